@@ -1,0 +1,1 @@
+"""What every layer may use: errors, diagnostics, words, values, text, clock."""

@@ -1,0 +1,19 @@
+"""Text from outside: made harmless before it reaches a terminal, and compared to find what was meant."""
+
+import difflib
+import re
+from collections.abc import Iterable
+
+# ECMA-48 sequences, then every other C0/C1 control but tab and newline: none of them may steer the reader's terminal.
+_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x1b\\|\x07|$)|\x1b[ -/]*[0-~]?|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def printable(text: str) -> str:
+    """`text` without terminal escapes and control characters (tab and newline stay)."""
+    return _ESCAPES.sub("", text)
+
+
+def suggestion(word: str, choices: Iterable[str]) -> str | None:
+    """The choice that was probably meant, or None."""
+    close = difflib.get_close_matches(word, list(choices), n=1, cutoff=0.7)
+    return close[0] if close else None

@@ -1,0 +1,1 @@
+"""A recipe and a site, compiled: the launch as pure data."""
