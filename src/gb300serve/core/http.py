@@ -16,7 +16,7 @@ class Response:
     text: str
 
 
-class Unreachable(ServiceError):
+class UnreachableError(ServiceError):
     """No answer: refused, cut off, or later than the timeout."""
 
     def __init__(self, url: str, reason: str) -> None:
@@ -26,7 +26,7 @@ class Unreachable(ServiceError):
 
 
 class Http(Protocol):
-    """Timeouts are seconds for the whole call. Raises Unreachable; an answer of any status is returned."""
+    """Timeouts are seconds for the whole call. Raises UnreachableError; an answer of any status is returned."""
 
     def get(self, url: str, timeout: float, headers: Mapping[str, str] = ...) -> Response: ...
 

@@ -16,7 +16,7 @@ class Processes(Protocol):
         """
 
     def start_mark(self, pid: int) -> str | None:
-        """A text that no later process with this id has; None when there is no such process, or it has already ended."""
+        """A text that no later process with this id has; None when there is none, or it has ended."""
 
     def kill(self, pid: int, signal: int) -> bool:
         """Send the signal to the process; False when there is no such process."""
