@@ -32,6 +32,7 @@ class ContainerPlan:
     """The container's options, by the names that `docker run` gives them."""
 
     name: str
+    """Empty where the recipe gives none: docker then invents one."""
     gpus: GpuSelection = None
     ipc: str | None = None
     network: Network | None = None
@@ -76,7 +77,7 @@ class Plan:
     command: tuple[str, ...]
     served_names: tuple[str, ...]
     """What `/v1/models` of a good boot lists; the first is the one to ask for."""
-    port: int
-    """The port that the client reaches: the engine's, or the published one."""
+    port: int | None
+    """The port that clients reach: the engine's own on the host network, else the published one, None without one."""
     model_path: str | None
     """Where the model lies on the host."""

@@ -1,0 +1,1 @@
+"""The recipe file: read with a position for every value, merged with its parent, validated."""

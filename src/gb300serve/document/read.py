@@ -1,0 +1,224 @@
+"""Text to nodes: YAML 1.1 as libyaml parses it, narrowed to what cannot be misread.
+
+Values are text, `true`/`false`, `null`, JSON's integers and decimal fractions, mappings and lists. Whatever two YAML
+readers could understand differently is an error with its position, and all errors of a text are reported at once.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+from yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+)
+
+from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.text import printable
+from gb300serve.core.values import WrittenFloat
+from gb300serve.document.nodes import ListNode, MapNode, Mark, Source, Spot
+
+# A recipe is at most eight levels deep; the limit keeps a hostile file from exhausting the interpreter's stack.
+DEEPEST = 64
+
+# Stands where a value could not be understood: what is wrong there is already reported, at that place.
+PLACEHOLDER = ""
+
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
+_FRACTION = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]+")
+_CONSTANTS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
+
+# What YAML 1.1 or 1.2 readers take for something else than text, by kind. Checked only where the first character
+# allows it: nine of ten scalars of a recipe start with another one.
+_SUSPECT_START = frozenset("0123456789+-.~tTfFnNyYoO")
+_MISREAD = (
+    (re.compile(r"~|Null|NULL"), "null", "null"),
+    (re.compile(r"True|TRUE|yes|Yes|YES|on|On|ON"), "a boolean", "true"),
+    (re.compile(r"False|FALSE|no|No|NO|off|Off|OFF"), "a boolean", "false"),
+    (re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?"), "a date", None),
+    (re.compile(r"[-+]?0x[0-9a-fA-F_]+"), "a hexadecimal number", None),
+    (re.compile(r"[-+]?0b[01_]+"), "a binary number", None),
+    (re.compile(r"[-+]?0o?[0-7_]+"), "an octal number", None),
+    (re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"), "a number to the base 60", None),
+    (re.compile(r"[-+]?(?:\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)"), "a number that JSON does not have", None),
+    (re.compile(r"[-+]?(?:[0-9][0-9_]*)?\.?[0-9_]*[eE][-+]?[0-9]+"), "a number with an exponent", None),
+    (re.compile(r"[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?|[-+]?\.[0-9][0-9_]*"), "a number that JSON writes differently", None),
+)
+
+
+@dataclass(slots=True)
+class Document:
+    """What a text says. `root` is None where it could not be read to the end; else it is there next to `problems`."""
+
+    source: Source
+    root: Any = None
+    problems: list[Diagnostic] = field(default_factory=list)
+
+
+def parse(source: Source) -> Document:
+    """Read `source`; never raises for what is in the text."""
+    document = Document(source)
+    loader = yaml.CLoader(source.text)
+    try:
+        _Reader(document, _events(loader)).read()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        text = " ".join(filter(None, (error.context, error.problem)))
+        document.problems.append(_problem(source, "YAML001", "not-yaml", mark, f"this is not YAML: {text}"))
+    except yaml.reader.ReaderError as error:
+        document.problems.append(_unreadable(source, error.position, str(error.reason)))
+    finally:
+        loader.dispose()
+    return document
+
+
+def _events(loader: Any) -> Iterator[Any]:
+    while True:
+        event = loader.get_event()
+        yield event
+        if type(event) is StreamEndEvent:
+            return
+
+
+def _unreadable(source: Source, position: int, reason: str) -> Diagnostic:
+    before = source.text.encode("utf-8")[:position].decode("utf-8", "replace")
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    return Diagnostic(
+        "YAML001", "not-yaml", "error", f"this is not YAML: {reason}", file=source.name, line=line, column=column
+    )
+
+
+def _problem(  # noqa: PLR0913 - the fields of a diagnostic
+    source: Source, code: str, name: str, mark: Mark | None, message: str, hint: str | None = None
+) -> Diagnostic:
+    line, column = (mark.line + 1, mark.column + 1) if mark is not None else (None, None)
+    return Diagnostic(code, name, "error", message, hint, source.name, line, column)
+
+
+class _Reader:
+    """Builds nodes from events, remembering where each entry stands."""
+
+    def __init__(self, document: Document, events: Iterator[Any]) -> None:
+        self.document = document
+        self.source = document.source
+        self.next = events.__next__
+        self.depth = 0
+
+    def read(self) -> None:
+        self.next()  # the stream's start
+        event = self.next()
+        if type(event) is not DocumentStartEvent:
+            self.report("YAML004", "empty-file", event.start_mark, "the file is empty")
+            return
+        self.document.root, _ = self.value(self.next())
+        self.next()  # the document's end
+        event = self.next()
+        if type(event) is not StreamEndEvent:
+            self.report(
+                "YAML006", "second-document", event.start_mark, "a second document starts here", "one file, one recipe"
+            )
+
+    def report(self, code: str, name: str, mark: Mark, message: str, hint: str | None = None) -> None:
+        self.document.problems.append(_problem(self.source, code, name, mark, message, hint))
+
+    def value(self, event: Any) -> tuple[Any, Mark]:
+        kind = type(event)
+        if kind is AliasEvent:
+            self.report("YAML003", "alias", event.start_mark, f"`*{event.anchor}` is an alias", "write the value here")
+            return PLACEHOLDER, event.start_mark
+        if event.anchor is not None:
+            self.report("YAML003", "anchor", event.start_mark, f"`&{event.anchor}` is an anchor", "remove it")
+        if event.tag is not None:
+            tag = printable(str(event.tag))
+            self.report("YAML003", "tag", event.start_mark, f"`{tag}` is a tag", "remove it; quote the value for text")
+        if kind is ScalarEvent:
+            return self.scalar(event), event.start_mark
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise yaml.MarkedYAMLError(problem="nested too deeply", problem_mark=event.start_mark)
+        node = self.mapping() if kind is MappingStartEvent else self.sequence()
+        self.depth -= 1
+        return node, event.start_mark
+
+    def mapping(self) -> MapNode:
+        node = MapNode()
+        while type(event := self.next()) is not MappingEndEvent:
+            key = self.key(event)
+            value, mark = self.value(self.next())
+            if key is None:
+                continue
+            if key in node:
+                first = node.spots[key].key.line + 1
+                message = f"`{key}` stands here twice: it is already on line {first}"
+                self.report("YAML002", "duplicate-key", event.start_mark, message, "keep one of them")
+                continue
+            node[key] = value
+            node.spots[key] = Spot(self.source, event.start_mark, mark)
+        return node
+
+    def key(self, event: Any) -> str | None:
+        if type(event) is not ScalarEvent:
+            self.value(event)
+            self.report("YAML007", "key-not-text", event.start_mark, "a key must be text")
+            return None
+        text: str = event.value
+        if not event.implicit[0]:
+            return text
+        if text == "<<":
+            self.report("YAML003", "merge-key", event.start_mark, "`<<` merges", "use extends, or write the keys here")
+            return None
+        if text in _CONSTANTS or (text[:1] in _SUSPECT_START and (_number(text) or misread(text))):
+            self.report("YAML007", "key-not-text", event.start_mark, f"the key `{text}` is not text", f'write "{text}"')
+        return text
+
+    def sequence(self) -> ListNode:
+        node = ListNode()
+        while type(event := self.next()) is not SequenceEndEvent:
+            value, mark = self.value(event)
+            node.append(value)
+            node.spots.append(Spot(self.source, event.start_mark, mark))
+        return node
+
+    def scalar(self, event: Any) -> Any:
+        text: str = event.value
+        if not event.implicit[0]:
+            return text
+        if text in _CONSTANTS:
+            return _CONSTANTS[text]
+        if not text:
+            self.report("YAML004", "empty-value", event.start_mark, "no value", 'write null, "" or the value')
+            return PLACEHOLDER
+        if text[0] not in _SUSPECT_START:
+            return text
+        if (number := _number(text)) is not None:
+            return number
+        if (found := misread(text)) is not None:
+            what, plain = found
+            hint = f'write "{text}" (quoted) if text is meant' + (f", {plain} if not" if plain else "")
+            if plain is None and what != "a date":
+                hint += ", a plain decimal number if a number is meant"
+            message = f"`{text}` is read as {what} by some YAML readers and as text by others"
+            self.report("YAML005", "ambiguous-value", event.start_mark, message, hint)
+        return text
+
+
+def _number(text: str) -> int | WrittenFloat | None:
+    if _INTEGER.fullmatch(text):
+        return int(text) if len(text) < 4300 else None  # CPython refuses longer ones; no option is that large
+    return WrittenFloat(text) if _FRACTION.fullmatch(text) else None
+
+
+def misread(text: str) -> tuple[str, str | None] | None:
+    """What plain `text` would be to another YAML reader, and the unambiguous spelling of that where there is one."""
+    for pattern, what, plain in _MISREAD:
+        if pattern.fullmatch(text):
+            return what, plain
+    return None

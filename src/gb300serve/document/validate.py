@@ -1,0 +1,194 @@
+"""Nodes to a typed model: every error at its place, with what to write instead."""
+
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.text import suggestion
+from gb300serve.document.nodes import MapNode, Path, Source, place_of, spot_at
+
+M = TypeVar("M", bound=BaseModel)
+
+_KIND = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "dataclass_type": "a mapping",
+}
+_PATTERN_MEANING = {
+    r"^sha256:[0-9a-f]{64}$": "`sha256:` and 64 hexadecimal digits",
+    r"^[0-9a-f]{64}$": "64 hexadecimal digits",
+    r"^[a-z0-9][a-z0-9._-]*$": "small letters, digits, dots, dashes and underscores, a letter or digit first",
+    r"^[a-zA-Z0-9][a-zA-Z0-9_.-]+$": "two or more letters, digits, dots, dashes and underscores, a letter or digit first",
+    r"^[A-Za-z_][A-Za-z0-9_]*$": "the name of a variable: letters, digits and underscores",
+    r"^(?:no|always|unless-stopped|on-failure(?::[0-9]+)?)$": '"no", always, unless-stopped, on-failure or on-failure:N',
+}
+
+
+def validate(
+    model: type[M], file_format: str, root: Any, source: Source
+) -> tuple[M | None, tuple[Diagnostic, ...]]:
+    """What the nodes say, or what keeps them from saying it: one diagnostic a place.
+
+    `file_format` is the format that the file must state; `source` is the file that is at fault where a key is missing.
+    """
+    if not isinstance(root, MapNode):
+        message = "the file is a mapping of keys to values, and this is not"
+        return None, (Diagnostic("FMT002", "wrong-type", "error", message, None, source.name, 1, 1),)
+    if (problem := _wrong_format(file_format, root, source)) is not None:
+        return None, (problem,)
+    try:
+        return model.model_validate(root), ()
+    except ValidationError as error:
+        found: dict[tuple[str | None, int | None, int | None], Diagnostic] = {}
+        for item in error.errors(include_url=False, include_input=False):
+            diagnostic = _diagnostic(model, root, source, item)
+            found.setdefault((diagnostic.file, diagnostic.line, diagnostic.column), diagnostic)
+        return None, tuple(found.values())
+
+
+def _wrong_format(wanted: str, root: MapNode, source: Source) -> Diagnostic | None:
+    written = root.get("format")
+    if written == wanted:
+        return None
+    spot, exact = spot_at(root, ("format",))
+    place = place_of(spot) if spot and exact else (source.name, 1, 1)
+    kind, _, ours = wanted.partition("/")
+    name, _, version = written.partition("/") if isinstance(written, str) else ("", "", "")
+    if name == kind and version.isdigit() and int(version) > int(ours):
+        message = f"format {written} needs gb300serve {version}.0 or newer; this one reads {wanted}"
+        return Diagnostic("FMT006", "newer-format", "error", message, "pipx upgrade gb300serve", *place, "format")
+    message = "the file does not state its format" if written is None else f"the format here is {wanted}, not `{written}`"
+    return Diagnostic("FMT005", "unknown-format", "error", message, f"write `format: {wanted}`", *place, "format")
+
+
+def _diagnostic(model: type[BaseModel], root: MapNode, source: Source, item: Any) -> Diagnostic:
+    path = _existing(root, item["loc"])
+    kind: str = item["type"]
+    if kind == "extra_forbidden":
+        return _unknown_key(model, root, source, path)
+    if kind == "missing":
+        return _missing_key(root, source, tuple(item["loc"]))
+    spot, _ = spot_at(root, path)
+    place = place_of(spot) if spot else (source.name, 1, 1)
+    dotted = ".".join(map(str, path))
+    written = _written(_value_at(root, path))
+    if kind in _KIND:
+        message = f"{dotted} is {_KIND[kind]}, and {written} is {_kind_of(_value_at(root, path))}"
+        return Diagnostic("FMT002", "wrong-type", "error", message, _type_hint(kind, written), *place, dotted)
+    message = f"{dotted}: {written} is not allowed here"
+    return Diagnostic("FMT004", "bad-value", "error", message, _value_hint(item, written), *place, dotted)
+
+
+def _unknown_key(model: type[BaseModel], root: MapNode, source: Source, path: Path) -> Diagnostic:
+    key = str(path[-1])
+    spot, _ = spot_at(root, path)
+    place = place_of(spot, of_key=True) if spot else (source.name, 1, 1)
+    known = _fields_at(model, path[:-1])
+    meant = suggestion(key, known)
+    where = ".".join(map(str, path[:-1])) or "the file"
+    hint = f"write `{meant}`" if meant else "known here: " + ", ".join(known)
+    message = f"{where} has no key `{key}`"
+    return Diagnostic("FMT001", "unknown-key", "error", message, hint, *place, ".".join(map(str, path)))
+
+
+def _missing_key(root: MapNode, source: Source, path: Path) -> Diagnostic:
+    spot, exact = spot_at(root, path[:-1])
+    place = place_of(spot, of_key=True) if spot and exact else (source.name, 1, 1)
+    dotted = ".".join(map(str, path))
+    message = f"`{path[-1]}` is missing" + (f" in {'.'.join(map(str, path[:-1]))}" if len(path) > 1 else "")
+    return Diagnostic("FMT003", "missing-key", "error", message, f"add `{path[-1]}:`", *place, dotted)
+
+
+def _existing(root: Any, location: Any) -> Path:
+    """The part of pydantic's location that is in the file: it also names the branches of a union."""
+    path: list[str | int] = []
+    node = root
+    for item in location:
+        if isinstance(node, MapNode) and item in node:
+            node = node[item]
+        elif isinstance(node, list) and isinstance(item, int) and item < len(node):
+            node = node[item]
+        elif item == "[key]":
+            break
+        else:
+            continue
+        path.append(item)
+    return tuple(path)
+
+
+def _value_at(node: Any, path: Path) -> Any:
+    for item in path:
+        node = node[item]
+    return node
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, bool) or value is None:
+        return f"`{str(value).lower()}`" if value is not None else "`null`"
+    text = str(value)
+    return f"`{text}`" if len(text) <= 100 else f"`{text[:97]}…`"
+
+
+def _kind_of(value: Any) -> str:
+    names = {bool: "a boolean", str: "text", type(None): "nothing"}
+    if isinstance(value, (dict, list)):
+        return "not"
+    return names.get(type(value), "a number")
+
+
+def _type_hint(kind: str, written: str) -> str | None:
+    plain = written.strip("`")
+    if kind == "string_type" and plain != written:
+        return f'write "{plain}" (quoted)'
+    if kind in {"int_type", "float_type", "float_parsing"} and plain.replace(".", "", 1).isdigit():
+        return f"write {plain} (without quotes)" if kind != "int_type" or "." not in plain else "write a whole number"
+    if kind == "list_type" and plain != written:
+        return f"write [{plain}]"
+    return None
+
+
+def _value_hint(item: Any, written: str) -> str:
+    context = item.get("ctx") or {}
+    if item["type"] == "string_pattern_mismatch":
+        meaning = _PATTERN_MEANING[context["pattern"]]
+        counted = f" ({len(written.strip('`').removeprefix('sha256:'))} given)" if "64" in meaning else ""
+        return f"write {meaning}{counted}"
+    if item["type"] == "literal_error":
+        return f"write {context['expected'].replace(chr(39), '')}"
+    if item["type"] == "value_error":
+        return str(context["error"])
+    message: str = item["msg"]
+    return message.removeprefix("Input ").replace("should", "it must", 1)
+
+
+def _fields_at(model: type[BaseModel], path: Path) -> list[str]:
+    current: Any = model
+    for item in path:
+        if isinstance(item, int):
+            continue
+        fields = getattr(current, "model_fields", None)
+        if fields and item in fields:
+            current = _model_in(fields[item].annotation)
+    return list(getattr(current, "model_fields", ()))
+
+
+def _model_in(annotation: Any) -> Any:
+    """The model inside `X | None`, `list[X]` or `dict[str, X]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in get_args(annotation):
+        if (found := _model_in(argument)) is not None:
+            return found
+    return None

@@ -1,0 +1,38 @@
+"""`container.gpus`: all of them, a count, or some by name, UUID or index."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+FORMS = "all, a count, {name: GB300}, {uuid: GPU-…} or {index: [0]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """`values`: nothing for `all`, one number for `count`, else names, UUIDs or indexes."""
+
+    by: Literal["all", "count", "name", "uuid", "index"]
+    values: tuple[str | int, ...] = ()
+
+
+def read_gpus(value: Any) -> Gpus | None:
+    """The selection that a recipe wrote; raises ValueError with what may be written."""
+    if value is None or isinstance(value, Gpus):
+        return value
+    if value == "all":
+        return Gpus("all")
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return Gpus("count", (value,))
+    if isinstance(value, dict) and len(value) == 1:
+        return _by_key(*next(iter(value.items())))
+    raise ValueError(f"write {FORMS}")
+
+
+def _by_key(key: str, value: Any) -> Gpus:
+    items = value if isinstance(value, list) else [value]
+    if key == "name" and isinstance(value, str) and value:
+        return Gpus("name", (value,))
+    if key == "uuid" and items and all(isinstance(item, str) and item for item in items):
+        return Gpus("uuid", tuple(items))
+    if key == "index" and items and all(type(item) is int and item >= 0 for item in items):
+        return Gpus("index", tuple(items))
+    raise ValueError(f"write {FORMS}")

@@ -1,0 +1,193 @@
+"""A recipe from its file: parents followed, `--set` applied, validated; every error of every file at once."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.document.nodes import MapNode, Place, Source, place_of, spot_at
+from gb300serve.document.nodes import Path as NodePath
+from gb300serve.document.read import Document, parse
+from gb300serve.document.validate import validate
+from gb300serve.recipe import overrides
+from gb300serve.recipe.catalog import Catalog, Found
+from gb300serve.recipe.merge import Merge
+from gb300serve.recipe.model import FORMAT, Recipe
+
+# What a child must state itself: it is a release of its own.
+STATED = ("title", "status")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A recipe's file and what it says once resolved. `recipe` is None where `problems` has an error."""
+
+    found: Found
+    source: Source
+    root: Any
+    recipe: Recipe | None
+    problems: tuple[Diagnostic, ...]
+    changed: bool = False
+    """By `--set`."""
+
+    def place(self, path: NodePath, *, of_key: bool = False) -> Place:
+        """Where the entry at `path`, or its nearest ancestor, is written."""
+        spot, exact = spot_at(self.root, path)
+        return place_of(spot, of_key=of_key or not exact) if spot else Place(self.source.name, 1, 1)
+
+
+@dataclass(slots=True)
+class Loader:
+    """Loads recipes of one catalog; parents are read once."""
+
+    catalog: Catalog
+    default_lane: str | None = None
+    _documents: dict[Path, Document] = field(default_factory=dict)
+
+    def load(self, ref: str, assignments: Sequence[str] = ()) -> Loaded:
+        """The recipe that REF means; raises CommandLineError where there is none."""
+        return self.load_file(self.catalog.find(ref, self.default_lane), assignments)
+
+    def load_file(self, found: Found, assignments: Sequence[str] = ()) -> Loaded:
+        """The recipe in a file; its problems are values, not errors."""
+        document = self.document(found.path)
+        chain = _Chain(self, document, found)
+        root = chain.resolve()
+        recipe = None
+        problems = chain.problems
+        if root is not None:
+            root = overrides.apply(root, assignments)
+            recipe, errors = validate(Recipe, FORMAT, root, document.source)
+            problems += errors
+        if recipe is not None:
+            problems += _misplaced(recipe, found, document)
+        kept = tuple(_one_a_place(problems))
+        return Loaded(found, document.source, root, None if kept else recipe, kept, bool(assignments))
+
+    def document(self, path: Path) -> Document:
+        if path not in self._documents:
+            self._documents[path] = _read(path)
+        return self._documents[path]
+
+
+def _read(path: Path) -> Document:
+    source = Source(str(path), "")
+    try:
+        source = Source(str(path), path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        message = f"not UTF-8: byte {error.start} is {error.object[error.start]:#04x}"
+        return Document(source, None, [_unreadable(path, message)])
+    except OSError as error:
+        return Document(source, None, [_unreadable(path, error.strerror or str(error))])
+    return parse(source)
+
+
+def _one_a_place(problems: list[Diagnostic]) -> Iterator[Diagnostic]:
+    """The first problem of each place: what follows from it (a value of the wrong type, say) adds nothing."""
+    seen = set()
+    for problem in problems:
+        place = (problem.file, problem.line, problem.column)
+        if place not in seen or problem.code == "FMT003":
+            seen.add(place)
+            yield problem
+
+
+def _unreadable(path: Path, reason: str) -> Diagnostic:
+    return Diagnostic("YAML008", "unreadable-file", "error", f"cannot read {path}: {reason}", None, str(path), 1, 1)
+
+
+def _misplaced(recipe: Recipe, found: Found, document: Document) -> list[Diagnostic]:
+    """In a recipes directory the names in the file are the file's place: `<lane>/<release>.yaml`."""
+    if found.directory is None:
+        return []
+    problems = []
+    for key, said, named in (
+        ("lane", recipe.lane, found.path.parent.name),
+        ("release", recipe.release, found.path.stem),
+    ):
+        if said != named:
+            spot, _ = spot_at(document.root, (key,))
+            place = place_of(spot) if spot else (document.source.name, 1, 1)
+            message = f"the file lies at {found.path.parent.name}/{found.path.name} and says {key} {said}"
+            hint = f"write `{key}: {named}`, or move the file"
+            problems.append(Diagnostic("FMT007", "misplaced-file", "error", message, hint, *place, key))
+    return problems
+
+
+class _Chain:
+    """A file, its parent, the parent's parent: resolved from the oldest down."""
+
+    def __init__(self, loader: Loader, document: Document, found: Found) -> None:
+        self.loader = loader
+        self.document = document
+        self.found = found
+        self.problems = list(document.problems)
+
+    def resolve(self) -> MapNode | None:
+        return self._resolved(self.document, self.found, ())
+
+    def _resolved(self, document: Document, found: Found, seen: tuple[Path, ...]) -> MapNode | None:
+        root = document.root
+        if not isinstance(root, MapNode):
+            if not document.problems:
+                self._problem("FMT002", "wrong-type", document, (), "a recipe is a mapping of keys to values")
+            return None
+        merge = Merge()
+        if not isinstance(root.get("extends"), str):
+            result = merge.inherit(MapNode(), root)
+            if "extends" in root:
+                result.put("extends", root["extends"], root.spots["extends"])
+        else:
+            parent = self._parent(document, found, (*seen, found.path.resolve()))
+            if parent is None:
+                return None
+            result = merge.inherit(parent, root)
+            self._must_state(document)
+        self.problems += merge.problems
+        return result
+
+    def _parent(self, document: Document, found: Found, seen: tuple[Path, ...]) -> MapNode | None:
+        name: str = document.root["extends"]
+        lane, slash, release = name.rpartition("/")
+        own = document.root.get("lane")
+        if slash and lane != own:
+            hint = "a release extends releases of its own lane; copy what it shares with another one"
+            self._problem("EXT003", "other-lane", document, ("extends",), f"extends names another lane: {name}", hint)
+            return None
+        target = self._find(str(own), release, found)
+        if target is None:
+            self._not_found(document, str(own), release)
+            return None
+        if target.path.resolve() in seen:
+            loop = " → ".join(path.stem for path in (*seen, target.path))
+            self._problem("EXT002", "cycle", document, ("extends",), f"extends goes round in a circle: {loop}")
+            return None
+        parent = self.loader.document(target.path)
+        self.problems += parent.problems
+        return self._resolved(parent, target, seen)
+
+    def _find(self, lane: str, release: str, found: Found) -> Found | None:
+        """Beside the child's lane directory first, then on the search path."""
+        beside = Catalog((found.path.parent.parent,)).release(lane, release)
+        return beside or self.loader.catalog.release(lane, release)
+
+    def _not_found(self, document: Document, lane: str, release: str) -> None:
+        known = [ref.partition("/")[2] for ref in self.loader.catalog.refs() if ref.partition("/")[0] == lane]
+        hint = f"the lane has {', '.join(known)}" if known else "no recipes directory has that lane"
+        message = f"extends {release}: {lane}/{release} is not found"
+        self._problem("EXT001", "parent-not-found", document, ("extends",), message, hint)
+
+    def _must_state(self, document: Document) -> None:
+        for key in STATED:
+            if key not in document.root:
+                message = f"`{key}` is missing: it is not inherited"
+                self._problem("FMT003", "missing-key", document, (), message, f"add `{key}:`")
+
+    def _problem(  # noqa: PLR0913 - the fields of a diagnostic
+        self, code: str, name: str, document: Document, path: NodePath, message: str, hint: str | None = None
+    ) -> None:
+        spot, _ = spot_at(document.root, path)
+        place = place_of(spot) if spot else (document.source.name, 1, 1)
+        dotted = ".".join(map(str, path)) or None
+        self.problems.append(Diagnostic(code, name, "error", message, hint, *place, dotted))

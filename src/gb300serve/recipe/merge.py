@@ -1,0 +1,85 @@
+"""`extends`: a child's nodes laid over its parent's.
+
+Mappings merge key by key (a key keeps its parent's place, a new key comes last), anything else replaces, `null`
+removes. Engine options replace as a whole, and so do choices of one key (`container.gpus`, a secret). `+key` merges a
+mapping deeply or appends to a list.
+"""
+
+from typing import Any
+
+from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.document.nodes import ListNode, MapNode, Path, Spot, place_of
+
+# `evidence` belongs to the release that was measured; `extends` was followed.
+NEVER_INHERITED = ("evidence", "extends")
+
+
+class Merge:
+    """One merge; `problems` holds what could not be merged."""
+
+    def __init__(self) -> None:
+        self.problems: list[Diagnostic] = []
+
+    def inherit(self, parent: MapNode, child: MapNode) -> MapNode:
+        """The child's resolved nodes; neither argument is changed."""
+        base = MapNode()
+        for key, value in parent.items():
+            if key not in NEVER_INHERITED:
+                base.put(key, value, parent.spots.get(key))
+        return self.lay(base, child, (), deep=False)
+
+    def lay(self, parent: MapNode, child: MapNode, path: Path, *, deep: bool) -> MapNode:
+        result = MapNode()
+        for key, value in parent.items():
+            result.put(key, value, parent.spots.get(key))
+        for key, value in child.items():
+            spot = child.spots[key]
+            if key.startswith("+"):
+                self._add(result, key[1:], value, spot)
+            elif value is None:
+                result.drop(key)
+            else:
+                self._replace(result, key, value, spot, (*path, key), deep)
+        return result
+
+    def _replace(  # noqa: PLR0913 - a place in the tree and what stands there
+        self, result: MapNode, key: str, value: Any, spot: Spot, path: Path, deep: bool  # noqa: FBT001
+    ) -> None:
+        if isinstance(value, MapNode) and (deep or not replaces_whole(path)):
+            before = result.get(key)
+            base = before if isinstance(before, MapNode) else MapNode()
+            value = self.lay(base, value, path, deep=deep)
+        result.put(key, value, spot)
+
+    def _add(self, result: MapNode, key: str, value: Any, spot: Spot) -> None:
+        before = result.get(key)
+        if isinstance(before, MapNode) and isinstance(value, MapNode):
+            result.put(key, self.lay(before, value, (), deep=True), spot)
+        elif isinstance(before, ListNode) and isinstance(value, ListNode):
+            result.put(key, _joined(before, value), spot)
+        else:
+            self.problems.append(_nothing_to_add_to(key, before, value, spot))
+
+
+def replaces_whole(path: Path) -> bool:
+    """Is the mapping at `path` one value rather than a set of keys?"""
+    return (len(path) == 3 and path[:2] in {("engine", "options"), ("container", "secrets")}) or path == (
+        "container",
+        "gpus",
+    )
+
+
+def _joined(first: ListNode, second: ListNode) -> ListNode:
+    result = ListNode()
+    for node in (first, second):
+        result.extend(node)
+        result.spots.extend(node.spots)
+    return result
+
+
+def _nothing_to_add_to(key: str, before: Any, value: Any, spot: Spot) -> Diagnostic:
+    place = place_of(spot, of_key=True)
+    kinds = {MapNode: "a mapping", ListNode: "a list", type(None): "nothing"}
+    was, new = (kinds.get(type(item), "a single value") for item in (before, value))
+    message = f"`+{key}` cannot add {new} to {was}"
+    return Diagnostic("EXT004", "nothing-to-add-to", "error", message, f"write `{key}:` to replace it", *place)

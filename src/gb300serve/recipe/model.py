@@ -1,0 +1,218 @@
+"""The recipe's format, `gb300serve/1`: what a file may say, with types and meaning (README, "The recipe")."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+from gb300serve.core.values import Value
+from gb300serve.recipe.gpus import Gpus, read_gpus
+from gb300serve.recipe.receipts import check_template
+
+FORMAT = "gb300serve/1"
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+ContainerName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9_.-]+$")]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+Text = Annotated[str, StringConstraints(min_length=1)]
+VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Seconds = Annotated[float, Field(ge=0, strict=False)]
+Number = Annotated[float, Field(strict=False)]
+Status = Literal["draft", "experimental", "verified", "deprecated"]
+RestartPolicy = Annotated[str, StringConstraints(pattern=r"^(?:no|always|unless-stopped|on-failure(?::[0-9]+)?)$")]
+
+
+class Section(BaseModel):
+    """Strict, closed and frozen: nothing is converted, nothing unknown passes."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
+
+
+class ImageSection(Section):
+    """The container image: pinned by `digest`, or by `id` for one that was built on the machine."""
+
+    repository: Text
+    tag: Text | None = None
+    digest: Digest | None = None
+    id: Digest | None = None
+
+
+class ModelSection(Section):
+    """A checkpoint: where it comes from, where it lies on the host, where the container sees it (read-only)."""
+
+    repo: Text | None = None
+    revision: Text | None = None
+    path: Text | None = None
+    mount: Text | None = None
+
+
+class MountSection(Section):
+    """A bind mount. With `sha256` (of the file, or by name for files of a directory) it is read-only."""
+
+    source: Text
+    target: Text
+    read_only: bool | None = None
+    sha256: Sha256 | dict[str, Sha256] | None = None
+
+
+class SecretSection(Section):
+    """Where the client finds the value at launch: a variable of its environment, or a file."""
+
+    env: VariableName | None = None
+    file: Text | None = None
+
+
+class LogSection(Section):
+    """The container's log driver and its options."""
+
+    driver: Text | None = None
+    options: dict[str, str] = {}
+
+
+class UlimitSection(Section):
+    """A limit with different soft and hard values."""
+
+    soft: int
+    hard: int
+
+
+class ContainerSection(Section):
+    """Options of `docker run`, by their names there."""
+
+    name: ContainerName | None = None
+    gpus: Annotated[Gpus | None, BeforeValidator(read_gpus)] = None
+    ipc: Text | None = None
+    network: Text | None = None
+    shm_size: Text | None = None
+    ulimits: dict[str, int | UlimitSection] = {}
+    cap_add: list[Text] = []
+    security_opt: list[Text] = []
+    init: bool | None = None
+    stop_timeout: Annotated[int, Field(ge=0)] | None = None
+    user: Text | None = None
+    workdir: Text | None = None
+    pid: Text | None = None
+    memory: Text | None = None
+    tmpfs: list[Text] = []
+    log: LogSection | None = None
+    devices: list[Text] = []
+    labels: dict[str, str] = {}
+    ports: list[Text] = []
+    mounts: list[MountSection] = []
+    env: dict[VariableName, str] = {}
+    secrets: dict[VariableName, SecretSection] = {}
+    entrypoint: Text | None = None
+    restart: RestartPolicy | None = None
+
+
+class EngineSection(Section):
+    """The engine and everything it is told. `options` are checked against the engine version's own option table."""
+
+    name: Literal["vllm", "sglang"]
+    version: Text | None = None
+    launcher: list[str] = []
+    options: dict[str, Any] = {}
+    extra_args: list[str] = []
+
+
+class PhaseExpectation(Section):
+    """How long a phase of the boot lasts, and what that figure stands on."""
+
+    seconds: Seconds
+    basis: Text
+
+
+class ReceiptSection(Section):
+    """A line that a good boot shows. `line` is its text with at most one `{value}`; `tolerance` is absolute."""
+
+    line: Annotated[Text, BeforeValidator(check_template)]
+    value: Number | None = None
+    tolerance: Annotated[Number, Field(ge=0)] | None = None
+    missing: Literal["fail", "degrade"] = "degrade"
+    basis: Text | None = None
+
+
+class TuningCacheSection(Section):
+    """The kernel-tuning cache that the release finds: its identity (the directory's name) and number of configs."""
+
+    identity: Text
+    configs: int | None = None
+    basis: Text | None = None
+
+
+class BootSection(Section):
+    """What a good boot looks like."""
+
+    phases: dict[str, PhaseExpectation] = {}
+    total: PhaseExpectation | None = None
+    receipts: list[ReceiptSection] = []
+    tuning_cache: TuningCacheSection | None = None
+
+
+class MemorySection(Section):
+    """What the package does not know of the checkpoint's memory: overrides for the memory plan, in GiB."""
+
+    overhead_gib: Number | None = None
+    basis: Text | None = None
+
+
+class EvidenceSection(Section):
+    """One measured figure: what, how much, on which load, how it was taken, in which run."""
+
+    figure: Text
+    value: Number
+    unit: Text
+    workload: Text
+    method: Text
+    run: Text | None = None
+
+
+class ProbeSection(Section):
+    """A question to the served model and the words that a right answer contains."""
+
+    name: Text
+    prompt: Text
+    contains: list[Text] = []
+
+
+class LintSection(Section):
+    """Rules that this recipe ignores, each with its reason."""
+
+    ignore: dict[str, Text] = {}
+
+
+class Recipe(Section):
+    """One release of a lane."""
+
+    format: Literal["gb300serve/1"]
+    lane: Name
+    release: Name
+    title: Text
+    status: Status
+    extends: Text | None = None
+    image: ImageSection
+    model: ModelSection | None = None
+    models: list[ModelSection] = []
+    container: ContainerSection = ContainerSection()
+    engine: EngineSection
+    boot: BootSection = BootSection()
+    memory: MemorySection | None = None
+    evidence: list[EvidenceSection] = []
+    limits: list[Text] = []
+    probes: list[ProbeSection] = []
+    lint: LintSection = LintSection()
+
+    @property
+    def ref(self) -> str:
+        return f"{self.lane}/{self.release}"
+
+    @property
+    def all_models(self) -> tuple[ModelSection, ...]:
+        """`model` first, then `models`."""
+        return (*filter(None, (self.model,)), *self.models)
+
+
+# What the plan is compiled from; the rest of a recipe is its record.
+PLAN_SECTIONS = frozenset({"image", "model", "models", "container", "engine"})
+
+Options = dict[str, Value]
