@@ -1,0 +1,182 @@
+"""Whether the engine's parser would take a value: type, choice, arity. What stands is shown with what to write."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from gb300serve.core.text import suggestion
+from gb300serve.core.values import Value, compact_json
+from gb300serve.engines.forms import is_secret, items, reads_as_flag, word
+from gb300serve.engines.human import human_int, human_int_or_auto
+from gb300serve.engines.json_fields import check_fields
+from gb300serve.engines.option import Option
+from gb300serve.engines.problem import Path, Problem
+
+_HUMAN = {"human-int": human_int, "human-int-or-auto": human_int_or_auto}
+_BRACED = re.compile(r"(?s)\s*\{.*\}\s*")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_WANTED = {
+    "bool": "true or false",
+    "text": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "human-int": "a whole number, also with a suffix (8K is 8192, 8k is 8000)",
+    "human-int-or-auto": "a whole number, also with a suffix (1M is 1048576, 1m is 1000000), or auto",
+}
+
+
+def check_value(option: Option, value: Value) -> Iterator[Problem]:
+    """Everything wrong with `value`; null says nothing and is right anywhere."""
+    path: Path = (option.key,)
+    if value is None:
+        return
+    if option.kind == "bool":
+        yield from _check_bool(option, value)
+    elif option.arity in ("many", "append") and not (option.takes_json and isinstance(value, Mapping)):
+        yield from _check_items(option, value)
+    elif option.arity == "optional" and value is True and not option.positional:
+        return
+    elif _is_list(value) and not option.takes_json:
+        yield _wrong_arity(option, path, value)
+    else:
+        yield from _check_one(option, path, value)
+
+
+def shown(value: Value) -> str:
+    """A value as the recipe wrote it, short enough for a message."""
+    text = f"'{value}'" if isinstance(value, str) else compact_json(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _is_list(value: Value) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _wrong_arity(option: Option, path: Path, value: Value) -> Problem:
+    items_said = items(value)
+    only = f"write {shown(items_said[0])}" if len(items_said) == 1 else "write one value"
+    return Problem(path, "OPT004", f"{option.key} takes one value, not the list {shown(value)}", only)
+
+
+def _check_bool(option: Option, value: Value) -> Iterator[Problem]:
+    path: Path = (option.key,)
+    if not isinstance(value, bool):
+        meant = {"true": "true", "yes": "true", "on": "true", "1": "true"}.get(word(value).lower(), "false")
+        yield Problem(path, "OPT002", f"{option.key} is {shown(value)}, not true or false", f"write {meant}")
+    elif not value and not option.off:
+        yield Problem(
+            path, "OPT005", f"{option.key} cannot be switched off: {option.flag} has no off form", "leave it out"
+        )
+
+
+def _check_items(option: Option, value: Value) -> Iterator[Problem]:
+    path: Path = (option.key,)
+    if not items(value):
+        yield Problem(path, "OPT004", f"{option.key} is an empty list", "write at least one value, or leave it out")
+    for index, item in enumerate(items(value)):
+        place: Path = (*path, index) if _is_list(value) else path
+        if item is None or (_is_list(item) and not option.takes_json):
+            yield Problem(place, "OPT002", f"{option.key} holds {shown(item)}, not {_WANTED[option.kind]}")
+        elif option.arity == "many" and reads_as_flag(word(item)):
+            yield Problem(
+                place, "OPT011", f"{option.key} holds {shown(item)}, which the engine would read as a flag of its own"
+            )
+        else:
+            yield from _check_one(option, place, item)
+
+
+def _check_one(option: Option, path: Path, value: Value) -> Iterator[Problem]:
+    if option.positional and reads_as_flag(word(value)):
+        yield Problem(path, "OPT011", f"{option.key} is {shown(value)}, which the engine would read as a flag")
+    elif is_secret(value):
+        return
+    elif option.takes_json:
+        yield from _check_json(option, path, value)
+    elif not _right_type(option, value):
+        yield Problem(
+            path, "OPT002", f"{option.key} is {shown(value)}, not {_WANTED[option.kind]}", _write(option, value)
+        )
+    elif option.choices and not _chosen(option, value):
+        yield _wrong_choice(option, path, value)
+
+
+def _right_type(option: Option, value: Value) -> bool:
+    match option.kind:
+        case "int":
+            return isinstance(value, int) and not isinstance(value, bool)
+        case "float":
+            return isinstance(value, (int, float)) and not isinstance(value, bool)
+        case "human-int" | "human-int-or-auto":
+            return _right_human(option, value)
+        case _:
+            return isinstance(value, str)
+
+
+def _right_human(option: Option, value: Value) -> bool:
+    if isinstance(value, str):
+        try:
+            _HUMAN[option.kind](value)
+        except ValueError:
+            return False
+        return True
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _write(option: Option, value: Value) -> str | None:
+    """What to write instead of a value of the wrong type, when it can be told."""
+    if option.kind == "text":
+        return None if isinstance(value, Mapping) else f'write "{word(value)}"'
+    if not isinstance(value, str):
+        return None
+    plain = value.strip().replace(",", "")
+    if option.kind == "float":
+        number = _NUMBER.match(plain)
+        return f"write {number.group()}" if number else None
+    try:
+        return f"write {human_int(plain.removesuffix('.0'))}"
+    except ValueError:
+        return None
+
+
+def _chosen(option: Option, value: Value) -> bool:
+    if option.folds and isinstance(value, str):
+        return value.lower().replace("-", "_") in option.choices
+    return value in option.choices or (option.nullable and value == "None")
+
+
+def _wrong_choice(option: Option, path: Path, value: Value) -> Problem:
+    choices = [str(choice) for choice in option.choices]
+    wanted = word(value)
+    same = next((choice for choice in choices if choice.lower() == wanted.lower()), None)
+    close = same or suggestion(wanted, choices)
+    listed = ", ".join(choices)
+    hint = f"write {shown(close)}" if close else f"one of {listed}"
+    message = f"{option.key} is {shown(value)}, which is not one of its {len(choices)} values"
+    return Problem(path, "OPT003", f"{message}: {listed}" if close and len(choices) <= 8 else message, hint)
+
+
+def _check_json(option: Option, path: Path, value: Value) -> Iterator[Problem]:
+    if isinstance(value, str):
+        if option.kind != "json-or-text" or _BRACED.fullmatch(value):
+            yield _json_as_text(option, path, value)
+    elif not _right_shape(option, value):
+        yield Problem(
+            path, "OPT002", f"{option.key} is {shown(value)}, not a {option.shape}", f"write a {option.shape}"
+        )
+    elif isinstance(value, Mapping) and option.fields is not None:
+        yield from check_fields(option.fields, path, value)
+
+
+def _right_shape(option: Option, value: Value) -> bool:
+    if option.kind == "json-or-text":
+        return isinstance(value, (Mapping, Sequence))
+    return _is_list(value) if option.shape == "list" else isinstance(value, Mapping)
+
+
+def _json_as_text(option: Option, path: Path, value: str) -> Problem:
+    try:
+        compact = compact_json(json.loads(value))
+    except ValueError:
+        compact = ""
+    hint = f"write {compact}, without quotes around it" if compact else f"write it as a {option.shape}"
+    return Problem(path, "OPT002", f"{option.key} is the text {shown(value)}, not a {option.shape}", hint)

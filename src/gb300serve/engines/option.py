@@ -1,0 +1,87 @@
+"""One option of an engine, and one field of an option that takes JSON, as the shipped tables describe them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+Kind: TypeAlias = Literal[
+    "bool", "text", "int", "float", "human-int", "human-int-or-auto", "json-dataclass", "json-loads", "json-or-text"
+]
+Arity: TypeAlias = Literal["one", "many", "optional", "append"]
+Choice: TypeAlias = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One key of a JSON option. `kinds` may hold bool, int, float, text, list, mapping, null; any means unchecked."""
+
+    kinds: frozenset[str]
+    choices: tuple[Choice, ...] = ()
+    bounds: tuple[tuple[str, float], ...] = ()
+    """(`ge`, 1): the comparison with the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option under its key in a recipe (the flag with underscores)."""
+
+    key: str
+    flag: str
+    """Empty for the positional model."""
+    kind: Kind
+    arity: Arity
+    aliases: tuple[str, ...]
+    off: tuple[str, ...]
+    """The flags that say `false`, the one to print first."""
+    choices: tuple[Choice, ...]
+    folds: bool
+    """Case and dashes do not count when the engine compares with the choices."""
+    nullable: bool
+    """The word `None` means unset."""
+    plain: bool
+    """The engine hands the text to json.loads itself, which words its refusal differently."""
+    shape: Literal["mapping", "list"]
+    default: str | int | float | None
+    deprecated: bool
+    fields: Mapping[str, Field] | None
+
+    @property
+    def takes_json(self) -> bool:
+        return self.kind.startswith("json")
+
+    @property
+    def positional(self) -> bool:
+        return not self.flag
+
+    @property
+    def shown(self) -> str:
+        """The flag, or the key of the positional."""
+        return self.flag or self.key
+
+
+def read_option(key: str, raw: Mapping[str, Any]) -> Option:
+    """The option that one row of a table says; what the row leaves out is the common case."""
+    fields = raw.get("fields")
+    return Option(
+        key=key,
+        flag=raw.get("flag", "--" + key.replace("_", "-")),
+        kind=raw.get("kind", "text"),
+        arity=raw.get("arity", "one"),
+        aliases=tuple(raw.get("aliases", ())),
+        off=tuple(raw.get("off", ())),
+        choices=tuple(raw.get("choices", ())),
+        folds=raw.get("folds", False),
+        nullable=raw.get("nullable", False),
+        plain=raw.get("plain", False),
+        shape=raw.get("shape", "mapping"),
+        default=raw.get("default"),
+        deprecated=raw.get("deprecated", False),
+        fields={name: _read_field(rule) for name, rule in fields.items()} if fields else None,
+    )
+
+
+def _read_field(raw: str | Mapping[str, Any]) -> Field:
+    if isinstance(raw, str):
+        return Field(frozenset(raw.split("|")))
+    bounds = tuple((name, raw[name]) for name in ("gt", "ge", "lt", "le") if name in raw)
+    return Field(frozenset(raw["kind"].split("|")), tuple(raw.get("choices", ())), bounds)

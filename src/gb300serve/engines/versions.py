@@ -1,0 +1,29 @@
+"""Order of engine versions: releases, release candidates, development builds with a local label."""
+
+import re
+from functools import lru_cache
+from typing import TypeAlias
+
+VersionKey: TypeAlias = tuple[tuple[int, ...], tuple[int, int], int, str]
+
+_FORM = re.compile(r"v?(\d+(?:\.\d+)*)(?:\.?(a|b|rc|post)(\d+))?(?:\.dev(\d+))?(?:\+(.+))?", re.IGNORECASE)
+_STAGES = {"a": 1, "b": 2, "rc": 3, None: 4, "post": 5}
+
+
+@lru_cache(maxsize=256)
+def version_key(version: str) -> VersionKey | None:
+    """What versions sort by, as PEP 440 orders these forms; None for a text that is no version."""
+    match = _FORM.fullmatch(version.strip())
+    if match is None:
+        return None
+    numbers, stage, serial, build, label = match.groups()
+    release = tuple(map(int, numbers.split(".")))
+    while release and release[-1] == 0:
+        release = release[:-1]
+    rank = 0 if build is not None and stage is None else _STAGES[stage and stage.lower()]
+    return release, (rank, int(serial or 0)), int(build) if build is not None else 2**63, label or ""
+
+
+def public(version: str) -> str:
+    """The version without its local label: `0.32.0+cpu` is built from the tree of `0.32.0`."""
+    return version.split("+", 1)[0]

@@ -1,0 +1,42 @@
+"""Reading a value as the type that an option has; anything else counts as not given."""
+
+from collections.abc import Sequence
+from typing import TypeGuard
+
+from gb300serve.core.values import Value
+from gb300serve.engines.human import human_int_or_auto
+
+
+def is_whole(value: Value) -> TypeGuard[int]:
+    """Whether the value is a whole number, and not true or false."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_list(value: Value) -> TypeGuard[Sequence[Value]]:
+    """Whether the value is a list."""
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def text(value: Value) -> str | None:
+    """Text, or None."""
+    return value if isinstance(value, str) else None
+
+
+def flag(value: Value) -> bool | None:
+    """True or false, or None."""
+    return value if isinstance(value, bool) else None
+
+
+def number(value: Value) -> float | None:
+    """A number, or None."""
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def length(value: Value) -> int | None:
+    """A whole number, also written with a suffix (`1M`); `auto` is -1; None for anything else."""
+    if isinstance(value, str):
+        try:
+            return human_int_or_auto(value)
+        except ValueError:
+            return None
+    return value if is_whole(value) else None
