@@ -1,0 +1,1 @@
+"""Will it boot: the memory arithmetic, on what was measured."""

@@ -1,0 +1,145 @@
+"""What is known of a checkpoint: sizes, names, tables, and the boots that were measured with it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+GIB = 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One tensor, by its dotted name and its bytes."""
+
+    name: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostTable:
+    """A lookup table that may live in host memory as a whole; `row_bytes` includes the scales."""
+
+    rows: int
+    columns: int
+    row_bytes: int
+
+    @property
+    def bytes(self) -> int:
+        return self.rows * self.row_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class KvCache:
+    """A request of L tokens needs `fixed_gib` and `bytes_per_token` x L."""
+
+    format: str
+    fixed_gib: float
+    bytes_per_token: float
+    block_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """One boot as it was measured. `assumed` names the settings that its record does not state."""
+
+    name: str
+    engine_version: str
+    variant: str | None
+    settings: Mapping[str, Any]
+    booted: bool
+    figures: Mapping[str, Any]
+    assumed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Graphs:
+    """One capture of CUDA graphs."""
+
+    seconds: float
+    gib: float
+
+
+@dataclass(frozen=True, slots=True)
+class Autotune:
+    """The kernel-tuning cache of this checkpoint's boots."""
+
+    flashinfer: str
+    arch: str
+    configs: int
+    tuning_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One checkpoint. `parameters` stand in the order in which the engine creates them."""
+
+    repo: str
+    revision: str | None
+    bytes: int
+    architecture: str
+    quantization: str | None
+    max_position_embeddings: int
+    shards: int
+    parameters: tuple[Parameter, ...]
+    host_tables: tuple[HostTable, ...]
+    drafter: str | None
+    """The method of speculation whose draft model lies in the checkpoint."""
+    drafter_seconds: float
+    kv_cache: KvCache
+    tool_call_parser: str | None
+    reasoning_parser: str | None
+    thinking: bool
+    variants: Mapping[str, str]
+    """Patches with a memory of their own: name, and the environment variable that installs it."""
+    phase_seconds: Mapping[str, float]
+    graphs: tuple[Graphs, ...]
+    autotune: Autotune
+    boots: tuple[Boot, ...]
+
+    @property
+    def weights_bytes(self) -> int:
+        """Everything but the tables that can live on the host."""
+        return self.bytes - sum(table.bytes for table in self.host_tables)
+
+    def variant(self, env: Mapping[str, str]) -> str | None:
+        """The patch that this environment installs."""
+        return next((name for name, variable in self.variants.items() if variable in env), None)
+
+
+def _parameters(layers: Mapping[str, Any]) -> tuple[Parameter, ...]:
+    return tuple(
+        Parameter(f"{layers['name'].format(layer=layer)}.{item['name']}", item["bytes"])
+        for layer in range(layers["count"])
+        for item in layers["parameters"]
+    )
+
+
+def _boot(data: Mapping[str, Any], common: Mapping[str, Any]) -> Boot:
+    return Boot(**{**data, "assumed": tuple(data["assumed"]), "settings": {**common, **data["settings"]}})
+
+
+def checkpoint_of(data: Mapping[str, Any]) -> Checkpoint:
+    """A checkpoint from its file in `engines/models/`; KeyError names what is missing there."""
+    cache = data["kv_cache"]
+    return Checkpoint(
+        repo=data["repo"],
+        revision=data["revision"],
+        bytes=data["bytes"],
+        architecture=data["architecture"],
+        quantization=data["quantization"],
+        max_position_embeddings=data["max_position_embeddings"],
+        shards=data["shards"]["count"],
+        parameters=_parameters(data["layers"]),
+        host_tables=tuple(HostTable(**table) for table in data["host_tables"]["tables"]),
+        drafter=data["drafter"]["method"],
+        drafter_seconds=data["drafter"]["load_seconds"],
+        kv_cache=KvCache(cache["format"], cache["fixed_gib"], cache["bytes_per_token"], cache["block_tokens"]),
+        tool_call_parser=data["parsers"]["tool_call"],
+        reasoning_parser=data["parsers"]["reasoning"],
+        thinking=data["thinking"],
+        variants={name: item["env"] for name, item in data["variants"].items()},
+        phase_seconds=data["phase_seconds"],
+        graphs=tuple(Graphs(**item) for item in data["graphs"]),
+        autotune=Autotune(**data["autotune"]),
+        boots=tuple(_boot(item, data["boot_settings"]) for item in data["boots"]),
+    )

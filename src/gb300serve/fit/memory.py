@@ -1,0 +1,123 @@
+"""Will it boot, and with how much KV cache: the whole arithmetic for one launch."""
+
+from dataclasses import dataclass, replace
+
+from gb300serve.fit.checkpoint import GIB, Checkpoint
+from gb300serve.fit.demand import Demand
+from gb300serve.fit.kv import longest_context, needed_gib, tokens_in
+from gb300serve.fit.model import GB300, Basis, Hbm, HbmPlan, HostPlan, MemoryPlan, Verdict
+from gb300serve.fit.offload import Offload, offload, rounded_up
+from gb300serve.fit.overhead import constant_for, measured_boots, same_boot
+
+# Boots of one setting differ by 0.02 GiB and a patch cost 0.13: less than this to spare may fail on another day.
+SPARE_GIB = 0.15
+AUTO = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Cache:
+    """The KV cache in GiB, its tokens where a boot reported them, and on what it stands."""
+
+    gib: float | None
+    tokens: int | None
+    basis: Basis
+    boots: tuple[str, ...] = ()
+
+
+def memory_plan(
+    checkpoint: Checkpoint, demand: Demand, hbm: Hbm = GB300, host_available_gib: float | None = None
+) -> MemoryPlan:
+    """What this launch needs and leaves; `max_model_len` -1 shortens the context until it fits."""
+    moved = offload(checkpoint.parameters, demand.cpu_offload_gb if demand.offloads else 0.0, demand.cpu_offload_params)
+    length = _longest_asked(checkpoint, demand)
+    cache = _cache(checkpoint, replace(demand, max_model_len=length), moved, hbm)
+    if demand.max_model_len == AUTO:
+        length = _shortened(checkpoint, length, cache.gib)
+    needed = needed_gib(checkpoint.kv_cache, length)
+    side = _hbm(checkpoint, demand, moved, cache.gib, hbm)
+    fits = side.weights_gib < hbm.total_gib
+    tokens, concurrency = _pool(checkpoint, cache, length)
+    return MemoryPlan(
+        verdict=_verdict(cache.gib, needed, weights_fit=fits),
+        hbm=side,
+        host=_host(checkpoint, demand, moved, host_available_gib),
+        offload=moved,
+        max_model_len=length,
+        needed_gib=needed,
+        kv_cache_tokens=tokens,
+        concurrency_at_max_len=concurrency,
+        estimated_max_model_len=_estimate(checkpoint, cache.gib, needed),
+        weights_fit=fits,
+        basis=cache.basis,
+        boots=cache.boots,
+    )
+
+
+def _longest_asked(checkpoint: Checkpoint, demand: Demand) -> int:
+    asked = demand.max_model_len
+    return checkpoint.max_position_embeddings if asked is None or asked == AUTO else asked
+
+
+def _shortened(checkpoint: Checkpoint, length: int, available_gib: float | None) -> int:
+    """`--max-model-len auto`: the longest context that fits, or the model's own."""
+    if available_gib is None or available_gib >= needed_gib(checkpoint.kv_cache, length):
+        return length
+    return longest_context(checkpoint.kv_cache, available_gib) or length
+
+
+def _cache(checkpoint: Checkpoint, demand: Demand, moved: Offload, hbm: Hbm) -> _Cache:
+    if demand.kv_cache_memory_bytes is not None:
+        return _Cache(demand.kv_cache_memory_bytes / GIB, None, "computed")
+    boots = measured_boots(checkpoint, hbm.total_gib)
+    same = same_boot(boots, demand, moved.moved_gib)
+    if same is not None:
+        figures = same.boot.figures
+        return _Cache(figures["kv_cache_gib"], figures.get("kv_cache_tokens"), "measured", (same.boot.name,))
+    constant = constant_for(boots, demand)
+    if constant is None:
+        return _Cache(None, None, "assumed")
+    left = demand.gpu_memory_utilization * hbm.total_gib + moved.moved_gib - constant.gib
+    return _Cache(left, None, constant.basis, constant.boots)
+
+
+def _hbm(checkpoint: Checkpoint, demand: Demand, moved: Offload, cache_gib: float | None, hbm: Hbm) -> HbmPlan:
+    usable = demand.gpu_memory_utilization * hbm.total_gib
+    weights = (checkpoint.weights_bytes if demand.host_tables else checkpoint.bytes) / GIB - moved.moved_gib
+    overhead = None if cache_gib is None else usable - weights - cache_gib
+    return HbmPlan(hbm.visible_gib, usable, weights, overhead, cache_gib)
+
+
+def _host(checkpoint: Checkpoint, demand: Demand, moved: Offload, available_gib: float | None) -> HostPlan:
+    tables = [table.bytes for table in checkpoint.host_tables] if demand.host_tables else []
+    rounded = moved.rounded_bytes + sum(map(rounded_up, tables))
+    return HostPlan(
+        asked_gib=demand.cpu_offload_gb,
+        offloaded_gib=moved.moved_gib,
+        engram_gib=sum(tables) / GIB,
+        resident_gib=(moved.moved_bytes + sum(tables)) / GIB,
+        resident_bound_gib=rounded / GIB,
+        available_gib=available_gib,
+    )
+
+
+def _pool(checkpoint: Checkpoint, cache: _Cache, length: int) -> tuple[int | None, float | None]:
+    if cache.gib is None or cache.gib <= 0:
+        return None, None
+    tokens = cache.tokens or tokens_in(checkpoint.kv_cache, cache.gib, length)
+    return tokens, tokens / length
+
+
+def _estimate(checkpoint: Checkpoint, available_gib: float | None, needed: float) -> int | None:
+    if available_gib is None or available_gib >= needed:
+        return None
+    return longest_context(checkpoint.kv_cache, available_gib)
+
+
+def _verdict(available_gib: float | None, needed: float, *, weights_fit: bool) -> Verdict:
+    if not weights_fit:
+        return "refused"
+    if available_gib is None:
+        return "unknown"
+    if available_gib < needed:
+        return "refused"
+    return "short" if available_gib - needed < SPARE_GIB else "fits"

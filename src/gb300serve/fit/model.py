@@ -1,0 +1,71 @@
+"""The answer of the memory arithmetic, in the shape that `fit` shows it. All sizes in GiB."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gb300serve.fit.checkpoint import GIB
+from gb300serve.fit.offload import Offload
+
+Verdict = Literal["fits", "short", "refused", "unknown"]
+Basis = Literal["measured", "computed", "assumed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hbm:
+    """The GPU's memory: what nvidia-smi shows, and the total that CUDA reports and utilisation multiplies."""
+
+    visible_gib: float
+    total_gib: float
+
+
+# 256,703 MiB by nvidia-smi; CUDA reports 268,235,309,056 bytes. The 288 GB of the data sheet never enter.
+GB300 = Hbm(visible_gib=256_703 / 1024, total_gib=268_235_309_056 / GIB)
+
+
+@dataclass(frozen=True, slots=True)
+class HbmPlan:
+    """The GPU's side. `usable_gib` is what utilisation allows; None where nothing comparable was measured."""
+
+    visible_gib: float
+    usable_gib: float
+    weights_gib: float
+    overhead_gib: float | None
+    kv_cache_gib: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlan:
+    """The host's side: asked of the engine, really moved, the tables, and what both may hold in memory.
+
+    `resident_gib` is the exact sum, `resident_bound_gib` what it becomes when every pinned tensor is rounded up to a
+    power of two.
+    """
+
+    asked_gib: float
+    offloaded_gib: float
+    engram_gib: float
+    resident_gib: float
+    resident_bound_gib: float
+    available_gib: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """The answer for one launch. Figures are None where nothing comparable was measured."""
+
+    verdict: Verdict
+    hbm: HbmPlan
+    host: HostPlan
+    offload: Offload
+    max_model_len: int
+    needed_gib: float
+    """KV cache that one request of `max_model_len` needs."""
+    kv_cache_tokens: int | None
+    concurrency_at_max_len: float | None
+    estimated_max_model_len: int | None
+    """The longest context that would fit, when this one does not."""
+    weights_fit: bool
+    """False: the engine runs out of memory while it creates its weights."""
+    basis: Basis
+    boots: tuple[str, ...]
+    """The measured boots behind the answer, by name."""

@@ -1,0 +1,125 @@
+"""The one unknown of the arithmetic: F, everything that is neither KV cache nor moved, learned from measured boots.
+
+KV = utilisation x total + moved - F, so every boot whose KV cache was measured gives its F.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gb300serve.fit.checkpoint import Boot, Checkpoint
+from gb300serve.fit.demand import Demand, demand_of
+from gb300serve.fit.model import Basis
+from gb300serve.fit.offload import offload
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """F in GiB, on what it stands, and the boots behind it."""
+
+    gib: float
+    basis: Basis
+    boots: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A boot with the demand that it had, the GiB it moved, and its F."""
+
+    boot: Boot
+    demand: Demand
+    moved_gib: float
+    constant: float
+
+
+# What changes F, the most expensive to get wrong first; the length stands apart because F is linear in it.
+def _shape(demand: Demand) -> tuple[object, ...]:
+    drafts = demand.speculation
+    return (
+        demand.variant,
+        drafts.method if drafts else None,
+        drafts.tokens if drafts else None,
+        demand.max_num_seqs,
+        demand.engine_version,
+        demand.kv_cache_dtype,
+        demand.enforce_eager,
+        demand.max_num_batched_tokens,
+        demand.host_tables,
+    )
+
+
+def measured_boots(checkpoint: Checkpoint, total_gib: float) -> tuple[Measured, ...]:
+    """The boots of a checkpoint whose KV cache was measured, on a GPU of `total_gib`."""
+    found = []
+    for boot in checkpoint.boots:
+        available = boot.figures.get("kv_cache_gib")
+        if available is None:
+            continue
+        demand = demand_of(boot.settings, boot.engine_version, boot.variant)
+        moved = offload(checkpoint.parameters, demand.cpu_offload_gb, demand.cpu_offload_params).moved_gib
+        constant = demand.gpu_memory_utilization * total_gib + moved - available
+        found.append(Measured(boot, demand, moved, constant))
+    return tuple(found)
+
+
+def same_boot(boots: Sequence[Measured], demand: Demand, moved_gib: float) -> Measured | None:
+    """The boot of the same memory: same shape, length, schedule and utilisation, and the same parameters moved."""
+
+    def same(one: Measured) -> bool:
+        drafts, wanted = one.demand.speculation, demand.speculation
+        return (
+            _shape(one.demand) == _shape(demand)
+            and one.demand.max_model_len == demand.max_model_len
+            and one.demand.gpu_memory_utilization == demand.gpu_memory_utilization
+            and (drafts.schedule if drafts else ()) == (wanted.schedule if wanted else ())
+            and abs(one.moved_gib - moved_gib) < 0.005
+            and not one.boot.assumed
+        )
+
+    return next((one for one in boots if same(one)), None)
+
+
+def _mean(boots: Sequence[Measured], basis: Basis) -> Constant:
+    average = sum(one.constant for one in boots) / len(boots)
+    return Constant(average, basis, tuple(one.boot.name for one in boots))
+
+
+def _slope(boots: Sequence[Measured]) -> float:
+    """GiB of F per token of context, between the shortest and the longest measured; 0 with one length."""
+    lengths = sorted({one.demand.max_model_len or 0 for one in boots})
+    if len(lengths) < 2:
+        return 0.0
+    low, high = (
+        _mean([one for one in boots if one.demand.max_model_len == edge], "assumed")
+        for edge in (lengths[0], lengths[-1])
+    )
+    return (high.gib - low.gib) / (lengths[-1] - lengths[0])
+
+
+def _at_length(near: Sequence[Measured], boots: Sequence[Measured], length: int) -> Constant:
+    """F of the nearest boots, carried to another context length by their own slope, else by that of any shape."""
+    shapes = {_shape(one.demand) for one in boots}
+    families = [near, *([one for one in boots if _shape(one.demand) == shape] for shape in sorted(shapes, key=str))]
+    slope = next((steep for steep in map(_slope, families) if steep), 0.0)
+    carried = [one.constant + slope * (length - (one.demand.max_model_len or 0)) for one in near]
+    return Constant(sum(carried) / len(carried), "assumed", tuple(one.boot.name for one in near))
+
+
+def _nearest(boots: Sequence[Measured], demand: Demand) -> list[Measured]:
+    def alike(one: Measured) -> int:
+        pairs = zip(_shape(one.demand), _shape(demand), strict=True)
+        return sum(mine == wanted for mine, wanted in pairs)
+
+    best = max(map(alike, boots))
+    return [one for one in boots if alike(one) == best]
+
+
+def constant_for(boots: Sequence[Measured], demand: Demand) -> Constant | None:
+    """F for a demand that states its context length; None when nothing was ever measured."""
+    if not boots:
+        return None
+    length = demand.max_model_len or 0
+    alike = [one for one in boots if _shape(one.demand) == _shape(demand)]
+    exact = [one for one in alike if one.demand.max_model_len == length]
+    if exact:
+        return _mean(exact, "computed" if any(not one.boot.assumed for one in exact) else "assumed")
+    return _at_length(alike or _nearest(boots, demand), boots, length)
