@@ -13,8 +13,8 @@ from gb300serve.engines.option import Option
 from gb300serve.engines.problem import Path, Problem
 
 _HUMAN = {"human-int": human_int, "human-int-or-auto": human_int_or_auto}
-_BRACED = re.compile(r"(?s)\s*\{.*\}\s*")
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_BRACED = r"(?s)\s*\{.*\}\s*"
+_NUMBER = r"\d+(?:\.\d+)?"
 _WANTED = {
     "bool": "true or false",
     "text": "text",
@@ -130,7 +130,7 @@ def _write(option: Option, value: Value) -> str | None:
         return None
     plain = value.strip().replace(",", "")
     if option.kind == "float":
-        number = _NUMBER.match(plain)
+        number = re.match(_NUMBER, plain)
         return f"write {number.group()}" if number else None
     try:
         return f"write {human_int(plain.removesuffix('.0'))}"
@@ -157,7 +157,7 @@ def _wrong_choice(option: Option, path: Path, value: Value) -> Problem:
 
 def _check_json(option: Option, path: Path, value: Value) -> Iterator[Problem]:
     if isinstance(value, str):
-        if option.kind != "json-or-text" or _BRACED.fullmatch(value):
+        if option.kind != "json-or-text" or re.fullmatch(_BRACED, value):
             yield _json_as_text(option, path, value)
     elif not _right_shape(option, value):
         yield Problem(

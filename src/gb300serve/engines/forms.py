@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from gb300serve.core.values import Value, compact_json
 from gb300serve.engines.option import Option
 
-SECRET = re.compile(r"\$\{secret:[^}]+\}")
-_NEGATIVE_INTEGER = re.compile(r"-\d+")
+_SECRET = r"\$\{secret:[^}]+\}"
+_NEGATIVE_INTEGER = r"-\d+"
 
 
 def is_secret(value: Value) -> bool:
     """Whether the value is read on the client at launch and stands here by its name only."""
-    return isinstance(value, str) and SECRET.fullmatch(value) is not None
+    return isinstance(value, str) and value.startswith("$") and re.fullmatch(_SECRET, value) is not None
 
 
 def reads_as_flag(word: str) -> bool:
@@ -21,7 +21,7 @@ def reads_as_flag(word: str) -> bool:
     Negative integers do not count: the parser has no flags that look like numbers. Negative fractions do: the engine
     searches every word that begins with a dash for a dot and takes it for a dotted JSON key.
     """
-    return len(word) > 1 and word.startswith("-") and _NEGATIVE_INTEGER.fullmatch(word) is None
+    return len(word) > 1 and word.startswith("-") and re.fullmatch(_NEGATIVE_INTEGER, word) is None
 
 
 def word(value: Value) -> str:

@@ -2,7 +2,7 @@
 
 import re
 
-_SUFFIXED = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT])")
+_SUFFIXED = r"(\d+(?:\.\d+)?)([kKmMgGtT])"
 _DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 AUTO = -1
@@ -13,7 +13,7 @@ def human_int(text: str) -> int:
 
     Raises ValueError for anything that vLLM's `human_readable_int` refuses.
     """
-    match = _SUFFIXED.fullmatch(text.strip())
+    match = re.fullmatch(_SUFFIXED, text.strip())
     if match is None:
         return int(text)
     number, suffix = match.groups()

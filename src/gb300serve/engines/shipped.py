@@ -1,9 +1,10 @@
 """The tables that the package ships, and which of them speak for a version."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from gb300serve.engines.problem import Problem
 from gb300serve.engines.table import OptionTable
@@ -13,8 +14,7 @@ from gb300serve.engines.versions import VersionKey, public, version_key
 _TABLES = Path(__file__).parent / "tables"
 
 
-@dataclass(frozen=True, slots=True)
-class TableChoice:
+class TableChoice(NamedTuple):
     """The tables that speak for a version: its own, else its neighbours (the older first), else none."""
 
     exact: bool
@@ -60,10 +60,10 @@ def table(engine: str, version: str) -> OptionTable:
 @lru_cache(maxsize=64)
 def tables_for(engine: str, version: str | None) -> TableChoice:
     """The tables that speak for `version`. Without a version, or with a text that is none, every table does."""
-    known = versions(engine)
-    for spelled in (version, public(version or "")):
-        if spelled in known:
+    for spelled in (version, public(version)) if version else ():
+        if (engine, spelled) in _shipped():
             return TableChoice(exact=True, tables=(table(engine, spelled),))
+    known = versions(engine)
     key = version_key(version) if version else None
     if key is None:
         return TableChoice(exact=False, tables=tuple(table(engine, name) for name in known))

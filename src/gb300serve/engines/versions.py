@@ -6,14 +6,15 @@ from typing import TypeAlias
 
 VersionKey: TypeAlias = tuple[tuple[int, ...], tuple[int, int], int, str]
 
-_FORM = re.compile(r"v?(\d+(?:\.\d+)*)(?:\.?(a|b|rc|post)(\d+))?(?:\.dev(\d+))?(?:\+(.+))?", re.IGNORECASE)
+# Patterns are compiled when first used (re keeps them): a start that finds its table pays for none.
+_FORM = r"(?i)v?(\d+(?:\.\d+)*)(?:\.?(a|b|rc|post)(\d+))?(?:\.dev(\d+))?(?:\+(.+))?"
 _STAGES = {"a": 1, "b": 2, "rc": 3, None: 4, "post": 5}
 
 
 @lru_cache(maxsize=256)
 def version_key(version: str) -> VersionKey | None:
     """What versions sort by, as PEP 440 orders these forms; None for a text that is no version."""
-    match = _FORM.fullmatch(version.strip())
+    match = re.fullmatch(_FORM, version.strip())
     if match is None:
         return None
     numbers, stage, serial, build, label = match.groups()

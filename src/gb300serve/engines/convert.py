@@ -1,0 +1,138 @@
+"""One word of an option read by its type. Refusals carry the engine's own texts."""
+
+import argparse
+import json
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from pydantic_core import from_json
+
+from gb300serve.core.values import Value, WrittenFloat
+from gb300serve.engines.human import human_int, human_int_or_auto
+from gb300serve.engines.option import Option
+from gb300serve.engines.pydantic_text import unexpected, validation_line, validation_text
+
+Converter = Callable[[str], Any]
+
+_DECIMAL = r"-?\d+\.\d+"
+_BRACED = r"(?s)\s*\{.*\}\s*"
+# An address as CPython prints it; only its form is ever matched.
+_FUNCTION = "<function {} at 0x7f3a5c1d8e00>"
+_TYPES = {"int": "<class 'int'>", "float": "<class 'float'>"}
+
+
+def converter(option: Option) -> Converter:
+    """The type function that argparse calls for one word of `option`; its name is what argparse prints."""
+    read = partial(_READERS[option.kind], option)
+    return _named(partial(_or_unset, option, read) if option.nullable else read, _NAMES.get(option.kind, "str"))
+
+
+def _named(read: Converter, name: str) -> Converter:
+    def convert(word: str) -> Any:
+        return read(word)
+
+    convert.__name__ = name
+    return convert
+
+
+def _or_unset(option: Option, read: Converter, word: str) -> Value:
+    """`None` and the empty word mean unset; a wrong one is refused by the engine's wrapper, not by argparse."""
+    if word in ("", "None"):
+        return None
+    try:
+        found: Value = read(word)
+    except ValueError as error:
+        kind = _TYPES.get(option.kind) or _FUNCTION.format(_NAMES.get(option.kind, "str"))
+        raise argparse.ArgumentTypeError(f"Value {word} cannot be converted to {kind}.") from error
+    return found
+
+
+def _text(option: Option, word: str) -> Value:
+    return word.lower().replace("-", "_") if option.folds else word
+
+
+def _int(_option: Option, word: str) -> Value:
+    return int(word)
+
+
+def _float(_option: Option, word: str) -> Value:
+    number = float(word)
+    if re.fullmatch(r"-?\d+", word):
+        return int(word)
+    return WrittenFloat(word) if re.fullmatch(_DECIMAL, word) else number
+
+
+def _human(option: Option, word: str) -> Value:
+    try:
+        number = human_int_or_auto(word) if option.kind == "human-int-or-auto" else human_int(word)
+    except ValueError as error:
+        if match := re.fullmatch(r"(\d+\.\d+)([KMGT])", word.strip()):
+            said, suffix = match.groups()
+            raise argparse.ArgumentTypeError(
+                f"Decimals are not allowed with binary suffixes like {suffix}. "
+                f"Did you mean to use {said}{suffix.lower()} instead?"
+            ) from error
+        raise
+    return number if re.fullmatch(r"-?\d+", word) else word
+
+
+def _loads(option: Option, word: str) -> Value:
+    try:
+        found: Value = json.loads(word, parse_float=WrittenFloat)
+    except ValueError as error:
+        if option.plain:
+            raise
+        kind = _FUNCTION.format("loads")
+        raise argparse.ArgumentTypeError(f"Value {word} cannot be converted to {kind}.") from error
+    return found
+
+
+def _json_or_text(_option: Option, word: str) -> Value:
+    if not re.fullmatch(_BRACED, word):
+        return word
+    found: Value = json.loads(word, parse_float=WrittenFloat)
+    return found
+
+
+def _dataclass(option: Option, word: str) -> Value:
+    """JSON for one of the engine's configuration classes, which pydantic validates as it parses."""
+    title = option.config or "".join(part.capitalize() for part in option.key.split("_"))
+    try:
+        from_json(word)
+    except ValueError as error:
+        raise _invalid(title, [validation_line("json_invalid", f"Invalid JSON: {error}", word)]) from error
+    found: Value = json.loads(word, parse_float=WrittenFloat)
+    if not isinstance(found, dict):
+        raise _invalid(title, [validation_line("dataclass_type", "Input should be an object", found)])
+    fields = option.fields
+    unknown = [key for key in found if fields is not None and key not in fields]
+    if unknown:
+        raise _invalid(title, [unexpected(key, found[key]) for key in unknown])
+    return found
+
+
+def _invalid(title: str, lines: list[str]) -> argparse.ArgumentTypeError:
+    return argparse.ArgumentTypeError(validation_text(title, lines))
+
+
+_READERS: dict[str, Callable[[Option, str], Value]] = {
+    "text": _text,
+    "int": _int,
+    "float": _float,
+    "human-int": _human,
+    "human-int-or-auto": _human,
+    "json-loads": _loads,
+    "json-or-text": _json_or_text,
+    "json-dataclass": _dataclass,
+}
+_NAMES = {
+    "int": "int",
+    "float": "float",
+    "human-int": "human_readable_int",
+    "human-int-or-auto": "human_readable_int_or_auto",
+    "json-loads": "loads",
+    "json-or-text": "union_dict_and_str",
+    "json-dataclass": "parse_dataclass",
+}

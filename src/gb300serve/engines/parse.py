@@ -1,0 +1,85 @@
+"""The reverse of `argv`: the engine's words read as its own parser reads them, refusals in that parser's words.
+
+The parser is argparse itself, filled from the table, because the engine's is: abbreviations, `--a=b`, several words
+after one flag and the texts of its refusals come out the same. What the engine does to the words before argparse sees
+them (the model's place, underscores, dotted JSON keys, `-O3`) stands in `spelling`. `--config FILE` is not opened.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NoReturn
+
+from gb300serve.core.errors import CompileError
+from gb300serve.core.values import Value
+from gb300serve.engines.common import POSITIONAL
+from gb300serve.engines.convert import converter
+from gb300serve.engines.option import Option
+from gb300serve.engines.spelling import respelled
+from gb300serve.engines.table import OptionTable
+
+
+class ArgumentRefusedError(CompileError):
+    """The engine's parser refuses the words: it prints a usage, this line, and exits with 2."""
+
+    engine_exit_code: ClassVar[int] = 2
+
+    def __init__(self, prog: str, reason: str) -> None:
+        super().__init__(f"{prog}: error: {reason}")
+        self.reason = reason
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse that raises where it would print and exit."""
+
+    def error(self, message: str) -> NoReturn:
+        # Words left over are the root parser's complaint; everything else is said by the one of `serve`.
+        root = message.startswith("unrecognized arguments")
+        raise ArgumentRefusedError("vllm" if root else self.prog, message)
+
+
+class _Switch(argparse.Action):
+    """A boolean: true by its flag and aliases, false by its off flags."""
+
+    def __init__(self, off: Sequence[str], **words: Any) -> None:
+        super().__init__(nargs=0, **words)
+        self.off = off
+
+    def __call__(self, parser: object, namespace: argparse.Namespace, values: object, flag: str | None = None) -> None:
+        setattr(namespace, self.dest, flag not in self.off)
+
+
+def parse_argv(argv: Sequence[str], table: OptionTable) -> Mapping[str, Value]:
+    """The options that the engine's words say, as a recipe would write them, in the order in which they were said.
+
+    The model stands under `model` however it was said. Numbers keep their spelling (`1M` stays text). Raises
+    ArgumentRefusedError where the engine would exit with 2.
+    """
+    parser = _parser(table)
+    said = parser.parse_args(respelled(argv, table))
+    found: dict[str, Value] = {"model" if key == POSITIONAL else key: value for key, value in vars(said).items()}
+    return found
+
+
+def _parser(table: OptionTable) -> argparse.ArgumentParser:
+    parser = _Parser(prog="vllm serve", add_help=False, argument_default=argparse.SUPPRESS)
+    for option in table.options():
+        _add(parser, option)
+    return parser
+
+
+def _add(parser: argparse.ArgumentParser, option: Option) -> None:
+    if option.positional:
+        parser.add_argument(option.key, nargs="?")
+    elif option.kind == "bool":
+        flags = (option.flag, *option.aliases, *option.off)
+        parser.add_argument(*flags, dest=option.key, action=_Switch, off=option.off)
+    else:
+        choices = [*option.choices, *([None] if option.nullable else [])] if option.choices else None
+        shape: dict[str, Any] = {
+            "many": {"nargs": "+"},
+            "optional": {"nargs": "?", "const": True},
+            "append": {"action": "append"},
+        }.get(option.arity, {})
+        parser.add_argument(
+            option.flag, *option.aliases, dest=option.key, type=converter(option), choices=choices, **shape
+        )
