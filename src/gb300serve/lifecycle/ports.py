@@ -38,6 +38,10 @@ class Container:
     gpus: str | None = None
     """As in the plan; None where it asked for none."""
     env: Mapping[str, str] = field(default_factory=dict)
+    published: tuple[int, ...] = ()
+    """Ports of the host that lead into it; empty with the host's network."""
+    stop_timeout: int | None = None
+    """Seconds to wait after the stop signal, where it was created with them."""
 
     @property
     def ours(self) -> bool:
@@ -108,10 +112,25 @@ class ContainerBackend(Protocol):
         """Seconds since the container's last start, in its engine's time (see LogLine)."""
 
     def follow(self, container: str, every: float) -> Iterator[LogLine | None]:
-        """The log since the container's last start, then live; None after every `every` seconds (wall clock) of silence.
+        """The log since the container's last start, then live; None after each `every` seconds (wall clock) of silence.
 
         Ends when the container has ended and everything that it wrote was delivered.
         """
 
     def log(self, container: str, tail: int | None = None) -> Iterator[LogLine]:
         """The log since the container's last start, as it stands; the last `tail` lines of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A socket that listens on this machine. `process` names its owner (`python3, process 4711`) where it can be seen."""
+
+    port: int
+    address: str
+    process: str | None = None
+
+
+class Listeners(Protocol):
+    """The listening sockets of the machine that runs the containers, on any address: the engine binds 0.0.0.0."""
+
+    def on(self, port: int) -> Listener | None: ...
