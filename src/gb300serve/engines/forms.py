@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from gb300serve.core.values import Value, compact_json
 from gb300serve.engines.option import Option
 
-_SECRET = r"\$\{secret:[^}]+\}"
+_BY_NAME = r"\$\{secret:[^}]+\}"
 _NEGATIVE_INTEGER = r"-\d+"
 
 
 def is_secret(value: Value) -> bool:
     """Whether the value is read on the client at launch and stands here by its name only."""
-    return isinstance(value, str) and value.startswith("$") and re.fullmatch(_SECRET, value) is not None
+    return isinstance(value, str) and value.startswith("$") and re.fullmatch(_BY_NAME, value) is not None
 
 
 def reads_as_flag(word: str) -> bool:

@@ -17,6 +17,12 @@ from gb300serve.engines.option import Option
 from gb300serve.engines.spelling import respelled
 from gb300serve.engines.table import OptionTable
 
+_SHAPES: dict[str, dict[str, Any]] = {
+    "many": {"nargs": "+"},
+    "optional": {"nargs": "?", "const": True},
+    "append": {"action": "append"},
+}
+
 
 class ArgumentRefusedError(CompileError):
     """The engine's parser refuses the words: it prints a usage, this line, and exits with 2."""
@@ -44,7 +50,7 @@ class _Switch(argparse.Action):
         super().__init__(nargs=0, **words)
         self.off = off
 
-    def __call__(self, parser: object, namespace: argparse.Namespace, values: object, flag: str | None = None) -> None:
+    def __call__(self, _parser: object, namespace: object, _values: object, flag: str | None = None) -> None:
         setattr(namespace, self.dest, flag not in self.off)
 
 
@@ -75,11 +81,7 @@ def _add(parser: argparse.ArgumentParser, option: Option) -> None:
         parser.add_argument(*flags, dest=option.key, action=_Switch, off=option.off)
     else:
         choices = [*option.choices, *([None] if option.nullable else [])] if option.choices else None
-        shape: dict[str, Any] = {
-            "many": {"nargs": "+"},
-            "optional": {"nargs": "?", "const": True},
-            "append": {"action": "append"},
-        }.get(option.arity, {})
+        shape = _SHAPES.get(option.arity, {})
         parser.add_argument(
             option.flag, *option.aliases, dest=option.key, type=converter(option), choices=choices, **shape
         )
