@@ -123,7 +123,7 @@ class ContainerBackend(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A socket that listens on this machine. `process` names its owner (`python3, process 4711`) where it can be seen."""
+    """A socket that listens on this machine. `process` names its owner (`python3, process 4711`) where known."""
 
     port: int
     address: str

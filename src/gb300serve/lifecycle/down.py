@@ -1,0 +1,80 @@
+"""`down`: ask the lane to end, wait, keep the container unless it is to be removed."""
+
+from dataclasses import dataclass
+
+from gb300serve.core.errors import BackendError, MachineError
+from gb300serve.lifecycle.conflicts import live
+from gb300serve.lifecycle.events import StepBegan
+from gb300serve.lifecycle.names import title
+from gb300serve.lifecycle.ports import Container
+from gb300serve.lifecycle.reconcile import STOP_TIMEOUT
+from gb300serve.lifecycle.steps import ApplyRestart, StopContainer
+from gb300serve.lifecycle.tools import Tools
+
+SETTLE_TRIES = 50
+SETTLE_EVERY = 0.2
+_KILLED = 137
+
+
+class NotOursError(MachineError):
+    """Stopping and removing are for what gb300serve created."""
+
+    def __init__(self, container: Container) -> None:
+        super().__init__(
+            f"{title(container)} was not created by gb300serve; it is left alone",
+            hint=f"docker stop {container.name}",
+        )
+
+
+class StillRunningError(BackendError):
+    """The engine of containers said that it stopped it, and shows it running."""
+
+    def __init__(self, container: Container) -> None:
+        super().__init__(
+            f"{container.name} is still {container.state} after it was stopped and killed",
+            hint=f"docker inspect {container.name}",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Downed:
+    """`container` is as it stands now (as it stood before it was removed)."""
+
+    container: Container
+    was_running: bool
+    removed: bool
+
+    @property
+    def killed(self) -> bool:
+        """It did not answer the signal in time. No failure: vLLM ignores it while it imports and may hang after."""
+        return self.was_running and self.container.exit_code == _KILLED
+
+
+def down(container: Container, tools: Tools, *, remove: bool = False, timeout: float | None = None) -> Downed:
+    """`timeout` is seconds before it is killed (else the container's own, else 30). Raises BackendError (7)."""
+    if not container.ours:
+        raise NotOursError(container)
+    was_running = live(container)
+    if container.restart_policy != "no":
+        # A policy such as `always` would bring it back with the daemon, or at once when the engine dies first.
+        step = ApplyRestart(container.id, container.name, "no", container.restart_policy)
+        tools.announce(StepBegan(step))
+        tools.backend.set_restart(container.id, "no")
+    ended = _stopped(container, tools, timeout) if was_running else container
+    if remove:
+        tools.backend.remove(container.id)
+    return Downed(ended, was_running, removed=remove)
+
+
+def _stopped(container: Container, tools: Tools, timeout: float | None) -> Container:
+    own = STOP_TIMEOUT if container.stop_timeout is None else float(container.stop_timeout)
+    patience = own if timeout is None else timeout
+    tools.announce(StepBegan(StopContainer(container.id, container.name, patience)))
+    tools.backend.stop(container.id, patience)
+    now = container
+    for _ in range(SETTLE_TRIES):
+        now = tools.backend.find(container.id) or now
+        if not live(now):
+            return now
+        tools.clock.sleep(SETTLE_EVERY)
+    raise StillRunningError(now)

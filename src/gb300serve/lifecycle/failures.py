@@ -1,0 +1,132 @@
+"""How a watched boot ends badly (exit 8), and what an interruption leaves behind (exit 130)."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gb300serve.boot.diagnosis import Diagnosis
+from gb300serve.boot.phases import Phase
+from gb300serve.core.errors import BootError, Gb300Error
+from gb300serve.lifecycle.launch import Launch
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What is known of a boot that did not become READY. `exit_code` is None while the container runs."""
+
+    diagnosis: Diagnosis
+    tail: tuple[str, ...]
+    seconds: float
+    exit_code: int | None = None
+    oom_killed: bool = False
+    gone: bool = False
+    """The container was removed meanwhile."""
+    container: str | None = None
+    """What the container is called now that it was set aside."""
+    put_back: tuple[str, ...] = ()
+    """Names that run again because this launch had replaced them."""
+
+    @property
+    def phase(self) -> Phase | None:
+        return self.diagnosis.phase
+
+
+class BootFailedError(BootError):
+    """The container ended, or named a cause and hangs. The message begins with the line that names the cause."""
+
+    def __init__(self, launch: Launch, ending: Ending) -> None:
+        super().__init__(f"{_cause(ending)}\n{_circumstances(ending)}", hint=_advice(launch, ending))
+        self.launch = launch
+        self.ending = ending
+
+
+class BootTimedOutError(BootError):
+    """No sign of life for longer than the patience of the phase."""
+
+    def __init__(self, launch: Launch, ending: Ending, waiting_for: str, silent: float) -> None:
+        phase = ending.phase or "the first line of the log"
+        super().__init__(
+            f"{launch.name} gave no sign of life for {silent:.0f} s; waiting for: {waiting_for}\n"
+            f"phase {phase}, {ending.seconds:.0f} s after its start",
+            hint=(
+                f"{_kept(ending) or f'{launch.name} is left running'}; its log: {launch.command('logs')}; "
+                f"watch on: {launch.command('up')}; stop it: {launch.command('down')}"
+            ),
+        )
+        self.launch = launch
+        self.ending = ending
+        self.waiting_for = waiting_for
+        self.silent = silent
+
+
+class WrongServerError(BootError):
+    """The engine says that it started, and another server answers on its port: ours never will."""
+
+    def __init__(self, launch: Launch, ending: Ending) -> None:
+        super().__init__(
+            f"another server answers at {launch.endpoint.url}: it is not the one in {launch.name}, which shares "
+            "the port with it and will never answer",
+            hint=f"find it (ss -ltnp sport = :{launch.plan.port}), end it, and launch again",
+        )
+        self.launch = launch
+        self.ending = ending
+
+
+class LaneEndedError(BootError):
+    """The lane ended while its log was followed, and nobody had asked it to."""
+
+    def __init__(self, launch: Launch, ending: Ending) -> None:
+        super().__init__(
+            f"{_cause(ending)}\n{launch.name} died while serving: {_circumstances(ending)}",
+            hint=f"the log is kept: {launch.command('logs')}; start it again: {launch.command('up')}",
+        )
+        self.launch = launch
+        self.ending = ending
+
+
+class LaunchInterruptedError(Gb300Error):
+    """Ctrl-C. The last line says what became of the container."""
+
+    exit_code: ClassVar[int] = 130
+
+    def __init__(self, launch: Launch, *, running: bool, put_back: tuple[str, ...] = ()) -> None:
+        if running:
+            message = f"interrupted; {launch.name} keeps running"
+            hint = f"watch it again: {launch.command('up')}; stop it: {launch.command('down')}"
+        elif put_back:
+            message = f"interrupted before {launch.name} was started; {', '.join(put_back)} was started again"
+            hint = "see: gb300serve status"
+        else:
+            message = f"interrupted; nothing of {launch.ref} is running"
+            hint = f"start it: {launch.command('up')}"
+        super().__init__(message, hint=hint)
+        self.running = running
+
+
+def _cause(ending: Ending) -> str:
+    if ending.diagnosis.evidence:
+        return ending.diagnosis.evidence[0].text
+    if ending.gone:
+        return "the container was removed while it booted"
+    if ending.oom_killed:
+        return "the container was killed for want of host memory: its log just stops"
+    if ending.exit_code is not None:
+        return f"the engine ended with exit code {ending.exit_code} and named no cause"
+    return "the engine named no cause"
+
+
+def _circumstances(ending: Ending) -> str:
+    reason = ending.diagnosis.reason or "unknown"
+    code = "" if ending.exit_code is None else f", exit code {ending.exit_code}"
+    memory = ", out of memory" if ending.oom_killed else ""
+    return f"{reason} in phase {ending.phase or 'starting'}, {ending.seconds:.0f} s after the start{code}{memory}"
+
+
+def _advice(launch: Launch, ending: Ending) -> str:
+    parts = [*ending.diagnosis.advice, _kept(ending)]
+    if ending.put_back:
+        parts.append(f"{', '.join(ending.put_back)} was put back and boots again: gb300serve status")
+    return "; ".join(part for part in parts if part) or f"read the log: {launch.command('logs')}"
+
+
+def _kept(ending: Ending) -> str:
+    return f"the container is kept as {ending.container} (docker logs {ending.container})" if ending.container else ""

@@ -1,0 +1,91 @@
+"""A launch: the plan with what the moment adds (values of secrets, expected times), and what follows from both."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_PLAN, LABEL_RELEASE
+from gb300serve.plan.document import digest
+from gb300serve.plan.model import Plan
+from gb300serve.plan.ports import split_port
+from gb300serve.plan.words import SECRET
+from gb300serve.probe.endpoint import Endpoint
+
+_API_KEY_FLAG = "--api-key"
+_API_KEY_VARIABLE = "VLLM_API_KEY"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """`expected` is seconds by phase name; `secrets` are values by name and never leave it."""
+
+    plan: Plan
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    expected: Mapping[str, float] = field(default_factory=dict)
+    address: str = "127.0.0.1"
+    """Where the client reaches the lane's port (the site's `address`)."""
+    on: Literal["docker", "sim"] = "docker"
+    overrides: tuple[str, ...] = ()
+    """What `--set` said, `path=value`, so that commands in messages mean the same launch."""
+
+    given: str = ""
+    """The REF as the user typed it, for the same reason: a file is not found as lane/release."""
+
+    def command(self, verb: str, *words: str) -> str:
+        """A command of ours about this launch, to be pasted into a shell."""
+        place = ("--on", "sim") if self.on == "sim" else ()
+        overrides = tuple(word for override in self.overrides for word in ("--set", override)) if verb == "up" else ()
+        return shlex.join(("gb300serve", verb, self.ref, *place, *overrides, *words))
+
+    @property
+    def name(self) -> str:
+        return self.plan.container.name
+
+    @property
+    def digest(self) -> str:
+        """The plan's: containers carry it as a label, so that the same plan is known again."""
+        return digest(self.plan)
+
+    @property
+    def release(self) -> str:
+        """As labelled: `v14`, or `v14+set` when `--set` changed it."""
+        return self.plan.recipe.rpartition("/")[2]
+
+    @property
+    def ref(self) -> str:
+        """What the user types to mean it; without the mark of `--set`."""
+        return self.given or f"{self.plan.lane}/{self.plan.release}"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The only difference between our container and the one that the printed command creates."""
+        return {LABEL_LANE: self.plan.lane, LABEL_RELEASE: self.release, LABEL_PLAN: self.digest}
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint(f"http://{_bracketed(self.address)}:{self.plan.port}", self._api_key())
+
+    def _api_key(self) -> str | None:
+        """The key that guards /v1: the first word of `--api-key`, else the engine's variable."""
+        command = self.plan.command
+        for word, following in zip(command, (*command[1:], ""), strict=True):
+            if word == _API_KEY_FLAG:
+                return self._opened(following)
+            if word.startswith(f"{_API_KEY_FLAG}="):
+                return self._opened(word.partition("=")[2])
+        return self.secrets.get(_API_KEY_VARIABLE) or self.plan.container.env.get(_API_KEY_VARIABLE)
+
+    def _opened(self, word: str) -> str:
+        return SECRET.sub(lambda match: self.secrets.get(match[1], match[0]), word)
+
+
+def host_ports(plan: Plan) -> tuple[int, ...]:
+    """The ports of the host that the container takes: the engine's on the host's network, else the published ones."""
+    if plan.container.network == "host":
+        return () if plan.port is None else (plan.port,)
+    return tuple(host for host, _ in map(split_port, plan.container.ports) if host is not None)
+
+
+def _bracketed(address: str) -> str:
+    return f"[{address}]" if ":" in address and not address.startswith("[") else address

@@ -1,0 +1,202 @@
+"""The watch over a boot: log, clock and probes until READY, or until it is known why not."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gb300serve.boot.events import (
+    BootBegan,
+    CauseFound,
+    Event,
+    PhaseEntered,
+    Progress,
+    Receipt,
+    StartupComplete,
+    TuningHit,
+    TuningMiss,
+)
+from gb300serve.boot.phases import Phase
+from gb300serve.core.errors import BackendError
+from gb300serve.lifecycle.conflicts import live
+from gb300serve.lifecycle.events import BecameReady, BootEvent, Elapsed, LogSeen, NotReady
+from gb300serve.lifecycle.failures import BootFailedError, BootTimedOutError, Ending, WrongServerError
+from gb300serve.lifecycle.launch import Launch
+from gb300serve.lifecycle.patience import ANSWER_PATIENCE, CAUSE_PATIENCE, patience
+from gb300serve.lifecycle.ports import Container, LogLine
+from gb300serve.lifecycle.steps import AwaitReady
+from gb300serve.lifecycle.tools import Tools
+from gb300serve.probe.readiness import Readiness, readiness
+
+# Seconds on the wall between two ticks of a silent log, and between two probes.
+TICK = 0.5
+PROBE_EVERY = 1.0
+TAIL = 40
+# The engine of containers reports an exit some moments after the log has ended.
+SETTLE_TRIES = 25
+SETTLE_EVERY = 0.2
+_SIGNS_OF_LIFE = (BootBegan, PhaseEntered, Progress, Receipt, TuningHit, TuningMiss, StartupComplete)
+
+
+class ContainerGoneError(BackendError):
+    """Somebody removed it between two steps."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the container {name} is not there any more", hint="see what is: docker ps -a")
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """READY. `stream` is the rest of the followed log; None where the lane served already and no log was read."""
+
+    container: Container
+    readiness: Readiness
+    seconds: float
+    stream: Iterator[LogLine | None] | None = None
+
+    @property
+    def already(self) -> bool:
+        return self.stream is None
+
+
+def await_ready(step: AwaitReady, launch: Launch, tools: Tools) -> Served:
+    """Raises BootFailedError, BootTimedOutError or WrongServerError (exit 8); announces everything on the way."""
+    container = tools.backend.find(step.container)
+    if container is None:
+        raise ContainerGoneError(step.name)
+    if step.running:
+        answer = _probe(container, launch, tools)
+        if answer.state == "ready":
+            return Served(container, answer, tools.backend.elapsed(container.id))
+    return _Watch(container, launch, tools).run()
+
+
+def _probe(container: Container, launch: Launch, tools: Tools) -> Readiness:
+    started_at = container.created_at if container.started_at is None else container.started_at
+    return readiness(tools.http, launch.endpoint, launch.plan.served_names, started_at)
+
+
+class _Watch:
+    """One boot of one container. Times are seconds since its start, in its own time, unless they say `wall`."""
+
+    def __init__(self, container: Container, launch: Launch, tools: Tools) -> None:
+        self.container = container
+        self.launch = launch
+        self.tools = tools
+        self.machine = tools.machine()
+        self.tail: deque[str] = deque(maxlen=TAIL)
+        self.phase: Phase | None = None
+        self.at = 0.0
+        # A lane that is taken up has been silent before anybody watched: patience begins with the watch.
+        self.alive_at = tools.backend.elapsed(container.id) if live(container) else 0.0
+        self.complete_at: float | None = None
+        self.cause_at: float | None = None
+        self.probe_at_wall = 0.0
+        self.answer = Readiness("silent", "the port does not answer yet")
+
+    def run(self) -> Served:
+        while True:
+            stream = self.tools.backend.follow(self.container.id, TICK)
+            for line in stream:
+                if self._ready(line):
+                    return self._served(stream)
+            self._refuse_end()
+            # The stream was cut although the container runs (its engine restarted): read the log again.
+            self.machine = self.tools.machine()
+            self.tools.clock.sleep(PROBE_EVERY)
+
+    def _ready(self, line: LogLine | None) -> bool:
+        """Take in one line or tick; True once the proof is complete."""
+        if line is None:
+            at = self.tools.backend.elapsed(self.container.id)
+            events = self.machine.tick(at)
+        else:
+            at = line.elapsed
+            self.tail.append(line.text)
+            self.tools.announce(LogSeen(line))
+            events = self.machine.feed(line.text, at)
+        self.at = at
+        for event in events:
+            self._take(event, at)
+        if line is None:
+            self.tools.announce(Elapsed(self.phase, at))
+        if self._probe_is_due(events) and self._proved():
+            return True
+        if line is None:
+            self._refuse_silence(at)
+        return False
+
+    def _take(self, event: Event, at: float) -> None:
+        if isinstance(event, PhaseEntered):
+            self.phase = event.phase
+        if isinstance(event, _SIGNS_OF_LIFE):
+            self.alive_at = max(self.alive_at, at)
+            self.cause_at = None
+        if isinstance(event, StartupComplete):
+            self.complete_at = at
+        if isinstance(event, CauseFound):
+            self.cause_at = at
+        expected = self.launch.expected.get(self.phase.value) if self.phase else None
+        self.tools.announce(BootEvent(event, expected))
+
+    def _probe_is_due(self, events: tuple[Event, ...]) -> bool:
+        now = self.tools.clock.now()
+        if not any(isinstance(event, StartupComplete) for event in events) and now < self.probe_at_wall:
+            return False
+        self.probe_at_wall = now + PROBE_EVERY
+        return True
+
+    def _proved(self) -> bool:
+        before = self.answer.why
+        self.answer = _probe(self.container, self.launch, self.tools)
+        if self.answer.state == "ready":
+            return self._same_start()
+        if self.complete_at is not None and self.answer.state == "other-server":
+            raise WrongServerError(self.launch, self._ending())
+        if self.complete_at is not None and self.answer.why != before:
+            self.tools.announce(NotReady(self.answer.why))
+        return False
+
+    def _same_start(self) -> bool:
+        """It still runs, and was not started again behind our back."""
+        now = self.tools.backend.find(self.container.id)
+        return now is not None and now.state == "running" and now.started_at == self.container.started_at
+
+    def _served(self, stream: Iterator[LogLine | None]) -> Served:
+        seconds = self.tools.backend.elapsed(self.container.id)
+        model = self.answer.model.name if self.answer.model else self.launch.plan.served_names[0]
+        known = self.answer.identity == "ours"
+        self.tools.announce(BecameReady(self.container.name, model, seconds, identity_known=known))
+        container = self.tools.backend.find(self.container.id) or self.container
+        return Served(container, self.answer, seconds, stream)
+
+    def _refuse_silence(self, at: float) -> None:
+        if self.cause_at is not None and at - self.cause_at > CAUSE_PATIENCE:
+            raise BootFailedError(self.launch, self._ending())
+        limit = ANSWER_PATIENCE if self.complete_at is not None else patience(self.phase, self.launch.expected)
+        silent = at - self.alive_at
+        if silent > limit:
+            raise BootTimedOutError(self.launch, self._ending(), self._waiting_for(), silent)
+
+    def _waiting_for(self) -> str:
+        if self.complete_at is not None:
+            return self.answer.why
+        return f"the end of the phase {self.phase}" if self.phase else "the engine's first line"
+
+    def _refuse_end(self) -> None:
+        """Raise unless the container still runs the boot that is being watched."""
+        for _ in range(SETTLE_TRIES):
+            now = self.tools.backend.find(self.container.id)
+            if now is None or not live(now) or now.started_at != self.container.started_at:
+                raise BootFailedError(self.launch, self._ending(now, ended=True))
+            self.tools.clock.sleep(SETTLE_EVERY)
+        self._refuse_silence(self.tools.backend.elapsed(self.container.id))
+
+    def _ending(self, now: Container | None = None, *, ended: bool = False) -> Ending:
+        return Ending(
+            diagnosis=self.machine.result(),
+            tail=tuple(self.tail),
+            seconds=self.at,
+            exit_code=now.exit_code if now and not live(now) else None,
+            oom_killed=now.oom_killed if now else False,
+            gone=ended and now is None,
+        )

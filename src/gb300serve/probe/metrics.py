@@ -1,0 +1,80 @@
+"""`GET /metrics`: the few series of the Prometheus text that say who serves and how busy it is."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from gb300serve.core.http import Http
+from gb300serve.probe.answers import UnexpectedAnswerError
+from gb300serve.probe.endpoint import Endpoint
+
+TIMEOUT = 5.0
+# Prometheus text format 0.0.4: name, labels, value, optional timestamp. Names of vLLM carry a colon.
+_SAMPLE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?\s*")
+_LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*,?')
+_ESCAPED = re.compile(r"\\(.)")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One line of the text."""
+
+    name: str
+    value: float
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Times are seconds since 1970; usage is 0 to 1; a series that the server lacks is None."""
+
+    process_start: float | None = None
+    requests_running: float | None = None
+    requests_waiting: float | None = None
+    kv_cache_usage: float | None = None
+
+
+def metrics(client: Http, endpoint: Endpoint) -> Metrics:
+    """Raises UnreachableError or UnexpectedAnswerError. The key is not needed: vLLM guards `/v1` only."""
+    url = f"{endpoint.url}/metrics"
+    response = client.get(url, TIMEOUT)
+    if response.status != 200:
+        raise UnexpectedAnswerError(url, response)
+    found = tuple(samples(response.text))
+    return Metrics(
+        process_start=_highest(found, "process_start_time_seconds"),
+        requests_running=_total(found, "vllm:num_requests_running", "sglang:num_running_reqs"),
+        requests_waiting=_total(found, "vllm:num_requests_waiting", "sglang:num_queue_reqs"),
+        kv_cache_usage=_highest(found, "vllm:kv_cache_usage_perc", "sglang:token_usage"),
+    )
+
+
+def samples(text: str) -> Iterator[Sample]:
+    """The samples of a Prometheus text; lines that are none (comments, blank ones, garbage) are passed over."""
+    for line in text.splitlines():
+        match = _SAMPLE.fullmatch(line.strip())
+        value = _number(match[3]) if match else None
+        if match and value is not None:
+            yield Sample(match[1], value, dict(_labels(match[2] or "")))
+
+
+def _labels(text: str) -> Iterator[tuple[str, str]]:
+    for match in _LABEL.finditer(text):
+        yield match[1], _ESCAPED.sub(lambda escape: "\n" if escape[1] == "n" else escape[1], match[2])
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _total(found: tuple[Sample, ...], *names: str) -> float | None:
+    """Over the data-parallel engines, which are a label."""
+    values = [sample.value for sample in found if sample.name in names]
+    return sum(values) if values else None
+
+
+def _highest(found: tuple[Sample, ...], *names: str) -> float | None:
+    return max((sample.value for sample in found if sample.name in names), default=None)
