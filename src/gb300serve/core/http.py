@@ -26,7 +26,7 @@ class UnreachableError(ServiceError):
 
 
 class Http(Protocol):
-    """Timeouts are seconds for the whole call. Raises UnreachableError; an answer of any status is returned."""
+    """Timeouts are seconds without a sign of life. Raises UnreachableError; an answer of any status is returned."""
 
     def get(self, url: str, timeout: float, headers: Mapping[str, str] = ...) -> Response: ...
 

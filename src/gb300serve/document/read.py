@@ -54,6 +54,10 @@ _MISREAD = (
 )
 
 
+# Only double quotes can write one: libyaml refuses them bare.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
 @dataclass(slots=True)
 class Document:
     """What a text says. `root` is None where it could not be read to the end; else it is there next to `problems`."""
@@ -190,6 +194,9 @@ class _Reader:
     def scalar(self, event: Any) -> Any:
         text: str = event.value
         if not event.implicit[0]:
+            if event.style == '"' and _CONTROL.search(text):
+                message = "the text holds a control character, which would reach terminals and log readers"
+                self.report("YAML009", "control-character", event.start_mark, message, "remove the escape sequence")
             return text
         if text in _CONSTANTS:
             return _CONSTANTS[text]

@@ -1,0 +1,1 @@
+"""Findings without a machine: rules over a valid recipe."""

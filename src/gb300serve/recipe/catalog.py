@@ -46,8 +46,7 @@ class Catalog:
     def find(self, ref: str, default_lane: str | None = None) -> Found:
         """The file that REF means; raises CommandLineError (exit 2)."""
         if is_path(ref):
-            path = Path(ref).expanduser()
-            return Found(path, self._directory_of(path))
+            return self.at(Path(ref).expanduser())
         lane, slash, release = ref.partition("/")
         if not slash:
             lane, release = self._lane_of(ref, default_lane), ref
@@ -55,6 +54,10 @@ class Catalog:
         if found is None:
             raise UnknownReleaseError(ref, self.directories, tuple(self.refs()))
         return found
+
+    def at(self, path: Path) -> Found:
+        """The recipe in a file that is named by its path."""
+        return Found(path, self._directory_of(path))
 
     def release(self, lane: str, release: str) -> Found | None:
         """The file of `lane/release`: the first directory that has it wins."""

@@ -97,12 +97,14 @@ def secret_lines(secrets: Iterable[Secret]) -> tuple[str, ...]:
 
 
 def _secret(secret: Secret) -> tuple[str, ...]:
+    # `:?` stops the pasted lines with its text where the value is missing, and leaves an interactive shell open.
     name = secret.name
+    export = f"export {name}"
     if secret.file:
-        return (f"{name}=$(cat {quote(secret.file)}) || exit", f"export {name}")
-    if secret.env == name:
-        return (f': "${{{name}:?set {name} to the secret\'s value}}"', f"export {name}")
-    return (f': "${{{secret.env}:?set {secret.env} to the secret\'s value}}"', f"export {name}=\"${secret.env}\"")
+        asked = f': "${{{name}:?no value in the file of this secret}}"'
+        return (f"{name}=$(cat {quote(secret.file)})", asked, export)
+    asked = f': "${{{secret.env}:?set it to the value of the secret}}"'
+    return (asked, export if secret.env == name else f'{export}="${secret.env}"')
 
 
 def shell(plan: Plan) -> str:

@@ -1,0 +1,5 @@
+"""`python -m gb300serve`."""
+
+from gb300serve.cli.app import main
+
+main()

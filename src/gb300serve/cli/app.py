@@ -1,0 +1,128 @@
+"""The command tree, and the one place where errors become exit codes.
+
+A command's module is loaded when that command is asked for: start-up is a feature, and `--help` needs none of them.
+"""
+
+import gc
+import importlib
+import sys
+import tempfile
+import traceback
+from typing import Annotated, Any
+
+import typer
+from typer._click.core import Command, Context
+from typer._click.exceptions import ClickException  # 0.28 vendors click: its errors have no public name
+from typer._click.formatting import HelpFormatter
+from typer.core import TyperGroup
+
+from gb300serve import __version__
+from gb300serve.cli.console import Console
+from gb300serve.cli.environment import read_environment
+from gb300serve.cli.formats import text
+from gb300serve.core.errors import Gb300Error
+
+BUG = 70
+INTERRUPTED = 130
+
+COMMANDS = {
+    "list": "Lanes and their releases.",
+    "show": "A release, resolved.",
+    "compile": "The docker run line of a release, or its plan.",
+    "diff": "What one release changes against another.",
+    "lint": "What is wrong with recipes, without a machine.",
+    "pin": "Write the pinned command of a release.",
+    "up": "Launch a release and watch it until it serves.",
+    "status": "What serves, what boots, what ended.",
+    "logs": "A lane's log.",
+    "down": "Stop a lane.",
+    "diagnose": "What a boot log says.",
+    "rules": "The rules of lint.",
+    "schema": "JSON Schema of recipes and sites.",
+}
+
+
+class OnDemand(TyperGroup):
+    """Loads the module of a command when the command is asked for."""
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"gb300serve.cli.commands.{cmd_name}")
+        single = typer.Typer(rich_markup_mode=None, add_completion=False)
+        single.command(cmd_name)(module.run)
+        return typer.main.get_command(single)
+
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+app = typer.Typer(
+    cls=OnDemand, name="gb300serve", rich_markup_mode=None, add_completion=False, no_args_is_help=True
+)
+
+
+def _version(value: bool) -> None:  # noqa: FBT001 - typer passes an option's value by position
+    if value:
+        print(f"gb300serve {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """Launch recipes and compile configurations for large models on one NVIDIA GB300."""
+
+
+def invoke(arguments: list[str], console: Console, context: Any) -> int:
+    """Run one command line; returns its exit code. Errors of ours are shown, bugs are written to a file."""
+    command = typer.main.get_command(app)
+    command.commands = dict.fromkeys(COMMANDS)  # type: ignore[attr-defined] # names for the suggestion of a misspelt one
+    try:
+        code = command.main(arguments, prog_name="gb300serve", standalone_mode=False, obj=context)
+    except ClickException as error:
+        error.show(console.err)
+        return error.exit_code
+    except Gb300Error as error:
+        show_error(error, console)
+        return error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        console.message("gb300serve: interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output has gone: nothing is left to say, and nobody to say it to
+        return 0
+    except Exception:  # noqa: BLE001 - the one boundary: a bug of ours is one line, the traceback is in a file
+        return report_bug(console)
+    return code if isinstance(code, int) else 0
+
+
+def show_error(error: Gb300Error, console: Console) -> None:
+    """The sentence first, the places it speaks of, then what to do."""
+    for line in text.lines(error.diagnostics):
+        console.message(line, "dim" if line.startswith("    ") else None)
+    console.message(f"gb300serve: {error.message}", "error")
+    if error.hint:
+        console.message(f"  hint: {error.hint}")
+
+
+def report_bug(console: Console) -> int:
+    """Write the traceback where the user can find it."""
+    with tempfile.NamedTemporaryFile("w", prefix="gb300serve-bug-", suffix=".txt", delete=False) as file:
+        file.write(f"gb300serve {__version__}, Python {sys.version}\n{traceback.format_exc()}")
+    kind = sys.exc_info()[0]
+    console.message(f"gb300serve: a bug of ours ({kind.__name__ if kind else '?'}); the traceback is in {file.name}")
+    return BUG
+
+
+def main() -> None:
+    """The program: `gb300serve` and `python -m gb300serve`."""
+    gc.disable()  # short-lived: collecting garbage while models are built costs 10 ms; commands that stay switch it on
+    environment = read_environment()
+    console = Console(no_color=environment.no_color)
+    sys.exit(invoke(sys.argv[1:], console, (environment, console)))

@@ -1,0 +1,31 @@
+"""`gb300serve compile`."""
+
+from typing import Annotated, Literal
+
+import typer
+
+from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile
+from gb300serve.cli.workspace import workspace
+from gb300serve.render.docker_run import shell
+from gb300serve.render.plan_json import plan_document
+
+
+def run(  # noqa: PLR0913 - the command's parameters
+    ctx: typer.Context,
+    ref: Ref,
+    to: Annotated[Literal["shell", "json"], typer.Option("--to", help="The form.")] = "shell",
+    image_ref: Annotated[Literal["digest", "tag"], typer.Option("--image-ref", help="How the image is named.")] = "digest",
+    sets: Sets = None,
+    site: SiteFile = None,
+    recipes: RecipeDirs = None,
+    json: Json = False,
+) -> int:
+    """Compile a release to the exact command that launches it."""
+    space = workspace(ctx, recipes, site)
+    plan = space.plan(ref, sets, image_ref)
+    if json or to == "json":
+        space.console.document(plan_document(plan, space.notes))
+    else:
+        space.say_notes()
+        space.console.out.write(shell(plan))
+    return 0

@@ -1,0 +1,48 @@
+"""`gb300serve lint`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from gb300serve.cli.formats import github, sarif, text
+from gb300serve.cli.linting import Verdict, lint_paths
+from gb300serve.cli.parameters import Json, RecipeDirs
+from gb300serve.cli.workspace import workspace
+from gb300serve.core.diagnostics import RANK
+
+SCHEMA = "gb300serve.lint/1"
+
+
+def run(  # noqa: PLR0913 - the command's parameters
+    ctx: typer.Context,
+    paths: Annotated[list[str] | None, typer.Argument(metavar="[PATH]...", help="Files, directories or releases.")] = None,
+    form: Annotated[Literal["text", "json", "github", "sarif"], typer.Option("--format", help="The form.")] = "text",
+    fail_on: Annotated[Literal["error", "warning", "note"], typer.Option(help="The least severity that is exit 5.")] = "error",
+    recipes: RecipeDirs = None,
+    json: Json = False,
+) -> int:
+    """Say what is wrong with recipes, without a machine. Without a path: the recipes directory."""
+    space = workspace(ctx, recipes, None)
+    verdict = lint_paths(space, paths or [])
+    if json or form == "json":
+        found = [d.as_json() for d in verdict.diagnostics]
+        space.console.document({"schema": SCHEMA, "files": verdict.files, "diagnostics": found})
+    elif form == "sarif":
+        space.console.document(sarif.document(verdict.diagnostics))
+    else:
+        shown = text.lines(verdict.diagnostics) if form == "text" else github.lines(verdict.diagnostics)
+        for line in shown:
+            space.console.result(line)
+        space.console.message(_summary(verdict))
+    if verdict.invalid:
+        return 3
+    return 5 if any(RANK[d.severity] >= RANK[fail_on] for d in verdict.diagnostics) else 0
+
+
+def _summary(verdict: Verdict) -> str:
+    counts = {severity: 0 for severity in ("error", "warning", "note")}
+    for found in verdict.diagnostics:
+        counts[found.severity] += 1
+    parts = [f"{count} {severity}{'' if count == 1 else 's'}" for severity, count in counts.items()]
+    return f"{verdict.files} {'file' if verdict.files == 1 else 'files'}: {', '.join(parts)}"

@@ -1,0 +1,54 @@
+"""`gb300serve pin`."""
+
+from typing import Annotated
+
+import typer
+
+from gb300serve.cli.parameters import RecipeDirs
+from gb300serve.cli.workspace import Workspace, workspace
+from gb300serve.core.errors import Gb300Error
+from gb300serve.lint.rules.pinned import changed_words, pinned_words
+from gb300serve.recipe.pins import pin_path, read_pin, write_pin
+from gb300serve.render.docker_run import pinned
+
+
+class PinDiffersError(Gb300Error):
+    """The release is pinned to another command."""
+
+    exit_code = 5
+
+    def __init__(self, ref: str, removed: list[str], added: list[str]) -> None:
+        words = "; ".join(f"{name} {' '.join(w)}" for name, w in (("removes", removed), ("adds", added)) if w)
+        super().__init__(
+            f"{ref} is pinned to another command ({words})",
+            hint="a pinned release is what was measured: make the change a new release that extends it; "
+            "--force rewrites the pin, which is right only while nobody has launched it",
+        )
+
+
+def run(
+    ctx: typer.Context,
+    refs: Annotated[list[str], typer.Argument(metavar="REF...", help="Releases or files.", show_default=False)],
+    recipes: RecipeDirs = None,
+    force: Annotated[bool, typer.Option("--force", help="Rewrite a pin that differs.")] = False,
+) -> int:
+    """Write the command that a release compiles to beside it, so that any later change is seen."""
+    space = workspace(ctx, recipes, None)
+    for ref in refs:
+        _pin(space, ref, force=force)
+    return 0
+
+
+def _pin(space: Workspace, ref: str, *, force: bool) -> None:
+    loaded, recipe = space.load(ref)
+    path = loaded.found.path
+    text = pinned(space.pinned_plan(loaded, recipe))
+    before = read_pin(path)
+    if before == text:
+        space.console.message(f"{recipe.ref} is pinned already: {pin_path(path)}")
+        return
+    if before is not None and not force:
+        removed, added = changed_words(pinned_words(before), pinned_words(text))
+        if removed or added:
+            raise PinDiffersError(recipe.ref, removed, added)
+    space.console.message(f"pinned {recipe.ref}: {write_pin(path, text)}")

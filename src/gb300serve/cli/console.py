@@ -1,0 +1,36 @@
+"""Results to stdout, everything else to stderr; colour only on a terminal."""
+
+import json
+import sys
+from typing import Any, TextIO
+
+from gb300serve.core.text import printable
+
+_COLOURS = {"error": "31", "warning": "33", "note": "36", "good": "32", "dim": "2", "bold": "1"}
+
+
+class Console:
+    """`out` takes results, `err` progress and messages; both may be any text stream."""
+
+    def __init__(self, out: TextIO = sys.stdout, err: TextIO = sys.stderr, *, no_color: bool = False) -> None:
+        self.out = out
+        self.err = err
+        self.no_color = no_color
+
+    def result(self, text: str) -> None:
+        """A line (or lines) of the command's result."""
+        print(printable(text), file=self.out, flush=True)
+
+    def document(self, value: dict[str, Any]) -> None:
+        """The result as JSON; characters outside ASCII stay readable, control characters are escaped by JSON itself."""
+        print(json.dumps(value, ensure_ascii=False, indent=2, default=str), file=self.out, flush=True)
+
+    def message(self, text: str, style: str | None = None) -> None:
+        """A line of progress or an explanation."""
+        print(self.styled(printable(text), style, self.err), file=self.err, flush=True)
+
+    def styled(self, text: str, style: str | None, stream: TextIO) -> str:
+        """`text` in a style where `stream` is a terminal that may be coloured."""
+        if style is None or self.no_color or not stream.isatty():
+            return text
+        return f"\x1b[{_COLOURS[style]}m{text}\x1b[0m"

@@ -1,0 +1,1 @@
+"""Diagnostics in the forms that `lint --format` offers: one module a form."""

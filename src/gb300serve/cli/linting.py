@@ -1,0 +1,74 @@
+"""Lint over any number of files and directories: which files, and one verdict over all of them."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from gb300serve.cli.workspace import Workspace
+from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.errors import CommandLineError
+from gb300serve.lint.run import findings
+from gb300serve.lint.subject import Subject
+from gb300serve.plan.check import check
+from gb300serve.recipe.catalog import SUFFIXES, Found
+from gb300serve.recipe.pins import read_pin
+from gb300serve.site.load import load_site
+from gb300serve.site.model import Site
+
+# `lint DIR` takes the files that say they are recipes; a site or another tool's YAML is none of its business.
+_IS_RECIPE = re.compile(rb"""^["']?format["']?\s*:\s*["']?gb300serve/""", re.MULTILINE)
+
+
+class NothingThereError(CommandLineError):
+    """A path names neither a file nor a directory."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path}: no such file or directory")
+
+
+@dataclass(slots=True)
+class Verdict:
+    """`invalid`: at least one file is not a recipe (exit 3 beats 5)."""
+
+    files: int = 0
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    invalid: bool = False
+
+
+def lint_paths(space: Workspace, paths: list[str]) -> Verdict:
+    """The verdict over `paths`: files, directories, releases; the recipes directory where there are none."""
+    verdict = Verdict()
+
+    @cache
+    def site(reference: Path | None) -> Site:
+        return load_site(None, reference)
+
+    for found in _files(space, paths):
+        verdict.files += 1
+        loaded = space.loader.load_file(found)
+        problems = check(loaded)
+        verdict.diagnostics += problems
+        if loaded.recipe is None or any(d.severity == "error" for d in problems):
+            verdict.invalid = True
+            continue
+        reference = space.reference(found.directory)
+        subject = Subject(loaded, loaded.recipe, lambda r=reference: site(r), read_pin(found.path))  # type: ignore[misc]
+        verdict.diagnostics += findings(subject)
+    return verdict
+
+
+def _files(space: Workspace, paths: list[str]) -> Iterator[Found]:
+    for word in paths or [str(space.catalog.directories[0])]:
+        path = Path(word).expanduser()
+        if path.is_dir():
+            for file in sorted(path.rglob("*")):
+                if file.suffix in SUFFIXES and file.is_file() and _IS_RECIPE.search(file.read_bytes()):
+                    yield space.catalog.at(file)
+        elif path.exists() or path.suffix in SUFFIXES:
+            yield space.catalog.at(path)
+        elif "/" in word and path.parent.exists() and path.suffix:
+            raise NothingThereError(word)
+        else:
+            yield space.catalog.find(word)

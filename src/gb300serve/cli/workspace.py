@@ -1,0 +1,128 @@
+"""Recipes and sites as the command line means them: search paths, the site that applies, loading with errors raised."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import typer
+
+from gb300serve.cli.console import Console
+from gb300serve.cli.environment import Environment
+from gb300serve.cli.formats import text
+from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.errors import CommandLineError, RecipeError
+from gb300serve.plan.check import check
+from gb300serve.plan.compile import Compiler, ImageRef
+from gb300serve.plan.model import Plan
+from gb300serve.recipe.catalog import Catalog
+from gb300serve.recipe.load import Loaded, Loader
+from gb300serve.recipe.model import Recipe
+from gb300serve.recipe.overrides import PREFIX
+from gb300serve.site.load import load_site
+from gb300serve.site.model import Site
+
+
+class RecipeInvalidError(RecipeError):
+    """The file is not a recipe; the diagnostics say why."""
+
+    def __init__(self, file: str, diagnostics: tuple[Diagnostic, ...]) -> None:
+        super().__init__(f"{file} is not a valid recipe", diagnostics=diagnostics)
+
+
+class OverrideInvalidError(CommandLineError):
+    """What `--set` says does not fit the recipe."""
+
+    def __init__(self, first: Diagnostic) -> None:
+        super().__init__(f"{first.file}: {first.message}", hint=first.hint)
+
+
+class NoDirectoryError(CommandLineError):
+    """`--recipes` names no directory."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"--recipes {path}: not a directory")
+
+
+@dataclass
+class Workspace:
+    """What every verb starts from."""
+
+    environment: Environment
+    console: Console
+    recipes: tuple[Path, ...] = ()
+    site_file: Path | None = None
+    notes: list[Diagnostic] = field(default_factory=list)
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """`--recipes`, then the variable, the working directory's and the shipped ones."""
+        for path in self.recipes:
+            if not path.is_dir():
+                raise NoDirectoryError(path)
+        found = (*self.recipes, *self.environment.recipes, Path("recipes"), shipped_recipes())
+        unique = {path.resolve(): path for path in reversed(found) if path.is_dir()}
+        return Catalog(tuple(reversed(unique.values())))
+
+    @cached_property
+    def loader(self) -> Loader:
+        return Loader(self.catalog, self.site(None).default_lane)
+
+    def reference(self, directory: Path | None) -> Path | None:
+        """The reference site: beside the recipe, else the first on the search path."""
+        places = (directory, *self.catalog.directories) if directory else self.catalog.directories
+        return next((path for place in places if (path := place / "site.yaml").is_file()), None)
+
+    def site(self, directory: Path | None) -> Site:
+        """The site that applies to recipes of `directory`."""
+        user = self.environment.config_home / "gb300serve" / "site.yaml"
+        chosen = self.site_file or self.environment.site or (user if user.is_file() else None)
+        return load_site(chosen, self.reference(directory))
+
+    def load(self, ref: str, sets: Sequence[str] | None = None) -> tuple[Loaded, Recipe]:
+        """A valid recipe; raises RecipeError (exit 3) or CommandLineError (exit 2). Notes are kept."""
+        loaded = self.loader.load(ref, tuple(sets or ()))
+        found = check(loaded)
+        errors = tuple(d for d in found if d.severity == "error")
+        overridden = [d for d in errors if d.file and d.file.startswith(PREFIX)]
+        if overridden:
+            raise OverrideInvalidError(overridden[0])
+        if errors or loaded.recipe is None:
+            raise RecipeInvalidError(loaded.source.name, errors)
+        self.notes += [d for d in found if d.severity != "error"]
+        self.notes += [_shadow(loaded, path) for path in loaded.found.shadows]
+        return loaded, loaded.recipe
+
+    def plan(self, ref: str, sets: Sequence[str] | None = None, image_ref: ImageRef = "digest") -> Plan:
+        """A valid recipe, compiled for the site that applies; raises CompileError (exit 4) too."""
+        loaded, recipe = self.load(ref, sets)
+        return Compiler(self.site(loaded.found.directory), image_ref).plan(recipe, changed=loaded.changed)
+
+    def pinned_plan(self, loaded: Loaded, recipe: Recipe) -> Plan:
+        """Compiled with the reference site beside the recipe, as pinned commands always are."""
+        return Compiler(load_site(None, self.reference(loaded.found.directory))).plan(recipe)
+
+    def say_notes(self) -> None:
+        """Print what was noticed on the way; nothing of it stops anyone."""
+        for line in text.lines(self.notes):
+            self.console.message(line, "dim")
+
+
+def workspace(ctx: typer.Context, recipes: Sequence[Path] | None, site: Path | None) -> Workspace:
+    """The workspace of a command line."""
+    environment, console = ctx.obj
+    return Workspace(environment, console, tuple(recipes or ()), site)
+
+
+def shipped_recipes() -> Path:
+    """Inside the wheel; in a checkout, its own `recipes`."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "shipped_recipes"
+    return inside if inside.is_dir() else package.parents[1] / "recipes"
+
+
+def _shadow(loaded: Loaded, other: Path) -> Diagnostic:
+    return Diagnostic(
+        "REF001", "shadowed-release", "note", f"{other} is another {other.parent.name}/{other.stem}, and is not used",
+        "the first directory of the search path wins", loaded.source.name, 1, 1,
+    )  # fmt: skip

@@ -1,0 +1,56 @@
+"""Pins: the command that was verified is the command that compiles."""
+
+import difflib
+import shlex
+from collections.abc import Iterator
+
+from gb300serve.core.errors import CompileError
+from gb300serve.core.rules import Finding
+from gb300serve.lint.book import rule
+from gb300serve.lint.subject import Subject
+from gb300serve.render.docker_run import pinned
+
+
+@rule("PIN001", "error")
+def pinned_command_differs(subject: Subject) -> Iterator[Finding]:
+    """The release no longer compiles to its pinned command.
+
+    Why: figures, receipts and the tuning cache belong to the command that was measured; a changed word is another
+    launch under the old name.
+    Fix: make the change a new release that extends this one.
+    """
+    if subject.pinned is None:
+        return
+    try:
+        compiled = shlex.split(pinned(subject.plan))
+    except CompileError as error:
+        yield Finding((), f"the pinned release does not compile: {error.message}", error.hint)
+        return
+    removed, added = changed_words(pinned_words(subject.pinned), compiled)
+    if removed or added:
+        message = f"compiles to other words than its pinned command: {_listed(removed, added)}"
+        yield Finding(("release",), message, "make it a new release; `pin --force` would rewrite what was verified")
+
+
+def pinned_words(text: str) -> list[str]:
+    """The words of a pinned command; text that no shell would read has none."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return []
+
+
+def changed_words(before: list[str], after: list[str]) -> tuple[list[str], list[str]]:
+    """Words removed and added, in order."""
+    removed, added = [], []
+    for kind, a, b, c, d in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if kind != "equal":
+            removed += before[a:b]
+            added += after[c:d]
+    return removed, added
+
+
+def _listed(removed: list[str], added: list[str]) -> str:
+    parts = [f"pinned {' '.join(removed)}"] if removed else []
+    parts += [f"now {' '.join(added)}"] if added else []
+    return ", ".join(parts)
