@@ -1,0 +1,1 @@
+"""What touches the outside: the Docker Engine, processes, HTTP, the clock. One importer for each library."""

@@ -1,0 +1,62 @@
+"""What can be said of a Docker Engine that is not there, or that refuses."""
+
+from gb300serve.core.errors import BackendError, CompileError
+
+
+class DockerUnreachableError(BackendError):
+    """No Docker Engine answers."""
+
+    def __init__(self, endpoint: str, reason: str, *, denied: bool = False) -> None:
+        hint = (
+            "your user may not use its socket: run as root, or join its group (sudo usermod -aG docker $USER)"
+            if denied
+            else "start it, or name another one: `docker: {host: …}` in the site file, or DOCKER_HOST"
+        )
+        super().__init__(f"no Docker Engine answers at {endpoint}: {reason}", hint=hint)
+
+
+class DockerContextError(BackendError):
+    """A docker context that cannot be used."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"docker context {name!r}: {reason}", hint="docker context ls shows those that exist")
+
+
+class DockerRefusedError(BackendError):
+    """The Docker Engine refused a call. `said` are its words, `status` is its HTTP status."""
+
+    def __init__(self, said: str, status: int, *, hint: str | None = None) -> None:
+        super().__init__(f"the Docker Engine refused: {said}", hint=hint)
+        self.said = said
+        self.status = status
+
+
+class NameInUseError(DockerRefusedError):
+    """The container's name is taken."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__(said, 409, hint="gb300serve status shows which container holds it")
+
+
+class NoSuchContainerError(BackendError):
+    """A container that is not there, or not any more."""
+
+    def __init__(self, container: str) -> None:
+        super().__init__(f"no container {container}", hint="gb300serve status shows those that there are")
+
+
+class ImageMissingError(BackendError):
+    """A launch from an image that the machine does not have."""
+
+    def __init__(self, image: str) -> None:
+        super().__init__(f"{image} is not on this machine", hint=f"docker pull {image}")
+
+
+class SeccompProfileError(CompileError):
+    """A seccomp profile that cannot be read on the client, or is not JSON."""
+
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(
+            f"container.security_opt: seccomp profile {file}: {reason}",
+            hint="give a JSON file that can be read on this machine, or seccomp=unconfined",
+        )

@@ -1,0 +1,115 @@
+"""Following a container's log through dropped connections and restarts of the Docker Engine."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from gb300serve.adapters.docker_errors import DockerUnreachableError
+from gb300serve.adapters.docker_inspect import NANO
+from gb300serve.adapters.docker_logs import Delivered, Entry, LogDecoder
+from gb300serve.core.clock import Clock
+from gb300serve.lifecycle.ports import LogLine
+
+# A container writes before the Engine notes that it runs: over a loaded machine's hundreds of milliseconds, and less
+# than it takes to stop an engine and start it again.
+EARLY = NANO
+# An Engine that is upgraded is away for some ten seconds; after a minute it is not coming back by itself.
+PATIENCE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The last start of a container. Times are nanoseconds since 1970, 0 for never; `ended` is the end before it."""
+
+    at: int
+    ended: int
+    running: bool
+    tty: bool = False
+
+    @property
+    def log_from(self) -> int:
+        """From when its lines are: what an earlier start wrote lies before."""
+        early = max(0, self.at - EARLY)
+        return max(early, self.ended + 1) if self.ended < self.at else early
+
+
+class Chunks(Protocol):
+    """A response as it arrives."""
+
+    def next(self, timeout: float) -> bytes | None:
+        """The next piece, empty when none came within `timeout` seconds; None at the end."""
+
+
+class LogSource(Protocol):
+    """Where a container's log comes from. Raises BackendError."""
+
+    def last_start(self, container: str) -> Start: ...
+
+    def open_log(
+        self, container: str, since: int, *, live: bool, entries: int | None = None
+    ) -> AbstractContextManager[Chunks]:
+        """The last `entries` entries since then, or all; `live` ones go on until the container ends."""
+
+
+class Follower:
+    """One container's log since its last start, each line once."""
+
+    def __init__(self, source: LogSource, clock: Clock, container: str) -> None:
+        self._source = source
+        self._clock = clock
+        self._container = container
+        self._start = source.last_start(container)
+        self._delivered = Delivered(self._start.log_from)
+        self._lost_at: float | None = None
+
+    def follow(self, every: float) -> Iterator[LogLine | None]:
+        """Until the container has ended; None after every `every` seconds of silence."""
+        while self._start.at:
+            try:
+                yield from self._lines(every, live=True)
+                now = self._source.last_start(self._container)
+            except DockerUnreachableError:
+                if self._away() > PATIENCE:
+                    raise
+                self._clock.sleep(min(every, 1.0))
+                yield None
+                continue
+            if not (now.running and now.at == self._start.at):  # else the connection was lost, not the container
+                # The stream may end before the last lines are in it.
+                yield from self._lines(every, live=False, before=now.at if now.at != self._start.at else None)
+                return
+
+    def log(self, entries: int | None) -> Iterator[LogLine]:
+        """As it stands: the last `entries` entries, or all."""
+        if self._start.at:
+            opened = self._source.open_log(self._container, self._start.log_from, live=False, entries=entries)
+            for entry in self._entries(opened, PATIENCE):
+                if entry is not None:
+                    yield from entry.lines(self._start.at)
+
+    def _away(self) -> float:
+        """Seconds since the Engine was first found gone."""
+        self._lost_at = self._clock.now() if self._lost_at is None else self._lost_at
+        return self._clock.now() - self._lost_at
+
+    def _lines(self, every: float, *, live: bool, before: int | None = None) -> Iterator[LogLine | None]:
+        """What was not delivered yet; `before` is the start that came after this one."""
+        opened = self._source.open_log(self._container, self._delivered.resume(), live=live)
+        self._lost_at = None
+        for entry in self._entries(opened, every, whole=not live):
+            if entry is None:
+                yield None
+            elif self._delivered.is_new(entry) and (before is None or entry.stamp < before):
+                yield from entry.lines(self._start.at)
+
+    def _entries(
+        self, opened: AbstractContextManager[Chunks], every: float, *, whole: bool = True
+    ) -> Iterator[Entry | None]:
+        """None after silence; a last line without a line feed only when the `whole` log is read."""
+        decoder = LogDecoder(tty=self._start.tty)
+        with opened as chunks:
+            while (chunk := chunks.next(every)) is not None:
+                yield from decoder.feed(chunk) if chunk else (None,)
+        if whole:
+            yield from decoder.flush()

@@ -1,0 +1,110 @@
+"""The Engine's log stream as lines: frames, timestamps, long lines in pieces, progress bars. Pure."""
+
+import struct
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from gb300serve.adapters.docker_inspect import NANO, nanoseconds
+from gb300serve.lifecycle.ports import LogLine
+
+Stream = Literal["stdout", "stderr"]
+_HEADER = struct.Struct(">BxxxL")
+_STREAMS: dict[int, Stream] = {0: "stdout", 1: "stdout", 2: "stderr"}
+# How far back a new connection asks again: the two streams are stamped apart, so neither is quite in order.
+OVERLAP = NANO
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line that the container ended with a line feed. `stamp` is nanoseconds since 1970."""
+
+    stamp: int
+    stream: Stream
+    text: str
+
+    def lines(self, started: int) -> Iterator[LogLine]:
+        """Split at carriage returns: each state of a progress bar is a line."""
+        elapsed = max(0, self.stamp - started) / NANO
+        states = [state for state in self.text.split("\r") if state]
+        for state in states or [""]:
+            yield LogLine(state, elapsed, self.stream)
+
+
+class LogDecoder:
+    """Bytes of `GET /containers/ID/logs?timestamps=1` → entries, whatever the pieces in which they arrive.
+
+    Without a terminal, each frame has a header of eight bytes (stream, length); the Engine cuts lines at 16 KiB into
+    frames with a stamp of their own, of which only the last ends with a line feed. With one, plain lines.
+    """
+
+    def __init__(self, *, tty: bool = False) -> None:
+        self._tty = tty
+        self._buffer = b""
+        self._begun: dict[Stream, tuple[int, list[bytes]]] = {}
+
+    def feed(self, data: bytes) -> Iterator[Entry]:
+        self._buffer += data
+        for stream, frame in self._plain_lines() if self._tty else self._frames():
+            yield from self._join(stream, frame)
+
+    def flush(self) -> Iterator[Entry]:
+        """What the container wrote last, if it did not end it with a line feed."""
+        for stream, (stamp, pieces) in self._begun.items():
+            yield Entry(stamp, stream, _text(pieces))
+        self._begun.clear()
+
+    def _frames(self) -> Iterator[tuple[Stream, bytes]]:
+        at = 0
+        while len(self._buffer) - at >= _HEADER.size:
+            kind, length = _HEADER.unpack_from(self._buffer, at)
+            end = at + _HEADER.size + length
+            if len(self._buffer) < end:
+                break
+            yield _STREAMS.get(kind, "stderr"), self._buffer[at + _HEADER.size : end]
+            at = end
+        self._buffer = self._buffer[at:]
+
+    def _plain_lines(self) -> Iterator[tuple[Stream, bytes]]:
+        *lines, self._buffer = self._buffer.split(b"\n")
+        for line in lines:
+            yield "stdout", line + b"\n"
+
+    def _join(self, stream: Stream, frame: bytes) -> Iterator[Entry]:
+        written, _, piece = frame.partition(b" ")
+        stamp, pieces = self._begun.setdefault(stream, (nanoseconds(written.decode("ascii", "replace")), []))
+        pieces.append(piece)
+        if piece.endswith(b"\n"):
+            del self._begun[stream]
+            yield Entry(stamp, stream, _text(pieces))
+
+
+def _text(pieces: list[bytes]) -> str:
+    return b"".join(pieces).removesuffix(b"\n").decode("utf-8", "replace")
+
+
+class Delivered:
+    """What was delivered already, as far back as a new connection asks again."""
+
+    def __init__(self, since: int) -> None:
+        self._newest = since
+        self._since = since
+        self._recent: deque[Entry] = deque()
+        self._again: Counter[Entry] = Counter()
+
+    def resume(self) -> int:
+        """From when to ask; until then, what comes again is known."""
+        since = max(self._since, self._newest - OVERLAP)
+        self._again = Counter(entry for entry in self._recent if entry.stamp >= since)
+        return since
+
+    def is_new(self, entry: Entry) -> bool:
+        if self._again[entry] > 0:
+            self._again[entry] -= 1
+            return False
+        self._newest = max(self._newest, entry.stamp)
+        self._recent.append(entry)
+        while self._recent[0].stamp < self._newest - OVERLAP:
+            self._recent.popleft()
+        return True

@@ -1,0 +1,127 @@
+"""The way to a Docker Engine: sockets, TLS, contexts, ssh, versions, errors. The only importer of docker."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Self
+
+import docker
+import requests
+from docker.constants import MINIMUM_DOCKER_API_VERSION
+from docker.context import ContextAPI
+from docker.errors import DockerException
+from docker.tls import TLSConfig
+
+from gb300serve.adapters.docker_backend import DockerBackend
+from gb300serve.adapters.docker_errors import DockerContextError, DockerRefusedError, DockerUnreachableError
+from gb300serve.adapters.docker_ssh import SshAdapter, ssh_words
+from gb300serve.adapters.docker_stream import ResponseChunks
+from gb300serve.core.clock import Clock
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+CONNECT_TIMEOUT = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a Docker Engine is reached: `unix://…`, `tcp://…` or `ssh://…`."""
+
+    host: str
+    tls: TLSConfig | None = None
+
+    @classmethod
+    def choose(cls, host: str | None, context: str | None) -> Self:
+        """A host beats a context, as in Docker's client; without either, the context that the client uses."""
+        if host:
+            return cls(host)
+        name = context or "the current one"
+        try:
+            chosen = ContextAPI.get_context(context)
+        except (DockerException, OSError) as error:
+            raise DockerContextError(name, str(error)) from error
+        if not chosen or not chosen.Host:
+            raise DockerContextError(name, "there is none of this name")
+        return cls(chosen.Host.removeprefix("http+"), chosen.TLSConfig)
+
+    def open(self) -> docker.APIClient:
+        """A session that speaks the Engine's version of the API."""
+        if not self.host.startswith("ssh://"):
+            return docker.APIClient(self.host, version="auto", tls=self.tls or False)
+        adapter = SshAdapter(ssh_words(self.host))
+        oldest = _over(adapter, MINIMUM_DOCKER_API_VERSION)
+        return _over(adapter, oldest.version(api_version=False)["ApiVersion"])
+
+
+def _over(adapter: SshAdapter, version: str) -> docker.APIClient:
+    client = docker.APIClient("unix:///ssh", version=version)
+    client.mount("http+docker://", adapter)
+    return client
+
+
+class DockerEngine:
+    """Implements `docker_backend.Engine` with the SDK's session; connects when first asked."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+
+    def get(self, path: str, params: Mapping[str, Any] = NOTHING) -> Any:
+        return self._ask("GET", path, params=params).json()
+
+    def post(self, path: str, params: Mapping[str, Any] = NOTHING, body: Any = None, timeout: float = 60.0) -> Any:
+        answer = self._ask("POST", path, params=params, json=body, timeout=(CONNECT_TIMEOUT, timeout))
+        return answer.json() if answer.content else None
+
+    def delete(self, path: str, params: Mapping[str, Any] = NOTHING) -> None:
+        self._ask("DELETE", path, params=params)
+
+    def stream(self, path: str, params: Mapping[str, Any]) -> ResponseChunks:
+        return ResponseChunks(self._ask("GET", path, params=params, stream=True, timeout=(CONNECT_TIMEOUT, None)))
+
+    @cached_property
+    def _session(self) -> docker.APIClient:
+        return self._endpoint.open()
+
+    def _ask(self, method: str, path: str, **options: Any) -> requests.Response:
+        with self._translated():
+            session = self._session
+            url = f"{session.base_url}/v{session.api_version}{path}"
+            answer = session.request(method, url, **{"timeout": (CONNECT_TIMEOUT, 60.0), **options})
+            if answer.ok:
+                return answer
+            raise DockerRefusedError(_said(answer), answer.status_code)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (requests.RequestException, DockerException, OSError) as error:
+            cause = _deepest(error)
+            reason = getattr(cause, "strerror", None) or str(cause)
+            denied = isinstance(cause, PermissionError)
+            raise DockerUnreachableError(self._endpoint.host, reason, denied=denied) from error
+
+
+def connect(host: str | None, context: str | None, clock: Clock) -> DockerBackend:
+    """The Docker Engine at `host` (as in DOCKER_HOST), or of the docker context; connects when first asked.
+
+    Raises DockerContextError (exit 7) for a context that cannot be read.
+    """
+    return DockerBackend(DockerEngine(Endpoint.choose(host, context)), clock)
+
+
+def _said(answer: requests.Response) -> str:
+    """The Engine's own words."""
+    try:
+        message: str = answer.json()["message"]
+    except (ValueError, KeyError, TypeError):
+        return answer.text.strip() or answer.reason
+    return message
+
+
+def _deepest(error: BaseException) -> BaseException:
+    """What it all began with: libraries wrap the one sentence that says something."""
+    nested = next((part for part in error.args if isinstance(part, BaseException)), None)
+    inner = error.__cause__ or error.__context__ or nested
+    return _deepest(inner) if inner else error

@@ -1,0 +1,57 @@
+"""A response that is read while it arrives, with a limit to how long to wait for the next piece."""
+
+import queue
+import threading
+from types import TracebackType
+from typing import Self
+
+import requests
+import urllib3
+
+# A piece is at most 64 kB: this holds back a container that writes faster than its log is read.
+_PIECES = 256
+
+
+class ResponseChunks:
+    """Implements `docker_follow.Chunks`. A thread reads, because a read that timed out cannot be taken up again."""
+
+    def __init__(self, response: requests.Response) -> None:
+        self._response = response
+        self._pieces: queue.Queue[bytes | None] = queue.Queue(_PIECES)
+        self._ended = False
+        self._thread = threading.Thread(target=self._read, name="docker-log", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._ended:
+            self._response.raw.shutdown()  # wakes the thread; closing alone does not
+        while not self._ended:
+            self._take(None)
+        self._thread.join()
+        self._response.close()
+
+    def next(self, timeout: float) -> bytes | None:
+        return None if self._ended else self._take(timeout)
+
+    def _take(self, timeout: float | None) -> bytes | None:
+        try:
+            piece = self._pieces.get(timeout=timeout)
+        except queue.Empty:
+            return b""
+        self._ended = piece is None
+        return piece
+
+    def _read(self) -> None:
+        # A connection that breaks ends like one that is closed: whoever reads asks what became of the container.
+        try:
+            for piece in self._response.iter_content(chunk_size=None):
+                self._pieces.put(piece)
+        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError):
+            return
+        finally:
+            self._pieces.put(None)

@@ -1,0 +1,81 @@
+"""Processes of this machine. The only importer of subprocess."""
+
+import os
+import socket
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+PROC = Path("/proc")
+
+
+class SystemProcesses:
+    """`core.process.Processes`, on Linux through /proc and elsewhere through `ps`."""
+
+    def spawn(self, argv: tuple[str, ...], env: Mapping[str, str], log: Path) -> int:
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                argv,
+                env=dict(env),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        # It is to outlive us: without this, Popen warns that it still runs.
+        process.returncode = 0
+        return process.pid
+
+    def start_mark(self, pid: int) -> str | None:
+        _reap(pid)
+        return _mark_from_proc(pid) if PROC.joinpath("self/stat").exists() else _mark_from_ps(pid)
+
+    def kill(self, pid: int, signal: int) -> bool:
+        try:
+            os.kill(pid, signal)
+        except ProcessLookupError:
+            return False
+        return True
+
+
+def connect(argv: tuple[str, ...]) -> socket.socket:
+    """Start `argv` with both its standard input and output at the other end of the socket that is returned.
+
+    It ends when the socket is closed, if it heeds the end of its input; a Ctrl-C at the terminal does not reach it, so
+    that a lane can be left in order.
+    """
+    ours, its = socket.socketpair()
+    with its:
+        process = subprocess.Popen(argv, stdin=its.fileno(), stdout=its.fileno(), start_new_session=True)
+    process.returncode = 0
+    return ours
+
+
+def _reap(pid: int) -> None:
+    """Take leave of a child of ours that has ended; of any other process this knows nothing."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return
+
+
+def _mark_from_proc(pid: int) -> str | None:
+    """The boot and the clock tick at which it started (field 22 of /proc/PID/stat; proc(5))."""
+    try:
+        stat = PROC.joinpath(str(pid), "stat").read_text(encoding="utf-8", errors="replace")
+        boot = PROC.joinpath("sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The second field is the program's name in parentheses and may itself hold blanks and parentheses.
+    state, *fields = stat.rpartition(")")[2].split()
+    return None if state in "ZX" else f"{boot}/{fields[18]}"
+
+
+def _mark_from_ps(pid: int) -> str | None:
+    """The second at which it started, as `ps` of macOS and the BSDs prints it."""
+    words = ("ps", "-o", "stat=,lstart=", "-p", str(pid))
+    answer = subprocess.run(
+        words, capture_output=True, text=True, check=False, env={"LC_ALL": "C", "PATH": "/bin:/usr/bin"}
+    )
+    state, _, started = answer.stdout.strip().partition(" ")
+    return None if not state or state.startswith("Z") else started.strip()
