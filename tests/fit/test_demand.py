@@ -1,3 +1,4 @@
+from gb300serve.core.values import Value
 from gb300serve.fit.demand import Demand, Speculation, demand_of
 
 
@@ -6,7 +7,7 @@ def test_the_engines_defaults() -> None:
 
 
 def test_every_option_that_counts() -> None:
-    options = {
+    options: dict[str, Value] = {
         "cpu_offload_gb": 60,
         "cpu_offload_params": ["routed_experts.w13_weight"],
         "offload_backend": "uva",

@@ -70,6 +70,15 @@ class Autotune:
 
 
 @dataclass(frozen=True, slots=True)
+class Decode:
+    """Measured speed: tokens a second alone and all together at 16, and how often each draft position is accepted."""
+
+    tokens_per_second: float
+    at_16: float
+    acceptance: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
     """One checkpoint. `parameters` stand in the order in which the engine creates them."""
 
@@ -94,6 +103,7 @@ class Checkpoint:
     phase_seconds: Mapping[str, float]
     graphs: tuple[Graphs, ...]
     autotune: Autotune
+    decode: Decode
     boots: tuple[Boot, ...]
 
     @property
@@ -141,5 +151,6 @@ def checkpoint_of(data: Mapping[str, Any]) -> Checkpoint:
         phase_seconds=data["phase_seconds"],
         graphs=tuple(Graphs(**item) for item in data["graphs"]),
         autotune=Autotune(**data["autotune"]),
+        decode=Decode(**{**data["decode"], "acceptance": tuple(data["decode"]["acceptance"])}),
         boots=tuple(_boot(item, data["boot_settings"]) for item in data["boots"]),
     )

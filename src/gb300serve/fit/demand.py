@@ -1,11 +1,10 @@
 """What a launch asks of memory: the engine options that decide it, with the engine's own defaults filled in."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-# vLLM 0.29 to 0.33.
-DEFAULT_UTILIZATION = 0.92
+from gb300serve.engines.base import Options
+from gb300serve.engines.vllm import speculation as engine
+from gb300serve.engines.vllm.view import DEFAULT_UTILIZATION, VllmOptions, view
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +13,7 @@ class Speculation:
 
     method: str
     tokens: int
-    schedule: tuple[tuple[int, ...], ...] = ()
+    schedule: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,41 +40,33 @@ class Demand:
         return self.offload_backend in ("auto", "uva") and self.cpu_offload_gb > 0
 
 
-def speculation(config: Mapping[str, Any] | None) -> Speculation | None:
-    """From `speculative_config`; None without one."""
-    if not config:
+def _speculation(drafts: engine.Speculation | None) -> Speculation | None:
+    if drafts is None:
         return None
-    schedule = config.get("num_speculative_tokens_per_batch_size") or ()
-    return Speculation(
-        method=str(config.get("method")),
-        tokens=int(config.get("num_speculative_tokens") or 0),
-        schedule=tuple(tuple(int(number) for number in row) for row in schedule),
-    )
+    tiers = tuple((tier.start, tier.end, tier.tokens) for tier in drafts.schedule)
+    return Speculation(drafts.method or "", drafts.num_speculative_tokens or 0, tiers)
 
 
-def _words(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return (value,)
-    return tuple(map(str, value)) if isinstance(value, Sequence) else ()
-
-
-def demand_of(options: Mapping[str, Any], engine_version: str | None = None, variant: str | None = None) -> Demand:
-    """From options by the engine's names with underscores, values already typed (numbers are numbers)."""
-    tables = options.get("engram_config")
-    utilization = options.get("gpu_memory_utilization")
+def demand(view: VllmOptions, engine_version: str | None = None, variant: str | None = None) -> Demand:
+    """From the typed view of an engine's options; `variant` names a patch with a memory of its own."""
     return Demand(
         engine_version=engine_version,
         variant=variant,
-        cpu_offload_gb=float(options.get("cpu_offload_gb") or 0),
-        cpu_offload_params=_words(options.get("cpu_offload_params")),
-        offload_backend=str(options.get("offload_backend") or "auto"),
-        host_tables=not isinstance(tables, Mapping) or bool(tables.get("cpu_offload", True)),
-        gpu_memory_utilization=DEFAULT_UTILIZATION if utilization is None else float(utilization),
-        kv_cache_memory_bytes=options.get("kv_cache_memory_bytes"),
-        kv_cache_dtype=str(options.get("kv_cache_dtype") or "auto"),
-        max_model_len=options.get("max_model_len"),
-        max_num_seqs=options.get("max_num_seqs"),
-        max_num_batched_tokens=options.get("max_num_batched_tokens"),
-        speculation=speculation(options.get("speculative_config")),
-        enforce_eager=bool(options.get("enforce_eager")),
+        cpu_offload_gb=view.offload.gigabytes,
+        cpu_offload_params=view.offload.params,
+        offload_backend=view.offload.backend,
+        host_tables=view.engram_cpu_offload is not False,
+        gpu_memory_utilization=view.gpu_memory_utilization,
+        kv_cache_memory_bytes=view.kv_cache_memory_bytes,
+        kv_cache_dtype=view.kv_cache_dtype or "auto",
+        max_model_len=view.max_model_len,
+        max_num_seqs=view.max_num_seqs,
+        max_num_batched_tokens=view.max_num_batched_tokens,
+        speculation=_speculation(view.speculation),
+        enforce_eager=view.enforce_eager,
     )
+
+
+def demand_of(options: Options, engine_version: str | None = None, variant: str | None = None) -> Demand:
+    """From `engine.options` of a recipe; values of a wrong type count as not given."""
+    return demand(view(options), engine_version, variant)

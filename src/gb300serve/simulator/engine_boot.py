@@ -1,0 +1,228 @@
+"""The boot, phase by phase: what the engine prints and when, from its settings. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gb300serve.fit.checkpoint import GIB
+from gb300serve.fit.model import MemoryPlan
+from gb300serve.simulator.engine_bars import capture_bar, shard_bars, tuning_bar
+from gb300serve.simulator.engine_deaths import gpu_out_of_memory, kv_cache_too_small, schedule_refused
+from gb300serve.simulator.engine_echo import begin_engine, greet, resolve
+from gb300serve.simulator.engine_events import Script
+from gb300serve.simulator.engine_memory import memory_of
+from gb300serve.simulator.engine_refusals import Refusal, late_refusal, refusal
+from gb300serve.simulator.engine_settings import Settings
+from gb300serve.simulator.engine_tape import API, CORE, Tape
+from gb300serve.simulator.engine_tuning import Tuning
+
+# Said by every launch that writes `--model`; harmless.
+SPLICED = (
+    "With `vllm serve`, you should provide the model as a positional argument or in a config file instead of via the "
+    "`--model` option. The `--model` option will be removed in a future version."
+)
+CACHE_ROOT = "/root/.cache/vllm"
+# Shares of their phase, from the offsets of a later release's boot (2 of 21 s, 20 of 153 s).
+_ARGUMENTS, _BOUND, _RESOLVED = 2 / 21, 7 / 21, 9 / 21
+_CREATE = 0.09
+_ROUTES = {
+    "/health": "GET",
+    "/ping": "GET, POST",
+    "/version": "GET",
+    "/metrics": "GET",
+    "/v1/models": "GET",
+    "/v1/chat/completions": "POST",
+    "/v1/completions": "POST",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """Everything that a boot's script depends on. `started` is seconds since 1970, UTC, in virtual time."""
+
+    settings: Settings
+    memory: MemoryPlan
+    tuning: Tuning
+    started: float
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """Expected seconds of each phase: the checkpoint's, and over them what the environment says."""
+        return {**self.settings.checkpoint.phase_seconds, **(self.settings.rehearsal.phase_seconds or {})}
+
+
+def boot(settings: Settings, tuning: Tuning, started: float) -> Script:
+    """The whole boot, to its end in Serve or Exit."""
+    tape = Tape(started)
+    scene = Boot(settings, memory_of(settings), tuning, started)
+    refused = refusal(settings)
+    _starting(tape, scene, refused)
+    if refused is None and _loading(tape, scene) and _sizing(tape, scene):
+        _tuning(tape, scene)
+        _capturing(tape, scene)
+        _serving(tape, scene)
+    return tape.script
+
+
+def _starting(tape: Tape, scene: Boot, refused: Refusal | None) -> None:
+    settings, seconds = scene.settings, scene.seconds["starting"]
+    tape.enter("starting")
+    tape.wait(seconds * _ARGUMENTS)
+    if settings.spliced:
+        tape.say("stderr", SPLICED)
+    if refused is None or refused.echoed:
+        greet(tape, settings)
+        tape.wait(seconds * (_BOUND - _ARGUMENTS))
+    if refused is None or refused.resolved:
+        tape.bind()
+        tape.wait(seconds * (_RESOLVED - _BOUND))
+        tape.log(API, "model.py:733", f"Resolved architecture: {settings.checkpoint.architecture}")
+    if refused is not None:
+        tape.traceback(API, refused.frames, refused.error)
+        tape.exit(1)
+        return
+    resolve(tape, settings)
+    tape.until(seconds)
+    begin_engine(tape, settings)
+
+
+def _loading(tape: Tape, scene: Boot) -> bool:
+    """Weights into place; False when they do not fit."""
+    settings, checkpoint, seconds = scene.settings, scene.settings.checkpoint, scene.seconds["loading-weights"]
+    begun = tape.at
+    end = scene.seconds["starting"] + seconds
+    tape.enter("loading-weights")
+    if settings.demand.offloads:
+        tape.log(CORE, "base.py:139", "Offloader set to UVAOffloader")
+    tape.log(CORE, "gpu_model_runner.py:4979", f"Starting to load model {settings.model}...")
+    _create(tape, scene, seconds * _CREATE)
+    if not scene.memory.weights_fit:
+        gpu_out_of_memory(tape)
+        return False
+    created = tape.at - begun
+    tape.log(CORE, "base_loader.py:82", f"Initializing model took {created:.6f} seconds")
+    size = f"Checkpoint size: {checkpoint.bytes / GIB:.2f} GiB. Available RAM: 452.90 GiB."
+    tape.log(CORE, "weight_utils.py:1108", f"Filesystem type for checkpoints: XFS. {size}")
+    draft = _draft_seconds(scene)
+    shard_bars(tape, checkpoint.shards, end - draft - 0.5 - tape.at)
+    if draft:
+        _draft(tape, draft)
+    tape.until(end)
+    weights = f"{scene.memory.hbm.weights_gib:.2f} GiB memory and {tape.at - begun:.6f} seconds"
+    tape.log(CORE, "model_runner.py:419", f"Model loading took {weights}")
+    return True
+
+
+def _create(tape: Tape, scene: Boot, seconds: float) -> None:
+    """Tables and moved parameters are allocated on the host while the model is created, before weights are read."""
+    tape.wait(seconds * 0.1)
+    backends = "['FLASHMLA_SPARSE', 'FLASHINFER_MLA']"
+    tape.log(CORE, "cuda.py:509", f"Using FLASHMLA_SPARSE attention backend out of potential backends: {backends}.")
+    demand, tables = scene.settings.demand, scene.settings.checkpoint.host_tables
+    for table in tables if demand.host_tables else ():
+        tape.wait(seconds * 0.35)
+        rows = f"{table.rows} rows x {table.columns}, {table.bytes / GIB:.2f} GiB per rank"
+        tape.log(CORE, "engram.py:1067", f"Engram table offloaded to pinned host memory: {rows}")
+    tape.wait(seconds * 0.2)
+    if scene.memory.offload.moved:
+        tape.log(CORE, "uva.py:68", f"Total CPU offloaded parameters: {scene.memory.offload.moved_gib:.2f}")
+
+
+def _draft_seconds(scene: Boot) -> float:
+    drafts = scene.settings.demand.speculation
+    checkpoint = scene.settings.checkpoint
+    if drafts is None or drafts.method != checkpoint.drafter:
+        return 0.0
+    usual = checkpoint.phase_seconds["loading-weights"]
+    return checkpoint.drafter_seconds * scene.seconds["loading-weights"] / usual
+
+
+def _draft(tape: Tape, seconds: float) -> None:
+    tape.log(CORE, "gpu_model_runner.py:5010", "Loading drafter model...")
+    tape.wait(seconds)
+    tape.log(CORE, "default_loader.py:501", f"Loading weights took {seconds:.2f} seconds")
+
+
+def _sizing(tape: Tape, scene: Boot) -> bool:
+    """Profile with graphs, then size the KV cache; False when the engine dies of what it finds."""
+    memory = scene.memory
+    tape.enter("profiling")
+    if scene.settings.checkpoint.kv_cache.format == "fp8_ds_mla":
+        tape.log(CORE, "mla_attention.py:118", "Using DeepSeek's fp8_ds_mla KV cache format. ")
+    _graphs(tape, scene, 0, tape.at + scene.seconds["profiling"])
+    available = memory.hbm.kv_cache_gib or 0.0
+    tape.log(CORE, "gpu_worker.py:632", f"Available KV cache memory: {available:.2f} GiB")
+    if available < memory.needed_gib:
+        kv_cache_too_small(tape, memory)
+        return False
+    tape.enter("sizing-kv-cache")
+    length = memory.max_model_len
+    concurrency = f"Maximum concurrency for {length:,} tokens per request: {memory.concurrency_at_max_len:.2f}x"
+    tape.log(CORE, "kv_cache_utils.py:2321", f"GPU KV cache size: {memory.kv_cache_tokens:,} tokens, {concurrency}")
+    late = late_refusal(scene.settings)
+    if late is not None:
+        tape.wait(1.0)
+        schedule_refused(tape, late)
+    return late is None
+
+
+def _graphs(tape: Tape, scene: Boot, which: int, end: float) -> None:
+    """Graphs are captured twice: a trial before the KV cache is sized, and the ones that serve."""
+    if scene.settings.options.get("enforce_eager"):
+        tape.until(end)
+        return
+    graphs = scene.settings.checkpoint.graphs[which]
+    seconds = min(graphs.seconds, end - tape.at)
+    tape.until(end - seconds)
+    capture_bar(tape, seconds)
+    tape.until(end)
+    tape.log(CORE, "model_runner.py:974", f"Graph capturing finished in {seconds:.0f} secs, took {graphs.gib:.2f} GiB")
+
+
+def _tuning(tape: Tape, scene: Boot) -> None:
+    tape.wait(scene.seconds["sizing-kv-cache"])
+    tape.enter("tuning-kernels")
+    config = scene.settings.options
+    if config.get("enable_flashinfer_autotune") is False:
+        tape.log(CORE, "kernel_warmup.py:301", "Skipping FlashInfer autotune because it is disabled.")
+        return
+    begun, tuning = tape.at, scene.tuning
+    path = f"{CACHE_ROOT}/{tuning.path}"
+    tape.log(CORE, "kernel_warmup.py:333", f"Using FlashInfer autotune cache file: {path}")
+    tape.wait(0.4)
+    if tuning.loaded:
+        tape.flashinfer("autotuner.py:2790", f"Loaded {tuning.loaded} configs from {path}")
+    tape.flashinfer("autotuner.py:972", "Autotuning process starts ...")
+    if tuning.seconds:
+        tuning_bar(tape, tuning.seconds)
+    tape.until(begun + max(tuning.seconds, scene.seconds["tuning-kernels"]))
+    tape.flashinfer("autotuner.py:995", "Autotuning process ends")
+    counts = f"({tuning.saved - tuning.loaded} new, {tuning.loaded} from previous config)"
+    tape.save(tuning.path, tuning.saved)
+    tape.flashinfer("autotuner.py:2652", f"Saved {tuning.saved} configs to {path} {counts}")
+
+
+def _capturing(tape: Tape, scene: Boot) -> None:
+    tape.enter("capturing-graphs")
+    _graphs(tape, scene, 1, tape.at + scene.seconds["capturing-graphs"])
+
+
+def _serving(tape: Tape, scene: Boot) -> None:
+    settings, seconds = scene.settings, scene.seconds["serving"]
+    end = tape.at + seconds
+    tape.enter("serving")
+    tape.wait(seconds * 0.1)
+    init = tape.at - scene.seconds["starting"] - scene.seconds["loading-weights"]
+    tape.log(CORE, "core.py:402", f"init engine (profile, create kv cache, warmup model) took {init:.2f} s")
+    tape.wait(seconds * 0.2)
+    tape.log(API, "entry.py:136", "Supported tasks: ['generate']")
+    tape.wait(seconds * 0.4)
+    shown = settings.options.get("host") or "0.0.0.0"  # noqa: S104  # what the engine prints; loopback is bound
+    tape.log(API, "entry.py:140", f"Starting vLLM server on http://{shown}:{settings.port}")
+    tape.log(API, "launcher.py:186", "Available routes are:")
+    for route, methods in _ROUTES.items():
+        tape.log(API, "launcher.py:195", f"Route: {route}, Methods: {methods}")
+    tape.uvicorn("Started server process [1]")
+    tape.uvicorn("Waiting for application startup.")
+    tape.until(end)
+    tape.uvicorn("Application startup complete.")
+    tape.serve()

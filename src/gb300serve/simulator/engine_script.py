@@ -1,0 +1,63 @@
+"""From the engine's words and the environment to the script of the boot. Pure: nothing runs, nothing is read."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gb300serve.core.values import Value
+from gb300serve.engines.human import human_int_or_auto
+from gb300serve.engines.parse import ArgumentRefusedError, parse_argv
+from gb300serve.engines.shipped import tables_for
+from gb300serve.engines.table import OptionTable
+from gb300serve.fit.catalog import checkpoint
+from gb300serve.simulator.engine_boot import boot
+from gb300serve.simulator.engine_events import Script
+from gb300serve.simulator.engine_faults import afflicted, fault, prepared
+from gb300serve.simulator.engine_settings import Rehearsal, RehearsalError, Settings
+from gb300serve.simulator.engine_tape import Tape
+from gb300serve.simulator.engine_tuning import tuning
+from gb300serve.simulator.engine_unknown import UNKNOWN
+
+# Python imports take this long before the parser sees the words.
+_IMPORT_SECONDS = 6.0
+
+
+def _typed(options: Mapping[str, Value], table: OptionTable) -> dict[str, Any]:
+    """Whole numbers with suffixes as numbers: `1M` is 1048576."""
+    kinds = {name: option.kind for name in options if (option := table.find(name)) is not None}
+    return {
+        name: human_int_or_auto(value) if isinstance(value, str) and kinds.get(name, "").startswith("human") else value
+        for name, value in options.items()
+    }
+
+
+def settings_of(argv: Sequence[str], rehearsal: Rehearsal) -> Settings:
+    """The settings that these words say.
+
+    A leading `serve` is the image's entrypoint and counts for nothing. Raises ArgumentRefusedError as the engine's
+    parser does, RehearsalError for a checkpoint or a fault that nobody knows.
+    """
+    words = tuple(argv[1:] if argv[:1] == ["serve"] or tuple(argv[:1]) == ("serve",) else argv)
+    known = checkpoint(rehearsal.model) if rehearsal.model else UNKNOWN
+    if known is None:
+        raise RehearsalError(f"no checkpoint is called {rehearsal.model!r}; leave it empty for one of no known size")
+    table = tables_for("vllm", rehearsal.version).tables[-1]
+    spliced = any(word == "--model" or word.startswith("--model=") for word in words)
+    return prepared(Settings(_typed(parse_argv(words, table), table), known, rehearsal, spliced))
+
+
+def refused_script(error: ArgumentRefusedError, started: float) -> Script:
+    """The parser's refusal: a usage and the reason on stderr, exit code 2."""
+    tape = Tape(started)
+    tape.enter("starting")
+    tape.wait(_IMPORT_SECONDS)
+    tape.say("stderr", "usage: vllm serve [model_tag] [options]")
+    tape.say("stderr", error.message)
+    tape.exit(error.engine_exit_code)
+    return tape.script
+
+
+def script(settings: Settings, stored: int | None, started: float) -> Script:
+    """The whole boot. `stored` is what the tuning cache holds for it, None where no cache is kept (see `tuning`)."""
+    found = fault(settings)
+    held = 0 if found is not None and found.untuned else stored
+    return afflicted(boot(settings, tuning(settings, held), started), settings, started)

@@ -1,0 +1,145 @@
+"""What the engine stand-in was started with: the engine's options, and how to rehearse them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from gb300serve.fit.checkpoint import Checkpoint
+from gb300serve.fit.demand import Demand, demand_of
+
+SPEED = "GB300SERVE_SIM_SPEED"
+VERSION = "GB300SERVE_SIM_VERSION"
+MODEL = "GB300SERVE_SIM_MODEL"
+FAULT = "GB300SERVE_SIM_FAULT"
+CACHE = "GB300SERVE_SIM_CACHE"
+BOOT = "GB300SERVE_SIM_BOOT"
+MOUNTS = "GB300SERVE_SIM_MOUNTS"
+
+DEFAULT_SPEED = 200.0
+DEFAULT_VERSION = "0.1.dev20904+g179dd0fa9"
+DEFAULT_MODEL = "deepseek-ai/DeepSeek-V4.1-Flash"
+DEFAULT_PORT = 8000
+
+
+class RehearsalError(Exception):
+    """The environment of the stand-in is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """How to rehearse: `speed` virtual seconds a second, and what the environment says (see `rehearsal_of`)."""
+
+    speed: float = DEFAULT_SPEED
+    version: str = DEFAULT_VERSION
+    model: str = DEFAULT_MODEL
+    fault: str | None = None
+    cache: str | None = None
+    phase_seconds: Mapping[str, float] | None = None
+    mounts: tuple[str, ...] | None = None
+    """The paths that exist in the container; None: every path does."""
+    env: Mapping[str, str] | None = None
+    """The container's own environment: hooks and VLLM_* variables."""
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e9:
+        raise RehearsalError(f"{name} is {text!r}; write a number above 0, such as 200")
+    return value
+
+
+def _json(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise RehearsalError(f"{name} is not JSON: {error}") from error
+
+
+def rehearsal_of(env: Mapping[str, str]) -> Rehearsal:
+    """From an environment; an empty variable counts as absent, except the model's: then nothing is known of it.
+
+    Raises RehearsalError with the variable's name and what to write.
+    """
+    boot, mounts = env.get(BOOT), env.get(MOUNTS)
+    return Rehearsal(
+        speed=_number(SPEED, env[SPEED]) if env.get(SPEED) else DEFAULT_SPEED,
+        version=env.get(VERSION) or DEFAULT_VERSION,
+        model=env.get(MODEL, DEFAULT_MODEL),
+        fault=env.get(FAULT) or None,
+        cache=env.get(CACHE) or None,
+        phase_seconds=_json(BOOT, boot) if boot else None,
+        mounts=tuple(_json(MOUNTS, mounts)) if mounts else None,
+        env={name: value for name, value in env.items() if not name.startswith("GB300SERVE_SIM_")},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One launch of the stand-in: typed options by the engine's names, and what they mean."""
+
+    options: Mapping[str, Any]
+    checkpoint: Checkpoint
+    rehearsal: Rehearsal
+    spliced: bool = False
+    """The model was said as `--model`, which the engine moves to the front with a warning."""
+
+    @property
+    def model(self) -> str:
+        return str(self.options.get("model") or self.options.get("model_tag") or "Qwen/Qwen3-0.6B")
+
+    @property
+    def served_names(self) -> tuple[str, ...]:
+        names = self.options.get("served_model_name")
+        if not names:
+            return (self.model,)
+        return (names,) if isinstance(names, str) else tuple(names)
+
+    @property
+    def demand(self) -> Demand:
+        variant = self.checkpoint.variant(self.rehearsal.env or {})
+        return demand_of(self.options, self.rehearsal.version, variant)
+
+    @property
+    def port(self) -> int:
+        return int(self.options.get("port", DEFAULT_PORT))
+
+    @property
+    def host(self) -> str:
+        """The address to bind: loopback, whatever the engine would bind."""
+        host = str(self.options.get("host") or "")
+        return host if host == "::1" or host.startswith("127.") else "127.0.0.1"
+
+    @property
+    def api_keys(self) -> tuple[str, ...]:
+        keys = self.options.get("api_key")
+        if not keys:
+            return ()
+        return (keys,) if isinstance(keys, str) else tuple(keys)
+
+    @property
+    def max_num_seqs(self) -> int:
+        # The engine's default in a server on this GPU's memory tier.
+        return int(self.options.get("max_num_seqs") or 1024)
+
+    @property
+    def max_num_batched_tokens(self) -> int:
+        return int(self.options.get("max_num_batched_tokens") or 8192)
+
+    @property
+    def max_model_len(self) -> int:
+        asked = self.options.get("max_model_len")
+        return self.checkpoint.max_position_embeddings if asked in (None, -1) else int(asked)
+
+    @property
+    def model_is_visible(self) -> bool:
+        """False: the container has no such path, and the engine takes it for a repository's name."""
+        mounts = self.rehearsal.mounts
+        if mounts is None or not self.model.startswith("/"):
+            return True
+        path = PurePosixPath(self.model)
+        return any(path == PurePosixPath(mount) or PurePosixPath(mount) in path.parents for mount in mounts)

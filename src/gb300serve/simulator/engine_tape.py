@@ -1,0 +1,115 @@
+"""The engine's log formats, and a tape on which a boot is written with a cursor in virtual seconds."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from gb300serve.simulator.engine_events import Bind, Enter, Event, Exit, Repeat, Save, Say, Script, Serve, Stream
+
+API = "APIServer pid=1"
+CORE = "EngineCore pid=364"
+SITE = "/usr/local/lib/python3.12/dist-packages"
+
+
+def stamp(epoch: float) -> str:
+    """The engine's own: month, day and time in UTC, without a year."""
+    return datetime.fromtimestamp(epoch, UTC).strftime("%m-%d %H:%M:%S")
+
+
+def _dated(epoch: float) -> str:
+    moment = datetime.fromtimestamp(epoch, UTC)
+    return f"{moment:%Y-%m-%d %H:%M:%S},{moment.microsecond // 1000:03d}"
+
+
+def clock(seconds: float) -> str:
+    """`MM:SS`, or `H:MM:SS`, as progress bars write it."""
+    whole = int(seconds)
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours}:{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes:02d}:{whole % 60:02d}"
+
+
+def bar(done: int, total: int) -> str:
+    """Ten cells of a progress bar."""
+    eighths = done * 80 // total
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")).ljust(10)
+
+
+class Tape:
+    """Events in order. `started` is the start of the process in seconds since 1970, UTC, in virtual time."""
+
+    def __init__(self, started: float) -> None:
+        self._started = started
+        self._events: list[Event] = []
+        self.at = 0.0
+
+    @property
+    def script(self) -> Script:
+        return tuple(self._events)
+
+    def wait(self, seconds: float) -> None:
+        """Let virtual time pass."""
+        self.at += seconds
+
+    def until(self, at: float) -> None:
+        """Let virtual time pass to `at`; never back."""
+        self.at = max(self.at, at)
+
+    def say(self, stream: Stream, text: str, end: str = "\n") -> None:
+        """One record as it is."""
+        self._events.append(Say(self.at, stream, text + end))
+
+    def log(self, process: str, source: str, text: str, level: str = "INFO") -> None:
+        """A line of vLLM's own logger (stdout)."""
+        for line in text.split("\n"):
+            self.say("stdout", f"({process}) {level} {stamp(self._started + self.at)} [{source}] {line}")
+
+    def flashinfer(self, source: str, text: str) -> None:
+        """A line of FlashInfer's logger (stderr)."""
+        dated = _dated(self._started + self.at)
+        self.say("stderr", f"({CORE}) {dated} - INFO - {source} - flashinfer.jit: [Autotuner]: {text}")
+
+    def uvicorn(self, text: str, level: str = "INFO") -> None:
+        """A line of the HTTP server (stderr)."""
+        self.say("stderr", f"({API}) {level + ':':<10}{text}")
+
+    def traceback(self, process: str, frames: Sequence[str], error: str) -> None:
+        """The final traceback of a process (stderr). A frame is `file:line:function:source line`."""
+        prefix = f"({process}) " if process else ""
+        for line in traceback_lines(frames, error):
+            self.say("stderr", prefix + line)
+
+    def logged_traceback(self, source: str, frames: Sequence[str], error: str) -> None:
+        """The same as an ERROR of the engine process's logger (stdout)."""
+        self.log(CORE, source, "\n".join(traceback_lines(frames, error)), level="ERROR")
+
+    def enter(self, phase: str) -> None:
+        self._events.append(Enter(self.at, phase))
+
+    def bind(self) -> None:
+        self._events.append(Bind(self.at))
+
+    def save(self, path: str, configs: int) -> None:
+        self._events.append(Save(self.at, path, configs))
+
+    def serve(self) -> None:
+        self._events.append(Serve(self.at))
+
+    def exit(self, code: int) -> None:
+        self._events.append(Exit(self.at, code))
+
+    def heartbeat(self, every: float, process: str, source: str, text: str) -> None:
+        self._events.append(Repeat(self.at + every, every, "stdout", f"({process}) INFO {{stamp}} [{source}] {text}\n"))
+
+    def extend(self, script: Script) -> None:
+        """Take over what another tape holds, as it is."""
+        self._events.extend(script)
+
+
+def traceback_lines(frames: Sequence[str], error: str) -> list[str]:
+    """Python's own form; `error` may have several lines."""
+    lines = ["Traceback (most recent call last):"]
+    for frame in frames:
+        file, line, function, source = frame.split(":", 3)
+        path = file if file.startswith("/") else f"{SITE}/{file}"
+        lines += [f'  File "{path}", line {line}, in {function}', f"    {source}"]
+    return lines + error.split("\n")
