@@ -1,0 +1,43 @@
+"""Progress bars as tqdm draws them: `title:  22%|██  | 5/22 [03:00<13:00, 42.84s/profile]`."""
+
+import re
+from dataclasses import dataclass
+
+_BAR = re.compile(r"(?P<title>.*?):? +\d+%.*?(?P<done>\d+)/(?P<total>\d+) \[(?P<elapsed>[\d:]+)<?")
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """`elapsed` is seconds since the bar was first drawn."""
+
+    title: str
+    done: int
+    total: int
+    elapsed: float
+
+
+def read_bar(text: str) -> Bar | None:
+    """The bar that `text` draws, or None (also for one that is cut off)."""
+    match = _BAR.match(text)
+    if match is None:
+        return None
+    elapsed = 0.0
+    for part in match["elapsed"].split(":"):
+        elapsed = elapsed * 60 + float(part or 0)
+    return Bar(match["title"], int(match["done"]), int(match["total"]), elapsed)
+
+
+class BarClock:
+    """The time of bars that are drawn without a stamp, from how long they say that they have been running."""
+
+    def __init__(self) -> None:
+        self._title = ""
+        self._began = 0.0
+        self._elapsed = 0.0
+
+    def time_of(self, bar: Bar, now: float) -> float:
+        """Seconds since the start of the boot; `now` is the time of the latest stamp."""
+        if bar.title != self._title or bar.elapsed < self._elapsed:
+            self._title, self._began = bar.title, now - bar.elapsed
+        self._elapsed = bar.elapsed
+        return self._began + bar.elapsed

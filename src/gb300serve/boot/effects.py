@@ -1,0 +1,125 @@
+"""What a signal does to the course of a boot, and what there is to tell of it."""
+
+import re
+from collections.abc import Iterator
+
+from gb300serve.boot.bars import read_bar
+from gb300serve.boot.course import Course
+from gb300serve.boot.events import (
+    Event,
+    PhaseEntered,
+    Progress,
+    Receipt,
+    StartupComplete,
+    Stopped,
+    TuningHit,
+    TuningMiss,
+)
+from gb300serve.boot.phases import Phase
+from gb300serve.boot.signals.model import Mark, Signal, values_of
+
+# A loaded cache leaves a few seconds of tuning (6.5 s on the Station); longer means that some kernels are measured.
+HIT_SECONDS = 60.0
+_BARS = frozenset({Mark.BAR, Mark.TUNING_BAR, Mark.GRAPH_BAR})
+_ONLY_BEFORE_SIZING = frozenset({Phase.COMPILING, Phase.PROFILING})
+
+
+def apply(course: Course, signal: Signal, text: str, line: int) -> Iterator[Event]:
+    """Change `course` by a signal that `text` (on line `line`) begins with."""
+    match = signal.pattern.match(text) if signal.pattern else None
+    if signal.pattern is not None and match is None:
+        return
+    if not course.served:
+        course.progressed = (line, text)
+        phase = _phase(course, signal)
+        if phase is not None:
+            yield from enter(course, phase)
+    yield from _receipt(course, signal, match, text, line)
+    yield from _mark(course, signal, text, line)
+
+
+def enter(course: Course, phase: Phase) -> Iterator[Event]:
+    """The boot has come to `phase`, unless it is there."""
+    if course.phase is not phase or not course.visits:
+        at = course.watch.now()
+        course.visits.append((phase, at))
+        yield PhaseEntered(phase, at)
+
+
+def missed(course: Course) -> Iterator[Event]:
+    """Kernels are being tuned: told once in a boot."""
+    if not course.tuning.missed:
+        course.tuning.missed = True
+        yield TuningMiss(course.tuning.loaded, course.watch.now())
+
+
+def _phase(course: Course, signal: Signal) -> Phase | None:
+    """The phase that a signal leads to, as the boot stands."""
+    if signal.mark is Mark.GRAPH_BAR:
+        return Phase.CAPTURING_GRAPHS if course.sized else Phase.PROFILING
+    if signal.mark is Mark.GRAPHS_CAPTURED:
+        return Phase.SERVING if course.sized else Phase.PROFILING
+    if signal.mark is Mark.TUNING_ENDS and course.argument("enforce_eager") != "True":
+        return Phase.CAPTURING_GRAPHS
+    if course.sized and signal.phase in _ONLY_BEFORE_SIZING:
+        return None
+    return signal.phase
+
+
+def _receipt(course: Course, signal: Signal, match: re.Match[str] | None, text: str, line: int) -> Iterator[Event]:
+    if signal.receipt is None or match is None or course.served:
+        return
+    values = values_of(match)
+    course.receipts[signal.receipt] = values
+    course.receipts_at[signal.receipt] = (line, text)
+    yield Receipt(signal.receipt, values, text, course.watch.now())
+    if signal.receipt == "tuning_saved" and values.get("new"):
+        yield from missed(course)
+
+
+def _mark(course: Course, signal: Signal, text: str, line: int) -> Iterator[Event]:
+    match signal.mark:
+        case Mark.ARGUMENTS:
+            course.arguments, course.arguments_at = text, (line, text)
+        case Mark.SIZED:
+            course.sized = True
+        case Mark.HOOK_ARMED:
+            course.hook_armed = course.hook_armed or (line, text)
+        case Mark.HOOK_WORKS:
+            course.hook_works = True
+        case Mark.COMPLETE if not course.served:
+            course.complete()
+            yield StartupComplete(course.watch.now())
+        case Mark.STOP if not course.ended:
+            course.stopped = True
+            yield Stopped(course.watch.now())
+        case mark if mark in _BARS:
+            yield from _bar(course, mark, text)
+        case mark if mark is not None:
+            yield from _tuning(course, mark)
+        case _:
+            pass
+
+
+def _bar(course: Course, mark: Mark, text: str) -> Iterator[Event]:
+    if mark is Mark.TUNING_BAR:
+        yield from missed(course)
+    bar = read_bar(text)
+    if bar is not None and not course.served:
+        yield Progress(course.phase, bar.title, bar.done, bar.total, course.watch.now())
+
+
+def _tuning(course: Course, mark: Mark) -> Iterator[Event]:
+    tuning = course.tuning
+    match mark:
+        case Mark.TUNING_LOADED:
+            loaded = course.receipts.get("tuning_loaded", {}).get("configs", 0)
+            tuning.loaded = loaded if isinstance(loaded, int) else 0
+            if tuning.loaded:
+                yield TuningHit(tuning.loaded, course.watch.now())
+        case Mark.TUNING_STARTS:
+            tuning.started, tuning.ended = course.watch.now(), False
+        case Mark.TUNING_ENDS:
+            tuning.ended = True
+        case _:
+            pass

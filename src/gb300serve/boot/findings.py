@@ -1,0 +1,91 @@
+"""What explains a failure: every explanation of a line, and the best one of a boot."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from gb300serve.boot.phases import Phase
+from gb300serve.boot.reasons import Reason
+from gb300serve.boot.records import Record
+from gb300serve.boot.signals import CAUSES
+from gb300serve.boot.signals.failing import DOCKER, EXCEPTION
+from gb300serve.boot.signals.model import Cause, Rank, Value, values_of
+
+_EXCEPTION = re.compile(EXCEPTION)
+_DOCKER = re.compile(DOCKER)
+# Every cause has one of these in it, so that most lines cost a few searches and not a hundred.
+_GATE = re.compile(
+    "rror|FAILED|emory|xception|[Kk]ill|not found|rmission|Input should|initiali|Run 'do|exit|abort|"
+    "No such|is not|image|denied|support|died|MKilled|[Aa]rgument|required|inputs"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An explanation: where it stands and what it says. `at` is seconds since the start of the boot."""
+
+    reason: Reason
+    rank: Rank
+    values: Mapping[str, Value]
+    line: int
+    text: str
+    phase: Phase
+    at: float
+    fatal: bool = True
+    lasting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a text explains, wherever it stands."""
+
+    reason: Reason
+    rank: Rank
+    values: Mapping[str, Value]
+    fatal: bool = True
+    lasting: bool = False
+
+
+def explain(record: Record) -> Explanation | None:
+    """The best explanation that a record gives, or None."""
+    text = record.text
+    if text.startswith(("  File ", "    ", "Traceback ")):
+        return None
+    best: Explanation | None = None
+    if _GATE.search(text):
+        for cause in CAUSES:
+            if cause.needle in text and (best is None or cause.rank > best.rank):
+                best = _applied(cause, text) or best
+    return best or _bare(record)
+
+
+def _applied(cause: Cause, text: str) -> Explanation | None:
+    match = cause.pattern.search(text)
+    if match is None:
+        return None
+    values = values_of(match)
+    values.pop("quote", None)
+    reason = cause.refine(values) if cause.refine else cause.reason
+    return Explanation(reason, cause.rank, values, cause.fatal, cause.lasting)
+
+
+def _bare(record: Record) -> Explanation | None:
+    match = _EXCEPTION.match(record.text)
+    if match:
+        rank = Rank.EXCEPTION if match["message"] else Rank.BARE
+        return Explanation(Reason.UNKNOWN, rank, {"exception": match["exception"]})
+    if _DOCKER.match(record.text):
+        return Explanation(Reason.UNKNOWN, Rank.EXCEPTION, {})
+    if record.level in {"ERROR", "CRITICAL"} and record.text.strip() and not record.text.startswith((" ", "Traceback")):
+        return Explanation(Reason.UNKNOWN, Rank.BARE, {}, fatal=False)
+    return None
+
+
+def best(findings: Iterable[Finding]) -> Finding | None:
+    """The finding that explains most; among equals the first one in the log."""
+    return max(findings, key=lambda finding: (_weight(finding), -finding.line), default=None)
+
+
+def _weight(finding: Finding) -> Rank:
+    # A patch that is missing lets the engine serve: it does not explain why one failed, unless nothing else does.
+    return Rank.EXCEPTION if finding.lasting else finding.rank

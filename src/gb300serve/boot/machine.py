@@ -1,0 +1,172 @@
+"""The boot machine: fed with lines and ticks, it tells what happens, and at any time what became of the boot."""
+
+from collections.abc import Iterable, Iterator
+
+from gb300serve.boot import silence
+from gb300serve.boot.bars import BarClock, read_bar
+from gb300serve.boot.course import Course
+from gb300serve.boot.diagnosis import Diagnosis
+from gb300serve.boot.effects import apply, enter
+from gb300serve.boot.events import BootBegan, CauseFound, Event
+from gb300serve.boot.findings import Explanation, Finding, explain
+from gb300serve.boot.phases import Phase
+from gb300serve.boot.records import QUIET, Record, parse
+from gb300serve.boot.signals import SIGNALS_BY_WORD
+from gb300serve.boot.signals.model import Mark, Rank, Signal
+from gb300serve.boot.verdict import History, diagnose
+
+_NOTHING: tuple[Event, ...] = ()
+_FIRST_WORDS = frozenset({Mark.PREAMBLE, Mark.HOOK_ARMED})
+
+
+class BootMachine:
+    """Takes the lines of one container's log, from its first line on. Keeps as much of a long log as of a short one.
+
+    `at` is seconds since the start of the container, in the engine's time; without it the lines' own stamps count.
+    """
+
+    def __init__(self) -> None:
+        self._course: Course | None = None
+        self._history = History()
+        self._line = 0
+        self._bars = BarClock()
+        self._events: list[Event] = []
+
+    @property
+    def phase(self) -> Phase:
+        """The phase that the boot has come to."""
+        return self._course.phase if self._course else Phase.STARTING
+
+    def feed(self, line: str, at: float | None = None) -> tuple[Event, ...]:
+        """A line as it came, with or without its line feed; carriage returns split it into records."""
+        self._line += 1
+        if "HTTP/1." in line or " throughput" in line or "SpecDecoding metrics" in line:
+            return _NOTHING
+        if "\r" in line:
+            for piece in line.split("\r"):
+                self._take(piece, at)
+        else:
+            self._take(line, at)
+        if not self._events:
+            return _NOTHING
+        events, self._events = tuple(self._events), []
+        return events
+
+    def feed_all(self, lines: Iterable[str]) -> Iterator[Event]:
+        """All lines of a log, one at a time; what they mean as it is found."""
+        for line in lines:
+            yield from self.feed(line)
+
+    def tick(self, at: float) -> tuple[Event, ...]:
+        """Nothing was written; the clock reads `at` seconds since the start of the container."""
+        course = self._current(at)
+        silence.begins(course)
+        course.watch.told(at)
+        self._events += silence.lasts(course)
+        events, self._events = tuple(self._events), []
+        return events
+
+    def result(self) -> Diagnosis:
+        """What became of the boot so far; of the last one when the log holds several."""
+        return diagnose(self._course, self._history)
+
+    def _take(self, piece: str, at: float | None) -> None:
+        piece = piece.rstrip("\n")
+        if not piece or piece.isspace():
+            return
+        record = parse(piece)
+        candidates = SIGNALS_BY_WORD.get(record.text.split(" ", 1)[0])
+        if candidates:
+            self._read(record, candidates, at)
+        else:
+            self._pass_time(self._current(at), record, at)
+        if record.level not in QUIET:
+            explanation = explain(record)
+            if explanation is not None:
+                self._blame(explanation, piece, record, at)
+
+    def _read(self, record: Record, candidates: tuple[Signal, ...], at: float | None) -> None:
+        text = record.text
+        signals = [signal for signal in candidates if text.startswith(signal.start)]
+        marks = {signal.mark for signal in signals}
+        course = self._current(at)
+        if self._begins_boot(course, marks):
+            course = self._begin(at)
+        if Mark.HEARTBEAT in marks:
+            silence.begins(course)
+            self._tell_time(course, record, at)
+            self._events += silence.lasts(course)
+            return
+        self._pass_time(course, record, at)
+        for signal in signals:
+            self._events += apply(course, signal, text, self._line)
+            if signal.mark is Mark.DIED and record.level in QUIET:
+                self._died(record, at)
+
+    def _begins_boot(self, course: Course, marks: set[Mark | None]) -> bool:
+        if Mark.ARGUMENTS in marks:
+            return bool(course.arguments) or course.served or course.ended
+        if Mark.PREAMBLE in marks:
+            return bool(course.arguments) or course.served or course.ended
+        return Mark.HOOK_ARMED in marks and (course.served or course.ended)
+
+    def _died(self, record: Record, at: float | None) -> None:
+        explanation = explain(record)
+        if explanation is not None:
+            self._blame(explanation, record.text, record, at)
+
+    def _pass_time(self, course: Course, record: Record, at: float | None) -> None:
+        """Any line but a heartbeat is a sign of progress."""
+        course.active = True
+        self._tell_time(course, record, at)
+
+    def _tell_time(self, course: Course, record: Record, at: float | None) -> None:
+        if at is not None:
+            course.watch.told(at)
+        elif record.stamp:
+            course.watch.saw(record.stamp)
+        elif "%" in record.text:
+            bar = read_bar(record.text)
+            if bar is not None:
+                course.watch.told(self._bars.time_of(bar, course.watch.now()))
+
+    def _blame(self, explanation: Explanation, piece: str, record: Record, at: float | None) -> None:
+        course = self._current(at)
+        if self._repeats_boot(course, explanation, record):
+            course = self._begin(at)
+        finding = Finding(
+            reason=explanation.reason,
+            rank=explanation.rank,
+            values=explanation.values,
+            line=self._line,
+            text=piece,
+            phase=course.phase,
+            at=course.watch.now(),
+            fatal=explanation.fatal,
+            lasting=explanation.lasting,
+        )
+        if course.add(finding) and finding.rank > Rank.BARE:
+            self._events.append(CauseFound(finding.reason, finding.values, finding.line, finding.text, finding.at))
+
+    def _repeats_boot(self, course: Course, explanation: Explanation, record: Record) -> bool:
+        """A boot that dies before it tells its arguments says the same word again when it is run again."""
+        if explanation.lasting:
+            return course.served or course.ended
+        if course.arguments or not course.failed or record.level or not explanation.fatal:
+            return False
+        return any(finding.text.endswith(record.text) and finding.rank >= Rank.EXCEPTION for finding in course.findings)
+
+    def _current(self, at: float | None) -> Course:
+        return self._course or self._begin(at)
+
+    def _begin(self, at: float | None) -> Course:
+        if self._course is not None:
+            self._history.close(self._course)
+        number = self._course.number + 1 if self._course else 1
+        began = at if at is not None and number > 1 else 0.0
+        course = Course(number, began)
+        course.watch.told(began)
+        self._course = course
+        self._events.append(BootBegan(number))
+        self._events += enter(course, Phase.STARTING)
+        return course

@@ -1,0 +1,24 @@
+"""The phases of a boot and how long each may be silent."""
+
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """In the order of a boot; a phase may come more than once."""
+
+    STARTING = "starting"
+    LOADING_WEIGHTS = "loading-weights"
+    OFFLOADING = "offloading"
+    PROFILING = "profiling"
+    COMPILING = "compiling"
+    SIZING_KV_CACHE = "sizing-kv-cache"
+    TUNING_KERNELS = "tuning-kernels"
+    CAPTURING_GRAPHS = "capturing-graphs"
+    SERVING = "serving"
+
+
+# Seconds without progress after which a phase is called stalled. Half an hour is what the lane's own runners wait;
+# a checkpoint on a network share loads 1,246 s with a moving bar. Tuning was silent for up to 81 minutes on the
+# Station, so shorter patience there cries wolf.
+DEFAULT_PATIENCE = 1800.0
+PATIENCE: dict[Phase, float] = dict.fromkeys(Phase, DEFAULT_PATIENCE) | {Phase.TUNING_KERNELS: 5400.0}

@@ -1,0 +1,138 @@
+"""Failures of the command line: the engine did not take the arguments."""
+
+import re
+from collections.abc import Mapping
+
+from gb300serve.boot.reasons import Reason
+from gb300serve.boot.signals.model import Cause, Rank, Value, cause
+
+
+def _json_reason(values: Mapping[str, Value]) -> Reason:
+    """Whether a shell took the quotes away (or cut the word) or the JSON was written wrongly."""
+    text = str(values.get("value", "")).strip()
+    balanced = text.count("{") == text.count("}") and text.count("[") == text.count("]")
+    quoted = '"' in text or "'" in text
+    if "\\" in text or not balanced:
+        return Reason.JSON_QUOTING_LOST
+    if not quoted and (text[:1] in "{[" or re.match(r"\w+:", text)):
+        return Reason.JSON_QUOTING_LOST
+    return Reason.INVALID_JSON
+
+
+def _unknown_argument(values: Mapping[str, Value]) -> Reason:
+    """Left-over pieces of a JSON value are no argument that the engine lacks."""
+    text = str(values.get("arguments", ""))
+    first = text.split(" ", 1)[0]
+    if not first.startswith("-") and re.search(r"[{}\[\]\"]|\w:[\w\[\"{]", text) and "://" not in text:
+        return Reason.JSON_QUOTING_LOST
+    return Reason.UNKNOWN_ARGUMENT
+
+
+_PARSER_OPTION = (
+    r"error: argument (?P<argument>--(?:tool-call|reasoning)-parser)[^:]*: invalid choice: '(?P<parser>[^']*)'"
+)
+_KV_OPTION = r"error: argument (?P<argument>--kv-cache-dtype)[^:]*: invalid choice: '(?P<value>[^']*)'"
+
+CAUSES: tuple[Cause, ...] = (
+    Cause(
+        Reason.UNKNOWN_ARGUMENT,
+        "error: unrecognized arguments:",
+        re.compile(r"error: unrecognized arguments: (?P<arguments>.*)"),
+        refine=_unknown_argument,
+    ),
+    cause(Reason.UNKNOWN_ARGUMENT, "error: ambiguous option:", r"error: ambiguous option: (?P<argument>\S+)"),
+    cause(Reason.UNKNOWN_ARGUMENT, "error: no such option", r"(?i)error: no such option:? (?P<arguments>.*)"),
+    cause(Reason.UNKNOWN_PARSER, "-parser", _PARSER_OPTION),
+    cause(Reason.KV_DTYPE_UNSUPPORTED, "--kv-cache-dtype", _KV_OPTION),
+    Cause(
+        Reason.INVALID_JSON,
+        "cannot be converted to",
+        re.compile(
+            r"error: argument (?P<argument>[^:\s]+): Value (?P<value>.*) cannot be converted to"
+            r" (?:<function loads|<function json|<class 'dict'>)"
+        ),
+        refine=_json_reason,
+    ),
+    Cause(
+        Reason.INVALID_JSON,
+        "type=json_invalid",
+        re.compile(
+            r"Invalid JSON: (?P<error>.*?) \[type=json_invalid, input_value=(?P<quote>['\"])(?P<value>.*?)(?P=quote)"
+        ),
+        refine=_json_reason,
+    ),
+    Cause(
+        Reason.INVALID_JSON,
+        "nvalid JSON",
+        re.compile(r"error: argument (?P<argument>[^:\s]+):.*?[Ii]nvalid JSON[^:]*:? ?(?P<value>.*)"),
+        refine=_json_reason,
+    ),
+    cause(Reason.INVALID_JSON, "JSONDecodeError", r"JSONDecodeError: (?P<error>.*)", Rank.BROAD),
+    cause(
+        Reason.BAD_ARGUMENT_VALUE,
+        ": error: argument ",
+        r": error: argument (?P<argument>[^:\s]+): (?P<error>(?:invalid|expected|ignored|not allowed|Value|must).*)",
+        Rank.BROAD,
+    ),
+    cause(
+        Reason.BAD_ARGUMENT_VALUE,
+        ": error: ",
+        r"^[\w.-]+(?: serve)?: error: (?:argument (?P<argument>[^:\s]+): )?(?P<error>.*)",
+        Rank.EXCEPTION,
+    ),
+    cause(
+        Reason.UNKNOWN_PARSER,
+        "invalid tool call parser",
+        r"invalid tool call parser: (?P<parser>\S+?)(?: \(choo?se from \{ ?(?P<known>[^}]*?) ?\}|['\"]|$)",
+    ),
+    cause(
+        Reason.UNKNOWN_PARSER,
+        "invalid reasoning parser",
+        r"invalid reasoning parser: (?P<parser>\S+?)(?: \(choo?se from \{ ?(?P<known>[^}]*?) ?\}|['\"]|$)",
+    ),
+    cause(
+        Reason.UNKNOWN_PARSER,
+        "easoning parser '",
+        r"[Rr]easoning parser '(?P<parser>[^']*)' not found(?:\. Available parsers: (?P<known>[^\"]*))?",
+    ),
+    cause(
+        Reason.UNKNOWN_PARSER,
+        "ool parser '",
+        r"[Tt]ool parser '(?P<parser>[^']*)' not found(?:\. Available parsers: (?P<known>[^\"]*))?",
+    ),
+    cause(Reason.BAD_ARGUMENT_VALUE, "--enable-auto-tool-choice requires --tool-call-parser"),
+    cause(Reason.BAD_ARGUMENT_VALUE, "reasoning parser could not locate think"),
+    cause(Reason.BAD_ARGUMENT_VALUE, "port must be 0-65535"),
+    cause(Reason.BAD_ARGUMENT_VALUE, "`model` should be provided as the first positional argument"),
+    cause(Reason.BAD_ARGUMENT_VALUE, "mutually exclusive", r"(?:Error|error).*mutually exclusive"),
+    cause(Reason.BAD_ARGUMENT_VALUE, "atch-size range", r"(?P<error>(?:The first b|B)atch-size range.*)"),
+    cause(
+        Reason.BAD_ARGUMENT_VALUE,
+        "must be divisible by n_predict",
+        r"num_speculative_tokens:? ?(?P<value>\d+) must be divisible by n_predict=(?P<divisor>\d+)",
+    ),
+    cause(
+        Reason.BAD_ARGUMENT_VALUE,
+        "must be greater than or equal to max_num_seqs",
+        r"max_num_batched_tokens \((?P<max_num_batched_tokens>\d+)\) must be greater than or equal to"
+        r" max_num_seqs \((?P<max_num_seqs>\d+)\)",
+    ),
+    cause(
+        Reason.BAD_ARGUMENT_VALUE,
+        "cannot be greater than the max_model_len",
+        r"(?P<argument>\w+) \((?P<value>\d+)\) cannot be greater than the max_model_len \((?P<max_model_len>\d+)\)",
+    ),
+    cause(
+        Reason.BAD_ARGUMENT_VALUE,
+        "[type=",
+        r"(?P<error>(?:Input should|Unexpected keyword argument|Field required|Extra inputs|.* should have).*?)"
+        r" \[type=(?P<kind>\w+)(?:, input_value=(?P<value>.*?), input_type)?",
+        Rank.BROAD,
+    ),
+    cause(
+        Reason.BAD_ARGUMENT_VALUE,
+        "Value error, ",
+        r"^\s*Value error, (?P<error>.*?)(?: \[type=value_error|$)",
+        Rank.CONSEQUENCE,
+    ),
+)

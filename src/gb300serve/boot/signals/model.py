@@ -1,0 +1,120 @@
+"""What a line can mean, as data."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum, IntEnum, auto
+from typing import TypeAlias
+
+from gb300serve.boot.phases import Phase
+from gb300serve.boot.reasons import Reason
+
+Value: TypeAlias = "int | float | str"
+
+
+class Mark(Enum):
+    """What else a line says about the boot than its phase and its figures."""
+
+    PREAMBLE = auto()
+    """Printed before the arguments are parsed: the first thing that a process says."""
+    ARGUMENTS = auto()
+    """The engine's echo of the arguments that it got; once in a boot."""
+    SIZED = auto()
+    """The KV cache has its size: later graphs are the serving ones."""
+    TUNING_LOADED = auto()
+    TUNING_STARTS = auto()
+    TUNING_ENDS = auto()
+    BAR = auto()
+    """A progress bar was redrawn."""
+    TUNING_BAR = auto()
+    GRAPH_BAR = auto()
+    GRAPHS_CAPTURED = auto()
+    COMPLETE = auto()
+    STOP = auto()
+    """The engine was asked to end."""
+    DIED = auto()
+    """A process of the engine is gone."""
+    HEARTBEAT = auto()
+    """Alive, but neither progress nor an error."""
+    HOOK_ARMED = auto()
+    HOOK_WORKS = auto()
+
+
+class Rank(IntEnum):
+    """How well a line explains a failure; the best one is the cause, among equals the first."""
+
+    CLOSING = 0
+    """Says that something failed, never what."""
+    BARE = 1
+    """An exception without a message."""
+    EXCEPTION = 2
+    """An exception whose text is not in our tables."""
+    CONSEQUENCE = 3
+    """True, but rather the effect than the cause (a process ended by a signal)."""
+    BROAD = 4
+    """A text that several causes share."""
+    SPECIFIC = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A line that begins with `start` and (where there is one) matches `pattern` from its beginning.
+
+    Named groups of the pattern are the values of the receipt; numbers become numbers.
+    """
+
+    start: str
+    pattern: re.Pattern[str] | None = None
+    phase: Phase | None = None
+    receipt: str | None = None
+    mark: Mark | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A line that contains `needle` and matches `pattern` anywhere explains a failure.
+
+    `fatal`: the boot has failed when this line is seen; otherwise it only explains one that fails.
+    `lasting`: it counts even when the server starts in spite of it.
+    `refine` may turn the match into another reason.
+    """
+
+    reason: Reason
+    needle: str
+    pattern: re.Pattern[str]
+    rank: Rank = Rank.SPECIFIC
+    fatal: bool = True
+    lasting: bool = False
+    refine: Callable[[Mapping[str, Value]], Reason] | None = None
+
+
+def number(text: str) -> Value:
+    """`1,048,576` and `61.17` as numbers, anything else as it is."""
+    plain = text.replace(",", "")
+    if plain.lstrip("-").isdigit():
+        return int(plain)
+    if re.fullmatch(r"-?\d*\.\d+", plain) or re.fullmatch(r"-?\d+\.\d*", plain):
+        return float(plain)
+    return text
+
+
+def values_of(match: re.Match[str]) -> dict[str, Value]:
+    """The named groups of a match that took part in it."""
+    return {name: number(text) for name, text in match.groupdict().items() if text is not None}
+
+
+def signal(  # the shape of one row of a table
+    start: str,
+    pattern: str | None = None,
+    *,
+    phase: Phase | None = None,
+    receipt: str | None = None,
+    mark: Mark | None = None,
+) -> Signal:
+    """A row of a table of signals; `pattern` begins at the beginning of the line's text."""
+    return Signal(start, re.compile(pattern) if pattern else None, phase, receipt, mark)
+
+
+def cause(reason: Reason, needle: str, pattern: str | None = None, rank: Rank = Rank.SPECIFIC) -> Cause:
+    """A row of a table of causes; without a pattern the needle is all of it."""
+    return Cause(reason, needle, re.compile(pattern or re.escape(needle)), rank)

@@ -1,0 +1,139 @@
+"""Failures of the checkpoint: not there, not whole, not known, not what the flags say."""
+
+from gb300serve.boot.reasons import Reason
+from gb300serve.boot.signals.model import Cause, Rank, cause
+
+CAUSES: tuple[Cause, ...] = (
+    cause(
+        Reason.MODEL_PATH_NOT_VISIBLE,
+        "Repo id must",
+        r"Repo id must .*?: '(?P<path>[^']*)'",
+    ),
+    cause(
+        Reason.MODEL_PATH_NOT_VISIBLE,
+        "Invalid repository ID or local directory specified",
+        r"Invalid repository ID or local directory specified:? ?'?(?P<path>[^'\s]*)",
+    ),
+    cause(
+        Reason.MODEL_PATH_NOT_VISIBLE,
+        "is not a local folder and is not a valid model identifier",
+        r"(?P<path>\S+) is not a local folder and is not a valid model identifier",
+    ),
+    cause(
+        Reason.MODEL_PATH_NOT_VISIBLE, "Incorrect path_or_model_id", r"Incorrect path_or_model_id: '(?P<path>[^']*)'"
+    ),
+    cause(Reason.MODEL_PATH_NOT_VISIBLE, "LocalEntryNotFoundError", rank=Rank.BROAD),
+    cause(Reason.MODEL_PATH_NOT_VISIBLE, "OfflineModeIsEnabled", rank=Rank.BROAD),
+    cause(Reason.MODEL_PATH_NOT_VISIBLE, "RepositoryNotFoundError", rank=Rank.BROAD),
+    cause(Reason.MODEL_PATH_NOT_VISIBLE, "GatedRepoError", rank=Rank.BROAD),
+    cause(Reason.MODEL_PATH_NOT_VISIBLE, "We couldn't connect to 'https://huggingface.co'", rank=Rank.BROAD),
+    cause(
+        Reason.MODEL_PATH_NOT_VISIBLE,
+        "No such file or directory: '",
+        r"FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<path>[^']*/config\.json)'",
+    ),
+    cause(
+        Reason.MODEL_FILES_INCOMPLETE,
+        "Weight files referenced in index but missing",
+        r"Weight files referenced in index but missing: \{?(?P<files>[^}]*)",
+    ),
+    cause(Reason.MODEL_FILES_INCOMPLETE, "SafetensorError", r"SafetensorError: (?P<error>.*)"),
+    cause(Reason.MODEL_FILES_INCOMPLETE, "Error while deserializing header", r"deserializing header: (?P<error>.*)"),
+    cause(
+        Reason.MODEL_FILES_INCOMPLETE,
+        "Cannot find any model weights with",
+        r"Cannot find any model weights with [`']?(?P<path>[^`'\s]*)",
+    ),
+    cause(
+        Reason.MODEL_FILES_INCOMPLETE,
+        "weights were not initialized from checkpoint",
+        r"weights were not initialized from checkpoint:? ?\{?(?P<weights>[^}]{0,200})",
+    ),
+    cause(Reason.MODEL_FILES_INCOMPLETE, "is not a valid JSON file", r"at '(?P<path>[^']*)' is not a valid JSON file"),
+    cause(
+        Reason.TOKENIZER_MISSING,
+        "does not appear to have a file named",
+        r"does not appear to have a file named (?P<file>tokenizer\S*|vocab\S*|spiece\S*)",
+    ),
+    cause(
+        Reason.MODEL_FILES_INCOMPLETE,
+        "does not appear to have a file named",
+        r"(?P<path>\S+) does not appear to have (?:a file|files) named (?P<file>\S+?)[.,]?(?:\s|$)",
+    ),
+    cause(
+        Reason.MODEL_FILES_INCOMPLETE,
+        "No such file or directory",
+        r"No such file or directory:? .*?(?P<path>[^\s'\"]+\.(?:safetensors|bin|pt|index\.json))",
+    ),
+    cause(
+        Reason.NEEDS_TRUST_REMOTE_CODE,
+        "trust_remote_code=True",
+        r"(?:Please pass the argument|set the option|execute the configuration).*trust_remote_code=True",
+    ),
+    cause(Reason.NEEDS_TRUST_REMOTE_CODE, "contains custom code which must be executed"),
+    cause(Reason.NEEDS_TRUST_REMOTE_CODE, "--trust-remote-code", r"Error: .*--trust-remote-code", Rank.BROAD),
+    cause(Reason.NEEDS_TRUST_REMOTE_CODE, "trust_remote_code", r"Error: .*trust_remote_code", Rank.CONSEQUENCE),
+    cause(
+        Reason.MODEL_ARCHITECTURE_UNKNOWN,
+        "does not recognize this architecture",
+        r"has model type `(?P<model_type>[^`]*)` but Transformers does not recognize this architecture",
+    ),
+    cause(
+        Reason.MODEL_ARCHITECTURE_UNKNOWN,
+        "odel architectures",
+        r"[Mm]odel architectures \[(?P<architectures>[^\]]*)\] (?:are not supported|failed to be inspected)",
+    ),
+    cause(
+        Reason.MODEL_ARCHITECTURE_UNKNOWN,
+        "has no vLLM implementation",
+        r"(?P<architectures>\w+) has no vLLM implementation",
+    ),
+    cause(
+        Reason.MODEL_ARCHITECTURE_UNKNOWN,
+        "Cannot find model module",
+        r"Cannot find model module\.? '?(?P<architectures>\w*)",
+    ),
+    cause(
+        Reason.MODEL_ARCHITECTURE_UNKNOWN, "Unrecognized model in", r"Unrecognized model in (?P<path>\S+?)\.?(?:\s|$)"
+    ),
+    cause(Reason.TOKENIZER_MISSING, "Couldn't instantiate the backend tokenizer"),
+    cause(Reason.TOKENIZER_MISSING, "Can't load tokenizer for", r"Can't load tokenizer for '(?P<path>[^']*)'"),
+    cause(Reason.TOKENIZER_MISSING, "Failed to load the tokenizer"),
+    cause(Reason.TOKENIZER_MISSING, "Unable to load vocabulary from file"),
+    cause(
+        Reason.TOKENIZER_MISSING,
+        "okenizer",
+        r"Error: .*(?:No tokenizer file found|tokenizer(?:\.json|\.model|_config\.json))",
+        Rank.BROAD,
+    ),
+    cause(
+        Reason.QUANTIZATION_MISMATCH,
+        "does not match the quantization",
+        r"\((?P<checkpoint>[^)]*)\) does not match the quantization (?:method|argument).*?\((?P<asked>[^)]*)\)",
+    ),
+    cause(
+        Reason.QUANTIZATION_MISMATCH,
+        "Cannot find the config file for",
+        r"Cannot find the config file for (?P<asked>\w+)",
+    ),
+    cause(
+        Reason.QUANTIZATION_MISMATCH,
+        "is not supported for quantization method",
+        r"(?P<dtype>\S+) is not supported for quantization method (?P<asked>\w+)",
+    ),
+    cause(
+        Reason.KERNEL_UNSUPPORTED,
+        "is not supported for the current GPU",
+        r"quantization method (?P<method>\w+) is not supported for the current GPU"
+        r"(?:\. Minimum capability: (?P<needed>\d+)\. Current capability: (?P<found>\d+))?",
+    ),
+    cause(
+        Reason.BAD_ARGUMENT_VALUE, "nknown quantization method", r"[Uu]nknown quantization method:? '?(?P<value>\w+)"
+    ),
+    cause(
+        Reason.CONTEXT_EXCEEDS_MODEL,
+        "is greater than the derived",
+        r"User-specified (?:max_model_len|context_length) \((?P<asked>\d+)\) is greater than the derived \w+"
+        r" \((?:\w+=)?(?P<limit>\d+)(?:\.0)?",
+    ),
+)
