@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from gb300serve.core.errors import BackendError, MachineError
 from gb300serve.lifecycle.conflicts import live
 from gb300serve.lifecycle.events import StepBegan
+from gb300serve.lifecycle.failures import SIGKILLED
 from gb300serve.lifecycle.names import title
 from gb300serve.lifecycle.ports import Container
 from gb300serve.lifecycle.reconcile import STOP_TIMEOUT
@@ -13,7 +14,6 @@ from gb300serve.lifecycle.tools import Tools
 
 SETTLE_TRIES = 50
 SETTLE_EVERY = 0.2
-_KILLED = 137
 
 
 class NotOursError(MachineError):
@@ -47,7 +47,7 @@ class Downed:
     @property
     def killed(self) -> bool:
         """It did not answer the signal in time. No failure: vLLM ignores it while it imports and may hang after."""
-        return self.was_running and self.container.exit_code == _KILLED
+        return self.was_running and self.container.exit_code == SIGKILLED
 
 
 def down(container: Container, tools: Tools, *, remove: bool = False, timeout: float | None = None) -> Downed:

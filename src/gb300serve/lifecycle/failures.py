@@ -5,8 +5,11 @@ from typing import ClassVar
 
 from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.boot.phases import Phase
+from gb300serve.boot.reasons import Reason
 from gb300serve.core.errors import BootError, Gb300Error
 from gb300serve.lifecycle.launch import Launch
+
+SIGKILLED = 137
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +29,17 @@ class Ending:
     """Names that run again because this launch had replaced them."""
 
     @property
-    def phase(self) -> Phase | None:
+    def phase(self) -> Phase:
         return self.diagnosis.phase
+
+    @property
+    def reason(self) -> Reason:
+        """The diagnosis', else what the way it ended tells: a killed engine says nothing."""
+        if self.diagnosis.reason is not None:
+            return self.diagnosis.reason
+        if self.oom_killed:
+            return Reason.HOST_OOM_KILLED
+        return Reason.KILLED if self.exit_code == SIGKILLED else Reason.UNKNOWN
 
 
 class BootFailedError(BootError):
@@ -43,10 +55,9 @@ class BootTimedOutError(BootError):
     """No sign of life for longer than the patience of the phase."""
 
     def __init__(self, launch: Launch, ending: Ending, waiting_for: str, silent: float) -> None:
-        phase = ending.phase or "the first line of the log"
         super().__init__(
             f"{launch.name} gave no sign of life for {silent:.0f} s; waiting for: {waiting_for}\n"
-            f"phase {phase}, {ending.seconds:.0f} s after its start",
+            f"phase {ending.phase}, {ending.seconds:.0f} s after its start",
             hint=(
                 f"{_kept(ending) or f'{launch.name} is left running'}; its log: {launch.command('logs')}; "
                 f"watch on: {launch.command('up')}; stop it: {launch.command('down')}"
@@ -115,10 +126,9 @@ def _cause(ending: Ending) -> str:
 
 
 def _circumstances(ending: Ending) -> str:
-    reason = ending.diagnosis.reason or "unknown"
     code = "" if ending.exit_code is None else f", exit code {ending.exit_code}"
     memory = ", out of memory" if ending.oom_killed else ""
-    return f"{reason} in phase {ending.phase or 'starting'}, {ending.seconds:.0f} s after the start{code}{memory}"
+    return f"{ending.reason} in phase {ending.phase}, {ending.seconds:.0f} s after the start{code}{memory}"
 
 
 def _advice(launch: Launch, ending: Ending) -> str:

@@ -170,7 +170,8 @@ class _Watch:
         return Served(container, self.answer, seconds, stream)
 
     def _refuse_silence(self, at: float) -> None:
-        if self.cause_at is not None and at - self.cause_at > CAUSE_PATIENCE:
+        hanging = self.cause_at is not None and at - self.cause_at > CAUSE_PATIENCE
+        if hanging and self.machine.result().state == "failed":
             raise BootFailedError(self.launch, self._ending())
         limit = ANSWER_PATIENCE if self.complete_at is not None else patience(self.phase, self.launch.expected)
         silent = at - self.alive_at

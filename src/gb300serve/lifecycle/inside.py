@@ -1,0 +1,44 @@
+"""What a container's own command and environment say: its port, served names, key. Its recipe may have changed."""
+
+from gb300serve.lifecycle.conflicts import engine_port
+from gb300serve.lifecycle.launch import Launch
+from gb300serve.lifecycle.ports import Container
+from gb300serve.probe.endpoint import Endpoint
+
+_KEY_VARIABLE = "VLLM_API_KEY"
+
+
+def endpoint_of(container: Container, launch: Launch | None) -> Endpoint | None:
+    """None where no port of the host leads to its engine. `launch` gives the address, and what the command lacks."""
+    port = engine_port(container) if container.host_network else next(iter(container.published), None)
+    address = launch.endpoint.url.rpartition(":")[0] if launch else "http://127.0.0.1"
+    if port is None and launch is not None:
+        port = launch.plan.port
+    if port is None:
+        return None
+    key = next(iter(values(container, "--api-key")), None) or container.env.get(_KEY_VARIABLE)
+    return Endpoint(f"{address}:{port}", key)
+
+
+def served_names(container: Container, launch: Launch | None) -> tuple[str, ...]:
+    """What `/v1/models` should list; without the option the engine serves under the model's path."""
+    given = values(container, "--served-model-name")
+    if given:
+        return given
+    if launch is not None:
+        return launch.plan.served_names
+    return values(container, "--model")[:1] or values(container, "--model-path")[:1] or container.command[:1]
+
+
+def values(container: Container, flag: str) -> tuple[str, ...]:
+    """The words that follow a flag up to the next one, or its `--flag=value`."""
+    found: list[str] = []
+    inside = False
+    for word in container.command:
+        if word.startswith("--"):
+            name, equals, value = word.partition("=")
+            inside = name == flag
+            found += [value] if inside and equals else []
+        elif inside:
+            found.append(word)
+    return tuple(found)

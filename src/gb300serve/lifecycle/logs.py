@@ -1,0 +1,89 @@
+"""The log of a lane: as it stands, or followed; and what it says of how the lane ended."""
+
+from collections import deque
+from collections.abc import Iterator
+
+from gb300serve.boot.diagnosis import Diagnosis
+from gb300serve.lifecycle.conflicts import live
+from gb300serve.lifecycle.events import LogSeen
+from gb300serve.lifecycle.failures import Ending, LaneEndedError
+from gb300serve.lifecycle.launch import Launch
+from gb300serve.lifecycle.ports import Container, ContainerBackend, LogLine
+from gb300serve.lifecycle.ready import SETTLE_EVERY, SETTLE_TRIES, TAIL, TICK, Served
+from gb300serve.lifecycle.tools import Tools
+
+
+def logs(
+    backend: ContainerBackend, container: Container, *, tail: int | None = None, follow: bool = False
+) -> Iterator[LogLine]:
+    """The log since the last start, its last `tail` lines; with `follow`, on until the container ends."""
+    if not follow:
+        yield from backend.log(container.id, tail)
+        return
+    told = 0
+    last: deque[LogLine] = deque(maxlen=tail)
+    for written in backend.log(container.id):
+        told += 1
+        last.append(written)
+    yield from last
+    for line in backend.follow(container.id, TICK):
+        if line is not None and told > 0:
+            told -= 1
+        elif line is not None:
+            yield line
+
+
+def diagnose(container: Container, tools: Tools) -> Diagnosis:
+    """What the log since the last start says; a running container's clock is told too."""
+    machine = tools.machine()
+    for line in tools.backend.log(container.id):
+        machine.feed(line.text, line.elapsed)
+    if live(container):
+        machine.tick(tools.backend.elapsed(container.id))
+    return machine.result()
+
+
+def tail(served: Served, launch: Launch, tools: Tools) -> Container | None:
+    """Follow a READY lane until it ends. Returns it when it was stopped on purpose, None when it is gone.
+
+    Raises LaneEndedError (8) when it died.
+    """
+    last: deque[str] = deque(maxlen=TAIL)
+    for line in served.stream or ():
+        if line is not None:
+            last.append(line.text)
+            tools.announce(LogSeen(line))
+    ended = _settled(served.container, tools)
+    if ended is None:
+        return None
+    diagnosis = diagnose(ended, tools)
+    if diagnosis.state == "stopped" or not died(ended, diagnosis):
+        return ended
+    seconds = tools.backend.elapsed(ended.id)
+    raise LaneEndedError(launch, Ending(diagnosis, tuple(last), seconds, ended.exit_code, ended.oom_killed))
+
+
+def died(container: Container, diagnosis: Diagnosis) -> bool:
+    """Whether a container that has served and ended did so without being asked.
+
+    The engine's death leaves exit code 0 (vLLM 0.32): 0 means a stop only after the engine's own shutdown line.
+    137, 143 and 130 were all seen for stops of ours, so without another sign they count as such.
+    """
+    if diagnosis.state == "stopped":
+        return False
+    if container.oom_killed or diagnosis.state == "failed":
+        return True
+    if container.exit_code == 0:
+        return "vllm" in " ".join((container.image, *container.command[:3])).lower()
+    return container.exit_code not in {130, 137, 143}
+
+
+def _settled(container: Container, tools: Tools) -> Container | None:
+    """As it stands once its engine of containers knows that it has ended."""
+    now = tools.backend.find(container.id)
+    for _ in range(SETTLE_TRIES):
+        if now is None or not live(now):
+            return now
+        tools.clock.sleep(SETTLE_EVERY)
+        now = tools.backend.find(container.id)
+    return now

@@ -1,0 +1,189 @@
+"""What every lane is doing: containers of ours, and strangers that look like a release or hold the GPU."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gb300serve.boot.diagnosis import Diagnosis
+from gb300serve.boot.phases import Phase
+from gb300serve.core.http import UnreachableError
+from gb300serve.lifecycle.conflicts import live, on_gpu
+from gb300serve.lifecycle.drift import drift, looks_like
+from gb300serve.lifecycle.inside import endpoint_of, served_names
+from gb300serve.lifecycle.launch import Launch
+from gb300serve.lifecycle.logs import diagnose, died
+from gb300serve.lifecycle.names import is_failed, moment, release_of
+from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_RELEASE, Container
+from gb300serve.lifecycle.tools import Tools
+from gb300serve.probe.health import health
+from gb300serve.probe.readiness import Readiness, presence
+
+LaneState = Literal["ready", "booting", "tuning", "stalled", "failed", "stopped", "died", "degraded", "foreign"]
+
+
+@dataclass(frozen=True, slots=True)
+class LaneStatus:
+    """One entry of `gb300serve.status/1`. `lane` and `release` of a foreign one are those it looks like, or None.
+
+    `since` is UTC: running since, or ended at. `health` holds what is known: `model`, `max_model_len` (tokens),
+    `identity`, `requests_running`, `requests_waiting`, `kv_cache_usage` (0 to 1), `why`, `reason`, `exit_code`,
+    `oom_killed`, `restarts`, `error`.
+    """
+
+    lane: str | None
+    release: str | None
+    on: Literal["docker", "sim"]
+    state: LaneState
+    phase: str | None
+    container: str
+    image: str
+    since: str | None
+    drift: tuple[str, ...] = ()
+    health: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """One object of `lanes`."""
+        return {
+            "lane": self.lane,
+            "release": self.release,
+            "on": self.on,
+            "state": self.state,
+            "phase": self.phase,
+            "container": self.container,
+            "image": self.image,
+            "since": self.since,
+            "drift": list(self.drift),
+            "health": dict(self.health),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was found out about a container."""
+
+    state: LaneState
+    phase: Phase | None = None
+    health: Mapping[str, Any] = field(default_factory=dict)
+
+
+def lanes(tools: Tools, known: tuple[Launch, ...] = ()) -> tuple[LaneStatus, ...]:
+    """Live ones first. `known` are launches of releases, to compare with. Raises BackendError (7)."""
+    found = [each for each in tools.backend.containers() if each.ours or _concerns_us(each, known)]
+    found.sort(key=lambda each: (not live(each), each.name))
+    return tuple(lane_status(each, tools, known) for each in found)
+
+
+def lane_status(container: Container, tools: Tools, known: tuple[Launch, ...] = ()) -> LaneStatus:
+    """One container; its log is read only when it does not answer."""
+    launch = _launch_of(container, known)
+    seen = _seen(container, launch, tools) if container.ours else _foreign(container)
+    lane, release = container.labels.get(LABEL_LANE), container.labels.get(LABEL_RELEASE)
+    if not container.ours and launch is not None:
+        lane, release = launch.plan.lane, launch.release
+    return LaneStatus(
+        lane=lane,
+        release=release,
+        on=tools.backend.kind,
+        state=seen.state,
+        phase=seen.phase.value if seen.phase else None,
+        container=container.name,
+        image=container.image,
+        since=_since(container),
+        drift=_drift(container, launch, tools) if container.ours else (),
+        health={key: value for key, value in seen.health.items() if value is not None},
+    )
+
+
+def _concerns_us(container: Container, known: tuple[Launch, ...]) -> bool:
+    """A stranger that looks like one of our releases, has the name of one, or holds the GPU."""
+    if any(container.name == launch.name or looks_like(container, launch) for launch in known):
+        return True
+    return live(container) and any(on_gpu("all", (container,)))
+
+
+def _launch_of(container: Container, known: tuple[Launch, ...]) -> Launch | None:
+    if container.ours:
+        return next((each for each in known if f"{each.plan.lane}/{each.release}" == release_of(container)), None)
+    return next((each for each in known if looks_like(container, each)), None)
+
+
+def _drift(container: Container, launch: Launch | None, tools: Tools) -> tuple[str, ...]:
+    return drift(container, launch, tools.backend.image(launch.plan.image)) if launch else ()
+
+
+def _since(container: Container) -> str | None:
+    at = container.started_at if live(container) else container.finished_at or container.created_at
+    return None if at is None else moment(at).replace(" ", "T")
+
+
+def _foreign(container: Container) -> _Seen:
+    """Not ours to judge: its facts only."""
+    return _Seen("foreign", None, {**_ending(container), "gpus": container.gpus})
+
+
+def _seen(container: Container, launch: Launch | None, tools: Tools) -> _Seen:
+    if container.state == "running":
+        return _running(container, launch, tools)
+    if container.state in {"paused", "restarting"}:
+        state: LaneState = "degraded" if container.state == "paused" else "died"
+        return _Seen(state, None, {"why": f"the container is {container.state}", **_ending(container)})
+    if container.started_at is None:
+        return _Seen("failed" if container.error else "stopped", None, _ending(container))
+    return _ended(container, diagnose(container, tools))
+
+
+def _running(container: Container, launch: Launch | None, tools: Tools) -> _Seen:
+    endpoint = endpoint_of(container, launch)
+    if endpoint is None:
+        answer = Readiness("silent", "no port of the host leads to its engine")
+    else:
+        started_at = container.created_at if container.started_at is None else container.started_at
+        answer = presence(tools.http, endpoint, served_names(container, launch), started_at)
+    facts = {**_answered(answer), "restarts": container.restart_count or None}
+    if answer.state == "ready" and endpoint is not None:
+        try:
+            alive = health(tools.http, endpoint) == 200
+        except UnreachableError:
+            alive = False
+        why = None if alive else "/health does not answer with 200: its engine is dead or dying"
+        return _Seen("ready" if alive else "degraded", Phase.SERVING, {**facts, "why": why})
+    diagnosis = diagnose(container, tools)
+    state: LaneState = "degraded" if diagnosis.state == "ready" else diagnosis.state
+    return _Seen(state, diagnosis.phase, {**facts, "reason": _reason(diagnosis), "why": answer.why})
+
+
+def _ended(container: Container, diagnosis: Diagnosis) -> _Seen:
+    served = diagnosis.phase is Phase.SERVING or any(phase is Phase.SERVING for phase, _ in diagnosis.phases)
+    state: LaneState = "stopped"
+    if is_failed(container):
+        state = "failed"
+    elif died(container, diagnosis):
+        state = "died" if served else "failed"
+    return _Seen(state, diagnosis.phase, {**_ending(container), "reason": _reason(diagnosis)})
+
+
+def _reason(diagnosis: Diagnosis) -> str | None:
+    return diagnosis.reason.value if diagnosis.reason else None
+
+
+def _ending(container: Container) -> dict[str, Any]:
+    return {
+        "exit_code": container.exit_code,
+        "oom_killed": container.oom_killed or None,
+        "restarts": container.restart_count or None,
+        "error": container.error or None,
+    }
+
+
+def _answered(answer: Readiness) -> dict[str, Any]:
+    measured = answer.metrics
+    facts: dict[str, Any] = {"identity": answer.identity}
+    if answer.model is not None:
+        facts |= {"model": answer.model.name, "max_model_len": answer.model.max_model_len}
+    if measured is not None:
+        facts |= {
+            "requests_running": measured.requests_running,
+            "requests_waiting": measured.requests_waiting,
+            "kv_cache_usage": measured.kv_cache_usage,
+        }
+    return facts
