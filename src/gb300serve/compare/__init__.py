@@ -1,0 +1,1 @@
+"""Two releases, and what one changes against the other."""

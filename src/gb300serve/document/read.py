@@ -223,6 +223,11 @@ def _number(text: str) -> int | WrittenFloat | None:
     return WrittenFloat(text) if _FRACTION.fullmatch(text) else None
 
 
+def is_plain_text(text: str) -> bool:
+    """May `text` stand without quotes and still be text to every reader?"""
+    return bool(text) and text not in _CONSTANTS and _number(text) is None and misread(text) is None
+
+
 def misread(text: str) -> tuple[str, str | None] | None:
     """What plain `text` would be to another YAML reader, and the unambiguous spelling of that where there is one."""
     for pattern, what, plain in _MISREAD:

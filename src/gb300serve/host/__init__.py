@@ -1,0 +1,1 @@
+"""Facts of the host: pure parsers of what its files and tools say."""

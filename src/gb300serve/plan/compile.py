@@ -68,6 +68,13 @@ class Compiler:
             model_path=self._expand(recipe.model.path, recipe) if recipe.model and recipe.model.path else None,
         )
 
+    def try_plan(self, recipe: Recipe) -> Plan | None:
+        """The same, None where it cannot be compiled here."""
+        try:
+            return self.plan(recipe)
+        except CompileError:
+            return None
+
     def _container(self, recipe: Recipe) -> ContainerPlan:
         section = recipe.container
         return ContainerPlan(

@@ -3,6 +3,16 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+GPUS_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"const": "all"},
+        {"type": "integer", "minimum": 1},
+        {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"], "maxProperties": 1},
+        {"type": "object", "properties": {"uuid": {"type": ["string", "array"]}}, "required": ["uuid"], "maxProperties": 1},
+        {"type": "object", "properties": {"index": {"type": "array"}}, "required": ["index"], "maxProperties": 1},
+        {"type": "null"},
+    ]
+}
 FORMS = "all, a count, {name: GB300}, {uuid: GPU-…} or {index: [0]}"
 
 

@@ -2,10 +2,11 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, StringConstraints, WithJsonSchema
 
 from gb300serve.core.values import Value
-from gb300serve.recipe.gpus import Gpus, read_gpus
+from gb300serve.recipe.gpus import GPUS_SCHEMA, Gpus, read_gpus
+from gb300serve.recipe.numbers import read_number, read_size
 from gb300serve.recipe.receipts import check_template
 
 FORMAT = "gb300serve/1"
@@ -16,8 +17,8 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 Text = Annotated[str, StringConstraints(min_length=1)]
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-Seconds = Annotated[float, Field(ge=0, strict=False)]
-Number = Annotated[float, Field(strict=False)]
+Number = Annotated[float, PlainValidator(read_number, json_schema_input_type=float)]
+Size = Annotated[float, PlainValidator(read_size, json_schema_input_type=float)]
 Status = Literal["draft", "experimental", "verified", "deprecated"]
 RestartPolicy = Annotated[str, StringConstraints(pattern=r"^(?:no|always|unless-stopped|on-failure(?::[0-9]+)?)$")]
 
@@ -80,7 +81,7 @@ class ContainerSection(Section):
     """Options of `docker run`, by their names there."""
 
     name: ContainerName | None = None
-    gpus: Annotated[Gpus | None, BeforeValidator(read_gpus)] = None
+    gpus: Annotated[Gpus | None, PlainValidator(read_gpus), WithJsonSchema(GPUS_SCHEMA)] = None
     ipc: Text | None = None
     network: Text | None = None
     shm_size: Text | None = None
@@ -118,7 +119,7 @@ class EngineSection(Section):
 class PhaseExpectation(Section):
     """How long a phase of the boot lasts, and what that figure stands on."""
 
-    seconds: Seconds
+    seconds: Size
     basis: Text
 
 
@@ -127,7 +128,7 @@ class ReceiptSection(Section):
 
     line: Annotated[Text, BeforeValidator(check_template)]
     value: Number | None = None
-    tolerance: Annotated[Number, Field(ge=0)] | None = None
+    tolerance: Size | None = None
     missing: Literal["fail", "degrade"] = "degrade"
     basis: Text | None = None
 

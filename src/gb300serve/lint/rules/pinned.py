@@ -1,11 +1,11 @@
 """Pins: the command that was verified is the command that compiles."""
 
-import difflib
 import shlex
 from collections.abc import Iterator
 
 from gb300serve.core.errors import CompileError
 from gb300serve.core.rules import Finding
+from gb300serve.core.words import changed_words
 from gb300serve.lint.book import rule
 from gb300serve.lint.subject import Subject
 from gb300serve.render.docker_run import pinned
@@ -38,16 +38,6 @@ def pinned_words(text: str) -> list[str]:
         return shlex.split(text)
     except ValueError:
         return []
-
-
-def changed_words(before: list[str], after: list[str]) -> tuple[list[str], list[str]]:
-    """Words removed and added, in order."""
-    removed, added = [], []
-    for kind, a, b, c, d in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if kind != "equal":
-            removed += before[a:b]
-            added += after[c:d]
-    return removed, added
 
 
 def _listed(removed: list[str], added: list[str]) -> str:

@@ -1,0 +1,53 @@
+"""Listening sockets of this machine: Linux tells all of them in /proc; elsewhere a bind tells whether a port is taken."""
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+from gb300serve.host.sockets import Socket, listening
+from gb300serve.lifecycle.ports import Listener
+
+PROC = Path("/proc")
+
+
+class SystemListeners:
+    """Implements lifecycle's `Listeners` for the machine that the client runs on."""
+
+    def on(self, port: int) -> Listener | None:
+        tables = [PROC / "net" / name for name in ("tcp", "tcp6")]
+        if not any(table.exists() for table in tables):
+            return self._bound(port)
+        for table in tables:
+            text = table.read_text(encoding="ascii") if table.exists() else ""
+            for found in listening(text):
+                if found.port == port:
+                    return Listener(port, found.address, _owner(found))
+        return None
+
+    @staticmethod
+    def _bound(port: int) -> Listener | None:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("0.0.0.0", port))  # noqa: S104 - the engine binds every address; nothing listens here
+            except OSError:
+                return Listener(port, "*")
+        return None
+
+
+def _owner(found: Socket) -> str | None:
+    """Name and number of the process that holds the socket; None where we may not look."""
+    target = f"socket:[{found.inode}]"
+    for process in _processes():
+        try:
+            if any(str(entry.readlink()) == target for entry in (process / "fd").iterdir()):
+                name = (process / "comm").read_text(encoding="utf-8", errors="replace").strip()
+                return f"{name}, process {process.name}"
+        except OSError:
+            continue  # it ended, or it is not ours to see
+    return None
+
+
+def _processes() -> Iterator[Path]:
+    with os.scandir(PROC) as entries:
+        yield from (PROC / entry.name for entry in entries if entry.name.isdigit())

@@ -1,0 +1,154 @@
+"""A launch as it is seen: a line for every step and phase; on a terminal a last line that always says what is awaited."""
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from rich.console import Console as Terminal
+from rich.live import Live
+from rich.text import Text
+
+from gb300serve.boot.events import (
+    BootBegan,
+    CauseFound,
+    Event,
+    PhaseEntered,
+    Progress,
+    Receipt,
+    Stalled,
+    StartupComplete,
+    Stopped,
+    TuningHit,
+    TuningMiss,
+)
+from gb300serve.boot.phases import Phase
+from gb300serve.cli.console import Console
+from gb300serve.core.text import printable
+from gb300serve.lifecycle.events import (
+    Announcement,
+    BecameReady,
+    BootEvent,
+    Elapsed,
+    LogSeen,
+    NotReady,
+    PutBack,
+    SetAside,
+    StepBegan,
+    StepUndone,
+    UndoFailed,
+)
+
+SIMULATED = "simulated Station: no GPU, no container, no model; the boot log's numbers are computed from the plan"
+
+
+class BootView:
+    """Shows announcements; use as a context manager, so that the live line is taken away in the end."""
+
+    def __init__(self, console: Console, expected: Mapping[str, float], *, simulated: bool) -> None:
+        self.console = console
+        self.expected = expected
+        self.simulated = simulated
+        self.phase: Phase | None = None
+        self.entered_at = 0.0
+        self.progress = ""
+        self.serving = False
+        terminal = Terminal(file=console.err, no_color=console.no_color, highlight=False)
+        self.live = Live(console=terminal, auto_refresh=False, transient=True) if terminal.is_terminal else None
+
+    def __enter__(self) -> "BootView":
+        if self.live:
+            self.live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Take the live line away: what follows is plain text."""
+        if self.live:
+            self.live.stop()
+            self.live = None
+
+    def show(self, announcement: Announcement) -> None:
+        """Say one thing that happened."""
+        match announcement:
+            case StepBegan(step):
+                self._say(step.describe(), "dim")
+            case StepUndone(step):
+                self._say(f"taken back: {step.describe()}", "warning")
+            case UndoFailed(step, reason):
+                self._say(f"could not be taken back: {step.describe()}: {reason}", "error")
+            case SetAside(before, after):
+                self._say(f"kept {before} as {after}", "dim")
+            case PutBack(name):
+                self._say(f"{name} was started again", "warning")
+            case LogSeen(line):
+                if self.serving:
+                    self.console.result(line.text)
+            case BootEvent(event):
+                self._event(event)
+            case Elapsed(_, seconds):
+                self._wait(seconds)
+            case NotReady(why):
+                self._say(f"not ready: {why}", "warning")
+            case BecameReady():
+                self._ready(announcement)
+            case _:
+                assert_never(announcement)
+
+    def _event(self, event: Event) -> None:
+        match event:
+            case PhaseEntered(phase, at):
+                self._enter(phase, at)
+            case Progress():
+                self.progress = f"{event.text} {event.done}/{event.total}"
+                self._wait(event.at)
+            case Receipt(_, _, text, at):
+                self._say(f"{_clock(at)}    {text}", "dim")
+            case TuningHit(configs, at):
+                self._say(f"{_clock(at)}    tuning cache loaded: {configs} configurations", "good")
+            case TuningMiss(configs, at):
+                known = f"only {configs} configurations were loaded" if configs else "nothing in the tuning cache fits"
+                self._say(f"{_clock(at)}    kernels are being tuned: {known}; this took 74 minutes before", "warning")
+            case CauseFound(reason, _, _, text, at):
+                self._say(f"{_clock(at)}    {reason}: {text}", "error")
+            case Stalled(phase, silent, at):
+                self._say(f"{_clock(at)}    no progress in {phase} for {silent:.0f} s", "warning")
+            case StartupComplete(at):
+                self._say(f"{_clock(at)}    the server says it started; asking it", "dim")
+            case BootBegan() | Stopped():
+                pass
+            case _:
+                assert_never(event)
+
+    def _enter(self, phase: Phase, at: float) -> None:
+        self.phase, self.entered_at, self.progress = phase, at, ""
+        self._say(f"{_clock(at)}  {phase.value}{self._expected(phase)}", "bold")
+
+    def _expected(self, phase: Phase) -> str:
+        seconds = self.expected.get(phase.value)
+        return "" if seconds is None else f"  (expected {seconds:.0f} s)"
+
+    def _ready(self, ready: BecameReady) -> None:
+        proof = "" if ready.identity_known else " (its process start time could not be compared)"
+        self._say(f"{_clock(ready.seconds)}  READY: {ready.model} answers from {ready.name}{proof}", "good")
+
+    def _say(self, text: str, style: str | None = None) -> None:
+        shown = self._marked(printable(text))
+        if self.live:
+            colour = {"dim": "dim", "warning": "yellow", "error": "red", "good": "green", "bold": "bold"}
+            self.live.console.print(Text(shown, style=colour.get(style or "", "")))
+        else:
+            self.console.message(shown, style)
+
+    def _wait(self, at: float) -> None:
+        if self.live and self.phase:
+            waited = f"{at - self.entered_at:.0f} s"
+            text = f"{_clock(at)}  {self.phase.value} for {waited}{self._expected(self.phase)} {self.progress}"
+            self.live.update(Text(self._marked(printable(text)), style="cyan", no_wrap=True), refresh=True)
+
+    def _marked(self, text: str) -> str:
+        return f"[simulated] {text}" if self.simulated else text
+
+
+def _clock(seconds: float) -> str:
+    return f"{seconds:6.0f} s"

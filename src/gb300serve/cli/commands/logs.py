@@ -1,0 +1,29 @@
+"""`gb300serve logs`."""
+
+from typing import Annotated
+
+import typer
+
+from gb300serve.cli.lanes import the_lane
+from gb300serve.cli.parameters import On, OptionalRef, RecipeDirs, SiteFile
+from gb300serve.cli.services import Services
+from gb300serve.cli.workspace import workspace
+from gb300serve.lifecycle.logs import logs
+
+
+def run(  # noqa: PLR0913 - the command's parameters
+    ctx: typer.Context,
+    ref: OptionalRef = None,
+    on: On = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the lane ends or Ctrl-C.")] = False,
+    lines: Annotated[int | None, typer.Option("--tail", "-n", min=0, help="The last lines only.", show_default=False)] = None,
+    site: SiteFile = None,
+    recipes: RecipeDirs = None,
+) -> int:
+    """Print a lane's log since its last start."""
+    space = workspace(ctx, recipes, site)
+    services = Services(space)
+    place, container = the_lane("logs", ref, services, on)
+    for line in logs(services.backend(place), container, tail=lines, follow=follow):
+        space.console.result(line.text)
+    return 0

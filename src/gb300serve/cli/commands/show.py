@@ -1,0 +1,23 @@
+"""`gb300serve show`."""
+
+import typer
+
+from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile
+from gb300serve.cli.workspace import workspace
+from gb300serve.recipe.dump import to_yaml
+
+SCHEMA = "gb300serve.show/1"
+
+
+def run(  # noqa: PLR0913 - the command's parameters
+    ctx: typer.Context, ref: Ref, sets: Sets = None, site: SiteFile = None, recipes: RecipeDirs = None, json: Json = False
+) -> int:
+    """Print a release with everything that it inherits; what is printed is a recipe that stands alone."""
+    space = workspace(ctx, recipes, site)
+    loaded, _ = space.load(ref, sets)
+    if json:
+        space.console.document({"schema": SCHEMA, "recipe": loaded.root})
+        return 0
+    space.say_notes()
+    space.console.result(to_yaml(loaded.root).rstrip("\n"))
+    return 0

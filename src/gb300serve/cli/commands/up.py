@@ -1,0 +1,42 @@
+"""`gb300serve up`."""
+
+from typing import Annotated
+
+import typer
+
+from gb300serve.cli.boot_view import SIMULATED
+from gb300serve.cli.launching import launch_and_watch, show_steps
+from gb300serve.cli.parameters import On, RecipeDirs, Ref, Sets, SimFault, SimSpeed, SiteFile
+from gb300serve.cli.services import SIM_SPEED, Services
+from gb300serve.cli.workspace import workspace
+from gb300serve.lifecycle.up import prepare
+from gb300serve.simulator.station import Rehearsal
+
+
+def run(  # noqa: PLR0913 - the command's parameters
+    ctx: typer.Context,
+    ref: Ref,
+    on: On = None,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not watch; the restart policy is not applied.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace another release of the lane; it is kept.")] = False,
+    steps_only: Annotated[bool, typer.Option("--show-steps", help="Print the steps and do nothing.")] = False,
+    sets: Sets = None,
+    site: SiteFile = None,
+    recipes: RecipeDirs = None,
+    sim_speed: SimSpeed = SIM_SPEED,
+    sim_fault: SimFault = None,
+) -> int:
+    """Launch a release, watch its boot until it serves, then show its log until Ctrl-C (the lane keeps running)."""
+    space = workspace(ctx, recipes, site)
+    services = Services(space, Rehearsal(sim_speed, sim_fault))
+    where = on or "docker"
+    launch = services.launch(ref, sets, where)
+    space.say_notes()
+    if where == "sim":
+        space.console.message(SIMULATED, "warning")
+    services.backend(where).check()
+    listeners, neighbours = services.listeners(where), services.neighbours(where)
+    steps = prepare(launch, services.tools(where), replace=replace, listeners=listeners, neighbours=neighbours)
+    if steps_only:
+        return show_steps(steps, space.console)
+    return launch_and_watch(launch, steps, services, detach=detach)
