@@ -1,0 +1,94 @@
+import pytest
+
+from gb300serve.core.values import Value, WrittenFloat
+from gb300serve.engines.check import shown
+from gb300serve.engines.shipped import table
+from tests.engines.samples import DAY_ZERO
+
+ONE = [
+    ("offload_backend", "UVA", "OPT003", "which is not one of its 3 values: auto, prefetch, uva", "write 'uva'"),
+    ("offload_backend", "disk", "OPT003", "which is not one of its 3 values", "one of auto, prefetch, uva"),
+    ("cpu_offload_gb", "60GB", "OPT002", "not a number", "write 60"),
+    ("cpu_offload_gb", True, "OPT002", "not a number", None),
+    ("tensor_parallel_size", "1", "OPT002", "not a whole number", "write 1"),
+    ("tensor_parallel_size", WrittenFloat("1.0"), "OPT002", "not a whole number", None),
+    ("max_num_seqs", "1k", "OPT002", "not a whole number", "write 1000"),
+    ("served_model_name", 5, "OPT002", "not text", 'write "5"'),
+    ("served_model_name", [], "OPT004", "an empty list", "write at least one value, or leave it out"),
+    ("trust_remote_code", "yes", "OPT002", "not true or false", "write true"),
+    ("trust_remote_code", 0, "OPT002", "not true or false", "write false"),
+    ("headless", False, "OPT005", "cannot be switched off: --headless has no off form", "leave it out"),
+    ("host", ["a"], "OPT004", "takes one value, not the list", "write 'a'"),
+    ("host", ["a", "b"], "OPT004", "takes one value, not the list", "write one value"),
+    ("engram_config", '{"a": 1}', "OPT002", "is the text", 'write {"a":1}, without quotes around it'),
+    ("engram_config", "{cpu_offload: true}", "OPT002", "is the text", "write it as a mapping"),
+    ("engram_config", True, "OPT002", "not a mapping", "write a mapping"),
+    ("allowed_origins", {"a": 1}, "OPT002", "not a list", "write a list"),
+    ("hf_overrides", '{"a": 1}', "OPT002", "is the text", 'write {"a":1}, without quotes around it'),
+    ("hf_overrides", 3, "OPT002", "not a mapping", "write a mapping"),
+    ("model_tag", "--model", "OPT011", "which the engine would read as a flag", None),
+    ("hf_token", False, "OPT002", "not text", 'write "false"'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "value", "code", "message", "hint"), ONE)
+def test_one_problem(key: str, value: Value, code: str, message: str, hint: str | None) -> None:
+    (problem,) = table("vllm", DAY_ZERO).check(key, value)
+    assert (problem.path, problem.code, problem.hint, problem.severity) == ((key,), code, hint, "error")
+    assert problem.message.startswith(key)
+    assert message in problem.message
+
+
+@pytest.mark.parametrize("text", ["1MM", "1,048,576", "1e6", "1.5K", "1048576.0", "", "one"])
+def test_lengths_that_the_engine_refuses(text: str) -> None:
+    (problem,) = table("vllm", DAY_ZERO).check("max_model_len", text)
+    wanted = "a whole number, also with a suffix (1M is 1048576, 1m is 1000000), or auto"
+    number = {"1,048,576": "write 1048576", "1048576.0": "write 1048576"}.get(text)
+    assert (problem.code, problem.message, problem.hint) == (
+        "OPT002",
+        f"max_model_len is '{text}', not {wanted}",
+        number,
+    )
+
+
+RIGHT: list[tuple[str, Value]] = [
+    ("max_model_len", "auto"),
+    ("max_model_len", -1),
+    ("max_model_len", "1M"),
+    ("max_num_batched_tokens", "8k"),
+    ("cpu_offload_gb", WrittenFloat("60.5")),
+    ("cpu_offload_params", "one"),
+    ("moe_backend", "FlashInfer-trtllm"),
+    ("hf_token", True),
+    ("hf_token", "text"),
+    ("hf_overrides", "module.function"),
+    ("hf_overrides", {"a": None}),
+    ("lora_modules", ["a=/b", {"name": "c", "path": "/d"}]),
+    ("lora_modules", {"name": "c", "path": "/d"}),
+    ("api_key", "${secret:KEY}"),
+    ("api_key", ["${secret:KEY}", "${secret:OTHER}"]),
+    ("port", "${secret:PORT}"),
+    ("port", None),
+    ("allowed_origins", ["https://a"]),
+    ("optimization_level", "3"),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), RIGHT)
+def test_right(key: str, value: Value) -> None:
+    assert table("vllm", DAY_ZERO).check(key, value) == ()
+
+
+def test_items_of_a_list_have_addresses_of_their_own() -> None:
+    problems = table("vllm", DAY_ZERO).check("cpu_offload_params", ["right", 1, "--port", None, ["x"]])
+    assert [(problem.path, problem.code) for problem in problems] == [
+        (("cpu_offload_params", 1), "OPT002"),
+        (("cpu_offload_params", 2), "OPT011"),
+        (("cpu_offload_params", 3), "OPT002"),
+        (("cpu_offload_params", 4), "OPT002"),
+    ]
+
+
+def test_a_long_value_is_shown_short() -> None:
+    assert shown(["x" * 100]) == '["' + "x" * 55 + "..."
+    assert shown("x") == "'x'"

@@ -1,0 +1,75 @@
+import pytest
+
+from gb300serve.engines.normal import normalised
+from gb300serve.engines.parse import parse_argv
+from gb300serve.engines.shipped import table, tables_for, versions
+from tests.engines.samples import DAY_ZERO, value_of, words_of
+
+SHIPPED = (DAY_ZERO, "0.29.0", "0.30.0", "0.31.0", "0.32.0", "0.33.0")
+
+
+def spoken_for(version: str | None) -> tuple[bool, tuple[str, ...]]:
+    choice = tables_for("vllm", version)
+    return choice.exact, tuple(table.version for table in choice.tables)
+
+
+def test_versions_are_sorted_oldest_first() -> None:
+    assert versions("vllm") == SHIPPED
+    assert versions("sglang") == ()
+
+
+@pytest.mark.parametrize("version", SHIPPED)
+def test_every_option_can_be_said_printed_and_read_back(version: str) -> None:
+    shipped = table("vllm", version)
+    for option in shipped.options():
+        value = value_of(option)
+        assert shipped.check(option.key, value) == (), option
+        words = shipped.words(option.key, value)
+        assert words == words_of(option)
+        assert normalised(parse_argv(words, shipped), shipped) == normalised({option.key: value}, shipped)
+
+
+@pytest.mark.parametrize("version", SHIPPED)
+def test_every_switch_has_its_off_form_or_is_refused(version: str) -> None:
+    shipped = table("vllm", version)
+    for option in shipped.options():
+        if option.kind == "bool":
+            words = shipped.words(option.key, False)
+            assert words == option.off[:1]
+            assert [problem.code for problem in shipped.check(option.key, False)] == ([] if words else ["OPT005"])
+            if words:
+                assert words[0].startswith("--no-")
+                assert parse_argv(words, shipped) == {option.key: False}
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        (DAY_ZERO, (True, (DAY_ZERO,))),
+        ("0.30.0", (True, ("0.30.0",))),
+        ("0.32.0+cpu", (True, ("0.32.0",))),
+        ("0.30.1", (False, ("0.30.0", "0.31.0"))),
+        ("0.31.0rc1", (False, ("0.30.0", "0.31.0"))),
+        ("0.40.0", (False, ("0.33.0",))),
+        ("0.1.dev1", (False, (DAY_ZERO,))),
+        (None, (False, SHIPPED)),
+        ("nightly", (False, SHIPPED)),
+        ("../0.30.0", (False, SHIPPED)),
+    ],
+)
+def test_which_tables_speak_for_a_version(version: str | None, expected: tuple[bool, tuple[str, ...]]) -> None:
+    assert spoken_for(version) == expected
+
+
+def test_day_zero_table_says_on_what_it_stands() -> None:
+    day_zero, nearest = table("vllm", DAY_ZERO), table("vllm", "0.30.0")
+    assert day_zero.derived_from == "0.30.0"
+    assert day_zero.stands_on.startswith("the parser of vllm 0.30.0, the nearest release to this build")
+    assert nearest.stands_on == "the parser of vllm 0.30.0"
+    assert day_zero.rows.keys() == nearest.rows.keys()
+    assert sorted(day_zero.refused or {}) == ["max_long_partial_prefills", "max_num_partial_prefills"]
+
+
+def test_parsers_of_the_model_are_registered_since_day_zero() -> None:
+    having = [name for name in SHIPPED if "deepseek_v41" in table("vllm", name).tool_call_parsers]
+    assert having == [DAY_ZERO, "0.30.0", "0.31.0", "0.32.0", "0.33.0"]
