@@ -36,9 +36,8 @@ def arguments(settings: Settings) -> str:
     shown = {"model_tag": repr(settings.model), "model": repr(settings.model)}
     for name, value in settings.options.items():
         option = table.find(name)
-        typed = float(value) if option is not None and option.kind == "float" and value is not None else value
-        if name not in ("model", "model_tag") and (option is None or option.default != typed):
-            shown[name] = _shown(name, typed)
+        if name not in ("model", "model_tag") and (option is None or option.default != value):
+            shown[name] = _shown(name, value)
     return "{" + ", ".join(f"{name!r}: {text}" for name, text in shown.items()) + "}"
 
 

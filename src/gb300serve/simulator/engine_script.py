@@ -21,13 +21,16 @@ from gb300serve.simulator.engine_unknown import UNKNOWN
 _IMPORT_SECONDS = 6.0
 
 
+def _number(kind: str, value: Value) -> Any:
+    if kind == "float" and isinstance(value, (int, float)):
+        return float(value)
+    return human_int_or_auto(value) if kind.startswith("human") and isinstance(value, str) else value
+
+
 def _typed(options: Mapping[str, Value], table: OptionTable) -> dict[str, Any]:
-    """Whole numbers with suffixes as numbers: `1M` is 1048576."""
+    """Numbers as the engine holds them: `1M` is 1048576, and 60 GiB are 60.0."""
     kinds = {name: option.kind for name in options if (option := table.find(name)) is not None}
-    return {
-        name: human_int_or_auto(value) if isinstance(value, str) and kinds.get(name, "").startswith("human") else value
-        for name, value in options.items()
-    }
+    return {name: _number(kinds.get(name, ""), value) for name, value in options.items()}
 
 
 def settings_of(argv: Sequence[str], rehearsal: Rehearsal) -> Settings:
@@ -36,7 +39,7 @@ def settings_of(argv: Sequence[str], rehearsal: Rehearsal) -> Settings:
     A leading `serve` is the image's entrypoint and counts for nothing. Raises ArgumentRefusedError as the engine's
     parser does, RehearsalError for a checkpoint or a fault that nobody knows.
     """
-    words = tuple(argv[1:] if argv[:1] == ["serve"] or tuple(argv[:1]) == ("serve",) else argv)
+    words = tuple(argv[1:] if argv and argv[0] == "serve" else argv)
     known = checkpoint(rehearsal.model) if rehearsal.model else UNKNOWN
     if known is None:
         raise RehearsalError(f"no checkpoint is called {rehearsal.model!r}; leave it empty for one of no known size")

@@ -16,6 +16,7 @@ FAULT = "GB300SERVE_SIM_FAULT"
 CACHE = "GB300SERVE_SIM_CACHE"
 BOOT = "GB300SERVE_SIM_BOOT"
 MOUNTS = "GB300SERVE_SIM_MOUNTS"
+SHIMMED = "GB300SERVE_SIM_SHIMMED"
 
 DEFAULT_SPEED = 200.0
 DEFAULT_VERSION = "0.1.dev20904+g179dd0fa9"
@@ -39,6 +40,8 @@ class Rehearsal:
     phase_seconds: Mapping[str, float] | None = None
     mounts: tuple[str, ...] | None = None
     """The paths that exist in the container; None: every path does."""
+    shimmed: bool = False
+    """The parent process holds the pipes; without it the stand-in ends."""
     env: Mapping[str, str] | None = None
     """The container's own environment: hooks and VLLM_* variables."""
 
@@ -74,6 +77,7 @@ def rehearsal_of(env: Mapping[str, str]) -> Rehearsal:
         cache=env.get(CACHE) or None,
         phase_seconds=_json(BOOT, boot) if boot else None,
         mounts=tuple(_json(MOUNTS, mounts)) if mounts else None,
+        shimmed=bool(env.get(SHIMMED)),
         env={name: value for name, value in env.items() if not name.startswith("GB300SERVE_SIM_")},
     )
 
