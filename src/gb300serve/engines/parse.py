@@ -7,6 +7,7 @@ them (the model's place, underscores, dotted JSON keys, `-O3`) stands in `spelli
 
 import argparse
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar, NoReturn
 
 from gb300serve.core.errors import CompileError
@@ -66,6 +67,7 @@ def parse_argv(argv: Sequence[str], table: OptionTable) -> Mapping[str, Value]:
     return found
 
 
+@lru_cache(maxsize=8)
 def _parser(table: OptionTable) -> argparse.ArgumentParser:
     parser = _Parser(prog="vllm serve", add_help=False, argument_default=argparse.SUPPRESS)
     for option in table.options():

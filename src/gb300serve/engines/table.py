@@ -13,7 +13,7 @@ from gb300serve.engines.option import Option, read_option
 from gb300serve.engines.problem import Problem
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # a version has one table: itself is its identity
 class OptionTable:
     """One shipped table. Options are read from their rows on demand: a recipe says twenty of three hundred."""
 

@@ -1,0 +1,11 @@
+from gb300serve.engines.problem import NAMES, Problem, dotted
+
+
+def test_every_code_has_a_name_of_its_own() -> None:
+    assert len(set(NAMES.values())) == len(NAMES) == 13
+    assert Problem(("a",), "OPT009", "").name == "list-swallows-next-words"
+
+
+def test_address() -> None:
+    assert dotted(()) == "engine.options"
+    assert dotted(("a", 0, "b")) == "engine.options.a.0.b"
