@@ -27,6 +27,7 @@ ONE = [
     ("hf_overrides", '{"a": 1}', "OPT002", "is the text", 'write {"a":1}, without quotes around it'),
     ("hf_overrides", 3, "OPT002", "not a mapping", "write a mapping"),
     ("model_tag", "--model", "OPT011", "which the engine would read as a flag", None),
+    ("safetensors_load_strategy", "None", "OPT003", "which is not one of its 4 values", "one of eager, lazy, prefetch, torchao"),
     ("hf_token", False, "OPT002", "not text", 'write "false"'),
 ]  # fmt: skip
 

@@ -56,6 +56,20 @@ def test_read(key: str, word: str, value: Value) -> None:
             "1 validation error for EngramConfig\n  Input should be an object "
             "[type=dataclass_type, input_value=[1], input_type=list]\n" + URL + "dataclass_type",
         ),
+        ("hf_overrides", "{bad}", f"Value {{bad}} cannot be converted to <function loads {AT}."),
+        (
+            "engram_config",
+            '{"cpu_offload": "maybe"}',
+            "1 validation error for EngramConfig\ncpu_offload\n"
+            "  Input should be a valid boolean, unable to interpret input "
+            "[type=bool_parsing, input_value='maybe', input_type=str]\n" + URL + "bool_parsing",
+        ),
+        (
+            "attention_config",
+            '{"flash_attn_version": 9}',
+            "1 validation error for AttentionConfig\nflash_attn_version\n  Input should be 2, 3 or 4 "
+            "[type=literal_error, input_value=9, input_type=int]\n" + URL + "literal_error",
+        ),
         (
             "engram_config",
             '{"a": 1, "cpu_offload": true, "b": "x"}',

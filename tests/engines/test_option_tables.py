@@ -38,7 +38,7 @@ ROWS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (entry("--x", type="str", nargs="+"), {"arity": "many"}),
     (entry("--x", action="LoRAParserAction", nargs="+"), {"arity": "many", "kind": "json-or-text"}),
     (entry("--x", action="_AppendAction", type="str"), {"arity": "append"}),
-    (entry("--x", choices=["a", None, "None"]), {"choices": ["a"]}),
+    (entry("--x", choices=["a", None, "None"]), {"choices": ["a", None, "None"]}),
     (entry("--x", deprecated=True), {"deprecated": True}),
     (entry("--headless", action="_StoreTrueAction", nargs=0), {"kind": "bool"}),
     (

@@ -22,7 +22,6 @@ READ: list[tuple[tuple[str, ...], dict[str, Value]]] = [
     (("--cpu-offload-params", "a", "b", "/model"), {"cpu_offload_params": ["a", "b", "/model"]}),
     (("--middleware", "a", "--middleware", "b"), {"middleware": ["a", "b"]}),
     (("--engram-config", "None", "--max-log-len", ""), {"engram_config": None, "max_log_len": None}),
-    (("--safetensors-load-strategy", "None"), {"safetensors_load_strategy": None}),
     (("--hf-overrides", "a.b"), {"hf_overrides": "a.b"}),
     (("--additional-config", '{"a":1.50}'), {"additional_config": {"a": 1.5}}),
     (("--hf-token", "--moe-backend", "FlashInfer-TRTLLM"), {"hf_token": True, "moe_backend": "flashinfer_trtllm"}),
@@ -74,6 +73,13 @@ def test_refused(argv: tuple[str, ...], line: str) -> None:
     assert caught.value.message == line
     assert caught.value.message.endswith(caught.value.reason)
     assert caught.value.engine_exit_code == 2
+
+
+def test_none_is_a_choice_since_0_31() -> None:
+    words = ("--safetensors-load-strategy", "None")
+    assert parse_argv(words, table("vllm", "0.31.0")) == {"safetensors_load_strategy": None}
+    with pytest.raises(ArgumentRefusedError, match="argument --safetensors-load-strategy: invalid choice: None"):
+        parse_argv(words, TABLE)
 
 
 def test_an_ambiguous_beginning_names_what_it_could_be() -> None:

@@ -140,12 +140,12 @@ def _write(option: Option, value: Value) -> str | None:
 
 def _chosen(option: Option, value: Value) -> bool:
     if option.folds and isinstance(value, str):
-        return value.lower().replace("-", "_") in option.choices
-    return value in option.choices or (option.nullable and value == "None")
+        return value.lower().replace("-", "_") in option.values
+    return value in option.values or (value == "None" and None in option.choices)
 
 
 def _wrong_choice(option: Option, path: Path, value: Value) -> Problem:
-    choices = [str(choice) for choice in option.choices]
+    choices = [str(choice) for choice in option.values]
     wanted = word(value)
     same = next((choice for choice in choices if choice.lower() == wanted.lower()), None)
     close = same or suggestion(wanted, choices)

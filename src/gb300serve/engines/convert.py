@@ -3,7 +3,7 @@
 import argparse
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,12 +11,14 @@ from pydantic_core import from_json
 
 from gb300serve.core.values import Value, WrittenFloat
 from gb300serve.engines.human import human_int, human_int_or_auto
-from gb300serve.engines.option import Option
+from gb300serve.engines.json_fields import chosen
+from gb300serve.engines.option import Choice, Field, Option
 from gb300serve.engines.pydantic_text import unexpected, validation_line, validation_text
 
 Converter = Callable[[str], Any]
 
 _DECIMAL = r"-?\d+\.\d+"
+_BOOLEANS = {"0", "off", "f", "false", "n", "no", "1", "on", "t", "true", "y", "yes"}
 _BRACED = r"(?s)\s*\{.*\}\s*"
 # An address as CPython prints it; only its form is ever matched.
 _FUNCTION = "<function {} at 0x7f3a5c1d8e00>"
@@ -89,11 +91,8 @@ def _loads(option: Option, word: str) -> Value:
     return found
 
 
-def _json_or_text(_option: Option, word: str) -> Value:
-    if not re.fullmatch(_BRACED, word):
-        return word
-    found: Value = json.loads(word, parse_float=WrittenFloat)
-    return found
+def _json_or_text(option: Option, word: str) -> Value:
+    return _loads(option, word) if re.fullmatch(_BRACED, word) else word
 
 
 def _dataclass(option: Option, word: str) -> Value:
@@ -106,11 +105,26 @@ def _dataclass(option: Option, word: str) -> Value:
     found: Value = json.loads(word, parse_float=WrittenFloat)
     if not isinstance(found, dict):
         raise _invalid(title, [validation_line("dataclass_type", "Input should be an object", found)])
-    fields = option.fields
-    unknown = [key for key in found if fields is not None and key not in fields]
-    if unknown:
-        raise _invalid(title, [unexpected(key, found[key]) for key in unknown])
+    if lines := [line for key, value in found.items() for line in _refused(option.fields, key, value)]:
+        raise _invalid(title, lines)
     return found
+
+
+def _refused(fields: Mapping[str, Field] | None, key: str, value: Value) -> Iterator[str]:
+    """pydantic's complaint about one key: its lax mode reads most words of another type, so few are left."""
+    field = fields.get(key) if fields is not None else Field(frozenset({"any"}))
+    if field is None:
+        yield unexpected(key, value)
+    elif field.choices and value is not None and not chosen(field, value):
+        yield validation_line("literal_error", f"Input should be {_listed(field.choices)}", value, key)
+    elif field.kinds <= {"bool", "null"} and isinstance(value, str) and value.lower() not in _BOOLEANS:
+        yield validation_line("bool_parsing", "Input should be a valid boolean, unable to interpret input", value, key)
+
+
+def _listed(choices: Sequence[Choice]) -> str:
+    """`'a', 'b' or 'c'`."""
+    *most, last = map(repr, choices)
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def _invalid(title: str, lines: list[str]) -> argparse.ArgumentTypeError:

@@ -40,7 +40,7 @@ def _check_field(field: Field, path: Path, value: Value) -> Iterator[Problem]:
     if not field.kinds & _kinds(value):
         wanted = " or ".join(_WANTED[kind] for kind in _WANTED if kind in field.kinds)
         yield Problem(path, "OPT002", f"{place} is {compact_json(value)}, not {wanted}")
-    elif field.choices and value is not None and not _chosen(field, value):
+    elif field.choices and value is not None and not chosen(field, value):
         close = suggestion(str(value), map(str, field.choices))
         hint = f"write {close}" if close else f"one of {', '.join(map(str, field.choices))}"
         yield Problem(path, "OPT003", f"{place} is {compact_json(value)}, which the engine does not know", hint)
@@ -51,7 +51,7 @@ def _check_field(field: Field, path: Path, value: Value) -> Iterator[Problem]:
                 yield Problem(path, "OPT007", message, f"write a number {_BOUND[name]} {limit}")
 
 
-def _chosen(field: Field, value: Value) -> bool:
+def chosen(field: Field, value: Value) -> bool:
     """Backends are folded by the engine before it compares: case and dashes do not count."""
     folded = {str(choice).lower().replace("-", "_") for choice in field.choices}
     return str(value).lower().replace("-", "_") in folded

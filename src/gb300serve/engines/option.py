@@ -33,7 +33,8 @@ class Option(NamedTuple):
     aliases: tuple[str, ...]
     off: tuple[str, ...]
     """The flags that say `false`, the one to print first."""
-    choices: tuple[Choice, ...]
+    choices: tuple[Choice | None, ...]
+    """As the engine's refusal lists them. Up to 0.30 the word `None` is listed and not taken; later None is both."""
     folds: bool
     """Case and dashes do not count when the engine compares with the choices."""
     nullable: bool
@@ -50,6 +51,11 @@ class Option(NamedTuple):
     @property
     def takes_json(self) -> bool:
         return self.kind.startswith("json")
+
+    @property
+    def values(self) -> tuple[Choice, ...]:
+        """The choices that a recipe may write."""
+        return tuple(choice for choice in self.choices if choice is not None and choice != "None")
 
     @property
     def positional(self) -> bool:

@@ -82,8 +82,12 @@ def _add(parser: argparse.ArgumentParser, option: Option) -> None:
         flags = (option.flag, *option.aliases, *option.off)
         parser.add_argument(*flags, dest=option.key, action=_Switch, off=option.off)
     else:
-        choices = [*option.choices, *([None] if option.nullable else [])] if option.choices else None
         shape = _SHAPES.get(option.arity, {})
         parser.add_argument(
-            option.flag, *option.aliases, dest=option.key, type=converter(option), choices=choices, **shape
+            option.flag,
+            *option.aliases,
+            dest=option.key,
+            type=converter(option),
+            choices=option.choices or None,
+            **shape,
         )

@@ -18,7 +18,8 @@ SAID: list[tuple[dict[str, Value], str, str]] = [
     (
         {"served_model_name": "x"},
         "config",
-        "ValueError: `model` should be provided as the first positional argument",
+        "ValueError: `model` should be provided as the first positional argument when using `vllm serve`. "
+        "i.e. `vllm serve <model> --<arg> <value>`.",
     ),
     (
         {"enable_auto_tool_choice": True},

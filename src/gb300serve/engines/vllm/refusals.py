@@ -32,7 +32,10 @@ def refusals(options: Options, table: OptionTable) -> tuple[Refusal, ...]:
 
 def _model(options: Options, _table: OptionTable) -> Iterator[str]:
     if options.get("model") is None and options.get("served_model_name") is not None:
-        yield "ValueError: `model` should be provided as the first positional argument"
+        yield (
+            "ValueError: `model` should be provided as the first positional argument when using `vllm serve`. "
+            "i.e. `vllm serve <model> --<arg> <value>`."
+        )
 
 
 def _memory(options: Options, _table: OptionTable) -> Iterator[str]:
