@@ -18,7 +18,7 @@ from gb300serve.adapters.docker_errors import (
     NoSuchContainerError,
     SeccompProfileError,
 )
-from gb300serve.adapters.docker_follow import Chunks, Follower, Start
+from gb300serve.adapters.docker_follow import EARLY, Chunks, Follower, Start
 from gb300serve.adapters.docker_inspect import NANO, nanoseconds
 from gb300serve.core.clock import Clock
 from gb300serve.lifecycle.ports import Container, Image, LogLine
@@ -33,6 +33,8 @@ START_TIMEOUT = 300.0
 STOP_MARGIN = 60.0
 # A long line comes in several entries of 16 KiB, a progress bar's states in one: ask for more, keep the last ones.
 ENTRIES_A_LINE = 4
+# The Engine remembers its last 256 events and answers at once.
+EVENTS_TIMEOUT = 10.0
 _NO_SOURCE = re.compile(r"bind source path does not exist: (.*)", re.DOTALL)
 
 
@@ -158,18 +160,28 @@ class DockerBackend:
         """Implements `docker_follow.LogSource`."""
         inspected = self._inspect(container)
         state = inspected["State"]
-        running = state["Running"]
         at, ended = nanoseconds(state["StartedAt"]), nanoseconds(state["FinishedAt"])
-        return Start(at, ended, running=running, tty=inspected["Config"]["Tty"])
+        if ended > at:  # it says when this start ended, and the events when the one before did
+            ended = self._end_before(inspected["Id"], at)
+        return Start(at, ended, running=state["Running"], tty=inspected["Config"]["Tty"])
 
     def open_log(self, container: str, since: int, *, live: bool, entries: int | None = None) -> OpenChunks:
         """Implements `docker_follow.LogSource`."""
-        which = {"stdout": 1, "stderr": 1, "timestamps": 1, "since": f"{since // NANO}.{since % NANO:09d}"}
+        which = {"stdout": 1, "stderr": 1, "timestamps": 1, "since": _stamp(since)}
         tail = "all" if entries is None else str(entries)
         try:
             return self._engine.stream(f"{_path(container)}/logs", {**which, "follow": int(live), "tail": tail})
         except DockerRefusedError as error:
             raise _of_container(error, container) from error
+
+    def _end_before(self, identity: str, started: int) -> int:
+        """When the container last ended before it started, where that is close enough to matter; else 0."""
+        events = json.dumps({"type": ["container"], "container": [identity], "event": ["die"]})
+        span = {"since": _stamp(started - EARLY), "until": _stamp(started)}
+        with self._engine.stream("/events", {**span, "filters": events}) as chunks:
+            answer = b"".join(iter(lambda: chunks.next(EVENTS_TIMEOUT) or b"", b""))
+        ends: list[int] = [json.loads(line)["timeNano"] for line in answer.splitlines()]
+        return max((end for end in ends if end < started), default=0)
 
     def _inspect(self, container: str) -> Json:
         try:
@@ -224,6 +236,11 @@ class DockerBackend:
                 self.remove(item["Id"])
             except NoSuchContainerError:
                 continue  # another command of ours was faster
+
+
+def _stamp(nanos: int) -> str:
+    """As the API takes times: seconds and nanoseconds."""
+    return f"{nanos // NANO}.{nanos % NANO:09d}"
 
 
 def _path(container: str) -> str:

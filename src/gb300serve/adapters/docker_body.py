@@ -13,7 +13,6 @@ from gb300serve.plan.model import ContainerPlan, Plan
 from gb300serve.plan.words import SECRET, mount_word
 
 NO_PROFILES: Mapping[str, str] = MappingProxyType({})
-SECCOMP = "seccomp="
 # What the daemon itself understands; any other value is a file that the client reads and sends.
 _SECCOMP_WORDS = ("unconfined", "builtin")
 
@@ -59,10 +58,7 @@ def create_body(
 
 def seccomp_files(container: ContainerPlan) -> tuple[str, ...]:
     """The seccomp profiles that are files on the client."""
-    named = (
-        word.removeprefix(SECCOMP) for word in map(_with_equals, container.security_opt) if word.startswith(SECCOMP)
-    )
-    return tuple(name for name in named if name not in _SECCOMP_WORDS)
+    return tuple(file for word in container.security_opt if (file := _seccomp_file(word)))
 
 
 def restart_policy(policy: str) -> Json:
@@ -106,23 +102,23 @@ def _host_config(container: ContainerPlan, bindings: Mapping[str, list[Json]], p
     return config
 
 
-def _with_equals(word: str) -> str:
-    """`label:disable`, the older form, as `label=disable`."""
-    return word if "=" in word or word == "no-new-privileges" else word.replace(":", "=", 1)
-
-
 def _security(options: tuple[str, ...], profiles: Mapping[str, str]) -> Json:
     """The options, profiles by content; `systempaths=unconfined` is not one for the daemon but two empty lists."""
-    read = [_with_equals(word) for word in options]
     kept = [
-        SECCOMP + profiles.get(word.removeprefix(SECCOMP), word.removeprefix(SECCOMP))
-        if word.startswith(SECCOMP)
-        else word
-        for word in read
+        f"seccomp={profiles[file]}" if (file := _seccomp_file(word)) else word
+        for word in options
         if word != "systempaths=unconfined"
     ]
-    paths: list[str] | None = [] if "systempaths=unconfined" in read else None
-    return {"SecurityOpt": kept or None, "MaskedPaths": paths, "ReadonlyPaths": paths}
+    paths: list[str] | None = [] if "systempaths=unconfined" in options else None
+    return {"SecurityOpt": kept if options else None, "MaskedPaths": paths, "ReadonlyPaths": paths}
+
+
+def _seccomp_file(word: str) -> str | None:
+    """The file of `seccomp=FILE` (older: `seccomp:FILE`)."""
+    key, separator, value = word.partition("=" if "=" in word else ":")
+    if word != "no-new-privileges" and not (separator and value):
+        raise words.DockerWordError("container.security_opt", word, "NAME=VALUE or no-new-privileges")
+    return value if key == "seccomp" and value not in _SECCOMP_WORDS else None
 
 
 _UNUSED: Mapping[str, object] = {

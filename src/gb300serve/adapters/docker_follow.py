@@ -20,7 +20,7 @@ PATIENCE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The last start of a container. Times are nanoseconds since 1970, 0 for never; `ended` is the end before it."""
+    """The last start of a container, and when the one before it ended. Nanoseconds since 1970, 0 for never."""
 
     at: int
     ended: int
@@ -29,9 +29,8 @@ class Start:
 
     @property
     def log_from(self) -> int:
-        """From when its lines are: what an earlier start wrote lies before."""
-        early = max(0, self.at - EARLY)
-        return max(early, self.ended + 1) if self.ended < self.at else early
+        """From when its lines are. What an earlier start wrote last may be stamped a little after that one's end."""
+        return max(0, self.at - EARLY, (self.ended + self.at) // 2)
 
 
 class Chunks(Protocol):

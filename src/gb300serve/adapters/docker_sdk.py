@@ -15,8 +15,8 @@ from docker.errors import DockerException
 from docker.tls import TLSConfig
 
 from gb300serve.adapters.docker_backend import DockerBackend
+from gb300serve.adapters.docker_dial import DialAdapter, dial_ssh, dial_unix
 from gb300serve.adapters.docker_errors import DockerContextError, DockerRefusedError, DockerUnreachableError
-from gb300serve.adapters.docker_ssh import SshAdapter, ssh_words
 from gb300serve.adapters.docker_stream import ResponseChunks
 from gb300serve.core.clock import Clock
 
@@ -47,15 +47,21 @@ class Endpoint:
 
     def open(self) -> docker.APIClient:
         """A session that speaks the Engine's version of the API."""
-        if not self.host.startswith("ssh://"):
-            return docker.APIClient(self.host, version="auto", tls=self.tls or False)
-        adapter = SshAdapter(ssh_words(self.host))
-        oldest = _over(adapter, MINIMUM_DOCKER_API_VERSION)
-        return _over(adapter, oldest.version(api_version=False)["ApiVersion"])
+        scheme, _, path = self.host.partition("://")
+        if scheme == "unix":
+            return _open_over(DialAdapter(dial_unix(path)))
+        if scheme == "ssh":
+            return _open_over(DialAdapter(dial_ssh(self.host)))
+        return docker.APIClient(self.host, version="auto", tls=self.tls or False)
 
 
-def _over(adapter: SshAdapter, version: str) -> docker.APIClient:
-    client = docker.APIClient("unix:///ssh", version=version)
+def _open_over(adapter: DialAdapter) -> docker.APIClient:
+    oldest = _over(adapter, MINIMUM_DOCKER_API_VERSION)
+    return _over(adapter, oldest.version(api_version=False)["ApiVersion"])
+
+
+def _over(adapter: DialAdapter, version: str) -> docker.APIClient:
+    client = docker.APIClient("unix:///dialled", version=version)
     client.mount("http+docker://", adapter)
     return client
 

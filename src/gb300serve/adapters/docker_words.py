@@ -8,7 +8,7 @@ from gb300serve.core.errors import CompileError
 
 Json = dict[str, Any]
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)*) ?([kmgtp])?(i?b)?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d+(?:\.\d+)*) ?([kmgtp])?(i?b)?", re.IGNORECASE | re.ASCII)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _PORT = re.compile(r"(?:(?P<ip>\[[^\]]*\]|[^:]*):)??(?:(?P<host>[\d-]*):)?(?P<inside>[\d-]+)(?:/(?P<protocol>\w+))?")
 # vendor.tld/class=name: a device of the Container Device Interface.
@@ -33,9 +33,9 @@ def size(option: str, text: str | None) -> int:
 
 
 def capabilities(words: tuple[str, ...]) -> list[str] | None:
-    """Sorted, each once, with the prefix; ALL stands for every other one."""
-    names = {f"CAP_{word.upper().removeprefix('CAP_')}" for word in words}
-    return (["ALL"] if "CAP_ALL" in names else sorted(names)) or None
+    """Sorted, each once, with the prefix that ALL alone goes without."""
+    bare = {word.upper().removeprefix("CAP_") for word in words}
+    return sorted(name if name == "ALL" else f"CAP_{name}" for name in bare) or None
 
 
 def ulimits(limits: dict[str, int | tuple[int, int]]) -> list[Json]:

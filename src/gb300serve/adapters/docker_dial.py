@@ -1,9 +1,11 @@
-"""A remote Docker Engine through the user's own ssh, as Docker's client reaches it: `docker system dial-stdio`.
+"""HTTP over sockets that are not TCP: the Engine's own, and a remote one's at the other end of the user's ssh.
 
-Docker's Python library would use paramiko, which knows neither the user's agent forwarding nor all of ssh_config.
+Docker's Python library has both, but leaves a socket open when nothing answers, and would go through paramiko, which
+knows neither the user's ssh agent as it is set up nor all of ssh_config.
 """
 
-from collections.abc import Mapping
+import socket
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 import requests
@@ -13,6 +15,29 @@ import urllib3.connection
 
 from gb300serve.adapters import process
 from gb300serve.adapters.docker_errors import DockerUnreachableError
+
+Dial = Callable[[], socket.socket]
+
+
+def dial_unix(path: str) -> Dial:
+    """The socket at `path`."""
+
+    def dial() -> socket.socket:
+        dialled = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            dialled.connect(path)
+        except OSError:
+            dialled.close()
+            raise
+        return dialled
+
+    return dial
+
+
+def dial_ssh(host: str) -> Dial:
+    """`docker system dial-stdio` on the host of `ssh://[user@]host[:port]`, as Docker's client does it."""
+    words = ssh_words(host)
+    return lambda: process.connect(words)
 
 
 def ssh_words(host: str) -> tuple[str, ...]:
@@ -28,32 +53,30 @@ def ssh_words(host: str) -> tuple[str, ...]:
 
 
 class _Connection(urllib3.connection.HTTPConnection):
-    """HTTP over the standard input and output of a program."""
-
-    words: tuple[str, ...] = ()
+    dial: Dial
 
     def connect(self) -> None:
-        self.sock = process.connect(self.words)
+        self.sock = self.dial()
         self.sock.settimeout(self.timeout if isinstance(self.timeout, (int, float)) else None)
 
 
 class _Pool(urllib3.HTTPConnectionPool):
-    def __init__(self, words: tuple[str, ...]) -> None:
+    def __init__(self, dial: Dial) -> None:
         super().__init__("localhost", maxsize=10)
-        self.words = words
+        self.dial = dial
 
     def _new_conn(self) -> _Connection:
         connection = _Connection("localhost")
-        connection.words = self.words
+        connection.dial = self.dial
         return connection
 
 
-class SshAdapter(requests.adapters.HTTPAdapter):
-    """For `Session.mount`: sends every request through a connection that `words` make."""
+class DialAdapter(requests.adapters.HTTPAdapter):
+    """For `Session.mount`: sends every request over what `dial` connects."""
 
-    def __init__(self, words: tuple[str, ...]) -> None:
+    def __init__(self, dial: Dial) -> None:
         super().__init__()
-        self._pool = _Pool(words)
+        self._pool = _Pool(dial)
 
     def get_connection_with_tls_context(
         self,

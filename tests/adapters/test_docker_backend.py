@@ -1,0 +1,149 @@
+import dataclasses
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from gb300serve.adapters.clock import SystemClock
+from gb300serve.adapters.docker_backend import LABEL_CHECK
+from gb300serve.adapters.docker_sdk import connect
+from gb300serve.core.errors import BackendError
+from gb300serve.lifecycle.ports import ContainerBackend
+from gb300serve.plan.model import ContainerPlan, Mount, Plan
+from tests.support.backend_contract import EVERY, LABELS, BackendContract, texts
+from tests.support.station import Docker, Importer
+
+pytestmark = pytest.mark.docker
+
+SERVES = "trap 'exit 0' TERM; echo one; echo two >&2; echo three; while :; do sleep 0.05; done"
+
+
+def shell_plan(name: str, image: str, script: str) -> Plan:
+    container = ContainerPlan(
+        name,
+        gpus="all",
+        ipc="host",
+        network="host",
+        ulimits={"memlock": -1},
+        cap_add=("IPC_LOCK",),
+        env={"MODE": "split"},
+        entrypoint="/bin/sh",
+    )
+    return Plan("l/r", "l", "r", "vllm", None, image, None, container, ("-c", script), ("m",), None, None)
+
+
+@pytest.fixture(scope="session")
+def image(sim_image: Importer) -> str:
+    reference = "vllm/vllm-openai:backend-tests"
+    sim_image(reference)
+    return reference
+
+
+@pytest.fixture
+def backend(docker_host: str, container_name: str) -> ContainerBackend:
+    return connect(docker_host, None, SystemClock())
+
+
+class TestContract(BackendContract):
+    @pytest.fixture
+    def backend(self, docker_host: str, container_name: str) -> ContainerBackend:
+        return connect(docker_host, None, SystemClock())
+
+    @pytest.fixture
+    def plan(self, container_name: str, image: str) -> Plan:
+        return shell_plan(container_name, image, SERVES)
+
+    @pytest.fixture
+    def failing_plan(self, container_name: str, image: str) -> Plan:
+        return shell_plan(f"{container_name}-b", image, "echo one; echo two; exit 3")
+
+
+def started(backend: ContainerBackend, name: str, image: str, script: str) -> str:
+    backend.create(shell_plan(name, image, script), LABELS, {})
+    backend.start(name)
+    return name
+
+
+def test_progress_bars_long_lines_and_a_last_line_without_line_feed(
+    backend: ContainerBackend, container_name: str, image: str
+) -> None:
+    script = r"printf '10%%\r50%%\r100%%\n\n'; head -c 40000 /dev/zero | tr '\0' x; echo; printf end"
+    started(backend, container_name, image, script)
+    followed = list(texts(backend.follow(container_name, EVERY)))
+    assert followed == ["10%", "50%", "100%", "", "x" * 40000, "end"]
+
+
+def test_both_streams(backend: ContainerBackend, container_name: str, image: str) -> None:
+    started(backend, container_name, image, "echo out; sleep 0.2; echo err >&2")
+    lines = [line for line in backend.follow(container_name, EVERY) if line is not None]
+    assert [(line.text, line.stream) for line in lines] == [("out", "stdout"), ("err", "stderr")]
+
+
+def test_an_engine_that_ignores_the_signal_is_killed(
+    backend: ContainerBackend, container_name: str, image: str
+) -> None:
+    started(backend, container_name, image, "trap '' TERM; echo deaf; while :; do sleep 0.05; done")
+    assert next(texts(backend.follow(container_name, EVERY))) == "deaf"
+    backend.stop(container_name, 0.2)
+    found = backend.find(container_name)
+    assert found is not None
+    assert (found.state, found.exit_code) == ("exited", 137)
+
+
+def test_what_cannot_be_started_stays_with_its_reason(
+    backend: ContainerBackend, container_name: str, image: str, docker: Docker
+) -> None:
+    plan = shell_plan(container_name, image, "")
+    plan = dataclasses.replace(plan, container=dataclasses.replace(plan.container, entrypoint="/no/such/program"))
+    backend.create(plan, LABELS, {})
+    with pytest.raises(BackendError, match="no such file") as refused:
+        backend.start(container_name)
+    found = backend.find(container_name)
+    assert found is not None
+    assert (found.state, found.exit_code) == ("created", 127)
+    assert found.error in str(refused.value)
+
+
+def test_a_log_that_is_no_longer_read_is_let_go(backend: ContainerBackend, container_name: str, image: str) -> None:
+    started(backend, container_name, image, "while :; do echo line; done")
+    followed = backend.follow(container_name, EVERY)
+    assert list(itertools.islice(texts(followed), 5000)) == ["line"] * 5000
+    assert isinstance(followed, Iterator)
+    del followed
+    backend.stop(container_name, 0.0)
+
+
+def test_an_image_is_found_by_every_kind_of_reference(
+    backend: ContainerBackend, docker: Docker, pinned_image: Importer
+) -> None:
+    reference = pinned_image("references")
+    tagged, _, digest = reference.partition("@")
+    repository = tagged.rpartition(":")[0]
+    found = backend.image(tagged)
+    assert found is not None
+    assert found.digests == (f"{repository}@{digest}",)
+    assert found.entrypoint == ("vllm", "serve")
+    assert [backend.image(name) for name in (reference, found.id, f"{repository}@{digest}")] == [found] * 3
+    assert backend.image(f"{tagged}@sha256:{'0' * 64}") is None
+
+
+def test_a_container_of_an_image_by_digest(
+    backend: ContainerBackend, container_name: str, pinned_image: Importer
+) -> None:
+    reference = pinned_image("by-digest")
+    backend.create(shell_plan(container_name, reference, "true"), LABELS, {})
+    found, image = backend.find(container_name), backend.image(reference)
+    assert found is not None
+    assert image is not None
+    assert (found.image, found.image_id) == (reference, image.id)
+
+
+def test_a_check_that_was_killed_is_cleared_away(
+    backend: ContainerBackend, container_name: str, image: str, docker: Docker
+) -> None:
+    docker("create", "--name", f"{container_name}-check", "--label", LABEL_CHECK, image, "true")
+    assert backend.find(f"{container_name}-check") not in backend.containers()
+    plan = shell_plan(container_name, image, "true")
+    with_mount = dataclasses.replace(plan.container, mounts=(Mount("/", "/host"),))
+    assert backend.missing_sources(dataclasses.replace(plan, container=with_mount)) == ()
+    assert docker("ps", "--all", "--quiet", "--filter", f"label={LABEL_CHECK}") == ""

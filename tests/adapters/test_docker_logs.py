@@ -1,0 +1,77 @@
+import itertools
+import struct
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gb300serve.adapters.docker_inspect import NANO
+from gb300serve.adapters.docker_logs import Delivered, Entry, LogDecoder
+from gb300serve.lifecycle.ports import LogLine
+
+STAMP = "1970-01-01T00:00:01.000000002Z"
+
+
+def frame(stream: int, text: str, stamp: str = STAMP) -> bytes:
+    body = f"{stamp} {text}".encode()
+    return struct.pack(">BxxxL", stream, len(body)) + body
+
+
+LOG = (
+    frame(1, "one\n")
+    + frame(2, "problem\n")
+    + frame(1, "begun ")
+    + frame(2, "in between\n")
+    + frame(1, "and ended\n", "1970-01-01T00:00:09Z")
+    + frame(1, "\n")
+    + frame(1, "ü")
+)
+ENTRIES = [
+    Entry(NANO + 2, "stdout", "one"),
+    Entry(NANO + 2, "stderr", "problem"),
+    Entry(NANO + 2, "stderr", "in between"),
+    Entry(NANO + 2, "stdout", "begun and ended"),
+    Entry(NANO + 2, "stdout", ""),
+]
+
+
+@given(st.lists(st.integers(0, len(LOG)), max_size=6))
+def test_the_pieces_do_not_matter(cuts: list[int]) -> None:
+    decoder = LogDecoder()
+    bounds = [0, *sorted(cuts), len(LOG)]
+    entries = [entry for a, b in itertools.pairwise(bounds) for entry in decoder.feed(LOG[a:b])]
+    assert entries == ENTRIES
+    assert list(decoder.flush()) == [Entry(NANO + 2, "stdout", "ü")]
+    assert list(decoder.flush()) == []
+
+
+def test_with_a_terminal() -> None:
+    decoder = LogDecoder(tty=True)
+    assert list(decoder.feed(f"{STAMP} one\r\n{STAMP} tw".encode())) == [Entry(NANO + 2, "stdout", "one\r")]
+    assert list(decoder.feed(b"o\n")) == [Entry(NANO + 2, "stdout", "two")]
+
+
+def test_each_state_of_a_progress_bar_is_a_line() -> None:
+    def lines(text: str) -> list[str]:
+        return [line.text for line in Entry(0, "stdout", text).lines(0)]
+
+    assert lines("\rLoading 10%\rLoading 100%\r") == ["Loading 10%", "Loading 100%"]
+    assert lines("") == lines("\r") == [""]
+
+
+def test_what_comes_before_the_start_was_noted_counts_from_it() -> None:
+    assert list(Entry(5 * NANO, "stderr", "a").lines(6 * NANO)) == [LogLine("a", 0.0, "stderr")]
+    assert list(Entry(8 * NANO, "stdout", "b").lines(6 * NANO)) == [LogLine("b", 2.0)]
+
+
+def test_bytes_that_are_no_text() -> None:
+    body = STAMP.encode() + b" \xff\xfe\n"
+    assert [entry.text for entry in LogDecoder().feed(struct.pack(">BxxxL", 1, len(body)) + body)] == ["��"]
+
+
+def test_only_the_last_second_is_remembered() -> None:
+    delivered = Delivered(0)
+    entries = [Entry(second * NANO, "stdout", "x") for second in range(1, 5)]
+    assert [delivered.is_new(entry) for entry in entries] == [True] * 4
+    assert delivered.resume() == 3 * NANO
+    assert [delivered.is_new(entry) for entry in entries[2:]] == [False, False]
+    assert delivered.is_new(entries[3])

@@ -1,0 +1,103 @@
+import json
+import os
+import socket
+import stat
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from gb300serve.adapters.clock import SystemClock
+from gb300serve.adapters.docker_errors import DockerContextError, DockerUnreachableError
+from gb300serve.adapters.docker_sdk import DockerEngine, Endpoint, connect
+from tests.support.station import Docker
+
+START_IT = "start it, or name another one: `docker: {host: …}` in the site file, or DOCKER_HOST"
+
+
+@pytest.fixture
+def configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty directory of Docker's client."""
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    (tmp_path / "config.json").write_text("{}")
+    return tmp_path
+
+
+def add_context(configuration: Path, name: str, host: str) -> None:
+    """As `docker context create` writes it."""
+    directory = configuration / "contexts" / "meta" / sha256(name.encode()).hexdigest()
+    directory.mkdir(parents=True)
+    meta = {"Name": name, "Metadata": {}, "Endpoints": {"docker": {"Host": host, "SkipTLSVerify": False}}}
+    (directory / "meta.json").write_text(json.dumps(meta))
+
+
+def test_connecting_waits_until_something_is_asked(tmp_path: Path) -> None:
+    backend = connect(f"unix://{tmp_path}/none.sock", None, SystemClock())
+    with pytest.raises(DockerUnreachableError) as refused:
+        backend.check()
+    assert (
+        refused.value.message == f"no Docker Engine answers at unix://{tmp_path}/none.sock: No such file or directory"
+    )
+    assert (refused.value.hint, refused.value.exit_code) == (START_IT, 7)
+
+
+def test_a_port_that_nothing_listens_on() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        host = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(DockerUnreachableError, match="Connection refused"):
+            connect(host, None, SystemClock()).check()
+
+
+def test_an_address_that_is_none() -> None:
+    with pytest.raises(DockerUnreachableError, match="no Docker Engine answers at nonsense://x: "):
+        connect("nonsense://x", None, SystemClock()).check()
+
+
+def test_a_host_beats_a_context(configuration: Path) -> None:
+    add_context(configuration, "station", "ssh://me@station")
+    assert Endpoint.choose("unix:///run/other.sock", "station") == Endpoint("unix:///run/other.sock")
+    assert Endpoint.choose(None, "station") == Endpoint("ssh://me@station")
+
+
+def test_the_context_that_the_client_uses(configuration: Path) -> None:
+    assert Endpoint.choose(None, None) == Endpoint("unix:///var/run/docker.sock")
+    add_context(configuration, "station", "ssh://me@station")
+    (configuration / "config.json").write_text('{"currentContext": "station"}')
+    assert Endpoint.choose(None, None) == Endpoint("ssh://me@station")
+
+
+def test_a_context_that_is_not_there(configuration: Path) -> None:
+    with pytest.raises(DockerContextError) as refused:
+        connect(None, "station", SystemClock())
+    assert refused.value.message == "docker context 'station': there is none of this name"
+    assert (refused.value.hint, refused.value.exit_code) == ("docker context ls shows those that exist", 7)
+
+
+@pytest.mark.docker
+def test_a_context_by_name(configuration: Path, docker_host: str) -> None:
+    add_context(configuration, "station", docker_host)
+    connect(None, "station", SystemClock()).check()
+
+
+@pytest.mark.docker
+def test_through_ssh(docker: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no ssh server here: a stand-in on PATH runs the last words, as ssh does on the other machine."""
+    stand_in = tmp_path / "ssh"
+    stand_in.write_text(
+        f'#!/bin/sh\necho "$@" >>{tmp_path}/asked\nwhile [ "$1" != -- ]; do shift; done\nshift 2\nexec "$@"\n'
+    )
+    stand_in.chmod(stand_in.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("DOCKER_HOST", docker.host)
+    backend = connect("ssh://me@station", None, SystemClock())
+    backend.check()
+    assert backend.find("no-such-container") is None
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert set(asked) == {"-o ConnectTimeout=30 -T -o BatchMode=yes -l me -- station docker system dial-stdio"}
+
+
+@pytest.mark.docker
+def test_the_engine_speaks_its_own_words(docker_host: str) -> None:
+    engine = DockerEngine(Endpoint(docker_host))
+    assert engine.get("/version")["ApiVersion"]

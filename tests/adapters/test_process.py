@@ -1,0 +1,70 @@
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gb300serve.adapters.process import SystemProcesses, connect
+
+
+def wait_until(done: Callable[[], bool]) -> None:
+    """A minute at most, far beyond what starting or ending a process takes."""
+    for _ in range(600):
+        if done():
+            return
+        time.sleep(0.1)
+    pytest.fail("it did not happen within a minute")
+
+
+PROCESSES = SystemProcesses()
+SLEEP = (sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)")
+
+
+def test_a_process_lives_in_a_session_of_its_own_until_it_is_ended(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    pid = PROCESSES.spawn(SLEEP, {}, log)
+    try:
+        mark = PROCESSES.start_mark(pid)
+        assert mark is not None
+        assert os.getsid(pid) == pid
+        wait_until(lambda: log.read_text() == "up\n")
+        assert PROCESSES.start_mark(pid) == mark
+    finally:
+        assert PROCESSES.kill(pid, signal.SIGKILL)
+    wait_until(lambda: PROCESSES.start_mark(pid) is None)
+    assert not PROCESSES.kill(pid, signal.SIGTERM)
+
+
+def test_it_sees_the_environment_it_is_given_and_appends_both_streams(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("before\n")
+    program = "import os, sys; print(os.environ, flush=True); print(sys.stdin.read(), 'err', file=sys.stderr)"
+    pid = PROCESSES.spawn((sys.executable, "-c", program), {"A": "1", "LC_ALL": "C.UTF-8"}, log)
+    wait_until(lambda: PROCESSES.start_mark(pid) is None)
+    assert log.read_text() == "before\nenviron({'A': '1', 'LC_ALL': 'C.UTF-8'})\n err\n"
+
+
+def test_two_processes_have_two_marks(tmp_path: Path) -> None:
+    first = PROCESSES.spawn(SLEEP, {}, tmp_path / "first")
+    time.sleep(0.02)  # a clock tick is a hundredth of a second
+    second = PROCESSES.spawn(SLEEP, {}, tmp_path / "second")
+    marks = {PROCESSES.start_mark(first), PROCESSES.start_mark(second)}
+    PROCESSES.kill(first, signal.SIGKILL)
+    PROCESSES.kill(second, signal.SIGKILL)
+    assert len(marks - {None}) == 2
+
+
+def test_a_program_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        PROCESSES.spawn((str(tmp_path / "nothing"),), {}, tmp_path / "log")
+
+
+def test_a_connection_to_a_program() -> None:
+    program = "import sys; [print(line.strip()[::-1], flush=True) for line in sys.stdin]"
+    with connect((sys.executable, "-c", program)) as connection:
+        connection.sendall(b"abc\n")
+        assert connection.recv(4, socket.MSG_WAITALL) == b"cba\n"
