@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 _BAR = re.compile(r"(?P<title>.*?):? +\d+%.*?(?P<done>\d+)/(?P<total>\d+) \[(?P<elapsed>[\d:]+)<?")
 
@@ -16,6 +17,7 @@ class Bar:
     elapsed: float
 
 
+@lru_cache(maxsize=2)  # asked for the time and for the progress of the same text
 def read_bar(text: str) -> Bar | None:
     """The bar that `text` draws, or None (also for one that is cut off)."""
     match = _BAR.match(text)

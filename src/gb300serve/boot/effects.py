@@ -1,6 +1,5 @@
 """What a signal does to the course of a boot, and what there is to tell of it."""
 
-import re
 from collections.abc import Iterator
 
 from gb300serve.boot.bars import read_bar
@@ -16,11 +15,10 @@ from gb300serve.boot.events import (
     TuningMiss,
 )
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.signals.model import Mark, Signal, values_of
+from gb300serve.boot.signals.model import Mark, Signal, Value, values_of
 
 # A loaded cache leaves a few seconds of tuning (6.5 s on the Station); longer means that some kernels are measured.
 HIT_SECONDS = 60.0
-_BARS = frozenset({Mark.BAR, Mark.TUNING_BAR, Mark.GRAPH_BAR})
 _ONLY_BEFORE_SIZING = frozenset({Phase.COMPILING, Phase.PROFILING})
 
 
@@ -34,8 +32,10 @@ def apply(course: Course, signal: Signal, text: str, line: int) -> Iterator[Even
         phase = _phase(course, signal)
         if phase is not None:
             yield from enter(course, phase)
-    yield from _receipt(course, signal, match, text, line)
-    yield from _mark(course, signal, text, line)
+    if signal.receipt is not None and match is not None and not course.served:
+        yield from _receipt(course, signal.receipt, values_of(match), (line, text))
+    if signal.mark is not None:
+        yield from _mark(course, signal.mark, text, line)
 
 
 def enter(course: Course, phase: Phase) -> Iterator[Event]:
@@ -66,19 +66,15 @@ def _phase(course: Course, signal: Signal) -> Phase | None:
     return signal.phase
 
 
-def _receipt(course: Course, signal: Signal, match: re.Match[str] | None, text: str, line: int) -> Iterator[Event]:
-    if signal.receipt is None or match is None or course.served:
-        return
-    values = values_of(match)
-    course.receipts[signal.receipt] = values
-    course.receipts_at[signal.receipt] = (line, text)
-    yield Receipt(signal.receipt, values, text, course.watch.now())
-    if signal.receipt == "tuning_saved" and values.get("new"):
+def _receipt(course: Course, name: str, values: dict[str, Value], place: tuple[int, str]) -> Iterator[Event]:
+    course.receipts[name], course.receipts_at[name] = values, place
+    yield Receipt(name, values, place[1], course.watch.now())
+    if name == "tuning_saved" and values.get("new"):
         yield from missed(course)
 
 
-def _mark(course: Course, signal: Signal, text: str, line: int) -> Iterator[Event]:
-    match signal.mark:
+def _mark(course: Course, mark: Mark, text: str, line: int) -> Iterator[Event]:
+    match mark:
         case Mark.ARGUMENTS:
             course.arguments, course.arguments_at = text, (line, text)
         case Mark.SIZED:
@@ -93,12 +89,10 @@ def _mark(course: Course, signal: Signal, text: str, line: int) -> Iterator[Even
         case Mark.STOP if not course.ended:
             course.stopped = True
             yield Stopped(course.watch.now())
-        case mark if mark in _BARS:
+        case Mark.BAR | Mark.TUNING_BAR | Mark.GRAPH_BAR:
             yield from _bar(course, mark, text)
-        case mark if mark is not None:
-            yield from _tuning(course, mark)
         case _:
-            pass
+            yield from _tuning(course, mark)
 
 
 def _bar(course: Course, mark: Mark, text: str) -> Iterator[Event]:

@@ -13,11 +13,8 @@ from gb300serve.boot.signals.model import Cause, Rank, Value, values_of
 
 _EXCEPTION = re.compile(EXCEPTION)
 _DOCKER = re.compile(DOCKER)
-# Every cause has one of these in it, so that most lines cost a few searches and not a hundred.
-_GATE = re.compile(
-    "rror|FAILED|emory|xception|[Kk]ill|not found|rmission|Input should|initiali|Run 'do|exit|abort|"
-    "No such|is not|image|denied|support|died|MKilled|[Aa]rgument|required|inputs"
-)
+# Searching a hundred literal texts takes a twentieth of the time of one expression with a hundred alternatives.
+_NEEDLES = tuple((cause.needle, cause) for cause in CAUSES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +49,9 @@ def explain(record: Record) -> Explanation | None:
     if text.startswith(("  File ", "    ", "Traceback ")):
         return None
     best: Explanation | None = None
-    if _GATE.search(text):
-        for cause in CAUSES:
-            if cause.needle in text and (best is None or cause.rank > best.rank):
-                best = _applied(cause, text) or best
+    for needle, cause in _NEEDLES:
+        if needle in text and (best is None or cause.rank > best.rank):
+            best = _applied(cause, text) or best
     return best or _bare(record)
 
 

@@ -16,7 +16,15 @@ from gb300serve.boot.signals.model import Mark, Rank, Signal
 from gb300serve.boot.verdict import History, diagnose
 
 _NOTHING: tuple[Event, ...] = ()
-_FIRST_WORDS = frozenset({Mark.PREAMBLE, Mark.HOOK_ARMED})
+
+
+def _worth_reading(pieces: list[str]) -> Iterator[str]:
+    """Of a bar that was redrawn many times in one line, how it began and how it stands."""
+    records = [piece for piece in pieces if piece]
+    last = len(records) - 1
+    for index, record in enumerate(records):
+        if index in {0, last} or record[:16] != records[index + 1][:16]:
+            yield record
 
 
 class BootMachine:
@@ -43,7 +51,7 @@ class BootMachine:
         if "HTTP/1." in line or " throughput" in line or "SpecDecoding metrics" in line:
             return _NOTHING
         if "\r" in line:
-            for piece in line.split("\r"):
+            for piece in _worth_reading(line.split("\r")):
                 self._take(piece, at)
         else:
             self._take(line, at)
@@ -76,39 +84,46 @@ class BootMachine:
             return
         record = parse(piece)
         candidates = SIGNALS_BY_WORD.get(record.text.split(" ", 1)[0])
-        if candidates:
-            self._read(record, candidates, at)
-        else:
-            self._pass_time(self._current(at), record, at)
+        if candidates and self._read(record, candidates, at):
+            return
+        self._pass_time(self._current(at), record, at)
         if record.level not in QUIET:
             explanation = explain(record)
             if explanation is not None:
                 self._blame(explanation, piece, record, at)
 
-    def _read(self, record: Record, candidates: tuple[Signal, ...], at: float | None) -> None:
+    def _read(self, record: Record, candidates: tuple[Signal, ...], at: float | None) -> bool:
+        """Apply the signals that the record gives; False when it gives none."""
         text = record.text
-        signals = [signal for signal in candidates if text.startswith(signal.start)]
-        marks = {signal.mark for signal in signals}
-        course = self._current(at)
-        if self._begins_boot(course, marks):
-            course = self._begin(at)
-        if Mark.HEARTBEAT in marks:
-            silence.begins(course)
-            self._tell_time(course, record, at)
-            self._events += silence.lasts(course)
-            return
-        self._pass_time(course, record, at)
-        for signal in signals:
+        course: Course | None = None
+        for signal in candidates:
+            if not text.startswith(signal.start):
+                continue
+            if signal.mark is Mark.HEARTBEAT:
+                self._heartbeat(self._current(at), record, at)
+                return True
+            if course is None:
+                course = self._boot_of(signal, at)
+                self._pass_time(course, record, at)
             self._events += apply(course, signal, text, self._line)
-            if signal.mark is Mark.DIED and record.level in QUIET:
+            if signal.mark is Mark.DIED:
                 self._died(record, at)
+        return course is not None
 
-    def _begins_boot(self, course: Course, marks: set[Mark | None]) -> bool:
-        if Mark.ARGUMENTS in marks:
-            return bool(course.arguments) or course.served or course.ended
-        if Mark.PREAMBLE in marks:
-            return bool(course.arguments) or course.served or course.ended
-        return Mark.HOOK_ARMED in marks and (course.served or course.ended)
+    def _heartbeat(self, course: Course, record: Record, at: float | None) -> None:
+        silence.begins(course)
+        self._tell_time(course, record, at)
+        self._events += silence.lasts(course)
+
+    def _boot_of(self, signal: Signal, at: float | None) -> Course:
+        """The boot that a signal belongs to: the first words of an engine open another one when one was under way."""
+        course = self._current(at)
+        mark = signal.mark
+        if mark is Mark.ARGUMENTS or mark is Mark.PREAMBLE:
+            again = bool(course.arguments) or course.served or course.ended
+        else:
+            again = mark is Mark.HOOK_ARMED and (course.served or course.ended)
+        return self._begin(at) if again else course
 
     def _died(self, record: Record, at: float | None) -> None:
         explanation = explain(record)
@@ -117,7 +132,7 @@ class BootMachine:
 
     def _pass_time(self, course: Course, record: Record, at: float | None) -> None:
         """Any line but a heartbeat is a sign of progress."""
-        course.active = True
+        course.active, course.stalled = True, False
         self._tell_time(course, record, at)
 
     def _tell_time(self, course: Course, record: Record, at: float | None) -> None:

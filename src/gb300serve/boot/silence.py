@@ -12,7 +12,6 @@ def begins(course: Course) -> None:
     """A heartbeat or a tick comes: whatever was said before it was the last sign of progress."""
     if course.active:
         course.active = False
-        course.stalled = False
         course.quiet_from = course.watch.now()
 
 

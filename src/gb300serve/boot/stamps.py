@@ -38,8 +38,11 @@ class Stopwatch:
         self._now = max(self._now, at)
 
     def saw(self, stamp: str) -> None:
-        """A line carried `stamp`; it is read only when the time is asked for."""
-        self._unread = stamp
+        """A line carried `stamp`; all but the first are read only when the time is asked for."""
+        if self._origin is None:
+            self._read(stamp)
+        else:
+            self._unread = stamp
 
     def now(self) -> float:
         """Seconds since the boot began."""

@@ -95,7 +95,7 @@ PROFILING: tuple[Signal, ...] = (
 TUNING: tuple[Signal, ...] = (
     signal(
         "Using FlashInfer autotune cache file:",
-        r".*?: (?P<path>(?:\S*/)?(?:(?P<identity>[0-9a-f]{16,})/)?[^/\s]+?)\.?(?: Pass|\s|$)",
+        r".*?: (?P<path>\S*?/(?P<identity>[0-9a-f]{16,})/[^/\s]+?|\S+?)\.?(?: Pass|\s|$)",
         phase=Phase.TUNING_KERNELS,
         receipt="tuning_cache",
     ),

@@ -88,12 +88,15 @@ class Cause:
     refine: Callable[[Mapping[str, Value]], Reason] | None = None
 
 
+_DECIMAL = re.compile(r"-?(?:\d+\.\d*|\.\d+)")
+
+
 def number(text: str) -> Value:
     """`1,048,576` and `61.17` as numbers, anything else as it is."""
     plain = text.replace(",", "")
     if plain.lstrip("-").isdigit():
         return int(plain)
-    if re.fullmatch(r"-?\d*\.\d+", plain) or re.fullmatch(r"-?\d+\.\d*", plain):
+    if _DECIMAL.fullmatch(plain):
         return float(plain)
     return text
 

@@ -1,0 +1,96 @@
+import pytest
+
+from gb300serve.boot.phases import Phase
+from gb300serve.boot.reasons import Reason
+from tests.boot.cases import LOADING, Case, check, config, engine, name, pydantic
+from tests.boot.logs import Log
+
+CASES = [
+    Case(
+        Reason.MODEL_PATH_NOT_VISIBLE,
+        config(
+            "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or"
+            " 'namespace/repo_name': '/srv/ckpt'. Use `repo_type` argument if needed."
+        ),
+        5,
+        {"path": "/srv/ckpt"},
+    ),
+    Case(
+        Reason.MODEL_PATH_NOT_VISIBLE,
+        pydantic("Invalid repository ID or local directory specified: '/ckpt'. [type=value_error, input_value=x]"),
+        6,
+        {"path": "/ckpt"},
+    ),
+    Case(
+        Reason.MODEL_FILES_INCOMPLETE,
+        engine(
+            "FileNotFoundError: Weight files referenced in index but missing:"
+            " {'/ckpt/model-00003-of-00009.safetensors'}"
+        ),
+        8,
+        {"files": "'/ckpt/model-00003-of-00009.safetensors'"},
+    ),
+    Case(
+        Reason.MODEL_FILES_INCOMPLETE,
+        engine(
+            "safetensors_rust.SafetensorError: Error while deserializing header: incomplete metadata, file not fully"
+            " covered",
+            Log().raw(*LOADING),
+        ),
+        14,
+        {"error": "Error while deserializing header: incomplete metadata, file not fully covered"},
+        Phase.PROFILING,
+    ),
+    Case(
+        Reason.NEEDS_TRUST_REMOTE_CODE,
+        config(
+            "ValueError: The repository /ckpt contains custom code which must be executed to correctly load the model."
+            " Please pass the argument `trust_remote_code=True` to allow custom code to be run."
+        ),
+        5,
+    ),
+    Case(
+        Reason.MODEL_ARCHITECTURE_UNKNOWN,
+        pydantic(
+            "The checkpoint you are trying to load has model type `kimi_k9` but Transformers does not recognize this"
+            " architecture. This could be because of an issue with the checkpoint, or because your version of"
+            " Transformers is out of date. [type=value_error, input_value=x]"
+        ),
+        6,
+        {"model_type": "kimi_k9"},
+    ),
+    Case(
+        Reason.MODEL_ARCHITECTURE_UNKNOWN,
+        pydantic("Model architectures ['GlmNext'] are not supported for now. Supported architectures: dict_keys([])"),
+        6,
+        {"architectures": "'GlmNext'"},
+    ),
+    Case(
+        Reason.TOKENIZER_MISSING,
+        config("ValueError: Couldn't instantiate the backend tokenizer from one of: (1) a `tokenizers` library file"),
+        5,
+    ),
+    Case(
+        Reason.QUANTIZATION_MISMATCH,
+        pydantic(
+            "Quantization method specified in the model config (compressed-tensors) does not match the quantization"
+            " method specified in the `quantization` argument (awq). [type=value_error, input_value=x]"
+        ),
+        6,
+        {"checkpoint": "compressed-tensors", "asked": "awq"},
+    ),
+    Case(
+        Reason.CONTEXT_EXCEEDS_MODEL,
+        pydantic(
+            "User-specified max_model_len (300000) is greater than the derived max_model_len"
+            " (max_position_embeddings=131072.0 or model_max_length=None in model's config.json)."
+        ),
+        6,
+        {"asked": 300000, "limit": 131072},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_the_line_that_names_the_cause_is_found(case: Case) -> None:
+    check(case)

@@ -1,0 +1,8 @@
+from gb300serve.boot.reasons import Reason
+from tests.boot.signals import test_arguments, test_failing, test_machine, test_memory, test_model_files
+
+MODULES = (test_arguments, test_failing, test_machine, test_memory, test_model_files)
+
+
+def test_every_reason_has_a_log() -> None:
+    assert {case.reason for module in MODULES for case in module.CASES} == set(Reason)
