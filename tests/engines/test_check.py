@@ -6,8 +6,8 @@ from gb300serve.engines.shipped import table
 from tests.engines.samples import DAY_ZERO
 
 ONE = [
-    ("offload_backend", "UVA", "OPT003", "which is not one of its 3 values: auto, prefetch, uva", "write 'uva'"),
-    ("offload_backend", "disk", "OPT003", "which is not one of its 3 values", "one of auto, prefetch, uva"),
+    ("offload_backend", "UVA", "OPT003", "none of auto, prefetch, uva", "write 'uva'"),
+    ("offload_backend", "disk", "OPT003", "none of auto, prefetch, uva", None),
     ("cpu_offload_gb", "60GB", "OPT002", "not a number", "write 60"),
     ("cpu_offload_gb", True, "OPT002", "not a number", None),
     ("tensor_parallel_size", "1", "OPT002", "not a whole number", "write 1"),
@@ -27,7 +27,7 @@ ONE = [
     ("hf_overrides", '{"a": 1}', "OPT002", "is the text", 'write {"a":1}, without quotes around it'),
     ("hf_overrides", 3, "OPT002", "not a mapping", "write a mapping"),
     ("model_tag", "--model", "OPT011", "which the engine would read as a flag", None),
-    ("safetensors_load_strategy", "None", "OPT003", "which is not one of its 4 values", "one of eager, lazy, prefetch, torchao"),
+    ("mm_encoder_attn_dtype", "None", "OPT003", "none of fp8", None),
     ("hf_token", False, "OPT002", "not text", 'write "false"'),
 ]  # fmt: skip
 
@@ -78,6 +78,14 @@ RIGHT: list[tuple[str, Value]] = [
 @pytest.mark.parametrize(("key", "value"), RIGHT)
 def test_right(key: str, value: Value) -> None:
     assert table("vllm", DAY_ZERO).check(key, value) == ()
+
+
+def test_many_choices_stand_in_the_hint() -> None:
+    known = table("vllm", "0.30.0").find("kv_cache_dtype")
+    assert known is not None
+    (problem,) = table("vllm", "0.30.0").check("kv_cache_dtype", "x")
+    assert problem.message == "kv_cache_dtype is 'x', none of its 18 values"
+    assert problem.hint == f"one of {', '.join(map(str, known.values))}"
 
 
 def test_items_of_a_list_have_addresses_of_their_own() -> None:

@@ -12,6 +12,7 @@ from gb300serve.engines.json_fields import check_fields
 from gb300serve.engines.option import Option
 from gb300serve.engines.problem import Path, Problem
 
+_FEW = 8  # choices that still read well within a message
 _HUMAN = {"human-int": human_int, "human-int-or-auto": human_int_or_auto}
 _BRACED = r"(?s)\s*\{.*\}\s*"
 _NUMBER = r"\d+(?:\.\d+)?"
@@ -149,10 +150,10 @@ def _wrong_choice(option: Option, path: Path, value: Value) -> Problem:
     wanted = word(value)
     same = next((choice for choice in choices if choice.lower() == wanted.lower()), None)
     close = same or suggestion(wanted, choices)
-    listed = ", ".join(choices)
-    hint = f"write {shown(close)}" if close else f"one of {listed}"
-    message = f"{option.key} is {shown(value)}, which is not one of its {len(choices)} values"
-    return Problem(path, "OPT003", f"{message}: {listed}" if close and len(choices) <= 8 else message, hint)
+    few = len(choices) <= _FEW
+    message = f"{option.key} is {shown(value)}, none of {', '.join(choices) if few else f'its {len(choices)} values'}"
+    hint = f"write {shown(close)}" if close else None if few else f"one of {', '.join(choices)}"
+    return Problem(path, "OPT003", message, hint)
 
 
 def _check_json(option: Option, path: Path, value: Value) -> Iterator[Problem]:

@@ -82,12 +82,5 @@ def _add(parser: argparse.ArgumentParser, option: Option) -> None:
         flags = (option.flag, *option.aliases, *option.off)
         parser.add_argument(*flags, dest=option.key, action=_Switch, off=option.off)
     else:
-        shape = _SHAPES.get(option.arity, {})
-        parser.add_argument(
-            option.flag,
-            *option.aliases,
-            dest=option.key,
-            type=converter(option),
-            choices=option.choices or None,
-            **shape,
-        )
+        shape = {**_SHAPES.get(option.arity, {}), "choices": option.choices or None}
+        parser.add_argument(option.flag, *option.aliases, dest=option.key, type=converter(option), **shape)
