@@ -1,5 +1,6 @@
 """The composition root: adapters built for the verbs that act, and only for those."""
 
+import gc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,8 @@ from gb300serve.plan.model import Plan, Secret
 from gb300serve.recipe.model import Recipe
 from gb300serve.simulator.station import Rehearsal, SimulatedStation
 from gb300serve.site.model import Site
+
+gc.enable()  # a verb that acts may run for days
 
 On = Literal["docker", "sim"]
 SIM_SPEED = 200.0

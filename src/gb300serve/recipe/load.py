@@ -15,6 +15,9 @@ from gb300serve.recipe.catalog import Catalog, Found
 from gb300serve.recipe.merge import Merge
 from gb300serve.recipe.model import FORMAT, Recipe
 
+# Documents of parents that are kept: more than any lane's chain, few enough for a lint of 10,000 files.
+KEPT = 64
+
 # What a child must state itself: it is a release of its own.
 STATED = ("title", "status")
 
@@ -30,6 +33,8 @@ class Loaded:
     problems: tuple[Diagnostic, ...]
     changed: bool = False
     """By `--set`."""
+    parent: str | None = None
+    """What the file extends."""
 
     def place(self, path: NodePath, *, of_key: bool = False) -> Place:
         """Where the entry at `path`, or its nearest ancestor, is written."""
@@ -39,7 +44,7 @@ class Loaded:
 
 @dataclass(slots=True)
 class Loader:
-    """Loads recipes of one catalog; parents are read once."""
+    """Loads recipes of one catalog; the parents that were read last are kept."""
 
     catalog: Catalog
     default_lane: str | None = None
@@ -51,7 +56,7 @@ class Loader:
 
     def load_file(self, found: Found, assignments: Sequence[str] = ()) -> Loaded:
         """The recipe in a file; its problems are values, not errors."""
-        document = self.document(found.path)
+        document = _read(found.path)
         chain = _Chain(self, document, found)
         root = chain.resolve()
         recipe = None
@@ -63,10 +68,14 @@ class Loader:
         if recipe is not None:
             problems += _misplaced(recipe, found, document)
         kept = tuple(_one_a_place(problems))
-        return Loaded(found, document.source, root, None if kept else recipe, kept, bool(assignments))
+        parent = document.root.get("extends") if isinstance(document.root, MapNode) else None
+        return Loaded(found, document.source, root, None if kept else recipe, kept, bool(assignments), parent)
 
-    def document(self, path: Path) -> Document:
+    def parent(self, path: Path) -> Document:
+        """The document in a file that others extend: siblings of a lane share it."""
         if path not in self._documents:
+            if len(self._documents) == KEPT:
+                del self._documents[next(iter(self._documents))]
             self._documents[path] = _read(path)
         return self._documents[path]
 
@@ -143,6 +152,7 @@ class _Chain:
             if parent is None:
                 return None
             result = merge.inherit(parent, root)
+            result.drop("extends")  # what is resolved stands alone
             self._must_state(document)
         self.problems += merge.problems
         return result
@@ -163,7 +173,7 @@ class _Chain:
             loop = " → ".join(path.stem for path in (*seen, target.path))
             self._problem("EXT002", "cycle", document, ("extends",), f"extends goes round in a circle: {loop}")
             return None
-        parent = self.loader.document(target.path)
+        parent = self.loader.parent(target.path)
         self.problems += parent.problems
         return self._resolved(parent, target, seen)
 

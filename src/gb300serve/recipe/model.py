@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, StringConstraints, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 
 from gb300serve.core.values import Value
 from gb300serve.recipe.gpus import GPUS_SCHEMA, Gpus, read_gpus
@@ -11,16 +11,16 @@ from gb300serve.recipe.receipts import check_template
 
 FORMAT = "gb300serve/1"
 
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
-ContainerName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9_.-]+$")]
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
-Text = Annotated[str, StringConstraints(min_length=1)]
-VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+ContainerName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9_.-]+$")]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+Text = Annotated[str, Field(min_length=1)]
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Number = Annotated[float, PlainValidator(read_number, json_schema_input_type=float)]
 Size = Annotated[float, PlainValidator(read_size, json_schema_input_type=float)]
 Status = Literal["draft", "experimental", "verified", "deprecated"]
-RestartPolicy = Annotated[str, StringConstraints(pattern=r"^(?:no|always|unless-stopped|on-failure(?::[0-9]+)?)$")]
+RestartPolicy = Annotated[str, Field(pattern=r"^(?:no|always|unless-stopped|on-failure(?::[0-9]+)?)$")]
 
 
 class Section(BaseModel):
@@ -183,7 +183,10 @@ class LintSection(Section):
 
 
 class Recipe(Section):
-    """One release of a lane."""
+    """One release of a lane.
+
+    Absent sections are constructed, not validated: that would build a schema of their own for each (15 ms of start-up).
+    """
 
     format: Literal["gb300serve/1"]
     lane: Name
@@ -194,14 +197,14 @@ class Recipe(Section):
     image: ImageSection
     model: ModelSection | None = None
     models: list[ModelSection] = []
-    container: ContainerSection = ContainerSection()
+    container: ContainerSection = ContainerSection.model_construct()
     engine: EngineSection
-    boot: BootSection = BootSection()
+    boot: BootSection = BootSection.model_construct()
     memory: MemorySection | None = None
     evidence: list[EvidenceSection] = []
     limits: list[Text] = []
     probes: list[ProbeSection] = []
-    lint: LintSection = LintSection()
+    lint: LintSection = LintSection.model_construct()
 
     @property
     def ref(self) -> str:

@@ -37,7 +37,7 @@ class Site(_Section):
     cache: Text | None = None
     patches: Text | None = None
     state: Text | None = None
-    docker: DockerSection = DockerSection()
+    docker: DockerSection = DockerSection.model_construct()
     address: Text = "127.0.0.1"
     gpus: dict[str, Text] = {}
     default_lane: Text | None = None
@@ -45,6 +45,7 @@ class Site(_Section):
 
     def variables(self, lane: str) -> dict[str, str]:
         """Values of `${models}`, `${cache}` and `${patches}` for one lane."""
-        own = self.lanes.get(lane, LaneSection())
-        values = {name: getattr(self, name) for name in DIRECTORIES} | ({"cache": own.cache} if own.cache else {})
+        own = self.lanes.get(lane)
+        values = {name: getattr(self, name) for name in DIRECTORIES}
+        values |= {"cache": own.cache} if own and own.cache else {}
         return {name: value for name, value in values.items() if value is not None}

@@ -33,7 +33,8 @@ def run(
 
 def _row(space: Workspace, ref: str) -> dict[str, Any] | None:
     found = space.catalog.find(ref)
-    recipe = space.loader.load_file(found).recipe
+    loaded = space.loader.load_file(found)
+    recipe = loaded.recipe
     if recipe is None:
         space.console.message(f"{found.path} is not a valid recipe; `gb300serve lint {found.path}` says why", "warning")
         return None
@@ -42,7 +43,7 @@ def _row(space: Workspace, ref: str) -> dict[str, Any] | None:
         "release": recipe.release,
         "title": recipe.title,
         "status": recipe.status,
-        "extends": recipe.extends,
+        "extends": loaded.parent,
         "pinned": pin_path(found.path).is_file(),
         "headline": _headline(recipe),
         "file": str(found.path),
