@@ -47,7 +47,7 @@ class Boot:
     @property
     def seconds(self) -> Mapping[str, float]:
         """Expected seconds of each phase: the checkpoint's, and over them what the environment says."""
-        return {**self.settings.checkpoint.phase_seconds, **(self.settings.rehearsal.phase_seconds or {})}
+        return {**self.settings.checkpoint.phase_seconds, **(self.settings.surroundings.phase_seconds or {})}
 
 
 def boot(settings: Settings, tuning: Tuning, started: float) -> Script:

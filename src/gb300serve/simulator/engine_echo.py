@@ -32,7 +32,7 @@ def _shown(name: str, value: Any) -> str:
 
 def arguments(settings: Settings) -> str:
     """The dictionary of `non-default args`: the model first, then what was said and is not the default."""
-    table = tables_for("vllm", settings.rehearsal.version).tables[-1]
+    table = tables_for("vllm", settings.surroundings.version).tables[-1]
     shown = {"model_tag": repr(settings.model), "model": repr(settings.model)}
     for name, value in settings.options.items():
         option = table.find(name)
@@ -43,7 +43,7 @@ def arguments(settings: Settings) -> str:
 
 def greet(tape: Tape, settings: Settings) -> None:
     """Banner (releases only; the day-0 build prints none) and arguments."""
-    version = settings.rehearsal.version
+    version = settings.surroundings.version
     if ".dev" not in version:
         banner = "\n".join(_BANNER).format(version=version, model=settings.model)
         tape.log(API, "api_utils.py:347", banner)
@@ -86,7 +86,7 @@ def engine_configuration(settings: Settings) -> str:
         "enable_chunked_prefill": "True",
     }
     shown = ", ".join(f"{name}={value}" for name, value in parts.items())
-    return f"Initializing a V1 LLM engine (v{settings.rehearsal.version}) with config: {shown}"
+    return f"Initializing a V1 LLM engine (v{settings.surroundings.version}) with config: {shown}"
 
 
 def resolve(tape: Tape, settings: Settings) -> None:

@@ -13,7 +13,7 @@ from gb300serve.simulator.engine_deaths import (
     port_taken,
 )
 from gb300serve.simulator.engine_events import Bind, Enter, Event, Script, Serve
-from gb300serve.simulator.engine_settings import RehearsalError, Settings
+from gb300serve.simulator.engine_settings import Settings, SurroundingsError
 from gb300serve.simulator.engine_tape import API, CORE, Tape
 
 Ending = Callable[[Tape, Settings], None]
@@ -101,12 +101,12 @@ FAULTS: dict[str, Fault] = {
 
 
 def fault(settings: Settings) -> Fault | None:
-    """The rehearsal asked for; RehearsalError lists the names when there is none of this name."""
-    name = settings.rehearsal.fault
+    """The fault asked for; SurroundingsError lists the names when there is none of this name."""
+    name = settings.surroundings.fault
     if name is None:
         return None
     if name not in FAULTS:
-        raise RehearsalError(f"no fault is called {name!r}; there are {', '.join(FAULTS)}")
+        raise SurroundingsError(f"no fault is called {name!r}; there are {', '.join(FAULTS)}")
     return FAULTS[name]
 
 
@@ -115,11 +115,11 @@ def prepared(settings: Settings) -> Settings:
     found = fault(settings)
     if found is None:
         return settings
-    rehearsal = settings.rehearsal
+    surroundings = settings.surroundings
     hooks = () if found.hook else tuple(settings.checkpoint.variants.values())
-    env = {name: value for name, value in (rehearsal.env or {}).items() if name not in hooks}
-    seconds = {**(rehearsal.phase_seconds or {}), **found.seconds}
-    return replace(settings, rehearsal=replace(rehearsal, env=env, phase_seconds=seconds))
+    env = {name: value for name, value in (surroundings.env or {}).items() if name not in hooks}
+    seconds = {**(surroundings.phase_seconds or {}), **found.seconds}
+    return replace(settings, surroundings=replace(surroundings, env=env, phase_seconds=seconds))
 
 
 def _place(script: Script, found: Fault) -> tuple[int, float] | None:

@@ -25,7 +25,7 @@ def bound_socket(settings: Settings) -> socket.socket:
     held = socket.socket(family, socket.SOCK_STREAM)
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        held.bind((settings.host, settings.port))
+        held.bind((settings.host, settings.listen_port))
     except OSError:
         held.close()
         raise
@@ -109,7 +109,7 @@ class Handler(BaseHTTPRequestHandler):
         if path in ("/health", "/ping") and (get or path == "/ping"):
             self._send(200, b"", "application/json")
         elif path == "/version" and get:
-            self._json(200, {"version": service.settings.rehearsal.version})
+            self._json(200, {"version": service.settings.surroundings.version})
         elif path == "/metrics" and get:
             self._send(200, service.metrics().encode(), _TEXT)
         elif path == "/v1/models" and get:

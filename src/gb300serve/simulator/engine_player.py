@@ -14,7 +14,7 @@ from gb300serve.simulator.engine_events import Bind, Event, Exit, Repeat, Save, 
 from gb300serve.simulator.engine_http import EngineServer, bound_socket
 from gb300serve.simulator.engine_memory import memory_of
 from gb300serve.simulator.engine_service import Service
-from gb300serve.simulator.engine_settings import Settings
+from gb300serve.simulator.engine_settings import Settings, Surroundings
 from gb300serve.simulator.engine_shutdown import shutdown_script
 from gb300serve.simulator.engine_tape import Tape, stamp
 from gb300serve.simulator.engine_tuning import store_configs
@@ -48,12 +48,14 @@ class Signals:
 class Player:
     """One run of a script. `started` is the real start of the process, and of its virtual time."""
 
-    def __init__(self, speed: float, started: float, settings: Settings | None = None) -> None:
-        self._speed = speed
+    def __init__(
+        self, surroundings: Surroundings, signals: Signals, started: float, settings: Settings | None = None
+    ) -> None:
+        self._speed = surroundings.speed
         self._started = started
         self._settings = settings
-        self._signals = Signals()
-        self._parent = os.getppid() if settings is not None and settings.rehearsal.shimmed else None
+        self._signals = signals
+        self._parent = os.getppid() if surroundings.shimmed is not None else None
         self._held: socket.socket | None = None
         self._serving = False
 
@@ -123,7 +125,7 @@ class Player:
         return None
 
     def _save(self, event: Save) -> None:
-        cache = self._settings.rehearsal.cache if self._settings is not None else None
+        cache = self._settings.surroundings.cache if self._settings is not None else None
         if cache is None:
             return
         try:

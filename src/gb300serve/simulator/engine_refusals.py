@@ -37,7 +37,7 @@ class Refusal:
 
 def table_of(settings: Settings) -> OptionTable:
     """The option table that speaks for the engine's version: its own, else its nearest neighbour's."""
-    return tables_for("vllm", settings.rehearsal.version).tables[-1]
+    return tables_for("vllm", settings.surroundings.version).tables[-1]
 
 
 def refusal(settings: Settings) -> Refusal | None:
@@ -110,7 +110,7 @@ def _port(settings: Settings) -> Iterator[Refusal]:
 
 def _context(settings: Settings) -> Iterator[Refusal]:
     most, asked = settings.checkpoint.max_position_embeddings, settings.max_model_len
-    if asked > most and (settings.rehearsal.env or {}).get("VLLM_ALLOW_LONG_MAX_MODEL_LEN") != "1":
+    if asked > most and (settings.surroundings.env or {}).get("VLLM_ALLOW_LONG_MAX_MODEL_LEN") != "1":
         message = (
             f"User-specified max_model_len ({asked}) is greater than the derived max_model_len "
             f"(max_position_embeddings={float(most)} or model_max_length=None in model's config.json). To allow "

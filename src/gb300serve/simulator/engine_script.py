@@ -12,7 +12,7 @@ from gb300serve.fit.catalog import checkpoint
 from gb300serve.simulator.engine_boot import boot
 from gb300serve.simulator.engine_events import Script
 from gb300serve.simulator.engine_faults import afflicted, fault, prepared
-from gb300serve.simulator.engine_settings import Rehearsal, RehearsalError, Settings
+from gb300serve.simulator.engine_settings import Settings, Surroundings, SurroundingsError
 from gb300serve.simulator.engine_tape import Tape
 from gb300serve.simulator.engine_tuning import tuning
 from gb300serve.simulator.engine_unknown import UNKNOWN
@@ -33,19 +33,21 @@ def _typed(options: Mapping[str, Value], table: OptionTable) -> dict[str, Any]:
     return {name: _number(kinds.get(name, ""), value) for name, value in options.items()}
 
 
-def settings_of(argv: Sequence[str], rehearsal: Rehearsal) -> Settings:
+def settings_of(argv: Sequence[str], surroundings: Surroundings) -> Settings:
     """The settings that these words say.
 
     A leading `serve` is the image's entrypoint and counts for nothing. Raises ArgumentRefusedError as the engine's
-    parser does, RehearsalError for a checkpoint or a fault that nobody knows.
+    parser does, SurroundingsError for a checkpoint or a fault that nobody knows.
     """
     words = tuple(argv[1:] if argv and argv[0] == "serve" else argv)
-    known = checkpoint(rehearsal.model) if rehearsal.model else UNKNOWN
+    known = checkpoint(surroundings.model) if surroundings.model else UNKNOWN
     if known is None:
-        raise RehearsalError(f"no checkpoint is called {rehearsal.model!r}; leave it empty for one of no known size")
-    table = tables_for("vllm", rehearsal.version).tables[-1]
+        raise SurroundingsError(
+            f"no checkpoint is called {surroundings.model!r}; leave it empty for one of no known size"
+        )
+    table = tables_for("vllm", surroundings.version).tables[-1]
     spliced = any(word == "--model" or word.startswith("--model=") for word in words)
-    return prepared(Settings(_typed(parse_argv(words, table), table), known, rehearsal, spliced))
+    return prepared(Settings(_typed(parse_argv(words, table), table), known, surroundings, spliced))
 
 
 def refused_script(error: ArgumentRefusedError, started: float) -> Script:

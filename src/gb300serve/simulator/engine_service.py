@@ -33,11 +33,11 @@ class Service:
 
     def now(self) -> float:
         """Virtual seconds since the process started."""
-        return (time.time() - self.started) * self.settings.rehearsal.speed
+        return (time.time() - self.started) * self.settings.surroundings.speed
 
     def wait(self, seconds: float) -> None:
         """Let so many virtual seconds pass."""
-        time.sleep(max(0.0, seconds) / self.settings.rehearsal.speed)
+        time.sleep(max(0.0, seconds) / self.settings.surroundings.speed)
 
     @contextmanager
     def seat(self) -> Iterator[float]:

@@ -16,6 +16,7 @@ FAULT = "GB300SERVE_SIM_FAULT"
 CACHE = "GB300SERVE_SIM_CACHE"
 BOOT = "GB300SERVE_SIM_BOOT"
 MOUNTS = "GB300SERVE_SIM_MOUNTS"
+LISTEN = "GB300SERVE_SIM_LISTEN"
 SHIMMED = "GB300SERVE_SIM_SHIMMED"
 
 DEFAULT_SPEED = 200.0
@@ -24,13 +25,13 @@ DEFAULT_MODEL = "deepseek-ai/DeepSeek-V4.1-Flash"
 DEFAULT_PORT = 8000
 
 
-class RehearsalError(Exception):
+class SurroundingsError(Exception):
     """The environment of the stand-in is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsal:
-    """How to rehearse: `speed` virtual seconds a second, and what the environment says (see `rehearsal_of`)."""
+class Surroundings:
+    """How to rehearse: `speed` virtual seconds a second, and what the environment says (see `surroundings_of`)."""
 
     speed: float = DEFAULT_SPEED
     version: str = DEFAULT_VERSION
@@ -40,8 +41,10 @@ class Rehearsal:
     phase_seconds: Mapping[str, float] | None = None
     mounts: tuple[str, ...] | None = None
     """The paths that exist in the container; None: every path does."""
-    shimmed: bool = False
-    """The parent process holds the pipes; without it the stand-in ends."""
+    listen: int | None = None
+    """The port to bind in place of the engine's own: the published one."""
+    shimmed: int | None = None
+    """A descriptor on which to say when virtual time begins; the stand-in ends with its parent process."""
     env: Mapping[str, str] | None = None
     """The container's own environment: hooks and VLLM_* variables."""
 
@@ -52,7 +55,7 @@ def _number(name: str, text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < 1e9:
-        raise RehearsalError(f"{name} is {text!r}; write a number above 0, such as 200")
+        raise SurroundingsError(f"{name} is {text!r}; write a number above 0, such as 200")
     return value
 
 
@@ -60,16 +63,16 @@ def _json(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise RehearsalError(f"{name} is not JSON: {error}") from error
+        raise SurroundingsError(f"{name} is not JSON: {error}") from error
 
 
-def rehearsal_of(env: Mapping[str, str]) -> Rehearsal:
+def surroundings_of(env: Mapping[str, str]) -> Surroundings:
     """From an environment; an empty variable counts as absent, except the model's: then nothing is known of it.
 
-    Raises RehearsalError with the variable's name and what to write.
+    Raises SurroundingsError with the variable's name and what to write.
     """
     boot, mounts = env.get(BOOT), env.get(MOUNTS)
-    return Rehearsal(
+    return Surroundings(
         speed=_number(SPEED, env[SPEED]) if env.get(SPEED) else DEFAULT_SPEED,
         version=env.get(VERSION) or DEFAULT_VERSION,
         model=env.get(MODEL, DEFAULT_MODEL),
@@ -77,7 +80,8 @@ def rehearsal_of(env: Mapping[str, str]) -> Rehearsal:
         cache=env.get(CACHE) or None,
         phase_seconds=_json(BOOT, boot) if boot else None,
         mounts=tuple(_json(MOUNTS, mounts)) if mounts else None,
-        shimmed=bool(env.get(SHIMMED)),
+        listen=int(_number(LISTEN, env[LISTEN])) if env.get(LISTEN) else None,
+        shimmed=int(_number(SHIMMED, env[SHIMMED])) if env.get(SHIMMED) else None,
         env={name: value for name, value in env.items() if not name.startswith("GB300SERVE_SIM_")},
     )
 
@@ -88,7 +92,7 @@ class Settings:
 
     options: Mapping[str, Any]
     checkpoint: Checkpoint
-    rehearsal: Rehearsal
+    surroundings: Surroundings
     spliced: bool = False
     """The model was said as `--model`, which the engine moves to the front with a warning."""
 
@@ -105,12 +109,17 @@ class Settings:
 
     @property
     def demand(self) -> Demand:
-        variant = self.checkpoint.variant(self.rehearsal.env or {})
-        return demand_of(self.options, self.rehearsal.version, variant)
+        variant = self.checkpoint.variant(self.surroundings.env or {})
+        return demand_of(self.options, self.surroundings.version, variant)
 
     @property
     def port(self) -> int:
         return int(self.options.get("port", DEFAULT_PORT))
+
+    @property
+    def listen_port(self) -> int:
+        """The port to bind."""
+        return self.surroundings.listen or self.port
 
     @property
     def host(self) -> str:
@@ -142,7 +151,7 @@ class Settings:
     @property
     def model_is_visible(self) -> bool:
         """False: the container has no such path, and the engine takes it for a repository's name."""
-        mounts = self.rehearsal.mounts
+        mounts = self.surroundings.mounts
         if mounts is None or not self.model.startswith("/"):
             return True
         path = PurePosixPath(self.model)

@@ -144,7 +144,7 @@ def _variant_boot(settings: Settings) -> Boot | None:
 def tuning(settings: Settings, stored: int | None) -> Tuning:
     """What this boot does with `stored` kernels in its file; None: as if the reference Station had tuned it before."""
     checkpoint, options = settings.checkpoint, settings.options
-    path = cache_path(checkpoint, identity(checkpoint, options), settings.rehearsal.version)
+    path = cache_path(checkpoint, identity(checkpoint, options), settings.surroundings.version)
     known = recorded(checkpoint, options)
     configs = int(known.figures["configs"]) if known else checkpoint.autotune.configs
     if stored is None:

@@ -1,0 +1,270 @@
+"""The simulated Station: a container backend whose containers are directories and whose engine is the stand-in.
+
+It has every image and every path that a plan names, unless a rehearsal leaves them out, and the kernel-tuning caches
+of the releases that were measured. Restart policies are kept and shown, not acted upon.
+"""
+
+import hashlib
+import shutil
+import signal
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from gb300serve.core.clock import Clock
+from gb300serve.core.process import Processes
+from gb300serve.lifecycle.ports import Container, Image, LogLine
+from gb300serve.plan.model import Plan
+from gb300serve.simulator.engine_faults import FAULTS
+from gb300serve.simulator.engine_settings import DEFAULT_SPEED, FAULT, SPEED
+from gb300serve.simulator.station_cache import seed
+from gb300serve.simulator.station_errors import (
+    NameTakenError,
+    NoStandInError,
+    NoSuchImageError,
+    NoSuchSimulationError,
+    NotStoppedError,
+    ShimFailedError,
+    StillRunningError,
+    UnknownFaultError,
+)
+from gb300serve.simulator.station_files import (
+    CONTAINER,
+    LOCK,
+    LOG,
+    STATE,
+    exclusively,
+    is_locked,
+    read_json,
+    write_json,
+)
+from gb300serve.simulator.station_log import follow, read
+from gb300serve.simulator.station_records import State, container_of, image_of, record_of, state_of
+
+# Real seconds: a shim and its engine take 0.3 to come up on an idle machine.
+_START_PATIENCE = 60.0
+_KILL_PATIENCE = 10.0
+_POLL = 0.01
+# Docker takes the beginning of an id as well; twelve digits are what it shows.
+_SHORT_ID = 12
+_PACKAGE = Path(__file__).parents[2]
+
+
+def _every_path(_path: str) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """How containers are run: virtual seconds a second, a fault to rehearse, and what the Station is to lack."""
+
+    speed: float = DEFAULT_SPEED
+    fault: str | None = None
+    lacks_images: frozenset[str] = frozenset()
+    has_path: Callable[[str], bool] = _every_path
+
+
+class SimulatedStation:
+    """`lifecycle.ports.ContainerBackend`. Several processes may use one directory at once."""
+
+    def __init__(
+        self, directory: Path, processes: Processes, clock: Clock, python: str, rehearsal: Rehearsal = Rehearsal()
+    ) -> None:
+        self._directory = directory
+        self._processes = processes
+        self._clock = clock
+        self._python = python
+        self._rehearsal = rehearsal
+
+    @property
+    def kind(self) -> Literal["sim"]:
+        return "sim"
+
+    @property
+    def _containers(self) -> Path:
+        return self._directory / "containers"
+
+    def check(self) -> None:
+        """Raises UnknownFaultError: the directory is made when the first container is."""
+        fault = self._rehearsal.fault
+        if fault is not None and fault not in FAULTS:
+            raise UnknownFaultError(fault, FAULTS)
+
+    def find(self, name: str) -> Container | None:
+        record = self._record(name)
+        return None if record is None else container_of(record, self._state(record))
+
+    def containers(self) -> tuple[Container, ...]:
+        return tuple(container_of(record, self._state(record)) for record in self._records())
+
+    def image(self, reference: str) -> Image | None:
+        return None if reference in self._rehearsal.lacks_images else image_of(reference)
+
+    def missing_sources(self, plan: Plan) -> tuple[str, ...]:
+        sources = dict.fromkeys(mount.source for mount in plan.container.mounts)
+        return tuple(source for source in sources if not self._rehearsal.has_path(source))
+
+    def create(self, plan: Plan, labels: Mapping[str, str], secrets: Mapping[str, str]) -> str:
+        if plan.engine != "vllm":
+            raise NoStandInError(plan.engine)
+        if plan.image in self._rehearsal.lacks_images:
+            raise NoSuchImageError(plan.image)
+        with self._exclusively():
+            self._refuse_taken(plan.container.name)
+            self._clean()
+            cache = self._directory / "cache"
+            seed(cache, plan.engine_version)
+            record = record_of(plan, labels, secrets, str(cache))
+            return self._write_new(record)
+
+    def start(self, container: str) -> None:
+        with self._exclusively():
+            record = self._existing(container)
+            before = self._state(record)
+            if before.locked and before.running:
+                return
+            home = self._home(record)
+            words = (self._python, "-m", "gb300serve.simulator.shim", str(home))
+            pid = self._processes.spawn(words, self._shim_environment(), home / "shim.log")
+            self._await_start(record, before.start, pid)
+
+    def stop(self, container: str, timeout: float) -> None:
+        record = self._existing(container)
+        if not self._state(record).locked:
+            return
+        for number, patience in ((signal.SIGTERM, timeout), (signal.SIGKILL, _KILL_PATIENCE)):
+            if self._end(record, number, patience):
+                return
+        raise NotStoppedError(record["name"], self._state(record).pid)
+
+    def rename(self, container: str, name: str) -> None:
+        with self._exclusively():
+            record = self._existing(container)
+            self._refuse_taken(name)
+            self._write(record | {"name": name})
+
+    def remove(self, container: str) -> None:
+        with self._exclusively():
+            record = self._existing(container)
+            if self._state(record).locked:
+                raise StillRunningError(record["name"])
+            gone = self._home(record).rename(self._containers / f".gone-{record['id']}")
+            shutil.rmtree(gone)
+
+    def set_restart(self, container: str, policy: str) -> None:
+        with self._exclusively():
+            self._write(self._existing(container) | {"restart_policy": policy})
+
+    def elapsed(self, container: str) -> float:
+        state = self._state(self._existing(container))
+        if state.started_at is None:
+            return 0.0
+        until = self._clock.now() if state.running else state.finished_at or state.last_seen or state.started_at
+        return max(0.0, (until - state.started_at) * state.speed)
+
+    def follow(self, container: str, every: float) -> Iterator[LogLine | None]:
+        record = self._existing(container)
+        start = self._state(record).start
+        if not start:
+            return iter(())
+
+        def ended() -> bool:
+            state = self._state(record)
+            return state.start != start or not state.running
+
+        return follow(self._home(record) / LOG, ended, self._clock, every)
+
+    def log(self, container: str, tail: int | None = None) -> Iterator[LogLine]:
+        lines = read(self._home(self._existing(container)) / LOG)
+        return iter(deque(lines, maxlen=tail))
+
+    def _home(self, record: Mapping[str, Any]) -> Path:
+        return self._containers / str(record["id"])
+
+    def _records(self) -> list[dict[str, Any]]:
+        found = (read_json(path / CONTAINER) for path in self._containers.glob("[!.]*"))
+        return sorted((record for record in found if record is not None), key=lambda record: record["created_at"])
+
+    def _record(self, name: str) -> dict[str, Any] | None:
+        records = self._records()
+        named = (record for record in records if name in (record["name"], record["id"]))
+        short = (record for record in records if len(name) >= _SHORT_ID and record["id"].startswith(name))
+        return next(named, None) or next(short, None)
+
+    def _existing(self, name: str) -> dict[str, Any]:
+        record = self._record(name)
+        if record is None:
+            raise NoSuchSimulationError(name)
+        return record
+
+    def _state(self, record: Mapping[str, Any]) -> State:
+        home = self._home(record)
+        # The lock first: a shim writes the end down before it lets go.
+        locked = is_locked(home / LOCK)
+        log = home / LOG
+        seen = log.stat().st_mtime if log.exists() else None
+        return state_of(read_json(home / STATE), locked=locked, last_seen=seen)
+
+    def _exclusively(self) -> AbstractContextManager[None]:
+        self._containers.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return exclusively(self._directory / LOCK)
+
+    def _refuse_taken(self, name: str) -> None:
+        holder = next((record for record in self._records() if record["name"] == name), None)
+        if holder is not None:
+            raise NameTakenError(name, holder["id"])
+
+    def _clean(self) -> None:
+        """Half-written and half-removed containers of a tool that was killed; nobody else is at it now."""
+        for leftover in self._containers.glob(".*"):
+            shutil.rmtree(leftover)
+
+    def _write_new(self, record: dict[str, Any]) -> str:
+        now = self._clock.now()
+        identity = hashlib.sha256(f"{record['name']} {now!r} {len(self._records())}".encode()).hexdigest()
+        fresh = self._containers / f".new-{identity}"
+        fresh.mkdir(mode=0o700)
+        write_json(fresh / CONTAINER, {**record, "id": identity, "created_at": now})
+        fresh.rename(self._containers / identity)
+        return identity
+
+    def _write(self, record: dict[str, Any]) -> None:
+        write_json(self._home(record) / CONTAINER, record)
+
+    def _shim_environment(self) -> dict[str, str]:
+        fault = self._rehearsal.fault
+        return {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "PYTHONPATH": str(_PACKAGE),
+            SPEED: repr(self._rehearsal.speed),
+            **({FAULT: fault} if fault else {}),
+        }
+
+    def _await_start(self, record: Mapping[str, Any], before: int, pid: int) -> None:
+        """Until the engine runs, or has run: its shim has then written it down."""
+        until = self._clock.now() + _START_PATIENCE
+        while True:
+            alive = self._processes.start_mark(pid) is not None
+            state = self._state(record)
+            if state.start > before and state.pid is not None:
+                return
+            if not alive or self._clock.now() > until:
+                said = (self._home(record) / "shim.log").read_text(encoding="utf-8", errors="replace").strip()
+                raise ShimFailedError(record["name"], said.rpartition("\n")[2])
+            self._clock.sleep(_POLL)
+
+    def _end(self, record: Mapping[str, Any], number: int, patience: float) -> bool:
+        """Send a signal to the engine while its lock is held, and wait for the lock; True when it has ended."""
+        until, sent = self._clock.now() + patience, False
+        while True:
+            state = self._state(record)
+            if not state.locked:
+                return True
+            if not sent and state.pid is not None and state.exit_code is None:
+                sent = self._processes.kill(state.pid, number)
+            if self._clock.now() >= until:
+                return False
+            self._clock.sleep(_POLL)

@@ -1,0 +1,70 @@
+"""What the simulated Station refuses."""
+
+from collections.abc import Iterable
+
+from gb300serve.core.errors import BackendError, CommandLineError
+
+
+class NoSuchSimulationError(BackendError):
+    """A container that is not there, or not any more."""
+
+    def __init__(self, container: str) -> None:
+        super().__init__(f"no simulated container {container}", hint="gb300serve status shows those that there are")
+
+
+class NameTakenError(BackendError):
+    """A name is given once."""
+
+    def __init__(self, name: str, holder: str) -> None:
+        super().__init__(
+            f"the name {name} is in use by simulated container {holder[:12]}",
+            hint="remove or rename that one, or choose another container.name",
+        )
+
+
+class NoSuchImageError(BackendError):
+    """An image that this rehearsal leaves out."""
+
+    def __init__(self, image: str) -> None:
+        super().__init__(f"{image} is not on the simulated Station", hint="it has every image that is not left out")
+
+
+class NoStandInError(BackendError):
+    """The engine is not simulated."""
+
+    def __init__(self, engine: str) -> None:
+        super().__init__(
+            f"the simulated Station has no stand-in for {engine}",
+            hint="launch it with Docker, or rehearse a vllm release",
+        )
+
+
+class StillRunningError(BackendError):
+    """Only what has ended can be removed."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the simulated container {name} is running", hint="stop it first")
+
+
+class ShimFailedError(BackendError):
+    """The program that runs the stand-in did not come up."""
+
+    def __init__(self, name: str, said: str) -> None:
+        super().__init__(
+            f"the simulated container {name} did not start: {said or 'its shim ended without a word'}",
+            hint="the whole output is in shim.log beside its container.json",
+        )
+
+
+class NotStoppedError(BackendError):
+    """Not even a kill ended it."""
+
+    def __init__(self, name: str, pid: int | None) -> None:
+        super().__init__(f"the simulated container {name} (process {pid}) cannot be ended", hint="end it by hand")
+
+
+class UnknownFaultError(CommandLineError):
+    """A fault that nobody wrote."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"no simulated fault is called {name!r}", hint=f"there are {', '.join(known)}")

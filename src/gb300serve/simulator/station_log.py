@@ -1,0 +1,50 @@
+"""The log of a simulated container: one JSON object a record, read as it stands or as it grows."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from gb300serve.core.clock import Clock
+from gb300serve.lifecycle.ports import LogLine
+
+_POLL = 0.02
+
+
+def _line(record: bytes) -> LogLine:
+    content = json.loads(record)
+    return LogLine(content["text"], float(content["at"]), content["stream"])
+
+
+def read(path: Path) -> Iterator[LogLine]:
+    """All whole records; none where there is no log."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for record in file:
+            if record.endswith(b"\n"):
+                yield _line(record)
+
+
+def follow(path: Path, ended: Callable[[], bool], clock: Clock, every: float) -> Iterator[LogLine | None]:
+    """Each record once, live; None after every `every` seconds of silence; ends when `ended` and all is read."""
+    while not path.exists():
+        if ended():
+            return
+        clock.sleep(min(every, _POLL))
+    with path.open("rb") as file:
+        rest, heard = b"", clock.now()
+        while True:
+            last = ended()
+            data = file.read()
+            *records, rest = (rest + data).split(b"\n")
+            for record in records:
+                heard = clock.now()
+                yield _line(record)
+            if last:
+                return
+            if not records:
+                if clock.now() - heard >= every:
+                    heard = clock.now()
+                    yield None
+                else:
+                    clock.sleep(min(every, _POLL))
