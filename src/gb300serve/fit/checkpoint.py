@@ -78,9 +78,9 @@ class Decode:
     acceptance: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
-    """One checkpoint. `parameters` stand in the order in which the engine creates them."""
+    """One checkpoint, equal to itself only. `parameters` stand in the order in which the engine creates them."""
 
     repo: str
     revision: str | None

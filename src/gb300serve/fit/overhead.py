@@ -5,6 +5,7 @@ KV = utilisation x total + moved - F, so every boot whose KV cache was measured 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from gb300serve.fit.checkpoint import Boot, Checkpoint
 from gb300serve.fit.demand import Demand, demand_of
@@ -47,6 +48,8 @@ def _shape(demand: Demand) -> tuple[object, ...]:
     )
 
 
+# 5 ms for a dozen boots: lint asks once a file.
+@lru_cache(maxsize=8)
 def measured_boots(checkpoint: Checkpoint, total_gib: float) -> tuple[Measured, ...]:
     """The boots of a checkpoint whose KV cache was measured, on a GPU of `total_gib`."""
     found = []
