@@ -1,10 +1,10 @@
 """Results to stdout, everything else to stderr; colour only on a terminal."""
 
-import json
 import sys
 from typing import Any, TextIO
 
 from gb300serve.core.text import printable
+from gb300serve.core.values import indented_json
 
 _COLOURS = {"error": "31", "warning": "33", "note": "36", "good": "32", "dim": "2", "bold": "1"}
 
@@ -23,7 +23,7 @@ class Console:
 
     def document(self, value: dict[str, Any]) -> None:
         """The result as JSON; characters outside ASCII stay readable, control characters are escaped by JSON itself."""
-        print(json.dumps(value, ensure_ascii=False, indent=2, default=str), file=self.out, flush=True)
+        print(indented_json(value), file=self.out, flush=True)
 
     def message(self, text: str, style: str | None = None) -> None:
         """A line of progress or an explanation."""

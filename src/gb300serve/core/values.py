@@ -26,6 +26,28 @@ Scalar: TypeAlias = str | int | float | bool | None
 Value: TypeAlias = "Scalar | Sequence[Value] | Mapping[str, Value]"
 
 
+def indented_json(value: object, margin: str = "") -> str:
+    """JSON over several lines, two blanks a level; numbers as written, and what JSON does not have as its text."""
+    inner = f"{margin}  "
+    if isinstance(value, Mapping):
+        lines = [
+            f"{json.dumps(str(key), ensure_ascii=False)}: {indented_json(item, inner)}" for key, item in value.items()
+        ]
+        return _block("{", lines, "}", margin)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return _block("[", [indented_json(item, inner) for item in value], "]", margin)
+    if isinstance(value, WrittenFloat):
+        return value.text
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _block(opening: str, lines: Sequence[str], closing: str, margin: str) -> str:
+    if not lines:
+        return opening + closing
+    content = ",\n".join(f"{margin}  {line}" for line in lines)
+    return f"{opening}\n{content}\n{margin}{closing}"
+
+
 def compact_json(value: Value) -> str:
     """JSON without blanks, keys in the order given, characters outside ASCII as they are, numbers as written."""
     if isinstance(value, WrittenFloat):

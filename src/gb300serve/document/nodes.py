@@ -97,5 +97,6 @@ def _spot(node: Any, item: PathItem) -> Spot | None:
 
 
 def place_of(spot: Spot, *, of_key: bool = False) -> Place:
+    """The position of the entry's value, or of its key (or dash)."""
     mark = spot.key if of_key else spot.value
     return Place(spot.source.name, mark.line + 1, mark.column + 1)

@@ -7,7 +7,7 @@ readers could understand differently is an error with its position, and all erro
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from yaml.events import (
@@ -17,7 +17,6 @@ from yaml.events import (
     MappingStartEvent,
     ScalarEvent,
     SequenceEndEvent,
-    SequenceStartEvent,
     StreamEndEvent,
 )
 
@@ -32,17 +31,17 @@ DEEPEST = 64
 # Stands where a value could not be understood: what is wrong there is already reported, at that place.
 PLACEHOLDER = ""
 
-_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 _FRACTION = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]+")
 _CONSTANTS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 
 # What YAML 1.1 or 1.2 readers take for something else than text, by kind. Checked only where the first character
 # allows it: nine of ten scalars of a recipe start with another one.
-_SUSPECT_START = frozenset("0123456789+-.~tTfFnNyYoO")
+_SUSPECT_START = frozenset("0123456789+-.~=<tTfFnNyYoO")
 _MISREAD = (
     (re.compile(r"~|Null|NULL"), "null", "null"),
-    (re.compile(r"True|TRUE|yes|Yes|YES|on|On|ON"), "a boolean", "true"),
-    (re.compile(r"False|FALSE|no|No|NO|off|Off|OFF"), "a boolean", "false"),
+    (re.compile(r"True|TRUE|y|Y|yes|Yes|YES|on|On|ON"), "a boolean", "true"),
+    (re.compile(r"False|FALSE|n|N|no|No|NO|off|Off|OFF"), "a boolean", "false"),
     (re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?"), "a date", None),
     (re.compile(r"[-+]?0x[0-9a-fA-F_]+"), "a hexadecimal number", None),
     (re.compile(r"[-+]?0b[01_]+"), "a binary number", None),
@@ -51,11 +50,37 @@ _MISREAD = (
     (re.compile(r"[-+]?(?:\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)"), "a number that JSON does not have", None),
     (re.compile(r"[-+]?(?:[0-9][0-9_]*)?\.?[0-9_]*[eE][-+]?[0-9]+"), "a number with an exponent", None),
     (re.compile(r"[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?|[-+]?\.[0-9][0-9_]*"), "a number that JSON writes differently", None),
+    (re.compile(r"=|<<"), "a key of YAML's own", None),
 )
 
 
 # Only double quotes can write one: libyaml refuses them bare.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+# YAML 1.1 ends a line at each of the first three, YAML 1.2 does not: one reader's comment is another one's key. A byte
+# order mark is skipped at the start and invisible elsewhere. Surrogates come from words that are not UTF-8.
+_UNCOMMON = re.compile("[\x85\u2028\u2029\ud800-\udfff]|(?<!^)\ufeff")
+
+
+class Kind(NamedTuple):
+    """Which finding it is."""
+
+    code: str
+    name: str
+
+
+NOT_YAML = Kind("YAML001", "not-yaml")
+DUPLICATE = Kind("YAML002", "duplicate-key")
+ALIAS = Kind("YAML003", "alias")
+ANCHOR = Kind("YAML003", "anchor")
+MERGE = Kind("YAML003", "merge-key")
+TAG = Kind("YAML003", "tag")
+EMPTY_FILE = Kind("YAML004", "empty-file")
+EMPTY = Kind("YAML004", "empty-value")
+AMBIGUOUS = Kind("YAML005", "ambiguous-value")
+SECOND = Kind("YAML006", "second-document")
+KEY = Kind("YAML007", "key-not-text")
+CONTROL = Kind("YAML009", "control-character")
 
 
 @dataclass(slots=True)
@@ -70,15 +95,19 @@ class Document:
 def parse(source: Source) -> Document:
     """Read `source`; never raises for what is in the text."""
     document = Document(source)
+    if (problem := _uncommon(source)) is not None:
+        document.problems.append(problem)
+        return document
     loader = yaml.CLoader(source.text)
     try:
         _Reader(document, _events(loader)).read()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         text = " ".join(filter(None, (error.context, error.problem)))
-        document.problems.append(_problem(source, "YAML001", "not-yaml", mark, f"this is not YAML: {text}"))
+        document.problems.append(_problem(source, NOT_YAML, mark, f"this is not YAML: {text}"))
     except yaml.reader.ReaderError as error:
-        document.problems.append(_unreadable(source, error.position, str(error.reason)))
+        before = source.text.encode("utf-8")[: error.position].decode("utf-8", "replace")
+        document.problems.append(_unreadable(source, before, str(error.reason)))
     finally:
         loader.dispose()
     return document
@@ -92,19 +121,24 @@ def _events(loader: Any) -> Iterator[Any]:
             return
 
 
-def _unreadable(source: Source, position: int, reason: str) -> Diagnostic:
-    before = source.text.encode("utf-8")[:position].decode("utf-8", "replace")
+def _uncommon(source: Source) -> Diagnostic | None:
+    """A character that keeps a text from being read the same way everywhere."""
+    found = _UNCOMMON.search(source.text)
+    if found is None:
+        return None
+    before = source.text[: found.start()]
+    reason = f"U+{ord(found[0]):04X} stands here, which YAML readers take differently"
+    return _unreadable(source, before, reason)
+
+
+def _unreadable(source: Source, before: str, reason: str) -> Diagnostic:
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-    return Diagnostic(
-        "YAML001", "not-yaml", "error", f"this is not YAML: {reason}", file=source.name, line=line, column=column
-    )
+    return Diagnostic(*NOT_YAML, "error", f"this is not YAML: {reason}", file=source.name, line=line, column=column)
 
 
-def _problem(  # noqa: PLR0913 - the fields of a diagnostic
-    source: Source, code: str, name: str, mark: Mark | None, message: str, hint: str | None = None
-) -> Diagnostic:
+def _problem(source: Source, kind: Kind, mark: Mark | None, message: str, hint: str | None = None) -> Diagnostic:
     line, column = (mark.line + 1, mark.column + 1) if mark is not None else (None, None)
-    return Diagnostic(code, name, "error", message, hint, source.name, line, column)
+    return Diagnostic(*kind, "error", message, hint, source.name, line, column)
 
 
 class _Reader:
@@ -120,29 +154,32 @@ class _Reader:
         self.next()  # the stream's start
         event = self.next()
         if type(event) is not DocumentStartEvent:
-            self.report("YAML004", "empty-file", event.start_mark, "the file is empty")
+            self.report(EMPTY_FILE, event.start_mark, "the file is empty")
             return
         self.document.root, _ = self.value(self.next())
         self.next()  # the document's end
         event = self.next()
         if type(event) is not StreamEndEvent:
             self.report(
-                "YAML006", "second-document", event.start_mark, "a second document starts here", "one file, one recipe"
+                SECOND,
+                event.start_mark,
+                "a second document starts here",
+                "one file, one recipe",
             )
 
-    def report(self, code: str, name: str, mark: Mark, message: str, hint: str | None = None) -> None:
-        self.document.problems.append(_problem(self.source, code, name, mark, message, hint))
+    def report(self, kind: Kind, mark: Mark | None, message: str, hint: str | None = None) -> None:
+        self.document.problems.append(_problem(self.source, kind, mark, message, hint))
 
     def value(self, event: Any) -> tuple[Any, Mark]:
         kind = type(event)
         if kind is AliasEvent:
-            self.report("YAML003", "alias", event.start_mark, f"`*{event.anchor}` is an alias", "write the value here")
+            self.report(ALIAS, event.start_mark, f"`*{event.anchor}` is an alias", "write the value here")
             return PLACEHOLDER, event.start_mark
         if event.anchor is not None:
-            self.report("YAML003", "anchor", event.start_mark, f"`&{event.anchor}` is an anchor", "remove it")
+            self.report(ANCHOR, event.start_mark, f"`&{event.anchor}` is an anchor", "remove it")
         if event.tag is not None:
-            tag = printable(str(event.tag))
-            self.report("YAML003", "tag", event.start_mark, f"`{tag}` is a tag", "remove it; quote the value for text")
+            tag = printable(str(event.tag)).replace("tag:yaml.org,2002:", "!!")
+            self.report(TAG, event.start_mark, f"`{tag}` is a tag", "remove it; quote the value for text")
         if kind is ScalarEvent:
             return self.scalar(event), event.start_mark
         self.depth += 1
@@ -162,7 +199,7 @@ class _Reader:
             if key in node:
                 first = node.spots[key].key.line + 1
                 message = f"`{key}` stands here twice: it is already on line {first}"
-                self.report("YAML002", "duplicate-key", event.start_mark, message, "keep one of them")
+                self.report(DUPLICATE, event.start_mark, message, "keep one of them")
                 continue
             node[key] = value
             node.spots[key] = Spot(self.source, event.start_mark, mark)
@@ -171,17 +208,23 @@ class _Reader:
     def key(self, event: Any) -> str | None:
         if type(event) is not ScalarEvent:
             self.value(event)
-            self.report("YAML007", "key-not-text", event.start_mark, "a key must be text")
+            self.report(KEY, event.start_mark, "a key must be text")
             return None
         text: str = event.value
         if not event.implicit[0]:
+            self.no_control(event)
             return text
         if text == "<<":
-            self.report("YAML003", "merge-key", event.start_mark, "`<<` merges", "use extends, or write the keys here")
+            self.report(MERGE, event.start_mark, "`<<` merges", "use extends, or write the keys here")
             return None
-        if text in _CONSTANTS or (text[:1] in _SUSPECT_START and (_number(text) or misread(text))):
-            self.report("YAML007", "key-not-text", event.start_mark, f"the key `{text}` is not text", f'write "{text}"')
+        if not text or text in _CONSTANTS or (text[:1] in _SUSPECT_START and (_number(text) or misread(text))):
+            self.report(KEY, event.start_mark, f"the key `{text}` is not text", f'write "{text}"')
         return text
+
+    def no_control(self, event: Any) -> None:
+        if event.style == '"' and _CONTROL.search(event.value):
+            message = "the text holds a control character, which would reach terminals and log readers"
+            self.report(CONTROL, event.start_mark, message, "remove the escape sequence")
 
     def sequence(self) -> ListNode:
         node = ListNode()
@@ -194,14 +237,12 @@ class _Reader:
     def scalar(self, event: Any) -> Any:
         text: str = event.value
         if not event.implicit[0]:
-            if event.style == '"' and _CONTROL.search(text):
-                message = "the text holds a control character, which would reach terminals and log readers"
-                self.report("YAML009", "control-character", event.start_mark, message, "remove the escape sequence")
+            self.no_control(event)
             return text
         if text in _CONSTANTS:
             return _CONSTANTS[text]
         if not text:
-            self.report("YAML004", "empty-value", event.start_mark, "no value", 'write null, "" or the value')
+            self.report(EMPTY, event.start_mark, "no value", 'write null, "" or the value')
             return PLACEHOLDER
         if text[0] not in _SUSPECT_START:
             return text
@@ -210,10 +251,10 @@ class _Reader:
         if (found := misread(text)) is not None:
             what, plain = found
             hint = f'write "{text}" (quoted) if text is meant' + (f", {plain} if not" if plain else "")
-            if plain is None and what != "a date":
+            if plain is None and "number" in what:
                 hint += ", a plain decimal number if a number is meant"
             message = f"`{text}` is read as {what} by some YAML readers and as text by others"
-            self.report("YAML005", "ambiguous-value", event.start_mark, message, hint)
+            self.report(AMBIGUOUS, event.start_mark, message, hint)
         return text
 
 

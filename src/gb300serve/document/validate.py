@@ -22,19 +22,20 @@ _KIND = {
     "model_type": "a mapping",
     "dataclass_type": "a mapping",
 }
+# What stands here by mistake is likely to be the secret itself: it is never repeated in a message.
+PRIVATE = ("container", "secrets")
+
 _PATTERN_MEANING = {
     r"^sha256:[0-9a-f]{64}$": "`sha256:` and 64 hexadecimal digits",
     r"^[0-9a-f]{64}$": "64 hexadecimal digits",
-    r"^[a-z0-9][a-z0-9._-]*$": "small letters, digits, dots, dashes and underscores, a letter or digit first",
-    r"^[a-zA-Z0-9][a-zA-Z0-9_.-]+$": "two or more letters, digits, dots, dashes and underscores, a letter or digit first",
+    r"^[a-z0-9][a-z0-9._-]*$": "small letters, digits, `.`, `-` and `_`, a letter or digit first",
+    r"^[a-zA-Z0-9][a-zA-Z0-9_.-]+$": "two or more of letters, digits, `.`, `-` and `_`, a letter or digit first",
     r"^[A-Za-z_][A-Za-z0-9_]*$": "the name of a variable: letters, digits and underscores",
-    r"^(?:no|always|unless-stopped|on-failure(?::[0-9]+)?)$": '"no", always, unless-stopped, on-failure or on-failure:N',
+    r"^(?:no|always|unless-stopped|on-failure(?::[0-9]+)?)$": '"no", always, unless-stopped or on-failure[:N]',
 }
 
 
-def validate(
-    model: type[M], file_format: str, root: Any, source: Source
-) -> tuple[M | None, tuple[Diagnostic, ...]]:
+def validate(model: type[M], file_format: str, root: Any, source: Source) -> tuple[M | None, tuple[Diagnostic, ...]]:
     """What the nodes say, or what keeps them from saying it: one diagnostic a place.
 
     `file_format` is the format that the file must state; `source` is the file that is at fault where a key is missing.
@@ -42,19 +43,29 @@ def validate(
     if not isinstance(root, MapNode):
         message = "the file is a mapping of keys to values, and this is not"
         return None, (Diagnostic("FMT002", "wrong-type", "error", message, None, source.name, 1, 1),)
-    if (problem := _wrong_format(file_format, root, source)) is not None:
+    if (problem := wrong_format(file_format, root, source)) is not None:
         return None, (problem,)
     try:
         return model.model_validate(root), ()
     except ValidationError as error:
         found: dict[tuple[str | None, int | None, int | None], Diagnostic] = {}
         for item in error.errors(include_url=False, include_input=False):
+            if _other_branch(root, item):
+                continue
             diagnostic = _diagnostic(model, root, source, item)
             found.setdefault((diagnostic.file, diagnostic.line, diagnostic.column), diagnostic)
         return None, tuple(found.values())
 
 
-def _wrong_format(wanted: str, root: MapNode, source: Source) -> Diagnostic | None:
+def _other_branch(root: MapNode, item: Any) -> bool:
+    """Where a scalar or a mapping may stand, a mapping that stands is at fault inside, not for being one."""
+    path = _existing(root, item["loc"])
+    is_branch = len(path) < len(item["loc"])
+    return is_branch and item["type"] in {"int_type", "string_type"} and isinstance(_value_at(root, path), MapNode)
+
+
+def wrong_format(wanted: str, root: MapNode, source: Source) -> Diagnostic | None:
+    """What is wrong with the format that the file states, if anything."""
     written = root.get("format")
     if written == wanted:
         return None
@@ -65,7 +76,9 @@ def _wrong_format(wanted: str, root: MapNode, source: Source) -> Diagnostic | No
     if name == kind and version.isdigit() and int(version) > int(ours):
         message = f"format {written} needs gb300serve {version}.0 or newer; this one reads {wanted}"
         return Diagnostic("FMT006", "newer-format", "error", message, "pipx upgrade gb300serve", *place, "format")
-    message = "the file does not state its format" if written is None else f"the format here is {wanted}, not `{written}`"
+    message = (
+        "the file does not state its format" if written is None else f"the format here is {wanted}, not `{written}`"
+    )
     return Diagnostic("FMT005", "unknown-format", "error", message, f"write `format: {wanted}`", *place, "format")
 
 
@@ -75,16 +88,27 @@ def _diagnostic(model: type[BaseModel], root: MapNode, source: Source, item: Any
     if kind == "extra_forbidden":
         return _unknown_key(model, root, source, path)
     if kind == "missing":
-        return _missing_key(root, source, tuple(item["loc"]))
+        return _missing_key(root, source, (*_existing(root, item["loc"][:-1]), item["loc"][-1]))
+    if "[key]" in item["loc"]:
+        return _bad_key(root, source, path, item)
     spot, _ = spot_at(root, path)
     place = place_of(spot) if spot else (source.name, 1, 1)
     dotted = ".".join(map(str, path))
-    written = _written(_value_at(root, path))
+    private = path[: len(PRIVATE)] == PRIVATE
+    written = "what stands here" if private else _written(_value_at(root, path))
     if kind in _KIND:
         message = f"{dotted} is {_KIND[kind]}, and {written} is {_kind_of(_value_at(root, path))}"
         return Diagnostic("FMT002", "wrong-type", "error", message, _type_hint(kind, written), *place, dotted)
     message = f"{dotted}: {written} is not allowed here"
     return Diagnostic("FMT004", "bad-value", "error", message, _value_hint(item, written), *place, dotted)
+
+
+def _bad_key(root: MapNode, source: Source, path: Path, item: Any) -> Diagnostic:
+    spot, _ = spot_at(root, path)
+    place = place_of(spot, of_key=True) if spot else (source.name, 1, 1)
+    where = ".".join(map(str, path[:-1]))
+    message, hint = f"{where}: the key `{path[-1]}` is not allowed here", _value_hint(item, str(path[-1]))
+    return Diagnostic("FMT004", "bad-value", "error", message, hint, *place, ".".join(map(str, path)))
 
 
 def _unknown_key(model: type[BaseModel], root: MapNode, source: Source, path: Path) -> Diagnostic:
@@ -112,16 +136,18 @@ def _existing(root: Any, location: Any) -> Path:
     path: list[str | int] = []
     node = root
     for item in location:
-        if isinstance(node, MapNode) and item in node:
-            node = node[item]
-        elif isinstance(node, list) and isinstance(item, int) and item < len(node):
-            node = node[item]
-        elif item == "[key]":
+        if item == "[key]":
             break
-        else:
-            continue
-        path.append(item)
+        if _has(node, item):
+            node = node[item]
+            path.append(item)
     return tuple(path)
+
+
+def _has(node: Any, item: Any) -> bool:
+    if isinstance(node, list):
+        return isinstance(item, int) and item < len(node)
+    return isinstance(node, MapNode) and item in node
 
 
 def _value_at(node: Any, path: Path) -> Any:
