@@ -37,6 +37,7 @@ from gb300serve.lifecycle.events import (
     UndoFailed,
 )
 
+LONGEST = 150
 SIMULATED = "simulated Station: no GPU, no container, no model; the boot log's numbers are computed from the plan"
 
 
@@ -103,14 +104,14 @@ class BootView:
                 self.progress = f"{event.text} {event.done}/{event.total}"
                 self._wait(event.at)
             case Receipt(_, _, text, at):
-                self._say(f"{_clock(at)}    {text}", "dim")
+                self._say(f"{_clock(at)}    {_short(text)}", "dim")
             case TuningHit(configs, at):
                 self._say(f"{_clock(at)}    tuning cache loaded: {configs} configurations", "good")
             case TuningMiss(configs, at):
                 known = f"only {configs} configurations were loaded" if configs else "nothing in the tuning cache fits"
                 self._say(f"{_clock(at)}    kernels are being tuned: {known}; this took 74 minutes before", "warning")
             case CauseFound(reason, _, _, text, at):
-                self._say(f"{_clock(at)}    {reason}: {text}", "error")
+                self._say(f"{_clock(at)}    {reason}: {_short(text)}", "error")
             case Stalled(phase, silent, at):
                 self._say(f"{_clock(at)}    no progress in {phase} for {silent:.0f} s", "warning")
             case StartupComplete(at):
@@ -148,6 +149,11 @@ class BootView:
 
     def _marked(self, text: str) -> str:
         return f"[simulated] {text}" if self.simulated else text
+
+
+def _short(text: str) -> str:
+    """The engine's echo of its configuration is a line of 5 kB; the log has it whole."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def _clock(seconds: float) -> str:

@@ -34,7 +34,6 @@ def launch_and_watch(launch: Launch, steps: tuple[Step, ...], services: Services
             since = moment(launched.container.started_at)
             console.message(f"{launch.ref} already serves: {launch.name}, at {launch.endpoint.url}, since {since}")
             return 0
-        console.message(f"serving at {launch.endpoint.url}; its log follows, Ctrl-C leaves it running")
         return _follow(launched.served, launch, services, view)
 
 
@@ -42,6 +41,7 @@ def _follow(served: Served, launch: Launch, services: Services, view: BootView) 
     view.serving = True
     console = services.space.console
     try:
+        console.message(f"serving at {launch.endpoint.url}; its log follows, Ctrl-C leaves it running")
         ended = tail(served, launch, services.tools(launch.on, view.show))
     except KeyboardInterrupt:
         console.message(f"\n{launch.name} keeps running; stop it with {launch.command('down')}")

@@ -19,7 +19,6 @@ from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.ports import ContainerBackend, Listeners
 from gb300serve.lifecycle.tools import Tools, unheard
 from gb300serve.plan.compile import Compiler
-from gb300serve.plan.document import digest
 from gb300serve.plan.model import Plan, Secret
 from gb300serve.recipe.model import Recipe
 from gb300serve.simulator.station import Rehearsal, SimulatedStation
@@ -72,7 +71,7 @@ class Services:
     @cached_property
     def simulated(self) -> SimulatedStation:
         return SimulatedStation(
-            self.state / "sim", SystemProcesses(), self.clock, self.space.environment.python, self.rehearsal
+            self.state / "sim", SystemProcesses(), self.clock, str(self.space.environment.python), self.rehearsal
         )
 
     @cached_property
@@ -106,7 +105,7 @@ class Services:
         loaded, recipe = self.space.load(ref, sets)
         plan = Compiler(self.space.site(loaded.found.directory)).plan(recipe, changed=loaded.changed)
         secrets = read_secrets(plan, self.space.environment.variables)
-        return self._launch(plan, recipe, on, secrets, tuple(sets or ()))
+        return self._launch(plan, recipe, on, secrets, tuple(sets or ()), ref)
 
     def known(self, on: On) -> tuple[Launch, ...]:
         """Launches of all releases that compile here, without their secrets: to compare containers with."""
@@ -115,14 +114,15 @@ class Services:
             loaded = self.space.loader.load_file(self.space.catalog.find(ref))
             compiler = Compiler(self.space.site(loaded.found.directory))
             if loaded.recipe is not None and (plan := compiler.try_plan(loaded.recipe)) is not None:
-                found.append(self._launch(plan, loaded.recipe, on, {}, ()))
+                found.append(self._launch(plan, loaded.recipe, on, {}, (), ""))
         return tuple(found)
 
     def _launch(  # noqa: PLR0913 - the fields of a launch
-        self, plan: Plan, recipe: Recipe, on: On, secrets: Mapping[str, str], sets: tuple[str, ...]
+        self, plan: Plan, recipe: Recipe, on: On, secrets: Mapping[str, str], sets: tuple[str, ...], given: str
     ) -> Launch:
         expected = {name: float(phase.seconds) for name, phase in recipe.boot.phases.items()}
-        return Launch(plan, digest(plan), secrets, expected, self.site.address, on, sets)
+        address = self.site.address
+        return Launch(plan, secrets=secrets, expected=expected, address=address, on=on, overrides=sets, given=given)
 
 
 def read_secrets(plan: Plan, variables: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,96 @@
+"""The main job, end to end: up, status, logs, down as programs of their own, on the simulated Station."""
+
+import json
+import random
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from tests.support.free_port import free_port
+from tests.support.program import Program
+
+FAST = ("--on", "sim", "--sim-speed", "4000")
+
+
+@pytest.fixture
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    found = Program(tmp_path)
+    yield found
+    for lane in found.run("status", "--on", "sim", "--json").document["lanes"]:
+        found.run("down", f"{lane['lane']}/{lane['release']}", "--on", "sim", "--timeout", "1")
+
+
+def on_port(port: int) -> tuple[str, str]:
+    return ("--set", f"engine.options.port={port}")
+
+
+def test_up_status_logs_down(program: Program, port: int) -> None:
+    up = program.up_until_ready("v14", *FAST, *on_port(port))
+    assert up.code == 130
+    phases = [line.split("s  ", 1)[1].split()[0] for line in up.err.splitlines() if "(expected" in line]
+    assert phases[0] == "starting"
+    assert phases[-1] == "serving"
+    assert "READY: dsv41-flash-uva answers from dsv41-vllm" in up.err
+    assert all(line.startswith(("[simulated]", "simulated")) for line in up.err.splitlines()[:5])
+    assert up.err.splitlines()[-1] == "dsv41-vllm keeps running; stop it with gb300serve down v14 --on sim"
+
+    (lane,) = program.run("status", "--json").document["lanes"]
+    assert (lane["lane"], lane["release"], lane["on"], lane["state"]) == (
+        "deepseek-v4.1-flash", "v14+set", "sim", "ready",
+    )  # fmt: skip
+    with urlopen(f"http://127.0.0.1:{port}/v1/models") as answer:
+        assert json.load(answer)["data"][0]["id"] == "dsv41-flash-uva"
+    logs = program.run("logs", "--tail", "5")
+    assert (logs.code, len(logs.out.splitlines())) == (0, 5)
+
+    again = program.run("up", "v14", *FAST, *on_port(port))
+    assert again.code == 0
+    assert "already serves" in again.err
+    other = program.run("up", "v13", *FAST, *on_port(port))
+    assert other.code == 6
+    assert "deepseek-v4.1-flash/v14" in other.err
+
+    down = program.run("down")
+    assert (down.code, down.err.splitlines()[-1]) == (0, "dsv41-vllm ended with exit code 0; kept")
+    (lane,) = program.run("status", "--json").document["lanes"]
+    assert lane["state"] == "stopped"
+
+
+def test_a_boot_that_cannot_succeed_names_its_cause_first(program: Program, port: int) -> None:
+    up = program.run("up", "v14", *FAST, *on_port(port), "--set", "engine.options.cpu_offload_gb=55")
+    assert up.code == 8
+    (cause,) = [line for line in up.err.splitlines() if line.startswith("gb300serve: ")]
+    assert "(2.2 GiB KV cache is needed, which is larger than the available KV cache memory (0.65 GiB)" in cause
+    assert "max_model_len 123264 would fit" in up.err
+    (lane,) = program.run("status", "--on", "sim", "--json").document["lanes"]
+    assert lane["state"] == "failed"
+    assert lane["container"].startswith("dsv41-vllm-failed-")
+
+
+def test_nothing_is_done_to_show_the_steps(program: Program) -> None:
+    shown = program.run("up", "v14", "--on", "sim", "--show-steps")
+    assert (shown.code, len(shown.out.splitlines())) == (0, 3)
+    assert program.run("status", "--on", "sim", "--json").document["lanes"] == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_killed_at_any_moment_the_next_up_and_down_cope(program: Program, port: int, seed: int) -> None:
+    chance = random.Random(seed)
+    killed = program.start("up", "v14", *FAST, *on_port(port))
+    time.sleep(chance.uniform(0.2, 2.0))
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    up = program.up_until_ready("v14", *FAST, *on_port(port))
+    assert up.code in {0, 130}, up.err
+    down = program.run("down", "--on", "sim")
+    assert down.code == 0, down.err
+    lanes = program.run("status", "--on", "sim", "--json").document["lanes"]
+    assert [lane["state"] for lane in lanes] == ["stopped"]

@@ -1,0 +1,75 @@
+"""gb300serve as a program of its own, with a home, a state directory and recipes that belong to one test."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+ROOT = Path(__file__).resolve().parents[2]
+# The variables that a test must not inherit: they would lead it to the user's own recipes, sites and Engines.
+LEADING = re.compile(r"GB300SERVE_(?!TEST_)|DOCKER_|XDG_")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a command ended and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+
+@dataclass
+class Program:
+    """Runs commands with everything it writes below `home`."""
+
+    home: Path
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        own = {"HOME": str(self.home), "PYTHONPATH": str(ROOT / "src"), "NO_COLOR": "1"}
+        kept = {name: value for name, value in os.environ.items() if not LEADING.match(name)}
+        return kept | own | self.variables
+
+    def run(self, *words: str, timeout: float = 120.0) -> Result:
+        done = subprocess.run(
+            self.command(*words), env=self.environment, cwd=self.home, capture_output=True, text=True,
+            timeout=timeout, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def command(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "gb300serve", *words]
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.command(*words), env=self.environment, cwd=self.home, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def up_until_ready(self, *words: str, timeout: float = 120.0) -> Result:
+        """`up`, then Ctrl-C as soon as it says that it serves; fails when it ends before."""
+        process = self.start("up", *words)
+        assert process.stderr is not None
+        said = []
+        deadline = time.monotonic() + timeout
+        for line in process.stderr:
+            said.append(line)
+            if line.startswith("serving at ") or time.monotonic() > deadline:
+                process.send_signal(signal.SIGINT)
+                break
+        out, err = process.communicate(timeout=30)
+        return Result(process.returncode, out, "".join(said) + err)
