@@ -15,6 +15,7 @@ MAX_FINDINGS = 64
 # A request that fails logs a traceback while the engine goes on. Only what stands this close before the line that
 # says that the engine is dead explains its death; a traceback of the engine has about 60 lines.
 LINES_BEFORE_DEATH = 400
+_DECISIVE = frozenset({Rank.SPECIFIC, Rank.CLOSING})
 _SELF_EVIDENT = frozenset({Reason.PORT_IN_USE, Reason.HOST_OOM_KILLED, Reason.KILLED})
 
 
@@ -51,13 +52,13 @@ class Course:
     quiet_from: float = 0.0
     active: bool = True
     sized: bool = False
+    opened: bool = False
+    """The engine has said its first words."""
     served: bool = False
     stopped: bool = False
     stalled: bool = False
     hook_armed: tuple[int, str] | None = None
     hook_works: bool = False
-    interrupted: Phase | None = None
-    """The phase in which it was asked to end."""
 
     @property
     def phase(self) -> Phase:
@@ -71,9 +72,14 @@ class Course:
     def ended(self) -> bool:
         return self.stopped or self.failed
 
+    def is_over(self, *, or_seems: bool = False) -> bool:
+        """Whether what comes now belongs to another boot; a bare exception before the first words is survived."""
+        sure = any(finding.fatal and finding.rank in _DECISIVE for finding in self.findings)
+        return self.served or self.stopped or sure or (or_seems and self.failed)
+
     def is_fatal(self, finding: Finding) -> bool:
         """Whether the boot has failed by it: texts that are not sure signs of death do not survive progress."""
-        if not finding.fatal or finding.rank in {Rank.SPECIFIC, Rank.CLOSING}:
+        if not finding.fatal or finding.rank in _DECISIVE:
             return finding.fatal
         return finding.line > self.progressed[0]
 
@@ -81,7 +87,7 @@ class Course:
         """Keep a finding; False when it does not count (yet): a request's error does not end an engine that serves."""
         if self.stopped:
             return False
-        if self.served and finding.reason not in _SELF_EVIDENT and finding.rank is not Rank.CLOSING:
+        if self.served and not self.failed and finding.reason not in _SELF_EVIDENT and finding.rank is not Rank.CLOSING:
             self.recent.append(finding)
             return False
         if self.served:

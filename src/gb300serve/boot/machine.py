@@ -119,11 +119,16 @@ class BootMachine:
         """The boot that a signal belongs to: the first words of an engine open another one when one was under way."""
         course = self._current(at)
         mark = signal.mark
-        if mark is Mark.ARGUMENTS or mark is Mark.PREAMBLE:
-            again = bool(course.arguments) or course.served or course.ended
+        if mark is Mark.ARGUMENTS:
+            again = bool(course.arguments) or course.is_over()
+        elif mark is Mark.PREAMBLE:
+            again = bool(course.arguments) or course.is_over(or_seems=course.opened)
         else:
-            again = mark is Mark.HOOK_ARMED and (course.served or course.ended)
-        return self._begin(at) if again else course
+            again = mark is Mark.HOOK_ARMED and course.is_over(or_seems=course.opened)
+        if again:
+            course = self._begin(at)
+        course.opened = course.opened or mark is Mark.PREAMBLE or mark is Mark.ARGUMENTS
+        return course
 
     def _died(self, record: Record, at: float | None) -> None:
         explanation = explain(record)

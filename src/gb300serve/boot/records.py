@@ -20,7 +20,7 @@ _HEADER = re.compile(
     r"(?:\[rank\d+\]:\s?)?"
     r"(?:(?P<level>[A-Z]{4,8}) (?P<vllm>\d\d-\d\d \d\d:\d\d:\d\d) \[?[\w./-]+:\d+\] ?"
     r"|(?P<dated>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?P<fraction>,\d+)? - (?P<level2>[A-Z]+) - (?:\S+ - )?(?:[\w.]+: )?"
-    r"|\[(?P<sglang>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?: [^\]]*)?\] (?:(?P<level5>[A-Z]{4,8}):? )?"
+    r"|\[(?P<sglang>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?: [^\]]*)?\] (?:(?P<level5>[A-Z]{4,8}):? +)?"
     r"|(?P<level3>INFO|WARNING|ERROR|CRITICAL): {2,}"
     r"|\[(?P<level4>[IWEF])\d{4} [^\]]*\] )?"
 )
@@ -51,6 +51,4 @@ def parse(line: str) -> Record:
         stamp = dated[5:] + (fraction or "").replace(",", ".")
     else:
         stamp = sglang[5:] if sglang else ""
-    if sglang and level5 is None:
-        level5 = "INFO"
     return Record(process or "", level or level2 or level3 or level4 or level5 or "", stamp, line[match.end() :])

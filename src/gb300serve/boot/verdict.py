@@ -29,7 +29,7 @@ class History:
 
     def close(self, course: Course) -> None:
         """Another boot begins: `course` has ended, whatever it said."""
-        if course.served or course.stopped:
+        if course.stopped or (course.served and not _never_listened(course)):
             self.unserved, self.first = 0, None
             return
         if self.unserved == 0:
@@ -49,13 +49,18 @@ def diagnose(course: Course | None, history: History) -> Diagnosis:
 
 
 def _is_loop(course: Course, history: History, first: Diagnosis) -> bool:
-    if course.served or course.stopped:
+    if course.stopped or (course.served and not _never_listened(course)):
         return False
     if course.failed:
         return history.unserved + 1 >= LOOP
     phases = list(Phase)
     again = course.arguments in {"", history.arguments} and phases.index(course.phase) <= phases.index(first.phase)
     return history.unserved >= LOOP and again
+
+
+def _never_listened(course: Course) -> bool:
+    """Some versions say that they started and bind their port afterwards."""
+    return any(finding.reason is Reason.PORT_IN_USE for finding in course.findings)
 
 
 def _loop(last: Diagnosis, first: Diagnosis, boots: int) -> Diagnosis:
@@ -124,7 +129,7 @@ def _explained(
     evidence: tuple[Evidence, ...] = (Evidence(finding.line, finding.text),)
     if finding.reason is Reason.GPU_OOM or finding.reason is Reason.KV_CACHE_NEGATIVE:
         asked = _offload_asked(course)
-        if asked and "offloaded_gib" not in course.receipts:
+        if asked and not course.receipts.get("offloaded_gib", {}).get("gib"):
             values = {"asked_gib": asked, "offloaded_gib": 0, **finding.values}
             return Reason.OFFLOAD_NOT_APPLIED, values, (*evidence, *_at(course.arguments_at))
     if finding.reason is Reason.UNKNOWN and finding.rank <= Rank.EXCEPTION and _negative_kv(course):

@@ -9,6 +9,7 @@ STARTING: tuple[Signal, ...] = (
     ),
     signal("With `vllm serve`", mark=Mark.PREAMBLE),
     signal("usage: ", mark=Mark.PREAMBLE),
+    signal("Unable to find image", mark=Mark.PREAMBLE),
     signal("non-default args:", mark=Mark.ARGUMENTS),
     signal("Resolved architecture:", r"Resolved architecture: (?P<architecture>\w+)", receipt="architecture"),
     signal("Using max model len", r"Using max model len (?P<max_model_len>\d+)", receipt="max_model_len"),

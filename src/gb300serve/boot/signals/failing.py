@@ -66,6 +66,8 @@ CLOSING: tuple[Cause, ...] = tuple(
         "Executor failed",
         "Run 'docker run --help'",
         "exited with code",
+        "Received sigquit from a child process",
+        "scheduler is dead",
     )
 )
 

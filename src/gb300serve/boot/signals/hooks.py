@@ -30,6 +30,13 @@ CAUSES: tuple[Cause, ...] = (
         fatal=False,
         lasting=True,
     ),
+    Cause(
+        Reason.HOOK_NOT_INSTALLED,
+        "Error in sitecustomize",
+        re.compile("(?P<error>Error in sitecustomize)"),
+        fatal=False,
+        lasting=True,
+    ),
     cause(
         Reason.HOOK_ABORTED,
         "PIN_HOT abort",

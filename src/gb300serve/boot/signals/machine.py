@@ -14,7 +14,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.PORT_IN_USE,
         "address already in use",
-        r"(?:listen tcp\d? |for |bind host port (?:for )?)(?P<address>[\d.\[\]:a-f]*):(?P<port>\d+)\b"
+        r"(?:listen tcp\d? |for |bind host port (?:for )?)(?P<address>\[[^\]]*\]|[\d.]*):(?P<port>\d+)\b"
         r".*address already in use",
     ),
     cause(
@@ -113,5 +113,6 @@ CAUSES: tuple[Cause, ...] = (
         r"(?:Error|error|exec|mkdir|denied while|touch|cannot).*[Pp]ermission denied",
         Rank.BROAD,
     ),
+    cause(Reason.PERMISSION_DENIED, "ermission denied while trying to connect"),
     cause(Reason.PERMISSION_DENIED, "PermissionError", r"PermissionError: (?P<error>.*)", Rank.BROAD),
 )

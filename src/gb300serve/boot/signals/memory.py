@@ -35,7 +35,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.KV_DTYPE_UNSUPPORTED,
         "kv_cache_dtype",
-        r"(?:Error: |error: |Value error, ).*?[Ii]nvalid kv_cache_dtype:? ?'?(?P<dtype>[\w.]*)",
+        r"(?:Error: |error: |Value error, ).*?[Ii]nvalid kv_cache_dtype:? ?'?(?P<dtype>\w*)",
     ),
     cause(
         Reason.KV_DTYPE_UNSUPPORTED,
