@@ -1,3 +1,3 @@
 """Fixtures for every test."""
 
-pytest_plugins = ["tests.support.station"]
+pytest_plugins = ["tests.support.golden", "tests.support.station"]

@@ -1,6 +1,10 @@
-"""Launches of the simulated engine: the words of v14, and what its container mounts."""
+"""Launches of the simulated engine: the words of v14, what its container mounts, and whole boots of it."""
 
+from gb300serve.boot.machine import BootMachine
 from gb300serve.plan.model import Mount
+from gb300serve.simulator.engine_events import Bind, Enter, Exit, Repeat, Save, Say, Script, Serve
+from gb300serve.simulator.engine_script import script, settings_of
+from gb300serve.simulator.engine_settings import Settings, Surroundings
 
 SCHEDULE = '{"method":"dspark","num_speculative_tokens":5,"num_speculative_tokens_per_batch_size":[[1,4,5],[5,16,1]]}'
 V14 = (
@@ -23,3 +27,63 @@ def changed(flag: str, *values: str) -> tuple[str, ...]:
     index = V14.index(flag)
     after = next((at for at in range(index + 1, len(V14)) if V14[at].startswith("--")), len(V14))
     return (*V14[:index], *((flag, *values) if values else ()), *V14[after:])
+
+
+DAY_ZERO = Surroundings()
+STARTED = 1_796_000_000.0  # 2026-11-30 00:53:20 UTC
+PIN_HOOK = {"PIN_MODE": "split", "PIN_HOOK": "/w/pin_hot_experts_hook.py"}
+
+
+def settings(words: tuple[str, ...] = V14, surroundings: Surroundings = DAY_ZERO) -> Settings:
+    """What these words say; the test fails when the parser refuses them."""
+    return settings_of(words, surroundings)
+
+
+def boot_script(
+    words: tuple[str, ...] = V14, surroundings: Surroundings = DAY_ZERO, stored: int | None = None
+) -> Script:
+    """The whole boot of these words."""
+    return script(settings(words, surroundings), stored, STARTED)
+
+
+def said(events: Script) -> list[str]:
+    """Every record of a boot, bars split at carriage returns."""
+    text = "".join(event.text for event in events if isinstance(event, Say))
+    return [piece for line in text.split("\n") for piece in line.split("\r") if piece]
+
+
+def shown(events: Script) -> str:
+    """A script as text: virtual time, what happens, and what is written, its control characters visible."""
+    lines = []
+    for event in events:
+        match event:
+            case Say(at, stream, text):
+                what = f"{stream} {text!r}"
+            case Enter(at, phase):
+                what = f"-- {phase}"
+            case Exit(at, code):
+                what = f"-- exit {code}"
+            case Save(at, path, configs):
+                what = f"-- save {configs} to {path}"
+            case Repeat(at, every, stream, text):
+                what = f"-- every {every:g} s {stream} {text!r}"
+            case Bind(at) | Serve(at):
+                what = f"-- {type(event).__name__.lower()}"
+        lines.append(f"{at:9.2f} {what}\n")
+    return "".join(lines)
+
+
+def exit_code(events: Script) -> int | None:
+    """How a boot ends by itself; None when it serves."""
+    return next((event.code for event in events if isinstance(event, Exit)), None)
+
+
+def boot_of(events: Script, *, told: bool = True) -> BootMachine:
+    """A boot machine that has read everything, with the time of each record or by the records' own stamps."""
+    machine = BootMachine()
+    for event in events:
+        if isinstance(event, Say):
+            for line in event.text.removesuffix("\n").split("\r"):
+                if line or event.text == "\n":
+                    machine.feed(line, event.at if told else None)
+    return machine

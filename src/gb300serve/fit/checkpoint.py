@@ -70,6 +70,19 @@ class Autotune:
 
 
 @dataclass(frozen=True, slots=True)
+class Variant:
+    """A patch with a memory of its own: `env` installs it; of each layer's `rows` experts it keeps `hot_rows` in HBM.
+
+    `seconds` is how long it moves them, which no record states.
+    """
+
+    env: str
+    hot_rows: int
+    rows: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Decode:
     """Measured speed: tokens a second alone and all together at 16, and how often each draft position is accepted."""
 
@@ -98,8 +111,7 @@ class Checkpoint:
     tool_call_parser: str | None
     reasoning_parser: str | None
     thinking: bool
-    variants: Mapping[str, str]
-    """Patches with a memory of their own: name, and the environment variable that installs it."""
+    variants: Mapping[str, Variant]
     phase_seconds: Mapping[str, float]
     graphs: tuple[Graphs, ...]
     autotune: Autotune
@@ -113,7 +125,7 @@ class Checkpoint:
 
     def variant(self, env: Mapping[str, str]) -> str | None:
         """The patch that this environment installs."""
-        return next((name for name, variable in self.variants.items() if variable in env), None)
+        return next((name for name, patch in self.variants.items() if patch.env in env), None)
 
 
 def _parameters(layers: Mapping[str, Any]) -> tuple[Parameter, ...]:
@@ -147,7 +159,7 @@ def checkpoint_of(data: Mapping[str, Any]) -> Checkpoint:
         tool_call_parser=data["parsers"]["tool_call"],
         reasoning_parser=data["parsers"]["reasoning"],
         thinking=data["thinking"],
-        variants={name: item["env"] for name, item in data["variants"].items()},
+        variants={name: Variant(**item) for name, item in data["variants"].items()},
         phase_seconds=data["phase_seconds"],
         graphs=tuple(Graphs(**item) for item in data["graphs"]),
         autotune=Autotune(**data["autotune"]),

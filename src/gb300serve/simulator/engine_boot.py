@@ -7,8 +7,9 @@ from gb300serve.fit.checkpoint import GIB
 from gb300serve.fit.model import MemoryPlan
 from gb300serve.simulator.engine_bars import capture_bar, shard_bars, tuning_bar
 from gb300serve.simulator.engine_deaths import gpu_out_of_memory, kv_cache_too_small, schedule_refused
-from gb300serve.simulator.engine_echo import begin_engine, greet, resolve
+from gb300serve.simulator.engine_echo import ENGINE_SECONDS, begin_engine, greet, resolve
 from gb300serve.simulator.engine_events import Script
+from gb300serve.simulator.engine_hook import arm, rehome
 from gb300serve.simulator.engine_memory import memory_of
 from gb300serve.simulator.engine_refusals import Refusal, late_refusal, refusal
 from gb300serve.simulator.engine_settings import Settings
@@ -66,6 +67,7 @@ def boot(settings: Settings, tuning: Tuning, started: float) -> Script:
 def _starting(tape: Tape, scene: Boot, refused: Refusal | None) -> None:
     settings, seconds = scene.settings, scene.seconds["starting"]
     tape.enter("starting")
+    arm(tape, settings)
     tape.wait(seconds * _ARGUMENTS)
     if settings.spliced:
         tape.say("stderr", SPLICED)
@@ -81,7 +83,7 @@ def _starting(tape: Tape, scene: Boot, refused: Refusal | None) -> None:
         tape.exit(1)
         return
     resolve(tape, settings)
-    tape.until(seconds)
+    tape.until(seconds - ENGINE_SECONDS)
     begin_engine(tape, settings)
 
 
@@ -144,11 +146,12 @@ def _draft(tape: Tape, seconds: float) -> None:
 
 def _sizing(tape: Tape, scene: Boot) -> bool:
     """Profile with graphs, then size the KV cache; False when the engine dies of what it finds."""
-    memory = scene.memory
+    memory, end = scene.memory, tape.at + scene.seconds["profiling"]
+    rehome(tape, scene.settings, memory)
     tape.enter("profiling")
     if scene.settings.checkpoint.kv_cache.format == "fp8_ds_mla":
         tape.log(CORE, "mla_attention.py:118", "Using DeepSeek's fp8_ds_mla KV cache format. ")
-    _graphs(tape, scene, 0, tape.at + scene.seconds["profiling"])
+    _graphs(tape, scene, 0, end)
     available = memory.hbm.kv_cache_gib or 0.0
     tape.log(CORE, "gpu_worker.py:632", f"Available KV cache memory: {available:.2f} GiB")
     if available < memory.needed_gib:

@@ -15,6 +15,8 @@ _BANNER = (
     "   ▀▀  ▀▀▀▀▀ ▀▀▀▀▀ ▀     ▀",
     "",
 )
+# From the engine process's first line to its ranks.
+ENGINE_SECONDS = 0.4
 _CLASSES = {"engram_config": "EngramConfig"}
 
 
@@ -104,7 +106,7 @@ def resolve(tape: Tape, settings: Settings) -> None:
 def begin_engine(tape: Tape, settings: Settings) -> None:
     """The engine process's first lines."""
     tape.log(CORE, "core.py:123", engine_configuration(settings))
-    tape.wait(0.4)
+    tape.wait(ENGINE_SECONDS)
     rendezvous = "distributed_init_method=tcp://127.0.0.1:41873 backend=nccl"
     tape.log(CORE, "parallel_state.py:1906", f"world_size=1 rank=0 local_rank=0 {rendezvous}")
     ranks = "DP rank 0, PP rank 0, PCP rank 0, TP rank 0, EP rank N/A, EPLB rank N/A"

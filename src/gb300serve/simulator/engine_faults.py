@@ -116,7 +116,7 @@ def prepared(settings: Settings) -> Settings:
     if found is None:
         return settings
     surroundings = settings.surroundings
-    hooks = () if found.hook else tuple(settings.checkpoint.variants.values())
+    hooks = () if found.hook else tuple(patch.env for patch in settings.checkpoint.variants.values())
     env = {name: value for name, value in (surroundings.env or {}).items() if name not in hooks}
     seconds = {**(surroundings.phase_seconds or {}), **found.seconds}
     return replace(settings, surroundings=replace(surroundings, env=env, phase_seconds=seconds))
