@@ -1,0 +1,135 @@
+"""The main job on a real Docker Engine: with the simulated engine as entrypoint, and once with the real vLLM."""
+
+import random
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.docker_recipe import DockerLane
+from tests.support.program import Program
+from tests.support.station import Docker, Importer
+
+pytestmark = pytest.mark.docker
+
+DAY_ZERO = "0.1.dev20904+g179dd0fa9"
+SIMULATED = {
+    "model": "/model",
+    "served_model_name": "bench",
+    "tensor_parallel_size": 1,
+    "offload_backend": "uva",
+    "cpu_offload_gb": 60,
+    "cpu_offload_params": ["routed_experts.w13_weight", "routed_experts.w2_weight"],
+    "engram_config": {"cpu_offload": True},
+    "max_model_len": 131072,
+    "max_num_seqs": 8,
+}
+REAL = {
+    "model": "/model",
+    "served_model_name": "tiny",
+    "max_model_len": 4096,
+    "max_num_seqs": 4,
+    "enforce_eager": True,
+}
+
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    return Program(tmp_path, {"GB300SERVE_SITE": str(tmp_path / "site.yaml")})
+
+
+@pytest.fixture
+def lane(
+    tmp_path: Path, docker_host: str, pinned_image: Importer, container_name: str, free_port: int
+) -> Iterator[DockerLane]:
+    model = tmp_path / "models" / "workbench"
+    model.mkdir(parents=True)
+    found = DockerLane(
+        tmp_path, docker_host, pinned_image("workbench"), container_name,
+        SIMULATED | {"port": free_port}, DAY_ZERO, model, {"GB300SERVE_SIM_SPEED": "4000"},
+    )  # fmt: skip
+    found.site()
+    found.write("v1")
+    yield found
+
+
+def test_up_status_logs_down(program: Program, lane: DockerLane, docker: Docker) -> None:
+    up = program.up_until_ready("v1")
+    assert up.code == 130, up.err
+    assert "READY: bench answers" in up.err
+    (status,) = program.run("status", "--json", "--on", "docker").document["lanes"]
+    assert (status["state"], status["release"], status["on"], status["drift"]) == ("ready", "v1", "docker", [])
+    assert docker("inspect", "--format", "{{.HostConfig.RestartPolicy.Name}}", lane.name) == "unless-stopped"
+    assert program.run("logs", "--tail", "3").out.count("\n") == 3
+    assert "already serves" in program.run("up", "v1").err
+
+    lane.write("v2", max_num_seqs=4)
+    other = program.run("up", "v2")
+    assert (other.code, "workbench/v1" in other.err) == (6, True)
+
+    down = program.run("down")
+    assert (down.code, "kept" in down.err) == (0, True)
+    (status,) = program.run("status", "--json", "--on", "docker").document["lanes"]
+    assert status["state"] == "stopped"
+    again = program.up_until_ready("v1")
+    assert "the kept container" in again.err
+    removed = program.run("down", "--remove")
+    assert removed.code == 0
+    assert docker("ps", "--all", "--quiet", "--filter", f"name={lane.name}") == ""
+
+
+def test_a_missing_mount_source_is_refused_and_not_created(program: Program, lane: DockerLane) -> None:
+    lane.model.rmdir()
+    up = program.run("up", "v1")
+    assert (up.code, str(lane.model) in up.err) == (6, True)
+    assert not lane.model.exists()
+
+
+def test_an_absent_image_is_never_pulled(program: Program, lane: DockerLane, docker: Docker) -> None:
+    docker("image", "rm", "--force", docker("image", "inspect", "--format", "{{.Id}}", lane.image))
+    up = program.run("up", "v1")
+    assert (up.code, "docker pull" in up.err) == (6, True)
+
+
+def test_a_failed_boot_is_kept_under_another_name(program: Program, lane: DockerLane, docker: Docker) -> None:
+    lane.write("v3", cpu_offload_params=["experts.w13_weight"])
+    up = program.run("up", "v3")
+    assert up.code == 8, up.err
+    assert "OutOfMemoryError" in up.err
+    assert docker("ps", "--all", "--format", "{{.Names}}", "--filter", f"name={lane.name}").startswith(f"{lane.name}-failed-")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_killed_at_any_moment_the_next_up_and_down_cope(program: Program, lane: DockerLane, seed: int) -> None:
+    killed = program.start("up", "v1")
+    time.sleep(random.Random(seed).uniform(0.3, 2.5))
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    up = program.up_until_ready("v1")
+    assert up.code in {0, 130}, up.err
+    assert program.run("down").code == 0
+
+
+@pytest.mark.engine
+def test_the_real_engine(
+    program: Program, tmp_path: Path, docker_host: str, engine_image: Importer, engine_model: Path,
+    container_name: str, free_port: int,
+) -> None:  # fmt: skip
+    reference = "vllm/vllm-openai:workbench-cpu"
+    engine_image(reference)
+    lane = DockerLane(
+        tmp_path, docker_host, reference, container_name, REAL | {"port": free_port}, "0.32.0", engine_model,
+        {"VLLM_CPU_KVCACHE_SPACE": "1"},
+    )  # fmt: skip
+    lane.site()
+    lane.write("v1")
+    up = program.up_until_ready("v1", timeout=240)
+    assert up.code == 130, up.err
+    assert "READY: tiny answers" in up.err
+    (status,) = program.run("status", "--json", "--on", "docker").document["lanes"]
+    assert (status["state"], status["health"]["model"], status["health"]["max_model_len"]) == ("ready", "tiny", 4096)
+    assert "Application startup complete." in program.run("logs").out
+    down = program.run("down")
+    assert (down.code, "kept" in down.err) == (0, True), down.err
