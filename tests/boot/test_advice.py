@@ -1,4 +1,6 @@
-from gb300serve.boot.advice import advise, advise_stalled
+import re
+
+from gb300serve.boot.advice import SENTENCES, advise, advise_stalled
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from tests.boot.cases import engine
@@ -28,7 +30,7 @@ def test_sentences_without_their_numbers_are_left_out() -> None:
 
 
 def test_guesses_of_libraries_are_called_guesses() -> None:
-    values = {"waited_seconds": 900, "phase": "tuning-kernels"}
+    values: dict[str, int | float | str] = {"waited_seconds": 900, "phase": "tuning-kernels"}
     assert advise(Reason.ENGINE_STARTUP_TIMEOUT, values) == (
         "The API server waited 900 s and gave up; the engine was in the phase tuning-kernels: slow, not broken.",
         "Set VLLM_ENGINE_READY_TIMEOUT_S to more than the whole boot takes.",
@@ -41,11 +43,9 @@ def test_long_values_are_cut() -> None:
     assert first == f"This engine has no parser {'x' * 299}…."
 
 
-def test_every_reason_has_advice_for_some_values() -> None:
-    everything = dict.fromkeys(
-        ("arguments", "argument", "error", "value", "port", "asked", "limit", "boots", "reason", "max_model_len",
-         "needed_gib", "available_gib"), "1"
-    )  # fmt: skip
+def test_every_reason_has_advice() -> None:
+    names = {name for sentences in SENTENCES.values() for text in sentences for name in re.findall(r"\{(\w+)\}", text)}
+    everything = dict.fromkeys(names, "1")
     assert [reason for reason in Reason if not advise(reason, everything)] == []
 
 

@@ -45,9 +45,7 @@ def test_a_loop_shows_the_first_failure() -> None:
         ([*engine(DISK) * 2, *Log().boot().lines, *engine(DISK)], "failed", Reason.UNKNOWN, 4),
     ],
 )
-def test_anything_else_is_what_the_last_boot_is(
-    lines: list[str], state: str, reason: Reason | None, boots: int
-) -> None:
+def test_otherwise_the_last_boot_counts(lines: list[str], state: str, reason: Reason | None, boots: int) -> None:
     diagnosis = diagnosed(lines)
     assert (diagnosis.state, diagnosis.reason, diagnosis.boots) == (state, reason, boots)
 

@@ -8,7 +8,7 @@ from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 
 # A sentence is given when the log has every value that it names.
-_SENTENCES: dict[Reason, tuple[str, ...]] = {
+SENTENCES: dict[Reason, tuple[str, ...]] = {
     Reason.UNKNOWN_ARGUMENT: (
         "This engine does not know: {arguments}. Check the spelling against the option table of its version.",
         "{argument} can mean several options: write it out.",
@@ -168,7 +168,7 @@ def advise(reason: Reason, values: Mapping[str, ReceiptValue]) -> tuple[str, ...
     """The sentences about `reason` whose values are known."""
     return tuple(
         text
-        for sentence in _SENTENCES[reason]
+        for sentence in SENTENCES[reason]
         if "\0"
         not in (text := sentence.format_map(defaultdict(lambda: "\0", {k: _short(v) for k, v in values.items()})))
     )

@@ -88,6 +88,24 @@ CASES = [
     ),
     Case(
         Reason.JSON_QUOTING_LOST,
+        argparse("argument --engram-config: Value {cpu_offload:true} cannot be converted to <function parse at 0x1>."),
+        3,
+        {"argument": "--engram-config", "value": "{cpu_offload:true}"},
+    ),
+    Case(
+        Reason.INVALID_JSON,
+        argparse('argument -sc: Value {"method":"dspark",} cannot be converted to <function loads at 0x1>.'),
+        3,
+        {"argument": "-sc", "value": '{"method":"dspark",}'},
+    ),
+    Case(
+        Reason.BAD_ARGUMENT_VALUE,
+        argparse("argument --max-model-len: Value 1MM cannot be converted to <class 'int'>."),
+        3,
+        {"argument": "--max-model-len", "error": "Value 1MM cannot be converted to <class 'int'>."},
+    ),
+    Case(
+        Reason.JSON_QUOTING_LOST,
         argparse("unrecognized arguments: num_speculative_tokens:3"),
         3,
         {"arguments": "num_speculative_tokens:3"},

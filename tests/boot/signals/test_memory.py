@@ -46,6 +46,15 @@ CASES = [
         {"dtype": "nvfp4"},
     ),
     Case(
+        Reason.KV_DTYPE_UNSUPPORTED,
+        engine(
+            "ValueError: No valid attention backend found for cuda with AttentionSelectorConfig(head_size=576,"
+            " kv_cache_dtype=fp8_e5m2). Reasons: {FLASH_ATTN: [kv_cache_dtype not supported]}"
+        ),
+        8,
+        {"dtype": "fp8_e5m2"},
+    ),
+    Case(
         Reason.GPU_OOM,
         engine(
             "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 512.00 MiB. GPU 0 has a total capacity of"

@@ -48,8 +48,9 @@ CAUSES: tuple[Cause, ...] = (
         Reason.INVALID_JSON,
         "cannot be converted to",
         re.compile(
-            r"error: argument (?P<argument>[^:\s]+): Value (?P<value>.*) cannot be converted to"
-            r" (?:<function loads|<function json|<class 'dict'>)"
+            r"error: argument (?P<argument>[^:\s]+): Value"
+            r" (?=[{\[]|.* cannot be converted to (?:<function loads|<function json|<class 'dict'>))"
+            r"(?P<value>.*) cannot be converted to "
         ),
         refine=_json_reason,
     ),

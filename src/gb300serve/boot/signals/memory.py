@@ -40,7 +40,8 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.KV_DTYPE_UNSUPPORTED,
         "kv_cache_dtype",
-        r"(?:Error: |Value error, ).*?kv_cache_dtype(?:=(?P<dtype>[\w.']+))?.*?(?:not supported|unsupported|not valid)",
+        r"(?:Error: |Value error, ).*?(?:kv_cache_dtype=(?P<dtype>\w+).*?)?"
+        r"kv_cache_dtype(?:[ =:]+'?(?P<asked>\w+)'?)? (?:is )?(?:not supported|unsupported|not valid)",
     ),
     cause(
         Reason.KV_DTYPE_UNSUPPORTED,

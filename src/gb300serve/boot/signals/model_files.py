@@ -37,6 +37,7 @@ CAUSES: tuple[Cause, ...] = (
         "Weight files referenced in index but missing",
         r"Weight files referenced in index but missing: \{?(?P<files>[^}]*)",
     ),
+    cause(Reason.MODEL_FILES_INCOMPLETE, "Unable to load weights from", r"checkpoint file for '(?P<path>[^']*)'"),
     cause(Reason.MODEL_FILES_INCOMPLETE, "SafetensorError", r"SafetensorError: (?P<error>.*)"),
     cause(Reason.MODEL_FILES_INCOMPLETE, "Error while deserializing header", r"deserializing header: (?P<error>.*)"),
     cause(
