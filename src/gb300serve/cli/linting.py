@@ -71,4 +71,4 @@ def _files(space: Workspace, paths: list[str]) -> Iterator[Found]:
         elif "/" in word and path.parent.exists() and path.suffix:
             raise NothingThereError(word)
         else:
-            yield space.catalog.find(word)
+            yield space.find(word)

@@ -15,7 +15,7 @@ from gb300serve.core.errors import CommandLineError, RecipeError
 from gb300serve.plan.check import check
 from gb300serve.plan.compile import Compiler, ImageRef
 from gb300serve.plan.model import Plan
-from gb300serve.recipe.catalog import Catalog
+from gb300serve.recipe.catalog import Catalog, Found, is_path
 from gb300serve.recipe.load import Loaded, Loader
 from gb300serve.recipe.model import Recipe
 from gb300serve.recipe.overrides import PREFIX
@@ -53,6 +53,7 @@ class Workspace:
     recipes: tuple[Path, ...] = ()
     site_file: Path | None = None
     notes: list[Diagnostic] = field(default_factory=list)
+    _sites: dict[Path | None, Site] = field(default_factory=dict)
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -61,12 +62,20 @@ class Workspace:
             if not path.is_dir():
                 raise NoDirectoryError(path)
         found = (*self.recipes, *self.environment.recipes, Path("recipes"), shipped_recipes())
-        unique = {path.resolve(): path for path in reversed(found) if path.is_dir()}
-        return Catalog(tuple(reversed(unique.values())))
+        unique: dict[Path, Path] = {}
+        for path in filter(Path.is_dir, found):
+            unique.setdefault(path.resolve(), path)
+        return Catalog(tuple(unique.values()))
 
     @cached_property
     def loader(self) -> Loader:
-        return Loader(self.catalog, self.site(None).default_lane)
+        """Reads the recipes of the catalog."""
+        return Loader(self.catalog)
+
+    def find(self, ref: str) -> Found:
+        """The file that REF means; only a bare release needs the site, for its default lane."""
+        bare = "/" not in ref and not is_path(ref)
+        return self.catalog.find(ref, self.site(None).default_lane if bare else None)
 
     def reference(self, directory: Path | None) -> Path | None:
         """The reference site: beside the recipe, else the first on the search path."""
@@ -77,11 +86,14 @@ class Workspace:
         """The site that applies to recipes of `directory`."""
         user = self.environment.config_home / "gb300serve" / "site.yaml"
         chosen = self.site_file or self.environment.site or (user if user.is_file() else None)
-        return load_site(chosen, self.reference(directory))
+        reference = self.reference(directory)
+        if reference not in self._sites:
+            self._sites[reference] = load_site(chosen, reference)
+        return self._sites[reference]
 
     def load(self, ref: str, sets: Sequence[str] | None = None) -> tuple[Loaded, Recipe]:
         """A valid recipe; raises RecipeError (exit 3) or CommandLineError (exit 2). Notes are kept."""
-        loaded = self.loader.load(ref, tuple(sets or ()))
+        loaded = self.loader.load_file(self.find(ref), tuple(sets or ()))
         found = check(loaded)
         errors = tuple(d for d in found if d.severity == "error")
         overridden = [d for d in errors if d.file and d.file.startswith(PREFIX)]
@@ -89,13 +101,13 @@ class Workspace:
             raise OverrideInvalidError(overridden[0])
         if errors or loaded.recipe is None:
             raise RecipeInvalidError(loaded.source.name, errors)
-        self.notes += [d for d in found if d.severity != "error"]
-        self.notes += [_shadow(loaded, path) for path in loaded.found.shadows]
+        noticed = [d for d in found if d.severity != "error"]
+        noticed += [_shadow(loaded, path) for path in loaded.found.shadows]
+        self.notes += [d for d in noticed if d not in self.notes]
         return loaded, loaded.recipe
 
-    def plan(self, ref: str, sets: Sequence[str] | None = None, image_ref: ImageRef = "digest") -> Plan:
-        """A valid recipe, compiled for the site that applies; raises CompileError (exit 4) too."""
-        loaded, recipe = self.load(ref, sets)
+    def compile(self, loaded: Loaded, recipe: Recipe, image_ref: ImageRef = "digest") -> Plan:
+        """Compiled for the site that applies; raises CompileError (exit 4)."""
         return Compiler(self.site(loaded.found.directory), image_ref).plan(recipe, changed=loaded.changed)
 
     def pinned_plan(self, loaded: Loaded, recipe: Recipe) -> Plan:

@@ -46,7 +46,7 @@ class Catalog:
     def find(self, ref: str, default_lane: str | None = None) -> Found:
         """The file that REF means; raises CommandLineError (exit 2)."""
         if is_path(ref):
-            return self.at(Path(ref).expanduser())
+            return self.at(expanded(ref))
         lane, slash, release = ref.partition("/")
         if not slash:
             lane, release = self._lane_of(ref, default_lane), ref
@@ -74,7 +74,7 @@ class Catalog:
         for directory in self.directories:
             for path in sorted(directory.glob("*/*")):
                 ref = f"{path.parent.name}/{path.stem}"
-                if path.suffix in SUFFIXES and ref not in seen:
+                if path.suffix in SUFFIXES and ref not in seen and path.is_file():
                     seen.add(ref)
                     yield ref
 
@@ -89,7 +89,16 @@ class Catalog:
     def _directory_of(self, path: Path) -> Path | None:
         """The recipes directory that holds a file named by its path: two levels up, when a site lies there."""
         candidate = path.absolute().parent.parent
-        return candidate if (candidate / "site.yaml").is_file() or candidate in self.directories else None
+        listed = candidate.resolve() in (directory.resolve() for directory in self.directories)
+        return candidate if listed or (candidate / "site.yaml").is_file() else None
+
+
+def expanded(text: str) -> Path:
+    """The path with `~` and `~user` replaced; as written where there is no such user."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
 
 
 def is_path(ref: str) -> bool:

@@ -11,6 +11,10 @@ from gb300serve.document.read import is_plain_text
 class _Dumper(yaml.SafeDumper):
     """Block style outside, flow style for what holds no further collection."""
 
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the base class's signature
+        """A value that stands in two places is written twice: a recipe has no aliases."""
+        return True
+
 
 def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if is_plain_text(value) else '"')
@@ -28,6 +32,4 @@ _Dumper.add_multi_representer(list, yaml.SafeDumper.represent_list)
 
 def to_yaml(value: Any) -> str:
     """YAML 1.1 that `document.read.parse` reads as `value`."""
-    return yaml.dump(
-        value, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=120
-    )
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=120)

@@ -3,13 +3,18 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+
+def _one_key(key: str, value: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {key: value}, "required": [key], "maxProperties": 1}
+
+
 GPUS_SCHEMA: dict[str, Any] = {
     "anyOf": [
         {"const": "all"},
         {"type": "integer", "minimum": 1},
-        {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"], "maxProperties": 1},
-        {"type": "object", "properties": {"uuid": {"type": ["string", "array"]}}, "required": ["uuid"], "maxProperties": 1},
-        {"type": "object", "properties": {"index": {"type": "array"}}, "required": ["index"], "maxProperties": 1},
+        _one_key("name", {"type": "string", "minLength": 1}),
+        _one_key("uuid", {"type": ["string", "array"], "items": {"type": "string"}, "minItems": 1, "minLength": 1}),
+        _one_key("index", {"type": ["integer", "array"], "items": {"type": "integer", "minimum": 0}, "minItems": 1}),
         {"type": "null"},
     ]
 }

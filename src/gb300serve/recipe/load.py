@@ -8,8 +8,8 @@ from typing import Any
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.document.nodes import MapNode, Place, Source, place_of, spot_at
 from gb300serve.document.nodes import Path as NodePath
-from gb300serve.document.read import Document, parse
-from gb300serve.document.validate import validate
+from gb300serve.document.read import Document, Kind, parse
+from gb300serve.document.validate import validate, wrong_format
 from gb300serve.recipe import overrides
 from gb300serve.recipe.catalog import Catalog, Found
 from gb300serve.recipe.merge import Merge
@@ -19,7 +19,12 @@ from gb300serve.recipe.model import FORMAT, Recipe
 KEPT = 64
 
 # What a child must state itself: it is a release of its own.
-STATED = ("title", "status")
+STATED = ("format", "lane", "release", "title", "status")
+
+NOT_STATED = Kind("FMT003", "missing-key")
+NO_PARENT = Kind("EXT001", "parent-not-found")
+CYCLE = Kind("EXT002", "cycle")
+OTHER_LANE = Kind("EXT003", "other-lane")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +52,7 @@ class Loader:
     """Loads recipes of one catalog; the parents that were read last are kept."""
 
     catalog: Catalog
-    default_lane: str | None = None
     _documents: dict[Path, Document] = field(default_factory=dict)
-
-    def load(self, ref: str, assignments: Sequence[str] = ()) -> Loaded:
-        """The recipe that REF means; raises CommandLineError where there is none."""
-        return self.load_file(self.catalog.find(ref, self.default_lane), assignments)
 
     def load_file(self, found: Found, assignments: Sequence[str] = ()) -> Loaded:
         """The recipe in a file; its problems are values, not errors."""
@@ -62,11 +62,12 @@ class Loader:
         recipe = None
         problems = chain.problems
         if root is not None:
-            root = overrides.apply(root, assignments)
+            root = root if chain.torn else overrides.apply(root, assignments)
             recipe, errors = validate(Recipe, FORMAT, root, document.source)
-            problems += errors
+            # What an absent parent would have said is not missing: the parent is.
+            problems += (error for error in errors if not (chain.torn and error.code == NOT_STATED.code))
         if recipe is not None:
-            problems += _misplaced(recipe, found, document)
+            problems += _misplaced(recipe, found, root, document.source)
         kept = tuple(_one_a_place(problems))
         parent = document.root.get("extends") if isinstance(document.root, MapNode) else None
         return Loaded(found, document.source, root, None if kept else recipe, kept, bool(assignments), parent)
@@ -106,7 +107,7 @@ def _unreadable(path: Path, reason: str) -> Diagnostic:
     return Diagnostic("YAML008", "unreadable-file", "error", f"cannot read {path}: {reason}", None, str(path), 1, 1)
 
 
-def _misplaced(recipe: Recipe, found: Found, document: Document) -> list[Diagnostic]:
+def _misplaced(recipe: Recipe, found: Found, root: Any, source: Source) -> list[Diagnostic]:
     """In a recipes directory the names in the file are the file's place: `<lane>/<release>.yaml`."""
     if found.directory is None:
         return []
@@ -116,8 +117,8 @@ def _misplaced(recipe: Recipe, found: Found, document: Document) -> list[Diagnos
         ("release", recipe.release, found.path.stem),
     ):
         if said != named:
-            spot, _ = spot_at(document.root, (key,))
-            place = place_of(spot) if spot else (document.source.name, 1, 1)
+            spot, _ = spot_at(root, (key,))
+            place = place_of(spot) if spot else (source.name, 1, 1)
             message = f"the file lies at {found.path.parent.name}/{found.path.name} and says {key} {said}"
             hint = f"write `{key}: {named}`, or move the file"
             problems.append(Diagnostic("FMT007", "misplaced-file", "error", message, hint, *place, key))
@@ -132,6 +133,8 @@ class _Chain:
         self.document = document
         self.found = found
         self.problems = list(document.problems)
+        self.torn = False
+        """A parent could not be followed; `problems` says why."""
 
     def resolve(self) -> MapNode | None:
         return self._resolved(self.document, self.found, ())
@@ -140,41 +143,53 @@ class _Chain:
         root = document.root
         if not isinstance(root, MapNode):
             if not document.problems:
-                self._problem("FMT002", "wrong-type", document, (), "a recipe is a mapping of keys to values")
+                _, problems = validate(Recipe, FORMAT, root, document.source)
+                self.problems += problems
             return None
-        merge = Merge()
         if not isinstance(root.get("extends"), str):
-            result = merge.inherit(MapNode(), root)
-            if "extends" in root:
-                result.put("extends", root["extends"], root.spots["extends"])
-        else:
-            parent = self._parent(document, found, (*seen, found.path.resolve()))
-            if parent is None:
-                return None
-            result = merge.inherit(parent, root)
-            result.drop("extends")  # what is resolved stands alone
-            self._must_state(document)
-        self.problems += merge.problems
+            return self._laid(MapNode(), root)
+        self._must_state(document)
+        parent = self._parent(document, found, (*seen, found.path.resolve()))
+        self.torn = self.torn or parent is None
+        result = self._laid(MapNode() if parent is None else parent, root)
+        result.drop("extends")  # what is resolved stands alone
+        return result
+
+    def _laid(self, parent: MapNode, child: MapNode) -> MapNode:
+        merge = Merge()
+        result = merge.inherit(parent, child)
+        # Without its parent, a child's `+key` has nothing to add to: that is the parent's fault.
+        self.problems += () if self.torn else merge.problems
         return result
 
     def _parent(self, document: Document, found: Found, seen: tuple[Path, ...]) -> MapNode | None:
         name: str = document.root["extends"]
         lane, slash, release = name.rpartition("/")
         own = document.root.get("lane")
+        if not isinstance(own, str):
+            return None  # it is missing or not text, which is reported
         if slash and lane != own:
             hint = "a release extends releases of its own lane; copy what it shares with another one"
-            self._problem("EXT003", "other-lane", document, ("extends",), f"extends names another lane: {name}", hint)
+            self._problem(OTHER_LANE, document, "extends", f"extends names another lane: {name}", hint)
             return None
-        target = self._find(str(own), release, found)
+        target = self._find(own, release, found)
         if target is None:
-            self._not_found(document, str(own), release)
+            self._not_found(document, own, release)
             return None
         if target.path.resolve() in seen:
             loop = " → ".join(path.stem for path in (*seen, target.path))
-            self._problem("EXT002", "cycle", document, ("extends",), f"extends goes round in a circle: {loop}")
+            hint = "one of them must stand alone"
+            self._problem(CYCLE, document, "extends", f"extends goes round in a circle: {loop}", hint)
             return None
+        return self._read_parent(target, seen)
+
+    def _read_parent(self, target: Found, seen: tuple[Path, ...]) -> MapNode | None:
         parent = self.loader.parent(target.path)
         self.problems += parent.problems
+        wrong = wrong_format(FORMAT, parent.root, parent.source) if isinstance(parent.root, MapNode) else None
+        if wrong is not None:
+            self.problems.append(wrong)
+            return None
         return self._resolved(parent, target, seen)
 
     def _find(self, lane: str, release: str, found: Found) -> Found | None:
@@ -186,18 +201,14 @@ class _Chain:
         known = [ref.partition("/")[2] for ref in self.loader.catalog.refs() if ref.partition("/")[0] == lane]
         hint = f"the lane has {', '.join(known)}" if known else "no recipes directory has that lane"
         message = f"extends {release}: {lane}/{release} is not found"
-        self._problem("EXT001", "parent-not-found", document, ("extends",), message, hint)
+        self._problem(NO_PARENT, document, "extends", message, hint)
 
     def _must_state(self, document: Document) -> None:
         for key in STATED:
             if key not in document.root:
-                message = f"`{key}` is missing: it is not inherited"
-                self._problem("FMT003", "missing-key", document, (), message, f"add `{key}:`")
+                self._problem(NOT_STATED, document, key, f"`{key}` is missing: it is not inherited", f"add `{key}:`")
 
-    def _problem(  # noqa: PLR0913 - the fields of a diagnostic
-        self, code: str, name: str, document: Document, path: NodePath, message: str, hint: str | None = None
-    ) -> None:
-        spot, _ = spot_at(document.root, path)
+    def _problem(self, kind: Kind, document: Document, key: str, message: str, hint: str | None) -> None:
+        spot, _ = spot_at(document.root, (key,))
         place = place_of(spot) if spot else (document.source.name, 1, 1)
-        dotted = ".".join(map(str, path)) or None
-        self.problems.append(Diagnostic(code, name, "error", message, hint, *place, dotted))
+        self.problems.append(Diagnostic(kind.code, kind.name, "error", message, hint, *place, key))

@@ -29,6 +29,7 @@ class Merge:
         return self.lay(base, child, (), deep=False)
 
     def lay(self, parent: MapNode, child: MapNode, path: Path, *, deep: bool) -> MapNode:
+        """`child` over `parent`, both at `path`; `deep` merges also what replaces as a whole."""
         result = MapNode()
         for key, value in parent.items():
             result.put(key, value, parent.spots.get(key))
@@ -39,17 +40,13 @@ class Merge:
             elif value is None:
                 result.drop(key)
             else:
-                self._replace(result, key, value, spot, (*path, key), deep)
+                result.put(key, self._replacement(result.get(key), value, (*path, key), deep=deep), spot)
         return result
 
-    def _replace(  # noqa: PLR0913 - a place in the tree and what stands there
-        self, result: MapNode, key: str, value: Any, spot: Spot, path: Path, deep: bool  # noqa: FBT001
-    ) -> None:
-        if isinstance(value, MapNode) and (deep or not replaces_whole(path)):
-            before = result.get(key)
-            base = before if isinstance(before, MapNode) else MapNode()
-            value = self.lay(base, value, path, deep=deep)
-        result.put(key, value, spot)
+    def _replacement(self, before: Any, value: Any, path: Path, *, deep: bool) -> Any:
+        if not isinstance(value, MapNode) or (replaces_whole(path) and not deep):
+            return value
+        return self.lay(before if isinstance(before, MapNode) else MapNode(), value, path, deep=deep)
 
     def _add(self, result: MapNode, key: str, value: Any, spot: Spot) -> None:
         before = result.get(key)

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from gb300serve.core.errors import CommandLineError
-from gb300serve.recipe.merge import Merge
 from gb300serve.document.nodes import ListNode, MapNode, Source, Spot
 from gb300serve.document.read import parse
+from gb300serve.recipe.merge import Merge
 
 _WORD = re.compile(r'\["(?P<quoted>[^"]*)"\]|(?P<plain>[^.\[\]]+)')
 PREFIX = "--set "
@@ -26,7 +26,8 @@ class NotAssignmentError(CommandLineError):
     def __init__(self, text: str) -> None:
         super().__init__(
             f"--set {text}: not PATH=VALUE",
-            hint='write keys and list indexes joined by dots, as in engine.options.cpu_offload_gb=70; ["a.b"] for a key with dots',
+            hint="write keys and list indexes joined by dots, as in engine.options.cpu_offload_gb=70; "
+            '["a.b"] stands for a key with dots',
         )
 
 
@@ -46,10 +47,11 @@ def split_path(text: str) -> tuple[str, ...]:
             raise NotAssignmentError(text)
         words.append(match["plain"] if match["quoted"] is None else match["quoted"])
         position = match.end()
-        if text[position : position + 1] == ".":
+        following = text[position : position + 1]
+        if following == ".":
             position += 1
-            if position == len(text):
-                raise NotAssignmentError(text)
+        if following not in {"", ".", "["} or (following == "." and position == len(text)):
+            raise NotAssignmentError(text)
     if not words:
         raise NotAssignmentError(text)
     return tuple(words)
@@ -71,11 +73,34 @@ def apply(root: MapNode, assignments: Iterable[str]) -> MapNode:
     for text in assignments:
         path, value = split_assignment(text)
         words = split_path(path)
+        if words[0] == "extends":
+            raise UnknownPathError(text, "extends", "parents are followed before --set, and nothing is left to follow")
+        if not value.strip():
+            raise BadValueError(text, "no value", 'write null, "" or the value')
         document = parse(Source(f"{PREFIX}{text}", value))
         if document.problems:
             raise BadValueError(text, document.problems[0].message, document.problems[0].hint)
+        if document.root is None:
+            _must_exist(root, words, text)
         root = _lay(root, words, document.root, Spot(document.source, _START, _START), text)
     return root
+
+
+def _must_exist(node: Any, words: tuple[str, ...], text: str) -> None:
+    """`null` removes: what is not there cannot be meant."""
+    for word in words:
+        if isinstance(node, ListNode):
+            node = node[_index(node, word, text)]
+        elif isinstance(node, MapNode) and word in node:
+            node = node[word]
+        else:
+            raise UnknownPathError(text, word, "there is nothing to remove")
+
+
+def _index(items: ListNode, word: str, text: str) -> int:
+    if not (word.isascii() and word.isdecimal() and int(word) < len(items)):
+        raise UnknownPathError(text, word, f"there are {len(items)} items, counted from 0, and none")
+    return int(word)
 
 
 class _Start(NamedTuple):
@@ -117,10 +142,7 @@ def _merged(root: MapNode, child: MapNode, text: str) -> MapNode:
 
 
 def _with_item(items: ListNode, words: tuple[str, ...], value: Any, spot: Spot, text: str) -> ListNode:
-    word = words[0]
-    if not word.isdigit() or int(word) >= len(items):
-        raise UnknownPathError(text, word, f"there are {len(items)} items, counted from 0, and none")
-    index = int(word)
+    index = _index(items, words[0], text)
     result = ListNode()
     result.extend(items)
     result.spots.extend(items.spots)

@@ -2,25 +2,41 @@
 
 from pathlib import Path
 
+from gb300serve.core.errors import MachineError
+
 SUFFIX = ".command"
 
 
+class PinFileError(MachineError):
+    """The file cannot be read or written."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}", hint="pins lie beside their recipes: see who may write there")
+
+
 def pin_path(recipe: Path) -> Path:
+    """Where the pin of the recipe in this file lies."""
     return recipe.with_suffix(SUFFIX)
 
 
 def read_pin(recipe: Path) -> str | None:
     """Its text; None where the release is not pinned. Bytes that are not UTF-8 differ from any command."""
+    path = pin_path(recipe)
     try:
-        return pin_path(recipe).read_text(encoding="utf-8", errors="replace")
+        return path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise PinFileError(path, error.strerror or str(error)) from error
 
 
 def write_pin(recipe: Path, text: str) -> Path:
     """Written whole or not at all."""
     path = pin_path(recipe)
     temporary = path.with_name(f".{path.name}.new")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise PinFileError(path, error.strerror or str(error)) from error
     return path

@@ -10,11 +10,13 @@ from gb300serve.render.docker_run import shell
 from gb300serve.render.plan_json import plan_document
 
 
-def run(  # noqa: PLR0913 - the command's parameters
+def run(
     ctx: typer.Context,
     ref: Ref,
     to: Annotated[Literal["shell", "json"], typer.Option("--to", help="The form.")] = "shell",
-    image_ref: Annotated[Literal["digest", "tag"], typer.Option("--image-ref", help="How the image is named.")] = "digest",
+    image_ref: Annotated[
+        Literal["digest", "tag"], typer.Option("--image-ref", help="How the image is named.")
+    ] = "digest",
     sets: Sets = None,
     site: SiteFile = None,
     recipes: RecipeDirs = None,
@@ -22,7 +24,7 @@ def run(  # noqa: PLR0913 - the command's parameters
 ) -> int:
     """Compile a release to the exact command that launches it."""
     space = workspace(ctx, recipes, site)
-    plan = space.plan(ref, sets, image_ref)
+    plan = space.compile(*space.load(ref, sets), image_ref)
     if json or to == "json":
         space.console.document(plan_document(plan, space.notes))
     else:

@@ -14,7 +14,7 @@ from gb300serve.plan.document import digest
 from gb300serve.render.docker_run import docker_argv, quote
 
 
-def run(  # noqa: PLR0913 - the command's parameters
+def run(
     ctx: typer.Context,
     before: Ref,
     after: Ref,
@@ -37,8 +37,8 @@ def run(  # noqa: PLR0913 - the command's parameters
 
 
 def _side(space: Workspace, ref: str, sets: list[str] | None) -> Side:
-    loaded, _ = space.load(ref, sets)
-    plan = space.plan(ref, sets)
+    loaded, recipe = space.load(ref, sets)
+    plan = space.compile(loaded, recipe)
     return Side(loaded.root, docker_argv(plan), digest(plan))
 
 

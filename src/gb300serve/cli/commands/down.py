@@ -12,12 +12,14 @@ from gb300serve.cli.workspace import workspace
 from gb300serve.lifecycle.down import Downed, down
 
 
-def run(  # noqa: PLR0913 - the command's parameters
+def run(
     ctx: typer.Context,
     ref: OptionalRef = None,
     on: On = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the container too: its log goes with it.")] = False,
-    timeout: Annotated[float | None, typer.Option(min=0, help="Seconds until it is killed.", show_default=False)] = None,
+    timeout: Annotated[
+        float | None, typer.Option(min=0, help="Seconds until it is killed.", show_default=False)
+    ] = None,
     site: SiteFile = None,
     recipes: RecipeDirs = None,
 ) -> int:
@@ -35,5 +37,9 @@ def _said(done: Downed) -> str:
     name = done.container.name
     if not done.was_running:
         return f"{name} was not running" + ("; removed" if done.removed else "")
-    how = "was killed: it did not answer the signal in time" if done.killed else f"ended with exit code {done.container.exit_code}"
+    how = (
+        "was killed: it did not answer the signal in time"
+        if done.killed
+        else f"ended with exit code {done.container.exit_code}"
+    )
     return f"{name} {how}; {'removed' if done.removed else 'kept'}"

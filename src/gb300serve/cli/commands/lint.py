@@ -1,6 +1,5 @@
 """`gb300serve lint`."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -14,11 +13,15 @@ from gb300serve.core.diagnostics import RANK
 SCHEMA = "gb300serve.lint/1"
 
 
-def run(  # noqa: PLR0913 - the command's parameters
+def run(
     ctx: typer.Context,
-    paths: Annotated[list[str] | None, typer.Argument(metavar="[PATH]...", help="Files, directories or releases.")] = None,
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="[PATH]...", help="Files, directories or releases.")
+    ] = None,
     form: Annotated[Literal["text", "json", "github", "sarif"], typer.Option("--format", help="The form.")] = "text",
-    fail_on: Annotated[Literal["error", "warning", "note"], typer.Option(help="The least severity that is exit 5.")] = "error",
+    fail_on: Annotated[
+        Literal["error", "warning", "note"], typer.Option(help="The least severity that is exit 5.")
+    ] = "error",
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
@@ -41,7 +44,7 @@ def run(  # noqa: PLR0913 - the command's parameters
 
 
 def _summary(verdict: Verdict) -> str:
-    counts = {severity: 0 for severity in ("error", "warning", "note")}
+    counts = dict.fromkeys(("error", "warning", "note"), 0)
     for found in verdict.diagnostics:
         counts[found.severity] += 1
     parts = [f"{count} {severity}{'' if count == 1 else 's'}" for severity, count in counts.items()]

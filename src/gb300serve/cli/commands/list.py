@@ -21,11 +21,25 @@ def run(
 ) -> int:
     """List lanes and their releases, each with its first figure and the load that it was measured on."""
     space = workspace(ctx, recipes, None)
-    rows = [row for ref in space.catalog.refs() if (row := _row(space, ref)) and (everything or row["status"] != "deprecated")]
+    rows = [
+        row
+        for ref in space.catalog.refs()
+        if (row := _row(space, ref)) and (everything or row["status"] != "deprecated")
+    ]
     if json:
         space.console.document({"schema": SCHEMA, "releases": rows})
         return 0
-    cells = [[row["lane"], row["release"], row["status"], "yes" if row["pinned"] else "no", row["title"], row["headline"] or "-"] for row in rows]
+    cells = [
+        [
+            row["lane"],
+            row["release"],
+            row["status"],
+            "yes" if row["pinned"] else "no",
+            row["title"],
+            row["headline"] or "-",
+        ]
+        for row in rows
+    ]
     for line in table(("LANE", "RELEASE", "STATUS", "PINNED", "TITLE", "FIGURE"), cells):
         space.console.result(line)
     return 0

@@ -11,12 +11,14 @@ from gb300serve.cli.workspace import workspace
 from gb300serve.lifecycle.logs import logs
 
 
-def run(  # noqa: PLR0913 - the command's parameters
+def run(
     ctx: typer.Context,
     ref: OptionalRef = None,
     on: On = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the lane ends or Ctrl-C.")] = False,
-    lines: Annotated[int | None, typer.Option("--tail", "-n", min=0, help="The last lines only.", show_default=False)] = None,
+    lines: Annotated[
+        int | None, typer.Option("--tail", "-n", min=0, help="The last lines only.", show_default=False)
+    ] = None,
     site: SiteFile = None,
     recipes: RecipeDirs = None,
 ) -> int:

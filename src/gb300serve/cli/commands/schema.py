@@ -19,5 +19,10 @@ def run(
     """Print the JSON Schema of our files, for editors."""
     _, console = ctx.obj
     schema: dict[str, Any] = MODELS[what].model_json_schema()
-    console.document({"$schema": DIALECT, } | schema)
+    console.document(
+        {
+            "$schema": DIALECT,
+        }
+        | schema
+    )
     return 0

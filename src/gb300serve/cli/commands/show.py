@@ -9,8 +9,13 @@ from gb300serve.recipe.dump import to_yaml
 SCHEMA = "gb300serve.show/1"
 
 
-def run(  # noqa: PLR0913 - the command's parameters
-    ctx: typer.Context, ref: Ref, sets: Sets = None, site: SiteFile = None, recipes: RecipeDirs = None, json: Json = False
+def run(
+    ctx: typer.Context,
+    ref: Ref,
+    sets: Sets = None,
+    site: SiteFile = None,
+    recipes: RecipeDirs = None,
+    json: Json = False,
 ) -> int:
     """Print a release with everything that it inherits; what is printed is a recipe that stands alone."""
     space = workspace(ctx, recipes, site)

@@ -25,7 +25,9 @@ def run(
     if not found:
         space.console.result("no lane")
         return 0
-    for line in table(("LANE", "RELEASE", "ON", "STATE", "PHASE", "CONTAINER", "SINCE (UTC)"), [_row(lane) for lane in found]):
+    for line in table(
+        ("LANE", "RELEASE", "ON", "STATE", "PHASE", "CONTAINER", "SINCE (UTC)"), [_row(lane) for lane in found]
+    ):
         space.console.result(line)
     for lane in found:
         for sentence in (*lane.drift, *filter(None, (lane.health.get("why"),))):
@@ -49,4 +51,12 @@ def _everywhere(services: Services, on: On) -> list[LaneStatus]:
 
 
 def _row(lane: LaneStatus) -> list[str]:
-    return [lane.lane or "?", lane.release or "?", lane.on, lane.state, lane.phase or "-", lane.container, lane.since or "-"]
+    return [
+        lane.lane or "?",
+        lane.release or "?",
+        lane.on,
+        lane.state,
+        lane.phase or "-",
+        lane.container,
+        lane.since or "-",
+    ]

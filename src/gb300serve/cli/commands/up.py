@@ -13,12 +13,16 @@ from gb300serve.lifecycle.up import prepare
 from gb300serve.simulator.station import Rehearsal
 
 
-def run(  # noqa: PLR0913 - the command's parameters
+def run(
     ctx: typer.Context,
     ref: Ref,
     on: On = None,
-    detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not watch; the restart policy is not applied.")] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace another release of the lane; it is kept.")] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", "-d", help="Do not watch; the restart policy is not applied.")
+    ] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace another release of the lane; it is kept.")
+    ] = False,
     steps_only: Annotated[bool, typer.Option("--show-steps", help="Print the steps and do nothing.")] = False,
     sets: Sets = None,
     site: SiteFile = None,
