@@ -11,11 +11,12 @@ _GRAPHS = 15
 
 
 def shard_bars(tape: Tape, shards: int, seconds: float) -> None:
-    """The checkpoint's shards in eight updates, then how long they took."""
+    """The checkpoint's shards in up to eight updates, then how long they took."""
+    steps = min(8, shards)
     pace = seconds / shards
     begun = tape.at
-    for step in range(9):
-        done = shards * step // 8
+    for step in range(steps + 1):
+        done = shards * step // steps
         tape.until(begun + done * pace)
         if step == 0:
             times = "00:00<?, ?it/s"

@@ -117,8 +117,8 @@ def _loading(tape: Tape, scene: Boot) -> bool:
 def _create(tape: Tape, scene: Boot, seconds: float) -> None:
     """Tables and moved parameters are allocated on the host while the model is created, before weights are read."""
     tape.wait(seconds * 0.1)
-    backends = "['FLASHMLA_SPARSE', 'FLASHINFER_MLA']"
-    tape.log(CORE, "cuda.py:509", f"Using FLASHMLA_SPARSE attention backend out of potential backends: {backends}.")
+    backends = ["FLASHMLA_SPARSE", "FLASHINFER_MLA"] if _latent(scene) else ["FLASHINFER", "TRITON_ATTN"]
+    tape.log(CORE, "cuda.py:509", f"Using {backends[0]} attention backend out of potential backends: {backends}.")
     demand, tables = scene.settings.demand, scene.settings.checkpoint.host_tables
     for table in tables if demand.host_tables else ():
         tape.wait(seconds * 0.35)
@@ -127,6 +127,11 @@ def _create(tape: Tape, scene: Boot, seconds: float) -> None:
     tape.wait(seconds * 0.2)
     if scene.memory.offload.moved:
         tape.log(CORE, "uva.py:68", f"Total CPU offloaded parameters: {scene.memory.offload.moved_gib:.2f}")
+
+
+def _latent(scene: Boot) -> bool:
+    """Multi-head latent attention, with its own cache format."""
+    return scene.settings.checkpoint.kv_cache.format == "fp8_ds_mla"
 
 
 def _draft_seconds(scene: Boot) -> float:
@@ -149,7 +154,7 @@ def _sizing(tape: Tape, scene: Boot) -> bool:
     memory, end = scene.memory, tape.at + scene.seconds["profiling"]
     rehome(tape, scene.settings, memory)
     tape.enter("profiling")
-    if scene.settings.checkpoint.kv_cache.format == "fp8_ds_mla":
+    if _latent(scene):
         tape.log(CORE, "mla_attention.py:118", "Using DeepSeek's fp8_ds_mla KV cache format. ")
     _graphs(tape, scene, 0, end)
     available = memory.hbm.kv_cache_gib or 0.0

@@ -1,0 +1,79 @@
+import pytest
+
+from gb300serve.boot.phases import Phase
+from gb300serve.simulator.engine_events import Repeat, Serve
+from gb300serve.simulator.engine_faults import FAULTS
+from gb300serve.simulator.engine_settings import Surroundings, SurroundingsError
+from tests.support.golden import Golden
+from tests.support.simulated import PIN_HOOK, V14, boot_of, boot_script, changed, exit_code, said, shown
+
+# Exit code (None: it serves or hangs), and what the boot machine calls it.
+OUTCOMES = {
+    "cache-miss": (None, "ready", None),
+    "stall": (None, "booting", None),
+    "slow-disk": (None, "ready", None),
+    "host-oom": (137, "booting", None),
+    "gpu-oom": (1, "failed", "gpu-oom"),
+    "gpu-busy": (1, "failed", "gpu-memory-in-use"),
+    "port-taken": (1, "failed", "port-in-use"),
+    "hook-failed": (None, "ready", "hook-not-installed"),
+    "hook-aborted": (1, "failed", "hook-aborted"),
+    "crash-after-ready": (0, "failed", "killed"),
+}
+
+
+def test_every_fault_has_an_outcome_here() -> None:
+    assert OUTCOMES.keys() == FAULTS.keys()
+    assert all(fault.summary for fault in FAULTS.values())
+
+
+@pytest.mark.parametrize("name", OUTCOMES)
+def test_outcomes(name: str) -> None:
+    events = boot_script(V14, Surroundings(fault=name))
+    diagnosis = boot_of(events).result()
+    assert (exit_code(events), diagnosis.state, diagnosis.reason) == OUTCOMES[name]
+    stamps = [event.at for event in events]
+    assert stamps == sorted(stamps)
+
+
+@pytest.mark.parametrize("name", ["stall", "host-oom", "crash-after-ready"])
+def test_whole_boots(name: str, golden: Golden) -> None:
+    golden(f"fault-{name}.log", shown(boot_script(V14, Surroundings(fault=name))))
+
+
+def test_a_stall_never_ends() -> None:
+    last = boot_script(V14, Surroundings(fault="stall"))[-1]
+    assert isinstance(last, Repeat)
+    assert (last.every, "shared memory broadcast block" in last.text) == (60.0, True)
+
+
+def test_a_missed_cache_is_tuned_whatever_is_stored() -> None:
+    text = said(boot_script(V14, Surroundings(fault="cache-miss"), stored=210))
+    assert any(line.endswith("(210 new, 0 from previous config)") for line in text)
+
+
+def test_a_slow_disk_takes_half_an_hour() -> None:
+    phases = dict(boot_of(boot_script(V14, Surroundings(fault="slow-disk"))).result().phases)
+    assert phases[Phase.LOADING_WEIGHTS] == pytest.approx(1846, abs=1)
+
+
+def test_without_the_hook_it_serves_at_the_figures_of_the_release_before() -> None:
+    text = said(boot_script(V14, Surroundings(fault="hook-failed", env=PIN_HOOK)))
+    assert any("Available KV cache memory: 4.87 GiB" in line for line in text)
+    assert not any("HBM_expert" in line for line in text)
+
+
+def test_a_boot_that_dies_earlier_dies_as_it_would() -> None:
+    words = changed("--cpu-offload-gb", "55")
+    assert boot_script(words, Surroundings(fault="crash-after-ready")) == boot_script(words)
+
+
+def test_the_engine_dies_after_it_served() -> None:
+    events = boot_script(V14, Surroundings(fault="crash-after-ready"))
+    served = next(event for event in events if isinstance(event, Serve))
+    assert events[-1].at == pytest.approx(served.at + 60)
+
+
+def test_a_fault_that_nobody_wrote() -> None:
+    with pytest.raises(SurroundingsError, match="there are cache-miss, stall"):
+        boot_script(V14, Surroundings(fault="no-such"))
