@@ -225,11 +225,11 @@ class FakeBackend:
         """All it has said since its last start."""
         elapsed = self.elapsed(key)
         started = self._containers[key].started_at is not None
-        scripted = [LogLine(text, at) for at, text in self._scripts[key].lines if started and at <= elapsed + 1e-6]
+        scripted = [LogLine(text, at) for at, text in self._scripts[key].lines if started and at <= elapsed + 1e-3]
         return scripted + self._said[key]
 
     def _silence(self, key: str, limit: float) -> float:
         """Seconds, in its own time, until it says or does something, at most `limit`."""
         script, elapsed = self._scripts[key], self.elapsed(key)
         moments = [at for at, _ in script.lines] + ([script.ends_at] if script.ends_at is not None else [])
-        return min([limit, *(at - elapsed for at in moments if at > elapsed + 1e-6)])
+        return min([limit, *(at - elapsed for at in moments if at > elapsed + 1e-3)])

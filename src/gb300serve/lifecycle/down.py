@@ -8,6 +8,7 @@ from gb300serve.lifecycle.events import StepBegan
 from gb300serve.lifecycle.failures import SIGKILLED
 from gb300serve.lifecycle.names import title
 from gb300serve.lifecycle.ports import Container
+from gb300serve.lifecycle.ready import ContainerGoneError
 from gb300serve.lifecycle.reconcile import STOP_TIMEOUT
 from gb300serve.lifecycle.steps import ApplyRestart, StopContainer
 from gb300serve.lifecycle.tools import Tools
@@ -50,8 +51,11 @@ class Downed:
         return self.was_running and self.container.exit_code == SIGKILLED
 
 
-def down(container: Container, tools: Tools, *, remove: bool = False, timeout: float | None = None) -> Downed:
+def down(chosen: Container, tools: Tools, *, remove: bool = False, timeout: float | None = None) -> Downed:
     """`timeout` is seconds before it is killed (else the container's own, else 30). Raises BackendError (7)."""
+    container = tools.backend.find(chosen.id)
+    if container is None:
+        raise ContainerGoneError(chosen.name)
     if not container.ours:
         raise NotOursError(container)
     was_running = live(container)

@@ -53,7 +53,7 @@ def execute(steps: tuple[Step, ...], launch: Launch, tools: Tools) -> Launched:
         except Gb300Error as error:
             raise _failed(error, step, tuple(done), launch, tools) from error.__cause__
         done.append(step)
-    return Launched(served.container if served else _container(steps, launch, tools), served)
+    return Launched(_container(served, steps, launch, tools), served)
 
 
 def _carry_out(step: Step, launch: Launch, tools: Tools) -> Served | None:
@@ -76,9 +76,10 @@ def _carry_out(step: Step, launch: Launch, tools: Tools) -> Served | None:
     return None
 
 
-def _container(steps: tuple[Step, ...], launch: Launch, tools: Tools) -> Container:
-    started = next((step.container for step in reversed(steps) if isinstance(step, StartContainer)), launch.name)
-    container = tools.backend.find(started)
+def _container(served: Served | None, steps: tuple[Step, ...], launch: Launch, tools: Tools) -> Container:
+    """As it stands after the last step."""
+    started = (step.container for step in reversed(steps) if isinstance(step, StartContainer))
+    container = tools.backend.find(served.container.id if served else next(started, launch.name))
     if container is None:
         raise ContainerGoneError(launch.name)
     return container

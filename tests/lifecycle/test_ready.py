@@ -1,0 +1,215 @@
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from gb300serve.boot.events import CauseFound, PhaseEntered, StartupComplete
+from gb300serve.boot.phases import Phase
+from gb300serve.core.http import Response
+from gb300serve.core.values import Value
+from gb300serve.lifecycle.events import Announcement, BecameReady, BootEvent, Elapsed, LogSeen, NotReady
+from gb300serve.lifecycle.failures import BootFailedError, BootTimedOutError, WrongServerError
+from gb300serve.lifecycle.ready import ContainerGoneError, Served, await_ready
+from gb300serve.lifecycle.steps import AwaitReady
+from gb300serve.lifecycle.tools import Tools
+from tests.support.fake_backend import FakeBackend, Script
+from tests.support.fake_clock import START
+from tests.support.fake_http import BackendHttp
+from tests.support.launches import BOOT, COMPLETE, FAILS, KV_LINE, SERVES, backend, container, launch
+
+V14 = launch()
+
+
+@dataclass
+class Watched:
+    """A container of v14 that was started with a script, and what was told while it was watched."""
+
+    script: Script
+    speed: float = 1.0
+    ran_for: float = 0.0
+    told: list[Announcement] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.station: FakeBackend = backend(self.script)
+        self.station.speed = self.speed
+        started = START - self.ran_for / self.speed
+        self.container = container(V14, created_at=started, started_at=started)
+        self.station.add(self.container, self.script, V14.plan)
+        self.http = BackendHttp(self.station)
+
+    def run(self, *, running: bool = False) -> Served:
+        tools = Tools(self.station, self.http, self.station.clock, self.told.append)
+        return await_ready(AwaitReady(self.container.id, "dsv41-vllm", running=running), V14, tools)
+
+    def events(self) -> list[object]:
+        return [each.event for each in self.told if isinstance(each, BootEvent)]
+
+
+def test_ready_is_proved_and_told() -> None:
+    watched = Watched(SERVES)
+    served = watched.run()
+    assert served.readiness.state == "ready"
+    assert served.readiness.identity == "ours"
+    assert not served.already
+    assert 454.5 <= served.seconds < 457.0
+    assert isinstance(watched.told[-1], BecameReady)
+    assert (watched.told[-1].model, watched.told[-1].identity_known) == ("dsv41-flash-uva", True)
+    phases = [event.phase for event in watched.events() if isinstance(event, PhaseEntered)]
+    assert phases[:2] == [Phase.STARTING, Phase.LOADING_WEIGHTS]
+    assert phases[-1] is Phase.SERVING
+
+
+def test_phases_come_with_their_expected_seconds_and_lines_are_passed_on() -> None:
+    watched = Watched(SERVES)
+    watched.run()
+    entered = [each for each in watched.told if isinstance(each, BootEvent) and isinstance(each.event, PhaseEntered)]
+    expected = {each.event.phase: each.expected for each in entered if isinstance(each.event, PhaseEntered)}
+    assert expected[Phase.LOADING_WEIGHTS] == 153.0
+    assert expected[Phase.STARTING] is None
+    assert [each.line.text for each in watched.told if isinstance(each, LogSeen)] == [text for _, text in BOOT]
+    assert any(isinstance(each, Elapsed) and each.phase is Phase.LOADING_WEIGHTS for each in watched.told)
+
+
+def test_time_is_the_containers() -> None:
+    watched = Watched(SERVES, speed=200.0)
+    served = watched.run()
+    assert watched.station.clock.now() - START < 6.0
+    assert served.seconds >= 454.5
+
+
+def test_what_serves_already_is_not_watched() -> None:
+    watched = Watched(SERVES, ran_for=9000.0)
+    served = watched.run(running=True)
+    assert (served.already, served.seconds, watched.told) == (True, 9000.0, [])
+
+
+def test_a_boot_that_was_left_is_watched_on() -> None:
+    watched = Watched(SERVES, ran_for=100.0)
+    served = watched.run(running=True)
+    assert not served.already
+    assert served.seconds < 457.0
+
+
+def test_startup_complete_is_not_ready() -> None:
+    watched = Watched(replace(SERVES, ready_at=None))
+    with pytest.raises(BootTimedOutError) as caught:
+        watched.run()
+    assert caught.value.message.startswith("dsv41-vllm gave no sign of life for 90")
+    assert "waiting for: http://127.0.0.1:30006/v1/models does not answer: connection refused" in caught.value.message
+    assert "dsv41-vllm is left running" in str(caught.value.hint)
+    told = [each for each in watched.told if isinstance(each, NotReady)]
+    assert told == [] or [each.why for each in told] == [caught.value.waiting_for]
+
+
+def test_a_long_served_lane_that_does_not_answer_is_given_time() -> None:
+    """The patience counts from the watch, not from lines of yesterday."""
+    watched = Watched(replace(SERVES, ready_at=20_000.0), ran_for=19_800.0)
+    served = watched.run(running=True)
+    assert served.seconds >= 20_000.0
+
+
+def test_a_completion_that_fails_is_not_ready() -> None:
+    watched = Watched(SERVES)
+    watched.http = BackendHttp(watched.station, completes=False)
+    with pytest.raises(BootTimedOutError) as caught:
+        watched.run()
+    assert "/v1/chat/completions answers with status 500" in caught.value.waiting_for
+    assert [each.why for each in watched.told if isinstance(each, NotReady)][-1] == caught.value.waiting_for
+
+
+def test_a_container_that_ends_has_failed() -> None:
+    watched = Watched(FAILS)
+    with pytest.raises(BootFailedError) as caught:
+        watched.run()
+    error = caught.value
+    assert error.exit_code == 8
+    assert error.message.splitlines()[0] == KV_LINE
+    assert error.message.splitlines()[1].startswith("kv-cache-too-small in phase ")
+    assert error.ending.reason == "kv-cache-too-small"
+    assert error.ending.diagnosis.values["needed_gib"] == 2.2
+    assert error.ending.tail[-1] == KV_LINE
+    assert (error.ending.exit_code, error.ending.oom_killed, error.ending.gone) == (1, False, False)
+    assert any(isinstance(event, CauseFound) for event in watched.events())
+
+
+def test_a_killed_engine_names_no_cause() -> None:
+    watched = Watched(Script(BOOT[:3], ends_at=60.0, exit_code=137, oom_killed=True))
+    with pytest.raises(BootFailedError) as caught:
+        watched.run()
+    assert caught.value.message.splitlines()[0] == (
+        "the container was killed for want of host memory: its log just stops"
+    )
+    assert caught.value.ending.reason == "host-oom-killed"
+
+
+def test_a_named_cause_whose_engine_hangs_is_a_failure() -> None:
+    watched = Watched(replace(FAILS, ends_at=None))
+    with pytest.raises(BootFailedError) as caught:
+        watched.run()
+    assert caught.value.message.splitlines()[0] == KV_LINE
+    assert caught.value.ending.exit_code is None
+    assert watched.station.clock.now() - START < 378.0 + 70.0
+
+
+def test_silence_is_waited_for_as_long_as_the_phase_may_take() -> None:
+    watched = Watched(Script(BOOT[:3]))
+    with pytest.raises(BootTimedOutError) as caught:
+        watched.run()
+    assert caught.value.waiting_for == "the end of the phase loading-weights"
+    assert 1800.0 < caught.value.silent < 1802.0
+
+
+def test_another_server_on_the_port_is_told_apart() -> None:
+    watched = Watched(replace(SERVES, ready_at=None))
+    watched.http = BackendHttp(watched.station, stranger_started_at=START - 500.0)
+    with pytest.raises(WrongServerError) as caught:
+        watched.run()
+    assert caught.value.message.startswith("another server answers at http://127.0.0.1:30006: it is not the one in ")
+    assert any(isinstance(event, StartupComplete) for event in watched.events())
+
+
+def test_another_server_while_booting_is_not_believed() -> None:
+    watched = Watched(Script(BOOT[:3], ends_at=60.0))
+    watched.http = BackendHttp(watched.station, stranger_started_at=START - 500.0)
+    with pytest.raises(BootFailedError):
+        watched.run()
+
+
+def test_a_container_that_was_removed_is_gone() -> None:
+    watched = Watched(SERVES)
+    watched.station.stop(watched.container.id, 1.0)
+    watched.station.remove(watched.container.id)
+    with pytest.raises(ContainerGoneError, match="the container dsv41-vllm is not there any more"):
+        watched.run()
+
+
+def test_a_container_that_was_started_again_meanwhile_is_not_ours_to_call_ready() -> None:
+    watched = Watched(SERVES)
+    station = watched.station
+
+    class Restarting(BackendHttp):
+        def post_json(self, url: str, body: Value, headers: object, timeout: float) -> Response:  # type: ignore[override]  # fewer types
+            station.stop(watched.container.id, 1.0)
+            station.clock.sleep(5.0)
+            station.start(watched.container.id)
+            return Response(200, '{"choices": [{"message": {"content": "Ready"}}]}')
+
+    watched.http = Restarting(station)
+    with pytest.raises(BootFailedError):
+        watched.run()
+
+
+def test_a_cut_stream_is_followed_again() -> None:
+    watched = Watched(SERVES)
+    whole = watched.station.follow
+    cuts = [3]
+
+    def follow(container: str, every: float) -> object:
+        for line in whole(container, every):
+            if line is not None and line.text == BOOT[3][1] and cuts[0]:
+                cuts[0] -= 1
+                return
+            yield line
+
+    watched.station.follow = follow  # type: ignore[method-assign,assignment]  # the fake's own stream, cut three times
+    assert watched.run().readiness.state == "ready"
+    assert [each.line.text for each in watched.told if isinstance(each, LogSeen)].count(COMPLETE) == 1

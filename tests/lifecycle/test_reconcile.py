@@ -1,0 +1,258 @@
+from dataclasses import replace
+
+import pytest
+
+from gb300serve.core.errors import MachineError
+from gb300serve.lifecycle.observe import Observed
+from gb300serve.lifecycle.ports import Container, Image, Listener
+from gb300serve.lifecycle.reconcile import reconcile
+from gb300serve.lifecycle.refusals import (
+    ContainerUnusableError,
+    GpuBusyError,
+    ImageDiffersError,
+    ImageMissingError,
+    MountSourceMissingError,
+    NameHeldByLaneError,
+    NameHeldByStrangerError,
+    NameHeldError,
+    PortHeldError,
+    PortlessError,
+    PortListenedError,
+    UnnamedError,
+)
+from tests.support.fake_clock import START
+from tests.support.launches import FOUND, STRANGER, container, contained, launch, plan
+
+V13, V14 = launch("v13"), launch("v14")
+KEPT_V13 = "dsv41-vllm-kept-v13-20261129T195003Z"
+ENDED = {"state": "exited", "finished_at": START - 60.0, "exit_code": 0}
+NEW = [
+    "create dsv41-vllm for deepseek-v4.1-flash/v14 from vllm/vllm-openai:deepseekv41-flash-0909@sha256:00d5",
+    "start dsv41-vllm",
+    "wait until dsv41-vllm lists the served name, is the server that answers, and completes a request",
+]
+WATCH = ["see whether dsv41-vllm lists the served name, is the server that answers, and completes a request"]
+
+
+def seen(*containers: Container) -> Observed:
+    return Observed(containers=containers, image=FOUND)
+
+
+def steps(observed: Observed, of: object = None, *, replace: bool = False) -> list[str]:
+    wanted = V14 if of is None else of
+    assert isinstance(wanted, type(V14))
+    return [step.describe() for step in reconcile(wanted, observed, START, replace=replace)]
+
+
+def refusal(observed: Observed, *, replace: bool = False) -> MachineError:
+    with pytest.raises(MachineError) as caught:
+        reconcile(V14, observed, START, replace=replace)
+    assert caught.value.exit_code == 6
+    return caught.value
+
+
+def with_restart(policy: str) -> object:
+    return replace(V14, plan=contained(V14.plan, restart=policy))
+
+
+def test_a_bare_machine_gets_a_new_container() -> None:
+    assert steps(seen()) == NEW
+
+
+def test_the_restart_policy_comes_after_ready() -> None:
+    found = steps(seen(), with_restart("unless-stopped"))
+    assert found[-2:] == [NEW[-1], "set the restart policy of dsv41-vllm to unless-stopped"]
+
+
+def test_the_same_plan_running_is_watched() -> None:
+    assert steps(seen(container(V14))) == WATCH
+
+
+def test_a_launch_cut_between_ready_and_policy_gets_its_policy() -> None:
+    wanted = with_restart("always")
+    assert isinstance(wanted, type(V14))
+    running = container(wanted)
+    assert steps(seen(running), wanted) == [*WATCH, "set the restart policy of dsv41-vllm to always"]
+    assert steps(seen(replace(running, restart_policy="always")), wanted) == WATCH
+
+
+@pytest.mark.parametrize("state", ["created", "exited"])
+def test_the_same_plan_stopped_is_started_again(state: str) -> None:
+    kept = container(V14, **ENDED | {"state": state})
+    assert steps(seen(kept)) == ["start dsv41-vllm (the kept container)", NEW[-1]]
+
+
+def test_a_kept_container_boots_without_its_policy() -> None:
+    kept = container(V14, **ENDED, restart_policy="always")
+    assert steps(seen(kept))[0] == "set the restart policy of dsv41-vllm to no"
+
+
+def test_a_container_left_under_its_kept_name_comes_back() -> None:
+    older = container(V14, **ENDED | {"finished_at": START - 900.0}, id="id-older", name="dsv41-vllm-kept-v14-older")
+    kept = container(V14, **ENDED, name="dsv41-vllm-kept-v14-20261129T195003Z")
+    assert steps(seen(older, kept)) == [
+        "rename dsv41-vllm-kept-v14-20261129T195003Z to dsv41-vllm",
+        "start dsv41-vllm (the kept container)",
+        NEW[-1],
+    ]
+
+
+def test_a_failed_container_is_never_started_again() -> None:
+    failed = container(V14, **ENDED, name="dsv41-vllm-failed-20261129T195003Z")
+    assert steps(seen(failed)) == NEW
+
+
+def test_a_crash_loop_of_the_same_plan_is_started_once_without_its_policy() -> None:
+    looping = container(V14, state="restarting", restart_policy="always", restart_count=12)
+    assert steps(seen(looping)) == [
+        "set the restart policy of dsv41-vllm to no",
+        "stop dsv41-vllm, killing it after 30 s; it stays as it is",
+        "start dsv41-vllm (the kept container)",
+        NEW[-1],
+    ]
+
+
+@pytest.mark.parametrize("state", ["paused", "removing", "dead"])
+def test_states_that_cannot_start_are_named(state: str) -> None:
+    error = refusal(seen(container(V14, state=state)))
+    assert isinstance(error, ContainerUnusableError)
+    assert error.message == f"deepseek-v4.1-flash/v14 (container dsv41-vllm) is {state}"
+
+
+def test_a_kept_release_holds_its_name() -> None:
+    error = refusal(seen(container(V13, **ENDED)))
+    assert isinstance(error, NameHeldError)
+    assert error.message == (
+        "the name dsv41-vllm is held by deepseek-v4.1-flash/v13, stopped 2026-11-29 19:49:03Z with exit code 0; "
+        "it is the kept way back"
+    )
+    assert error.hint == (
+        "to keep it under another name and launch: gb300serve up deepseek-v4.1-flash/v14 --replace; "
+        "to leave it alone and launch beside it: "
+        "gb300serve up deepseek-v4.1-flash/v14 --set container.name=dsv41-vllm-v14"
+    )
+
+
+def test_a_running_release_holds_its_name() -> None:
+    error = refusal(seen(container(V13)))
+    assert error.message == "the name dsv41-vllm is held by deepseek-v4.1-flash/v13, running since 2026-11-29 18:50:03Z"
+
+
+def test_replacing_keeps_the_old_one() -> None:
+    old = container(V13, restart_policy="unless-stopped", stop_timeout=45)
+    assert steps(seen(old), replace=True) == [
+        "set the restart policy of dsv41-vllm to no",
+        "stop dsv41-vllm, killing it after 45 s; it stays as it is",
+        f"rename dsv41-vllm to {KEPT_V13}",
+        *NEW,
+    ]
+    assert steps(seen(replace(old, **ENDED, restart_policy="no")), replace=True) == [
+        f"rename dsv41-vllm to {KEPT_V13}",
+        *NEW,
+    ]
+
+
+def test_replacing_goes_back_to_a_kept_release() -> None:
+    kept = container(V14, **ENDED, name="dsv41-vllm-kept-v14-20261128T000000Z")
+    assert steps(seen(container(V13), kept), replace=True) == [
+        "stop dsv41-vllm, killing it after 30 s; it stays as it is",
+        f"rename dsv41-vllm to {KEPT_V13}",
+        "rename dsv41-vllm-kept-v14-20261128T000000Z to dsv41-vllm",
+        "start dsv41-vllm (the kept container)",
+        NEW[-1],
+    ]
+
+
+def test_replacing_stops_a_release_of_the_lane_under_another_name() -> None:
+    other = container(V13, name="dsv41-v13")
+    assert steps(seen(other), replace=True) == [
+        "stop dsv41-v13, killing it after 30 s; it stays as it is",
+        *NEW,
+    ]
+    error = refusal(seen(other))
+    assert isinstance(error, GpuBusyError)
+    assert error.hint == "gb300serve up deepseek-v4.1-flash/v14 --replace"
+
+
+@pytest.mark.parametrize("replacing", [False, True])
+def test_strangers_are_never_replaced(replacing: bool) -> None:
+    error = refusal(seen(replace(STRANGER, name="dsv41-vllm")), replace=replacing)
+    assert isinstance(error, NameHeldByStrangerError)
+    assert "docker rename dsv41-vllm dsv41-vllm-aside" in str(error.hint)
+    error = refusal(seen(STRANGER), replace=replacing)
+    assert isinstance(error, GpuBusyError)
+    assert error.message == (
+        "a container that gb300serve did not create is on the GPU: someone (image lmsysorg/sglang:dev), "
+        "running since 2026-11-29 17:50:03Z; it is never stopped for you"
+    )
+    assert error.hint == "docker stop someone"
+
+
+@pytest.mark.parametrize("replacing", [False, True])
+def test_another_lane_is_never_replaced(replacing: bool) -> None:
+    glm = replace(V13, plan=replace(plan("v13"), lane="glm-flash", recipe="glm-flash/v13"))
+    error = refusal(seen(container(glm, name="glm")), replace=replacing)
+    assert isinstance(error, GpuBusyError)
+    assert error.message == (
+        "another lane is on the GPU: glm-flash/v13 (container glm), running since 2026-11-29 18:50:03Z"
+    )
+    assert error.hint == "gb300serve down glm-flash/v13"
+    error = refusal(seen(container(glm)), replace=replacing)
+    assert isinstance(error, NameHeldByLaneError)
+
+
+def test_ports_are_refused_before_anything_exists() -> None:
+    cpu = replace(STRANGER, gpus=None, command=("--port=30006",))
+    error = refusal(seen(cpu))
+    assert isinstance(error, PortHeldError)
+    assert error.message == (
+        "port 30006 is taken by container someone (image lmsysorg/sglang:dev), on the host's network, "
+        "running since 2026-11-29 17:50:03Z"
+    )
+    assert isinstance(refusal(replace(seen(), neighbours=(cpu,))), PortHeldError)
+    listener = Listener(30006, "127.0.0.1", "python3, process 4711")
+    error = refusal(replace(seen(), listeners=(listener,)))
+    assert isinstance(error, PortListenedError)
+    assert error.message == "port 30006 is taken: python3, process 4711 listens on 127.0.0.1"
+
+
+def test_the_listener_may_be_what_is_replaced() -> None:
+    observed = replace(seen(container(V13)), listeners=(Listener(30006, "0.0.0.0"),))
+    assert steps(observed, replace=True)[-3:] == NEW
+
+
+def test_images_are_never_pulled() -> None:
+    error = refusal(Observed())
+    assert isinstance(error, ImageMissingError)
+    assert error.hint == "docker pull vllm/vllm-openai:deepseekv41-flash-0909@sha256:00d5"
+    error = refusal(Observed(tagged=replace(FOUND, digests=("vllm/vllm-openai@sha256:77",))))
+    assert isinstance(error, ImageDiffersError)
+    assert error.message == (
+        "vllm/vllm-openai:deepseekv41-flash-0909 on this machine is another image: the recipe pins sha256:00d5, "
+        "it has sha256:77"
+    )
+
+
+def test_a_local_image_is_known_by_its_id() -> None:
+    local = replace(V14, plan=replace(plan(), image="glmf-sglang:0922", image_id="sha256:c3d0"))
+    with pytest.raises(ImageDiffersError) as caught:
+        reconcile(local, Observed(image=Image("sha256:ffff", (), "arm64")), START)
+    assert caught.value.hint == "build or load the image with the id sha256:c3d0"
+    with pytest.raises(ImageMissingError) as missing:
+        reconcile(local, Observed(), START)
+    assert missing.value.hint == "build or load it (docker load): it has no registry digest"
+
+
+def test_missing_mount_sources_are_refused_for_kept_containers_too() -> None:
+    observed = replace(seen(container(V14, **ENDED)), missing_sources=("/models/DeepSeek", "/cache"))
+    error = refusal(observed)
+    assert isinstance(error, MountSourceMissingError)
+    assert error.message.startswith("/models/DeepSeek, /cache do not exist on the machine that runs the containers")
+
+
+def test_a_lane_must_be_found_and_reached_again() -> None:
+    with pytest.raises(UnnamedError) as unnamed:
+        reconcile(replace(V14, plan=contained(plan(), name="")), seen(), START)
+    assert unnamed.value.hint == ("gb300serve up deepseek-v4.1-flash/v14 --set container.name=deepseek-v4.1-flash")
+    with pytest.raises(PortlessError):
+        reconcile(replace(V14, plan=replace(plan(), port=None)), seen(), START)
