@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 from contextlib import suppress
+from io import TextIOWrapper
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -43,10 +44,10 @@ COMMANDS = {
 class OnDemand(TyperGroup):
     """Loads the module of a command when the command is asked for."""
 
-    def list_commands(self, ctx: Context) -> list[str]:
+    def list_commands(self, ctx: Context) -> list[str]:  # noqa: ARG002 - click's signature, here and below
         return list(COMMANDS)
 
-    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"gb300serve.cli.commands.{cmd_name}")
@@ -54,14 +55,12 @@ class OnDemand(TyperGroup):
         single.command(cmd_name)(module.run)
         return typer.main.get_command(single)
 
-    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-app = typer.Typer(
-    cls=OnDemand, name="gb300serve", rich_markup_mode=None, add_completion=False, no_args_is_help=True
-)
+app = typer.Typer(cls=OnDemand, name="gb300serve", rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 
 
 def _version(value: bool) -> None:  # noqa: FBT001 - typer passes an option's value by position
@@ -70,10 +69,11 @@ def _version(value: bool) -> None:  # noqa: FBT001 - typer passes an option's va
         raise typer.Exit
 
 
+Version = Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")]
+
+
 @app.callback()
-def options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
-) -> None:
+def options(version: Version = False) -> None:  # noqa: FBT002 - an option of the command line
     """Launch recipes and compile configurations for large models on one NVIDIA GB300."""
 
 
@@ -93,8 +93,7 @@ def invoke(arguments: list[str], console: Console, context: Any) -> int:
         console.message("gb300serve: interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone: nothing is left to say, and nobody to say it to
-        return 0
+        return 0  # the reader of our output has gone: nothing is left to say, and nobody to say it to
     except Exception:  # noqa: BLE001 - the one boundary: a bug of ours is one line, the traceback is in a file
         return int(importlib.import_module("gb300serve.cli.bugs").report(console))
     return code if isinstance(code, int) else 0
@@ -111,6 +110,10 @@ def show_error(error: Gb300Error, console: Console) -> None:
 
 def main() -> NoReturn:
     """The program: `gb300serve` and `python -m gb300serve`."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # The same bytes under every locale; a file name that is not UTF-8 is shown escaped, as JSON escapes it.
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     environment = read_environment()
     console = Console(no_color=environment.no_color)
     code = invoke(sys.argv[1:], console, (environment, console))

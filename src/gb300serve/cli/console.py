@@ -1,11 +1,14 @@
 """Results to stdout, everything else to stderr; colour only on a terminal."""
 
+import re
 import sys
 from typing import Any, TextIO
 
 from gb300serve.core.text import printable
 from gb300serve.core.values import indented_json
 
+# JSON escapes the control characters below the blank and leaves these, which steer terminals too.
+_HIGH_CONTROL = re.compile(r"[\x7f-\x9f]")
 _COLOURS = {"error": "31", "warning": "33", "note": "36", "good": "32", "dim": "2", "bold": "1"}
 
 
@@ -22,8 +25,9 @@ class Console:
         print(printable(text), file=self.out, flush=True)
 
     def document(self, value: dict[str, Any]) -> None:
-        """The result as JSON; characters outside ASCII stay readable, control characters are escaped by JSON itself."""
-        print(indented_json(value), file=self.out, flush=True)
+        """The result as JSON: characters outside ASCII stay readable, control characters are escaped."""
+        text = _HIGH_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", indented_json(value))
+        print(text, file=self.out, flush=True)
 
     def message(self, text: str, style: str | None = None) -> None:
         """A line of progress or an explanation."""

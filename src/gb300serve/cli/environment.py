@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gb300serve.core.files import expanded
+
 # Pydantic searches every installed distribution for plugins at import: 15 ms of start-up that nothing here uses.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
@@ -29,21 +31,21 @@ class Environment:
 def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
     """The environment of this process, or of a test."""
     found = os.environ if variables is None else variables
-    home = Path(found.get("HOME") or "~").expanduser()
+    home = expanded(found.get("HOME") or "~")
 
     def directory(name: str, default: str) -> Path:
         value = Path(found.get(name) or home / default)
         return value if value.is_absolute() else home / default  # the XDG specification: relative ones are ignored
 
     return Environment(
-        site=Path(value).expanduser() if (value := found.get("GB300SERVE_SITE")) else None,
-        recipes=tuple(Path(p).expanduser() for p in found.get("GB300SERVE_RECIPES", "").split(os.pathsep) if p),
+        site=expanded(value) if (value := found.get("GB300SERVE_SITE")) else None,
+        recipes=tuple(expanded(p) for p in found.get("GB300SERVE_RECIPES", "").split(os.pathsep) if p),
         config_home=directory("XDG_CONFIG_HOME", ".config"),
         state_home=directory("XDG_STATE_HOME", ".local/state"),
         docker_host=found.get("DOCKER_HOST") or None,
         docker_context=found.get("DOCKER_CONTEXT") or None,
         docker_config=Path(found.get("DOCKER_CONFIG") or home / ".docker"),
-        no_color="NO_COLOR" in found,
+        no_color=bool(found.get("NO_COLOR")),  # no-color.org: present and not empty
         python=Path(sys.executable),
         variables=found,
     )

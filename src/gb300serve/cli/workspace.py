@@ -103,6 +103,7 @@ class Workspace:
             raise RecipeInvalidError(loaded.source.name, errors)
         noticed = [d for d in found if d.severity != "error"]
         noticed += [_shadow(loaded, path) for path in loaded.found.shadows]
+        noticed += [_deprecated(loaded)] if loaded.recipe.status == "deprecated" else []
         self.notes += [d for d in noticed if d not in self.notes]
         return loaded, loaded.recipe
 
@@ -131,6 +132,12 @@ def shipped_recipes() -> Path:
     package = Path(__file__).resolve().parents[1]
     inside = package / "shipped_recipes"
     return inside if inside.is_dir() else package.parents[1] / "recipes"
+
+
+def _deprecated(loaded: Loaded) -> Diagnostic:
+    place = loaded.place(("status",))
+    hint = "`gb300serve list` prints the releases that took its place"
+    return Diagnostic("REF002", "deprecated-release", "warning", "this release is deprecated", hint, *place, "status")
 
 
 def _shadow(loaded: Loaded, other: Path) -> Diagnostic:

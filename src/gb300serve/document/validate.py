@@ -1,5 +1,6 @@
 """Nodes to a typed model: every error at its place, with what to write instead."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -48,13 +49,19 @@ def validate(model: type[M], file_format: str, root: Any, source: Source) -> tup
     try:
         return model.model_validate(root), ()
     except ValidationError as error:
-        found: dict[tuple[str | None, int | None, int | None], Diagnostic] = {}
-        for item in error.errors(include_url=False, include_input=False):
-            if _other_branch(root, item):
-                continue
-            diagnostic = _diagnostic(model, root, source, item)
-            found.setdefault((diagnostic.file, diagnostic.line, diagnostic.column), diagnostic)
-        return None, tuple(found.values())
+        items = error.errors(include_url=False, include_input=False)
+        found = (_diagnostic(model, root, source, item) for item in items if not _other_branch(root, item))
+        return None, tuple(one_a_place(found))
+
+
+def one_a_place(problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """The first problem of each place: what follows from it (a value of the wrong type, say) adds nothing."""
+    seen = set()
+    for problem in problems:
+        place = (problem.file, problem.line, problem.column)
+        if place not in seen or problem.code == "FMT003":
+            seen.add(place)
+            yield problem
 
 
 def _other_branch(root: MapNode, item: Any) -> bool:

@@ -1,15 +1,28 @@
-"""A loaded recipe held against the option table of its engine version, and against the variables that its paths name."""
+"""A loaded recipe held against its engine's option table, and against the variables, secrets and phases it names."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
+from gb300serve.boot.phases import Phase
 from gb300serve.core.diagnostics import Diagnostic
-from gb300serve.document.nodes import MapNode
+from gb300serve.core.text import suggestion
+from gb300serve.document.nodes import ListNode, MapNode
 from gb300serve.document.nodes import Path as NodePath
+from gb300serve.document.read import Kind
 from gb300serve.engines.problem import Problem, dotted
 from gb300serve.engines.registry import ENGINES
-from gb300serve.plan.words import secret_name, with_secret_words
+from gb300serve.plan.variables import VariableError, expand
+from gb300serve.plan.words import SECRET, secret_name, with_secret_words
 from gb300serve.recipe.load import Loaded
+from gb300serve.site.model import DIRECTORIES
+
+UNKNOWN_KEY = Kind("FMT001", "unknown-key")
+UNDECLARED = Kind("SEC001", "undeclared-secret")
+NO_SOURCE = Kind("SEC002", "secret-without-source")
+UNKNOWN_VARIABLE = Kind("VAR001", "unknown-variable")
+
+_PHASES = tuple(phase.value for phase in Phase)
 
 # The option itself is at fault, not its value.
 _AT_THE_KEY = frozenset({"OPT001", "OPT005", "OPT009", "OPT013"})
@@ -17,8 +30,12 @@ _AT_THE_KEY = frozenset({"OPT001", "OPT005", "OPT009", "OPT013"})
 
 def check(loaded: Loaded) -> tuple[Diagnostic, ...]:
     """Everything that keeps the file from being a recipe, and notes; in the order of the file."""
-    found = (*loaded.problems, *_options(loaded), *_secrets(loaded))
-    return tuple(sorted(dict.fromkeys(found), key=lambda d: (d.file != loaded.source.name, d.file or "", d.line or 0)))
+    found = (*loaded.problems, *_options(loaded), *_secrets(loaded), *_variables(loaded), *_phases(loaded))
+    return tuple(sorted(dict.fromkeys(found), key=partial(_order, loaded.source.name)))
+
+
+def _order(own: str, found: Diagnostic) -> tuple[bool, str, int, int]:
+    return found.file != own, found.file or "", found.line or 0, found.column or 0
 
 
 def _options(loaded: Loaded) -> Iterator[Diagnostic]:
@@ -51,21 +68,91 @@ def _placed(loaded: Loaded, problem: Problem) -> Diagnostic:
 
 
 def _secrets(loaded: Loaded) -> Iterator[Diagnostic]:
-    """Every `{secret: NAME}` of the options is declared; every declared secret says where its value is."""
+    """Every secret that the engine's words speak of is declared; every declared one says where its value is."""
     declared = _mapping(_mapping(loaded.root, "container"), "secrets")
-    for key, value in _mapping(_mapping(loaded.root, "engine"), "options").items():
-        name = secret_name(value)
-        if name is not None and name not in declared:
-            place = loaded.place(("engine", "options", key))
-            message = f"engine.options.{key} speaks of secret {name}, and container.secrets has none of that name"
+    for path, name in _spoken(loaded):
+        if name not in declared:
+            message = f"{_dotted(path)} speaks of secret {name}, and container.secrets has none of that name"
             hint = f"add `{name}: {{env: {name}}}` to container.secrets"
-            yield Diagnostic("SEC001", "undeclared-secret", "error", message, hint, *place, f"engine.options.{key}")
+            yield _error(loaded, UNDECLARED, path, message, hint)
     for name, value in declared.items():
         if isinstance(value, MapNode) and len(value) != 1 and set(value) <= {"env", "file"}:
-            place = loaded.place(("container", "secrets", name))
             message = f"container.secrets.{name} must name one source: a variable or a file"
             hint = f"write {{env: {name}}} or {{file: /a/file}}"
-            yield Diagnostic("SEC002", "secret-without-source", "error", message, hint, *place, f"container.secrets.{name}")
+            yield _error(loaded, NO_SOURCE, ("container", "secrets", name), message, hint)
+
+
+def _spoken(loaded: Loaded) -> Iterator[tuple[NodePath, str]]:
+    """The secrets that the engine's words speak of: as `{secret: NAME}`, or in the notation of a plan."""
+    section = _mapping(loaded.root, "engine")
+    for key in ("options", "launcher", "extra_args"):
+        for path, value in _leaves(section.get(key), ("engine", key)):
+            if (name := secret_name(value)) is not None:
+                yield path, name
+            elif isinstance(value, str):
+                yield from ((path, name) for name in SECRET.findall(value))
+
+
+def _leaves(node: Any, path: NodePath) -> Iterator[tuple[NodePath, Any]]:
+    """Single values and `{secret: NAME}`, with their paths."""
+    if isinstance(node, MapNode) and secret_name(node) is None:
+        for key, value in node.items():
+            yield from _leaves(value, (*path, key))
+    elif isinstance(node, ListNode):
+        for index, value in enumerate(node):
+            yield from _leaves(value, (*path, index))
+    else:
+        yield path, node
+
+
+def _variables(loaded: Loaded) -> Iterator[Diagnostic]:
+    """Variables that no site and no key of the recipe can give; what a site lacks is the compiler's to say."""
+    site = dict.fromkeys(DIRECTORIES, "")
+    for path, text in _paths(loaded.root):
+        try:
+            expand(text, site, loaded.root)
+        except VariableError as error:
+            yield _error(loaded, UNKNOWN_VARIABLE, path, error.message, error.hint)
+
+
+def _paths(root: Any) -> Iterator[tuple[NodePath, str]]:
+    """The texts of the recipe in which variables stand."""
+    container = _mapping(root, "container")
+    places: list[tuple[NodePath, Any]] = [(("model", "path"), _mapping(root, "model").get("path"))]
+    places += ((("models", index, "path"), item.get("path")) for index, item in _items(root, "models"))
+    places += (
+        (("container", "mounts", index, "source"), item.get("source")) for index, item in _items(container, "mounts")
+    )
+    secrets = _mapping(container, "secrets")
+    places += ((("container", "secrets", name, "file"), _mapping(secrets, name).get("file")) for name in secrets)
+    return ((path, text) for path, text in places if isinstance(text, str))
+
+
+def _phases(loaded: Loaded) -> Iterator[Diagnostic]:
+    """Expected seconds are those of phases that a boot has."""
+    for name in _mapping(_mapping(loaded.root, "boot"), "phases"):
+        if name not in _PHASES:
+            meant = suggestion(name, _PHASES)
+            hint = f"write `{meant}`" if meant else f"known here: {', '.join(_PHASES)}"
+            path = ("boot", "phases", name)
+            yield _error(loaded, UNKNOWN_KEY, path, f"boot.phases has no key `{name}`", hint, of_key=True)
+
+
+def _error(  # noqa: PLR0913 - the fields of a diagnostic
+    loaded: Loaded, kind: Kind, path: NodePath, message: str, hint: str | None, *, of_key: bool = False
+) -> Diagnostic:
+    place = loaded.place(path, of_key=of_key)
+    return Diagnostic(kind.code, kind.name, "error", message, hint, *place, _dotted(path))
+
+
+def _dotted(path: NodePath) -> str:
+    return ".".join(map(str, path))
+
+
+def _items(node: Any, key: str) -> Iterator[tuple[int, MapNode]]:
+    value = node.get(key) if isinstance(node, MapNode) else None
+    items = enumerate(value) if isinstance(value, ListNode) else ()
+    return ((index, item) for index, item in items if isinstance(item, MapNode))
 
 
 def _mapping(node: Any, key: str) -> MapNode:

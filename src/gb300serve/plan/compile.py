@@ -31,6 +31,13 @@ class ImageWithoutTagError(CompileError):
         super().__init__(f"image {repository} has no tag to print", hint="add image.tag, or leave out --image-ref tag")
 
 
+class ColonInMountError(CompileError):
+    """`-v` separates source, target and mode by colons."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} cannot be mounted: `-v` takes what follows a colon for the target", hint="rename it")
+
+
 class ListBeforeBareWordsError(CompileError):
     """The last option takes any number of words, and bare words follow it."""
 
@@ -107,12 +114,12 @@ class Compiler:
 
     def _mounts(self, recipe: Recipe) -> tuple[Mount, ...]:
         models = [
-            Mount(self._expand(model.path, recipe), model.mount, read_only=True)
+            _mount(self._expand(model.path, recipe), model.mount, read_only=True)
             for model in recipe.all_models
             if model.path and model.mount
         ]
         others = [
-            Mount(
+            _mount(
                 self._expand(mount.source, recipe),
                 mount.target,
                 read_only=bool(mount.read_only or mount.sha256),
@@ -145,12 +152,20 @@ class Compiler:
         return expand(text, self.site.variables(recipe.lane), recipe)
 
 
+def _mount(source: str, target: str, *, read_only: bool, sha256: str | dict[str, str] | None = None) -> Mount:
+    for path in (source, target):
+        if ":" in path:
+            raise ColonInMountError(path)
+    return Mount(source, target, read_only, sha256)
+
+
 def image_word(image: ImageSection, image_ref: ImageRef) -> str:
     """`repository:tag@digest`, or what of it there is; `repository:tag` for `tag` and for images pinned by id."""
     if image_ref == "tag" and image.tag is None:
         raise ImageWithoutTagError(image.repository)
     tagged = image.repository + (f":{image.tag}" if image.tag else "")
-    return tagged if image_ref == "tag" or image.digest is None else f"{tagged}@{image.digest}"
+    by_tag = image_ref == "tag" or image.id is not None or image.digest is None
+    return tagged if by_tag else f"{tagged}@{image.digest}"
 
 
 def _command(recipe: Recipe) -> tuple[str, ...]:

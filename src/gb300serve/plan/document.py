@@ -22,7 +22,12 @@ def container_document(container: ContainerPlan) -> dict[str, Any]:
     values["mounts"] = [_mount(mount) for mount in container.mounts]
     values["secrets"] = [_secret(secret) for secret in container.secrets]
     always = {key: values.pop(key) for key in ALWAYS}
-    return always | {key: value for key, value in values.items() if value}
+    return always | {key: value for key, value in values.items() if _is_set(value)}
+
+
+def _is_set(value: Any) -> bool:
+    """0 is a value: `--stop-timeout 0` is another launch than the engine's default of 10."""
+    return bool(value) or (value is not False and value == 0)
 
 
 def digest(plan: Plan) -> str:

@@ -24,8 +24,16 @@ def secret_name(value: Value) -> str | None:
 
 
 def with_secret_words(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with `${secret:NAME}` for each `{secret: NAME}`."""
-    return {key: secret_word(name) if (name := secret_name(value)) else value for key, value in options.items()}
+    """The options with `${secret:NAME}` for each `{secret: NAME}`, also where it is one of a list."""
+    return {
+        key: [_with_secret_word(item) for item in value] if isinstance(value, list) else _with_secret_word(value)
+        for key, value in options.items()
+    }
+
+
+def _with_secret_word(value: Any) -> Any:
+    name = secret_name(value)
+    return value if name is None else secret_word(name)
 
 
 def mount_word(mount: Mount) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gb300serve.core.errors import CommandLineError
+from gb300serve.core.files import expanded
 from gb300serve.core.text import suggestion
 
 SUFFIXES = (".yaml", ".yml")
@@ -91,14 +92,6 @@ class Catalog:
         candidate = path.absolute().parent.parent
         listed = candidate.resolve() in (directory.resolve() for directory in self.directories)
         return candidate if listed or (candidate / "site.yaml").is_file() else None
-
-
-def expanded(text: str) -> Path:
-    """The path with `~` and `~user` replaced; as written where there is no such user."""
-    try:
-        return Path(text).expanduser()
-    except RuntimeError:
-        return Path(text)
 
 
 def is_path(ref: str) -> bool:

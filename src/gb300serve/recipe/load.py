@@ -1,6 +1,6 @@
 """A recipe from its file: parents followed, `--set` applied, validated; every error of every file at once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.document.nodes import MapNode, Place, Source, place_of, spot_at
 from gb300serve.document.nodes import Path as NodePath
 from gb300serve.document.read import Document, Kind, parse
-from gb300serve.document.validate import validate, wrong_format
+from gb300serve.document.validate import one_a_place, validate, wrong_format
 from gb300serve.recipe import overrides
 from gb300serve.recipe.catalog import Catalog, Found
 from gb300serve.recipe.merge import Merge
@@ -68,7 +68,7 @@ class Loader:
             problems += (error for error in errors if not (chain.torn and error.code == NOT_STATED.code))
         if recipe is not None:
             problems += _misplaced(recipe, found, root, document.source)
-        kept = tuple(_one_a_place(problems))
+        kept = tuple(one_a_place(problems))
         parent = document.root.get("extends") if isinstance(document.root, MapNode) else None
         return Loaded(found, document.source, root, None if kept else recipe, kept, bool(assignments), parent)
 
@@ -91,16 +91,6 @@ def _read(path: Path) -> Document:
     except OSError as error:
         return Document(source, None, [_unreadable(path, error.strerror or str(error))])
     return parse(source)
-
-
-def _one_a_place(problems: list[Diagnostic]) -> Iterator[Diagnostic]:
-    """The first problem of each place: what follows from it (a value of the wrong type, say) adds nothing."""
-    seen = set()
-    for problem in problems:
-        place = (problem.file, problem.line, problem.column)
-        if place not in seen or problem.code == "FMT003":
-            seen.add(place)
-            yield problem
 
 
 def _unreadable(path: Path, reason: str) -> Diagnostic:

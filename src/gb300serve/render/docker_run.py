@@ -2,11 +2,10 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from gb300serve.plan.model import ContainerPlan, Plan, Secret
-from gb300serve.plan.words import SECRET, gpus_word, mount_word, ulimit_word
-
+from gb300serve.plan.words import SECRET, gpus_word, mount_word, secret_word, ulimit_word
 
 # What no shell treats specially in any place of a word. `=` first is zsh's, `~` first is everyone's: both are quoted.
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,-][A-Za-z0-9_./:@%+,=-]*")
@@ -58,31 +57,39 @@ def _each(flag: str, values: Iterable[str]) -> Iterator[tuple[str, ...]]:
 
 
 def quote(word: str) -> str:
-    """One word for sh, bash and zsh. A secret becomes its variable, in double quotes."""
-    if SECRET.search(word):
-        return '"' + SECRET.sub(r"${\1}", _in_double_quotes(word)) + '"'
+    """One word for sh, bash and zsh."""
     return word if _PLAIN.fullmatch(word) else shlex.quote(word)
 
 
-def _in_double_quotes(word: str) -> str:
-    parts = SECRET.split(word)
-    kept = [re.sub(r'([\\"$`])', r"\\\1", part) if index % 2 == 0 else f"${{secret:{part}}}" for index, part in enumerate(parts)]
-    return "".join(kept)
+def _with_variables(word: str, secrets: Collection[str]) -> str:
+    """An engine's word in which each declared secret is the variable that holds its value.
+
+    Only the variable stands in double quotes: an interactive bash would expand a `!` beside it.
+    """
+    text, *rest = SECRET.split(word)
+    written = ""
+    for name, following in zip(rest[::2], rest[1::2], strict=True):
+        if name in secrets:
+            written += (quote(text) if text else "") + f'"${{{name}}}"'
+            text = following
+        else:
+            text += secret_word(name) + following
+    return written + quote(text) if text or not written else written
 
 
 def command_lines(plan: Plan) -> tuple[str, ...]:
     """The command, one flag a line, each but the last ending in a continuation."""
-    groups = [("docker", "run", "-d"), *_grouped(plan)]
-    lines = [("  " if index else "") + " ".join(map(quote, group)) for index, group in enumerate(groups)]
-    return tuple(f"{line} \\" for line in lines[:-1]) + (lines[-1],)
+    secrets = {secret.name for secret in plan.container.secrets}
+    detached, *options = (" ".join(map(quote, group)) for group in _options(plan.container))
+    engine = (" ".join(_with_variables(word, secrets) for word in group) for group in _flags(plan.command))
+    lines = (f"docker run {detached}", *(f"  {line}" for line in (*options, quote(plan.image), *engine)))
+    return (*(f"{line} \\" for line in lines[:-1]), lines[-1])
 
 
-def _grouped(plan: Plan) -> Iterator[tuple[str, ...]]:
-    options = list(_options(plan.container))
-    yield from options[1:]
-    yield (plan.image,)
+def _flags(command: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    """A flag and its values together; what stands before the first flag, too."""
     group: tuple[str, ...] = ()
-    for word in plan.command:
+    for word in command:
         if word.startswith("--") and group:
             yield group
             group = ()
@@ -102,9 +109,14 @@ def _secret(secret: Secret) -> tuple[str, ...]:
     export = f"export {name}"
     if secret.file:
         asked = f': "${{{name}:?no value in the file of this secret}}"'
-        return (f"{name}=$(cat {quote(secret.file)})", asked, export)
+        return (f"{name}=$(cat {_file(secret.file)})", asked, export)
     asked = f': "${{{secret.env}:?set it to the value of the secret}}"'
     return (asked, export if secret.env == name else f'{export}="${secret.env}"')
+
+
+def _file(path: str) -> str:
+    """The client's home is the shell's to know: quoted, `~` would be a directory of that name."""
+    return f'"$HOME"/{quote(path[2:])}' if path.startswith("~/") else quote(path)
 
 
 def shell(plan: Plan) -> str:

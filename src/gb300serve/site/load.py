@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import RecipeError
 from gb300serve.document.nodes import MapNode, Source
 from gb300serve.document.read import parse
-from gb300serve.document.validate import validate
+from gb300serve.document.validate import one_a_place, validate, wrong_format
 from gb300serve.site.model import FORMAT, Site
 
 
@@ -24,19 +25,25 @@ def load_site(path: Path | None, reference: Path | None) -> Site:
     """The site at `path` over the one at `reference`; either may be None. Raises RecipeError."""
     merged = MapNode()
     last = Source("site", "")
+    found: list[Diagnostic] = []
     for file in filter(None, (reference, path)):
-        last, root = _read(file)
+        last, root, problems = _read(file)
+        found += problems
         for key, value in root.items():
             merged.put(key, value, root.spots[key])
-    if not merged:
+    if not merged and not found:
         return Site()
+    if "format" not in merged:
+        merged.put("format", FORMAT, None)
     site, problems = validate(Site, FORMAT, merged, last)
-    if site is None:
-        raise SiteInvalidError(f"{last.name} is not a site", diagnostics=problems)
+    found += problems
+    if site is None or found:
+        at_fault = next((d.file for d in found if d.file), last.name)
+        raise SiteInvalidError(f"{at_fault} is not a site", diagnostics=tuple(one_a_place(found)))
     return site
 
 
-def _read(file: Path) -> tuple[Source, MapNode]:
+def _read(file: Path) -> tuple[Source, MapNode, tuple[Diagnostic, ...]]:
     try:
         source = Source(str(file), file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -44,8 +51,10 @@ def _read(file: Path) -> tuple[Source, MapNode]:
     except UnicodeDecodeError as error:
         raise SiteUnreadableError(file, "not UTF-8") from error
     document = parse(source)
-    if document.problems:
-        raise SiteInvalidError(f"{file} is not a site", diagnostics=tuple(document.problems))
-    if not isinstance(document.root, MapNode):
-        raise SiteInvalidError(f"{file} is not a site: it is not a mapping of keys to values")
-    return source, document.root
+    problems = tuple(document.problems)
+    if isinstance(document.root, MapNode):
+        wrong = wrong_format(FORMAT, document.root, source) if "format" in document.root else None
+        return source, document.root, problems if wrong is None else (*problems, wrong)
+    if not problems:
+        _, problems = validate(Site, FORMAT, document.root, source)
+    raise SiteInvalidError(f"{file} is not a site", diagnostics=problems)

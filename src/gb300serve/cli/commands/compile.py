@@ -29,5 +29,5 @@ def run(
         space.console.document(plan_document(plan, space.notes))
     else:
         space.say_notes()
-        space.console.out.write(shell(plan))
+        space.console.result(shell(plan).removesuffix("\n"))
     return 0

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +10,7 @@ from gb300serve.boot.diagnosis import Diagnosis, exit_code
 from gb300serve.boot.machine import BootMachine
 from gb300serve.cli.parameters import Json
 from gb300serve.core.errors import CommandLineError
+from gb300serve.core.files import expanded
 
 
 class LogUnreadableError(CommandLineError):
@@ -45,12 +45,10 @@ def diagnosed(lines: Iterable[str]) -> Diagnosis:
 
 
 def _lines(file: str) -> Iterator[str]:
-    if file == "-":
-        yield from sys.stdin
-        return
+    source = sys.stdin.fileno() if file == "-" else expanded(file)
     try:
         # A carriage return does not end a line: numbers are those of `grep -n`.
-        with Path(file).open(encoding="utf-8", errors="replace", newline="\n") as log:
+        with open(source, encoding="utf-8", errors="replace", newline="\n") as log:  # noqa: PTH123 - standard input has no path
             yield from log
     except OSError as error:
         raise LogUnreadableError(file, error.strerror or str(error)) from error

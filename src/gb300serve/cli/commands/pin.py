@@ -1,5 +1,6 @@
 """`gb300serve pin`."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -35,21 +36,22 @@ def run(
 ) -> int:
     """Write the command that a release compiles to beside it, so that any later change is seen."""
     space = workspace(ctx, recipes, None)
-    for ref in refs:
-        _pin(space, ref, force=force)
+    # All of them are compiled and compared before the first is written.
+    for path, ref, text in [_compiled(space, ref, force=force) for ref in refs]:
+        if read_pin(path) == text:
+            space.console.message(f"{ref} is pinned already: {pin_path(path)}")
+        else:
+            space.console.message(f"pinned {ref}: {write_pin(path, text)}")
+    space.say_notes()
     return 0
 
 
-def _pin(space: Workspace, ref: str, *, force: bool) -> None:
+def _compiled(space: Workspace, ref: str, *, force: bool) -> tuple[Path, str, str]:
     loaded, recipe = space.load(ref)
-    path = loaded.found.path
     text = pinned(space.pinned_plan(loaded, recipe))
-    before = read_pin(path)
-    if before == text:
-        space.console.message(f"{recipe.ref} is pinned already: {pin_path(path)}")
-        return
+    before = read_pin(loaded.found.path)
     if before is not None and not force:
         removed, added = changed_words(pinned_words(before), pinned_words(text))
         if removed or added:
             raise PinDiffersError(recipe.ref, removed, added)
-    space.console.message(f"pinned {recipe.ref}: {write_pin(path, text)}")
+    return loaded.found.path, recipe.ref, text

@@ -1,14 +1,14 @@
 """`gb300serve schema`."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import typer
-from pydantic import BaseModel
 
-from gb300serve.recipe.model import Recipe
+from gb300serve.recipe.schema import recipe_schema
 from gb300serve.site.model import Site
 
-MODELS: dict[str, type[BaseModel]] = {"recipe": Recipe, "site": Site}
+SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {"recipe": recipe_schema, "site": Site.model_json_schema}
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -18,11 +18,5 @@ def run(
 ) -> int:
     """Print the JSON Schema of our files, for editors."""
     _, console = ctx.obj
-    schema: dict[str, Any] = MODELS[what].model_json_schema()
-    console.document(
-        {
-            "$schema": DIALECT,
-        }
-        | schema
-    )
+    console.document({"$schema": DIALECT} | SCHEMAS[what]())
     return 0
