@@ -1,3 +1,4 @@
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -8,6 +9,7 @@ from gb300serve.core.http import Response
 from gb300serve.core.values import Value
 from gb300serve.lifecycle.events import Announcement, BecameReady, BootEvent, Elapsed, LogSeen, NotReady
 from gb300serve.lifecycle.failures import BootFailedError, BootTimedOutError, WrongServerError
+from gb300serve.lifecycle.ports import LogLine
 from gb300serve.lifecycle.ready import ContainerGoneError, Served, await_ready
 from gb300serve.lifecycle.steps import AwaitReady
 from gb300serve.lifecycle.tools import Tools
@@ -187,7 +189,7 @@ def test_a_container_that_was_started_again_meanwhile_is_not_ours_to_call_ready(
     station = watched.station
 
     class Restarting(BackendHttp):
-        def post_json(self, url: str, body: Value, headers: object, timeout: float) -> Response:  # type: ignore[override]  # fewer types
+        def post_json(self, url: str, body: Value, headers: Mapping[str, str], timeout: float) -> Response:
             station.stop(watched.container.id, 1.0)
             station.clock.sleep(5.0)
             station.start(watched.container.id)
@@ -203,13 +205,13 @@ def test_a_cut_stream_is_followed_again() -> None:
     whole = watched.station.follow
     cuts = [3]
 
-    def follow(container: str, every: float) -> object:
+    def follow(container: str, every: float) -> Iterator[LogLine | None]:
         for line in whole(container, every):
             if line is not None and line.text == BOOT[3][1] and cuts[0]:
                 cuts[0] -= 1
                 return
             yield line
 
-    watched.station.follow = follow  # type: ignore[method-assign,assignment]  # the fake's own stream, cut three times
+    watched.station.follow = follow  # type: ignore[method-assign]  # the fake's own stream, cut three times
     assert watched.run().readiness.state == "ready"
     assert [each.line.text for each in watched.told if isinstance(each, LogSeen)].count(COMPLETE) == 1

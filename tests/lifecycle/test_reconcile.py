@@ -21,7 +21,7 @@ from gb300serve.lifecycle.refusals import (
     UnnamedError,
 )
 from tests.support.fake_clock import START
-from tests.support.launches import FOUND, STRANGER, container, contained, launch, plan
+from tests.support.launches import FOUND, STRANGER, contained, container, launch, plan
 
 V13, V14 = launch("v13"), launch("v14")
 KEPT_V13 = "dsv41-vllm-kept-v13-20261129T195003Z"
@@ -146,7 +146,7 @@ def test_replacing_keeps_the_old_one() -> None:
         f"rename dsv41-vllm to {KEPT_V13}",
         *NEW,
     ]
-    assert steps(seen(replace(old, **ENDED, restart_policy="no")), replace=True) == [
+    assert steps(seen(container(V13, **ENDED)), replace=True) == [
         f"rename dsv41-vllm to {KEPT_V13}",
         *NEW,
     ]

@@ -1,11 +1,13 @@
 """`up` as a whole against a backend in memory: every moment at which it can be cut short, and every way it can fail."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
 from gb300serve.core.errors import BackendError, Gb300Error, MachineError
+from gb300serve.core.http import Response
 from gb300serve.lifecycle.down import down
 from gb300serve.lifecycle.execute import Launched, execute
 from gb300serve.lifecycle.failures import LaunchInterruptedError
@@ -259,7 +261,7 @@ def test_interrupted_while_booting_keeps_booting() -> None:
     station = backend()
 
     class Impatient(BackendHttp):
-        def get(self, url: str, timeout: float, headers: object = None) -> object:  # type: ignore[override]  # raises
+        def get(self, url: str, timeout: float, headers: Mapping[str, str] | None = None) -> Response:
             raise KeyboardInterrupt
 
     tools = Tools(station, Impatient(station), station.clock)

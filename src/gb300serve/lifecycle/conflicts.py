@@ -6,6 +6,7 @@ from gb300serve.lifecycle.launch import Launch, host_ports
 from gb300serve.lifecycle.observe import Observed
 from gb300serve.lifecycle.ports import Container
 from gb300serve.lifecycle.refusals import GpuBusyError, PortHeldError, PortListenedError
+from gb300serve.lifecycle.words import values
 
 _LIVE = frozenset({"running", "paused", "restarting"})
 _GPU_LABEL = "gpu-lane"
@@ -51,13 +52,10 @@ def on_port(port: int, containers: Iterable[Container]) -> Iterator[Container]:
 
 def engine_port(container: Container) -> int | None:
     """The port in its command, else its engine's own; None for what is no engine."""
-    words = container.command
-    for word, following in zip(words, (*words[1:], ""), strict=True):
-        flag, equals, value = word.partition("=")
-        text = value if equals else following
-        if flag == "--port" and text.isdecimal():
+    for text in reversed(values(container.command, "--port")):  # the last one wins
+        if text.isdecimal():
             return int(text)
-    named = " ".join((container.image, *words[:3])).lower()
+    named = " ".join((container.image, *container.command[:3])).lower()
     return next((port for engine, port in _DEFAULT_PORTS.items() if engine in named), None)
 
 

@@ -3,6 +3,7 @@
 from gb300serve.lifecycle.conflicts import engine_port
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.ports import Container
+from gb300serve.lifecycle.words import values
 from gb300serve.probe.endpoint import Endpoint
 
 _KEY_VARIABLE = "VLLM_API_KEY"
@@ -16,29 +17,19 @@ def endpoint_of(container: Container, launch: Launch | None) -> Endpoint | None:
         port = launch.plan.port
     if port is None:
         return None
-    key = next(iter(values(container, "--api-key")), None) or container.env.get(_KEY_VARIABLE)
+    key = next(iter(values(container.command, "--api-key")), None) or container.env.get(_KEY_VARIABLE)
     return Endpoint(f"{address}:{port}", key)
 
 
 def served_names(container: Container, launch: Launch | None) -> tuple[str, ...]:
     """What `/v1/models` should list; without the option the engine serves under the model's path."""
-    given = values(container, "--served-model-name")
+    given = values(container.command, "--served-model-name")
     if given:
         return given
     if launch is not None:
         return launch.plan.served_names
-    return values(container, "--model")[:1] or values(container, "--model-path")[:1] or container.command[:1]
-
-
-def values(container: Container, flag: str) -> tuple[str, ...]:
-    """The words that follow a flag up to the next one, or its `--flag=value`."""
-    found: list[str] = []
-    inside = False
-    for word in container.command:
-        if word.startswith("--"):
-            name, equals, value = word.partition("=")
-            inside = name == flag
-            found += [value] if inside and equals else []
-        elif inside:
-            found.append(word)
-    return tuple(found)
+    return (
+        values(container.command, "--model")[:1]
+        or values(container.command, "--model-path")[:1]
+        or container.command[:1]
+    )

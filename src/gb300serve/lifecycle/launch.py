@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_PLAN, LABEL_RELEASE
+from gb300serve.lifecycle.words import values
 from gb300serve.plan.document import digest
 from gb300serve.plan.model import Plan
 from gb300serve.plan.ports import split_port
 from gb300serve.plan.words import SECRET
 from gb300serve.probe.endpoint import Endpoint
 
-_API_KEY_FLAG = "--api-key"
 _API_KEY_VARIABLE = "VLLM_API_KEY"
 
 
@@ -68,16 +68,10 @@ class Launch:
 
     def _api_key(self) -> str | None:
         """The key that guards /v1: the first word of `--api-key`, else the engine's variable."""
-        command = self.plan.command
-        for word, following in zip(command, (*command[1:], ""), strict=True):
-            if word == _API_KEY_FLAG:
-                return self._opened(following)
-            if word.startswith(f"{_API_KEY_FLAG}="):
-                return self._opened(word.partition("=")[2])
+        given = values(self.plan.command, "--api-key")
+        if given:
+            return SECRET.sub(lambda match: self.secrets.get(match[1], match[0]), given[0])
         return self.secrets.get(_API_KEY_VARIABLE) or self.plan.container.env.get(_API_KEY_VARIABLE)
-
-    def _opened(self, word: str) -> str:
-        return SECRET.sub(lambda match: self.secrets.get(match[1], match[0]), word)
 
 
 def host_ports(plan: Plan) -> tuple[int, ...]:

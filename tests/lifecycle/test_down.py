@@ -1,0 +1,82 @@
+from dataclasses import replace
+
+import pytest
+
+from gb300serve.lifecycle.down import NotOursError, StillRunningError, down
+from gb300serve.lifecycle.events import Announcement, StepBegan
+from gb300serve.lifecycle.ready import ContainerGoneError
+from gb300serve.lifecycle.tools import Tools
+from tests.support.fake_backend import FakeBackend, Script
+from tests.support.fake_clock import START
+from tests.support.fake_http import FixedHttp
+from tests.support.launches import SERVES, STRANGER, backend, container, launch
+
+V14 = launch()
+
+
+def tools_of(station: FakeBackend, told: list[Announcement] | None = None) -> Tools:
+    heard: list[Announcement] = [] if told is None else told
+    return Tools(station, FixedHttp({}), station.clock, heard.append)
+
+
+def test_the_policy_goes_before_the_container_stops() -> None:
+    station = backend()
+    serving = station.add(container(V14, restart_policy="always"), SERVES)
+    told: list[Announcement] = []
+    ended = down(serving, tools_of(station, told))
+    assert station.calls == ["restart dsv41-vllm no", "stop dsv41-vllm"]
+    assert (ended.was_running, ended.killed, ended.removed) == (True, False, False)
+    assert (ended.container.state, ended.container.exit_code) == ("exited", 0)
+    assert [each.step.describe() for each in told if isinstance(each, StepBegan)] == [
+        "set the restart policy of dsv41-vllm to no",
+        "stop dsv41-vllm, killing it after 30 s; it stays as it is",
+    ]
+
+
+def test_an_engine_that_ignores_the_signal_is_killed_and_that_is_no_failure() -> None:
+    station = backend()
+    booting = station.add(container(V14, stop_timeout=45), replace(SERVES, stop_code=None))
+    ended = down(booting, tools_of(station))
+    assert (ended.killed, ended.container.exit_code, station.clock.now() - START) == (True, 137, 45.0)
+
+
+def test_the_timeout_can_be_said() -> None:
+    station = backend()
+    down(station.add(container(V14, stop_timeout=45), Script(stop_code=None)), tools_of(station), timeout=2.0)
+    assert station.clock.now() - START == 2.0
+
+
+def test_what_does_not_run_is_said_to_not_run() -> None:
+    station = backend()
+    kept = station.add(container(V14, state="exited", finished_at=START, exit_code=137), SERVES)
+    ended = down(kept, tools_of(station))
+    assert (ended.was_running, ended.killed, ended.removed, station.calls) == (False, False, False, [])
+
+
+def test_removing_stops_first() -> None:
+    station = backend()
+    ended = down(station.add(container(V14), SERVES), tools_of(station), remove=True)
+    assert (ended.removed, ended.container.exit_code) == (True, 0)
+    assert station.calls == ["stop dsv41-vllm", "remove dsv41-vllm"]
+    assert station.containers() == ()
+
+
+def test_strangers_are_left_alone() -> None:
+    station = backend()
+    with pytest.raises(NotOursError) as caught:
+        down(station.add(STRANGER), tools_of(station), remove=True)
+    assert caught.value.hint == "docker stop someone"
+    assert station.calls == []
+
+
+def test_what_is_gone_is_said_to_be_gone() -> None:
+    with pytest.raises(ContainerGoneError):
+        down(container(V14), tools_of(backend()))
+
+
+def test_a_container_that_will_not_end_is_an_error() -> None:
+    station = backend()
+    stuck = station.add(container(V14), SERVES)
+    station.stop = lambda container, timeout: None  # type: ignore[method-assign]  # an engine that only says so
+    with pytest.raises(StillRunningError, match="dsv41-vllm is still running after it was stopped and killed"):
+        down(stuck, tools_of(station))

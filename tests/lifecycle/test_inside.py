@@ -1,0 +1,29 @@
+from dataclasses import replace
+
+from gb300serve.lifecycle.inside import endpoint_of, served_names
+from gb300serve.probe.endpoint import Endpoint
+from tests.support.launches import STRANGER, container, launch
+
+V14 = launch()
+
+
+def test_the_container_knows_better_than_the_recipe() -> None:
+    moved = container(V14, command=("--port", "30007", "--served-model-name", "a", "b", "--seed", "1"))
+    assert endpoint_of(moved, V14) == Endpoint("http://127.0.0.1:30007")
+    assert served_names(moved, V14) == ("a", "b")
+
+
+def test_the_recipe_fills_what_the_command_lacks() -> None:
+    bare = container(V14, command=("/model",), host_network=False)
+    assert endpoint_of(bare, replace(V14, address="10.0.0.2")) == Endpoint("http://10.0.0.2:30006")
+    assert endpoint_of(bare, None) is None
+    assert served_names(bare, V14) == ("dsv41-flash-uva",)
+    assert served_names(bare, None) == ("/model",)
+
+
+def test_keys_come_from_the_command_or_the_environment() -> None:
+    assert endpoint_of(replace(STRANGER, command=("--port=1", "--api-key=k")), None) == Endpoint(
+        "http://127.0.0.1:1", "k"
+    )
+    keyed = replace(STRANGER, env={"VLLM_API_KEY": "k"}, host_network=False, published=(8021,))
+    assert endpoint_of(keyed, None) == Endpoint("http://127.0.0.1:8021", "k")

@@ -1,0 +1,176 @@
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import pytest
+
+from gb300serve.core.http import Response
+from gb300serve.lifecycle.launch import Launch
+from gb300serve.lifecycle.ports import Container, LogLine
+from gb300serve.lifecycle.status import LaneStatus, lane_status, lanes
+from gb300serve.lifecycle.tools import Tools
+from tests.support.fake_backend import FakeBackend, Script
+from tests.support.fake_clock import START
+from tests.support.fake_http import BackendHttp
+from tests.support.launches import (
+    BOOT,
+    FAILS,
+    IMAGE,
+    KV_LINE,
+    SERVES,
+    SHUTDOWN,
+    STRANGER,
+    backend,
+    container,
+    launch,
+    plan,
+)
+
+V14 = launch()
+DEAD = (
+    "(APIServer pid=1) ERROR 11-29 20:50:05 [core_client.py:600] [shutdown] MPClient: engine core exited unexpectedly; "
+    "starting cleanup"
+)
+OVER: dict[str, object] = {"state": "exited", "finished_at": START}
+NEVER: dict[str, object] = {"state": "created", "started_at": None}
+
+
+class Served503(BackendHttp):
+    def get(self, url: str, timeout: float, headers: Mapping[str, str] | None = None) -> Response:
+        return Response(503, "") if url.endswith("/health") else super().get(url, timeout)
+
+
+def station_with(script: Script, **changes: object) -> tuple[FakeBackend, Container]:
+    station = backend()
+    return station, station.add(container(V14, **changes), script, V14.plan)
+
+
+def status(script: Script, known: tuple[Launch, ...] = (V14,), changes: dict[str, object] | None = None) -> LaneStatus:
+    station, found = station_with(script, **changes or {})
+    return lane_status(found, Tools(station, BackendHttp(station), station.clock), known)
+
+
+def test_a_lane_that_serves() -> None:
+    assert status(SERVES).as_json() == {
+        "lane": "deepseek-v4.1-flash",
+        "release": "v14",
+        "on": "docker",
+        "state": "ready",
+        "phase": "serving",
+        "container": "dsv41-vllm",
+        "image": IMAGE,
+        "since": "2026-11-29T18:50:03Z",
+        "drift": [],
+        "health": {
+            "identity": "ours",
+            "model": "dsv41-flash-uva",
+            "max_model_len": 1048576,
+            "requests_running": 0.0,
+        },
+    }
+
+
+def test_a_lane_whose_recipe_is_unknown_is_asked_by_its_own_command() -> None:
+    found = status(SERVES, known=())
+    assert (found.state, found.release, found.drift) == ("ready", "v14", ())
+
+
+def test_a_lane_that_boots() -> None:
+    found = status(SERVES, changes={"started_at": START - 100.0})
+    assert (found.state, found.phase) == ("booting", "loading-weights")
+    assert found.health == {
+        "identity": "unknown",
+        "why": "http://127.0.0.1:30006/v1/models does not answer: connection refused",
+    }
+
+
+def test_a_lane_that_says_it_started_and_does_not_answer_is_degraded() -> None:
+    found = status(replace(SERVES, ready_at=None))
+    assert (found.state, found.phase) == ("degraded", "serving")
+
+
+def test_an_engine_that_is_dead_behind_its_server_is_degraded() -> None:
+    station, found = station_with(SERVES)
+    seen = lane_status(found, Tools(station, Served503(station), station.clock), (V14,))
+    assert seen.state == "degraded"
+    assert seen.health["why"] == "/health does not answer with 200: its engine is dead or dying"
+
+
+@pytest.mark.parametrize(
+    ("script", "changes", "state", "phase"),
+    [
+        (Script((*BOOT, (900.0, SHUTDOWN[0]))), {"exit_code": 0}, "stopped", "serving"),
+        (Script((*BOOT, (900.0, DEAD))), {"exit_code": 0}, "died", "serving"),
+        (Script(BOOT), {"exit_code": 0}, "died", "serving"),
+        (Script(BOOT), {"exit_code": 137}, "stopped", "serving"),
+        (Script(BOOT), {"exit_code": 137, "oom_killed": True}, "died", "serving"),
+        (Script(BOOT[:3]), {"exit_code": 137}, "stopped", "loading-weights"),
+        (Script(BOOT[:3]), {"exit_code": 137, "oom_killed": True}, "failed", "loading-weights"),
+        (FAILS, {"exit_code": 1}, "failed", None),
+        (Script(BOOT[:3]), {"exit_code": 1}, "failed", "loading-weights"),
+        (Script(BOOT[:3]), {"exit_code": 137, "name": "dsv41-vllm-failed-20261129T195003Z"}, "failed", None),
+    ],
+)
+def test_how_a_lane_ended(script: Script, changes: dict[str, object], state: str, phase: str | None) -> None:
+    found = status(script, changes=OVER | changes)
+    assert found.state == state
+    assert phase is None or found.phase == phase
+    assert found.since == "2026-11-29T19:50:03Z"
+    assert found.health["exit_code"] == changes["exit_code"]
+
+
+def test_a_failed_lane_says_why() -> None:
+    found = status(Script(((1.0, BOOT[0][1]), (378.0, KV_LINE))), changes=OVER | {"exit_code": 1})
+    assert found.health == {"exit_code": 1, "reason": "kv-cache-too-small"}
+
+
+def test_a_lane_that_never_started() -> None:
+    found = status(SERVES, changes=NEVER)
+    assert (found.state, found.phase, found.health) == ("stopped", None, {})
+    found = status(SERVES, changes=NEVER | {"exit_code": 128, "error": "no such device"})
+    assert (found.state, found.health) == ("failed", {"exit_code": 128, "error": "no such device"})
+
+
+@pytest.mark.parametrize(("state", "expected"), [("paused", "degraded"), ("restarting", "died")])
+def test_states_of_the_engine_of_containers(state: str, expected: str) -> None:
+    found = status(SERVES, changes={"state": state, "restart_count": 7})
+    assert (found.state, found.health["why"], found.health["restarts"]) == (expected, f"the container is {state}", 7)
+
+
+def test_strangers_are_listed_when_they_matter() -> None:
+    station = backend()
+    by_hand = container(V14, id="id-hand", name="dsv41-by-hand", labels={})
+    postgres = replace(STRANGER, id="id-pg", name="pg", image="postgres:17", gpus=None, command=())
+    for each in (by_hand, STRANGER, postgres):
+        station.add(each)
+    found = lanes(Tools(station, BackendHttp(station), station.clock), (V14, launch("v13")))
+    assert [(each.container, each.state, each.lane, each.release) for each in found] == [
+        ("dsv41-by-hand", "foreign", "deepseek-v4.1-flash", "v14"),
+        ("someone", "foreign", None, None),
+    ]
+    assert found[1].health == {"gpus": "all"}
+
+
+def test_live_lanes_come_first() -> None:
+    station = backend()
+    station.add(container(launch("v13"), **OVER, exit_code=0, name="a-kept"), Script(BOOT))
+    station.add(container(V14), SERVES, plan())
+    found = lanes(Tools(station, BackendHttp(station), station.clock), (V14,))
+    assert [each.container for each in found] == ["dsv41-vllm", "a-kept"]
+
+
+def test_a_changed_recipe_is_drift() -> None:
+    changed = replace(V14, plan=replace(plan(), command=(*V14.plan.command, "--max-num-seqs", "16")))
+    assert status(SERVES, known=(changed,)).drift == (
+        "command: the recipe says --max-num-seqs 16, the container has nothing",
+        "the recipe or the site has changed since this container was created",
+    )
+
+
+def test_the_log_is_read_only_when_the_lane_does_not_answer() -> None:
+    station, found = station_with(SERVES)
+
+    def unread(container: str, tail: int | None = None) -> Iterator[LogLine]:
+        raise AssertionError(container)
+
+    station.log = unread  # type: ignore[method-assign]  # must not be called
+    assert lane_status(found, Tools(station, BackendHttp(station), station.clock), (V14,)).state == "ready"
