@@ -13,7 +13,7 @@ def test_labels_tell_lane_release_and_plan() -> None:
         "gb300serve.release": "v14",
         "gb300serve.plan": digest(V14.plan),
     }
-    changed = replace(V14, plan=replace(plan(), recipe="deepseek-v4.1-flash/v14+set"))
+    changed = replace(V14, plan=replace(plan(), recipe="deepseek-v4.1-flash/v14+set", release="v14+set"))
     assert changed.labels["gb300serve.release"] == "v14+set"
     assert changed.ref == "deepseek-v4.1-flash/v14"
 

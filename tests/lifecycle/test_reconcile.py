@@ -128,7 +128,7 @@ def test_a_kept_release_holds_its_name() -> None:
     )
     assert error.hint == (
         "to keep it under another name and launch: gb300serve up deepseek-v4.1-flash/v14 --replace; "
-        "to leave it alone and launch beside it: "
+        "to leave it alone and launch under another name: "
         "gb300serve up deepseek-v4.1-flash/v14 --set container.name=dsv41-vllm-v14"
     )
 
@@ -136,6 +136,10 @@ def test_a_kept_release_holds_its_name() -> None:
 def test_a_running_release_holds_its_name() -> None:
     error = refusal(seen(container(V13)))
     assert error.message == "the name dsv41-vllm is held by deepseek-v4.1-flash/v13, running since 2026-11-29 18:50:03Z"
+    assert error.hint == (
+        "to stop it, keep it under another name and launch: gb300serve up deepseek-v4.1-flash/v14 --replace; "
+        "to stop it only: gb300serve down deepseek-v4.1-flash/v13"
+    )
 
 
 def test_replacing_keeps_the_old_one() -> None:

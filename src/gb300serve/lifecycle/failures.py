@@ -76,7 +76,7 @@ class WrongServerError(BootError):
         super().__init__(
             f"another server answers at {launch.endpoint.url}: it is not the one in {launch.name}, which shares "
             "the port with it and will never answer",
-            hint=f"find it (ss -ltnp sport = :{launch.plan.port}), end it, and launch again",
+            hint=f"find it (ss -ltnp 'sport = :{launch.plan.port}'), end it, and launch again",
         )
         self.launch = launch
         self.ending = ending

@@ -13,6 +13,8 @@ from gb300serve.plan.ports import split_port
 from gb300serve.plan.words import SECRET
 from gb300serve.probe.endpoint import Endpoint
 
+CHANGED = "+set"
+"""What marks a release that `--set` changed."""
 _API_KEY_VARIABLE = "VLLM_API_KEY"
 
 
@@ -55,7 +57,7 @@ class Launch:
     @property
     def ref(self) -> str:
         """What the user types to mean it; without the mark of `--set`."""
-        return self.given or f"{self.plan.lane}/{self.plan.release}"
+        return self.given or f"{self.plan.lane}/{self.plan.release}".removesuffix(CHANGED)
 
     @property
     def labels(self) -> dict[str, str]:

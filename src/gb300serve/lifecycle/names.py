@@ -3,6 +3,7 @@
 import re
 from datetime import UTC, datetime
 
+from gb300serve.lifecycle.launch import CHANGED
 from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_RELEASE, Container
 
 # Docker's own rule for what may stand in a name; a release such as `v14+set` has more.
@@ -22,13 +23,18 @@ def moment(at: float | None) -> str:
 
 def kept_name(name: str, container: Container, at: float) -> str:
     """What a replaced container is called: `NAME-kept-v13-20261129T195003Z`."""
-    release = _FORBIDDEN.sub("-", container.labels.get(LABEL_RELEASE, ""))
+    release = in_name(container.labels.get(LABEL_RELEASE, ""))
     return "-".join(part for part in (name, "kept", release, stamp(at)) if part)
 
 
 def failed_name(name: str, at: float) -> str:
     """What a container whose boot failed is called."""
     return f"{name}-failed-{stamp(at)}"
+
+
+def in_name(text: str) -> str:
+    """The text with `-` for what may not stand in a name."""
+    return _FORBIDDEN.sub("-", text)
 
 
 def is_failed(container: Container) -> bool:
@@ -50,7 +56,7 @@ def release_of(container: Container) -> str:
 
 def ref_of(container: Container) -> str:
     """What the user types to mean it: its release without the mark of `--set`."""
-    return release_of(container).removesuffix("+set")
+    return release_of(container).removesuffix(CHANGED)
 
 
 def condition(container: Container) -> str:

@@ -2,7 +2,7 @@
 
 from gb300serve.core.errors import MachineError
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.names import condition, ref_of, release_of, title
+from gb300serve.lifecycle.names import condition, in_name, ref_of, release_of, title
 from gb300serve.lifecycle.ports import LABEL_LANE, Container, Image, Listener
 
 
@@ -64,10 +64,7 @@ class NameHeldError(MachineError):
         back = "; it is the kept way back" if holder.state == "exited" else ""
         super().__init__(
             f"the name {launch.name} is held by {release_of(holder)}, {condition(holder)}{back}",
-            hint=(
-                f"to keep it under another name and launch: {launch.command('up', '--replace')}; "
-                f"to leave it alone and launch beside it: {_under_another_name(launch)}"
-            ),
+            hint=_stop_and_replace(launch, holder) if holder.state == "running" else _two_ways(launch),
         )
 
 
@@ -144,7 +141,7 @@ class PortListenedError(MachineError):
         who = listener.process or "a process that may not be seen"
         super().__init__(
             f"port {listener.port} is taken: {who} listens on {listener.address}",
-            hint=f"end that program, or launch on another port (who it is: ss -ltnp sport = :{listener.port})",
+            hint=f"end that program, or launch on another port (who it is: ss -ltnp 'sport = :{listener.port}')",
         )
 
 
@@ -153,5 +150,22 @@ def image_found(image: Image) -> tuple[str, ...]:
     return tuple(digest.rpartition("@")[2] for digest in image.digests)
 
 
+def _two_ways(launch: Launch) -> str:
+    return (
+        f"to keep it under another name and launch: {launch.command('up', '--replace')}; "
+        f"to leave it alone and launch under another name: {_under_another_name(launch)}"
+    )
+
+
+def _stop_and_replace(launch: Launch, holder: Container) -> str:
+    """Beside a running one there is no room for another: no GPU, and no port."""
+    place = " --on sim" if launch.on == "sim" else ""
+    return (
+        f"to stop it, keep it under another name and launch: {launch.command('up', '--replace')}; "
+        f"to stop it only: gb300serve down {ref_of(holder)}{place}"
+    )
+
+
 def _under_another_name(launch: Launch) -> str:
-    return launch.command("up", "--set", f"container.name={launch.name}-{launch.plan.release}")
+    name = f"{launch.name}-{in_name(launch.plan.release)}"
+    return launch.command("up", "--set", f"container.name={name}")
