@@ -8,6 +8,7 @@ from gb300serve.simulator.engine_tape import CORE, Tape, bar, clock
 _TUNED = "[AutoTuner]: Tuning flashinfer::trtllm_fp4_block_scale_moe"
 _PROFILE_SECONDS = 42.91
 _GRAPHS = 15
+_SETTLED = 0.3
 
 
 def shard_bars(tape: Tape, shards: int, seconds: float) -> None:
@@ -25,6 +26,7 @@ def shard_bars(tape: Tape, shards: int, seconds: float) -> None:
         share = f"{done * 100 // shards:3d}% Completed | {done}/{shards} [{times}]"
         tape.say("stderr", f"\rLoading safetensors checkpoint shards: {share}")
     tape.say("stderr", "")
+    tape.wait(_SETTLED)
     tape.log(CORE, "default_loader.py:501", f"Loading weights took {seconds:.2f} seconds")
 
 

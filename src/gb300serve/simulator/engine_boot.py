@@ -25,6 +25,8 @@ CACHE_ROOT = "/root/.cache/vllm"
 # Shares of their phase, from the offsets of a later release's boot (2 of 21 s, 20 of 153 s).
 _ARGUMENTS, _BOUND, _RESOLVED = 2 / 21, 7 / 21, 9 / 21
 _CREATE = 0.09
+# A full bar stands so long before the next line: they go different ways, and readers must not see them crossed.
+_BAR_DONE = 0.5
 _ROUTES = {
     "/health": "GET",
     "/ping": "GET, POST",
@@ -181,7 +183,7 @@ def _graphs(tape: Tape, scene: Boot, which: int, end: float) -> None:
     graphs = scene.settings.checkpoint.graphs[which]
     seconds = min(graphs.seconds, end - tape.at)
     tape.until(end - seconds)
-    capture_bar(tape, seconds)
+    capture_bar(tape, max(0.0, seconds - _BAR_DONE))
     tape.until(end)
     tape.log(CORE, "model_runner.py:974", f"Graph capturing finished in {seconds:.0f} secs, took {graphs.gib:.2f} GiB")
 

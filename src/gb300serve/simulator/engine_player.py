@@ -25,6 +25,8 @@ KILLED = 137
 _DEAF_SECONDS = 2.0
 # How often (real seconds) an idle stand-in looks whether the shim that holds its pipes still lives.
 _LOOK_SECONDS = 0.5
+# Real seconds; a boot changes streams some thirty times.
+_CROSSING_SECONDS = 0.001
 _FILES: dict[Stream, int] = {"stdout": 1, "stderr": 2}
 
 
@@ -58,6 +60,7 @@ class Player:
         self._parent = os.getppid() if surroundings.shimmed is not None else None
         self._held: socket.socket | None = None
         self._serving = False
+        self._last: Stream = "stdout"
 
     def play(self, script: Script) -> int:
         """Carry out the script; returns the exit code."""
@@ -97,7 +100,7 @@ class Player:
     def _do(self, event: Event) -> int | None:
         """Carry out one event; an exit code when it ends the process."""
         if isinstance(event, Say):
-            write(event.stream, event.text)
+            self._say(event)
         elif isinstance(event, Bind):
             return self._bind()
         elif isinstance(event, Save):
@@ -111,6 +114,13 @@ class Player:
                 os.kill(os.getpid(), signal.SIGKILL)
             return event.code
         return None
+
+    def _say(self, event: Say) -> None:
+        """A reader of two pipes cannot tell which was written first: it gets a moment to empty the other one."""
+        if event.stream != self._last:
+            time.sleep(_CROSSING_SECONDS)
+            self._last = event.stream
+        write(event.stream, event.text)
 
     def _bind(self) -> int | None:
         if self._settings is None:

@@ -1,0 +1,88 @@
+import pytest
+
+from gb300serve.simulator.engine_settings import (
+    DEFAULT_MODEL,
+    DEFAULT_VERSION,
+    Surroundings,
+    SurroundingsError,
+    surroundings_of,
+)
+from tests.support.simulated import V14, changed, settings
+
+
+def test_an_empty_environment() -> None:
+    assert surroundings_of({}) == Surroundings(200.0, DEFAULT_VERSION, DEFAULT_MODEL, env={})
+
+
+def test_everything_that_can_be_said() -> None:
+    said = {
+        "GB300SERVE_SIM_SPEED": "20000",
+        "GB300SERVE_SIM_VERSION": "0.32.0",
+        "GB300SERVE_SIM_MODEL": "",
+        "GB300SERVE_SIM_FAULT": "host-oom",
+        "GB300SERVE_SIM_CACHE": "/cache",
+        "GB300SERVE_SIM_BOOT": '{"starting": 5}',
+        "GB300SERVE_SIM_MOUNTS": '["/model"]',
+        "GB300SERVE_SIM_LISTEN": "8021",
+        "GB300SERVE_SIM_SHIMMED": "7",
+        "PIN_HOOK": "/w/hook.py",
+    }
+    assert surroundings_of(said) == Surroundings(
+        speed=20000.0,
+        version="0.32.0",
+        model="",
+        fault="host-oom",
+        cache="/cache",
+        phase_seconds={"starting": 5},
+        mounts=("/model",),
+        listen=8021,
+        shimmed=7,
+        env={"PIN_HOOK": "/w/hook.py"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("SPEED", "fast"), ("SPEED", "0"), ("SPEED", "-1"), ("SPEED", "nan"), ("BOOT", "{starting: 5}"), ("MOUNTS", "[")],
+)
+def test_what_is_wrong_is_named(name: str, text: str) -> None:
+    with pytest.raises(SurroundingsError, match=f"GB300SERVE_SIM_{name} is"):
+        surroundings_of({f"GB300SERVE_SIM_{name}": text})
+
+
+def test_only_loopback_is_bound() -> None:
+    hosts = {"0.0.0.0": "127.0.0.1", "127.0.0.2": "127.0.0.2", "::": "127.0.0.1", "::1": "::1", "10.0.0.7": "127.0.0.1"}
+    assert {host: settings((*V14, "--host", host)).host for host in hosts} == hosts
+    assert (settings().host, settings().port, settings().listen_port) == ("127.0.0.1", 8000, 8000)
+    assert settings(V14, Surroundings(listen=8021)).listen_port == 8021
+
+
+def test_names() -> None:
+    assert settings().served_names == ("dsv41-flash-uva",)
+    assert settings(changed("--served-model-name", "a", "b")).served_names == ("a", "b")
+    assert settings(changed("--served-model-name")).served_names == ("/model",)
+    assert settings((*V14, "--api-key", "k")).api_keys == ("k",)
+    assert settings().api_keys == ()
+
+
+def test_numbers_with_suffixes() -> None:
+    assert settings(changed("--max-model-len", "128K")).max_model_len == 131072
+    assert settings(changed("--max-model-len", "auto")).max_model_len == 1048576
+
+
+def test_a_leading_serve_counts_for_nothing() -> None:
+    assert settings(("serve", *V14)).options == settings().options
+
+
+@pytest.mark.parametrize(
+    ("model", "visible"),
+    [("/model", True), ("/model/sub", True), ("/models", False), ("deepseek-ai/DeepSeek-V4.1-Flash", True)],
+)
+def test_what_the_mounts_show(model: str, visible: bool) -> None:
+    mounted = Surroundings(mounts=("/model", "/root/.cache/vllm"))
+    assert settings(changed("--model", model), mounted).model_is_visible is visible
+
+
+def test_a_checkpoint_that_nobody_knows() -> None:
+    with pytest.raises(SurroundingsError, match="no checkpoint is called 'a/b'"):
+        settings(V14, Surroundings(model="a/b"))

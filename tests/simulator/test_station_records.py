@@ -1,0 +1,85 @@
+import json
+
+from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
+from gb300serve.simulator.station_records import State, container_of, image_of, record_of, state_of
+
+PLAN = Plan(
+    recipe="deepseek-v4.1-flash/v14",
+    lane="deepseek-v4.1-flash",
+    release="v14",
+    engine="vllm",
+    engine_version=None,
+    image="vllm/vllm-openai:tag@sha256:00d5",
+    image_id=None,
+    container=ContainerPlan(
+        name="dsv41-vllm",
+        gpus="all",
+        labels={"a": "b", "gb300serve.lane": "x"},
+        mounts=(Mount("/models/x", "/model"),),
+        ports=("8021:8000",),
+        env={"A": "1"},
+        secrets=(Secret("KEY", env="KEY"), Secret("UNUSED", env="U")),
+        stop_timeout=30,
+    ),
+    command=("/model", "--api-key", "${secret:KEY}", "--x=${secret:OTHER}"),
+    served_names=("m",),
+    port=8021,
+    model_path="/models/DeepSeek-V4.1-Flash-df42",
+)
+
+
+def test_a_plan_becomes_a_record() -> None:
+    record = record_of(PLAN, {"gb300serve.lane": "l"}, {"KEY": "s3cret"}, "/state/cache")
+    simulation = record.pop("simulation")
+    assert record == {
+        "name": "dsv41-vllm",
+        "image": "vllm/vllm-openai:tag@sha256:00d5",
+        "image_id": image_of(PLAN.image).id,
+        "labels": {"a": "b", "gb300serve.lane": "l"},
+        "command": ["/model", "--api-key", "s3cret", "--x=${secret:OTHER}"],
+        "env": {"A": "1", "KEY": "s3cret"},
+        "restart_policy": "no",
+        "host_network": False,
+        "gpus": "all",
+        "published": [8021],
+        "stop_timeout": 30,
+    }
+    assert simulation == {
+        "GB300SERVE_SIM_VERSION": "0.1.dev20904+g179dd0fa9",
+        "GB300SERVE_SIM_MODEL": "deepseek-ai/DeepSeek-V4.1-Flash",
+        "GB300SERVE_SIM_MOUNTS": json.dumps(["/model"]),
+        "GB300SERVE_SIM_CACHE": "/state/cache",
+        "GB300SERVE_SIM_LISTEN": "8021",
+    }
+
+
+def test_images_follow_from_their_references() -> None:
+    assert image_of("a/b:1").id == image_of("a/b:1").id != image_of("a/b:2").id
+    digests = {"a/b:1@sha256:ff": ("a/b@sha256:ff",), "h:5000/a@sha256:ff": ("h:5000/a@sha256:ff",), "h:5000/a:1": ()}
+    assert {reference: image_of(reference).digests for reference in digests} == digests
+
+
+def test_states() -> None:
+    record = {**record_of(PLAN, {}, {}, ""), "id": "f" * 64, "created_at": 5.0}
+    states = {
+        "created": state_of(None, locked=False, last_seen=None),
+        "starting": state_of({"start": 1, "speed": 200.0}, locked=True, last_seen=None),
+        "running": state_of({"start": 1, "pid": 9, "started_at": 6.0}, locked=True, last_seen=7.0),
+        "ending": state_of(
+            {"start": 1, "started_at": 6.0, "exit_code": 1, "finished_at": 8.0}, locked=True, last_seen=8.0
+        ),
+        "exited": state_of(
+            {"start": 1, "started_at": 6.0, "exit_code": 0, "finished_at": 8.0}, locked=False, last_seen=8.0
+        ),
+        "lost": state_of({"start": 1, "pid": 9, "started_at": 6.0}, locked=False, last_seen=7.0),
+    }
+    found = {name: container_of(record, state) for name, state in states.items()}
+    assert {name: (each.state, each.exit_code, each.finished_at) for name, each in found.items()} == {
+        "created": ("created", None, None),
+        "starting": ("running", None, None),
+        "running": ("running", None, None),
+        "ending": ("exited", 1, 8.0),
+        "exited": ("exited", 0, 8.0),
+        "lost": ("exited", 255, 7.0),
+    }
+    assert [State(locked=locked).ever_started for locked in (False, True)] == [False, True]
