@@ -146,4 +146,4 @@ def test_a_check_that_was_killed_is_cleared_away(
     plan = shell_plan(container_name, image, "true")
     with_mount = dataclasses.replace(plan.container, mounts=(Mount("/", "/host"),))
     assert backend.missing_sources(dataclasses.replace(plan, container=with_mount)) == ()
-    assert docker("ps", "--all", "--quiet", "--filter", f"label={LABEL_CHECK}") == ""
+    assert backend.find(f"{container_name}-check") is None

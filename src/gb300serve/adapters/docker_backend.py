@@ -161,7 +161,7 @@ class DockerBackend:
         inspected = self._inspect(container)
         state = inspected["State"]
         at, ended = nanoseconds(state["StartedAt"]), nanoseconds(state["FinishedAt"])
-        if ended > at:  # it says when this start ended, and the events when the one before did
+        if at and not state["Running"]:  # it says when this start ended (which for a short one lies before it)
             ended = self._end_before(inspected["Id"], at)
         return Start(at, ended, running=state["Running"], tty=inspected["Config"]["Tty"])
 
@@ -175,7 +175,10 @@ class DockerBackend:
             raise _of_container(error, container) from error
 
     def _end_before(self, identity: str, started: int) -> int:
-        """When the container last ended before it started, where that is close enough to matter; else 0."""
+        """When the start before ended, where that is close enough to matter; else 0.
+
+        The Engine tells of an end after it has noted the start, so the end of this start is never among them.
+        """
         events = json.dumps({"type": ["container"], "container": [identity], "event": ["die"]})
         span = {"since": _stamp(started - EARLY), "until": _stamp(started)}
         with self._engine.stream("/events", {**span, "filters": events}) as chunks:
