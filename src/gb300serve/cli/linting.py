@@ -1,7 +1,7 @@
 """Lint over any number of files and directories: which files, and one verdict over all of them."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -9,7 +9,7 @@ from pathlib import Path
 from gb300serve.cli.workspace import Workspace
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import CommandLineError
-from gb300serve.lint.run import findings
+from gb300serve.lint.run import findings, findings_in_any
 from gb300serve.lint.subject import Subject
 from gb300serve.plan.check import check
 from gb300serve.recipe.catalog import SUFFIXES, Found
@@ -33,8 +33,17 @@ class Verdict:
     """`invalid`: at least one file is not a recipe (exit 3 beats 5)."""
 
     files: int = 0
-    diagnostics: list[Diagnostic] = field(default_factory=list)
     invalid: bool = False
+    _found: dict[Diagnostic, None] = field(default_factory=dict)
+
+    def add(self, found: Iterable[Diagnostic]) -> None:
+        """Each once: children of one parent share what is found in it."""
+        self._found.update(dict.fromkeys(found))
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """In the order of the files."""
+        return tuple(self._found)
 
 
 def lint_paths(space: Workspace, paths: list[str]) -> Verdict:
@@ -49,13 +58,13 @@ def lint_paths(space: Workspace, paths: list[str]) -> Verdict:
         verdict.files += 1
         loaded = space.loader.load_file(found)
         problems = check(loaded)
-        verdict.diagnostics += problems
         if loaded.recipe is None or any(d.severity == "error" for d in problems):
+            verdict.add((*problems, *findings_in_any(loaded)))
             verdict.invalid = True
             continue
         reference = space.reference(found.directory)
         subject = Subject(loaded, loaded.recipe, lambda r=reference: site(r), read_pin(found.path))  # type: ignore[misc]
-        verdict.diagnostics += findings(subject)
+        verdict.add(findings(subject, problems))
     return verdict
 
 

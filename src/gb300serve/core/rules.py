@@ -13,13 +13,17 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a rule found: `path` leads from the subject's root to the place; `severity` overrides the rule's own."""
+    """What a rule found: `path` leads from the subject's root to the place; `severity` overrides the rule's own.
+
+    `line` (from 1) places what has no path, such as a comment.
+    """
 
     path: tuple[str | int, ...]
     message: str
     hint: str | None = None
     of_key: bool = False
     severity: Severity | None = None
+    line: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,42 +1,54 @@
 """One verdict over one file: errors of the format, or the findings of every rule."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.rules import Finding, Rule
 from gb300serve.lint.book import RULES
 from gb300serve.lint.rules import FAMILIES
+from gb300serve.lint.rules.secrets import in_text, in_values
 from gb300serve.lint.subject import Subject
+from gb300serve.plan.secrets import redacted
+from gb300serve.recipe.load import Loaded
 
-__all__ = ["FAMILIES", "findings"]
+__all__ = ["FAMILIES", "findings", "findings_in_any"]
+
+_NO_REASONS = frozenset(
+    {"", "todo", "tbd", "fixme", "ignore", "ignored", "none", "n/a", "x", "xxx", "-", "?", "yes", "true", "ok"}
+)
 
 
-def findings(subject: Subject) -> tuple[Diagnostic, ...]:
-    """What the rules find, in the order of the file; ignored rules say nothing, idle ignores say so."""
+def findings(subject: Subject, noticed: Iterable[Diagnostic] = ()) -> tuple[Diagnostic, ...]:
+    """What the rules find, in the order of the file; ignored rules say nothing, idle ignores say so.
+
+    `noticed` are the warnings and notes that loading the recipe gave: they can be ignored like any other.
+    """
     ignored = subject.recipe.lint.ignore
-    found: list[Diagnostic] = []
-    hidden: set[str] = set()
-    for rule in RULES:
-        for finding in rule.check(subject):
-            if rule.code in ignored:
-                hidden.add(rule.code)
-            else:
-                found.append(_diagnostic(subject, rule, finding))
-    found += _idle(subject, ignored.keys() - hidden)
-    return tuple(sorted(found, key=lambda d: (d.file != subject.loaded.source.name, d.file or "", d.line or 0)))
+    found = [diagnostic(subject.loaded, rule, finding) for rule in RULES for finding in rule.check(subject)]
+    found += noticed
+    shown = [one for one in found if one.code not in ignored]
+    if ignored:
+        shown += _idle(subject, ignored.keys() - {one.code for one in found})
+        shown += _unreasoned(subject)
+    own = subject.loaded.source.name
+    return redacted(sorted(shown, key=lambda d: (d.file != own, d.file or "", d.line or 0)), subject.loaded.root)
 
 
-def _diagnostic(subject: Subject, rule: Rule[Subject], finding: Finding) -> Diagnostic:
-    place = subject.loaded.place(finding.path, of_key=finding.of_key)
-    return Diagnostic(
-        rule.code,
-        rule.name,
-        finding.severity or rule.severity,
-        finding.message,
-        finding.hint,
-        *place,
-        ".".join(map(str, finding.path)) or None,
-    )
+def findings_in_any(loaded: Loaded) -> Iterator[Diagnostic]:
+    """What is found in a file that is not a recipe too: a secret must not wait until its file is valid."""
+    for code, found in (("SEC003", in_values(loaded.root)), ("SEC004", in_text(loaded.source.text))):
+        yield from redacted((diagnostic(loaded, RULES[code], finding) for finding in found), loaded.root)
+
+
+def diagnostic(loaded: Loaded, rule: Rule[Subject], finding: Finding) -> Diagnostic:
+    """The finding with its place in the file."""
+    if finding.line is None:
+        place = loaded.place(finding.path, of_key=finding.of_key)
+    else:
+        place = loaded.place(())._replace(file=loaded.source.name, line=finding.line)
+    path = ".".join(map(str, finding.path)) or None
+    severity = finding.severity or rule.severity
+    return Diagnostic(rule.code, rule.name, severity, finding.message, finding.hint, *place, path)
 
 
 def _idle(subject: Subject, codes: set[str]) -> Iterator[Diagnostic]:
@@ -47,3 +59,20 @@ def _idle(subject: Subject, codes: set[str]) -> Iterator[Diagnostic]:
         message = f"{code} is ignored, and hides nothing" if known else f"there is no rule {code}"
         hint = "remove the line" if known else "`gb300serve rules` lists them"
         yield Diagnostic("LNT001", "idle-ignore", "warning", message, hint, *place, ".".join(path))
+
+
+def _unreasoned(subject: Subject) -> Iterator[Diagnostic]:
+    for code, reason in subject.recipe.lint.ignore.items():
+        if reason.strip().lower() in _NO_REASONS:
+            path = ("lint", "ignore", code)
+            message = f"{code} is ignored without a reason: `{reason}` is none"
+            place = subject.loaded.place(path)
+            yield Diagnostic(
+                "LNT002",
+                "ignore-without-reason",
+                "warning",
+                message,
+                "say why it does not apply here",
+                *place,
+                ".".join(path),
+            )

@@ -5,13 +5,22 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from gb300serve.document.nodes import Path
+from gb300serve.document.texts import Text, texts
+from gb300serve.engines.base import Options
+from gb300serve.engines.shipped import TableChoice, tables_for
 from gb300serve.engines.vllm.view import VllmOptions, view
+from gb300serve.fit.catalog import checkpoint, checkpoint_at
+from gb300serve.fit.checkpoint import Checkpoint
+from gb300serve.lint.fitting import Fitting, fitting
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan
 from gb300serve.plan.words import with_secret_words
 from gb300serve.recipe.load import Loaded
-from gb300serve.recipe.model import ContainerSection, Recipe
+from gb300serve.recipe.model import PLAN_SECTIONS, ContainerSection, Recipe
 from gb300serve.site.model import Site
+
+OPTIONS = ("engine", "options")
 
 
 @dataclass
@@ -27,6 +36,11 @@ class Subject:
     def container(self) -> ContainerSection:
         return self.recipe.container
 
+    @property
+    def version(self) -> str | None:
+        """The engine's."""
+        return self.recipe.engine.version
+
     @cached_property
     def options(self) -> dict[str, Any]:
         """`engine.options`, with `${secret:NAME}` for secrets."""
@@ -41,3 +55,53 @@ class Subject:
     def plan(self) -> Plan:
         """Compiled for the reference site; raises CompileError."""
         return Compiler(self.reference()).plan(self.recipe)
+
+    @cached_property
+    def texts(self) -> tuple[Text, ...]:
+        """Every text of the resolved recipe."""
+        return tuple(texts(self.loaded.root))
+
+    @cached_property
+    def plan_texts(self) -> tuple[Text, ...]:
+        """The texts that reach the container or the engine."""
+        return tuple(text for text in self.texts if text.path[0] in PLAN_SECTIONS)
+
+    @cached_property
+    def checkpoint(self) -> Checkpoint | None:
+        """What the package knows of the first model: by its repository, else by where it lies or what it is called."""
+        model = self.recipe.model
+        if model is not None and model.repo:
+            return checkpoint(model.repo)
+        if model is not None and model.path:
+            return checkpoint_at(model.path)
+        return checkpoint(self.vllm.model) if self.vllm and self.vllm.model else None
+
+    @cached_property
+    def fitting(self) -> Fitting | None:
+        """The memory plan, where everything that it needs is known."""
+        if self.checkpoint is None or self.vllm is None:
+            return None
+        return fitting(self.checkpoint, self.vllm, self.recipe)
+
+    @cached_property
+    def tables(self) -> TableChoice | None:
+        """The option tables that speak for the engine version; None for an engine without any."""
+        return tables_for("vllm", self.version) if self.recipe.engine.name == "vllm" else None
+
+    @property
+    def repo(self) -> str:
+        """The first model's repository or, failing that, the directory it lies in; empty where neither is known."""
+        model = self.recipe.model
+        if model is None:
+            return ""
+        return model.repo or (model.path or "").rpartition("/")[2]
+
+
+def option_path(*keys: str | int) -> Path:
+    """`engine.options` and below."""
+    return (*OPTIONS, *keys)
+
+
+def option_given(options: Options, *keys: str) -> bool:
+    """Whether one of the options is there with a value."""
+    return any(options.get(key) is not None for key in keys)

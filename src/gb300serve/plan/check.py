@@ -12,6 +12,7 @@ from gb300serve.document.nodes import Path as NodePath
 from gb300serve.document.read import Kind
 from gb300serve.engines.problem import Problem, dotted
 from gb300serve.engines.registry import ENGINES
+from gb300serve.plan.secrets import redacted
 from gb300serve.plan.variables import VariableError, expand
 from gb300serve.plan.words import SECRET, secret_name, with_secret_words
 from gb300serve.recipe.load import Loaded
@@ -31,7 +32,8 @@ _AT_THE_KEY = frozenset({"OPT001", "OPT005", "OPT009", "OPT013"})
 def check(loaded: Loaded) -> tuple[Diagnostic, ...]:
     """Everything that keeps the file from being a recipe, and notes; in the order of the file."""
     found = (*loaded.problems, *_options(loaded), *_secrets(loaded), *_variables(loaded), *_phases(loaded))
-    return tuple(sorted(dict.fromkeys(found), key=partial(_order, loaded.source.name)))
+    ordered = sorted(dict.fromkeys(found), key=partial(_order, loaded.source.name))
+    return redacted(ordered, loaded.root)
 
 
 def _order(own: str, found: Diagnostic) -> tuple[bool, str, int, int]:

@@ -4,7 +4,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.redaction import redact_line
 from gb300serve.core.text import printable
+
+# The findings about literal secrets: their lines are not shown again, and neither is any line that looks like one.
+_LITERAL = frozenset({"SEC003", "SEC004"})
+# A longer line would fill the terminal, and hide the next finding.
+_LONGEST = 500
 
 
 def lines(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
@@ -27,7 +33,7 @@ def _shown(found: Diagnostic, texts: dict[str, list[str]]) -> Iterator[str]:
     if not 0 < found.line <= len(texts[found.file]):
         return
     line = texts[found.file][found.line - 1]
-    if _looks_secret(found):
+    if found.code in _LITERAL or len(line) > _LONGEST or redact_line(line) != line:
         return
     yield printable(f"    {line}")
     start = min(found.column - 1, len(line))
@@ -47,8 +53,3 @@ def _end_of_word(line: str, start: int) -> int:
     while end < len(line) and line[end] not in " ,]}#:":
         end += 1
     return end
-
-
-def _looks_secret(found: Diagnostic) -> bool:
-    """The line of a finding about a literal secret is not shown again."""
-    return found.code.startswith("SEC") or (found.path or "").startswith("container.secrets")

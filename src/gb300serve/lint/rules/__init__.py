@@ -1,5 +1,26 @@
 """One module a family, one function a rule. A new family is imported here, and nowhere else."""
 
-from gb300serve.lint.rules import pinned
+from gb300serve.lint.rules import (
+    arguments,
+    container,
+    evidence,
+    image,
+    lengths,
+    memory,
+    model,
+    mounts,
+    offload,
+    options,
+    parsers,
+    pinned,
+    ports,
+    records,
+    secrets,
+    speculation,
+    values,
+)
 
-FAMILIES = (pinned,)
+FAMILIES = (
+    arguments, container, evidence, image, lengths, memory, model, mounts, offload, options, parsers, pinned, ports,
+    records, secrets, speculation, values,
+)  # fmt: skip

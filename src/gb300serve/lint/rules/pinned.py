@@ -32,6 +32,17 @@ def pinned_command_differs(subject: Subject) -> Iterator[Finding]:
         yield Finding(("release",), message, "make it a new release; `pin --force` would rewrite what was verified")
 
 
+@rule("PIN002", "note")
+def verified_without_pin(subject: Subject) -> Iterator[Finding]:
+    """A verified release has no pinned command beside it.
+
+    Why: without one nobody sees when a change of the recipe, of its parent or of this tool changes what is launched.
+    Fix: `gb300serve pin REF` writes `<release>.command`; commit it.
+    """
+    if subject.recipe.status == "verified" and subject.pinned is None and subject.loaded.found.directory is not None:
+        yield Finding(("status",), "verified, and not pinned", f"run `gb300serve pin {subject.recipe.ref}`")
+
+
 def pinned_words(text: str) -> list[str]:
     """The words of a pinned command; text that no shell would read has none."""
     try:

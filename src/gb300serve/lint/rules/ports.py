@@ -1,0 +1,121 @@
+"""Ports: what clients reach, and what nobody reaches."""
+
+import re
+from collections.abc import Iterator
+
+from gb300serve.core.rules import Finding
+from gb300serve.engines.registry import engine
+from gb300serve.lint.book import rule
+from gb300serve.lint.subject import Subject, option_path
+
+_PORT = re.compile(
+    r"(?:(?P<address>\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-fA-F:]+\]|localhost):)?(?:(?P<host>\d+(?:-\d+)?)?:)?"
+    r"(?P<inside>\d+(?:-\d+)?)(?:/(?:tcp|udp|sctp))?"
+)
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def _bridged(subject: Subject) -> bool:
+    return subject.container.network not in ("host", "none") and not (subject.container.network or "").startswith(
+        "container:"
+    )
+
+
+def _inside(subject: Subject) -> int:
+    return engine(subject.recipe.engine.name).port(subject.options)
+
+
+@rule("PRT001", "error")
+def not_a_port(subject: Subject) -> Iterator[Finding]:
+    """A published port is not written as docker reads it.
+
+    Why: docker refuses the command.
+    Fix: write "HOST:CONTAINER", such as "8021:8000", with an address before it if only that one may be reached.
+    """
+    for index, word in enumerate(subject.container.ports):
+        match = _PORT.fullmatch(word)
+        if match is None or any(not _valid(part) for part in (match["host"], match["inside"]) if part):
+            yield Finding(("container", "ports", index), f"`{word}` is not HOST:CONTAINER", 'write "8021:8000", say')
+
+
+def _valid(numbers: str) -> bool:
+    return all(0 < int(number) <= 65535 for number in numbers.split("-") if len(number) < 6) and len(numbers) < 12
+
+
+@rule("PRT002", "error")
+def port_published_twice(subject: Subject) -> Iterator[Finding]:
+    """Two published ports want the same port of the host.
+
+    Why: docker creates the container and fails to start it (`port is already allocated`).
+    Fix: give each its own host port.
+    """
+    seen: dict[tuple[str, str, str], str] = {}
+    for index, word in enumerate(subject.container.ports):
+        match = _PORT.fullmatch(word)
+        if match is None or match["host"] is None:
+            continue
+        protocol = word.partition("/")[2] or "tcp"
+        address = match["address"] or "0.0.0.0"  # noqa: S104 - what docker means, not an address that is bound
+        clash = next((said for key, said in seen.items() if _same((address, match["host"], protocol), key)), None)
+        if clash is not None:
+            yield Finding(
+                ("container", "ports", index),
+                f"`{word}` and `{clash}` want the same port of the host",
+                "change one of them",
+            )
+        seen[(address, match["host"], protocol)] = word
+
+
+def _same(one: tuple[str, str, str], other: tuple[str, str, str]) -> bool:
+    everywhere = "0.0.0.0"  # noqa: S104 - as above
+    return one[1:] == other[1:] and (one[0] == other[0] or everywhere in (one[0], other[0]))
+
+
+@rule("PRT003", "warning")
+def ports_on_host_network(subject: Subject) -> Iterator[Finding]:
+    """Ports are published from the host's own network.
+
+    Why: docker discards them: the engine listens on its own port of the host, whatever they say.
+    Fix: remove `ports`, or the host network.
+    """
+    if subject.container.ports and subject.container.network == "host":
+        message = f"with network host the ports are discarded: the engine listens on {_inside(subject)}"
+        yield Finding(("container", "ports"), message, "remove ports, or network", of_key=True)
+
+
+@rule("PRT004", "warning")
+def engine_port_not_published(subject: Subject) -> Iterator[Finding]:
+    """No published port leads to the engine.
+
+    Why: the lane boots, says it serves, and nobody can reach it.
+    Fix: publish the engine's port: "HOST:PORT".
+    """
+    if not _bridged(subject):
+        return
+    inside = _inside(subject)
+    matches = [match for word in subject.container.ports if (match := _PORT.fullmatch(word))]
+    if not any(_leads_to(match["inside"], inside) for match in matches):
+        place = ("container", "ports") if subject.container.ports else ("container",)
+        yield Finding(
+            place,
+            f"no published port leads to the engine's {inside}",
+            f'add ports: ["{inside}:{inside}"], or network: host',
+            of_key=True,
+        )
+
+
+def _leads_to(inside: str, port: int) -> bool:
+    first, _, last = inside.partition("-")
+    return int(first) <= port <= int(last or first)
+
+
+@rule("PRT005", "warning")
+def listens_inside_only(subject: Subject) -> Iterator[Finding]:
+    """The engine listens on the container's own loopback.
+
+    Why: published ports arrive at another interface of the container: every connection is reset.
+    Fix: write `host: 0.0.0.0` (or leave it out), and restrict with an address in `ports`.
+    """
+    host = subject.options.get("host")
+    if _bridged(subject) and subject.container.ports and host in _LOOPBACK:
+        yield Finding(option_path("host"), f"on {host} the engine hears only its own container", "write 0.0.0.0")

@@ -1,0 +1,160 @@
+"""Values: what was copied from a guide, a template or a shell, and means something else here."""
+
+import re
+from collections.abc import Iterator
+
+from gb300serve.core.rules import Finding
+from gb300serve.core.text import printable
+from gb300serve.document.nodes import Path
+from gb300serve.document.texts import Text
+from gb300serve.lint.book import rule
+from gb300serve.lint.subject import OPTIONS, Subject
+
+_QUOTED = re.compile(r"(?s)\\?([\"']).*\\?\1")
+_TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+_BRACES = re.compile(r"\{[a-z_]+\}")
+_VARIABLE = re.compile(
+    r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::?[-?+=][^}]*)?\}|\$[A-Za-z_][A-Za-z0-9_]*|\$\([^)]*\)|%[A-Z_]{3,}%"
+)
+_PLACEHOLDER = re.compile(
+    r"/(?:absolute/)?path/to\b|(?:^|[/_-])path-to-|<[A-Za-z][^<>]*>|\byour[-_ /]|[/_-]your[A-Z_-]|\bYOUR\b|YOUR_|"
+    r"\bchange[-_ ]?me\b|\breplace[-_ ]?(?:me|this)\b|\bfill[-_ ]?(?:me|this)[-_ ]?in\b|\bTODO\b|\bFIXME\b|\bTBD\b|"
+    r"\b[xX]{3,}\b|/foo(?:/|$)|/some/(?:path|dir)|/\.\.\.|\.\.\./|/…|…/|\bplaceholder\b|/home/(?:user|username|you|me)/",
+    re.IGNORECASE,
+)
+# Spaces that are no blank, marks that are not seen, quotation marks and dashes of word processors.
+_INVISIBLE = re.compile("[\u00a0\u00ad\u2000-\u200f\u2028-\u202f\u205f-\u2064\u2066-\u2069\u3000\ufeff]")
+_TYPESET = re.compile("[\u2010-\u2015\u2018-\u201f\u2032-\u2036\u2212]")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+# Paths end at 4,096 bytes; the patterns below would take minutes for a megabyte of braces.
+_LONGEST = 8192
+# Texts that are templates themselves, or that people read.
+_TEMPLATES = frozenset({"chat_template", "response_role", "log_format"})
+# Ports, addresses and connector settings are texts there.
+_LOOSE = frozenset({"kv_transfer_config", "ec_transfer_config", "additional_config", "default_chat_template_kwargs"})
+_EXPANDED = frozenset({"path", "source", "file"})
+
+
+def _plain(subject: Subject) -> Iterator[Text]:
+    """The plan's texts but for those that are templates by nature, and for books."""
+    for text in subject.plan_texts:
+        if len(text.value) > _LONGEST:
+            continue
+        if text.path[:2] != ("container", "log") and not (text.path[:2] == OPTIONS and text.path[2] in _TEMPLATES):
+            yield text
+
+
+def _where(path: Path) -> str:
+    return ".".join(map(str, path))
+
+
+def _shown(value: str) -> str:
+    text = printable(value).replace("\n", "\\n")
+    return f"`{text}`" if len(text) <= 60 else f"`{text[:57]}…`"
+
+
+@rule("VAL001", "warning")
+def quotes_inside_value(subject: Subject) -> Iterator[Finding]:
+    """A value carries quotation marks of its own.
+
+    Why: no shell removes them here: the engine or the variable gets them as part of the value.
+    Fix: write the value once quoted, as YAML needs it.
+    """
+    for path, _, value in _plain(subject):
+        if len(value) > 1 and value[0] in "\"'\\" and _QUOTED.fullmatch(value):
+            inner = value.strip("\\\"'")
+            yield Finding(
+                path,
+                f"{_where(path)} is {_shown(value)}: the quotation marks are part of the value",
+                f"write {_shown(inner)}",
+            )
+
+
+@rule("VAL002", "error")
+def unrendered_template(subject: Subject) -> Iterator[Finding]:
+    """A template's braces were left in a value.
+
+    Why: nothing renders them: the engine, docker or the path gets `{{ … }}` as text.
+    Fix: write the value, or let the tool that renders the template write the recipe.
+    """
+    for path, _, value in _plain(subject):
+        if "{" in value and (match := _TEMPLATE.search(value) or _BRACES.fullmatch(value)):
+            yield Finding(
+                path, f"{_where(path)} holds {_shown(match[0])}, which nothing renders", "write the value itself"
+            )
+
+
+@rule("VAL003", "warning")
+def unexpanded_variable(subject: Subject) -> Iterator[Finding]:
+    """A value names a variable of the shell.
+
+    Why: `$` is a plain character but for `${…}` in paths: the container gets the text, not the variable's value.
+    Fix: write the value; for secrets use `container.secrets`, for directories of the site `${models}`, `${cache}`.
+    """
+    for path, name, value in _plain(subject):
+        if "$" not in value and "%" not in value:
+            continue
+        match = _VARIABLE.search(value)
+        if match and not (path[-1] in _EXPANDED and match[0].startswith("${")):
+            hint = (
+                f"container.secrets.{name}: {{env: {name}}}" if path[:2] == ("container", "env") else "write the value"
+            )
+            yield Finding(path, f"{_where(path)} holds {_shown(match[0])}, which nothing expands", hint)
+
+
+@rule("VAL004", "warning")
+def blank_around_value(subject: Subject) -> Iterator[Finding]:
+    """A value begins or ends with a blank or a line break.
+
+    Why: names, paths and tokens with a blank at the end are other ones, and nobody sees it in a log.
+    Fix: remove it; a block text (`|`) ends with a line break unless it is written `|-`.
+    """
+    for path, _, value in _plain(subject):
+        if value and (value[0].isspace() or value[-1].isspace()):
+            yield Finding(
+                path, f"{_where(path)} is {_shown(value)}: it has a blank around it", "remove it (`|-` for block texts)"
+            )
+
+
+@rule("VAL005", "error")
+def invisible_character(subject: Subject) -> Iterator[Finding]:
+    """A value holds a character that is not what it looks like.
+
+    Why: a no-break space, a zero-width mark, a long dash or curly quotes, as web pages and chats put them in, make
+    another name, path or flag.
+    Fix: type the value again.
+    """
+    for path, _, value in _plain(subject):
+        if value.isascii():
+            continue
+        match = _INVISIBLE.search(value) or _TYPESET.search(value)
+        if match:
+            message = f"{_where(path)} holds U+{ord(match[0]):04X} at character {match.start() + 1}"
+            yield Finding(path, message, "type the value again with plain blanks, dashes and quotes")
+
+
+@rule("VAL006", "warning")
+def number_as_text(subject: Subject) -> Iterator[Finding]:
+    """A number or a boolean stands as text inside an option's JSON.
+
+    Why: `"5"` and `"true"` reach the engine as text: some classes convert it, others compare it and are never equal.
+    Fix: write it without quotes.
+    """
+    for path, _, value in _plain(subject):
+        if path[:2] != OPTIONS or len(path) < 4 or path[2] in _LOOSE or isinstance(path[3], int):
+            continue
+        if _NUMBER.fullmatch(value) or value in ("true", "false", "null"):
+            yield Finding(path, f"{_where(path)} is the text {_shown(value)}", f"write {value}, without quotes")
+
+
+@rule("VAL007", "error")
+def placeholder_value(subject: Subject) -> Iterator[Finding]:
+    """A placeholder was never filled in.
+
+    Why: docker makes an empty directory of a path that is not there, and the engine dies in it or serves nothing.
+    Fix: write the real value.
+    """
+    for path, _, value in _plain(subject):
+        if (match := _PLACEHOLDER.search(value)) and not value.startswith("<|"):
+            yield Finding(path, f"{_where(path)} is a placeholder: {_shown(match[0])}", "write the real value")
