@@ -1,4 +1,4 @@
-"""Listening sockets of this machine: Linux tells all of them in /proc; elsewhere a bind tells whether a port is taken."""
+"""Listening sockets of this machine: Linux tells all of them in /proc; elsewhere a bind tells whether one is taken."""
 
 import os
 import socket

@@ -38,6 +38,15 @@ class SystemProcesses:
         return True
 
 
+def output(argv: tuple[str, ...], timeout: float) -> str | None:
+    """The standard output of a program that ends by itself; None when it is not there, fails, or takes too long."""
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode("utf-8", "replace")
+
+
 def connect(argv: tuple[str, ...]) -> socket.socket:
     """Start `argv` with both its standard input and output at the other end of the socket that is returned.
 

@@ -1,4 +1,4 @@
-"""A launch as it is seen: a line for every step and phase; on a terminal a last line that always says what is awaited."""
+"""A launch as it is seen: a line for every step and phase; on a terminal a last line that says what is awaited."""
 
 from collections.abc import Mapping
 from typing import assert_never
@@ -72,16 +72,6 @@ class BootView:
     def show(self, announcement: Announcement) -> None:
         """Say one thing that happened."""
         match announcement:
-            case StepBegan(step):
-                self._say(step.describe(), "dim")
-            case StepUndone(step):
-                self._say(f"taken back: {step.describe()}", "warning")
-            case UndoFailed(step, reason):
-                self._say(f"could not be taken back: {step.describe()}: {reason}", "error")
-            case SetAside(before, after):
-                self._say(f"kept {before} as {after}", "dim")
-            case PutBack(name):
-                self._say(f"{name} was started again", "warning")
             case LogSeen(line):
                 if self.serving:
                     self.console.result(line.text)
@@ -94,7 +84,7 @@ class BootView:
             case BecameReady():
                 self._ready(announcement)
             case _:
-                assert_never(announcement)
+                self._say(*_sentence(announcement))
 
     def _event(self, event: Event) -> None:
         match event:
@@ -149,6 +139,23 @@ class BootView:
 
     def _marked(self, text: str) -> str:
         return f"[simulated] {text}" if self.simulated else text
+
+
+def _sentence(announcement: StepBegan | StepUndone | UndoFailed | SetAside | PutBack) -> tuple[str, str]:
+    """What was done to containers, and the style to say it in."""
+    match announcement:
+        case StepBegan(step):
+            return step.describe(), "dim"
+        case StepUndone(step):
+            return f"taken back: {step.describe()}", "warning"
+        case UndoFailed(step, reason):
+            return f"could not be taken back: {step.describe()}: {reason}", "error"
+        case SetAside(before, after):
+            return f"kept {before} as {after}", "dim"
+        case PutBack(name):
+            return f"{name} was started again", "warning"
+        case _:
+            assert_never(announcement)
 
 
 def _short(text: str) -> str:
