@@ -3,6 +3,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -265,3 +266,33 @@ def test_mounts_that_are_not_there_are_named_once(tmp_path: Path, plan: Plan) ->
     for station in station_of(tmp_path / "sim", Rehearsal(has_path=lambda path: path == "/a")):
         mounts = (Mount("/b", "/1"), Mount("/a", "/2"), Mount("/b", "/3"))
         assert station.missing_sources(replace(plan, container=replace(plan.container, mounts=mounts))) == ("/b",)
+
+
+def test_an_image_may_be_pinned_by_its_id(tmp_path: Path, plan: Plan) -> None:
+    for station in station_of(tmp_path / "sim", Rehearsal(image_ids={"local/dsv41:1": "sha256:beef"})):
+        image = station.image("local/dsv41:1")
+        assert image is not None
+        assert image.id == "sha256:beef"
+        identity = station.create(replace(plan, image="local/dsv41:1", image_id="sha256:beef"), LABELS, {})
+        assert found(station, identity).image_id == "sha256:beef"
+
+
+def test_several_tools_at_once_make_one_container_and_one_engine(
+    station: SimulatedStation, plan: Plan, tmp_path: Path
+) -> None:
+    name = plan.container.name
+
+    def create() -> bool:
+        try:
+            station.create(plan, LABELS, {})
+        except BackendError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        made = [pool.submit(create) for _ in range(4)]
+        assert sorted(each.result() for each in made) == [False, False, False, True]
+        for start in [pool.submit(station.start, name) for _ in range(4)]:
+            start.result()
+    (container,) = station.containers()
+    assert (container.name, state(tmp_path / "sim", container.id)["start"]) == (name, 1)

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
 from gb300serve.simulator.station_records import State, container_of, image_of, record_of, state_of
@@ -29,12 +30,12 @@ PLAN = Plan(
 
 
 def test_a_plan_becomes_a_record() -> None:
-    record = record_of(PLAN, {"gb300serve.lane": "l"}, {"KEY": "s3cret"}, "/state/cache")
+    record = record_of(PLAN, {"gb300serve.lane": "l"}, {"KEY": "s3cret"}, "sha256:aa", "/state/cache")
     simulation = record.pop("simulation")
     assert record == {
         "name": "dsv41-vllm",
         "image": "vllm/vllm-openai:tag@sha256:00d5",
-        "image_id": image_of(PLAN.image).id,
+        "image_id": "sha256:aa",
         "labels": {"a": "b", "gb300serve.lane": "l"},
         "command": ["/model", "--api-key", "s3cret", "--x=${secret:OTHER}"],
         "env": {"A": "1", "KEY": "s3cret"},
@@ -60,7 +61,7 @@ def test_images_follow_from_their_references() -> None:
 
 
 def test_states() -> None:
-    record = {**record_of(PLAN, {}, {}, ""), "id": "f" * 64, "created_at": 5.0}
+    record = {**record_of(PLAN, {}, {}, "", ""), "id": "f" * 64, "created_at": 5.0}
     states = {
         "created": state_of(None, locked=False, last_seen=None),
         "starting": state_of({"start": 1, "speed": 200.0}, locked=True, last_seen=None),
@@ -83,3 +84,10 @@ def test_states() -> None:
         "lost": ("exited", 255, 7.0),
     }
     assert [State(locked=locked).ever_started for locked in (False, True)] == [False, True]
+
+
+def test_without_mounts_the_model_is_in_the_image() -> None:
+    bare = replace(PLAN, container=replace(PLAN.container, mounts=()), model_path="/models/unknown")
+    simulation = record_of(bare, {}, {}, "", "")["simulation"]
+    assert "GB300SERVE_SIM_MOUNTS" not in simulation
+    assert simulation["GB300SERVE_SIM_MODEL"] == ""

@@ -10,7 +10,7 @@ import signal
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -59,12 +59,16 @@ def _every_path(_path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """How containers are run: virtual seconds a second, a fault to rehearse, and what the Station is to lack."""
+    """How containers are run: virtual seconds a second, a fault to rehearse, and what the Station is to lack.
+
+    `image_ids` are ids by reference, for launches that pin one; an image's id otherwise follows from its reference.
+    """
 
     speed: float = DEFAULT_SPEED
     fault: str | None = None
     lacks_images: frozenset[str] = frozenset()
     has_path: Callable[[str], bool] = _every_path
+    image_ids: Mapping[str, str] = field(default_factory=dict)
 
 
 class SimulatedStation:
@@ -101,7 +105,10 @@ class SimulatedStation:
         return tuple(container_of(record, self._state(record)) for record in self._records())
 
     def image(self, reference: str) -> Image | None:
-        return None if reference in self._rehearsal.lacks_images else image_of(reference)
+        if reference in self._rehearsal.lacks_images:
+            return None
+        image = image_of(reference)
+        return replace(image, id=self._rehearsal.image_ids.get(reference, image.id))
 
     def missing_sources(self, plan: Plan) -> tuple[str, ...]:
         sources = dict.fromkeys(mount.source for mount in plan.container.mounts)
@@ -110,14 +117,15 @@ class SimulatedStation:
     def create(self, plan: Plan, labels: Mapping[str, str], secrets: Mapping[str, str]) -> str:
         if plan.engine != "vllm":
             raise NoStandInError(plan.engine)
-        if plan.image in self._rehearsal.lacks_images:
+        image = self.image(plan.image)
+        if image is None:
             raise NoSuchImageError(plan.image)
         with self._exclusively():
             self._refuse_taken(plan.container.name)
             self._clean()
             cache = self._directory / "cache"
             seed(cache, plan.engine_version)
-            record = record_of(plan, labels, secrets, str(cache))
+            record = record_of(plan, labels, secrets, image.id, str(cache))
             return self._write_new(record)
 
     def start(self, container: str) -> None:

@@ -64,24 +64,28 @@ def _with_secrets(word: str, secrets: Mapping[str, str]) -> str:
 def _simulation(plan: Plan, cache: str) -> dict[str, str]:
     """What the stand-in must know and the plan says."""
     known = checkpoint_at(plan.model_path) if plan.model_path else None
+    targets = [mount.target for mount in plan.container.mounts]
     published = plan.container.network != "host" and bool(plan.container.ports)
     return {
         VERSION: plan.engine_version or DEFAULT_VERSION,
         MODEL: known.repo if known else "",
-        MOUNTS: json.dumps([mount.target for mount in plan.container.mounts]),
         CACHE: cache,
+        # Without any mount the model is in the image, as far as anybody can tell.
+        **({MOUNTS: json.dumps(targets)} if targets else {}),
         **({LISTEN: str(plan.port)} if published else {}),
     }
 
 
-def record_of(plan: Plan, labels: Mapping[str, str], secrets: Mapping[str, str], cache: str) -> dict[str, Any]:
+def record_of(
+    plan: Plan, labels: Mapping[str, str], secrets: Mapping[str, str], image_id: str, cache: str
+) -> dict[str, Any]:
     """container.json without the id and the time. Secrets are in it, as they are in Docker's own files."""
     options = plan.container
     host_network = options.network == "host"
     return {
         "name": options.name,
         "image": plan.image,
-        "image_id": image_of(plan.image).id if plan.image_id is None else plan.image_id,
+        "image_id": image_id,
         "labels": {**options.labels, **labels},
         "command": [_with_secrets(word, secrets) for word in plan.command],
         "env": {
