@@ -24,8 +24,7 @@ def port() -> int:
 def program(tmp_path: Path) -> Iterator[Program]:
     found = Program(tmp_path)
     yield found
-    for lane in found.run("status", "--on", "sim", "--json").document["lanes"]:
-        found.run("down", f"{lane['lane']}/{lane['release']}", "--on", "sim", "--timeout", "1")
+    found.run("down", "--on", "sim", "--timeout", "1")
 
 
 def on_port(port: int) -> tuple[str, str]:
