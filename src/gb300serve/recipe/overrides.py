@@ -38,22 +38,22 @@ class BadValueError(CommandLineError):
         super().__init__(f"--set {text}: {message}", hint=hint)
 
 
-def split_path(text: str) -> tuple[str, ...]:
-    """`engine.options["a.b"].0` → its words; raises NotAssignmentError."""
+def split_path(text: str, assignment: str = "") -> tuple[str, ...]:
+    """`engine.options["a.b"].0` → its words; raises NotAssignmentError, which speaks of the whole assignment."""
     words, position = [], 0
     while position < len(text):
         match = _WORD.match(text, position)
         if match is None:
-            raise NotAssignmentError(text)
+            raise NotAssignmentError(assignment or text)
         words.append(match["plain"] if match["quoted"] is None else match["quoted"])
         position = match.end()
         following = text[position : position + 1]
         if following == ".":
             position += 1
         if following not in {"", ".", "["} or (following == "." and position == len(text)):
-            raise NotAssignmentError(text)
+            raise NotAssignmentError(assignment or text)
     if not words:
-        raise NotAssignmentError(text)
+        raise NotAssignmentError(assignment or text)
     return tuple(words)
 
 
@@ -72,7 +72,7 @@ def apply(root: MapNode, assignments: Iterable[str]) -> MapNode:
     """`root` with each assignment laid over it; raises CommandLineError (exit 2)."""
     for text in assignments:
         path, value = split_assignment(text)
-        words = split_path(path)
+        words = split_path(path, text)
         if words[0] == "extends":
             raise UnknownPathError(text, "extends", "parents are followed before --set, and nothing is left to follow")
         if not value.strip():
