@@ -296,3 +296,11 @@ def test_several_tools_at_once_make_one_container_and_one_engine(
             start.result()
     (container,) = station.containers()
     assert (container.name, state(tmp_path / "sim", container.id)["start"]) == (name, 1)
+
+
+def test_a_directory_that_cannot_be_written(tmp_path: Path, plan: Plan) -> None:
+    (tmp_path / "file").write_text("")
+    station = SimulatedStation(tmp_path / "file" / "sim", SystemProcesses(), SystemClock(), "python")
+    assert (station.containers(), station.find("x")) == ((), None)
+    with pytest.raises(BackendError, match=r"cannot write .*/file/sim: Not a directory"):
+        station.create(plan, LABELS, {})

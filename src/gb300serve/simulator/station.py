@@ -28,6 +28,7 @@ from gb300serve.simulator.station_errors import (
     NoSuchSimulationError,
     NotStoppedError,
     ShimFailedError,
+    StationUnwritableError,
     StillRunningError,
     UnknownFaultError,
 )
@@ -120,13 +121,16 @@ class SimulatedStation:
         image = self.image(plan.image)
         if image is None:
             raise NoSuchImageError(plan.image)
-        with self._exclusively():
-            self._refuse_taken(plan.container.name)
-            self._clean()
-            cache = self._directory / "cache"
-            seed(cache, plan.engine_version)
-            record = record_of(plan, labels, secrets, image.id, str(cache))
-            return self._write_new(record)
+        cache = self._directory / "cache"
+        record = record_of(plan, labels, secrets, image.id, str(cache))
+        try:
+            with self._exclusively():
+                self._refuse_taken(plan.container.name)
+                self._clean()
+                seed(cache, plan.engine_version)
+                return self._write_new(record)
+        except OSError as error:
+            raise StationUnwritableError(str(self._directory), error.strerror or str(error)) from error
 
     def start(self, container: str) -> None:
         with self._exclusively():

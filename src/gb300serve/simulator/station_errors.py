@@ -56,6 +56,16 @@ class ShimFailedError(BackendError):
         )
 
 
+class StationUnwritableError(BackendError):
+    """Its directory cannot be written."""
+
+    def __init__(self, directory: str, reason: str) -> None:
+        super().__init__(
+            f"the simulated Station cannot write {directory}: {reason}",
+            hint="make room or give it another place: `state: DIR` in the site file",
+        )
+
+
 class NotStoppedError(BackendError):
     """Not even a kill ended it."""
 
