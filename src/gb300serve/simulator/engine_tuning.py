@@ -39,8 +39,8 @@ CHANGES_NAME = (
     "max_cudagraph_capture_size",
 )
 SCHEDULE = "num_speculative_tokens_per_batch_size"
-# 0.32 names the file after the rank, 0.30 did not (0.31 was not read): a seeded file of 0.30 is not found there. 0.33 on
-# one GPU keeps its store outside this root; the stand-in keeps it here.
+# 0.32 names the file after the rank, 0.30 did not (0.31 was not read): a seeded file of 0.30 is not found there.
+# 0.33 on one GPU keeps its store outside this root; the stand-in keeps it here.
 RANKED_FROM = (0, 31)
 
 
