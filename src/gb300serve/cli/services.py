@@ -105,6 +105,8 @@ class Services:
         plan = launchable(Compiler(site).plan(recipe, changed=loaded.changed))
         if recipe.status == "deprecated":
             self.space.console.message(f"{recipe.ref} is deprecated: {' '.join(recipe.limits)}", "warning")
+        if plan.image_id:
+            self.rehearsal = replace(self.rehearsal, image_ids={plan.image: plan.image_id})
         secrets = read_secrets(plan, self.space.environment.variables)
         return replace(self._launch(plan, recipe, on), secrets=secrets, overrides=tuple(sets or ()), given=ref)
 
