@@ -2,48 +2,59 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 HIDDEN = "[secret]"
 
 # What issuers print: the prefix names the issuer, the rest is random. A letter run alone (`hf_transfer`) is no token:
 # each pattern asks for a digit or a capital where the alphabet has them. Looks ahead are bounded: a megabyte of `sk-`
-# would take minutes otherwise.
-_SHAPES = (
-    ("a Hugging Face token", r"hf_(?=[a-z]{0,40}[A-Z0-9])[A-Za-z0-9]{12,}"),
-    ("an API key", r"sk-(?=[A-Za-z_-]{0,80}\d)[A-Za-z0-9_-]{14,}"),
-    ("a GitHub token", r"gh[pousr]_(?=[a-z]{0,40}[A-Z0-9])[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}"),
-    ("a GitLab token", r"glpat-[A-Za-z0-9_-]{16,}"),
-    ("an AWS access key", r"(?:AKIA|ASIA)[0-9A-Z]{14,}"),
-    ("a Google API key", r"AIza[A-Za-z0-9_-]{30,}"),
-    ("a Slack token", r"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
-    ("an NVIDIA API key", r"nvapi-[A-Za-z0-9_-]{16,}"),
-    ("a Docker token", r"dckr_(?:pat|oat)_[A-Za-z0-9_-]{16,}"),
-    ("a package registry's token", r"npm_(?=[a-z]{0,40}[A-Z0-9])[A-Za-z0-9]{24,}|pypi-[A-Za-z0-9_-]{24,}"),
-    ("a JSON Web Token", r"(?<!-)eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?"),
-    ("a bearer token", r"[Bb]earer\s+(?=[^\s\"']{0,80}\d)[A-Za-z0-9._~+/=-]{12,}"),
+# would take minutes otherwise. Beside each stand the texts without one of which it cannot occur: looking those up costs
+# 3 us for a whole recipe, the patterns 300.
+_PREFIXED = (
+    ("a Hugging Face token", ("hf_",), r"hf_(?=[a-z]{0,40}[A-Z0-9])[A-Za-z0-9]{12,}"),
+    ("an API key", ("sk-",), r"sk-(?=[A-Za-z_-]{0,80}\d)[A-Za-z0-9_-]{14,}"),
+    (
+        "a GitHub token",
+        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+        r"(?:gh[pousr]_(?=[a-z]{0,40}[A-Z0-9])[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,})",
+    ),
+    ("a GitLab token", ("glpat-",), r"glpat-[A-Za-z0-9_-]{16,}"),
+    ("an AWS access key", ("AKIA", "ASIA"), r"(?:AKIA|ASIA)[0-9A-Z]{14,}"),
+    ("a Google API key", ("AIza",), r"AIza[A-Za-z0-9_-]{30,}"),
+    ("a Slack token", ("xox",), r"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
+    ("an NVIDIA API key", ("nvapi-",), r"nvapi-[A-Za-z0-9_-]{16,}"),
+    ("a Docker token", ("dckr_",), r"dckr_(?:pat|oat)_[A-Za-z0-9_-]{16,}"),
+    (
+        "a package registry's token",
+        ("npm_", "pypi-"),
+        r"(?:npm_(?=[a-z]{0,40}[A-Z0-9])[A-Za-z0-9]{24,}|pypi-[A-Za-z0-9_-]{24,})",
+    ),
+    ("a JSON Web Token", ("eyJ",), r"(?<!-)eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?"),
+    ("a bearer token", ("earer ",), r"[Bb]earer\s+(?=[^\s\"']{0,80}\d)[A-Za-z0-9._~+/=-]{12,}"),
 )
 _OPEN = (
-    ("a private key", r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
-    ("a password in a URL", r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://[^\s/:@\"']*:(?![$<])[^\s/@\"']+@"),
+    ("a private key", ("PRIVATE KEY",), r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
+    ("a password in a URL", ("://",), r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://[^\s/:@\"']*:(?![$<])[^\s/@\"']+@"),
     (
         "a token in a URL",
+        ("token=", "key=", "sig=", "signature=", "secret=", "password="),
         r"[?&](?:access_?token|token|api_?key|key|sig(?:nature)?|secret|password)=(?![$<])[^&\s\"']{8,}",
     ),
     (
         "a secret in a shell word",
+        ("TOKEN=", "SECRET=", "PASSWORD=", "KEY="),
         r"(?<![A-Z0-9_])[A-Z0-9_]*(?:TOKEN|SECRET|PASSWORD|API_?KEY|ACCESS_KEY)=(?![$<\"'/])[^\s\"';&|]{8,}",
     ),
-    ("a secret in a shell word", r"--(?:api-key|hf-token|token|password)[= ](?![-$<\"'/])[^\s\"',;&|]{6,}"),
+    (
+        "a secret in a shell word",
+        ("--api-key", "--hf-token", "--token", "--password"),
+        r"--(?:api-key|hf-token|token|password)[= ](?![-$<\"'/])[^\s\"',;&|]{6,}",
+    ),
 )
-_KINDS = tuple(what for what, _ in (*_SHAPES, *_OPEN))
-_ANY = re.compile(
-    "|".join([f"(?<![A-Za-z0-9_])({pattern})" for _, pattern in _SHAPES] + [f"({pattern})" for _, pattern in _OPEN])
+_SHAPES = (
+    *((what, hints, re.compile(rf"(?<![A-Za-z0-9_]){pattern}")) for what, hints, pattern in _PREFIXED),
+    *((what, hints, re.compile(pattern)) for what, hints, pattern in _OPEN),
 )
-# None of the shapes can occur in a text without one of these: most texts are settled by the lookup alone.
-_HINTS = (
-    "hf_", "sk-", "gh", "glpat-", "AKIA", "ASIA", "AIza", "xox", "nvapi-", "dckr_", "npm_", "pypi-", "eyJ", "earer",
-    "PRIVATE", "://", "=", "--",
-)  # fmt: skip
 
 # The last words of a name that holds a secret whatever it looks like.
 _HOLDS_SECRET = re.compile(
@@ -65,15 +76,32 @@ _LINE = re.compile(
 
 def secret_kind(text: str) -> str | None:
     """What a text holds that looks like a secret, such as `a Hugging Face token`; None for the ordinary."""
-    if not any(hint in text for hint in _HINTS):
-        return None
-    match = _ANY.search(text)
-    return _KINDS[match.lastindex - 1] if match and match.lastindex else None
+    return next((what for what, pattern in _possible(text) if pattern.search(text)), None)
 
 
+def _possible(text: str) -> list[tuple[str, re.Pattern[str]]]:
+    """The shapes that the text could hold."""
+    found = []
+    for what, hints, pattern in _SHAPES:
+        for hint in hints:
+            if hint in text:
+                found.append((what, pattern))
+                break
+    return found
+
+
+@lru_cache(maxsize=4096)
 def holds_secret(name: str) -> bool:
     """Whether `name` says that its value is a secret: `HF_TOKEN`, `api_key`, `DB_PASSWORD`."""
     return _HOLDS_SECRET.search(name) is not None and _HARMLESS_NAME.search(name) is None
+
+
+@lru_cache(maxsize=4096)
+def may_hold_secret(name: str) -> bool:
+    """Whether a random-looking value under `name` is a secret."""
+    if _HARMLESS_NAME.search(name):
+        return False
+    return _HOLDS_SECRET.search(name) is not None or _MAY_HOLD_SECRET.search(name) is not None
 
 
 def literal_secret(name: str, value: str, *, strict: bool = False) -> str | None:
@@ -83,9 +111,14 @@ def literal_secret(name: str, value: str, *, strict: bool = False) -> str | None
     """
     if (kind := secret_kind(value)) is not None:
         return kind
-    if _HARMLESS.fullmatch(value) or _HARMLESS_NAME.search(name):
+    return named_secret(name, value, strict=strict)
+
+
+def named_secret(name: str, value: str, *, strict: bool = False) -> str | None:
+    """As `literal_secret`, for a value whose shape tells nothing."""
+    if not may_hold_secret(name) or _HARMLESS.fullmatch(value):
         return None
-    if _RANDOM.fullmatch(value) and len(set(value)) >= 8 and (holds_secret(name) or _MAY_HOLD_SECRET.search(name)):
+    if _RANDOM.fullmatch(value) and len(set(value)) >= 8:
         return f"the value of {name}"
     return f"the value of {name}" if not strict and holds_secret(name) else None
 
@@ -95,7 +128,9 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     for secret in secrets:
         if secret[:8] in text:
             text = re.sub(re.escape(secret[:8]) + r"[^\s'\"`,]*", HIDDEN, text)
-    return _ANY.sub(HIDDEN, text) if secret_kind(text) else text
+    for _, pattern in _possible(text):
+        text = pattern.sub(HIDDEN, text)
+    return text
 
 
 def redact_line(line: str) -> str:

@@ -51,6 +51,7 @@ class RuleBook(Generic[S]):
 
     def __init__(self) -> None:
         self._rules: dict[str, Rule[S]] = {}
+        self._ordered: tuple[Rule[S], ...] = ()
 
     def rule(
         self, code: str, severity: Severity
@@ -67,7 +68,9 @@ class RuleBook(Generic[S]):
         return register
 
     def __iter__(self) -> Iterator[Rule[S]]:
-        return iter(self._rules[code] for code in sorted(self._rules))
+        if len(self._ordered) != len(self._rules):
+            self._ordered = tuple(self._rules[code] for code in sorted(self._rules))
+        return iter(self._ordered)
 
     def __getitem__(self, code: str) -> Rule[S]:
         return self._rules[code]

@@ -1,6 +1,7 @@
 """Will it boot, and with how much KV cache: the whole arithmetic for one launch."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from gb300serve.fit.checkpoint import GIB, Checkpoint
 from gb300serve.fit.demand import Demand
@@ -28,7 +29,7 @@ def memory_plan(
     checkpoint: Checkpoint, demand: Demand, hbm: Hbm = GB300, host_available_gib: float | None = None
 ) -> MemoryPlan:
     """What this launch needs and leaves; `max_model_len` -1 shortens the context until it fits."""
-    moved = offload(checkpoint.parameters, demand.cpu_offload_gb if demand.offloads else 0.0, demand.cpu_offload_params)
+    moved = _moved(checkpoint, demand.cpu_offload_gb if demand.offloads else 0.0, demand.cpu_offload_params)
     length = _longest_asked(checkpoint, demand)
     cache = _cache(checkpoint, replace(demand, max_model_len=length), moved, hbm)
     if demand.max_model_len == AUTO:
@@ -51,6 +52,12 @@ def memory_plan(
         basis=cache.basis,
         boots=cache.boots,
     )
+
+
+# A walk over every parameter: a lint of many recipes asks for the same few offloads again and again.
+@lru_cache(maxsize=256)
+def _moved(checkpoint: Checkpoint, asked_gib: float, patterns: tuple[str, ...]) -> Offload:
+    return offload(checkpoint.parameters, asked_gib, patterns)
 
 
 def _longest_asked(checkpoint: Checkpoint, demand: Demand) -> int:

@@ -28,6 +28,7 @@ class Measured:
 
     boot: Boot
     demand: Demand
+    shape: tuple[object, ...]
     moved_gib: float
     constant: float
 
@@ -60,17 +61,19 @@ def measured_boots(checkpoint: Checkpoint, total_gib: float) -> tuple[Measured, 
         demand = demand_of(boot.settings, boot.engine_version, boot.variant)
         moved = offload(checkpoint.parameters, demand.cpu_offload_gb, demand.cpu_offload_params).moved_gib
         constant = demand.gpu_memory_utilization * total_gib + moved - available
-        found.append(Measured(boot, demand, moved, constant))
+        found.append(Measured(boot, demand, _shape(demand), moved, constant))
     return tuple(found)
 
 
 def same_boot(boots: Sequence[Measured], demand: Demand, moved_gib: float) -> Measured | None:
     """The boot of the same memory: same shape, length, schedule and utilisation, and the same parameters moved."""
 
+    shape = _shape(demand)
+
     def same(one: Measured) -> bool:
         drafts, wanted = one.demand.speculation, demand.speculation
         return (
-            _shape(one.demand) == _shape(demand)
+            one.shape == shape
             and one.demand.max_model_len == demand.max_model_len
             and one.demand.gpu_memory_utilization == demand.gpu_memory_utilization
             and (drafts.schedule if drafts else ()) == (wanted.schedule if wanted else ())
@@ -100,8 +103,8 @@ def _slope(boots: Sequence[Measured]) -> float:
 
 def _at_length(near: Sequence[Measured], boots: Sequence[Measured], length: int) -> Constant:
     """F of the nearest boots, carried to another context length by their own slope, else by that of any shape."""
-    shapes = {_shape(one.demand) for one in boots}
-    families = [near, *([one for one in boots if _shape(one.demand) == shape] for shape in sorted(shapes, key=str))]
+    shapes = {one.shape for one in boots}
+    families = [near, *([one for one in boots if one.shape == shape] for shape in sorted(shapes, key=str))]
     slope = next((steep for steep in map(_slope, families) if steep), 0.0)
     carried = [one.constant + slope * (length - (one.demand.max_model_len or 0)) for one in near]
     return Constant(sum(carried) / len(carried), "assumed", tuple(one.boot.name for one in near))
@@ -109,7 +112,7 @@ def _at_length(near: Sequence[Measured], boots: Sequence[Measured], length: int)
 
 def _nearest(boots: Sequence[Measured], demand: Demand) -> list[Measured]:
     def alike(one: Measured) -> int:
-        pairs = zip(_shape(one.demand), _shape(demand), strict=True)
+        pairs = zip(one.shape, _shape(demand), strict=True)
         return sum(mine == wanted for mine, wanted in pairs)
 
     best = max(map(alike, boots))
@@ -121,7 +124,8 @@ def constant_for(boots: Sequence[Measured], demand: Demand) -> Constant | None:
     if not boots:
         return None
     length = demand.max_model_len or 0
-    alike = [one for one in boots if _shape(one.demand) == _shape(demand)]
+    shape = _shape(demand)
+    alike = [one for one in boots if one.shape == shape]
     exact = [one for one in alike if one.demand.max_model_len == length]
     if exact:
         return _mean(exact, "computed" if any(not one.boot.assumed for one in exact) else "assumed")

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from gb300serve.document.nodes import Path
-from gb300serve.document.texts import Text, texts
+from gb300serve.document.texts import Text, Words, words
 from gb300serve.engines.base import Options
 from gb300serve.engines.shipped import TableChoice, tables_for
 from gb300serve.engines.vllm.view import VllmOptions, view
@@ -21,6 +21,9 @@ from gb300serve.recipe.model import PLAN_SECTIONS, ContainerSection, Recipe
 from gb300serve.site.model import Site
 
 OPTIONS = ("engine", "options")
+# Paths end at 4,096 bytes; patterns would take minutes for a megabyte of braces.
+LONGEST = 8192
+_TEMPLATES = frozenset({"chat_template", "response_role", "log_format"})
 
 
 @dataclass
@@ -57,14 +60,19 @@ class Subject:
         return Compiler(self.reference()).plan(self.recipe)
 
     @cached_property
-    def texts(self) -> tuple[Text, ...]:
-        """Every text of the resolved recipe."""
-        return tuple(texts(self.loaded.root))
+    def words(self) -> Words:
+        """Every text and key of the resolved recipe."""
+        return words(self.loaded.root)
 
     @cached_property
-    def plan_texts(self) -> tuple[Text, ...]:
-        """The texts that reach the container or the engine."""
-        return tuple(text for text in self.texts if text.path[0] in PLAN_SECTIONS)
+    def plain_texts(self) -> list[Text]:
+        """The texts that reach the container or the engine, but for templates by nature and for whole books."""
+        return [text for text in self.words.texts if text.path[0] in PLAN_SECTIONS and _is_plain(text)]
+
+    @cached_property
+    def joined(self) -> str:
+        """Those texts as one, each between two NULs: what does not occur in it need not be looked for one by one."""
+        return "\0" + "\0".join([text.value for text in self.plain_texts]) + "\0"
 
     @cached_property
     def checkpoint(self) -> Checkpoint | None:
@@ -105,3 +113,10 @@ def option_path(*keys: str | int) -> Path:
 def option_given(options: Options, *keys: str) -> bool:
     """Whether one of the options is there with a value."""
     return any(options.get(key) is not None for key in keys)
+
+
+def _is_plain(text: Text) -> bool:
+    path, _, value = text
+    if len(value) > LONGEST:
+        return False
+    return path[1] != "log" and (path[1] != "options" or path[2] not in _TEMPLATES)

@@ -6,19 +6,24 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from gb300serve.core.diagnostics import Diagnostic
-from gb300serve.core.redaction import literal_secret, redact, secret_kind
+from gb300serve.core.redaction import holds_secret, may_hold_secret, named_secret, redact, secret_kind
+from gb300serve.core.values import WrittenFloat
 from gb300serve.document.nodes import Path
-from gb300serve.document.texts import Text, numbers, texts
+from gb300serve.document.texts import Text, Words, words
 
 # Options and flags whose value is a secret whatever it looks like.
 SECRET_OPTIONS = frozenset({"api_key", "hf_token", "admin_api_key", "ssl_keyfile_password"})
 
 _OPTIONS = ("engine", "options")
-_ARGUMENTS = (("engine", "extra_args"), ("engine", "launcher"))
+_ARGUMENTS = ("extra_args", "launcher")
 # The name decides there: whatever stands under `…_TOKEN` is one.
 _NAMED = (("container", "env"), ("container", "labels"), ("container", "log"))
+_REFERENCES = tuple(("engine", "options", name) for name in SECRET_OPTIONS)
 _PROSE = frozenset({"title", "limits", "evidence", "probes", "lint", "boot"})
 _NOT_LITERAL = re.compile(r"\$\{secret:[^}]*\}|\$\{?[A-Za-z_]\w*\}?|/.*|EMPTY|None|")
+# No shape crosses it: the texts of a recipe are searched as one.
+_SEPARATOR = "\0"
+_NUMBERS = (int, float, WrittenFloat)
 
 
 class Literal(NamedTuple):
@@ -30,49 +35,50 @@ class Literal(NamedTuple):
     in_key: bool = False
 
 
-def literal_secrets(root: Any) -> Iterator[Literal]:
-    """Every literal secret below the root of a recipe, valid or not."""
-    yield from in_texts(texts(root))
-    yield from in_texts(numbers(root))
-    yield from _in_keys(root, ())
+def literal_secrets(root: Any, found: Words | None = None) -> Iterator[Literal]:
+    """Every literal secret below the root of a recipe, valid or not; `found` is what is written there, where known."""
+    texts, keys = found or words(root)
+    joined = _SEPARATOR.join([value for _, _, value in texts] + [key for _, key, _ in keys])
+    shaped = secret_kind(joined) is not None
+    yield from _in_texts(texts, shaped=shaped)
+    for path, key, value in keys:
+        if shaped and (kind := secret_kind(key)) is not None:
+            yield Literal(path, kind, key, in_key=True)
+        if type(value) in _NUMBERS and holds_secret(key):
+            yield Literal(path, f"the value of {key}", str(value))
 
 
-def in_texts(found: Iterable[Text]) -> Iterator[Literal]:
-    """The literal secrets among texts, which stand in the order of the file."""
+def _in_texts(found: Iterable[Text], *, shaped: bool) -> Iterator[Literal]:
+    """The literal secrets among texts; `shaped`: one of them has the shape of a secret."""
     after_flag = False
     for path, name, value in found:
-        is_argument = path[:2] in _ARGUMENTS
-        if is_argument and after_flag and not _NOT_LITERAL.fullmatch(value):
-            yield Literal(path, "the value of a secret flag", value)
-        elif (kind := _kind(path, name, value)) is not None:
+        kind = secret_kind(value) if shaped else None
+        if path[0] == "engine":
+            kind = kind or _in_engine(path, value, after_flag=after_flag)
+            after_flag = path[1] in _ARGUMENTS and value.lstrip("-").replace("-", "_") in SECRET_OPTIONS
+        if kind is None and may_hold_secret(name) and not _is_reference(path):
+            kind = named_secret(name, value, strict=path[:2] not in _NAMED)
+        if kind is not None:
             yield Literal(path, kind, value)
-        after_flag = is_argument and value.lstrip("-").replace("-", "_") in SECRET_OPTIONS
 
 
-def _kind(path: Path, name: str, value: str) -> str | None:
+def _in_engine(path: Path, value: str, *, after_flag: bool) -> str | None:
+    """A secret by its option or flag, whatever it looks like."""
+    if after_flag and path[1] in _ARGUMENTS and not _NOT_LITERAL.fullmatch(value):
+        return "the value of a secret flag"
     if path[:2] == _OPTIONS and len(path) > 2 and path[2] in SECRET_OPTIONS:
-        reference = path[-1] == "secret" or _NOT_LITERAL.fullmatch(value)
-        return None if reference else f"the value of {path[2]}"
-    if path and (path[0] in _PROSE or path[:2] == ("container", "secrets")):
-        return secret_kind(value)
-    return literal_secret(name, value, strict=path[:2] not in _NAMED)
+        return None if path[-1] == "secret" or _NOT_LITERAL.fullmatch(value) else f"the value of {path[2]}"
+    return None
 
 
-def _in_keys(node: object, path: Path) -> Iterator[Literal]:
-    if isinstance(node, dict):
-        for key, value in node.items():
-            if (kind := secret_kind(key)) is not None:
-                yield Literal((*path, key), kind, key, in_key=True)
-            elif isinstance(value, (dict, list)):
-                yield from _in_keys(value, (*path, key))
-    elif isinstance(node, list):
-        for index, value in enumerate(node):
-            yield from _in_keys(value, (*path, index))
+def _is_reference(path: Path) -> bool:
+    """Whether the place names a secret, or speaks of one, instead of holding it."""
+    return path[0] in _PROSE or path[:2] == ("container", "secrets") or path[-1] == "secret" or path[:3] in _REFERENCES
 
 
 def in_comments(text: str) -> Iterator[tuple[int, str]]:
     """The lines (from 1) whose comment holds a secret, and its kind."""
-    if secret_kind(text) is None:
+    if "#" not in text or secret_kind(text) is None:
         return
     for number, line in enumerate(text.split("\n"), 1):
         match = re.search(r"(?:^|\s)#(.*)$", line)

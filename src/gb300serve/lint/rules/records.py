@@ -1,13 +1,14 @@
 """Records: what was tried on this machine, and what came of it."""
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from gb300serve.core.diagnostics import Severity
 from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
-from gb300serve.fit.checkpoint import Boot
-from gb300serve.fit.demand import demand, demand_of
+from gb300serve.fit.checkpoint import Checkpoint
+from gb300serve.fit.demand import demand_of
 from gb300serve.lint.book import rule
 from gb300serve.lint.known import Tried, tried
 from gb300serve.lint.rules.memory import deciding_place, judged, way_out
@@ -94,19 +95,17 @@ def breakpoints_never_tuned(subject: Subject) -> Iterator[Finding]:
     view, known = subject.vllm, subject.checkpoint
     if view is None or known is None or view.speculation is None or not view.speculation.schedule:
         return
-    asked = demand(view, subject.version)
-    boots = [boot for boot in known.boots if boot.engine_version == subject.version]
-    if (
-        boots
-        and asked.speculation is not None
-        and not any(_drafts(boot) == asked.speculation.schedule for boot in boots)
-    ):
-        recorded = sorted({str([list(tier) for tier in _drafts(boot)]) for boot in boots if _drafts(boot)})
+    schedule = tuple((tier.start, tier.end, tier.tokens) for tier in view.speculation.schedule)
+    recorded = _recorded(known, subject.version)
+    if recorded and schedule not in recorded:
         place = option_path("speculative_config", "num_speculative_tokens_per_batch_size")
         message = "no boot is on record with these breakpoints: the first one may tune for 75 to 80 minutes"
-        yield Finding(place, message, f"on record: {'; '.join(recorded)}")
+        shown = "; ".join(str([list(tier) for tier in one]) for one in sorted(recorded) if one)
+        yield Finding(place, message, f"on record: {shown}")
 
 
-def _drafts(boot: Boot) -> tuple[tuple[int, int, int], ...]:
-    speculation = demand_of(boot.settings).speculation
-    return speculation.schedule if speculation else ()
+@lru_cache(maxsize=16)
+def _recorded(known: Checkpoint, version: str | None) -> frozenset[tuple[tuple[int, int, int], ...]]:
+    """The schedules of the boots of this engine version; empty for a boot without one."""
+    drafts = [demand_of(boot.settings).speculation for boot in known.boots if boot.engine_version == version]
+    return frozenset(one.schedule if one else () for one in drafts)

@@ -18,13 +18,12 @@ def literal_secret_in_recipe(subject: Subject) -> Iterator[Finding]:
     Fix: replace it at its issuer, and write `container.secrets: {NAME: {env: NAME}}` (or `{file: /path}`); an option
     then says `{secret: NAME}`.
     """
-    yield from in_values(subject.loaded.root)
+    yield from map(_finding, literal_secrets(subject.loaded.root, subject.words))
 
 
 def in_values(root: Any) -> Iterator[Finding]:
     """The findings about the values and keys of any file, a recipe or not."""
-    for literal in literal_secrets(root):
-        yield _finding(literal)
+    yield from map(_finding, literal_secrets(root))
 
 
 def _finding(literal: Literal) -> Finding:

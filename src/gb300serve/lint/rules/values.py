@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from gb300serve.core.rules import Finding
 from gb300serve.core.text import printable
 from gb300serve.document.nodes import Path
-from gb300serve.document.texts import Text
 from gb300serve.lint.book import rule
 from gb300serve.lint.subject import OPTIONS, Subject
 
@@ -27,22 +26,9 @@ _INVISIBLE = re.compile("[\u00a0\u00ad\u2000-\u200f\u2028-\u202f\u205f-\u2064\u2
 _TYPESET = re.compile("[\u2010-\u2015\u2018-\u201f\u2032-\u2036\u2212]")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
-# Paths end at 4,096 bytes; the patterns below would take minutes for a megabyte of braces.
-_LONGEST = 8192
-# Texts that are templates themselves, or that people read.
-_TEMPLATES = frozenset({"chat_template", "response_role", "log_format"})
 # Ports, addresses and connector settings are texts there.
 _LOOSE = frozenset({"kv_transfer_config", "ec_transfer_config", "additional_config", "default_chat_template_kwargs"})
 _EXPANDED = frozenset({"path", "source", "file"})
-
-
-def _plain(subject: Subject) -> Iterator[Text]:
-    """The plan's texts but for those that are templates by nature, and for books."""
-    for text in subject.plan_texts:
-        if len(text.value) > _LONGEST:
-            continue
-        if text.path[:2] != ("container", "log") and not (text.path[:2] == OPTIONS and text.path[2] in _TEMPLATES):
-            yield text
 
 
 def _where(path: Path) -> str:
@@ -54,6 +40,18 @@ def _shown(value: str) -> str:
     return f"`{text}`" if len(text) <= 60 else f"`{text[:57]}…`"
 
 
+_EDGES = tuple(edge for blank in (" ", "\t", "\n", "\u00a0") for edge in (f"\0{blank}", f"{blank}\0"))
+# The placeholders' own words: without one of them there is nothing to search for.
+_WORDS = (
+    "path/to", "path-to-", "<", "your", "change", "replace", "fill", "todo", "fixme", "tbd", "xxx", "/foo", "/some/",
+    "...", "…", "placeholder", "/home/",
+)  # fmt: skip
+
+
+def _possibly_placeholder(text: str) -> bool:
+    return any(word in text for word in _WORDS)
+
+
 @rule("VAL001", "warning")
 def quotes_inside_value(subject: Subject) -> Iterator[Finding]:
     """A value carries quotation marks of its own.
@@ -61,7 +59,9 @@ def quotes_inside_value(subject: Subject) -> Iterator[Finding]:
     Why: no shell removes them here: the engine or the variable gets them as part of the value.
     Fix: write the value once quoted, as YAML needs it.
     """
-    for path, _, value in _plain(subject):
+    if not any(start in subject.joined for start in ("\0'", '\0"', "\0\\")):
+        return
+    for path, _, value in subject.plain_texts:
         if len(value) > 1 and value[0] in "\"'\\" and _QUOTED.fullmatch(value):
             inner = value.strip("\\\"'")
             yield Finding(
@@ -78,7 +78,9 @@ def unrendered_template(subject: Subject) -> Iterator[Finding]:
     Why: nothing renders them: the engine, docker or the path gets `{{ … }}` as text.
     Fix: write the value, or let the tool that renders the template write the recipe.
     """
-    for path, _, value in _plain(subject):
+    if "{" not in subject.joined:
+        return
+    for path, _, value in subject.plain_texts:
         if "{" in value and (match := _TEMPLATE.search(value) or _BRACES.fullmatch(value)):
             yield Finding(
                 path, f"{_where(path)} holds {_shown(match[0])}, which nothing renders", "write the value itself"
@@ -92,7 +94,9 @@ def unexpanded_variable(subject: Subject) -> Iterator[Finding]:
     Why: `$` is a plain character but for `${…}` in paths: the container gets the text, not the variable's value.
     Fix: write the value; for secrets use `container.secrets`, for directories of the site `${models}`, `${cache}`.
     """
-    for path, name, value in _plain(subject):
+    if "$" not in subject.joined and "%" not in subject.joined:
+        return
+    for path, name, value in subject.plain_texts:
         if "$" not in value and "%" not in value:
             continue
         match = _VARIABLE.search(value)
@@ -110,7 +114,9 @@ def blank_around_value(subject: Subject) -> Iterator[Finding]:
     Why: names, paths and tokens with a blank at the end are other ones, and nobody sees it in a log.
     Fix: remove it; a block text (`|`) ends with a line break unless it is written `|-`.
     """
-    for path, _, value in _plain(subject):
+    if not any(edge in subject.joined for edge in _EDGES):
+        return
+    for path, _, value in subject.plain_texts:
         if value and (value[0].isspace() or value[-1].isspace()):
             yield Finding(
                 path, f"{_where(path)} is {_shown(value)}: it has a blank around it", "remove it (`|-` for block texts)"
@@ -125,7 +131,9 @@ def invisible_character(subject: Subject) -> Iterator[Finding]:
     another name, path or flag.
     Fix: type the value again.
     """
-    for path, _, value in _plain(subject):
+    if subject.joined.isascii():
+        return
+    for path, _, value in subject.plain_texts:
         if value.isascii():
             continue
         match = _INVISIBLE.search(value) or _TYPESET.search(value)
@@ -141,7 +149,7 @@ def number_as_text(subject: Subject) -> Iterator[Finding]:
     Why: `"5"` and `"true"` reach the engine as text: some classes convert it, others compare it and are never equal.
     Fix: write it without quotes.
     """
-    for path, _, value in _plain(subject):
+    for path, _, value in subject.plain_texts:
         if path[:2] != OPTIONS or len(path) < 4 or path[2] in _LOOSE or isinstance(path[3], int):
             continue
         if _NUMBER.fullmatch(value) or value in ("true", "false", "null"):
@@ -155,6 +163,8 @@ def placeholder_value(subject: Subject) -> Iterator[Finding]:
     Why: docker makes an empty directory of a path that is not there, and the engine dies in it or serves nothing.
     Fix: write the real value.
     """
-    for path, _, value in _plain(subject):
+    if not _possibly_placeholder(subject.joined.lower()):
+        return
+    for path, _, value in subject.plain_texts:
         if (match := _PLACEHOLDER.search(value)) and not value.startswith("<|"):
             yield Finding(path, f"{_where(path)} is a placeholder: {_shown(match[0])}", "write the real value")
