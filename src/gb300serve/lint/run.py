@@ -11,7 +11,7 @@ from gb300serve.lint.subject import Subject
 from gb300serve.plan.secrets import redacted
 from gb300serve.recipe.load import Loaded
 
-__all__ = ["FAMILIES", "findings", "findings_in_any"]
+__all__ = ["FAMILIES", "RULES", "findings", "findings_in_any"]
 
 _NO_REASONS = frozenset(
     {"", "todo", "tbd", "fixme", "ignore", "ignored", "none", "n/a", "x", "xxx", "-", "?", "yes", "true", "ok"}

@@ -7,6 +7,7 @@ import typer
 from gb300serve.cli.formats import github, sarif, text
 from gb300serve.cli.linting import Verdict, lint_paths
 from gb300serve.cli.parameters import Json, RecipeDirs
+from gb300serve.cli.rulebook import described
 from gb300serve.cli.workspace import workspace
 from gb300serve.core.diagnostics import RANK
 
@@ -32,7 +33,7 @@ def run(
         found = [d.as_json() for d in verdict.diagnostics]
         space.console.document({"schema": SCHEMA, "files": verdict.files, "diagnostics": found})
     elif form == "sarif":
-        space.console.document(sarif.document(verdict.diagnostics))
+        space.console.document(sarif.document(verdict.diagnostics, _explained()))
     else:
         shown = text.lines(verdict.diagnostics) if form == "text" else github.lines(verdict.diagnostics)
         for line in shown:
@@ -41,6 +42,10 @@ def run(
     if verdict.invalid:
         return 3
     return 5 if any(RANK[d.severity] >= RANK[fail_on] for d in verdict.diagnostics) else 0
+
+
+def _explained() -> dict[str, sarif.Help]:
+    return {row["code"]: sarif.Help(row["summary"], row["severity"], row["why"], row["fix"]) for row in described()}
 
 
 def _summary(verdict: Verdict) -> str:
