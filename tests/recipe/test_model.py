@@ -2,61 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.recipes import ENGINE, alone, container, load, problems, write
-
-EVERYTHING = """\
-format: gb300serve/1
-lane: bench
-release: v1
-title: Everything
-status: experimental
-image: {repository: a/b, tag: c, digest: "sha256:%(sha)s"}
-model: {repo: a/b, revision: c, path: /models/b, mount: /model}
-models: [{repo: a/d, revision: e, path: /models/d, mount: /draft}]
-container:
-  name: bench
-  gpus: all
-  ipc: host
-  network: bridge
-  shm_size: 16g
-  ulimits: {memlock: -1, nofile: {soft: 1024, hard: 4096}}
-  cap_add: [IPC_LOCK]
-  security_opt: [seccomp=unconfined]
-  init: true
-  stop_timeout: 30
-  user: "1000:1000"
-  workdir: /w
-  pid: host
-  memory: 64g
-  tmpfs: ["/tmp:size=1g"]
-  log: {driver: json-file, options: {max-size: 10m}}
-  devices: [/dev/fuse]
-  labels: {team: bench}
-  ports: ["8021:8000"]
-  mounts:
-    - {source: /a, target: /b, sha256: %(sha)s}
-    - {source: /c, target: /d, read_only: true, sha256: {f: %(sha)s}}
-  env: {A: x}
-  secrets: {K: {env: K}, L: {file: /l}}
-  entrypoint: vllm
-  restart: "on-failure:3"
-engine:
-  name: vllm
-  version: 0.33.0
-  launcher: [serve]
-  options: {model: /model, api_key: {secret: K}}
-  extra_args: [--new-flag, "3"]
-boot:
-  phases: {starting: {seconds: 21, basis: measured}}
-  total: {seconds: 454.5, basis: measured}
-  receipts: [{line: "x {value}", value: 61.17, tolerance: 0.01, missing: fail, basis: measured}]
-  tuning_cache: {identity: 9ac7b387, configs: 210, basis: measured}
-memory: {overhead_gib: 298.74, basis: measured}
-evidence: [{figure: a, value: 91.0, unit: tok/s, workload: b, method: c, run: d}]
-limits: [slow]
-probes: [{name: a, prompt: b, contains: [c]}]
-lint: {ignore: {IMG001: a reason}}
-""" % {"sha": "0123456789abcdef" * 4}
+from tests.support.recipes import ENGINE, EVERYTHING, alone, container, load, problems, write
 
 
 def test_everything_that_a_recipe_may_say(tmp_path: Path) -> None:
@@ -113,7 +59,8 @@ def test_the_rest_of_a_recipe(tmp_path: Path, rest: str, path: str | None) -> No
 def test_numbers_are_kept_as_written(tmp_path: Path) -> None:
     text = alone(
         "engine:\n  name: vllm\n  version: 0.33.0\n  options:\n    gpu_memory_utilization: 0.90\n"
-        "boot: {total: {seconds: 450.0, basis: x}}\nevidence: [{figure: a, value: 91.0, unit: u, workload: w, method: m}]\n"
+        "boot: {total: {seconds: 450.0, basis: x}}\n"
+        "evidence: [{figure: a, value: 91.0, unit: u, workload: w, method: m}]\n"
     )
     recipe = load(write(tmp_path, {"v1": text}), "v1").recipe
     assert recipe is not None

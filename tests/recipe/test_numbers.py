@@ -1,4 +1,5 @@
 import pytest
+
 from gb300serve.core.values import WrittenFloat
 from gb300serve.recipe.numbers import read_number, read_size
 

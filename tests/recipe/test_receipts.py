@@ -1,4 +1,5 @@
 import pytest
+
 from gb300serve.recipe.receipts import check_template
 
 

@@ -27,6 +27,60 @@ engine:
     model: /model
 """
 
+EVERYTHING = """\
+format: gb300serve/1
+lane: bench
+release: v1
+title: Everything
+status: experimental
+image: {repository: a/b, tag: c, digest: "sha256:SHA"}
+model: {repo: a/b, revision: c, path: /models/b, mount: /model}
+models: [{repo: a/d, revision: e, path: /models/d, mount: /draft}]
+container:
+  name: bench
+  gpus: all
+  ipc: host
+  network: bridge
+  shm_size: 16g
+  ulimits: {memlock: -1, nofile: {soft: 1024, hard: 4096}}
+  cap_add: [IPC_LOCK]
+  security_opt: [seccomp=unconfined]
+  init: true
+  stop_timeout: 30
+  user: "1000:1000"
+  workdir: /w
+  pid: host
+  memory: 64g
+  tmpfs: ["/tmp:size=1g"]
+  log: {driver: json-file, options: {max-size: 10m}}
+  devices: [/dev/fuse]
+  labels: {team: bench}
+  ports: ["8021:8000"]
+  mounts:
+    - {source: /a, target: /b, sha256: SHA}
+    - {source: /c, target: /d, read_only: true, sha256: {f: SHA}}
+  env: {A: x}
+  secrets: {K: {env: K}, L: {file: /l}}
+  entrypoint: vllm
+  restart: "on-failure:3"
+engine:
+  name: vllm
+  version: 0.33.0
+  launcher: [serve]
+  options: {model: /model, api_key: {secret: K}}
+  extra_args: [--new-flag, "3"]
+boot:
+  phases: {starting: {seconds: 21, basis: measured}}
+  total: {seconds: 454.5, basis: measured}
+  receipts: [{line: "x {value}", value: 61.17, tolerance: 0.01, missing: fail, basis: measured}]
+  tuning_cache: {identity: 9ac7b387, configs: 210, basis: measured}
+memory: {overhead_gib: 298.74, basis: measured}
+evidence: [{figure: a, value: 91.0, unit: tok/s, workload: b, method: c, run: d}]
+limits: [slow]
+probes: [{name: a, prompt: b, contains: [c]}]
+lint: {ignore: {IMG001: a reason}}
+""".replace("SHA", "0123456789abcdef" * 4)
+
 
 def alone(rest: str = ENGINE, release: str = "v1") -> str:
     """A release that stands alone: `rest` is what follows the image, the engine when nothing else is said."""

@@ -1,7 +1,6 @@
 """Plan → the words of `docker run`, and the same as text that sh, bash and zsh read unchanged."""
 
 import re
-import shlex
 from collections.abc import Collection, Iterable, Iterator
 
 from gb300serve.plan.model import ContainerPlan, Plan, Secret
@@ -57,8 +56,8 @@ def _each(flag: str, values: Iterable[str]) -> Iterator[tuple[str, ...]]:
 
 
 def quote(word: str) -> str:
-    """One word for sh, bash and zsh."""
-    return word if _PLAIN.fullmatch(word) else shlex.quote(word)
+    """One word for sh, bash and zsh. (`shlex.quote` leaves `=ls` bare, which zsh replaces by the path of `ls`.)"""
+    return word if _PLAIN.fullmatch(word) else "'" + word.replace("'", "'\"'\"'") + "'"
 
 
 def _with_variables(word: str, secrets: Collection[str]) -> str:

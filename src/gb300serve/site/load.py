@@ -39,8 +39,12 @@ def load_site(path: Path | None, reference: Path | None) -> Site:
     found += problems
     if site is None or found:
         at_fault = next((d.file for d in found if d.file), last.name)
-        raise SiteInvalidError(f"{at_fault} is not a site", diagnostics=tuple(one_a_place(found)))
+        raise SiteInvalidError(f"{at_fault} is not a site", diagnostics=tuple(sorted(one_a_place(found), key=_order)))
     return site
+
+
+def _order(found: Diagnostic) -> tuple[str, int, int]:
+    return found.file or "", found.line or 0, found.column or 0
 
 
 def _read(file: Path) -> tuple[Source, MapNode, tuple[Diagnostic, ...]]:

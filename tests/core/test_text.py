@@ -1,0 +1,29 @@
+import pytest
+
+from gb300serve.core.text import printable, suggestion
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain ü\ttext\n", "plain ü\ttext\n"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07after", "after"),
+        ("\x1b]8;;http://x\x1b\\link", "link"),
+        ("\x1bPq\x1b\\x", "x"),
+        ("a\x1b(Bb", "ab"),
+        ("a\rb\x08c\x00d\x7fe\x9bf", "abcdef"),
+        ("\x1b", ""),
+        ("\x1b]never closed", ""),
+    ],
+)
+def test_nothing_steers_the_terminal(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_the_nearest_word() -> None:
+    words = ["cpu_offload_params", "cpu_offload_gb", "port"]
+    assert suggestion("cpu_offload_param", words) == "cpu_offload_params"
+    assert suggestion("prot", words) == "port"
+    assert suggestion("unrelated", words) is None
+    assert suggestion("x", []) is None

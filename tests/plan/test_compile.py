@@ -1,0 +1,229 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gb300serve.core.errors import CompileError
+from gb300serve.plan.compile import Compiler, ImageRef
+from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
+from gb300serve.site.model import Site
+from tests.support.recipes import BODY, ENGINE, EVERYTHING, alone, container, load, write
+
+SITE = Site(models="/models", cache="/cache", gpus={"GB300": "GPU-5f1b"})
+SHA = "0123456789abcdef" * 4
+
+
+def compiled(directory: Path, text: str, site: Site = SITE, image_ref: ImageRef = "digest", *sets: str) -> Plan:
+    loaded = load(write(directory, {"v1": text}), "v1", *sets)
+    assert loaded.problems == ()
+    assert loaded.recipe is not None
+    return Compiler(site, image_ref).plan(loaded.recipe, changed=loaded.changed)
+
+
+def refused(directory: Path, text: str, site: Site = SITE, image_ref: ImageRef = "digest") -> tuple[str, str | None]:
+    with pytest.raises(CompileError) as error:
+        compiled(directory, text, site, image_ref)
+    assert error.value.exit_code == 4
+    return error.value.message, error.value.hint
+
+
+def test_everything(tmp_path: Path) -> None:
+    assert compiled(tmp_path, EVERYTHING) == Plan(
+        recipe="bench/v1",
+        lane="bench",
+        release="v1",
+        engine="vllm",
+        engine_version="0.33.0",
+        image=f"a/b:c@sha256:{SHA}",
+        image_id=None,
+        container=ContainerPlan(
+            name="bench",
+            gpus="all",
+            ipc="host",
+            network="bridge",
+            shm_size="16g",
+            ulimits={"memlock": -1, "nofile": (1024, 4096)},
+            cap_add=("IPC_LOCK",),
+            security_opt=("seccomp=unconfined",),
+            init=True,
+            stop_timeout=30,
+            user="1000:1000",
+            workdir="/w",
+            pid="host",
+            memory="64g",
+            tmpfs=("/tmp:size=1g",),
+            log_driver="json-file",
+            log_options={"max-size": "10m"},
+            devices=("/dev/fuse",),
+            labels={"team": "bench"},
+            ports=("8021:8000",),
+            mounts=(
+                Mount("/models/b", "/model", read_only=True),
+                Mount("/models/d", "/draft", read_only=True),
+                Mount("/a", "/b", read_only=True, sha256=SHA),
+                Mount("/c", "/d", read_only=True, sha256={"f": SHA}),
+            ),
+            env={"A": "x"},
+            secrets=(Secret("K", env="K"), Secret("L", file="/l")),
+            entrypoint="vllm",
+            restart="on-failure:3",
+        ),
+        command=("serve", "--model", "/model", "--api-key", "${secret:K}", "--new-flag", "3"),
+        served_names=("/model",),
+        port=8021,
+        model_path="/models/b",
+    )
+
+
+def test_little(tmp_path: Path) -> None:
+    plan = compiled(tmp_path, alone())
+    assert plan.container == ContainerPlan(name="")
+    assert (plan.image, plan.command, plan.port, plan.model_path) == (
+        "vllm/vllm-openai:v0.33.0",
+        ("--model", "/model"),
+        None,
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "selection"),
+    [
+        ("all", "all"),
+        ("2", "2"),
+        ("{name: GB300}", "device=GPU-5f1b"),
+        ("{uuid: GPU-1}", "device=GPU-1"),
+        ("{uuid: [GPU-1, GPU-2]}", "device=GPU-1,GPU-2"),
+        ("{index: [0, 1]}", "device=0,1"),
+        ("null", None),
+    ],
+)
+def test_gpus(tmp_path: Path, written: str, selection: str | None) -> None:
+    assert compiled(tmp_path, container(f"gpus: {written}")).container.gpus == selection
+
+
+def test_a_gpu_that_the_site_does_not_know(tmp_path: Path) -> None:
+    assert refused(tmp_path, container("gpus: {name: RTX}")) == (
+        "container.gpus names RTX, and the site does not know its UUID",
+        "`nvidia-smi -L` prints the UUIDs; add `gpus: {RTX: GPU-…}` to site.yaml",
+    )
+
+
+@pytest.mark.parametrize(
+    ("image", "by_digest", "by_tag"),
+    [
+        (f"tag: t, digest: 'sha256:{SHA}'", f"a/b:t@sha256:{SHA}", "a/b:t"),
+        (f"digest: 'sha256:{SHA}'", f"a/b@sha256:{SHA}", None),
+        ("tag: t", "a/b:t", "a/b:t"),
+        (f"tag: t, id: 'sha256:{SHA}'", "a/b:t", "a/b:t"),
+        (f"id: 'sha256:{SHA}'", "a/b", None),
+        (f"tag: t, id: 'sha256:{SHA}', digest: 'sha256:{SHA}'", "a/b:t", "a/b:t"),
+    ],
+)
+def test_images(tmp_path: Path, image: str, by_digest: str, by_tag: str | None) -> None:
+    text = alone().replace(BODY, f"image: {{repository: a/b, {image}}}\n")
+    plan = compiled(tmp_path, text)
+    assert (plan.image, plan.image_id) == (by_digest, f"sha256:{SHA}" if "id:" in image else None)
+    if by_tag is not None:
+        assert compiled(tmp_path, text, SITE, "tag").image == by_tag
+    else:
+        assert refused(tmp_path, text, SITE, "tag") == (
+            "image a/b has no tag to print",
+            "add image.tag, or leave out --image-ref tag",
+        )
+
+
+def test_paths_with_variables(tmp_path: Path) -> None:
+    text = alone(
+        'model: {revision: df42, path: "${models}/m-${model.revision}", mount: /model}\n'
+        'models: [{path: "${models}/d", mount: /draft}, {repo: a/b}]\n'
+        'container:\n  mounts: [{source: "${cache}", target: "/${cache}"}, {source: "$${x}", target: /x, read_only: true}]\n'
+        '  env: {A: "${cache}"}\n  secrets: {K: {file: "${cache}/k"}}\n' + ENGINE
+    )
+    plan = compiled(tmp_path, text)
+    assert plan.container.mounts == (
+        Mount("/models/m-df42", "/model", read_only=True),
+        Mount("/models/d", "/draft", read_only=True),
+        Mount("/cache", "/${cache}"),
+        Mount("${x}", "/x", read_only=True),
+    )
+    assert (plan.container.env, plan.container.secrets) == ({"A": "${cache}"}, (Secret("K", file="/cache/k"),))
+    assert plan.model_path == "/models/m-df42"
+
+
+def test_a_lane_has_its_own_cache(tmp_path: Path) -> None:
+    text = container('mounts: [{source: "${cache}", target: /c}]')
+    site = Site.model_validate({"cache": "/a", "lanes": {"bench": {"cache": "/b"}, "other": {"cache": "/c"}}})
+    assert compiled(tmp_path, text, site).container.mounts == (Mount("/b", "/c"),)
+
+
+def test_a_site_that_lacks_a_directory(tmp_path: Path) -> None:
+    message, hint = refused(tmp_path, container('mounts: [{source: "${patches}/x", target: /x}]'))
+    assert message == "`${patches}/x`: the site does not say where `patches` is"
+    assert hint == "add `patches: /a/directory` to site.yaml"
+
+
+@pytest.mark.parametrize(("source", "target", "at_fault"), [("/a:b", "/c", "/a:b"), ("/a", "/c:ro", "/c:ro")])
+def test_a_colon_in_a_mount(tmp_path: Path, source: str, target: str, at_fault: str) -> None:
+    message, _ = refused(tmp_path, container(f'mounts: [{{source: "{source}", target: "{target}"}}]'))
+    assert message == f"{at_fault} cannot be mounted: `-v` takes what follows a colon for the target"
+
+
+LAST_LIST = ENGINE + "    served_model_name: [a, b]\n"
+
+
+def test_a_list_may_not_come_last_before_bare_words(tmp_path: Path) -> None:
+    assert refused(tmp_path, alone(LAST_LIST + "  extra_args: [bare]\n")) == (
+        "engine.options.served_model_name takes every word that follows it, and engine.extra_args begins with a bare word",
+        "move served_model_name up: any option after it ends its list",
+    )
+    plan = compiled(tmp_path, alone(LAST_LIST + "    port: 1\n  extra_args: [bare]\n"))
+    assert plan.command[2:] == ("--served-model-name", "a", "b", "--port", "1", "bare")
+    plan = compiled(tmp_path, alone(LAST_LIST + "  extra_args: [--flag]\n"))
+    assert plan.command[-3:] == ("a", "b", "--flag")
+
+
+def test_the_order_of_the_words(tmp_path: Path) -> None:
+    text = alone(
+        "engine:\n  name: vllm\n  version: 0.33.0\n  launcher: [vllm, serve]\n"
+        "  options: {port: 1, model_tag: /model, max_model_len: 4096}\n  extra_args: [--x, '']\n"
+    )
+    assert compiled(tmp_path, text).command == (
+        "vllm", "serve", "/model", "--port", "1", "--max-model-len", "4096", "--x", "",
+    )  # fmt: skip
+
+
+def test_the_forms_of_options(tmp_path: Path) -> None:
+    text = alone(
+        ENGINE + "    trust_remote_code: true\n    enable_prefix_caching: false\n    served_model_name: [a, b]\n"
+        "    gpu_memory_utilization: 0.90\n    override_generation_config: {temperature: 0.90, top_p: [1, 0.50], a: ü}\n"
+    )
+    assert compiled(tmp_path, text).command == (
+        "--model", "/model", "--trust-remote-code", "--no-enable-prefix-caching", "--served-model-name", "a", "b",
+        "--gpu-memory-utilization", "0.90",
+        "--override-generation-config", '{"temperature":0.90,"top_p":[1,0.50],"a":"ü"}',
+    )  # fmt: skip
+
+
+def test_another_engine(tmp_path: Path) -> None:
+    text = alone(
+        "engine:\n  name: sglang\n  launcher: [python3, -m, sglang.launch_server]\n  options: {model_path: /m, tp: 1}\n"
+    )
+    plan = compiled(tmp_path, text)
+    assert plan.command == ("python3", "-m", "sglang.launch_server", "--model-path", "/m", "--tp", "1")
+    assert (plan.engine, plan.engine_version, plan.served_names) == ("sglang", None, ("/m",))
+
+
+def test_an_assignment_is_in_the_name(tmp_path: Path) -> None:
+    plan = compiled(tmp_path, alone(), SITE, "digest", "engine.options.port=1")
+    assert (plan.recipe, plan.lane, plan.release) == ("bench/v1+set", "bench", "v1+set")
+    assert replace(plan, recipe="bench/v1", release="v1").command == ("--model", "/model", "--port", "1")
+
+
+def test_a_plan_where_there_is_one(tmp_path: Path) -> None:
+    recipe = load(write(tmp_path, {"v1": container("gpus: {name: RTX}")}), "v1").recipe
+    assert recipe is not None
+    assert Compiler(Site()).try_plan(recipe) is None
+    known = Compiler(Site(gpus={"RTX": "GPU-1"})).try_plan(recipe)
+    assert known is not None
+    assert known.container.gpus == "device=GPU-1"
