@@ -47,9 +47,26 @@ class Docker:
 
 
 @pytest.fixture(scope="session")
-def docker_host() -> str:
+def station_directory() -> Iterator[Path]:
+    """Where the Docker Engine and the registry of this test process lie.
+
+    A lane refuses to start beside another that holds the GPU, so tests that run side by side need an Engine each.
+    """
+    directory = Path(part("GB300SERVE_TEST_STATION", "the Docker Engine"))
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is None:
+        yield directory
+        return
+    own = directory / "workers" / worker
+    run(str(STATION), "up", str(own))
+    yield own
+    run(str(STATION), "down", str(own))
+
+
+@pytest.fixture(scope="session")
+def docker_host(station_directory: Path) -> str:
     """`unix://…` of the test's Engine."""
-    return part("GB300SERVE_TEST_DOCKER", "the Docker Engine")
+    return f"unix://{station_directory}/docker.sock"
 
 
 @pytest.fixture(scope="session")
@@ -58,9 +75,9 @@ def docker(docker_host: str) -> Docker:
 
 
 @pytest.fixture(scope="session")
-def registry() -> str:
+def registry(station_directory: Path) -> str:
     """`127.0.0.1:PORT` of the test's registry."""
-    return part("GB300SERVE_TEST_REGISTRY", "the registry")
+    return (station_directory / "registry.address").read_text().strip()
 
 
 @pytest.fixture(scope="session")
@@ -73,21 +90,20 @@ Importer = Callable[[str], str]
 
 
 @pytest.fixture(scope="session")
-def sim_image(docker_host: str) -> Importer:
+def sim_image(station_directory: Path) -> Importer:
     """`sim_image("repository:tag")` imports an image whose `vllm serve` is the simulated engine; returns its id."""
-    return lambda reference: _import("sim", reference)
+    return lambda reference: _import("sim", reference, station_directory)
 
 
 @pytest.fixture(scope="session")
-def engine_image(docker_host: str) -> Importer:
+def engine_image(station_directory: Path) -> Importer:
     """The same with the real vLLM for the CPU."""
     part("GB300SERVE_TEST_ENGINE", "vLLM for the CPU")
-    return lambda reference: _import("engine", reference)
+    return lambda reference: _import("engine", reference, station_directory)
 
 
-def _import(kind: str, reference: str) -> str:
-    directory = part("GB300SERVE_TEST_STATION", "the directory of the Docker Engine")
-    return run(str(STATION), "image", kind, reference, directory).strip()
+def _import(kind: str, reference: str, directory: Path) -> str:
+    return run(str(STATION), "image", kind, reference, str(directory)).strip()
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """What can be said of a Docker Engine that is not there, or that refuses."""
 
-from gb300serve.core.errors import BackendError, CompileError
+from gb300serve.core.errors import BackendError, CompileError, MachineError
 
 
 class DockerUnreachableError(BackendError):
@@ -46,7 +46,9 @@ class NoSuchContainerError(BackendError):
 
 
 class ImageMissingError(BackendError):
-    """A launch from an image that the machine does not have."""
+    """A launch from an image that the machine does not have: the Engine works, the machine lacks something."""
+
+    exit_code = MachineError.exit_code
 
     def __init__(self, image: str) -> None:
         super().__init__(f"{image} is not on this machine", hint=f"docker pull {image}")
