@@ -33,7 +33,8 @@ def _shown(found: Diagnostic, texts: dict[str, list[str]]) -> Iterator[str]:
     if not 0 < found.line <= len(texts[found.file]):
         return
     line = texts[found.file][found.line - 1]
-    if found.code in _LITERAL or len(line) > _LONGEST or redact_line(line) != line:
+    literal = found.code in _LITERAL or (found.path or "").startswith("container.secrets")
+    if literal or len(line) > _LONGEST or redact_line(line) != line:
         return
     yield printable(f"    {line}")
     start = min(found.column - 1, len(line))
