@@ -137,7 +137,8 @@ def test_paths_with_variables(tmp_path: Path) -> None:
     text = alone(
         'model: {revision: df42, path: "${models}/m-${model.revision}", mount: /model}\n'
         'models: [{path: "${models}/d", mount: /draft}, {repo: a/b}]\n'
-        'container:\n  mounts: [{source: "${cache}", target: "/${cache}"}, {source: "$${x}", target: /x, read_only: true}]\n'
+        'container:\n  mounts:\n    - {source: "${cache}", target: "/${cache}"}\n'
+        '    - {source: "$${x}", target: /x, read_only: true}\n'
         '  env: {A: "${cache}"}\n  secrets: {K: {file: "${cache}/k"}}\n' + ENGINE
     )
     plan = compiled(tmp_path, text)
@@ -174,7 +175,8 @@ LAST_LIST = ENGINE + "    served_model_name: [a, b]\n"
 
 def test_a_list_may_not_come_last_before_bare_words(tmp_path: Path) -> None:
     assert refused(tmp_path, alone(LAST_LIST + "  extra_args: [bare]\n")) == (
-        "engine.options.served_model_name takes every word that follows it, and engine.extra_args begins with a bare word",
+        "engine.options.served_model_name takes every word that follows it, "
+        "and engine.extra_args begins with a bare word",
         "move served_model_name up: any option after it ends its list",
     )
     plan = compiled(tmp_path, alone(LAST_LIST + "    port: 1\n  extra_args: [bare]\n"))
@@ -196,7 +198,8 @@ def test_the_order_of_the_words(tmp_path: Path) -> None:
 def test_the_forms_of_options(tmp_path: Path) -> None:
     text = alone(
         ENGINE + "    trust_remote_code: true\n    enable_prefix_caching: false\n    served_model_name: [a, b]\n"
-        "    gpu_memory_utilization: 0.90\n    override_generation_config: {temperature: 0.90, top_p: [1, 0.50], a: ü}\n"
+        "    gpu_memory_utilization: 0.90\n"
+        "    override_generation_config: {temperature: 0.90, top_p: [1, 0.50], a: ü}\n"
     )
     assert compiled(tmp_path, text).command == (
         "--model", "/model", "--trust-remote-code", "--no-enable-prefix-caching", "--served-model-name", "a", "b",

@@ -38,12 +38,15 @@ def test_variables_are_replaced(text: str, expanded: str) -> None:
     assert expand(text, SITE, RECIPE) == expanded
 
 
+NOTHING_LIKE_IT = "a site gives models, cache, patches; a recipe its own keys, as model.revision"
+
+
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
         ("${modls}", "there is no variable `modls`", "write ${models}"),
         ("${model.revison}", "there is no variable `model.revison`", "write ${model.revision}"),
-        ("${HOME}", "there is no variable `HOME`", "a site gives models, cache, patches; a recipe its own keys, as model.revision"),
+        ("${HOME}", "there is no variable `HOME`", NOTHING_LIKE_IT),
         ("${}", "there is no variable ``", None),
         ("${ models }", "there is no variable ` models `", "write ${models}"),
         ("${limits.0}", "there is no variable `limits.0`", None),

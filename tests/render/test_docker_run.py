@@ -68,9 +68,10 @@ def test_one_flag_a_line() -> None:
 HOSTILE = (
     "", " ", "  ", "'", '"', "''", '"\'"', "`id`", "$HOME", "${HOME}", "$(id)", "$", "$$", "!", "!!", "!x", "#", "# x",
     "~", "~root", "a=~", "=ls", "==", "*", "?", "[a]", "[[1,4,5],[5,16,1]]", "{a,b}", "{1..3}", '{"a": [1, "b"]}', "\\",
-    "\\\\", "a\\", "\\n", "\n", "a\nb", "a\n", "\r", "a\r\nb", "\t", "a\tb", ";", "a;b", "&", "&&", "|", "<", ">", "(", ")",
-    "-", "--", "-x", "--flag", "--a=b", "ü", "日本語", "😀", "\u00a0", "\u2028", "%", "%s", "^", "a^b", ":", "a:b", "@", "a@b",
+    "\\\\", "a\\", "\\n", "\n", "a\nb", "a\n", "\r", "a\r\nb", "\t", "a\tb", ";", "a;b", "&", "&&", "|", "<", ">",
+    "-", "--", "-x", "--flag", "--a=b", "ü", "日本語", "😀", "\u00a0", "\u2028", "%", "%s", "^", "a^b", ":", "a:b", "@",
     ",", "\x7f", "\x1b[31m", "${secret:K}", "a${secret:K}b", "$'x'", "EOF", "if", "done", "\\\n", "a \\", "1>2", "2>&1",
+    "(", ")", "a@b",
 )  # fmt: skip
 words = st.sampled_from(HOSTILE) | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
 names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
@@ -144,7 +145,8 @@ def test_the_values_of_secrets(real_shell: Shell, pasted: bool) -> None:
         container=ContainerPlan("a", env={"P": "${secret:K}"}, secrets=SECRETS),
     )  # fmt: skip
     assert real_shell.words(shell(found), VALUES, pasted=pasted) == (
-        "docker", "run", "-d", "--name", "a", "-e", "P=${secret:K}", "-e", "K", "-e", "L", "-e", "M", "-e", "N", "a/b:c",
+        "docker", "run", "-d", "--name", "a", "-e", "P=${secret:K}", "-e", "K", "-e", "L", "-e", "M", "-e", "N",
+        "a/b:c",
         "--a", VALUES["K"], f"--b=x{VALUES['OTHER']}!m value'", "--c", "n\nvalue", "--d", "${secret:NONE}$K",
     )  # fmt: skip
 

@@ -22,12 +22,11 @@ from gb300serve.cli.environment import read_environment
 from gb300serve.cli.formats import text
 from gb300serve.core.errors import Gb300Error
 
-INTERRUPTED = 130
-
 COMMANDS = {
     "list": "Lanes and their releases.",
     "show": "A release, resolved.",
     "compile": "The docker run line of a release, or its plan.",
+    "fit": "Whether a release fits the memory, before any download.",
     "diff": "What one release changes against another.",
     "lint": "What is wrong with recipes, without a machine.",
     "pin": "Write the pinned command of a release.",
@@ -39,6 +38,15 @@ COMMANDS = {
     "rules": "The rules of lint.",
     "schema": "JSON Schema of recipes and sites.",
 }
+
+
+class InterruptError(Gb300Error):
+    """Ctrl-C where nothing was started that could keep running."""
+
+    exit_code = 130
+
+    def __init__(self) -> None:
+        super().__init__("interrupted")
 
 
 class OnDemand(TyperGroup):
@@ -54,6 +62,12 @@ class OnDemand(TyperGroup):
         single = typer.Typer(rich_markup_mode=None, add_completion=False)
         single.command(cmd_name)(module.run)
         return typer.main.get_command(single)
+
+    def invoke(self, ctx: Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, typer.Abort) as error:
+            raise InterruptError from error  # typer would turn it into a silent exit code
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
@@ -89,9 +103,6 @@ def invoke(arguments: list[str], console: Console, context: Any) -> int:
     except Gb300Error as error:
         show_error(error, console)
         return error.exit_code
-    except (KeyboardInterrupt, typer.Abort):
-        console.message("gb300serve: interrupted")
-        return INTERRUPTED
     except BrokenPipeError:
         return 0  # the reader of our output has gone: nothing is left to say, and nobody to say it to
     except Exception:  # noqa: BLE001 - the one boundary: a bug of ours is one line, the traceback is in a file

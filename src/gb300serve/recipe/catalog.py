@@ -1,5 +1,6 @@
 """REF to file: `v14`, `deepseek-v4.1-flash/v14`, or a path."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,11 @@ class Found:
     path: Path
     directory: Path | None
     shadows: tuple[Path, ...] = ()
+
+    @property
+    def lane_directory(self) -> Path:
+        """Where the file lies, whichever directory its path starts from."""
+        return absolute(self.path).parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +95,14 @@ class Catalog:
 
     def _directory_of(self, path: Path) -> Path | None:
         """The recipes directory that holds a file named by its path: two levels up, when a site lies there."""
-        candidate = path.absolute().parent.parent
+        candidate = absolute(path).parent.parent
         listed = candidate.resolve() in (directory.resolve() for directory in self.directories)
         return candidate if listed or (candidate / "site.yaml").is_file() else None
+
+
+def absolute(path: Path) -> Path:
+    """The path from the root, without `.` and `..`: links stay what they are called."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 - pathlib either keeps `..` or follows links
 
 
 def is_path(ref: str) -> bool:

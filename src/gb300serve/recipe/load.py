@@ -103,13 +103,13 @@ def _misplaced(recipe: Recipe, found: Found, root: Any, source: Source) -> list[
         return []
     problems = []
     for key, said, named in (
-        ("lane", recipe.lane, found.path.parent.name),
+        ("lane", recipe.lane, found.lane_directory.name),
         ("release", recipe.release, found.path.stem),
     ):
         if said != named:
             spot, _ = spot_at(root, (key,))
             place = place_of(spot) if spot else (source.name, 1, 1)
-            message = f"the file lies at {found.path.parent.name}/{found.path.name} and says {key} {said}"
+            message = f"the file lies at {found.lane_directory.name}/{found.path.name} and says {key} {said}"
             hint = f"write `{key}: {named}`, or move the file"
             problems.append(Diagnostic("FMT007", "misplaced-file", "error", message, hint, *place, key))
     return problems
@@ -184,7 +184,7 @@ class _Chain:
 
     def _find(self, lane: str, release: str, found: Found) -> Found | None:
         """Beside the child's lane directory first, then on the search path."""
-        beside = Catalog((found.path.parent.parent,)).release(lane, release)
+        beside = Catalog((found.lane_directory.parent,)).release(lane, release)
         return beside or self.loader.catalog.release(lane, release)
 
     def _not_found(self, document: Document, lane: str, release: str) -> None:

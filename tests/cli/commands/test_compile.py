@@ -1,0 +1,158 @@
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.golden import Golden
+from tests.support.invoke import run
+from tests.support.recipes import EVERYTHING, alone, container, write
+
+V1 = "docker run -d \\\n  vllm/vllm-openai:v0.33.0 \\\n  --model /model \\\n  --max-model-len 4096 \\\n"
+
+
+def test_the_command(recipes: Path) -> None:
+    answer = run("compile", "bench/v1", "--recipes", recipes)
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out == V1 + "  --gpu-memory-utilization 0.90\n"
+
+
+def test_both_forms(recipes: Path) -> None:
+    first = run("compile", "bench/v1", "--recipes", recipes)
+    assert run("compile", "bench/v1", "--recipes", recipes, "--to", "shell").out == first.out
+    plan = run("compile", "bench/v1", "--recipes", recipes, "--json")
+    assert run("compile", "bench/v1", "--recipes", recipes, "--to", "json").out == plan.out
+    assert plan.document["argv"][:3] == ["docker", "run", "-d"]
+
+
+def test_the_plan_of_everything(recipes: Path, golden: Golden) -> None:
+    write(recipes, {"v1": EVERYTHING})
+    answer = run("compile", "bench/v1", "--recipes", recipes, "--json")
+    assert (answer.code, answer.err) == (0, "")
+    golden("compile-everything.json", answer.out)
+
+
+def test_the_digest_can_be_computed_from_what_is_printed(recipes: Path) -> None:
+    write(recipes, {"v1": EVERYTHING.replace("team: bench", "team: Büro")})
+    plan = run("compile", "bench/v1", "--recipes", recipes, "--json").document
+    content = {key: plan[key] for key in ("engine", "image", "image_id", "container", "command")}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert plan["digest"] == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_an_assignment(recipes: Path) -> None:
+    answer = run("compile", "bench/v2", "--recipes", recipes, "--set", "engine.options.max_model_len=0.50", "--json")
+    assert answer.code == 2
+    words = ("--set", "engine.options.max_model_len=1024", "--set", "container.name=ab", "--json")
+    plan = run("compile", "bench/v2", "--recipes", recipes, *words).document
+    assert (plan["recipe"], plan["container"]["name"]) == ("bench/v2+set", "ab")
+    assert plan["command"][2:4] == ["--max-model-len", "1024"]
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message", "hint"),
+    [
+        ("engine.options.max_model_len=lots", "max_model_len is 'lots', not a whole number", None),
+        ("engine.options.max_model_lenn=1", "has no 'max_model_lenn'", "write 'max_model_len'"),
+        ("engine.optionz.port=1", "engine has no key `optionz`", "write `options`"),
+        ("container.nam=x", "container has no key `nam`", "write `name`"),
+        ("title=5", "title is text, and `5` is a number", 'write "5" (quoted)'),
+        ("title.x=5", "title is text, and a mapping is not", None),
+        ("release=v9", "says release v9", "write `release: v1`"),
+        ("engine.options.port=null", "there is nothing to remove", None),
+        ("engine", "not PATH=VALUE", None),
+        ('model.path="${modls}/x"', "there is no variable `modls`", "write ${models}"),
+        ("container.secrets.K=hunter2", "container.secrets.K is a mapping", None),
+    ],
+)
+def test_a_wrong_assignment_is_a_wrong_command_line(
+    recipes: Path, assignment: str, message: str, hint: str | None
+) -> None:
+    answer = run("compile", "bench/v1", "--recipes", recipes, "--set", assignment)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith(f"gb300serve: --set {assignment}: ")
+    assert message in answer.err
+    assert hint is None or f"hint: {hint}" in answer.err
+
+
+def test_a_recipe_that_is_none(recipes: Path, golden: Golden) -> None:
+    write(recipes, {"v1": alone().replace("status: draft", "status: drafty\nextra: 1")})
+    answer = run("compile", "bench/v1", "--recipes", recipes)
+    assert (answer.code, answer.out) == (3, "")
+    golden("compile-invalid.txt", answer.err.replace(str(recipes), "RECIPES"))
+
+
+def test_an_unknown_variable_is_a_fault_of_the_recipe(recipes: Path) -> None:
+    write(recipes, {"v1": container('mounts: [{source: "${cahce}", target: /c}]')})
+    answer = run("compile", "bench/v1", "--recipes", recipes)
+    assert answer.code == 3
+    assert "v1.yaml:8:21: error VAR001 unknown-variable: `${cahce}`: there is no variable `cahce`" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("options", "err"),
+    [
+        (
+            "gpus: {name: GB300}",
+            "gb300serve: container.gpus names GB300, and the site does not know its UUID\n"
+            "  hint: `nvidia-smi -L` prints the UUIDs; add `gpus: {GB300: GPU-…}` to site.yaml\n",
+        ),
+        (
+            'mounts: [{source: "${patches}/x", target: /x}]',
+            "gb300serve: `${patches}/x`: the site does not say where `patches` is\n"
+            "  hint: add `patches: /a/directory` to site.yaml\n",
+        ),
+    ],
+)
+def test_what_this_site_cannot_compile(recipes: Path, options: str, err: str) -> None:
+    write(recipes, {"v1": container(options)})
+    answer = run("compile", "bench/v1", "--recipes", recipes)
+    assert (answer.code, answer.out, answer.err) == (4, "", err)
+
+
+def test_an_image_without_a_tag(recipes: Path) -> None:
+    write(recipes, {"v1": alone().replace(", tag: v0.33.0", "")})
+    answer = run("compile", "bench/v1", "--recipes", recipes, "--image-ref", "tag")
+    assert (answer.code, answer.err.splitlines()[0]) == (4, "gb300serve: image vllm/vllm-openai has no tag to print")
+
+
+def test_notes_go_beside_the_result(recipes: Path) -> None:
+    write(recipes, {"v1": alone().replace("version: 0.33.0", "version: 0.32.9")})
+    answer = run("compile", "bench/v1", "--recipes", recipes)
+    assert answer.code == 0
+    assert "note OPT008" in answer.err
+    plan = run("compile", "bench/v1", "--recipes", recipes, "--json")
+    assert ([d["code"] for d in plan.document["diagnostics"]], plan.err) == (["OPT008"], "")
+
+
+def test_a_deprecated_release_warns(recipes: Path) -> None:
+    write(recipes, {"v1": alone().replace("status: draft", "status: deprecated")})
+    answer = run("compile", "bench/v1", "--recipes", recipes)
+    assert answer.code == 0
+    assert "warning REF002 deprecated-release" in answer.err
+
+
+def test_the_values_of_secrets_are_nowhere(recipes: Path) -> None:
+    write(recipes, {"v1": EVERYTHING})
+    variables = {"K": "hunter2", "GB300SERVE_RECIPES": str(recipes)}
+    for words in (["compile", "bench/v1"], ["compile", "bench/v1", "--json"], ["show", "bench/v1"]):
+        answer = run(*words, variables=variables)
+        assert answer.code == 0
+        assert "hunter2" not in answer.out + answer.err
+
+
+@pytest.mark.parametrize("secrets", ["{K: hunter2}", "{K: {env: hunter2-}}", "{K: {env: A, value: hunter2}}"])
+def test_a_literal_secret_is_not_shown_again(recipes: Path, secrets: str) -> None:
+    write(recipes, {"v1": container(f"secrets: {secrets}")})
+    for words in (["compile", "bench/v1"], ["lint", "bench/v1"], ["lint", "--json", "bench/v1"]):
+        answer = run(*words, "--recipes", recipes)
+        assert answer.code == 3
+        assert "hunter2" not in answer.out + answer.err
+
+
+def test_the_positions_of_an_inherited_fault(recipes: Path) -> None:
+    path = recipes / "bench" / "v1.yaml"
+    path.write_text(path.read_text() + "    portt: 1\n")
+    answer = run("compile", "bench/v2", "--recipes", recipes)
+    assert answer.code == 3
+    assert f"{path}:14:5: error OPT001 unknown-option" in answer.err

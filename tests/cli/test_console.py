@@ -1,0 +1,42 @@
+from io import StringIO
+
+from gb300serve.cli.console import Console
+from gb300serve.core.values import WrittenFloat
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_results_and_messages_are_apart() -> None:
+    out, err = StringIO(), StringIO()
+    console = Console(out, err)
+    console.result("a result")
+    console.message("a message", "error")
+    assert (out.getvalue(), err.getvalue()) == ("a result\n", "a message\n")
+
+
+def test_colour_is_for_terminals() -> None:
+    out, err = Terminal(), Terminal()
+    Console(out, err).message("red", "error")
+    Console(out, err, no_color=True).message("plain", "error")
+    Console(out, err).message("plain")
+    Console(out, err).result("plain")
+    assert (out.getvalue(), err.getvalue()) == ("plain\n", "\x1b[31mred\x1b[0m\nplain\nplain\n")
+
+
+def test_escapes_from_outside_are_not_passed_on() -> None:
+    out, err = Terminal(), Terminal()
+    console = Console(out, err)
+    console.result("a\x1b[31mb\x9bc")
+    console.message("a\x1b]0;title\x07b")
+    console.document({"a": "\x1b[31m\x9b\x7f\x00ü"})
+    assert err.getvalue() == "ab\n"
+    assert out.getvalue() == 'abc\n{\n  "a": "\\u001b[31m\\u009b\\u007f\\u0000ü"\n}\n'
+
+
+def test_numbers_in_documents_are_as_written() -> None:
+    out = StringIO()
+    Console(out).document({"a": WrittenFloat("0.90")})
+    assert out.getvalue() == '{\n  "a": 0.90\n}\n'

@@ -1,0 +1,129 @@
+from pathlib import Path
+
+import pytest
+
+from gb300serve.cli.workspace import shipped_recipes
+from tests.support.invoke import Answer, run
+from tests.support.recipes import ENGINE, alone, write
+
+TEXT = alone('container: {mounts: [{source: "${cache}", target: /c}]}\n' + ENGINE)
+
+
+def site(path: Path, cache: str, more: str = "") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"format: gb300serve.site/1\ncache: {cache}\n{more}")
+    return path
+
+
+def cache(answer: Answer) -> str:
+    assert answer.code == 0, answer.err
+    (mount,) = answer.document["container"]["mounts"]
+    source: str = mount["source"]
+    return source
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    site(tmp_path / "recipes" / "site.yaml", "/reference")
+    return write(tmp_path / "recipes", {"v1": TEXT})
+
+
+def test_the_site_that_applies(directory: Path, tmp_path: Path) -> None:
+    words = ("compile", "bench/v1", "--json", "--recipes", str(directory))
+    variables = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    assert cache(run(*words, variables=variables)) == "/reference"
+    site(tmp_path / "config" / "gb300serve" / "site.yaml", "/users")
+    assert cache(run(*words, variables=variables)) == "/users"
+    variables["GB300SERVE_SITE"] = str(site(tmp_path / "variable.yaml", "/variables"))
+    assert cache(run(*words, variables=variables)) == "/variables"
+    option = site(tmp_path / "option.yaml", "/options")
+    assert cache(run(*words, "--site", option, variables=variables)) == "/options"
+
+
+def test_the_reference_site_beside_the_recipe(directory: Path, tmp_path: Path) -> None:
+    other = write(tmp_path / "other", {"v2": TEXT.replace("v1", "v2")})
+    site(other / "site.yaml", "/others")
+    words = ("--json", "--recipes", other, "--recipes", directory)
+    assert cache(run("compile", "bench/v1", *words)) == "/reference"
+    assert cache(run("compile", "bench/v2", *words)) == "/others"
+    assert cache(run("compile", directory / "bench" / "v1.yaml", "--json")) == "/reference"
+
+
+@pytest.mark.parametrize("words", [("--site", "/nonexistent.yaml"), ()])
+def test_a_site_that_is_not_there(directory: Path, words: tuple[str, ...]) -> None:
+    variables = {} if words else {"GB300SERVE_SITE": "/nonexistent.yaml"}
+    answer = run("compile", "bench/v1", "--recipes", directory, *words, variables=variables)
+    assert answer.code == 3
+    assert answer.err.splitlines()[0] == "gb300serve: site /nonexistent.yaml: No such file or directory"
+
+
+def test_the_search_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("option", "second", "variable", "recipes")
+    directories = {name: write(tmp_path / name, {"v1": alone(ENGINE + f"limits: [{name}]\n")}) for name in names}
+    monkeypatch.chdir(tmp_path)
+    variables = {"GB300SERVE_RECIPES": f"{directories['variable']}:/nonexistent"}
+
+    def limits(*words: str) -> str:
+        document = run("show", "bench/v1", "--json", *words, variables=variables).document
+        (found,) = document["recipe"]["limits"]
+        return str(found)
+
+    both = ("--recipes", str(directories["option"]), "--recipes", str(directories["second"]))
+    assert limits(*both) == "option"
+    assert limits(*both[2:], *both[:2]) == "second"
+    assert limits() == "variable"
+    assert limits("--recipes", str(directories["recipes"])) == "recipes"
+    variables.clear()
+    assert limits() == "recipes"
+    assert run("show", "deepseek-v4.1-flash/v14").code == 0
+
+
+def test_an_earlier_directory_that_is_named_twice_stays_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = write(tmp_path / "recipes", {"v1": alone(ENGINE + "limits: [first]\n")})
+    second = write(tmp_path / "second", {"v1": alone(ENGINE + "limits: [second]\n")})
+    monkeypatch.chdir(tmp_path)
+    answer = run("show", "bench/v1", "--recipes", first, "--recipes", second)
+    assert "limits: [first]" in answer.out
+
+
+def test_a_shadowed_release_is_noted(tmp_path: Path) -> None:
+    first = write(tmp_path / "first", {"v1": alone()})
+    second = write(tmp_path / "second", {"v1": alone() + "limits: [x]\n"})
+    answer = run("compile", "bench/v1", "--recipes", first, "--recipes", second)
+    assert answer.code == 0
+    assert answer.err.splitlines()[0] == (
+        f"{first}/bench/v1.yaml:1:1: note REF001 shadowed-release: "
+        f"{second}/bench/v1.yaml is another bench/v1, and is not used"
+    )
+    found = run("diff", "bench/v1", "bench/v1", "--recipes", first, "--recipes", second)
+    assert found.err.count("REF001") == 1
+
+
+def test_a_directory_that_is_not_there() -> None:
+    answer = run("list", "--recipes", "/nonexistent")
+    assert (answer.code, answer.err) == (2, "gb300serve: --recipes /nonexistent: not a directory\n")
+
+
+def test_the_default_lane(tmp_path: Path) -> None:
+    directory = write(write(tmp_path / "recipes", {"v1": alone()}), {"v1": alone().replace("bench", "desk")}, "desk")
+    ambiguous = run("compile", "v1", "--recipes", directory)
+    assert (ambiguous.code, ambiguous.err.splitlines()[0]) == (
+        2,
+        "gb300serve: several lanes have v1: bench/v1, desk/v1",
+    )
+    own = site(tmp_path / "own.yaml", "/c", "default_lane: desk\n")
+    answer = run("compile", "v1", "--recipes", directory, "--site", own, "--json")
+    assert answer.document["recipe"] == "desk/v1"
+
+
+def test_a_recipe_by_its_path(directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(directory / "bench")
+    for ref in ("./v1.yaml", "v1.yaml", "../bench/v1.yaml", str(directory / "bench" / "v1.yaml")):
+        assert run("compile", ref, "--json").document["recipe"] == "bench/v1"
+    absent = run("compile", "./v9.yaml")
+    assert absent.code == 3
+    assert "cannot read v9.yaml: No such file or directory" in absent.err
+
+
+def test_the_shipped_recipes() -> None:
+    assert (shipped_recipes() / "deepseek-v4.1-flash" / "v14.yaml").is_file()
