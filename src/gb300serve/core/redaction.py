@@ -73,6 +73,10 @@ _LINE = re.compile(
     r"(?![\[{$<\s\"'/~])([^\s,\"'}\]]{6,})"
 )
 
+_FLAG = re.compile(
+    r"(?i)(--(?:api-key|hf-token|token|password)[\"']?\s*[,=\s]\s*[\"']?)(?![\[{$<\s\"'/~-])([^\s,\"'}\]]{4,})"
+)
+
 
 def secret_kind(text: str) -> str | None:
     """What a text holds that looks like a secret, such as `a Hugging Face token`; None for the ordinary."""
@@ -135,4 +139,4 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
 def redact_line(line: str) -> str:
     """A line of a file, with the value of every name that says secret replaced as well."""
-    return _LINE.sub(lambda match: match[1] + HIDDEN, redact(line))
+    return _FLAG.sub(rf"\1{HIDDEN}", _LINE.sub(rf"\1{HIDDEN}", redact(line)))

@@ -16,11 +16,14 @@ _LONGEST = 500
 def lines(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
     """The lines to print, without colour."""
     texts: dict[str, list[str]] = {}
-    for found in diagnostics:
+    given = tuple(diagnostics)
+    hidden = {(found.file, found.line) for found in given if found.code in _LITERAL}
+    for found in given:
         place = ":".join(str(part) for part in (found.file, found.line, found.column) if part is not None)
         prefix = f"{place}: " if place else ""
         yield printable(f"{prefix}{found.severity} {found.code} {found.name}: {found.message}")
-        yield from _shown(found, texts)
+        if (found.file, found.line) not in hidden:
+            yield from _shown(found, texts)
         if found.hint:
             yield printable(f"    hint: {found.hint}")
 

@@ -36,7 +36,7 @@ def bad_image_name(subject: Subject) -> Iterator[Finding]:
     if not _REPOSITORY.fullmatch(image.repository):
         name, inside = _split(image.repository)
         hint = (
-            f"write `{name}`, and `{inside}` under image.tag or image.digest"
+            f"write `{name.lower()}`, and `{inside}` under image.tag or image.digest"
             if inside
             else "small letters, digits, . _ - and /"
         )

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 
 from gb300serve.core.diagnostics import Severity
 from gb300serve.core.rules import Finding
-from gb300serve.fit.checkpoint import Checkpoint
-from gb300serve.fit.demand import demand
-from gb300serve.fit.memory import memory_plan
+from gb300serve.fit.checkpoint import GIB, Checkpoint
+from gb300serve.fit.model import GB300
 from gb300serve.fit.offload import matches
 from gb300serve.lint.book import rule
 from gb300serve.lint.known import runner_v2_ignores
@@ -15,6 +14,15 @@ from gb300serve.lint.subject import Subject, option_given, option_path
 
 # Parameter names are dotted segments of these characters: anything else in a pattern can match nothing.
 _SEGMENTS = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
+# A share of the GPU that leaves room for the KV cache of many requests.
+_COMFORTABLE = 0.7
+_BILLIONS = re.compile(r"(?<![A-Za-z0-9.])(\d+(?:\.\d+)?)[Bb](?![A-Za-z0-9])")
+# Bytes a parameter, scales included, by what names say of the quantization; two without a word.
+_BYTES = (
+    (re.compile(r"(?i)(?:nv|mx)?fp4|int4|w4a|awq|gptq|4bit"), 0.6),
+    (re.compile(r"(?i)fp8|int8|w8a|8bit"), 1.05),
+    (re.compile(r"(?i)fp32"), 4.0),
+)
 _PREFETCH = ("offload_group_size", "offload_num_in_group", "offload_prefetch_step", "offload_params")
 _UVA = ("cpu_offload_gb", "cpu_offload_params")
 
@@ -77,9 +85,8 @@ def _close(checkpoint: Checkpoint, pattern: str) -> bool:
 def _hint(checkpoint: Checkpoint | None) -> str:
     if checkpoint is None:
         return "write whole segments of parameter names, one item each"
-    largest = sorted({p.name.rpartition(".")[2] for p in checkpoint.parameters}, key=lambda name: "scale" in name)
-    module = checkpoint.parameters[0].name.split(".")[-2]
-    return f"write [{', '.join(f'{module}.{name}' for name in largest if 'scale' not in name)}]"
+    names = dict.fromkeys(".".join(parameter.name.split(".")[-2:]) for parameter in checkpoint.parameters)
+    return f"write [{', '.join(name for name in names if 'scale' not in name)}]"
 
 
 @rule("OFF003", "warning")
@@ -149,26 +156,33 @@ def offload_without_pattern(subject: Subject) -> Iterator[Finding]:
         )
 
 
-@rule("OFF006", "note")
+@rule("OFF006", "warning")
 def nothing_to_gain_from_offload(subject: Subject) -> Iterator[Finding]:
     """Weights are offloaded although everything fits on the GPU.
 
     Why: every step reads them over the link: on one machine a stale setting made 120 tokens a second of 2,434.
-    Fix: remove `cpu_offload_gb`.
+    Fix: remove `cpu_offload_gb`; it pays only for weights that the GPU cannot hold.
     """
-    view, known = subject.vllm, subject.checkpoint
-    if view is None or known is None or subject.fitting is None or view.offload.gigabytes <= 0:
+    view = subject.vllm
+    if view is None or view.offload.gigabytes <= 0:
         return
-    host = subject.fitting.plan.host
-    spare = (subject.fitting.plan.hbm.kv_cache_gib or 0.0) - host.offloaded_gib
-    if spare < subject.fitting.plan.needed_gib:
-        return
-    without = memory_plan(known, demand(view, subject.version))
-    if without.verdict != "refused" and host.offloaded_gib > 0:
+    weights = subject.checkpoint.weights_bytes / GIB if subject.checkpoint else named_gib(subject.repo)
+    usable = view.gpu_memory_utilization * GB300.total_gib
+    if weights is not None and weights <= usable * _COMFORTABLE:
         message = (
-            f"{host.offloaded_gib:.1f} GiB are offloaded, and {spare:.1f} GiB of KV cache would be left without it"
+            f"the weights are about {weights:.0f} GiB, and the GPU gives {usable:.0f}: nothing needs to be offloaded"
         )
         yield Finding(option_path("cpu_offload_gb"), message, "remove it", of_key=True)
+
+
+def named_gib(repo: str) -> float | None:
+    """The size of the weights that a name such as `Quince-30B-A3B-FP8` tells; None where it tells none."""
+    name = repo.rpartition("/")[2]
+    count = _BILLIONS.search(name)
+    if count is None:
+        return None
+    size = next((size for pattern, size in _BYTES if pattern.search(name)), 2.0)
+    return float(count[1]) * 1e9 * size / GIB
 
 
 @rule("OFF007", "warning")

@@ -22,7 +22,7 @@ def pinned_command_differs(subject: Subject) -> Iterator[Finding]:
     if subject.pinned is None:
         return
     try:
-        compiled = shlex.split(pinned(subject.plan))
+        compiled = pinned_words(pinned(subject.plan))
     except CompileError as error:
         yield Finding((), f"the pinned release does not compile: {error.message}", error.hint)
         return
@@ -46,7 +46,7 @@ def verified_without_pin(subject: Subject) -> Iterator[Finding]:
 def pinned_words(text: str) -> list[str]:
     """The words of a pinned command; text that no shell would read has none."""
     try:
-        return shlex.split(text)
+        return [word for word in shlex.split(text) if word != "\n"]  # what shlex makes of a continued line
     except ValueError:
         return []
 

@@ -39,7 +39,8 @@ def not_a_port(subject: Subject) -> Iterator[Finding]:
 
 
 def _valid(numbers: str) -> bool:
-    return all(0 < int(number) <= 65535 for number in numbers.split("-") if len(number) < 6) and len(numbers) < 12
+    first, _, last = numbers.partition("-")
+    return len(numbers) < 12 and 0 < int(first) <= int(last or first) <= 65535
 
 
 @rule("PRT002", "error")

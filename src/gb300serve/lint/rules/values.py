@@ -101,9 +101,8 @@ def unexpanded_variable(subject: Subject) -> Iterator[Finding]:
             continue
         match = _VARIABLE.search(value)
         if match and not (path[-1] in _EXPANDED and match[0].startswith("${")):
-            hint = (
-                f"container.secrets.{name}: {{env: {name}}}" if path[:2] == ("container", "env") else "write the value"
-            )
+            named = path[:2] == ("container", "env")
+            hint = "write the value" + (f", or container.secrets: {{{name}: {{env: {name}}}}}" if named else "")
             yield Finding(path, f"{_where(path)} holds {_shown(match[0])}, which nothing expands", hint)
 
 

@@ -1,0 +1,113 @@
+from pathlib import Path
+
+import pytest
+
+from tests.lint.samples import Case, Said, judge
+
+CASES = (
+    Case(
+        "CON001",
+        "other",
+        bad={"  ipc: host\n": "  ipc: host\n  restart: always\n"},
+        said=Said(
+            "warning",
+            "restart always brings a lane back that was stopped on purpose",
+            "write unless-stopped",
+            19,
+            12,
+            "container.restart",
+        ),
+        good={"  ipc: host\n": "  ipc: host\n  restart: unless-stopped\n"},
+    ),
+    Case(
+        "CON002",
+        "other",
+        bad={"    VLLM_LOGGING_LEVEL: INFO\n": '    VLLM_LOGGING_LEVEL: INFO\n    NVIDIA_VISIBLE_DEVICES: "0"\n'},
+        said=Said(
+            "warning",
+            "NVIDIA_VISIBLE_DEVICES chooses again among the GPUs that container.gpus chose",
+            "remove it; container.gpus takes {name: GB300}",
+            24,
+            5,
+            "container.env.NVIDIA_VISIBLE_DEVICES",
+        ),
+        good={"    VLLM_LOGGING_LEVEL: INFO\n": "    VLLM_LOGGING_LEVEL: INFO\n    CUDA_CACHE_PATH: /tmp\n"},
+    ),
+    Case(
+        "CON003",
+        "other",
+        bad={"{name: GB300}": "{index: [1]}"},
+        said=Said("warning", "a GPU's index differs between machines", "write {name: GB300}", 17, 9, "container.gpus"),
+        good={"{name: GB300}": "{uuid: GPU-11111111-2222-3333-4444-555555555555}"},
+    ),
+    Case(
+        "CON004",
+        "other",
+        bad={"{name: GB300}": "all"},
+        said=Said("note", "the display GPU may be among them", "write {name: GB300}", 17, 9, "container.gpus"),
+        good={"{name: GB300}": "1"},
+    ),
+    Case(
+        "CON005",
+        "other",
+        bad={"  gpus: {name: GB300}\n": ""},
+        said=Said(
+            "warning",
+            "container.gpus is not said: the engine gets no GPU",
+            "add `gpus: {name: GB300}`",
+            15,
+            1,
+            "container",
+        ),
+        good={"  gpus: {name: GB300}\n": "  devices: [nvidia.com/gpu=0]\n"},
+    ),
+    Case(
+        "CON006",
+        "other",
+        bad={"  name: orchard\n": ""},
+        said=Said("warning", "container.name is not said: docker invents one", "add `name:`", 15, 1, "container"),
+        good={},
+    ),
+    Case(
+        "CON007",
+        "other",
+        bad={
+            "  ipc: host\n": "",
+            "    port: 8000\n": "    tensor_parallel_size: 2\n    port: 8000\n",
+            "{name: GB300}": "{uuid: [GPU-a, GPU-b]}",
+        },
+        said=Said(
+            "warning", "the ranks share 64 MiB of /dev/shm", "write `ipc: host` or `shm_size: 32g`", 15, 1, "container"
+        ),
+        good={"  ipc: host\n": ""},
+    ),
+    Case(
+        "CON008",
+        "other",
+        bad={"  ipc: host\n": "  ipc: host\n  shm_size: 16g\n"},
+        said=Said("note", "shm_size has no effect with ipc: host", "remove it", 19, 3, "container.shm_size"),
+        good={"  ipc: host\n": "  shm_size: 16g\n"},
+    ),
+    Case(
+        "CON009",
+        "other",
+        bad={"    port: 8000\n": "    shutdown_timeout: 30\n    port: 8000\n"},
+        said=Said(
+            "warning",
+            "the server drains for 30 s, and docker kills it after 10",
+            "add `stop_timeout: 40` to the container",
+            34,
+            23,
+            "engine.options.shutdown_timeout",
+        ),
+        good={
+            "    port: 8000\n": "    shutdown_timeout: 30\n    port: 8000\n",
+            "  ipc: host\n": "  ipc: host\n  stop_timeout: 45\n",
+        },
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
+def test_one_finding_and_none_in_the_neighbour(tmp_path: Path, case: Case) -> None:
+    judge(case, tmp_path)

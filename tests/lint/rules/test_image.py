@@ -1,0 +1,131 @@
+from pathlib import Path
+
+import pytest
+
+from tests.lint.samples import OTHER, Case, Said, changed, judge, lint
+
+CASES = (
+    Case(
+        "IMG001",
+        "other",
+        bad={"vllm/vllm-openai\n  tag: v0.32.0": "vllm/VLLM-OpenAI:v0.32.0"},
+        said=Said(
+            "error",
+            "`vllm/VLLM-OpenAI:v0.32.0` is not the name of a repository",
+            "write `vllm/vllm-openai`, and `v0.32.0` under image.tag or image.digest",
+            7,
+            15,
+            "image.repository",
+        ),
+        good={"repository: vllm/vllm-openai": "repository: registry.example:5000/vllm/vllm-openai"},
+    ),
+    Case(
+        "IMG002",
+        "other",
+        bad={
+            (
+                "  tag: v0.32.0\n  digest: sha256:1d2c3b4a5968778695a4b3c2d1e0f1e2d3c4b5a697887960514233241506f7e8\n"
+            ): "  tag: nightly-cu130\n"
+        },
+        said=Said(
+            "warning",
+            "the tag `nightly-cu130` moves, and no digest holds the image",
+            "add image.digest: sha256:\u2026 of the image that was tried",
+            8,
+            8,
+            "image.tag",
+        ),
+        good={"v0.32.0": "nightly-cu130"},
+    ),
+    Case(
+        "IMG003",
+        "other",
+        bad={"  digest: sha256:1d2c3b4a5968778695a4b3c2d1e0f1e2d3c4b5a697887960514233241506f7e8\n": ""},
+        said=Said(
+            "warning",
+            "`vllm/vllm-openai:v0.32.0` has no digest: a tag can be pushed again",
+            "add image.digest: sha256:\u2026 (or image.id for a local build)",
+            8,
+            8,
+            "image.tag",
+        ),
+        good={"vllm/vllm-openai\n  tag: v0.32.0": "vllm/vllm-openai"},
+    ),
+    Case(
+        "IMG004",
+        "other",
+        bad={
+            ("  tag: v0.32.0\n  digest: sha256:1d2c3b4a5968778695a4b3c2d1e0f1e2d3c4b5a697887960514233241506f7e8\n"): (
+                "  id: sha256:3e4d5c6b7a8990a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f6071829\n"
+                "  digest: sha256:1d2c3b4a5968778695a4b3c2d1e0f1e2d3c4b5a697887960514233241506f7e8\n"
+                "lint: {ignore: {IMG005: built here and pushed}}\n"
+            )
+        },
+        said=Said("warning", "an image pinned by id needs a tag to be started by", "add image.tag", 8, 7, "image.id"),
+        good={},
+    ),
+    Case(
+        "IMG005",
+        "other",
+        bad={
+            "  digest: sha256:1d2c3b4a5968778695a4b3c2d1e0f1e2d3c4b5a697887960514233241506f7e8\n": (
+                "  id: sha256:3e4d5c6b7a8990a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f6071829\n"
+            )
+        },
+        said=Said(
+            "note", "a local build: no other machine can pull it", "push it and write image.digest", 9, 7, "image.id"
+        ),
+        good={},
+    ),
+    Case(
+        "IMG006",
+        "other",
+        bad={"v0.32.0": "v0.31.0-cu130"},
+        said=Said(
+            "warning",
+            "engine.version is 0.32.0, and the image is tagged v0.31.0-cu130",
+            "write 0.31.0, or the other image",
+            26,
+            12,
+            "engine.version",
+        ),
+        good={"v0.32.0": "v0.32.0-cu130"},
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
+def test_one_finding_and_none_in_the_neighbour(tmp_path: Path, case: Case) -> None:
+    judge(case, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("tag", "code"),
+    [
+        ("latest", "IMG002"),
+        ("nightly", "IMG002"),
+        ("main-aarch64", "IMG002"),
+        ("v0.32", "IMG002"),
+        ("cu130-nightly", "IMG002"),
+        ("dev-quince-flash", "IMG002"),
+        ("nightly-dev-cu13-20260922-582389ce", "IMG003"),
+        ("v0.32.0-cu130", "IMG003"),
+        ("quince-0909", "IMG003"),
+    ],
+)
+def test_tags_that_move(tmp_path: Path, tag: str, code: str) -> None:
+    digest = next(line for line in OTHER.splitlines(keepends=True) if "digest:" in line)
+    text = changed(OTHER, {digest: "", "vllm/vllm-openai\n  tag: v0.32.0": f"acme/engine\n  tag: {tag}"})
+    assert [(found.code, found.severity) for found in lint(tmp_path, text)] == [(code, "warning")]
+
+
+def test_neither_tag_nor_digest(tmp_path: Path) -> None:
+    digest = next(line for line in OTHER.splitlines(keepends=True) if "digest:" in line)
+    (found,) = lint(tmp_path, changed(OTHER, {digest: "", "  tag: v0.32.0\n": ""}))
+    assert (found.code, found.path) == ("IMG002", "image.repository")
+
+
+@pytest.mark.parametrize("name", ["-quince", "Quince", "quince@sha256:0", "a//b", "quince/"])
+def test_names_that_docker_refuses(tmp_path: Path, name: str) -> None:
+    (found,) = lint(tmp_path, changed(OTHER, {"vllm/vllm-openai": name}))
+    assert (found.code, found.severity) == ("IMG001", "error")

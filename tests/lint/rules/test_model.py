@@ -1,0 +1,116 @@
+from pathlib import Path
+
+import pytest
+
+from tests.lint.samples import Case, Said, judge
+
+CASES = (
+    Case(
+        "MOD001",
+        "other",
+        bad={"revision: 0123456789abcdef0123456789abcdef01234567": "revision: release-2"},
+        said=Said(
+            "warning",
+            "revision `release-2` is a branch or a tag, which moves",
+            "write the full commit: 40 hexadecimal digits",
+            12,
+            13,
+            "model.revision",
+        ),
+        good={"0123456789abcdef0123456789abcdef01234567": "89abcdef0123456789abcdef0123456789abcdef"},
+    ),
+    Case(
+        "MOD002",
+        "other",
+        bad={"  revision: 0123456789abcdef0123456789abcdef01234567\n": "", "-${model.revision}": ""},
+        said=Said(
+            "warning", "acme/Quince-9B has no revision", "add revision: and the commit's 40 digits", 11, 9, "model.repo"
+        ),
+        good={},
+    ),
+    Case(
+        "MOD003",
+        "other",
+        bad={"model: /model\n": "model: /models/quince\n"},
+        said=Said(
+            "error",
+            ("the engine looks for a model at /models/quince, and mounted is /model, /root/.cache/vllm"),
+            "mount it, or tell the engine the mount",
+            28,
+            12,
+            "engine.options.model",
+        ),
+        good={"model: /model\n": "model: /model/quince\n"},
+    ),
+    Case(
+        "MOD004",
+        "known",
+        bad={
+            "  mount: /model\n": "",
+            '    - {source: "${cache}", target: /root/.cache/vllm}\n': (
+                '    - {source: "${cache}", target: /root/.cache/vllm}\n'
+                "    - {source: /srv/elsewhere, target: /model}\n"
+            ),
+        },
+        said=Said(
+            "error", "the model has `path` and no `mount`: it is not mounted", "add `mount:`", 13, 9, "model.path"
+        ),
+        good={},
+    ),
+    Case(
+        "MOD005",
+        "other",
+        bad={"    model: /model\n": ""},
+        said=Said(
+            "error",
+            "engine.options has no `model`",
+            "add `model: /model`, where the model is mounted",
+            27,
+            3,
+            "engine.options",
+        ),
+        good={"    model: /model\n": "    model_tag: /model\n"},
+    ),
+    Case(
+        "MOD006",
+        "other",
+        bad={"model: /model\n": "model: acme/Quince-9B\n"},
+        said=Said(
+            "warning",
+            "`acme/Quince-9B` is downloaded at boot, at no fixed revision",
+            "mount the files, or add `revision:`",
+            28,
+            12,
+            "engine.options.model",
+        ),
+        good={
+            "model: /model\n": "model: acme/Quince-9B\n    revision: 0123456789abcdef0123456789abcdef01234567\n",
+            '    - {source: "${cache}", target: /root/.cache/vllm}\n': (
+                '    - {source: "${cache}", target: /root/.cache/vllm}\n'
+                "    - {source: /srv/hub, target: /root/.cache/huggingface}\n"
+            ),
+        },
+    ),
+    Case(
+        "MOD007",
+        "other",
+        bad={"-${model.revision}": "-89abcdef0123456789abcdef0123456789abcdef"},
+        said=Said(
+            "warning",
+            (
+                "the path names commit 89abcdef0123456789abcdef0123456789abcdef, and the revision is "
+                "0123456789abcdef0123456789abcdef01234567"
+            ),
+            "write ${model.revision} in the path",
+            13,
+            9,
+            "model.path",
+        ),
+        good={"-${model.revision}": "-0123456789abcdef0123456789abcdef01234567"},
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
+def test_one_finding_and_none_in_the_neighbour(tmp_path: Path, case: Case) -> None:
+    judge(case, tmp_path)

@@ -1,0 +1,76 @@
+from pathlib import Path
+
+import pytest
+
+from tests.lint.samples import Case, Said, judge
+
+CASES = (
+    Case(
+        "PRT001",
+        "other",
+        bad={'["8105:8000"]': '["8105:8000", "8106-8000"]'},
+        said=Said("error", "`8106-8000` is not HOST:CONTAINER", 'write "8021:8000", say', 19, 24, "container.ports.1"),
+        good={'["8105:8000"]': '["127.0.0.1:8105:8000/tcp", "[::1]:8105:8000"]'},
+    ),
+    Case(
+        "PRT002",
+        "other",
+        bad={'["8105:8000"]': '["8105:8000", "127.0.0.1:8105:9000"]'},
+        said=Said(
+            "error",
+            "`127.0.0.1:8105:9000` and `8105:8000` want the same port of the host",
+            "change one of them",
+            19,
+            24,
+            "container.ports.1",
+        ),
+        good={'["8105:8000"]': '["127.0.0.2:8105:8000", "127.0.0.1:8105:9000"]'},
+    ),
+    Case(
+        "PRT003",
+        "other",
+        bad={"  ipc: host\n": "  ipc: host\n  network: host\n"},
+        said=Said(
+            "warning",
+            "with network host the ports are discarded: the engine listens on 8000",
+            "remove ports, or network",
+            20,
+            3,
+            "container.ports",
+        ),
+        good={"  ipc: host\n": "  ipc: host\n  network: bridge\n"},
+    ),
+    Case(
+        "PRT004",
+        "other",
+        bad={"    port: 8000\n": "    port: 8001\n"},
+        said=Said(
+            "warning",
+            "no published port leads to the engine's 8001",
+            'add ports: ["8001:8001"], or network: host',
+            19,
+            3,
+            "container.ports",
+        ),
+        good={"    port: 8000\n": ""},
+    ),
+    Case(
+        "PRT005",
+        "other",
+        bad={"    port: 8000\n": "    host: 127.0.0.1\n    port: 8000\n"},
+        said=Said(
+            "warning",
+            "on 127.0.0.1 the engine hears only its own container",
+            "write 0.0.0.0",
+            34,
+            11,
+            "engine.options.host",
+        ),
+        good={"    port: 8000\n": "    host: 0.0.0.0\n    port: 8000\n"},
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
+def test_one_finding_and_none_in_the_neighbour(tmp_path: Path, case: Case) -> None:
+    judge(case, tmp_path)
