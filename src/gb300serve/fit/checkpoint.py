@@ -1,10 +1,21 @@
 """What is known of a checkpoint: sizes, names, tables, and the boots that were measured with it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 GIB = 1024**3
+
+Basis = Literal["measured", "computed", "assumed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """F in GiB (KV cache = utilisation x total + moved - F), on what it stands, and the boots or words behind it."""
+
+    gib: float
+    basis: Basis
+    boots: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +60,10 @@ class Boot:
     booted: bool
     figures: Mapping[str, Any]
     assumed: tuple[str, ...] = ()
+    learned: bool = False
+    """From a log of this machine, not from the package."""
+    around: tuple[tuple[str, str], ...] = ()
+    """What it had besides engine options that may change its memory: patches over the image, variables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,27 +111,29 @@ class Checkpoint:
     """One checkpoint, equal to itself only. `parameters` stand in the order in which the engine creates them."""
 
     repo: str
-    revision: str | None
     bytes: int
     architecture: str
-    quantization: str | None
     max_position_embeddings: int
-    shards: int
     parameters: tuple[Parameter, ...]
     host_tables: tuple[HostTable, ...]
-    drafter: str | None
-    """The method of speculation whose draft model lies in the checkpoint."""
-    drafter_seconds: float
     kv_cache: KvCache
-    tool_call_parser: str | None
-    reasoning_parser: str | None
-    thinking: bool
-    variants: Mapping[str, Variant]
-    phase_seconds: Mapping[str, float]
-    graphs: tuple[Graphs, ...]
-    autotune: Autotune
-    decode: Decode
-    boots: tuple[Boot, ...]
+    revision: str | None = None
+    quantization: str | None = None
+    shards: int = 0
+    drafter: str | None = None
+    """The method of speculation whose draft model lies in the checkpoint."""
+    drafter_seconds: float = 0.0
+    tool_call_parser: str | None = None
+    reasoning_parser: str | None = None
+    thinking: bool = False
+    variants: Mapping[str, Variant] = field(default_factory=dict)
+    phase_seconds: Mapping[str, float] = field(default_factory=dict)
+    graphs: tuple[Graphs, ...] = ()
+    autotune: Autotune = Autotune(flashinfer="", arch="", configs=0, tuning_seconds=0.0)
+    decode: Decode = Decode(tokens_per_second=0.0, at_16=0.0, acceptance=())
+    boots: tuple[Boot, ...] = ()
+    overhead: Constant | None = None
+    """F as somebody stated it: it goes before that of the boots."""
 
     @property
     def weights_bytes(self) -> int:

@@ -1,7 +1,9 @@
 """What a launch asks of memory: the engine options that decide it, with the engine's own defaults filled in."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
+from gb300serve.core.values import compact_json
 from gb300serve.engines.base import Options
 from gb300serve.engines.vllm import speculation as engine
 from gb300serve.engines.vllm.view import DEFAULT_UTILIZATION, VllmOptions, view
@@ -34,6 +36,8 @@ class Demand:
     max_num_batched_tokens: int | None = None
     speculation: Speculation | None = None
     enforce_eager: bool = False
+    others: tuple[tuple[str, str], ...] = ()
+    """Options whose part in the memory is not known, with their values as JSON, by name."""
 
     @property
     def offloads(self) -> bool:
@@ -69,4 +73,44 @@ def demand(view: VllmOptions, engine_version: str | None = None, variant: str | 
 
 def demand_of(options: Options, engine_version: str | None = None, variant: str | None = None) -> Demand:
     """From `engine.options` of a recipe; values of a wrong type count as not given."""
-    return demand(view(options), engine_version, variant)
+    return replace(demand(view(options), engine_version, variant), others=_others(options))
+
+
+# Options that the rest of this module reads.
+_READ = frozenset(
+    {
+        "cpu_offload_gb", "cpu_offload_params", "offload_backend", "engram_config", "gpu_memory_utilization",
+        "kv_cache_memory_bytes", "kv_cache_dtype", "max_model_len", "max_num_seqs", "max_num_batched_tokens",
+        "speculative_config", "enforce_eager",
+    }
+)  # fmt: skip
+# Options without a part in the engine's memory: names, addresses, parsers, logs, where weights come from.
+_NO_PART = frozenset(
+    {
+        "model", "model_tag", "served_model_name", "tokenizer", "revision", "tokenizer_revision", "trust_remote_code",
+        "load_format", "safetensors_load_strategy", "download_dir", "seed", "generation_config",
+        "override_generation_config", "host", "port", "uds", "api_key", "allowed_origins", "root_path",
+        "uvicorn_log_level", "disable_uvicorn_access_log", "disable_log_stats", "enable_log_requests",
+        "enable_prompt_tokens_details", "chat_template", "chat_template_content_format", "default_chat_template_kwargs",
+        "reasoning_effort_map", "response_role", "tool_call_parser", "reasoning_parser", "enable_auto_tool_choice",
+        "long_prefill_token_threshold", "enable_prefix_caching", "enable_flashinfer_autotune",
+    }
+)  # fmt: skip
+_DRAFTS_READ = frozenset({"method", "num_speculative_tokens", "num_speculative_tokens_per_batch_size"})
+_ONE_GPU = frozenset({"tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"})
+
+
+def _others(options: Options) -> tuple[tuple[str, str], ...]:
+    def counts(name: str) -> bool:
+        return name not in _READ and name not in _NO_PART and not (name in _ONE_GPU and options[name] == 1)
+
+    found = {name: compact_json(options[name]) for name in options if counts(name)}
+    drafts = options.get("speculative_config")
+    if isinstance(drafts, Mapping):
+        found |= {f"speculative_config.{key}": compact_json(drafts[key]) for key in drafts if key not in _DRAFTS_READ}
+    return tuple(sorted(found.items()))
+
+
+def with_others(demand: Demand, others: Iterable[tuple[str, str]]) -> Demand:
+    """The demand with more of what may change its memory."""
+    return replace(demand, others=tuple(sorted({*demand.others, *others})))

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from gb300serve.fit.checkpoint import GIB, Checkpoint
+from gb300serve.fit.checkpoint import GIB, Basis, Checkpoint, Constant
 from gb300serve.fit.demand import Demand
 from gb300serve.fit.kv import longest_context, needed_gib, tokens_in
-from gb300serve.fit.model import GB300, Basis, Hbm, HbmPlan, HostPlan, MemoryPlan, Verdict
+from gb300serve.fit.model import GB300, Hbm, HbmPlan, HostPlan, MemoryPlan, Verdict
 from gb300serve.fit.offload import Offload, offload, rounded_up
 from gb300serve.fit.overhead import constant_for, measured_boots, same_boot
 
@@ -23,15 +23,25 @@ class _Cache:
     tokens: int | None
     basis: Basis
     boots: tuple[str, ...] = ()
+    shared_gb: float | None = None
 
 
 def memory_plan(
-    checkpoint: Checkpoint, demand: Demand, hbm: Hbm = GB300, host_available_gib: float | None = None
+    checkpoint: Checkpoint,
+    demand: Demand,
+    hbm: Hbm = GB300,
+    host_available_gib: float | None = None,
+    *,
+    look_up: bool = True,
 ) -> MemoryPlan:
-    """What this launch needs and leaves; `max_model_len` -1 shortens the context until it fits."""
+    """What this launch needs and leaves; `max_model_len` -1 shortens the context until it fits.
+
+    `look_up`: a boot of the same memory answers for it; otherwise everything is computed.
+    """
     moved = _moved(checkpoint, demand.cpu_offload_gb if demand.offloads else 0.0, demand.cpu_offload_params)
     length = _longest_asked(checkpoint, demand)
-    cache = _cache(checkpoint, replace(demand, max_model_len=length), moved, hbm)
+    asked = replace(demand, max_model_len=length)
+    cache = (_looked_up(checkpoint, asked, moved, hbm) if look_up else None) or _cache(checkpoint, asked, moved, hbm)
     if demand.max_model_len == AUTO:
         length = _shortened(checkpoint, length, cache.gib)
     needed = needed_gib(checkpoint.kv_cache, length)
@@ -39,9 +49,9 @@ def memory_plan(
     fits = side.weights_gib < hbm.total_gib
     tokens, concurrency = _pool(checkpoint, cache, length)
     return MemoryPlan(
-        verdict=_verdict(cache.gib, needed, weights_fit=fits),
+        verdict=_verdict(cache.gib, side.usable_gib - side.weights_gib, needed, weights_fit=fits),
         hbm=side,
-        host=_host(checkpoint, demand, moved, host_available_gib),
+        host=replace(_host(checkpoint, demand, moved, host_available_gib), measured_shared_gb=cache.shared_gb),
         offload=moved,
         max_model_len=length,
         needed_gib=needed,
@@ -72,19 +82,34 @@ def _shortened(checkpoint: Checkpoint, length: int, available_gib: float | None)
     return longest_context(checkpoint.kv_cache, available_gib) or length
 
 
+def _looked_up(checkpoint: Checkpoint, demand: Demand, moved: Offload, hbm: Hbm) -> _Cache | None:
+    if demand.kv_cache_memory_bytes is not None:
+        return None
+    same = same_boot(measured_boots(checkpoint, hbm.total_gib), demand, moved.moved_gib)
+    if same is None:
+        return None
+    figures = same.boot.figures
+    tokens, shared = figures.get("kv_cache_tokens"), figures.get("host_shared_gb")
+    return _Cache(figures["kv_cache_gib"], tokens, "measured", (same.boot.name,), shared)
+
+
 def _cache(checkpoint: Checkpoint, demand: Demand, moved: Offload, hbm: Hbm) -> _Cache:
     if demand.kv_cache_memory_bytes is not None:
         return _Cache(demand.kv_cache_memory_bytes / GIB, None, "computed")
-    boots = measured_boots(checkpoint, hbm.total_gib)
-    same = same_boot(boots, demand, moved.moved_gib)
-    if same is not None:
-        figures = same.boot.figures
-        return _Cache(figures["kv_cache_gib"], figures.get("kv_cache_tokens"), "measured", (same.boot.name,))
-    constant = constant_for(boots, demand)
+    constant = _constant(checkpoint, demand, hbm)
     if constant is None:
         return _Cache(None, None, "assumed")
     left = demand.gpu_memory_utilization * hbm.total_gib + moved.moved_gib - constant.gib
     return _Cache(left, None, constant.basis, constant.boots)
+
+
+def _constant(checkpoint: Checkpoint, demand: Demand, hbm: Hbm) -> Constant | None:
+    """F as it was stated for this launch, else from boots of its shape, else what comes near."""
+    stated = checkpoint.overhead
+    if stated is not None and stated.basis == "computed":
+        return stated
+    found = constant_for(measured_boots(checkpoint, hbm.total_gib), demand)
+    return found if stated is None or (found is not None and found.basis == "computed") else stated
 
 
 def _hbm(checkpoint: Checkpoint, demand: Demand, moved: Offload, cache_gib: float | None, hbm: Hbm) -> HbmPlan:
@@ -120,11 +145,12 @@ def _estimate(checkpoint: Checkpoint, available_gib: float | None, needed: float
     return longest_context(checkpoint.kv_cache, available_gib)
 
 
-def _verdict(available_gib: float | None, needed: float, *, weights_fit: bool) -> Verdict:
+def _verdict(available_gib: float | None, at_most_gib: float, needed: float, *, weights_fit: bool) -> Verdict:
+    """`at_most_gib` is what the weights alone leave: where that is too little, nothing else need be known."""
     if not weights_fit:
         return "refused"
     if available_gib is None:
-        return "unknown"
+        return "refused" if at_most_gib < needed else "unknown"
     if available_gib < needed:
         return "refused"
     return "short" if available_gib - needed < SPARE_GIB else "fits"

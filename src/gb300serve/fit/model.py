@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from gb300serve.fit.checkpoint import GIB
+from gb300serve.fit.checkpoint import GIB, Basis
 from gb300serve.fit.offload import Offload
 
 Verdict = Literal["fits", "short", "refused", "unknown"]
-Basis = Literal["measured", "computed", "assumed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +46,8 @@ class HostPlan:
     resident_gib: float
     resident_bound_gib: float
     available_gib: float | None = None
+    measured_shared_gb: float | None = None
+    """Shared memory that a boot of exactly this held, as its owners' tools printed it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,19 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gb300serve.fit.checkpoint import Boot, Checkpoint
-from gb300serve.fit.demand import Demand, demand_of
-from gb300serve.fit.model import Basis
+from gb300serve.fit.checkpoint import Basis, Boot, Checkpoint, Constant
+from gb300serve.fit.demand import Demand, demand_of, with_others
 from gb300serve.fit.offload import offload
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """F in GiB, on what it stands, and the boots behind it."""
-
-    gib: float
-    basis: Basis
-    boots: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +21,23 @@ class Measured:
     shape: tuple[object, ...]
     moved_gib: float
     constant: float
+
+
+# Logs print GiB with two decimals.
+PRINTED_GIB = 0.01
+
+SHAPE = (
+    "patch",
+    "speculation",
+    "draft_tokens",
+    "max_num_seqs",
+    "engine_version",
+    "kv_cache_dtype",
+    "enforce_eager",
+    "max_num_batched_tokens",
+    "host_tables",
+    "other_options",
+)
 
 
 # What changes F, the most expensive to get wrong first; the length stands apart because F is linear in it.
@@ -46,6 +53,7 @@ def _shape(demand: Demand) -> tuple[object, ...]:
         demand.enforce_eager,
         demand.max_num_batched_tokens,
         demand.host_tables,
+        demand.others,
     )
 
 
@@ -58,11 +66,28 @@ def measured_boots(checkpoint: Checkpoint, total_gib: float) -> tuple[Measured, 
         available = boot.figures.get("kv_cache_gib")
         if available is None:
             continue
-        demand = demand_of(boot.settings, boot.engine_version, boot.variant)
-        moved = offload(checkpoint.parameters, demand.cpu_offload_gb, demand.cpu_offload_params).moved_gib
+        demand = demand_at(boot)
+        moved = _moved(checkpoint, demand, boot)
         constant = demand.gpu_memory_utilization * total_gib + moved - available
         found.append(Measured(boot, demand, _shape(demand), moved, constant))
     return tuple(found)
+
+
+def demand_at(boot: Boot) -> Demand:
+    """What a boot asked of memory."""
+    return with_others(demand_of(boot.settings, boot.engine_version, boot.variant), boot.around)
+
+
+def _moved(checkpoint: Checkpoint, demand: Demand, boot: Boot) -> float:
+    """What the staircase says; the log's own figure (two decimals) where it says otherwise."""
+    stairs = offload(checkpoint.parameters, demand.cpu_offload_gb, demand.cpu_offload_params).moved_gib
+    logged = float(boot.figures.get("offloaded_gib", stairs))
+    return stairs if abs(stairs - logged) < PRINTED_GIB else logged
+
+
+def shape_of(demand: Demand) -> dict[str, object]:
+    """What F depends on, by name."""
+    return dict(zip(SHAPE, _shape(demand), strict=True)) | {"max_model_len": demand.max_model_len}
 
 
 def same_boot(boots: Sequence[Measured], demand: Demand, moved_gib: float) -> Measured | None:

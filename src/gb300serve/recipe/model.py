@@ -150,11 +150,42 @@ class BootSection(Section):
     tuning_cache: TuningCacheSection | None = None
 
 
+class ParameterSection(Section):
+    """A parameter as the engine names it; `{layer}` in the name stands for each of the section's `layers`."""
+
+    name: Text
+    bytes: Annotated[int, Field(gt=0)]
+
+
+class HostTableSection(Section):
+    """A lookup table that may live in host memory; `row_bytes` includes its scales."""
+
+    rows: Annotated[int, Field(gt=0)]
+    row_bytes: Annotated[int, Field(gt=0)]
+
+
+class KvCacheSection(Section):
+    """What a request needs: `fixed_gib` and `bytes_per_token` for each token, in blocks."""
+
+    bytes_per_token: Size
+    fixed_gib: Size = 0
+    block_tokens: Annotated[int, Field(gt=0)] = 16
+
+
 class MemorySection(Section):
-    """What the package does not know of the checkpoint's memory: overrides for the memory plan, in GiB."""
+    """The checkpoint's memory, for the memory plan: what is said here goes before what the package knows.
+
+    `overhead_gib` is F in: KV cache = utilisation x total + moved - F. `weights_gib` is everything but `host_tables`.
+    """
 
     overhead_gib: Number | None = None
     basis: Text | None = None
+    weights_gib: Size | None = None
+    layers: Annotated[int, Field(gt=0)] | None = None
+    parameters: list[ParameterSection] = []
+    host_tables: list[HostTableSection] = []
+    kv_cache: KvCacheSection | None = None
+    max_model_len: Annotated[int, Field(gt=0)] | None = None
 
 
 class EvidenceSection(Section):

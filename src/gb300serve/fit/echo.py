@@ -1,0 +1,35 @@
+"""The engine's echo of its arguments, `non-default args: {…}`, read back into options."""
+
+import ast
+import re
+from typing import Any
+
+PREFIX = "non-default args:"
+_ENUM = re.compile(r"<[\w.]+: ([^<>]*)>")
+_OBJECT = re.compile(r"<[^<>]*>")
+
+
+def arguments(text: str) -> dict[str, Any] | None:
+    """The options of the line (all of it, or what follows its header); None where it is no such line, or cut."""
+    start = text.find(PREFIX)
+    if start < 0:
+        return None
+    words = _OBJECT.sub("None", _ENUM.sub(r"\1", text[start + len(PREFIX) :].strip()))
+    try:
+        found = _value(ast.parse(words, mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _value(node: ast.expr) -> Any:
+    """Literals, and configuration objects as mappings of their fields; raises ValueError for anything else."""
+    match node:
+        case ast.Dict(keys, values):
+            return {_value(key): _value(value) for key, value in zip(keys, values, strict=True) if key is not None}
+        case ast.List(items) | ast.Tuple(items) | ast.Set(items):
+            return [_value(item) for item in items]
+        case ast.Call(args=[], keywords=fields):
+            return {field.arg: _value(field.value) for field in fields if field.arg is not None}
+        case _:
+            return ast.literal_eval(node)

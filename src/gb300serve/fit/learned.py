@@ -1,0 +1,146 @@
+"""Boots that this machine has seen: from a log to the constant of the arithmetic, and to the file that keeps them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gb300serve.boot.events import BootBegan, Event, Receipt
+from gb300serve.boot.machine import BootMachine
+from gb300serve.boot.records import parse
+from gb300serve.core.errors import CompileError
+from gb300serve.fit.checkpoint import Boot, Checkpoint
+from gb300serve.fit.echo import PREFIX, arguments
+from gb300serve.fit.model import GB300
+from gb300serve.fit.overhead import measured_boots, shape_of
+
+FORMAT = "gb300serve.boots/1"
+
+
+class NothingToLearnError(CompileError):
+    """The log does not hold what the constant is computed from."""
+
+    def __init__(self, log: str, lacks: str) -> None:
+        super().__init__(
+            f"{log} has no {lacks}: nothing can be learned from it",
+            hint="take the whole log of a boot that came to its KV cache: docker logs NAME > boot.log 2>&1",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A boot, its constant F in GiB, and what F depends on."""
+
+    boot: Boot
+    constant_gib: float
+    depends_on: Mapping[str, object]
+
+
+@dataclass(slots=True)
+class _Seen:
+    echo: str = ""
+    receipts: dict[str, Mapping[str, Any]] | None = None
+
+    def take(self, events: Iterable[Event]) -> None:
+        for event in events:
+            if isinstance(event, BootBegan):
+                self.echo, self.receipts = "", {}
+            elif isinstance(event, Receipt) and self.receipts is not None:
+                self.receipts[event.name] = event.values
+
+    def figure(self, name: str, key: str) -> Any:
+        return (self.receipts or {}).get(name, {}).get(key)
+
+
+def learn(
+    checkpoint: Checkpoint, log: str, lines: Iterable[str], around: tuple[tuple[str, str], ...] = ()
+) -> tuple[Checkpoint, Lesson]:
+    """The last boot in the lines of `log`, and the checkpoint that knows it.
+
+    Raises NothingToLearnError when the lines lack a receipt.
+    """
+    boot = replace(_boot(checkpoint, log, _read(lines)), around=around)
+    taught = with_boots(checkpoint, (boot,))
+    one = measured_boots(taught, GB300.total_gib)[0]
+    return taught, Lesson(boot, one.constant, shape_of(one.demand))
+
+
+def _read(lines: Iterable[str]) -> _Seen:
+    machine, seen = BootMachine(), _Seen()
+    for line in lines:
+        seen.take(machine.feed(line))
+        if PREFIX in line:
+            seen.echo = next((text for piece in line.split("\r") if PREFIX in (text := parse(piece).text)), "")
+    return seen
+
+
+def _boot(checkpoint: Checkpoint, log: str, seen: _Seen) -> Boot:
+    settings = arguments(seen.echo)
+    if settings is None:
+        raise NothingToLearnError(log, f"whole `{PREFIX}` line")
+    available = seen.figure("kv_cache_gib", "gib")
+    if available is None:
+        raise NothingToLearnError(log, "`Available KV cache memory` line")
+    offloaded = seen.figure("offloaded_gib", "gib")
+    if offloaded is None and settings.get("cpu_offload_gb"):
+        raise NothingToLearnError(log, "`Total CPU offloaded parameters` line although it asks for offload")
+    hooked = seen.figure("hook_residency", "layers") is not None
+    figures = {"kv_cache_gib": available, "offloaded_gib": offloaded or 0.0}
+    tokens, length = seen.figure("kv_cache_tokens", "tokens"), seen.figure("max_model_len", "max_model_len")
+    return Boot(
+        name=log,
+        engine_version=seen.figure("engine_version", "version") or "",
+        variant=next(iter(checkpoint.variants), None) if hooked else None,
+        settings=settings | ({"max_model_len": length} if length is not None else {}),
+        booted=tokens is not None,
+        figures=figures | ({"kv_cache_tokens": tokens} if tokens is not None else {}),
+        learned=True,
+    )
+
+
+def with_boots(checkpoint: Checkpoint, boots: Iterable[Boot]) -> Checkpoint:
+    """The checkpoint that knows these boots too, before its own."""
+    return replace(checkpoint, boots=(*boots, *checkpoint.boots))
+
+
+def kept(document: Mapping[str, Any], repo: str) -> tuple[Boot, ...]:
+    """Boots of one repository from the file's document; entries of another shape are left out."""
+    entries = document.get("boots", ()) if document.get("format") == FORMAT else ()
+    found = (_boot_of(entry) for entry in entries if isinstance(entry, Mapping) and entry.get("repo") == repo)
+    return tuple(boot for boot in found if boot is not None)
+
+
+def _boot_of(entry: Mapping[str, Any]) -> Boot | None:
+    try:
+        return Boot(
+            name=entry["log"],
+            engine_version=entry["engine_version"],
+            variant=entry["variant"],
+            settings=dict(entry["settings"]),
+            booted=entry["booted"],
+            figures={name: value for name, value in entry["figures"].items() if isinstance(value, int | float)},
+            learned=True,
+            around=tuple((name, value) for name, value in entry["around"]),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def added(document: Mapping[str, Any], repo: str, lesson: Lesson) -> dict[str, Any]:
+    """The document with the lesson in it; it takes the place of an older one of the same settings."""
+    boot = lesson.boot
+    entry = {
+        "repo": repo,
+        "depends_on": dict(lesson.depends_on),
+        "constant_gib": round(lesson.constant_gib, 4),
+        "log": boot.name,
+        "engine_version": boot.engine_version,
+        "variant": boot.variant,
+        "settings": dict(boot.settings),
+        "around": [list(pair) for pair in boot.around],
+        "booted": boot.booted,
+        "figures": dict(boot.figures),
+    }
+    identity = ("repo", "engine_version", "variant", "settings", "around")
+    older = document.get("boots", ()) if document.get("format") == FORMAT else ()
+    others = [one for one in older if any(one.get(key) != entry[key] for key in identity)]
+    return {"format": FORMAT, "boots": [entry, *others]}
