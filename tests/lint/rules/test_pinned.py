@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from gb300serve.core.diagnostics import Diagnostic
-from gb300serve.lint.rules.pinned import changed_words, pinned_words
+from gb300serve.lint.rules.pinned import pinned_words
 from gb300serve.lint.run import findings
 from gb300serve.lint.subject import Subject
 from gb300serve.recipe.catalog import Catalog
@@ -73,10 +73,6 @@ def test_verified_and_not_pinned(tmp_path: Path) -> None:
 
 def test_words_of_a_text_that_no_shell_reads() -> None:
     assert pinned_words("docker run 'open") == []
-
-
-def test_changed_words_keep_their_order() -> None:
-    assert changed_words(["a", "b", "c", "d"], ["a", "x", "c", "d", "e"]) == (["b"], ["x", "e"])
 
 
 def test_known_checkpoints_are_linted_without_a_site(tmp_path: Path) -> None:

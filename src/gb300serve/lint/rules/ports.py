@@ -29,7 +29,7 @@ def _inside(subject: Subject) -> int:
 def not_a_port(subject: Subject) -> Iterator[Finding]:
     """A published port is not written as docker reads it.
 
-    Why: docker refuses the command.
+    Why: docker refuses the whole command (`invalid containerPort`), and nothing starts.
     Fix: write "HOST:CONTAINER", such as "8021:8000", with an address before it if only that one may be reached.
     """
     for index, word in enumerate(subject.container.ports):

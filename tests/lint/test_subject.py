@@ -1,0 +1,53 @@
+from pathlib import Path
+
+from gb300serve.lint.subject import Subject, option_given, option_path
+from gb300serve.recipe.catalog import Catalog
+from gb300serve.recipe.load import Loader
+from tests.lint.samples import KNOWN, OTHER, SGLANG, changed
+
+
+def subject(directory: Path, text: str) -> Subject:
+    path = directory / "recipe.yaml"
+    path.write_text(text, encoding="utf-8")
+    loaded = Loader(Catalog(())).load_file(Catalog(()).at(path))
+    assert loaded.recipe is not None
+    return Subject(loaded, loaded.recipe)
+
+
+def test_a_checkpoint_is_known_by_its_repository_its_path_or_the_engines_model(tmp_path: Path) -> None:
+    repo = "  repo: deepseek-ai/DeepSeek-V4.1-Flash\n"
+    known = [
+        subject(tmp_path, KNOWN).checkpoint,
+        subject(tmp_path, changed(KNOWN, {repo: ""})).checkpoint,
+        subject(tmp_path, changed(OTHER, {"model: /model\n": "model: deepseek-ai/DeepSeek-V4.1-Flash\n"})).checkpoint,
+    ]
+    assert [found.repo if found else None for found in known] == [
+        "deepseek-ai/DeepSeek-V4.1-Flash",
+        "deepseek-ai/DeepSeek-V4.1-Flash",
+        None,
+    ]
+
+
+def test_other_engines_have_no_view_and_no_tables(tmp_path: Path) -> None:
+    found = subject(tmp_path, SGLANG)
+    assert (found.vllm, found.tables, found.fitting) == (None, None, None)
+
+
+def test_plain_texts_leave_out_templates_and_prose(tmp_path: Path) -> None:
+    text = changed(
+        OTHER,
+        {
+            "  ipc: host\n": "  ipc: host\n  log: {driver: local, options: {tag: quince}}\n",
+            "    port: 8000\n": "    chat_template: plum\n    port: 8000\n",
+            "status: draft\n": "status: draft\nlimits: [pear]\n",
+        },
+    )
+    found = subject(tmp_path, text)
+    assert {"quince.", "plum", "pear", "local"}.isdisjoint(text.value for text in found.plain_texts)
+    assert found.joined.startswith("\0vllm/vllm-openai\0v0.32.0\0")
+
+
+def test_paths_and_given_options() -> None:
+    assert option_path("a", 1) == ("engine", "options", "a", 1)
+    assert option_given({"a": None, "b": 0}, "a", "b")
+    assert not option_given({"a": None}, "a", "c")
