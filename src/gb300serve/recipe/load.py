@@ -184,7 +184,10 @@ class _Chain:
 
     def _find(self, lane: str, release: str, found: Found) -> Found | None:
         """Beside the child's lane directory first, then on the search path."""
-        beside = Catalog((found.lane_directory.parent,)).release(lane, release)
+        lane_directory = found.path.parent  # as the caller wrote it: findings in a parent name it the same way
+        if lane_directory.name in ("", ".."):
+            lane_directory = found.lane_directory
+        beside = Catalog((lane_directory.parent,)).release(lane, release)
         return beside or self.loader.catalog.release(lane, release)
 
     def _not_found(self, document: Document, lane: str, release: str) -> None:
