@@ -68,6 +68,8 @@ class OnDemand(TyperGroup):
             return super().invoke(ctx)
         except (KeyboardInterrupt, typer.Abort) as error:
             raise InterruptError from error  # typer would turn it into a silent exit code
+        except BrokenPipeError:
+            return 0  # the reader of our output has gone: nothing is left to say, and nobody to say it to
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
@@ -103,8 +105,6 @@ def invoke(arguments: list[str], console: Console, context: Any) -> int:
     except Gb300Error as error:
         show_error(error, console)
         return error.exit_code
-    except BrokenPipeError:
-        return 0  # the reader of our output has gone: nothing is left to say, and nobody to say it to
     except Exception:  # noqa: BLE001 - the one boundary: a bug of ours is one line, the traceback is in a file
         return int(importlib.import_module("gb300serve.cli.bugs").report(console))
     return code if isinstance(code, int) else 0

@@ -1,0 +1,33 @@
+from pathlib import Path
+
+from tests.support.invoke import run
+
+REFUSED = "api_server.py: error: unrecognized arguments: --cpu-offload-param x\n"
+
+
+def test_text(tmp_path: Path) -> None:
+    log = tmp_path / "boot.log"
+    log.write_text(f"first\n{REFUSED}")
+    answer = run("diagnose", log)
+    assert answer.code == 8
+    first, second, *_ = answer.out.splitlines()
+    assert first == "failed in starting: unknown-argument"
+    assert second == f"  line 2: {REFUSED.strip()}"
+
+
+def test_json(tmp_path: Path) -> None:
+    log = tmp_path / "boot.log"
+    log.write_bytes(f"a\rb\r\n{REFUSED}".encode() + b"\xff\x1b[31m\n")
+    answer = run("diagnose", log, "--json")
+    assert answer.code == 8
+    assert list(answer.document) == [
+        "schema", "state", "phase", "reason", "values", "evidence", "advice", "phases", "boots",
+    ]  # fmt: skip
+    assert answer.document["schema"] == "gb300serve.diagnosis/1"
+    assert answer.document["evidence"] == [{"line": 2, "text": REFUSED.strip()}]
+
+
+def test_a_log_that_is_not_there(tmp_path: Path) -> None:
+    for path, reason in ((tmp_path / "absent", "No such file or directory"), (tmp_path, "Is a directory")):
+        answer = run("diagnose", path)
+        assert (answer.code, answer.err.splitlines()[0]) == (2, f"gb300serve: {path}: {reason}")

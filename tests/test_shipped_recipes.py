@@ -1,0 +1,208 @@
+"""The shipped releases of deepseek-v4.1-flash, word for word."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gb300serve.recipe.pins import pin_path
+from tests.support.invoke import Answer, run
+
+RECIPES = Path(__file__).parents[1] / "recipes"
+LANE = "deepseek-v4.1-flash"
+RELEASES = ("v11", "v12", "v13", "v14", "v15")
+REVISION = "df42c109f1defefcbfcedbe7d905718a12266e40"
+DIGEST = "sha256:00d577a6a63281e15336029d5bcee4e9a2cf182214a4f20ba6111b1c8e79893d"
+
+CONTAINER = [
+    "docker", "run", "-d", "--name", "dsv41-vllm", "--gpus", "all", "--ipc", "host", "--network", "host",
+    "--ulimit", "memlock=-1", "--cap-add", "IPC_LOCK", "-v", f"/models/DeepSeek-V4.1-Flash-{REVISION}:/model:ro",
+    "-v", "/path/to/vllm-cache:/root/.cache/vllm",
+]  # fmt: skip
+HOOK = [
+    "-v", "/patches/hook/sitecustomize.py:/usr/lib/python3.12/sitecustomize.py:ro", "-v", "/patches/hook:/w:ro",
+    "-e", "PIN_MODE=split", "-e", "PIN_HOOK=/w/pin_hot_experts_hook.py", "-e", "PIN_ROWMAP=/w/rowmap-static-v1.json",
+]  # fmt: skip
+IMAGE = ["vllm/vllm-openai:deepseekv41-flash-0909"]
+K5: dict[str, Any] = {"method": "dspark", "num_speculative_tokens": 5}
+SCHEDULE = "num_speculative_tokens_per_batch_size"
+
+
+def engine(offload: str, utilisation: str, speculation: dict[str, Any]) -> list[Any]:
+    return [
+        "--model", "/model", "--served-model-name", "dsv41-flash-uva", "--trust-remote-code",
+        "--tensor-parallel-size", "1", "--offload-backend", "uva", "--cpu-offload-gb", offload,
+        "--cpu-offload-params", "routed_experts.w13_weight", "routed_experts.w2_weight",
+        "--engram-config", {"cpu_offload": True}, "--speculative-config", speculation,
+        "--max-model-len", "1048576", "--max-num-seqs", "16", "--max-num-batched-tokens", "8192",
+        "--gpu-memory-utilization", utilisation, "--long-prefill-token-threshold", "6144",
+        "--tool-call-parser", "deepseek_v41", "--reasoning-parser", "deepseek_v41", "--enable-auto-tool-choice",
+        "--port", "30006",
+    ]  # fmt: skip
+
+
+AGENT = K5 | {SCHEDULE: [[1, 4, 5], [5, 16, 1]]}
+WORDS = {
+    "v11": [*CONTAINER, *IMAGE, *engine("70", "0.94", K5)],
+    "v12": [*CONTAINER, *IMAGE, *engine("60", "0.97", K5)],
+    "v13": [*CONTAINER, *IMAGE, *engine("60", "0.97", K5 | {SCHEDULE: [[1, 2, 5], [3, 16, 1]]})],
+    "v14": [*CONTAINER, *IMAGE, *engine("60", "0.97", AGENT)],
+    "v15": [*CONTAINER, *HOOK, *IMAGE, *engine("60", "0.97", AGENT)],
+}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    path = tmp_path / "site.yaml"
+    path.write_text("format: gb300serve.site/1\ncache: /path/to/vllm-cache\npatches: /patches\n")
+    return path
+
+
+@pytest.fixture
+def copies(tmp_path: Path) -> Path:
+    """The shipped recipes, to be changed."""
+    return Path(shutil.copytree(RECIPES, tmp_path / "recipes"))
+
+
+def read(words: list[str]) -> list[Any]:
+    return [json.loads(word) if word.startswith("{") else word for word in words]
+
+
+def ours(*words: str | Path, recipes: Path = RECIPES) -> Answer:
+    return run(*words, "--recipes", recipes)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_words_in_their_order(release: str, site: Path) -> None:
+    plan = ours("compile", release, "--image-ref", "tag", "--site", site, "--json").document
+    assert read(plan["argv"]) == WORDS[release]
+    assert read(plan["command"]) == [*WORDS[release][WORDS[release].index(IMAGE[0]) + 1 :]]
+    assert (plan["recipe"], plan["diagnostics"]) == (f"{LANE}/{release}", [])
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_image_is_pinned(release: str) -> None:
+    assert ours("compile", release, "--json").document["image"] == f"{IMAGE[0]}@{DIGEST}"
+
+
+def test_the_mounts_of_v15_are_checked() -> None:
+    mounts = ours("compile", "v15", "--json").document["container"]["mounts"]
+    assert [mount.get("sha256") for mount in mounts] == [
+        None,
+        None,
+        "a860036c6d0828e04badd3b648cddb571439a4a36ef932b7d0c4ba988b50f75d",
+        {
+            "pin_hot_experts_hook.py": "723066ddef1bb9b6c1a18e5b42f5d471be8269cac7bbf49172e725fcd150f07a",
+            "sitecustomize.py": "a860036c6d0828e04badd3b648cddb571439a4a36ef932b7d0c4ba988b50f75d",
+            "rowmap-static-v1.json": "550c3202b7a0b6c78865efdc0a246490b2810f8e60ac50d617e0cc72aaa9faf9",
+        },
+    ]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_pin_is_what_compiles(release: str) -> None:
+    path = RECIPES / LANE / f"{release}.yaml"
+    assert pin_path(path).read_text() == ours("compile", f"{LANE}/{release}").out
+
+
+def test_all_are_shipped_and_clean() -> None:
+    assert sorted(path.stem for path in (RECIPES / LANE).glob("*.yaml")) == sorted(RELEASES)
+    answer = run("lint", RECIPES)
+    assert answer.code == 0
+    assert answer.err.startswith("5 files: 0 errors, 0 warnings, ")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "old", "new"),
+    [
+        ("v12", "v13", None, [[1, 2, 5], [3, 16, 1]]),
+        ("v13", "v14", [[1, 2, 5], [3, 16, 1]], [[1, 4, 5], [5, 16, 1]]),
+    ],
+)
+def test_one_change(before: str, after: str, old: Any, new: Any) -> None:
+    document = ours("diff", before, after, "--json").document
+    assert document["changes"] == [
+        {
+            "path": f"engine.options.speculative_config.{SCHEDULE}",
+            "before": old,
+            "after": new,
+            "effect": "other engine arguments",
+        }
+    ]
+    assert [len(document["command"][key]) for key in ("added", "removed")] == [1, 1]
+    assert {"release", "title", "evidence"} <= {change["path"].partition(".")[0] for change in document["record"]}
+    assert document["costs"]["restart"] is True
+
+
+def test_v13_is_v12_plus_one_line() -> None:
+    added, removed = [], []
+    before, after = (ours("compile", release).out.splitlines() for release in ("v12", "v13"))
+    for one, other in zip(before, after, strict=True):
+        if one != other:
+            removed.append(one.split()[0])
+            added.append(other.split()[0])
+    assert (removed, added) == (["--speculative-config"], ["--speculative-config"])
+
+
+def test_one_digit_of_the_schedule(copies: Path) -> None:
+    path = copies / LANE / "v14.yaml"
+    path.write_text(path.read_text().replace("[[1, 4, 5], [5, 16, 1]]", "[[1, 4, 5], [5, 16, 2]]"))
+    answer = run("lint", copies, "--json")
+    assert answer.code == 5
+    (problem,) = [d for d in answer.document["diagnostics"] if d["code"] == "PIN001" and d["file"] == str(path)]
+    assert problem["severity"] == "error"
+    for digit in (1, 2):
+        config = K5 | {SCHEDULE: [[1, 4, 5], [5, 16, digit]]}
+        assert json.dumps(config, separators=(",", ":")) in problem["message"]
+
+
+def test_a_misspelt_option(copies: Path) -> None:
+    path = copies / LANE / "v11.yaml"
+    path.write_text(path.read_text().replace("cpu_offload_params:", "cpu_offload_param:"))
+    answer = run("lint", path, "--recipes", copies, "--json")
+    assert answer.code == 3
+    (problem,) = [d for d in answer.document["diagnostics"] if d["severity"] == "error"]
+    line = path.read_text()[: path.read_text().index("cpu_offload_param:")].count("\n") + 1
+    assert (problem["line"], problem["column"], problem["path"]) == (line, 5, "engine.options.cpu_offload_param")
+    assert "cpu_offload_params" in problem["hint"]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_is_recorded(release: str) -> None:
+    recipe = ours("show", release, "--json").document["recipe"]
+    for figure in recipe["evidence"]:
+        assert all(figure[key] for key in ("figure", "unit", "workload", "method", "run"))
+    assert recipe["limits"]
+    assert all(phase["basis"] for phase in recipe["boot"]["phases"].values())
+    lines = {receipt["line"]: receipt["value"] for receipt in recipe["boot"]["receipts"]}
+    assert lines["Total CPU offloaded parameters: {value}"] == (73.83 if release == "v11" else 61.17)
+    kv_cache = {"v11": 10.05, "v12": 4.89, "v13": 4.87, "v14": 4.87, "v15": 4.75}
+    assert lines["Available KV cache memory: {value} GiB"] == kv_cache[release]
+
+
+def test_what_v14_expects_of_its_boot() -> None:
+    boot = ours("show", "v14", "--json").document["recipe"]["boot"]
+    assert {name: phase["seconds"] for name, phase in boot["phases"].items()} == {
+        "starting": 21, "loading-weights": 153, "profiling": 178, "sizing-kv-cache": 53, "tuning-kernels": 7,
+        "capturing-graphs": 14, "serving": 16,
+    }  # fmt: skip
+    assert boot["total"]["seconds"] == 454
+
+
+@pytest.mark.parametrize(
+    ("release", "title", "figures"),
+    [
+        ("v11", "Long prompts no longer starve short ones", [82.1, 237.0, 286.5]),
+        ("v12", "Sixty", [89.2, 233.7, 311.4]),
+        ("v13", "Sixty-K", [90.7, 319.1, 429.0]),
+        ("v14", "Sixty-K Agent", [91.0, 318, 434]),
+        ("v15", "Pin Hot Experts", [153.3, 704, 920]),
+    ],
+)
+def test_titles_and_figures(release: str, title: str, figures: list[float]) -> None:
+    recipe = ours("show", release, "--json").document["recipe"]
+    found = {figure["figure"]: figure["value"] for figure in recipe["evidence"]}
+    assert (recipe["title"], recipe["status"]) == (title, "verified")
+    assert [found[f"throughput, {streams}"] for streams in ("1 stream", "8 streams", "16 streams")] == figures
