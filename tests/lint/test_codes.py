@@ -7,7 +7,7 @@ from gb300serve.lint.codes import CODES
 from gb300serve.lint.run import RULES
 
 PACKAGE = Path(gb300serve.__file__).parent
-CODE = re.compile(r'"((?:YAML|FMT|EXT|REF|VAR|OPT|SEC|LNT)\d{3})"')
+CODE = re.compile(r'"((?:YAML|FMT|EXT|REF|VAR|OPT|SEC|LNT|FIT)\d{3})"')
 
 
 def test_every_code_in_the_source_is_explained() -> None:

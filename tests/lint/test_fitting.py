@@ -42,7 +42,6 @@ def test_the_nearest_boot_that_failed(tmp_path: Path, changes: Changes, verdict:
     [
         {"{name: GB300}": "{name: H200}"},
         {"    port: 30777\n": "    tensor_parallel_size: 2\n    port: 30777\n"},
-        {"title: Garden lane": "title: Garden lane\nmemory: {overhead_gib: 290, basis: measured}"},
     ],
 )
 def test_where_it_does_not_apply(tmp_path: Path, changes: Changes) -> None:

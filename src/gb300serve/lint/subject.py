@@ -87,9 +87,7 @@ class Subject:
     @cached_property
     def fitting(self) -> Fitting | None:
         """The memory plan, where everything that it needs is known."""
-        if self.checkpoint is None or self.vllm is None:
-            return None
-        return fitting(self.checkpoint, self.vllm, self.recipe)
+        return fitting(self.checkpoint, self.repo, self.options, self.recipe) if self.vllm else None
 
     @cached_property
     def tables(self) -> TableChoice | None:

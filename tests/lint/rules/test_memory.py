@@ -83,13 +83,22 @@ def test_offloads_at_a_million_tokens(tmp_path: Path, gigabytes: int, codes: lis
     assert [(d.code, d.severity) for d in found] == [(code, "error") for code in codes]
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"{name: GB300}": "{name: H200}"},
-        {"title: Garden lane": "title: Garden lane\nmemory: {overhead_gib: 290, basis: measured}"},
-    ],
-    ids=["another GPU", "an overhead of its own"],
-)
-def test_where_the_arithmetic_does_not_apply(tmp_path: Path, changes: dict[str, str]) -> None:
-    assert lint(tmp_path, changed(KNOWN, {"cpu_offload_gb: 70": "cpu_offload_gb: 40", **changes})) == []
+def test_where_the_arithmetic_does_not_apply(tmp_path: Path) -> None:
+    assert (
+        lint(tmp_path, changed(KNOWN, {"cpu_offload_gb: 70": "cpu_offload_gb: 40", "{name: GB300}": "{name: H200}"}))
+        == []
+    )
+
+
+def test_an_overhead_that_the_recipe_states_decides(tmp_path: Path) -> None:
+    stated = {"title: Garden lane": "title: Garden lane\nmemory: {overhead_gib: 290, basis: measured}"}
+    assert lint(tmp_path, changed(KNOWN, {"cpu_offload_gb: 70": "cpu_offload_gb: 52", **stated})) == []
+    (found,) = lint(tmp_path, changed(KNOWN, {"cpu_offload_gb: 70": "cpu_offload_gb: 44", **stated}))
+    assert (found.code, found.severity) == ("MEM001", "error")
+
+
+def test_what_nothing_was_measured_with_is_a_warning(tmp_path: Path) -> None:
+    option = {"    port: 30777\n": "    block_size: 64\n    port: 30777\n"}
+    (found,) = lint(tmp_path, changed(KNOWN, {"cpu_offload_gb: 70": "cpu_offload_gb: 48", **option}))
+    assert (found.code, found.severity) == ("MEM001", "warning")
+    assert found.message.endswith("(assumed)")

@@ -6,16 +6,12 @@ from gb300serve.core.diagnostics import Severity
 from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
 from gb300serve.engines.vllm.view import VllmOptions
+from gb300serve.fit.host import STATION, host_verdict
 from gb300serve.fit.model import MemoryPlan
 from gb300serve.lint.book import rule
 from gb300serve.lint.fitting import Fitting
 from gb300serve.lint.subject import Subject, option_given, option_path
 
-# Grace as the Station reports it; the owners want at least 20 GiB of it free before a launch.
-GRACE_GIB = 494.5
-GRACE_FREE_GIB = 20.0
-# All experts and Engram together are 442 GiB: that boot ended with 486 GB (453 GiB) of shared memory, killed.
-NEVER_HELD_GIB = 440.0
 # 0.97 is the highest share with a boot; the driver and CUDA's own context need what is left of the GPU.
 HIGHEST_SHARE = 0.98
 
@@ -90,12 +86,13 @@ def host_memory_overcommitted(subject: Subject) -> Iterator[Finding]:
     if fitting is None or view is None or view.offload.gigabytes <= 0:
         return
     host = fitting.plan.host
-    least, most = host.resident_gib, host.resident_bound_gib
-    if most <= GRACE_GIB - GRACE_FREE_GIB:
+    verdict = host_verdict(host)
+    if verdict == "fits":
         return
     parts = f"{host.offloaded_gib:.1f} GiB of weights and {host.engram_gib:.1f} GiB of tables"
-    message = f"{parts} hold {least:.0f} to {most:.0f} GiB of host memory, which has {GRACE_GIB}"
-    severity: Severity | None = "error" if least > NEVER_HELD_GIB else None
+    held = f"{host.resident_gib:.0f} to {host.resident_bound_gib:.0f} GiB of host memory"
+    message = f"{parts} hold {held}, which has {STATION.available_gib}"
+    severity: Severity | None = "error" if verdict == "refused" else None
     yield Finding(option_path("cpu_offload_gb"), message, "lower cpu_offload_gb", severity=severity)
 
 
