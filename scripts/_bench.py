@@ -70,7 +70,9 @@ def recipes(directory: Path, count: int) -> Path:
     text = subprocess.run(ours("show", "v14"), check=True, capture_output=True, text=True, cwd=ROOT).stdout
     for number in range(count):
         lane = f"lane-{number}"
-        changed = text.replace("lane: deepseek-v4.1-flash", f"lane: {lane}").replace("port: 30006", f"port: {1024 + number}")
+        changed = text.replace("lane: deepseek-v4.1-flash", f"lane: {lane}").replace(
+            "port: 30006", f"port: {1024 + number}"
+        )
         path = directory / lane / "v14.yaml"
         path.parent.mkdir(parents=True)
         path.write_text(changed, encoding="utf-8")
@@ -90,7 +92,8 @@ def log_lines(count: int) -> Iterator[str]:
         elif number % 100 == 1:
             yield f"(EngineCore pid=364) WARNING {stamp} [scheduler.py:88] request {number} was preempted\n"
         else:
-            yield f'(APIServer pid=1) INFO:     127.0.0.1:{30000 + number % 9000} - "POST /v1/chat/completions HTTP/1.1" 200 OK\n'
+            client = f"127.0.0.1:{30000 + number % 9000}"
+            yield f'(APIServer pid=1) INFO:     {client} - "POST /v1/chat/completions HTTP/1.1" 200 OK\n'
 
 
 def memory_of(arguments: list[str]) -> float:
@@ -114,7 +117,9 @@ def main() -> None:
         for size in sizes:
             made = str(recipes(directory / str(size), size))
             floor = python(PARSE_AND_VALIDATE, made)
-            paired(f"lint {size} recipes / parse and validate", "1.5", ours("lint", made), floor, 3 if size > 1000 else 5)
+            paired(
+                f"lint {size} recipes / parse and validate", "1.5", ours("lint", made), floor, 3 if size > 1000 else 5
+            )
             print(f"{'':44} peak memory of everything so far {memory_of(ours('lint', made)):.0f} MiB")
         log = directory / "engine.log"
         log.write_text("".join(log_lines(100_000 if quick else 1_000_000)), encoding="utf-8")

@@ -3,10 +3,10 @@
 import random
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.support.docker_recipe import DockerLane
 from tests.support.program import Program
 from tests.support.station import Docker, Importer
@@ -34,16 +34,13 @@ REAL = {
 }
 
 
-
 @pytest.fixture
 def program(tmp_path: Path) -> Program:
     return Program(tmp_path, {"GB300SERVE_SITE": str(tmp_path / "site.yaml")})
 
 
 @pytest.fixture
-def lane(
-    tmp_path: Path, docker_host: str, pinned_image: Importer, container_name: str, free_port: int
-) -> Iterator[DockerLane]:
+def lane(tmp_path: Path, docker_host: str, pinned_image: Importer, container_name: str, free_port: int) -> DockerLane:
     model = tmp_path / "models" / "workbench"
     model.mkdir(parents=True)
     found = DockerLane(
@@ -52,7 +49,7 @@ def lane(
     )  # fmt: skip
     found.site()
     found.write("v1")
-    yield found
+    return found
 
 
 def test_up_status_logs_down(program: Program, lane: DockerLane, docker: Docker) -> None:
@@ -98,7 +95,9 @@ def test_a_failed_boot_is_kept_under_another_name(program: Program, lane: Docker
     up = program.run("up", "v3")
     assert up.code == 8, up.err
     assert "OutOfMemoryError" in up.err
-    assert docker("ps", "--all", "--format", "{{.Names}}", "--filter", f"name={lane.name}").startswith(f"{lane.name}-failed-")
+    assert docker("ps", "--all", "--format", "{{.Names}}", "--filter", f"name={lane.name}").startswith(
+        f"{lane.name}-failed-"
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))

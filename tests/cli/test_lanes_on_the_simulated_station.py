@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+
 from tests.support.free_port import free_port
 from tests.support.program import Program
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-
 ROOT = Path(__file__).resolve().parents[2]
 # The variables that a test must not inherit: they would lead it to the user's own recipes, sites and Engines.
 LEADING = re.compile(r"GB300SERVE_(?!TEST_)|DOCKER_|XDG_")
