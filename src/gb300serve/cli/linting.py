@@ -1,9 +1,10 @@
 """Lint over any number of files and directories: which files, and one verdict over all of them."""
 
+import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from gb300serve.cli.workspace import Workspace
@@ -12,7 +13,7 @@ from gb300serve.core.errors import CommandLineError
 from gb300serve.lint.run import findings, findings_in_any
 from gb300serve.lint.subject import Subject
 from gb300serve.plan.check import check
-from gb300serve.recipe.catalog import SUFFIXES, Found
+from gb300serve.recipe.catalog import SUFFIXES, Catalog, Found
 from gb300serve.recipe.pins import read_pin
 from gb300serve.site.load import load_site
 from gb300serve.site.model import Site
@@ -51,8 +52,9 @@ def lint_paths(space: Workspace, paths: list[str]) -> Verdict:
     verdict = Verdict()
 
     @cache
-    def site(reference: Path | None) -> Site:
-        return load_site(None, reference)
+    def reference(directory: Path | None) -> Callable[[], Site]:
+        """The reference site of one directory, read when a rule asks for it."""
+        return cache(partial(load_site, None, space.reference(directory)))
 
     for found in _files(space, paths):
         verdict.files += 1
@@ -62,8 +64,7 @@ def lint_paths(space: Workspace, paths: list[str]) -> Verdict:
             verdict.add((*problems, *findings_in_any(loaded)))
             verdict.invalid = True
             continue
-        reference = space.reference(found.directory)
-        subject = Subject(loaded, loaded.recipe, lambda r=reference: site(r), read_pin(found.path))  # type: ignore[misc]
+        subject = Subject(loaded, loaded.recipe, reference(found.directory), read_pin(found.path))
         verdict.add(findings(subject, problems))
     return verdict
 
@@ -72,12 +73,21 @@ def _files(space: Workspace, paths: list[str]) -> Iterator[Found]:
     for word in paths or [str(space.catalog.directories[0])]:
         path = Path(word).expanduser()
         if path.is_dir():
-            for file in sorted(path.rglob("*")):
-                if file.suffix in SUFFIXES and file.is_file() and _IS_RECIPE.search(file.read_bytes()):
-                    yield space.catalog.at(file)
+            yield from _below(space.catalog, path)
         elif path.exists() or path.suffix in SUFFIXES:
             yield space.catalog.at(path)
         elif "/" in word and path.parent.exists() and path.suffix:
             raise NothingThereError(word)
         else:
             yield space.find(word)
+
+
+def _below(catalog: Catalog, path: Path) -> Iterator[Found]:
+    """The recipes below a directory, in the order of their paths; which recipes directory it is is asked once."""
+    recipes_directory = cache(lambda parent: catalog.at(parent / "any.yaml").directory)
+    for directory, below, names in os.walk(path):
+        below.sort()
+        for name in sorted(names):
+            file = Path(directory, name)
+            if name.endswith(SUFFIXES) and file.is_file() and _IS_RECIPE.search(file.read_bytes()):
+                yield Found(file, recipes_directory(file.parent))

@@ -5,8 +5,9 @@ readers could understand differently is an error with its position, and all erro
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import yaml
@@ -54,6 +55,8 @@ _MISREAD = (
 )
 
 
+_WORD = 64
+
 # Only double quotes can write one: libyaml refuses them bare.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -100,7 +103,7 @@ def parse(source: Source) -> Document:
         return document
     loader = yaml.CLoader(source.text)
     try:
-        _Reader(document, _events(loader)).read()
+        _Reader(document, loader.get_event).read()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         text = " ".join(filter(None, (error.context, error.problem)))
@@ -111,14 +114,6 @@ def parse(source: Source) -> Document:
     finally:
         loader.dispose()
     return document
-
-
-def _events(loader: Any) -> Iterator[Any]:
-    while True:
-        event = loader.get_event()
-        yield event
-        if type(event) is StreamEndEvent:
-            return
 
 
 def _uncommon(source: Source) -> Diagnostic | None:
@@ -142,12 +137,12 @@ def _problem(source: Source, kind: Kind, mark: Mark | None, message: str, hint: 
 
 
 class _Reader:
-    """Builds nodes from events, remembering where each entry stands."""
+    """Builds nodes from events, remembering where each entry stands; it stops before the stream's end is passed."""
 
-    def __init__(self, document: Document, events: Iterator[Any]) -> None:
+    def __init__(self, document: Document, following: Callable[[], Any]) -> None:
         self.document = document
         self.source = document.source
-        self.next = events.__next__
+        self.next = following
         self.depth = 0
 
     def read(self) -> None:
@@ -217,7 +212,7 @@ class _Reader:
         if text == "<<":
             self.report(MERGE, event.start_mark, "`<<` merges", "use extends, or write the keys here")
             return None
-        if not text or text in _CONSTANTS or (text[:1] in _SUSPECT_START and (_number(text) or misread(text))):
+        if not text or text in _CONSTANTS or (text[0] in _SUSPECT_START and _suspect(text)):
             self.report(KEY, event.start_mark, f"the key `{text}` is not text", f'write "{text}"')
         return text
 
@@ -248,7 +243,7 @@ class _Reader:
             return text
         if (number := _number(text)) is not None:
             return number
-        if (found := misread(text)) is not None:
+        if _suspect(text) and (found := misread(text)) is not None:
             what, plain = found
             hint = f'write "{text}" (quoted) if text is meant' + (f", {plain} if not" if plain else "")
             if plain is None and "number" in what:
@@ -256,6 +251,16 @@ class _Reader:
             message = f"`{text}` is read as {what} by some YAML readers and as text by others"
             self.report(AMBIGUOUS, event.start_mark, message, hint)
         return text
+
+
+def _suspect(text: str) -> bool:
+    return _suspect_word(text) if len(text) <= _WORD else _number(text) is not None or misread(text) is not None
+
+
+# Keys come again in every file; longer texts are not worth their memory.
+@lru_cache(maxsize=4096)
+def _suspect_word(text: str) -> bool:
+    return _number(text) is not None or misread(text) is not None
 
 
 def _number(text: str) -> int | WrittenFloat | None:

@@ -89,10 +89,11 @@ def _spoken(loaded: Loaded) -> Iterator[tuple[NodePath, str]]:
     section = _mapping(loaded.root, "engine")
     for key in ("options", "launcher", "extra_args"):
         for path, value in _leaves(section.get(key), ("engine", key)):
-            if (name := secret_name(value)) is not None:
+            if type(value) is str:
+                if "${secret:" in value:
+                    yield from ((path, name) for name in SECRET.findall(value))
+            elif (name := secret_name(value)) is not None:
                 yield path, name
-            elif isinstance(value, str):
-                yield from ((path, name) for name in SECRET.findall(value))
 
 
 def _leaves(node: Any, path: NodePath) -> Iterator[tuple[NodePath, Any]]:

@@ -40,6 +40,8 @@ def literal_secrets(root: Any, found: Words | None = None) -> Iterator[Literal]:
     texts, keys = found or words(root)
     joined = _SEPARATOR.join([value for _, _, value in texts] + [key for _, key, _ in keys])
     shaped = secret_kind(joined) is not None
+    if not shaped:
+        texts = [text for text in texts if may_hold_secret(text.name) or text.name in _ARGUMENTS]
     yield from _in_texts(texts, shaped=shaped)
     for path, key, value in keys:
         if shaped and (kind := secret_kind(key)) is not None:

@@ -46,6 +46,8 @@ class Merge:
     def _replacement(self, before: Any, value: Any, path: Path, *, deep: bool) -> Any:
         if not isinstance(value, MapNode) or (replaces_whole(path) and not deep):
             return value
+        if before is None and _stands_alone(value):
+            return value
         return self.lay(before if isinstance(before, MapNode) else MapNode(), value, path, deep=deep)
 
     def _add(self, result: MapNode, key: str, value: Any, spot: Spot) -> None:
@@ -64,6 +66,14 @@ def replaces_whole(path: Path) -> bool:
         "container",
         "gpus",
     )
+
+
+def _stands_alone(node: MapNode) -> bool:
+    """Whether laying the node over nothing gives the node again: nothing to add, nothing to remove."""
+    for key, value in node.items():
+        if value is None or key[:1] == "+" or (isinstance(value, MapNode) and not _stands_alone(value)):
+            return False
+    return True
 
 
 def _joined(first: ListNode, second: ListNode) -> ListNode:
