@@ -46,7 +46,7 @@ def _everywhere(services: Services, on: On) -> list[LaneStatus]:
     if refused is not None and not any(lane.on == "sim" for lane in found):
         raise refused
     if refused is not None:
-        services.space.console.message(f"Docker was not asked: {refused.message}", "warning")
+        services.space.console.message(f"only the simulated Station is shown: {refused.message}", "dim")
     return found
 
 
