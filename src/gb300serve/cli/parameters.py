@@ -9,9 +9,7 @@ Ref = Annotated[str, typer.Argument(metavar="REF", help="v14, deepseek-v4.1-flas
 OptionalRef = Annotated[
     str | None, typer.Argument(metavar="[REF]", help="A release; without it, the only live lane.", show_default=False)
 ]
-SiteFile = Annotated[
-    Path | None, typer.Option("--site", metavar="FILE", help="The site file.", show_default=False)
-]
+SiteFile = Annotated[Path | None, typer.Option("--site", metavar="FILE", help="The site file.", show_default=False)]
 RecipeDirs = Annotated[
     list[Path] | None,
     typer.Option("--recipes", metavar="DIR", help="A recipes directory; repeatable.", show_default=False),
