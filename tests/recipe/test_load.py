@@ -123,8 +123,8 @@ def test_errors_of_parent_and_child_at_once(tmp_path: Path) -> None:
 def test_what_a_child_must_state(tmp_path: Path, key: str) -> None:
     text = "".join(line for line in child("").splitlines(keepends=True) if not line.startswith(f"{key}:"))
     write(tmp_path, {"v1": PARENT, "v2": text})
-    problems = load(tmp_path, "bench/v2").problems
-    assert (problems[0].code, problems[0].message, problems[0].path) == (
+    (problem,) = load(tmp_path, "bench/v2").problems
+    assert (problem.code, problem.message, problem.path) == (
         "FMT003",
         f"`{key}` is missing: it is not inherited",
         key,
@@ -219,3 +219,8 @@ def test_an_assignment_to_a_release_whose_parent_is_missing(tmp_path: Path) -> N
     assert [d.code for d in loaded.problems] == ["EXT001"]
     with pytest.raises(CommandLineError):
         load(write(tmp_path, {"v1": PARENT}), "v1", "engine.options.absent=null")
+
+
+def test_a_wrong_place_among_other_errors(tmp_path: Path) -> None:
+    write(tmp_path, {"v1": alone().replace("lane: bench", "lane: desk").replace("title:", "titel:")})
+    assert sorted(d.code for d in load(tmp_path, "bench/v1").problems) == ["FMT001", "FMT003", "FMT007"]

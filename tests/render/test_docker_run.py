@@ -1,3 +1,4 @@
+import json
 import shlex
 from pathlib import Path
 
@@ -6,10 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
+from gb300serve.recipe.dump import to_yaml
 from gb300serve.render.docker_run import docker_argv, pinned, quote, shell
 from tests.plan.test_compile import compiled
 from tests.support.golden import Golden
-from tests.support.recipes import EVERYTHING
+from tests.support.recipes import EVERYTHING, alone
 from tests.support.shells import SHELLS, Shell
 
 
@@ -173,3 +175,29 @@ def test_secrets_are_asked_for_outside_the_pin() -> None:
         'docker run -d \\\n  -e K \\\n  a/b:c \\\n  --api-key "${K}"\n'
     )
     assert pinned(found) == 'docker run -d \\\n  -e K \\\n  a/b:c \\\n  --api-key "${K}"\n'
+
+
+written = words.filter(lambda word: word.isprintable() or word in {"\n", "a\nb", "a\tb"})
+
+
+@given(st.lists(written, max_size=4), st.dictionaries(names, written, max_size=3), st.dictionaries(names, written))
+@BOUNDED
+def test_texts_of_a_recipe_reach_docker_unchanged(
+    tmp_path: Path, extra: list[str], env: dict[str, str], config: dict[str, str]
+) -> None:
+    extra = [word for word in extra if "${secret:" not in word]
+    config = {key: word for key, word in config.items() if "${secret:" not in word}
+    engine = {
+        "name": "vllm", "version": "0.33.0", "options": {"model": "/model", "override_generation_config": config},
+        "extra_args": extra,
+    }  # fmt: skip
+    rest = to_yaml({"container": {"env": env}, "engine": engine})
+    shown = Shell("sh", tmp_path).words(shell(compiled(tmp_path, alone(rest))))
+    environment = [word for name, value in env.items() for word in ("-e", f"{name}={value}")]
+    *head, said = shown[: len(shown) - len(extra)]
+    assert head == [
+        "docker", "run", "-d", *environment, "vllm/vllm-openai:v0.33.0", "--model", "/model",
+        "--override-generation-config",
+    ]  # fmt: skip
+    assert json.loads(said) == config
+    assert list(shown[len(shown) - len(extra) :]) == extra

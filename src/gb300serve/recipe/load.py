@@ -66,8 +66,7 @@ class Loader:
             recipe, errors = validate(Recipe, FORMAT, root, document.source)
             # What an absent parent would have said is not missing: the parent is.
             problems += (error for error in errors if not (chain.torn and error.code == NOT_STATED.code))
-        if recipe is not None:
-            problems += _misplaced(recipe, found, root, document.source)
+            problems += _misplaced(root, found, document)
         kept = tuple(one_a_place(problems))
         parent = document.root.get("extends") if isinstance(document.root, MapNode) else None
         return Loaded(found, document.source, root, None if kept else recipe, kept, bool(assignments), parent)
@@ -97,18 +96,16 @@ def _unreadable(path: Path, reason: str) -> Diagnostic:
     return Diagnostic("YAML008", "unreadable-file", "error", f"cannot read {path}: {reason}", None, str(path), 1, 1)
 
 
-def _misplaced(recipe: Recipe, found: Found, root: Any, source: Source) -> list[Diagnostic]:
+def _misplaced(root: MapNode, found: Found, document: Document) -> list[Diagnostic]:
     """In a recipes directory the names in the file are the file's place: `<lane>/<release>.yaml`."""
     if found.directory is None:
         return []
     problems = []
-    for key, said, named in (
-        ("lane", recipe.lane, found.lane_directory.name),
-        ("release", recipe.release, found.path.stem),
-    ):
-        if said != named:
+    for key, named in (("lane", found.lane_directory.name), ("release", found.path.stem)):
+        said = root.get(key) if key in document.root else named  # what is not stated is reported as missing
+        if isinstance(said, str) and said != named:
             spot, _ = spot_at(root, (key,))
-            place = place_of(spot) if spot else (source.name, 1, 1)
+            place = place_of(spot) if spot else (document.source.name, 1, 1)
             message = f"the file lies at {found.lane_directory.name}/{found.path.name} and says {key} {said}"
             hint = f"write `{key}: {named}`, or move the file"
             problems.append(Diagnostic("FMT007", "misplaced-file", "error", message, hint, *place, key))
