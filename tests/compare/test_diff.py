@@ -1,7 +1,10 @@
+from gb300serve.compare.costs import Facts
 from gb300serve.compare.diff import Side, difference
 from gb300serve.compare.fields import Change
+from gb300serve.compare.tuning import Recorded
 
-BEFORE = Side({"title": "A", "engine": {"options": {"a": 1}}}, ("docker", "--a", "1"), "d1")
+BEFORE = Side({"title": "A", "engine": {"options": {"port": 1}}}, ("docker", "--port", "1"), "d1")
+AFTER = Side({"title": "B", "engine": {"options": {"port": 2}}}, ("docker", "--port", "2"), "d2")
 
 
 def test_no_difference() -> None:
@@ -13,24 +16,51 @@ def test_no_difference() -> None:
         "record": [],
         "command": {"added": [], "removed": []},
         "costs": {
-            "restart": False, "autotune": "same", "kv_cache_gib": [None, None], "boot_seconds": [None, None],
+            "restart": False,
+            "autotune": "same",
+            "kv_cache_gib": [None, None],
+            "boot_seconds": [None, None],
+            "autotune_reason": "nothing that is launched differs",
+            "tuning_seconds": None,
+            "kv_cache_basis": [None, None],
+            "offloaded_gib": [None, None],
+            "grace_gib": [None, None],
+            "evidence": [],
+            "ledger": [],
         },
-    }  # fmt: skip
+    }
 
 
 def test_changes_record_and_words() -> None:
-    after = Side({"title": "B", "engine": {"options": {"a": 2}}}, ("docker", "--a", "2"), "d2")
-    document = difference(BEFORE, after).as_json()
+    document = difference(BEFORE, AFTER).as_json()
     assert list(document) == ["schema", "changes", "record", "command", "costs"]
     assert document["changes"] == [
-        {"path": "engine.options.a", "before": 1, "after": 2, "effect": "other engine arguments"}
+        {
+            "path": "engine.options.port",
+            "before": 1,
+            "after": 2,
+            "effect": "the port that it listens on; tuning cache same: as the engine's source has it",
+        }
     ]
     assert document["record"] == [{"path": "title", "before": "A", "after": "B"}]
     assert document["command"] == {"added": ["2"], "removed": ["1"]}
-    assert (document["costs"]["restart"], document["costs"]["autotune"]) == (True, "unknown")
+    assert (document["costs"]["restart"], document["costs"]["autotune"]) == (True, "same")
+
+
+def test_recorded_identities_speak_for_the_fields_that_could_change_them() -> None:
+    def side(schedule: list[list[int]], identity: str) -> Side:
+        drafts = {"num_speculative_tokens_per_batch_size": schedule}
+        options = {"speculative_config": drafts, "gpu_memory_utilization": len(schedule)}
+        return Side({"engine": {"options": options}}, (), identity, Facts(recorded=Recorded(identity, "a boot")))
+
+    found = difference(side([[1, 9, 4]], "11111111"), side([[1, 3, 4], [4, 9, 2]], "22222222"))
+    assert found.effects == (
+        "tokens drafted at each batch size; tuning cache new: recorded as 11111111 before, 22222222 after",
+        "share of the GPU given to the engine; tuning cache same: the engine's source and the boots on record agree",
+    )
 
 
 def test_a_change_of_the_record_alone_needs_no_restart() -> None:
     found = difference(BEFORE, Side({**BEFORE.recipe, "title": "B"}, BEFORE.argv, BEFORE.digest))
-    assert (found.any, found.restart, found.changes) == (True, False, ())
+    assert (found.any, found.costs.restart, found.changes) == (True, False, ())
     assert found.record == (Change("title", "A", "B"),)

@@ -63,7 +63,7 @@ class Fitter:
 
     def fit(self, loaded: Loaded, recipe: Recipe, sets: Sequence[str] = ()) -> Fitted:
         """The answer for a release, with `--set` as it was loaded."""
-        subject = self._subject(loaded, recipe)
+        subject = self.subject(loaded, recipe)
         known = self.checkpoint(subject, sets)
         demand = _demand(recipe, known)
         name = f"{recipe.ref}+set" if sets else recipe.ref
@@ -86,7 +86,7 @@ class Fitter:
 
     def calibrate(self, loaded: Loaded, recipe: Recipe, log: str, lines: Iterable[str]) -> Lesson:
         """Learn from a boot's log and keep it. Raises NothingToLearnError, MachineError."""
-        known = self.checkpoint(self._subject(loaded, recipe))
+        known = self.checkpoint(self.subject(loaded, recipe))
         if known is None:
             raise SizesUnknownError(_sizes_unknown(recipe))
         _, lesson = learn(known, log, lines, around(recipe, known.variant(recipe.container.env)))
@@ -94,7 +94,8 @@ class Fitter:
         write_document(path, added(read_document(path), known.repo, lesson))
         return lesson
 
-    def _subject(self, loaded: Loaded, recipe: Recipe) -> Subject:
+    def subject(self, loaded: Loaded, recipe: Recipe) -> Subject:
+        """What lint's rules look at."""
         return Subject(loaded, recipe, lambda: self.space.site(loaded.found.directory))
 
     def _remarks(self, subject: Subject, known: Checkpoint, found: Answer) -> Iterator[Diagnostic]:

@@ -1,29 +1,24 @@
 """The difference of two releases: fields, record, words of the command, costs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from gb300serve.compare.costs import Costs, Facts, costs
+from gb300serve.compare.effects import Effect, effect_of
 from gb300serve.compare.fields import Change, changes
+from gb300serve.compare.tuning import said
 from gb300serve.core.words import changed_words
-
-# What a change of a section does to the launch.
-_EFFECT = {
-    "image": "another image",
-    "model": "another model",
-    "models": "other models",
-    "container": "other container options",
-    "engine": "other engine arguments",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two: its resolved recipe, its command's words and its plan's digest."""
+    """One of the two: its resolved recipe, its command's words, its plan's digest, and what is known of it."""
 
     recipe: Mapping[str, Any]
     argv: tuple[str, ...]
     digest: str
+    facts: Facts = field(default_factory=Facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,48 +26,49 @@ class Difference:
     """`changes` is what the plan is compiled from, `record` the rest of the recipe."""
 
     changes: tuple[Change, ...]
+    effects: tuple[str, ...]
+    """What each change does, in the order of `changes`."""
     record: tuple[Change, ...]
     removed: tuple[str, ...]
     added: tuple[str, ...]
-    restart: bool
-    """The plans differ: going from one to the other is a launch."""
+    costs: Costs
 
     @property
     def any(self) -> bool:
         return bool(self.changes or self.record)
 
     def as_json(self) -> dict[str, Any]:
-        """`gb300serve.diff/1`. Costs other than the restart are not known yet: their keys hold null or `unknown`."""
+        """`gb300serve.diff/1`; what is not known is null or `unknown`."""
+        described = zip(self.changes, self.effects, strict=True)
         return {
             "schema": "gb300serve.diff/1",
-            "changes": [_document(change) | {"effect": effect(change)} for change in self.changes],
+            "changes": [_document(change) | {"effect": effect} for change, effect in described],
             "record": [_document(change) for change in self.record],
             "command": {"added": list(self.added), "removed": list(self.removed)},
-            "costs": {
-                "restart": self.restart,
-                "autotune": "unknown" if self.restart else "same",
-                "kv_cache_gib": [None, None],
-                "boot_seconds": [None, None],
-            },
+            "costs": self.costs.as_json(),
         }
 
 
 def difference(before: Side, after: Side) -> Difference:
     """What `after` changes against `before`."""
     found = changes(dict(before.recipe), dict(after.recipe))
+    launched = tuple(change for change in found if change.in_plan)
+    effects = [effect_of(change, after.facts.engine_version) for change in launched]
     removed, added = changed_words(before.argv, after.argv)
+    spent = costs(before.facts, after.facts, effects, restart=before.digest != after.digest)
     return Difference(
-        changes=tuple(change for change in found if change.in_plan),
+        changes=launched,
+        effects=tuple(_sentence(effect, before, after, spent) for effect in effects),
         record=tuple(change for change in found if not change.in_plan),
         removed=tuple(removed),
         added=tuple(added),
-        restart=before.digest != after.digest,
+        costs=spent,
     )
 
 
-def effect(change: Change) -> str:
-    """What the change does to the launch, in words."""
-    return _EFFECT[change.section]
+def _sentence(effect: Effect, before: Side, after: Side, spent: Costs) -> str:
+    by_record = before.facts.recorded is not None and after.facts.recorded is not None
+    return said(effect, spent.tuning, by_record=by_record)
 
 
 def _document(change: Change) -> dict[str, Any]:

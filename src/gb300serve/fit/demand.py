@@ -71,9 +71,13 @@ def demand(view: VllmOptions, engine_version: str | None = None, variant: str | 
     )
 
 
-def demand_of(options: Options, engine_version: str | None = None, variant: str | None = None) -> Demand:
-    """From `engine.options` of a recipe; values of a wrong type count as not given."""
-    return replace(demand(view(options), engine_version, variant), others=_others(options))
+def demand_of(
+    options: Options, engine_version: str | None = None, variant: str | None = None, *, seen: VllmOptions | None = None
+) -> Demand:
+    """From `engine.options` of a recipe; values of a wrong type count as not given. `seen` is their view, if known."""
+    asked = demand(seen or view(options), engine_version, variant)
+    others = _others(options)
+    return replace(asked, others=others) if others else asked
 
 
 # Options that the rest of this module reads.
@@ -113,4 +117,5 @@ def _others(options: Options) -> tuple[tuple[str, str], ...]:
 
 def with_others(demand: Demand, others: Iterable[tuple[str, str]]) -> Demand:
     """The demand with more of what may change its memory."""
-    return replace(demand, others=tuple(sorted({*demand.others, *others})))
+    more = tuple(others)
+    return replace(demand, others=tuple(sorted({*demand.others, *more}))) if more else demand

@@ -85,6 +85,7 @@ def _boot(checkpoint: Checkpoint, log: str, seen: _Seen) -> Boot:
         raise NothingToLearnError(log, "`Total CPU offloaded parameters` line although it asks for offload")
     hooked = seen.figure("hook_residency", "layers") is not None
     figures = {"kv_cache_gib": available, "offloaded_gib": offloaded or 0.0}
+    identity = seen.figure("tuning_cache", "identity")
     tokens, length = seen.figure("kv_cache_tokens", "tokens"), seen.figure("max_model_len", "max_model_len")
     return Boot(
         name=log,
@@ -92,7 +93,11 @@ def _boot(checkpoint: Checkpoint, log: str, seen: _Seen) -> Boot:
         variant=next(iter(checkpoint.variants), None) if hooked else None,
         settings=settings | ({"max_model_len": length} if length is not None else {}),
         booted=tokens is not None,
-        figures=figures | ({"kv_cache_tokens": tokens} if tokens is not None else {}),
+        figures={
+            **figures,
+            **({"kv_cache_tokens": tokens} if tokens is not None else {}),
+            **({"autotune": identity} if identity else {}),
+        },
         learned=True,
     )
 
@@ -117,12 +122,16 @@ def _boot_of(entry: Mapping[str, Any]) -> Boot | None:
             variant=entry["variant"],
             settings=dict(entry["settings"]),
             booted=entry["booted"],
-            figures={name: value for name, value in entry["figures"].items() if isinstance(value, int | float)},
+            figures={name: value for name, value in entry["figures"].items() if _is_figure(name, value)},
             learned=True,
             around=tuple((name, value) for name, value in entry["around"]),
         )
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
+
+
+def _is_figure(name: str, value: object) -> bool:
+    return isinstance(value, str if name == "autotune" else int | float)
 
 
 def added(document: Mapping[str, Any], repo: str, lesson: Lesson) -> dict[str, Any]:

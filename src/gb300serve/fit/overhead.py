@@ -152,6 +152,7 @@ def constant_for(boots: Sequence[Measured], demand: Demand) -> Constant | None:
     shape = _shape(demand)
     alike = [one for one in boots if one.shape == shape]
     exact = [one for one in alike if one.demand.max_model_len == length]
+    exact = [one for one in exact if one.boot.learned] or exact
     if exact:
         return _mean(exact, "computed" if any(not one.boot.assumed for one in exact) else "assumed")
     return _at_length(alike or _nearest(boots, demand), boots, length)

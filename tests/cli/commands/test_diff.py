@@ -11,10 +11,13 @@ def test_text(recipes: Path) -> None:
     answer = run("diff", "bench/v1", "bench/v2", "--recipes", recipes)
     assert (answer.code, answer.err) == (0, "")
     assert answer.out == (
-        "engine.options.max_model_len: 4096 → 8192  (other engine arguments)\n"
+        "engine.options.max_model_len: 4096 → 8192\n"
+        "    longest context; tuning cache new: the engine's source and the boots on record agree\n"
         "command:\n  - 4096\n  + 8192\n"
         'record:\n  release: "v1" → "v2"\n'
-        "a restart is needed\n"
+        "costs:\n"
+        "  restart       needed\n"
+        "  tuning cache  new: max_model_len is part of its identity, the engine's source and the boots on record agree\n"
     )
 
 
@@ -37,7 +40,8 @@ def test_a_change_of_the_record_alone(recipes: Path) -> None:
     write(recipes, {"v3": child("limits: [slow]\n", "v3", "v2")})
     answer = run("diff", "bench/v2", "bench/v3", "--recipes", recipes)
     assert answer.out == (
-        'record:\n  release: "v2" → "v3"\n  limits: absent → ["slow"]\nthe launch is the same: no restart\n'
+        'record:\n  release: "v2" → "v3"\n  limits: absent → ["slow"]\n'
+        "costs:\n  restart       none: the launch is the same\n"
     )
 
 
@@ -67,3 +71,56 @@ def test_the_record(recipes: Path) -> None:
 @pytest.mark.parametrize(("before", "after", "code"), [("v9", "v1", 2), ("v1", "v9", 2)])
 def test_a_release_that_is_not_there(recipes: Path, before: str, after: str, code: int) -> None:
     assert run("diff", f"bench/{before}", f"bench/{after}", "--recipes", recipes).code == code
+
+
+def test_shipped_releases_with_their_costs(golden: Golden) -> None:
+    golden("diff-v11-v12.txt", run("diff", "v11", "v12").out)
+    golden("diff-v14-v15.md", run("diff", "v14", "v15", "--markdown").out)
+
+
+def test_the_first_costs_of_the_article() -> None:
+    found = run("diff", "v11", "v12", "--json").document["costs"]
+    assert (found["restart"], found["autotune"], found["kv_cache_gib"]) == (True, "new", [10.05, 4.89])
+    assert round(found["offloaded_gib"][0] - found["offloaded_gib"][1], 2) == 12.66
+    found = run("diff", "v13", "v14", "--json").document
+    assert [change["path"] for change in found["changes"]] == [
+        "engine.options.speculative_config.num_speculative_tokens_per_batch_size"
+    ]
+    assert (len(found["command"]["added"]), len(found["command"]["removed"])) == (1, 1)
+    assert (found["costs"]["autotune"], found["costs"]["boot_seconds"]) == ("same", [456, 454])
+
+
+@pytest.mark.parametrize(
+    ("assignment", "autotune"),
+    [
+        ("max_num_seqs=24", "new"),
+        ("port=30007", "same"),
+        ("gpu_memory_utilization=0.96", "same"),
+        ("cpu_offload_gb=62", "unknown"),
+        ("async_scheduling=true", "unknown"),
+        ("speculative_config.num_speculative_tokens_per_batch_size=[[1,3,5],[4,16,1]]", "new"),
+        ("speculative_config.num_speculative_tokens_per_batch_size=[[1,2,5],[3,4,3],[5,16,1]]", "same"),
+        ("speculative_config.num_speculative_tokens_per_batch_size=[[1,5,5],[6,16,1]]", "unknown"),
+    ],
+)
+def test_the_tuning_cache_of_a_changed_launch(assignment: str, autotune: str) -> None:
+    words = ("diff", "v14", "v14", "--set", f"engine.options.{assignment}")
+    assert run(*words, "--json").document["costs"]["autotune"] == autotune
+
+
+def test_what_an_inherited_identity_says_is_not_recorded(tmp_path: Path) -> None:
+    lane = "deepseek-v4.1-flash"
+    more = "engine: {options: {max_num_seqs: 24}}\n"
+    write(tmp_path, {"v16": child(more, "v16", "v14").replace("lane: bench", f"lane: {lane}")}, lane)
+    found = run("diff", "v14", f"{lane}/v16", "--recipes", tmp_path, "--json").document["costs"]
+    assert (found["autotune"], found["kv_cache_basis"]) == ("new", ["measured", "assumed"])
+
+
+def test_settings_that_never_booted_are_in_the_ledger() -> None:
+    answer = run("diff", "v14", "v14", "--set", "engine.options.cpu_offload_gb=55")
+    assert "offload 55 never booted here: 55 left 0.65 GiB of KV cache at 1,048,576 tokens and 0.97" in answer.out
+    assert "  fits          refused: one request of 1,048,576 tokens needs 2.20 GiB\n" in answer.out
+    ledger = run("diff", "v14", "v14", "--set", "engine.options.cpu_offload_gb=55", "--json").document["costs"][
+        "ledger"
+    ]
+    assert [one["code"] for one in ledger] == ["REC001"]

@@ -1,0 +1,84 @@
+from typing import Any
+
+import pytest
+
+from gb300serve.compare.effects import effect_of
+from gb300serve.compare.fields import Change
+
+DAY_ZERO = "0.1.dev20904+g179dd0fa9"
+
+
+def touch(path: str, version: str | None = DAY_ZERO, before: Any = 1, after: Any = 2) -> str:
+    return effect_of(Change(path, before, after), version).touch
+
+
+@pytest.mark.parametrize(
+    ("option", "day_zero", "release"),
+    [
+        ("max_num_seqs", "changes", "changes"),
+        ("max_model_len", "changes", "changes"),
+        ("kv_cache_dtype", "changes", "changes"),
+        ("cudagraph_capture_sizes", "changes", "changes"),
+        ("speculative_config.num_speculative_tokens", "changes", "changes"),
+        ("speculative_config.num_speculative_tokens_per_batch_size", "unknown", "unknown"),
+        ("gpu_memory_utilization", "keeps", "keeps"),
+        ("long_prefill_token_threshold", "keeps", "keeps"),
+        ("cpu_offload_gb", "unknown", "changes"),
+        ("async_scheduling", "unknown", "changes"),
+        ("max_num_batched_tokens", "unknown", "changes"),
+        ("cpu_offload_params", "unknown", "changes"),
+        ("engram_config.cpu_offload", "unknown", "changes"),
+        ("model", "unknown", "changes"),
+        ("served_model_name", "keeps", "keeps"),
+        ("port", "keeps", "keeps"),
+        ("reasoning_parser", "keeps", "keeps"),
+        ("some_new_option", "unknown", "unknown"),
+    ],
+)
+def test_options(option: str, day_zero: str, release: str) -> None:
+    path = f"engine.options.{option}"
+    assert (touch(path), touch(path, "0.31.0")) == (day_zero, release)
+    assert touch(path, None) == day_zero
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("image.digest", "changes"),
+        ("image.repository", "changes"),
+        ("image.tag", "keeps"),
+        ("engine.version", "changes"),
+        ("engine.name", "changes"),
+        ("engine.extra_args", "unknown"),
+        ("engine.launcher", "unknown"),
+        ("model.path", "keeps"),
+        ("model.repo", "unknown"),
+        ("models", "keeps"),
+        ("container.name", "keeps"),
+        ("container.env.PIN_MODE", "keeps"),
+    ],
+)
+def test_everything_else_that_is_launched(path: str, expected: str) -> None:
+    assert touch(path) == expected
+
+
+def test_variables_of_the_engine_count_where_its_source_was_not_read() -> None:
+    path = "container.env.VLLM_USE_V2_MODEL_RUNNER"
+    assert [touch(path, version) for version in (DAY_ZERO, "0.29.0", "0.30.0", "0.33.0")] == [
+        "unknown",
+        "unknown",
+        "keeps",
+        "keeps",
+    ]
+
+
+def test_another_cache_directory_may_hold_another_cache() -> None:
+    cache = {"source": "/a", "target": "/root/.cache/vllm"}
+    patch = {"source": "/p.py", "target": "/usr/lib/p.py"}
+    assert touch("container.mounts", before=[cache], after=[cache, patch]) == "keeps"
+    assert touch("container.mounts", before=[cache], after=[{**cache, "source": "/b"}]) == "unknown"
+
+
+def test_an_effect_knows_its_field() -> None:
+    found = effect_of(Change("engine.options.max_num_seqs", 16, 24), DAY_ZERO)
+    assert (found.field, found.launch) == ("engine.options.max_num_seqs", "requests at once")

@@ -1,0 +1,36 @@
+import pytest
+
+from gb300serve.fit.echo import arguments
+
+
+def test_a_whole_line_is_read_back() -> None:
+    line = (
+        "(APIServer pid=1) INFO 10-14 16:45:50 [api_utils.py:286] non-default args: {'model_tag': '/model', "
+        "'trust_remote_code': True, 'gpu_memory_utilization': 0.97, 'cpu_offload_params': {'a.b', }, "
+        "'engram_config': EngramConfig(cpu_offload=True, use_thp=None), 'mode': <Mode.FAST: 3>, "
+        "'speculative_config': {'method': 'dspark', 'k': [[1, 4, 5]]}, 'thing': <object at 0x7f>}"
+    )
+    assert arguments(line) == {
+        "model_tag": "/model",
+        "trust_remote_code": True,
+        "gpu_memory_utilization": 0.97,
+        "cpu_offload_params": ["a.b"],
+        "engram_config": {"cpu_offload": True, "use_thp": None},
+        "mode": 3,
+        "speculative_config": {"method": "dspark", "k": [[1, 4, 5]]},
+        "thing": None,
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nothing of the kind",
+        "non-default args: {'model': '/model', 'max_mod",
+        "non-default args: {'a': __import__('os').system('x')}",
+        "non-default args: [1]",
+        "non-default args: " + "[" * 100_000,
+    ],
+)
+def test_anything_else_is_none(text: str) -> None:
+    assert arguments(text) is None

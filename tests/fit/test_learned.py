@@ -1,0 +1,123 @@
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gb300serve.fit.catalog import checkpoints
+from gb300serve.fit.checkpoint import Checkpoint
+from gb300serve.fit.demand import demand_of
+from gb300serve.fit.learned import NothingToLearnError, added, kept, learn, with_boots
+from gb300serve.fit.memory import memory_plan
+
+FLASH = checkpoints()[0]
+SETTINGS: Mapping[str, Any] = {
+    "model": "/model",
+    "trust_remote_code": True,
+    "cpu_offload_gb": 64.0,
+    "cpu_offload_params": ["routed_experts.w13_weight", "routed_experts.w2_weight"],
+    "gpu_memory_utilization": 0.96,
+    "max_model_len": 524288,
+    "max_num_seqs": 24,
+    "max_num_batched_tokens": 8192,
+    "speculative_config": {"method": "dspark", "num_speculative_tokens": 5},
+}
+VERSION = "0.1.dev20904+g179dd0fa9"
+
+
+def log(available: float = 9.5, moved: str | None = "67.50", **more: Any) -> Iterator[str]:
+    yield f"(APIServer pid=1) INFO 10-14 16:45:50 [api_utils.py:286] non-default args: {dict(SETTINGS) | more}\n"
+    yield f"(EngineCore pid=9) INFO 10-14 16:46:00 [core.py:123] Initializing a V1 LLM engine (v{VERSION}) with x\n"
+    if moved:
+        yield f"(EngineCore pid=9) INFO 10-14 16:46:39 [uva.py:68] Total CPU offloaded parameters: {moved}\n"
+    yield f"(EngineCore pid=9) INFO 10-14 16:50:29 [gpu_worker.py:632] Available KV cache memory: {available} GiB\n"
+
+
+def test_the_constant_of_a_boot() -> None:
+    _, lesson = learn(FLASH, "boot.log", log())
+    # 0.96 x 249.8136 + 67.50 - 9.5
+    assert round(lesson.constant_gib, 2) == 297.82
+    assert lesson.depends_on == {
+        "patch": None, "speculation": "dspark", "draft_tokens": 5, "max_num_seqs": 24, "engine_version": VERSION,
+        "kv_cache_dtype": "auto", "enforce_eager": False, "max_num_batched_tokens": 8192, "host_tables": True,
+        "other_options": (), "max_model_len": 524288,
+    }  # fmt: skip
+    assert (lesson.boot.booted, lesson.boot.figures) == (False, {"kv_cache_gib": 9.5, "offloaded_gib": 67.5})
+
+
+def test_the_next_answer_stands_on_it() -> None:
+    known, _ = learn(FLASH, "boot.log", log())
+    same = memory_plan(known, demand_of(SETTINGS, VERSION))
+    assert (same.basis, same.boots, same.hbm.kv_cache_gib) == ("measured", ("boot.log",), 9.5)
+    more = memory_plan(known, demand_of({**SETTINGS, "cpu_offload_gb": 70, "gpu_memory_utilization": 0.97}, VERSION))
+    assert (more.basis, more.boots) == ("computed", ("boot.log",))
+    assert round(more.hbm.kv_cache_gib or 0, 2) == round(0.97 * 249.81359 + 73.828125 - 297.82, 2)
+    assert memory_plan(known, demand_of({**SETTINGS, "max_num_seqs": 25}, VERSION)).basis == "assumed"
+
+
+def test_what_this_machine_measured_goes_before_the_package() -> None:
+    shape: dict[str, Any] = {"max_model_len": 1048576, "max_num_seqs": 16, "offload_backend": "uva"}
+    known, _ = learn(FLASH, "boot.log", log(0.5, **shape))
+    plan = memory_plan(known, demand_of({**SETTINGS, **shape, "cpu_offload_gb": 70}, VERSION))
+    assert (plan.basis, plan.boots) == ("computed", ("boot.log",))
+
+
+def test_the_last_boot_of_a_log_counts() -> None:
+    two = [*log(9.5), "(APIServer pid=1) INFO:     Application startup complete.\n", *log(8.25)]
+    _, lesson = learn(FLASH, "boot.log", two)
+    assert lesson.boot.figures["kv_cache_gib"] == 8.25
+
+
+def test_what_moved_is_what_the_log_says() -> None:
+    _, lesson = learn(FLASH, "boot.log", log(moved="60.00"))
+    assert round(lesson.constant_gib, 2) == round(0.96 * 249.81359 + 60.0 - 9.5, 2)
+
+
+@pytest.mark.parametrize(
+    ("lines", "lacks"),
+    [
+        ([], "whole `non-default args:` line"),
+        (["non-default args: {'model': '/mod"], "whole `non-default args:` line"),
+        (list(log())[:3], "`Available KV cache memory` line"),
+        (list(log(moved=None)), "`Total CPU offloaded parameters` line although it asks for offload"),
+    ],
+)
+def test_a_log_that_teaches_nothing(lines: list[str], lacks: str) -> None:
+    with pytest.raises(NothingToLearnError) as caught:
+        learn(FLASH, "boot.log", lines)
+    assert caught.value.message == f"boot.log has no {lacks}: nothing can be learned from it"
+    assert caught.value.exit_code == 4
+
+
+def test_kept_and_found_again() -> None:
+    _, first = learn(FLASH, "first.log", log(), (("container.env.VLLM_X", "1"),))
+    _, second = learn(FLASH, "second.log", log(9.0), (("container.env.VLLM_X", "1"),))
+    _, third = learn(FLASH, "third.log", log(7.0, max_num_seqs=8))
+    document: dict[str, Any] = {}
+    for lesson in (first, second, third):
+        document = added(document, FLASH.repo, lesson)
+    assert kept(document, FLASH.repo) == (third.boot, second.boot)
+    assert kept(document, "another/model") == ()
+
+
+def test_a_file_of_another_shape_is_no_reason_to_fail() -> None:
+    _, lesson = learn(FLASH, "boot.log", log())
+    good = added({}, FLASH.repo, lesson)
+    for broken in ({}, {"format": "x", "boots": good["boots"]}, {**good, "boots": [{"repo": FLASH.repo}, 3]}):
+        assert kept(broken, FLASH.repo) == ()
+    torn = {**good, "boots": [{**good["boots"][0], "figures": {"kv_cache_gib": "much"}}]}
+    assert [boot.figures for boot in kept(torn, FLASH.repo)] == [{}]
+
+
+def test_a_patch_is_known_by_its_lines() -> None:
+    hooked = "PIN_HOT rehome done layers=40 HBM_expert=206.61GiB pinned_expert=62.33GiB\n"
+    lines = list(log())
+    _, lesson = learn(FLASH, "boot.log", [*lines[:3], hooked, *lines[3:]])
+    assert (lesson.boot.variant, lesson.depends_on["patch"]) == ("pin-hot-experts", "pin-hot-experts")
+
+
+def test_with_boots_are_first() -> None:
+    _, lesson = learn(FLASH, "boot.log", log())
+    known: Checkpoint = with_boots(FLASH, (lesson.boot,))
+    assert known.boots == (lesson.boot, *FLASH.boots)
+    assert replace(known, boots=FLASH.boots).boots == FLASH.boots
