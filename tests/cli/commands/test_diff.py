@@ -17,7 +17,8 @@ def test_text(recipes: Path) -> None:
         'record:\n  release: "v1" → "v2"\n'
         "costs:\n"
         "  restart       needed\n"
-        "  tuning cache  new: max_model_len is part of its identity, the engine's source and the boots on record agree\n"
+        "  tuning cache  new: max_model_len is part of its identity, "
+        "the engine's source and the boots on record agree\n"
     )
 
 

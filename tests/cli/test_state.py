@@ -1,0 +1,19 @@
+from io import StringIO
+from pathlib import Path
+
+from gb300serve.cli.console import Console
+from gb300serve.cli.environment import read_environment
+from gb300serve.cli.state import learned_boots, state_directory
+from gb300serve.cli.workspace import Workspace
+
+
+def space(site: Path | None, **variables: str) -> Workspace:
+    return Workspace(read_environment({"HOME": "/home/x", **variables}), Console(StringIO(), StringIO()), (), site)
+
+
+def test_the_users_own_unless_the_site_names_one(tmp_path: Path) -> None:
+    site = tmp_path / "site.yaml"
+    site.write_text("format: gb300serve.site/1\nstate: /var/lib/serve\n")
+    assert state_directory(space(None)) == Path("/home/x/.local/state/gb300serve")
+    assert state_directory(space(None, XDG_STATE_HOME="/s")) == Path("/s/gb300serve")
+    assert learned_boots(space(site)) == Path("/var/lib/serve/boots.json")
