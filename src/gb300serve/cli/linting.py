@@ -14,7 +14,8 @@ from gb300serve.lint.run import findings, findings_in_any
 from gb300serve.lint.subject import Subject
 from gb300serve.plan.check import check
 from gb300serve.recipe.catalog import SUFFIXES, Catalog, Found
-from gb300serve.recipe.pins import read_pin
+from gb300serve.recipe.load import Loaded
+from gb300serve.recipe.pins import pin_path, read_pin
 from gb300serve.site.load import load_site
 from gb300serve.site.model import Site
 
@@ -56,38 +57,48 @@ def lint_paths(space: Workspace, paths: list[str]) -> Verdict:
         """The reference site of one directory, read when a rule asks for it."""
         return cache(partial(load_site, None, space.reference(directory)))
 
-    for found in _files(space, paths):
-        verdict.files += 1
+    # One listing a directory instead of an open that fails for each file.
+    names = cache(lambda directory: frozenset(path.name for path in directory.iterdir()))
+    for found, asked_for in _files(space, paths):
         loaded = space.loader.load_file(found)
+        if not asked_for and not _is_recipe(loaded):
+            continue
+        verdict.files += 1
         problems = check(loaded)
         if loaded.recipe is None or any(d.severity == "error" for d in problems):
             verdict.add((*problems, *findings_in_any(loaded)))
             verdict.invalid = True
             continue
-        subject = Subject(loaded, loaded.recipe, reference(found.directory), read_pin(found.path))
+        pinned = read_pin(found.path) if pin_path(found.path).name in names(found.path.parent) else None
+        subject = Subject(loaded, loaded.recipe, reference(found.directory), pinned)
         verdict.add(findings(subject, problems))
     return verdict
 
 
-def _files(space: Workspace, paths: list[str]) -> Iterator[Found]:
+def _is_recipe(loaded: Loaded) -> bool:
+    """Whether the file says so; of one that is not UTF-8 the bytes are asked."""
+    return _IS_RECIPE.search(loaded.source.text.encode() or loaded.found.path.read_bytes()) is not None
+
+
+def _files(space: Workspace, paths: list[str]) -> Iterator[tuple[Found, bool]]:
+    """Every file, and whether it was named itself: what only lies in a directory need not be a recipe."""
     for word in paths or [str(space.catalog.directories[0])]:
         path = Path(word).expanduser()
         if path.is_dir():
-            yield from _below(space.catalog, path)
+            yield from ((found, False) for found in _below(space.catalog, path))
         elif path.exists() or path.suffix in SUFFIXES:
-            yield space.catalog.at(path)
+            yield space.catalog.at(path), True
         elif "/" in word and path.parent.exists() and path.suffix:
             raise NothingThereError(word)
         else:
-            yield space.find(word)
+            yield space.find(word), True
 
 
 def _below(catalog: Catalog, path: Path) -> Iterator[Found]:
-    """The recipes below a directory, in the order of their paths; which recipes directory it is is asked once."""
+    """The YAML files below a directory, in the order of their paths; which recipes directory it is is asked once."""
     recipes_directory = cache(lambda parent: catalog.at(parent / "any.yaml").directory)
     for directory, below, names in os.walk(path):
         below.sort()
         for name in sorted(names):
-            file = Path(directory, name)
-            if name.endswith(SUFFIXES) and file.is_file() and _IS_RECIPE.search(file.read_bytes()):
+            if name.endswith(SUFFIXES) and (file := Path(directory, name)).is_file():
                 yield Found(file, recipes_directory(file.parent))

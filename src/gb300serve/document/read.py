@@ -151,7 +151,7 @@ class _Reader:
         if type(event) is not DocumentStartEvent:
             self.report(EMPTY_FILE, event.start_mark, "the file is empty")
             return
-        self.document.root, _ = self.value(self.next())
+        self.document.root = self.value(self.next())
         self.next()  # the document's end
         event = self.next()
         if type(event) is not StreamEndEvent:
@@ -165,30 +165,35 @@ class _Reader:
     def report(self, kind: Kind, mark: Mark | None, message: str, hint: str | None = None) -> None:
         self.document.problems.append(_problem(self.source, kind, mark, message, hint))
 
-    def value(self, event: Any) -> tuple[Any, Mark]:
+    def value(self, event: Any) -> Any:
         kind = type(event)
         if kind is AliasEvent:
             self.report(ALIAS, event.start_mark, f"`*{event.anchor}` is an alias", "write the value here")
-            return PLACEHOLDER, event.start_mark
+            return PLACEHOLDER
         if event.anchor is not None:
             self.report(ANCHOR, event.start_mark, f"`&{event.anchor}` is an anchor", "remove it")
         if event.tag is not None:
             tag = printable(str(event.tag)).replace("tag:yaml.org,2002:", "!!")
             self.report(TAG, event.start_mark, f"`{tag}` is a tag", "remove it; quote the value for text")
         if kind is ScalarEvent:
-            return self.scalar(event), event.start_mark
+            return self.scalar(event)
         self.depth += 1
         if self.depth > DEEPEST:
             raise yaml.MarkedYAMLError(problem="nested too deeply", problem_mark=event.start_mark)
         node = self.mapping() if kind is MappingStartEvent else self.sequence()
         self.depth -= 1
-        return node, event.start_mark
+        return node
 
     def mapping(self) -> MapNode:
         node = MapNode()
-        while type(event := self.next()) is not MappingEndEvent:
+        following, source, spots = self.next, self.source, node.spots
+        while type(event := following()) is not MappingEndEvent:
             key = self.key(event)
-            value, mark = self.value(self.next())
+            said = following()
+            if type(said) is ScalarEvent and said.anchor is None and said.tag is None:
+                value = self.scalar(said)  # nine of ten; `value` would do the same
+            else:
+                value = self.value(said)
             if key is None:
                 continue
             if key in node:
@@ -197,7 +202,7 @@ class _Reader:
                 self.report(DUPLICATE, event.start_mark, message, "keep one of them")
                 continue
             node[key] = value
-            node.spots[key] = Spot(self.source, event.start_mark, mark)
+            spots[key] = Spot(source, event.start_mark, said.start_mark)
         return node
 
     def key(self, event: Any) -> str | None:
@@ -224,9 +229,8 @@ class _Reader:
     def sequence(self) -> ListNode:
         node = ListNode()
         while type(event := self.next()) is not SequenceEndEvent:
-            value, mark = self.value(event)
-            node.append(value)
-            node.spots.append(Spot(self.source, event.start_mark, mark))
+            node.append(self.value(event))
+            node.spots.append(Spot(self.source, event.start_mark, event.start_mark))
         return node
 
     def scalar(self, event: Any) -> Any:

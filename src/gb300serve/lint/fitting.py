@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from gb300serve.engines.vllm.view import VllmOptions
 from gb300serve.fit.around import around
 from gb300serve.fit.checkpoint import Boot, Checkpoint
 from gb300serve.fit.demand import Demand, demand_of, with_others
@@ -27,7 +28,9 @@ class Fitting:
     failed: Boot | None
 
 
-def fitting(known: Checkpoint | None, repo: str, options: Mapping[str, Any], recipe: Recipe) -> Fitting | None:
+def fitting(
+    known: Checkpoint | None, repo: str, options: Mapping[str, Any], view: VllmOptions, recipe: Recipe
+) -> Fitting | None:
     """None where the arithmetic does not apply: sizes unknown, another GPU than the GB300, or several of them.
 
     What nothing comparable was measured for has the verdict `unknown`.
@@ -40,7 +43,7 @@ def fitting(known: Checkpoint | None, repo: str, options: Mapping[str, Any], rec
     if checkpoint is None:
         return None
     variant = checkpoint.variant(recipe.container.env)
-    asked = demand_of(options, recipe.engine.version, variant)
+    asked = demand_of(options, recipe.engine.version, variant, seen=view)
     return _fitting(checkpoint, with_others(asked, around(recipe, variant)))
 
 

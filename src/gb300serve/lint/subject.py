@@ -87,7 +87,9 @@ class Subject:
     @cached_property
     def fitting(self) -> Fitting | None:
         """The memory plan, where everything that it needs is known."""
-        return fitting(self.checkpoint, self.repo, self.options, self.recipe) if self.vllm else None
+        if self.vllm is None:
+            return None
+        return fitting(self.checkpoint, self.repo, self.options, self.vllm, self.recipe)
 
     @cached_property
     def tables(self) -> TableChoice | None:

@@ -1,6 +1,7 @@
 """The engine `vllm`: its options checked against the tables and against what it refuses later."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from gb300serve.core.values import Value
 from gb300serve.engines.base import Options
@@ -12,6 +13,10 @@ from gb300serve.engines.vllm.limits import DEFAULT_PORT, check_limits
 from gb300serve.engines.vllm.parsers import check_parsers
 from gb300serve.engines.vllm.schedule import check_schedule
 
+# What is longer is not worth remembering.
+_SHORT = 200
+_SIMPLE = frozenset({"bool", "int", "str"})
+
 
 class Vllm:
     """vLLM's `serve`."""
@@ -20,7 +25,7 @@ class Vllm:
 
     def check(self, options: Options, version: str | None) -> tuple[Problem, ...]:
         choice = tables_for(self.name, version)
-        found = [problem for key, value in options.items() for problem in _check_option(choice, key, value)]
+        found = [problem for key, value in options.items() for problem in _problems(version, key, value)]
         wrong = {problem.path[0] for problem in found}
         found += [problem for problem in _check_meaning(options, choice) if problem.path[0] not in wrong]
         order = {key: place for place, key in enumerate(options)}
@@ -50,6 +55,19 @@ class Vllm:
 
     def port(self, options: Options) -> int:
         return whole(options.get("port"), DEFAULT_PORT)
+
+
+def _problems(version: str | None, key: str, value: Value) -> tuple[Problem, ...]:
+    kind = type(value).__name__
+    if kind in _SIMPLE and len(f"{version}{key}{value}") <= _SHORT:
+        return _remembered(version, key, kind, value)
+    return _check_option(tables_for("vllm", version), key, value)
+
+
+# Recipes of a lane say the same things again and again; `kind` keeps true and 1 apart.
+@lru_cache(maxsize=4096)
+def _remembered(version: str | None, key: str, kind: str, value: Value) -> tuple[Problem, ...]:  # noqa: ARG001
+    return _check_option(tables_for("vllm", version), key, value)
 
 
 def _check_option(choice: TableChoice, key: str, value: Value) -> tuple[Problem, ...]:
