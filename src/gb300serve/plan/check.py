@@ -44,7 +44,7 @@ def _options(loaded: Loaded) -> Iterator[Diagnostic]:
     section = _mapping(loaded.root, "engine")
     options = section.get("options")
     name, version = section.get("name"), section.get("version")
-    if not isinstance(options, MapNode) or name not in ENGINES:
+    if not isinstance(options, MapNode) or not isinstance(name, str) or name not in ENGINES:
         return
     said = {(problem.file, problem.line, problem.column) for problem in loaded.problems}
     for problem in ENGINES[name].check(with_secret_words(options), version if isinstance(version, str) else None):
