@@ -1,0 +1,69 @@
+from pathlib import Path
+
+import pytest
+
+from tests.lint.samples import OTHER, changed
+from tests.support.invoke import Answer, run
+
+CHILD = "format: gb300serve/1\nlane: orchard\nrelease: {release}\ntitle: Orchard\nstatus: draft\nextends: v1\n"
+LOUD = {"{name: GB300}": "{index: [1]}"}
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    lane = tmp_path / "orchard"
+    lane.mkdir()
+    (lane / "v1.yaml").write_text(changed(OTHER, LOUD), encoding="utf-8")
+    for release in ("v2", "v3"):
+        (lane / f"{release}.yaml").write_text(CHILD.format(release=release), encoding="utf-8")
+    return tmp_path
+
+
+def codes(answer: Answer) -> list[tuple[str, str]]:
+    return [(found["code"], Path(found["file"]).name) for found in answer.document["diagnostics"]]
+
+
+def test_children_do_not_repeat_their_parents_findings(directory: Path) -> None:
+    answer = run("lint", directory, "--json")
+    assert (answer.code, answer.document["files"], codes(answer)) == (0, 3, [("CON003", "v1.yaml")])
+
+
+def test_what_is_no_recipe_is_passed_over_in_a_directory_only(directory: Path) -> None:
+    other = directory / "compose.yaml"
+    other.write_text("services: {web: {image: nginx}}\n", encoding="utf-8")
+    (directory / "orchard" / "notes.txt").write_text("format: gb300serve/1\n", encoding="utf-8")
+    (directory / "orchard" / "v9.yaml").mkdir()
+    assert run("lint", directory, "--json").document["files"] == 3
+    answer = run("lint", other, "--json")
+    assert (answer.code, codes(answer)) == (3, [("FMT005", "compose.yaml")])
+
+
+def test_a_recipe_that_is_not_utf8_is_not_passed_over(directory: Path) -> None:
+    (directory / "orchard" / "v4.yaml").write_bytes(OTHER.encode() + b"limits: [\xff]\n")
+    answer = run("lint", directory, "--json")
+    assert (answer.code, ("YAML008", "v4.yaml") in codes(answer)) == (3, True)
+
+
+def test_an_invalid_file_beats_findings(directory: Path) -> None:
+    broken = changed(OTHER, {"max_num_seqs: 32": "max_num_seqs: many", "release: v1": "release: v4"})
+    (directory / "orchard" / "v4.yaml").write_text(broken, encoding="utf-8")
+    answer = run("lint", directory, "--json", "--fail-on", "warning")
+    assert (answer.code, codes(answer)) == (3, [("CON003", "v1.yaml"), ("OPT002", "v4.yaml")])
+    assert run("lint", directory / "orchard" / "v1.yaml", "--fail-on", "warning").code == 5
+
+
+def test_pins_are_read_where_they_lie(directory: Path) -> None:
+    (directory / "site.yaml").write_text("format: gb300serve.site/1\nmodels: /m\ncache: /c\n", encoding="utf-8")
+    (directory / "orchard" / "v1.command").write_text("docker run -d other\n", encoding="utf-8")
+    answer = run("lint", directory, "--json")
+    assert (answer.code, codes(answer)) == (5, [("PIN001", "v1.yaml"), ("CON003", "v1.yaml")])
+
+
+def test_the_line_is_shown_and_underlined(directory: Path) -> None:
+    path = directory / "orchard" / "v1.yaml"
+    assert run("lint", path).out == (
+        f"{path}:17:9: warning CON003 gpu-by-index: a GPU's index differs between machines\n"
+        "      gpus: {index: [1]}\n"
+        "            ^~~~~~\n"
+        "    hint: write {name: GB300}\n"
+    )
