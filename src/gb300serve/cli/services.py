@@ -13,6 +13,7 @@ from gb300serve.adapters.docker_sdk import DockerEngine, Endpoint
 from gb300serve.adapters.http import HttpClient
 from gb300serve.adapters.listeners import SystemListeners
 from gb300serve.adapters.process import SystemProcesses
+from gb300serve.cli.expecting import receipts_of, tuning_of
 from gb300serve.cli.launchable import launchable, read_secrets, with_gpu
 from gb300serve.cli.workspace import Workspace
 from gb300serve.lifecycle.events import Announcement
@@ -122,4 +123,5 @@ class Services:
 
     def _launch(self, plan: Plan, recipe: Recipe, on: On) -> Launch:
         expected = {name: float(phase.seconds) for name, phase in recipe.boot.phases.items()}
-        return Launch(plan, expected=expected, address=self.site.address, on=on)
+        receipts, tuning = receipts_of(recipe), tuning_of(recipe)
+        return Launch(plan, expected=expected, address=self.site.address, on=on, receipts=receipts, tuning=tuning)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from gb300serve.autotune.expect import same_identity, short
 from gb300serve.compare.effects import Effect
 from gb300serve.fit.checkpoint import Boot, Checkpoint
 from gb300serve.fit.demand import Demand
@@ -78,18 +79,6 @@ def tuning(before: Recorded | None, after: Recorded | None, effects: Sequence[Ef
 
 def _name(effect: Effect) -> str:
     return effect.field.rpartition(".")[2]
-
-
-def short(identity: str) -> str:
-    """The eight digits that people write."""
-    return identity[:8]
-
-
-def same_identity(one: str, other: str) -> bool:
-    """Records keep the beginning of the name: `9ac7b387`, `08c89d94…4796`."""
-    first, second = one.partition("…")[0], other.partition("…")[0]
-    length = min(len(first), len(second))
-    return length >= 8 and first[:length] == second[:length]
 
 
 def said(effect: Effect, overall: Tuning, *, by_record: bool) -> str:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from gb300serve.autotune.expect import Expectation
+from gb300serve.boot.receipts import ExpectedLine
 from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_PLAN, LABEL_RELEASE
 from gb300serve.lifecycle.words import values
 from gb300serve.plan.document import digest
@@ -33,6 +35,12 @@ class Launch:
 
     given: str = ""
     """The REF as the user typed it, for the same reason: a file is not found as lane/release."""
+
+    receipts: tuple[ExpectedLine, ...] = ()
+    """What the log of a good boot shows, from the recipe."""
+
+    tuning: Expectation = field(default_factory=Expectation)
+    """The set of the tuning cache that the release loads, and what missing it costs."""
 
     def command(self, verb: str, *words: str) -> str:
         """A command of ours about this launch, to be pasted into a shell."""

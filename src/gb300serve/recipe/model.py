@@ -124,12 +124,16 @@ class PhaseExpectation(Section):
 
 
 class ReceiptSection(Section):
-    """A line that a good boot shows. `line` is its text with at most one `{value}`; `tolerance` is absolute."""
+    """A line that a good boot shows. `line` is its text with at most one `{value}`; `tolerance` is absolute.
+
+    `forbidden` turns it round: no line of a good boot holds it.
+    """
 
     line: Annotated[Text, BeforeValidator(check_template)]
     value: Number | None = None
     tolerance: Size | None = None
     missing: Literal["fail", "degrade"] = "degrade"
+    forbidden: bool = False
     basis: Text | None = None
 
 
