@@ -86,7 +86,10 @@ def secret_kind(text: str) -> str | None:
 def _possible(text: str) -> list[tuple[str, re.Pattern[str]]]:
     """The shapes that the text could hold."""
     found = []
+    without = tuple(sign for sign in ("=", "--") if sign not in text)
     for what, hints, pattern in _SHAPES:
+        if without and any(sign in hints[0] for sign in without):
+            continue  # all hints of a shape have the sign of its first one
         for hint in hints:
             if hint in text:
                 found.append((what, pattern))
