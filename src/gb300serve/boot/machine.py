@@ -45,6 +45,17 @@ class BootMachine:
         """The phase that the boot has come to."""
         return self._course.phase if self._course else Phase.STARTING
 
+    @property
+    def quiet_from(self) -> float:
+        """When the log last said something that is no heartbeat, as of the last tick or heartbeat."""
+        return self._course.quiet_from if self._course else 0.0
+
+    def glimpse(self, text: str, at: float) -> tuple[Event, ...]:
+        """A bar as it is drawn, before the log has its line: it moves the boot on, and counts as no line."""
+        self._take(text, at)
+        events, self._events = tuple(self._events), []
+        return events
+
     def feed(self, line: str, at: float | None = None) -> tuple[Event, ...]:
         """A line as it came, with or without its line feed; carriage returns split it into records."""
         self._line += 1

@@ -20,8 +20,11 @@ from gb300serve.boot.events import (
     TuningHit,
     TuningMiss,
 )
+from gb300serve.boot.outlook import Outlook
 from gb300serve.boot.phases import Phase
+from gb300serve.boot.pulse import Judgement
 from gb300serve.cli.console import Console
+from gb300serve.cli.watch_view import clock, watch_lines
 from gb300serve.core.text import printable
 from gb300serve.lifecycle.events import (
     Announcement,
@@ -36,6 +39,7 @@ from gb300serve.lifecycle.events import (
     StepUndone,
     UndoFailed,
 )
+from gb300serve.lifecycle.watch_events import HealthChanged, ReceiptsChecked, StackTaken, TuningForeseen, Watching
 
 LONGEST = 150
 SIMULATED = "simulated Station: no GPU, no container, no model; the boot log's numbers are computed from the plan"
@@ -48,9 +52,6 @@ class BootView:
         self.console = console
         self.expected = expected
         self.simulated = simulated
-        self.phase: Phase | None = None
-        self.entered_at = 0.0
-        self.progress = ""
         self.serving = False
         terminal = Terminal(file=console.err, no_color=console.no_color, highlight=False)
         self.live = Live(console=terminal, auto_refresh=False, transient=True) if terminal.is_terminal else None
@@ -77,8 +78,13 @@ class BootView:
                     self.console.result(line.text)
             case BootEvent(event):
                 self._event(event)
-            case Elapsed(_, seconds):
-                self._wait(seconds)
+            case Elapsed():
+                pass  # Watching comes with it
+            case Watching(ahead, judgement):
+                self._wait(ahead, judgement)
+            case HealthChanged() | TuningForeseen() | StackTaken() | ReceiptsChecked():
+                for text, style in watch_lines(announcement):
+                    self._say(text, style)
             case NotReady(why):
                 self._say(f"not ready: {why}", "warning")
             case BecameReady():
@@ -91,29 +97,24 @@ class BootView:
             case PhaseEntered(phase, at):
                 self._enter(phase, at)
             case Progress():
-                self.progress = f"{event.text} {event.done}/{event.total}"
-                self._wait(event.at)
+                pass  # shown with the next tick
             case Receipt(_, _, text, at):
-                self._say(f"{_clock(at)}    {_short(text)}", "dim")
+                self._say(f"{clock(at)}    {_short(text)}", "dim")
             case TuningHit(configs, at):
-                self._say(f"{_clock(at)}    tuning cache loaded: {configs} configurations", "good")
-            case TuningMiss(configs, at):
-                known = f"only {configs} configurations were loaded" if configs else "nothing in the tuning cache fits"
-                self._say(f"{_clock(at)}    kernels are being tuned: {known}; this took 74 minutes before", "warning")
+                self._say(f"{clock(at)}    tuning cache loaded: {configs} configurations", "good")
             case CauseFound(reason, _, _, text, at):
-                self._say(f"{_clock(at)}    {reason}: {_short(text)}", "error")
+                self._say(f"{clock(at)}    {reason}: {_short(text)}", "error")
             case Stalled(phase, silent, at):
-                self._say(f"{_clock(at)}    no progress in {phase} for {silent:.0f} s", "warning")
+                self._say(f"{clock(at)}    no progress in {phase} for {silent:.0f} s", "warning")
             case StartupComplete(at):
-                self._say(f"{_clock(at)}    the server says it started; asking it", "dim")
-            case BootBegan() | Stopped():
+                self._say(f"{clock(at)}    the server says it started; asking it", "dim")
+            case BootBegan() | Stopped() | TuningMiss():  # what a miss costs is told by TuningForeseen
                 pass
             case _:
                 assert_never(event)
 
     def _enter(self, phase: Phase, at: float) -> None:
-        self.phase, self.entered_at, self.progress = phase, at, ""
-        self._say(f"{_clock(at)}  {phase.value}{self._expected(phase)}", "bold")
+        self._say(f"{clock(at)}  {phase.value}{self._expected(phase)}", "bold")
 
     def _expected(self, phase: Phase) -> str:
         seconds = self.expected.get(phase.value)
@@ -121,7 +122,7 @@ class BootView:
 
     def _ready(self, ready: BecameReady) -> None:
         proof = "" if ready.identity_known else " (its process start time could not be compared)"
-        self._say(f"{_clock(ready.seconds)}  READY: {ready.model} answers from {ready.name}{proof}", "good")
+        self._say(f"{clock(ready.seconds)}  READY: {ready.model} answers from {ready.name}{proof}", "good")
 
     def _say(self, text: str, style: str | None = None) -> None:
         shown = self._marked(printable(text))
@@ -131,10 +132,9 @@ class BootView:
         else:
             self.console.message(shown, style)
 
-    def _wait(self, at: float) -> None:
-        if self.live and self.phase:
-            waited = f"{at - self.entered_at:.0f} s"
-            text = f"{_clock(at)}  {self.phase.value} for {waited}{self._expected(self.phase)} {self.progress}"
+    def _wait(self, ahead: Outlook, judgement: Judgement) -> None:
+        if self.live:
+            text = f"{clock(ahead.at)}  {ahead.sentence()}{_health(judgement)}"
             self.live.update(Text(self._marked(printable(text)), style="cyan", no_wrap=True), refresh=True)
 
     def _marked(self, text: str) -> str:
@@ -163,5 +163,6 @@ def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def _clock(seconds: float) -> str:
-    return f"{seconds:6.0f} s"
+def _health(judgement: Judgement) -> str:
+    """Nothing to say of what works as it should."""
+    return "" if judgement.health == "working" else f" [{judgement.health}]"

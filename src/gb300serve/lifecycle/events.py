@@ -7,6 +7,7 @@ from gb300serve.boot.events import Event
 from gb300serve.boot.phases import Phase
 from gb300serve.lifecycle.ports import LogLine
 from gb300serve.lifecycle.steps import Step
+from gb300serve.lifecycle.watch_events import HealthChanged, ReceiptsChecked, StackTaken, TuningForeseen, Watching
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,5 +88,19 @@ class BecameReady:
 
 
 Announcement: TypeAlias = (
-    StepBegan | StepUndone | UndoFailed | SetAside | PutBack | LogSeen | BootEvent | Elapsed | NotReady | BecameReady
+    StepBegan
+    | StepUndone
+    | UndoFailed
+    | SetAside
+    | PutBack
+    | LogSeen
+    | BootEvent
+    | Elapsed
+    | NotReady
+    | BecameReady
+    | Watching
+    | HealthChanged
+    | TuningForeseen
+    | StackTaken
+    | ReceiptsChecked
 )

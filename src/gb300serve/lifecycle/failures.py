@@ -27,6 +27,8 @@ class Ending:
     """What the container is called now that it was set aside."""
     put_back: tuple[str, ...] = ()
     """Names that run again because this launch had replaced them."""
+    unkept: tuple[str, ...] = ()
+    """Sentences about receipts without which the recipe calls the boot failed."""
 
     @property
     def phase(self) -> Phase:
@@ -114,6 +116,8 @@ class LaunchInterruptedError(Gb300Error):
 
 
 def _cause(ending: Ending) -> str:
+    if ending.unkept:
+        return "\n".join(("it serves, but not what the recipe describes", *ending.unkept))
     if ending.diagnosis.evidence:
         return ending.diagnosis.evidence[0].text
     if ending.gone:
@@ -126,6 +130,8 @@ def _cause(ending: Ending) -> str:
 
 
 def _circumstances(ending: Ending) -> str:
+    if ending.unkept:
+        return f"{len(ending.unkept)} of its receipts not kept, {ending.seconds:.0f} s after the start"
     code = "" if ending.exit_code is None else f", exit code {ending.exit_code}"
     memory = ", out of memory" if ending.oom_killed else ""
     return f"{ending.reason} in phase {ending.phase}, {ending.seconds:.0f} s after the start{code}{memory}"

@@ -42,11 +42,14 @@ class Launch:
     tuning: Expectation = field(default_factory=Expectation)
     """The set of the tuning cache that the release loads, and what missing it costs."""
 
+    stack_dump: bool = False
+    """Take a stack dump of an engine that is stuck."""
+
     def command(self, verb: str, *words: str) -> str:
-        """A command of ours about this launch, to be pasted into a shell."""
+        """A command of ours about this launch, to be pasted into a shell; `verb` may be two words (`cache seed`)."""
         place = ("--on", "sim") if self.on == "sim" else ()
         overrides = tuple(word for override in self.overrides for word in ("--set", override)) if verb == "up" else ()
-        return shlex.join(("gb300serve", verb, self.ref, *place, *overrides, *words))
+        return shlex.join(("gb300serve", *verb.split(), self.ref, *place, *overrides, *words))
 
     @property
     def name(self) -> str:

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gb300serve.boot.events import (
     BootBegan,
@@ -16,6 +16,7 @@ from gb300serve.boot.events import (
     TuningMiss,
 )
 from gb300serve.boot.phases import Phase
+from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.core.errors import BackendError
 from gb300serve.lifecycle.conflicts import live
 from gb300serve.lifecycle.events import BecameReady, BootEvent, Elapsed, LogSeen, NotReady
@@ -23,8 +24,11 @@ from gb300serve.lifecycle.failures import BootFailedError, BootTimedOutError, En
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.patience import ANSWER_PATIENCE, CAUSE_PATIENCE, patience
 from gb300serve.lifecycle.ports import Container, LogLine
+from gb300serve.lifecycle.receipts import Witness, binding, verdict
 from gb300serve.lifecycle.steps import AwaitReady
 from gb300serve.lifecycle.tools import Tools
+from gb300serve.lifecycle.watch import Attention
+from gb300serve.lifecycle.watch_events import ReceiptsChecked
 from gb300serve.probe.readiness import Readiness, readiness
 
 # Seconds on the wall between two ticks of a silent log, and between two probes.
@@ -34,6 +38,9 @@ TAIL = 40
 # The engine of containers reports an exit some moments after the log has ended.
 SETTLE_TRIES = 25
 SETTLE_EVERY = 0.2
+# Silent for longer than a phase's patience, and yet at work: tuning took 81 minutes, and nothing says that it is the
+# longest. After four times the patience (two hours, six for tuning) nobody waits on.
+BUSY_FACTOR = 4.0
 _SIGNS_OF_LIFE = (BootBegan, PhaseEntered, Progress, Receipt, TuningHit, TuningMiss, StartupComplete)
 
 
@@ -52,6 +59,8 @@ class Served:
     readiness: Readiness
     seconds: float
     stream: Iterator[LogLine | None] | None = None
+    receipts: tuple[CheckedReceipt, ...] = ()
+    """Empty where the lane served already."""
 
     @property
     def already(self) -> bool:
@@ -67,7 +76,8 @@ def await_ready(step: AwaitReady, launch: Launch, tools: Tools) -> Served:
         answer = _probe(container, launch, tools)
         if answer.state == "ready":
             return Served(container, answer, tools.backend.elapsed(container.id))
-    return _Watch(container, launch, tools).run()
+    with Attention(container.id, launch, tools) as attention:
+        return _Watch(container, launch, tools, attention).run()
 
 
 def _probe(container: Container, launch: Launch, tools: Tools) -> Readiness:
@@ -78,7 +88,9 @@ def _probe(container: Container, launch: Launch, tools: Tools) -> Readiness:
 class _Watch:
     """One boot of one container. Times are seconds since its start, in its own time, unless they say `wall`."""
 
-    def __init__(self, container: Container, launch: Launch, tools: Tools) -> None:
+    def __init__(self, container: Container, launch: Launch, tools: Tools, attention: Attention) -> None:
+        self.attention = attention
+        self.witness = Witness(launch)
         self.container = container
         self.launch = launch
         self.tools = tools
@@ -101,24 +113,26 @@ class _Watch:
                     return self._served(stream)
             self._refuse_end()
             # The stream was cut although the container runs (its engine restarted): read the log again.
-            self.machine = self.tools.machine()
+            self.machine, self.witness = self.tools.machine(), Witness(self.launch)
             self.tools.clock.sleep(PROBE_EVERY)
 
     def _ready(self, line: LogLine | None) -> bool:
         """Take in one line or tick; True once the proof is complete."""
         if line is None:
             at = self.tools.backend.elapsed(self.container.id)
-            events = self.machine.tick(at)
+            events = (*self.attention.glimpse(self.machine, at), *self.machine.tick(at))
         else:
             at = line.elapsed
             self.tail.append(line.text)
             self.tools.announce(LogSeen(line))
             events = self.machine.feed(line.text, at)
+            self.witness.feed(line.text, events)
         self.at = at
         for event in events:
             self._take(event, at)
         if line is None:
             self.tools.announce(Elapsed(self.phase, at))
+            self.attention.tick(self.machine, at)
         if self._probe_is_due(events) and self._proved():
             return True
         if line is None:
@@ -137,6 +151,7 @@ class _Watch:
             self.cause_at = at
         expected = self.launch.expected.get(self.phase.value) if self.phase else None
         self.tools.announce(BootEvent(event, expected))
+        self.attention.take(event)
 
     def _probe_is_due(self, events: tuple[Event, ...]) -> bool:
         now = self.tools.clock.now()
@@ -164,16 +179,28 @@ class _Watch:
     def _served(self, stream: Iterator[LogLine | None]) -> Served:
         seconds = self.tools.backend.elapsed(self.container.id)
         model = self.answer.model.name if self.answer.model else self.launch.plan.served_names[0]
+        receipts = self._receipts()
         known = self.answer.identity == "ours"
         self.tools.announce(BecameReady(self.container.name, model, seconds, identity_known=known))
         container = self.tools.backend.find(self.container.id) or self.container
-        return Served(container, self.answer, seconds, stream)
+        return Served(container, self.answer, seconds, stream, receipts)
+
+    def _receipts(self) -> tuple[CheckedReceipt, ...]:
+        """Raises BootFailedError where one is not kept without which the recipe calls the boot failed."""
+        receipts = self.witness.results(self.container.id, self.tools.backend)
+        self.tools.announce(ReceiptsChecked(receipts, binding(self.launch)))
+        if verdict(receipts, self.launch) == "failed":
+            unkept = tuple(one.sentence() for one in receipts if not one.good)
+            raise BootFailedError(self.launch, replace(self._ending(), unkept=unkept))
+        return receipts
 
     def _refuse_silence(self, at: float) -> None:
         hanging = self.cause_at is not None and at - self.cause_at > CAUSE_PATIENCE
         if hanging and self.machine.result().state == "failed":
             raise BootFailedError(self.launch, self._ending())
         limit = ANSWER_PATIENCE if self.complete_at is not None else patience(self.phase, self.launch.expected)
+        if self.attention.judgement.active and self.attention.sees:
+            limit *= BUSY_FACTOR
         silent = at - self.alive_at
         if silent > limit:
             raise BootTimedOutError(self.launch, self._ending(), self._waiting_for(), silent)

@@ -1,0 +1,104 @@
+"""How a boot goes on from here: what it waits for, how long the phase may take, when it should be ready."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from gb300serve.boot.phases import Phase
+
+# Boots before the last few may have had another disk, driver or checkpoint cache.
+RUNS = 5
+
+WAITS_FOR: dict[Phase, str] = {
+    Phase.STARTING: "the engine to read its arguments and start its process",
+    Phase.LOADING_WEIGHTS: "weights from the disk",
+    Phase.OFFLOADING: "weights to move to Grace",
+    Phase.PROFILING: "the engine to measure its own memory",
+    Phase.COMPILING: "graphs to be compiled",
+    Phase.SIZING_KV_CACHE: "kernels to warm up beside the KV cache",
+    Phase.TUNING_KERNELS: "kernels to be tuned or loaded from the tuning cache",
+    Phase.CAPTURING_GRAPHS: "CUDA graphs to be captured",
+    Phase.SERVING: "the server to listen and to answer",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A counter that the engine shows: `done` of `total`, since `began` (seconds since the container's start)."""
+
+    text: str
+    done: int
+    total: int
+    began: float
+    at: float
+
+    def left(self, now: float) -> float | None:
+        """Seconds until it is full at the pace so far; None before it has moved."""
+        if not self.done or self.at <= self.began:
+            return None
+        return max(0.0, (self.at - self.began) / self.done * (self.total - self.done) - (now - self.at))
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """`expected` is seconds for the phase, `eta` seconds until READY; None where nobody can tell."""
+
+    phase: Phase | None
+    at: float
+    phase_for: float
+    expected: float | None
+    bar: Bar | None
+    eta: float | None
+    waits_for: str
+
+    def sentence(self) -> str:
+        """The one line that says what is awaited."""
+        name = self.phase.value if self.phase else "start"
+        spent = f"{name} for {self.phase_for:.0f} s" + (f" of about {self.expected:.0f}" if self.expected else "")
+        counted = f", {self.bar.text} {self.bar.done}/{self.bar.total}" if self.bar else ""
+        ready = f", ready in about {minutes(self.eta)}" if self.eta is not None else ""
+        return f"{spent}{counted}{ready}; waiting for {self.waits_for}"
+
+
+def minutes(seconds: float) -> str:
+    """`7:34`, `1:02:03`."""
+    whole = round(seconds)
+    hours, rest = divmod(whole, 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
+
+
+def outlook(
+    phase: Phase | None, at: float, entered_at: float, expected: Mapping[str, float], bar: Bar | None = None
+) -> Outlook:
+    """`expected` is seconds by phase name, in the order of a boot."""
+    phase_for = max(0.0, at - entered_at)
+    usual = expected.get(phase.value) if phase else None
+    left = _left(phase_for, usual, bar, at)
+    later = _later(phase, expected)
+    eta = None if left is None or later is None else left + later
+    return Outlook(phase, at, phase_for, usual, bar, eta, WAITS_FOR[phase] if phase else "the engine's first line")
+
+
+def expectation(recipe: Mapping[str, float], earlier: Sequence[Mapping[str, float]] = ()) -> dict[str, float]:
+    """Seconds by phase: the median of the last runs of the same plan (newest last), else what the recipe says."""
+    names = dict.fromkeys((*recipe, *(name for run in earlier[-RUNS:] for name in run)))
+    seen = {name: [run[name] for run in earlier[-RUNS:] if name in run] for name in names}
+    return {name: median(seen[name]) if seen[name] else recipe[name] for name in names}
+
+
+def _left(phase_for: float, usual: float | None, bar: Bar | None, at: float) -> float | None:
+    counted = bar.left(at) if bar else None
+    if counted is not None:
+        return counted
+    # Past the expected end nobody can tell: the next moment or the next hour.
+    return None if usual is None or phase_for > usual else usual - phase_for
+
+
+def _later(phase: Phase | None, expected: Mapping[str, float]) -> float | None:
+    """Seconds of the phases that come after; None where the recipe does not name this one."""
+    names = list(expected)
+    if phase is None:
+        return sum(expected.values()) if names else None
+    if phase.value not in names:
+        return None
+    return sum(expected[name] for name in names[names.index(phase.value) + 1 :])

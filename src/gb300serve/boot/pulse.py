@@ -1,0 +1,102 @@
+"""Working, slow, tuning or stuck: told from several signs of life together. Silence alone is never a verdict."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Health = Literal["working", "slow", "tuning", "stuck"]
+
+# A rate of CPU time needs some time to be one; bars of the engine move every 43 s while it tunes (container's seconds).
+WINDOW = 60.0
+# An engine that waits for a lock or a dead disk is silent and idle; one that compiles is silent and busy.
+STUCK_AFTER = 120.0
+# Cores. An API server that polls its engine takes 1 to 2 % of one.
+IDLE_CORES = 0.05
+IDLE_GPU = 0.02
+# A phase that takes twice as long as expected is called slow: boots of one release differ by 10 %.
+SLOW_FACTOR = 2.0
+_KEPT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Signs of life at one moment (seconds since the container's start, as all times here).
+
+    `quiet_from`: when the log last said something that is no heartbeat. `moves`: how often a bar or a phase has moved.
+    `cpu_seconds` of the whole container and `gpu` (0 to 1) are None where nobody can tell.
+    """
+
+    at: float
+    quiet_from: float
+    moves: int
+    cpu_seconds: float | None = None
+    gpu: float | None = None
+    restarts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """`because` are the signs that it stands on, as half-sentences; `active`: something was seen to work."""
+
+    health: Health
+    because: tuple[str, ...]
+    active: bool = True
+
+
+class Pulse:
+    """Keeps the last samples and judges by them."""
+
+    def __init__(self) -> None:
+        self._samples: deque[Sample] = deque(maxlen=_KEPT)
+        self._moved_at = 0.0
+
+    def take(self, sample: Sample) -> None:
+        """The newest one. A container that was started again has no past."""
+        last = self._samples[-1] if self._samples else None
+        if last is not None and sample.restarts != last.restarts:
+            self._samples.clear()
+        if last is None or sample.moves != last.moves:
+            self._moved_at = sample.at
+        self._samples.append(sample)
+
+    def judge(self, *, tuning: bool, phase_for: float, expected: float | None) -> Judgement:
+        """`phase_for` and `expected` are seconds of the current phase."""
+        if not self._samples:
+            return Judgement("working", ("it has just been started",))
+        now = self._samples[-1]
+        silent = min(now.at - now.quiet_from, now.at - self._moved_at)
+        cores, busy_gpu = self._cores(), None if now.gpu is None else now.gpu > IDLE_GPU
+        because = tuple(_because(silent, cores, now))
+        if silent < WINDOW:
+            return Judgement(_paced(phase_for, expected, tuning=tuning), because)
+        known = cores is not None or busy_gpu is not None
+        active = bool((cores is not None and cores > IDLE_CORES) or busy_gpu)
+        if known and not active and silent >= STUCK_AFTER:
+            return Judgement("stuck", because, active=False)
+        return Judgement(_paced(phase_for, expected, tuning=tuning), because, active=active)
+
+    def _cores(self) -> float | None:
+        """CPU seconds a second, over the window or as much of it as there is."""
+        now = self._samples[-1]
+        before = next((one for one in reversed(self._samples) if now.at - one.at >= WINDOW), None)
+        if before is None or now.cpu_seconds is None or before.cpu_seconds is None:
+            return None
+        return (now.cpu_seconds - before.cpu_seconds) / (now.at - before.at)
+
+
+def _paced(phase_for: float, expected: float | None, *, tuning: bool) -> Health:
+    if tuning:
+        return "tuning"
+    return "slow" if expected is not None and phase_for > max(SLOW_FACTOR * expected, WINDOW) else "working"
+
+
+def _because(silent: float, cores: float | None, now: Sample) -> Iterator[str]:
+    if silent >= WINDOW:
+        yield f"nothing new in the log for {silent:.0f} s"
+    if cores is not None:
+        yield "no CPU time used" if cores <= IDLE_CORES else f"{cores:.1f} cores busy"
+    if now.gpu is not None:
+        yield "GPU idle" if now.gpu <= IDLE_GPU else f"GPU {now.gpu:.0%} busy"
+    if now.restarts:
+        yield f"restarted {now.restarts} times"
