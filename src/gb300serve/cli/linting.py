@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
+from gb300serve.cli.parallel import spread
 from gb300serve.cli.workspace import Workspace
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import CommandLineError
@@ -51,28 +53,53 @@ class Verdict:
 def lint_paths(space: Workspace, paths: list[str]) -> Verdict:
     """The verdict over `paths`: files, directories, releases; the recipes directory where there are none."""
     verdict = Verdict()
+    for one in spread(Judge(space).verdict, tuple(_files(space, paths))):
+        if one is not None:
+            verdict.files += 1
+            verdict.invalid |= one.invalid
+            verdict.add(one.found)
+    return verdict
 
-    @cache
-    def reference(directory: Path | None) -> Callable[[], Site]:
-        """The reference site of one directory, read when a rule asks for it."""
-        return cache(partial(load_site, None, space.reference(directory)))
 
-    # One listing a directory instead of an open that fails for each file.
-    names = cache(lambda directory: frozenset(path.name for path in directory.iterdir()))
-    for found, asked_for in _files(space, paths):
-        loaded = space.loader.load_file(found)
+class FileVerdict(NamedTuple):
+    """What is found in one file."""
+
+    invalid: bool
+    found: tuple[Diagnostic, ...]
+
+
+class Judge:
+    """Judges file after file; sites and listings of directories are read once."""
+
+    def __init__(self, space: Workspace) -> None:
+        self.space = space
+        self.sites: dict[Path | None, Callable[[], Site]] = {}
+        self.names: dict[Path, frozenset[str]] = {}
+
+    def verdict(self, asked: tuple[Found, bool]) -> FileVerdict | None:
+        """None for a file that only lies in a directory and does not say that it is a recipe."""
+        found, asked_for = asked
+        loaded = self.space.loader.load_file(found)
         if not asked_for and not _is_recipe(loaded):
-            continue
-        verdict.files += 1
+            return None
         problems = check(loaded)
         if loaded.recipe is None or any(d.severity == "error" for d in problems):
-            verdict.add((*problems, *findings_in_any(loaded)))
-            verdict.invalid = True
-            continue
-        pinned = read_pin(found.path) if pin_path(found.path).name in names(found.path.parent) else None
-        subject = Subject(loaded, loaded.recipe, reference(found.directory), pinned)
-        verdict.add(findings(subject, problems))
-    return verdict
+            return FileVerdict(invalid=True, found=(*problems, *findings_in_any(loaded)))
+        subject = Subject(loaded, loaded.recipe, self._reference(found.directory), self._pin(found))
+        return FileVerdict(invalid=False, found=findings(subject, problems))
+
+    def _reference(self, directory: Path | None) -> Callable[[], Site]:
+        """The reference site of one directory, read when a rule asks for it."""
+        if directory not in self.sites:
+            self.sites[directory] = cache(partial(load_site, None, self.space.reference(directory)))
+        return self.sites[directory]
+
+    def _pin(self, found: Found) -> str | None:
+        """One listing a directory instead of an open that fails for each file."""
+        parent = found.path.parent
+        if parent not in self.names:
+            self.names[parent] = frozenset(path.name for path in parent.iterdir())
+        return read_pin(found.path) if pin_path(found.path).name in self.names[parent] else None
 
 
 def _is_recipe(loaded: Loaded) -> bool:

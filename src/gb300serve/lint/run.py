@@ -8,7 +8,7 @@ from gb300serve.lint.book import RULES
 from gb300serve.lint.rules import FAMILIES
 from gb300serve.lint.rules.secrets import in_text, in_values
 from gb300serve.lint.subject import Subject
-from gb300serve.plan.secrets import redacted
+from gb300serve.plan.secrets import redacted, without
 from gb300serve.recipe.load import Loaded
 
 __all__ = ["FAMILIES", "RULES", "findings", "findings_in_any"]
@@ -31,7 +31,7 @@ def findings(subject: Subject, noticed: Iterable[Diagnostic] = ()) -> tuple[Diag
         shown += _idle(subject, ignored.keys() - {one.code for one in found})
         shown += _unreasoned(subject)
     own = subject.loaded.source.name
-    return redacted(sorted(shown, key=lambda d: (d.file != own, d.file or "", d.line or 0)), subject.loaded.root)
+    return without(sorted(shown, key=lambda d: (d.file != own, d.file or "", d.line or 0)), subject.literals)
 
 
 def findings_in_any(loaded: Loaded) -> Iterator[Diagnostic]:

@@ -15,6 +15,7 @@ from gb300serve.fit.checkpoint import Checkpoint
 from gb300serve.lint.fitting import Fitting, fitting
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan
+from gb300serve.plan.secrets import Literal, literal_secrets
 from gb300serve.plan.words import with_secret_words
 from gb300serve.recipe.load import Loaded
 from gb300serve.recipe.model import PLAN_SECTIONS, ContainerSection, Recipe
@@ -63,6 +64,11 @@ class Subject:
     def words(self) -> Words:
         """Every text and key of the resolved recipe."""
         return words(self.loaded.root)
+
+    @cached_property
+    def literals(self) -> tuple[Literal, ...]:
+        """The literal secrets of the resolved recipe."""
+        return tuple(literal_secrets(self.loaded.root, self.words))
 
     @cached_property
     def plain_texts(self) -> list[Text]:

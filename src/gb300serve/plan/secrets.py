@@ -91,10 +91,13 @@ def in_comments(text: str) -> Iterator[tuple[int, str]]:
 def redacted(found: Iterable[Diagnostic], root: Any) -> tuple[Diagnostic, ...]:
     """The diagnostics without the text of any literal secret of the recipe."""
     given = tuple(found)
-    if not given:
-        return given
-    hidden = tuple(secret.value for secret in literal_secrets(root))
-    return tuple(_redacted(one, hidden) for one in given)
+    return without(given, literal_secrets(root)) if given else given
+
+
+def without(found: Iterable[Diagnostic], literals: Iterable[Literal]) -> tuple[Diagnostic, ...]:
+    """The same, where the literal secrets are known."""
+    hidden = tuple(secret.value for secret in literals)
+    return tuple(_redacted(one, hidden) for one in found)
 
 
 def _redacted(found: Diagnostic, hidden: tuple[str, ...]) -> Diagnostic:

@@ -18,7 +18,7 @@ def literal_secret_in_recipe(subject: Subject) -> Iterator[Finding]:
     Fix: replace it at its issuer, and write `container.secrets: {NAME: {env: NAME}}` (or `{file: /path}`); an option
     then says `{secret: NAME}`.
     """
-    yield from map(_finding, literal_secrets(subject.loaded.root, subject.words))
+    yield from map(_finding, subject.literals)
 
 
 def in_values(root: Any) -> Iterator[Finding]:
