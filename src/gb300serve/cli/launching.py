@@ -5,9 +5,10 @@ from gb300serve.cli.console import Console
 from gb300serve.cli.services import Services
 from gb300serve.lifecycle.execute import execute
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.logs import tail
+from gb300serve.lifecycle.following import tail
 from gb300serve.lifecycle.names import moment
 from gb300serve.lifecycle.ready import Served
+from gb300serve.lifecycle.receipts import refuse_degraded
 from gb300serve.lifecycle.steps import Step, detached
 
 INTERRUPTED = 130
@@ -34,6 +35,7 @@ def launch_and_watch(launch: Launch, steps: tuple[Step, ...], services: Services
             since = moment(launched.container.started_at)
             console.message(f"{launch.ref} already serves: {launch.name}, at {launch.endpoint.url}, since {since}")
             return 0
+        refuse_degraded(launch, launched.served.receipts)
         return _follow(launched.served, launch, services, view)
 
 

@@ -83,6 +83,13 @@ def verdict(receipts: Iterable[CheckedReceipt], launch: Launch) -> Verdict:
     return "degraded" if wrong else "kept"
 
 
+def refuse_degraded(launch: Launch, receipts: Iterable[CheckedReceipt]) -> None:
+    """Raises DegradedError where the lane serves and not all is as it should be."""
+    found = tuple(receipts)
+    if verdict(found, launch) != "kept":
+        raise DegradedError(launch, found)
+
+
 def binding(launch: Launch) -> bool:
     """Whether the recipe's lines hold for this launch: nothing that a boot prints was changed."""
     return all(_harmless(override.partition("=")[0]) for override in launch.overrides)
