@@ -5,7 +5,7 @@ from gb300serve.cli.console import Console
 from gb300serve.cli.services import Services
 from gb300serve.lifecycle.execute import execute
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.following import tail
+from gb300serve.lifecycle.logs import tail
 from gb300serve.lifecycle.names import moment
 from gb300serve.lifecycle.ready import Served
 from gb300serve.lifecycle.receipts import refuse_degraded
