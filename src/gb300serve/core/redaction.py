@@ -51,39 +51,37 @@ _OPEN = (
         r"--(?:api-key|hf-token|token|password)[= ](?![-$<\"'/])[^\s\"',;&|]{6,}",
     ),
 )
+# Patterns are compiled when first used (re keeps them): most commands meet no text that could hold a secret.
 _SHAPES = (
-    *((what, hints, re.compile(rf"(?<![A-Za-z0-9_]){pattern}")) for what, hints, pattern in _PREFIXED),
-    *((what, hints, re.compile(pattern)) for what, hints, pattern in _OPEN),
+    *((what, hints, rf"(?<![A-Za-z0-9_]){pattern}") for what, hints, pattern in _PREFIXED),
+    *_OPEN,
 )
 
 # The last words of a name that holds a secret whatever it looks like.
-_HOLDS_SECRET = re.compile(
-    r"(?i)(?:^|[_.-])(?:token|secret|password|passwd|passphrase|(?:api|access|secret|private)[_-]?key)$"
-)
+_TELLING = r"(?i)(?:^|[_.-])(?:token|secret|password|passwd|passphrase|(?:api|access|secret|private)[_-]?key)$"
 # A `…_KEY` may as well name a cache entry or a public key: its value must look random too.
-_MAY_HOLD_SECRET = re.compile(r"(?:^|[_.-])(?:key|token|auth|credentials?|pat|pwd)$", re.IGNORECASE)
-_HARMLESS_NAME = re.compile(
-    r"(?i)(?:cache|public|sort|primary|group|routing|bos|eos|pad|unk|sep|cls|mask|image|video|audio)[_.-]?(?:key|token)$"
+_MAYBE_TELLING = r"(?i)(?:^|[_.-])(?:key|token|auth|credentials?|pat|pwd)$"
+_HARMLESS_NAME = (
+    r"(?i)(?:cache|public|sort|primary|group|routing|bos|eos|pad|unk|sep|cls|mask|image|video|audio)"
+    r"[_.-]?(?:key|token)$"
 )
-_HARMLESS = re.compile(r"(?i)|empty|none|null|true|false|yes|no|auto|dummy|x+|[~./].*|.*[$<{].*")
-_RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9+/_=.-]{16,}")
+_HARMLESS = r"(?i)|empty|none|null|true|false|yes|no|auto|dummy|x+|[~./].*|.*[$<{].*"
+_RANDOM = r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9+/_=.-]{16,}"
 
-_LINE = re.compile(
+_LINE = (
     r"(?i)((?<![a-z])(?:token|secret|password|passwd|passphrase|key|apikey)[\"']?\s*[:=]\s*[\"']?)"
     r"(?![\[{$<\s\"'/~])([^\s,\"'}\]]{6,})"
 )
 
-_FLAG = re.compile(
-    r"(?i)(--(?:api-key|hf-token|token|password)[\"']?\s*[,=\s]\s*[\"']?)(?![\[{$<\s\"'/~-])([^\s,\"'}\]]{4,})"
-)
+_FLAG = r"(?i)(--(?:api-key|hf-token|token|password)[\"']?\s*[,=\s]\s*[\"']?)(?![\[{$<\s\"'/~-])([^\s,\"'}\]]{4,})"
 
 
 def secret_kind(text: str) -> str | None:
     """What a text holds that looks like a secret, such as `a Hugging Face token`; None for the ordinary."""
-    return next((what for what, pattern in _possible(text) if pattern.search(text)), None)
+    return next((what for what, pattern in _possible(text) if re.search(pattern, text)), None)
 
 
-def _possible(text: str) -> list[tuple[str, re.Pattern[str]]]:
+def _possible(text: str) -> list[tuple[str, str]]:
     """The shapes that the text could hold."""
     found = []
     without = tuple(sign for sign in ("=", "--") if sign not in text)
@@ -100,15 +98,15 @@ def _possible(text: str) -> list[tuple[str, re.Pattern[str]]]:
 @lru_cache(maxsize=4096)
 def holds_secret(name: str) -> bool:
     """Whether `name` says that its value is a secret: `HF_TOKEN`, `api_key`, `DB_PASSWORD`."""
-    return _HOLDS_SECRET.search(name) is not None and _HARMLESS_NAME.search(name) is None
+    return re.search(_TELLING, name) is not None and re.search(_HARMLESS_NAME, name) is None
 
 
 @lru_cache(maxsize=4096)
 def may_hold_secret(name: str) -> bool:
     """Whether a random-looking value under `name` is a secret."""
-    if _HARMLESS_NAME.search(name):
+    if re.search(_HARMLESS_NAME, name):
         return False
-    return _HOLDS_SECRET.search(name) is not None or _MAY_HOLD_SECRET.search(name) is not None
+    return re.search(_TELLING, name) is not None or re.search(_MAYBE_TELLING, name) is not None
 
 
 def literal_secret(name: str, value: str, *, strict: bool = False) -> str | None:
@@ -123,9 +121,9 @@ def literal_secret(name: str, value: str, *, strict: bool = False) -> str | None
 
 def named_secret(name: str, value: str, *, strict: bool = False) -> str | None:
     """As `literal_secret`, for a value whose shape tells nothing."""
-    if not may_hold_secret(name) or _HARMLESS.fullmatch(value):
+    if not may_hold_secret(name) or re.fullmatch(_HARMLESS, value):
         return None
-    if _RANDOM.fullmatch(value) and len(set(value)) >= 8:
+    if re.fullmatch(_RANDOM, value) and len(set(value)) >= 8:
         return f"the value of {name}"
     return f"the value of {name}" if not strict and holds_secret(name) else None
 
@@ -136,10 +134,10 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
         if secret[:8] in text:
             text = re.sub(re.escape(secret[:8]) + r"[^\s'\"`,]*", HIDDEN, text)
     for _, pattern in _possible(text):
-        text = pattern.sub(HIDDEN, text)
+        text = re.sub(pattern, HIDDEN, text)
     return text
 
 
 def redact_line(line: str) -> str:
     """A line of a file, with the value of every name that says secret replaced as well."""
-    return _FLAG.sub(rf"\1{HIDDEN}", _LINE.sub(rf"\1{HIDDEN}", redact(line)))
+    return re.sub(_FLAG, rf"\1{HIDDEN}", re.sub(_LINE, rf"\1{HIDDEN}", redact(line)))

@@ -37,21 +37,21 @@ _FRACTION = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]+")
 _CONSTANTS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 
 # What YAML 1.1 or 1.2 readers take for something else than text, by kind. Checked only where the first character
-# allows it: nine of ten scalars of a recipe start with another one.
+# allows it: nine of ten scalars of a recipe start with another one. Compiled when first used (re keeps them).
 _SUSPECT_START = frozenset("0123456789+-.~=<tTfFnNyYoO")
 _MISREAD = (
-    (re.compile(r"~|Null|NULL"), "null", "null"),
-    (re.compile(r"True|TRUE|y|Y|yes|Yes|YES|on|On|ON"), "a boolean", "true"),
-    (re.compile(r"False|FALSE|n|N|no|No|NO|off|Off|OFF"), "a boolean", "false"),
-    (re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?"), "a date", None),
-    (re.compile(r"[-+]?0x[0-9a-fA-F_]+"), "a hexadecimal number", None),
-    (re.compile(r"[-+]?0b[01_]+"), "a binary number", None),
-    (re.compile(r"[-+]?0o?[0-7_]+"), "an octal number", None),
-    (re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"), "a number to the base 60", None),
-    (re.compile(r"[-+]?(?:\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)"), "a number that JSON does not have", None),
-    (re.compile(r"[-+]?(?:[0-9][0-9_]*)?\.?[0-9_]*[eE][-+]?[0-9]+"), "a number with an exponent", None),
-    (re.compile(r"[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?|[-+]?\.[0-9][0-9_]*"), "a number that JSON writes differently", None),
-    (re.compile(r"=|<<"), "a key of YAML's own", None),
+    (r"~|Null|NULL", "null", "null"),
+    (r"True|TRUE|y|Y|yes|Yes|YES|on|On|ON", "a boolean", "true"),
+    (r"False|FALSE|n|N|no|No|NO|off|Off|OFF", "a boolean", "false"),
+    (r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?", "a date", None),
+    (r"[-+]?0x[0-9a-fA-F_]+", "a hexadecimal number", None),
+    (r"[-+]?0b[01_]+", "a binary number", None),
+    (r"[-+]?0o?[0-7_]+", "an octal number", None),
+    (r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?", "a number to the base 60", None),
+    (r"[-+]?(?:\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)", "a number that JSON does not have", None),
+    (r"[-+]?(?:[0-9][0-9_]*)?\.?[0-9_]*[eE][-+]?[0-9]+", "a number with an exponent", None),
+    (r"[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?|[-+]?\.[0-9][0-9_]*", "a number that JSON writes differently", None),
+    (r"=|<<", "a key of YAML's own", None),
 )
 
 
@@ -281,6 +281,6 @@ def is_plain_text(text: str) -> bool:
 def misread(text: str) -> tuple[str, str | None] | None:
     """What plain `text` would be to another YAML reader, and the unambiguous spelling of that where there is one."""
     for pattern, what, plain in _MISREAD:
-        if pattern.fullmatch(text):
+        if re.fullmatch(pattern, text):
             return what, plain
     return None

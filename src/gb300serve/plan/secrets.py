@@ -20,7 +20,7 @@ _ARGUMENTS = ("extra_args", "launcher")
 _NAMED = (("container", "env"), ("container", "labels"), ("container", "log"))
 _REFERENCES = tuple(("engine", "options", name) for name in SECRET_OPTIONS)
 _PROSE = frozenset({"title", "limits", "evidence", "probes", "lint", "boot"})
-_NOT_LITERAL = re.compile(r"\$\{secret:[^}]*\}|\$\{?[A-Za-z_]\w*\}?|/.*|EMPTY|None|")
+_NOT_LITERAL = r"\$\{secret:[^}]*\}|\$\{?[A-Za-z_]\w*\}?|/.*|EMPTY|None|"
 # No shape crosses it: the texts of a recipe are searched as one.
 _SEPARATOR = "\0"
 _NUMBERS = (int, float, WrittenFloat)
@@ -66,10 +66,10 @@ def _in_texts(found: Iterable[Text], *, shaped: bool) -> Iterator[Literal]:
 
 def _in_engine(path: Path, value: str, *, after_flag: bool) -> str | None:
     """A secret by its option or flag, whatever it looks like."""
-    if after_flag and path[1] in _ARGUMENTS and not _NOT_LITERAL.fullmatch(value):
+    if after_flag and path[1] in _ARGUMENTS and not re.fullmatch(_NOT_LITERAL, value):
         return "the value of a secret flag"
     if path[:2] == _OPTIONS and len(path) > 2 and path[2] in SECRET_OPTIONS:
-        return None if path[-1] == "secret" or _NOT_LITERAL.fullmatch(value) else f"the value of {path[2]}"
+        return None if path[-1] == "secret" or re.fullmatch(_NOT_LITERAL, value) else f"the value of {path[2]}"
     return None
 
 
