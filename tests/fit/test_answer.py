@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from gb300serve.fit.answer import answer
+from gb300serve.fit.answer import advised, answer
 from gb300serve.fit.catalog import checkpoints
 from gb300serve.fit.demand import demand_of
 from gb300serve.fit.host import Grace
@@ -16,7 +16,7 @@ def test_measured_and_computed_stand_side_by_side() -> None:
     assert found.measured_gib == 4.87
     assert abs((found.computed.hbm.kv_cache_gib or 0) - 4.88) < 0.03
     assert round(found.margin_gib or 0, 2) == 2.67
-    assert found.nearest == ()
+    assert advised(FLASH, found) is found
 
 
 def test_what_was_changed_is_computed() -> None:
@@ -27,7 +27,7 @@ def test_what_was_changed_is_computed() -> None:
 def test_the_worse_memory_decides() -> None:
     short = answer(FLASH, DEMAND, grace=Grace(380.0, "MemAvailable"))
     assert (short.verdict, short.plan.verdict, short.host_verdict) == ("short", "fits", "short")
-    refused = answer(FLASH, replace(DEMAND, cpu_offload_gb=55))
+    refused = advised(FLASH, answer(FLASH, replace(DEMAND, cpu_offload_gb=55)))
     assert (refused.verdict, refused.host_verdict, len(refused.nearest)) == ("refused", "fits", 2)
     unknown = answer(replace(FLASH, boots=()), DEMAND, grace=Grace(380.0, "MemAvailable"))
     assert (unknown.verdict, unknown.margin_gib) == ("unknown", None)

@@ -83,6 +83,16 @@ def test_what_a_token_needs_of_the_cache(more: dict[str, int | None], dtype: str
     assert found.kv_cache.bytes_per_token == expected
 
 
-def test_a_configuration_without_dimensions() -> None:
-    with pytest.raises(KeyError, match="max_position_embeddings"):
-        checkpoint_from("acme/big", {}, [])
+@pytest.mark.parametrize(
+    ("more", "key"),
+    [
+        ({"max_position_embeddings": None}, "max_position_embeddings"),
+        ({"max_position_embeddings": "many"}, "max_position_embeddings"),
+        ({"num_hidden_layers": 0}, "num_hidden_layers"),
+        ({"num_attention_heads": True, "num_key_value_heads": 0}, "num_attention_heads"),
+        ({"kv_lora_rank": 512}, "qk_rope_head_dim"),
+    ],
+)
+def test_a_configuration_without_dimensions(more: dict[str, object], key: str) -> None:
+    with pytest.raises(KeyError, match=key):
+        checkpoint_from("acme/big", {**CONFIG, **more}, [])

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from gb300serve.cli.fitting import Fitted, Fitter
+from gb300serve.cli.fitting import Fitter
 from gb300serve.cli.workspace import Workspace
 from gb300serve.compare.costs import Facts
 from gb300serve.compare.diff import Side
 from gb300serve.compare.tuning import Recorded, recorded
 from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.fit.answer import Answer
 from gb300serve.fit.checkpoint import Checkpoint
 from gb300serve.lint.book import RULES
 from gb300serve.lint.run import diagnostic
@@ -33,14 +34,14 @@ def facts(space: Workspace, loaded: Loaded, recipe: Recipe, sets: Sequence[str] 
     fitter = Fitter(space)
     subject = fitter.subject(loaded, recipe)
     known = fitter.checkpoint(subject, sets)
-    fitted = fitter.fit(loaded, recipe, sets)
+    found = fitter.answer(loaded, recipe, sets)
     total = recipe.boot.total
     return Facts(
         engine_version=recipe.engine.version,
-        memory=fitted.answer.plan if fitted.answer else None,
+        memory=found.plan if found else None,
         boot_seconds=total.seconds if total else None,
         tuning_seconds=(known.autotune.tuning_seconds or None) if known else None,
-        recorded=_stated(loaded, recipe) or _of_boots(known, recipe, fitted),
+        recorded=_stated(loaded, recipe) or _of_boots(known, recipe, found),
         evidence=() if loaded.changed else tuple(recipe.evidence),
         ledger=tuple(_ledger(subject)),
     )
@@ -53,8 +54,8 @@ def _stated(loaded: Loaded, recipe: Recipe) -> Recorded | None:
     return Recorded(cache.identity, recipe.ref) if cache is not None and own and not loaded.changed else None
 
 
-def _of_boots(known: Checkpoint | None, recipe: Recipe, fitted: Fitted) -> Recorded | None:
-    return recorded(known, fitted.demand, recipe.engine.options) if known else None
+def _of_boots(known: Checkpoint | None, recipe: Recipe, found: Answer | None) -> Recorded | None:
+    return recorded(known, found.demand, recipe.engine.options) if known and found else None
 
 
 def _ledger(subject: Subject) -> list[Diagnostic]:

@@ -37,17 +37,25 @@ def lines(fitted: Fitted) -> Iterator[str]:
 
 def _headline(fitted: Fitted) -> str:
     found = fitted.answer
-    if found is None or found.margin_gib is None:
+    if found is None:
         return fitted.verdict
-    needed = f"one request of {found.plan.max_model_len:,} tokens needs {found.plan.needed_gib:.2f} GiB"
-    if found.plan.verdict == "refused":
+    plan, host = found.plan, found.plan.host
+    if not plan.weights_fit:
+        stay = f"{plan.hbm.weights_gib:.2f} GiB of weights stay"
+        return f"{fitted.verdict}: {stay}, and the GPU has {plan.hbm.visible_gib:.2f}"
+    if plan.verdict == "refused":
+        needed = f"one request of {plan.max_model_len:,} tokens needs {plan.needed_gib:.2f} GiB"
         return f"{fitted.verdict}: {needed}, and {_left(found)} is left for the KV cache"
-    return f"{fitted.verdict}, {found.margin_gib:.2f} GiB of KV cache to spare"
+    if found.host_verdict in ("refused", "short"):
+        held = f"{host.resident_gib:.0f} to {host.resident_bound_gib:.0f} GiB of Grace are asked for"
+        return f"{fitted.verdict}: {held}, and {found.grace.available_gib:g} are there"
+    spare = "" if found.margin_gib is None else f", {found.margin_gib:.2f} GiB of KV cache to spare"
+    return f"{fitted.verdict}{spare}"
 
 
 def _left(found: Answer) -> str:
     left = found.plan.hbm.kv_cache_gib
-    return "an unknown part" if left is None else f"{left:.2f} GiB"
+    return "less than that" if left is None else f"{left:.2f} GiB"
 
 
 def _rows(rows: Sequence[tuple[str, float | int | str | None, str]]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from gb300serve.cli.state import learned_boots
 from gb300serve.cli.workspace import Workspace
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import CompileError
-from gb300serve.fit.answer import Answer, answer
+from gb300serve.fit.answer import Answer, advised, answer
 from gb300serve.fit.around import around
 from gb300serve.fit.checkpoint import Checkpoint
 from gb300serve.fit.demand import Demand, demand_of, with_others
@@ -62,16 +62,21 @@ class Fitter:
     directory: Path | None = None
 
     def fit(self, loaded: Loaded, recipe: Recipe, sets: Sequence[str] = ()) -> Fitted:
-        """The answer for a release, with `--set` as it was loaded."""
+        """The answer for a release, with `--set` as it was loaded, and everything that is to be said beside it."""
         subject = self.subject(loaded, recipe)
         known = self.checkpoint(subject, sets)
-        demand = _demand(recipe, known)
         name = f"{recipe.ref}+set" if sets else recipe.ref
         why = _elsewhere(subject) or (None if known else _sizes_unknown(recipe))
         if why is not None or known is None:
-            return Fitted(name, demand, None, tuple(filter(None, (why,))))
-        found = answer(known, demand, changed=bool(sets))
-        return Fitted(name, demand, found, tuple(self._remarks(subject, known, found)))
+            return Fitted(name, _demand(recipe, known), None, tuple(filter(None, (why,))))
+        found = advised(known, answer(known, _demand(recipe, known), changed=bool(sets)))
+        return Fitted(name, found.demand, found, tuple(self._remarks(subject, known, found)))
+
+    def answer(self, loaded: Loaded, recipe: Recipe, sets: Sequence[str] = ()) -> Answer | None:
+        """The figures alone; None where nothing can be computed."""
+        subject = self.subject(loaded, recipe)
+        known = None if _elsewhere(subject) else self.checkpoint(subject, sets)
+        return answer(known, _demand(recipe, known), changed=bool(sets)) if known else None
 
     def checkpoint(self, subject: Subject, sets: Sequence[str] = ()) -> Checkpoint | None:
         """From the local directory or the package, then the recipe's `memory`, then the boots of this machine."""

@@ -1,6 +1,6 @@
 """The answer to `will it boot`: the plan, measured and computed side by side, both memories judged."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gb300serve.fit.checkpoint import Checkpoint
 from gb300serve.fit.demand import Demand
@@ -44,8 +44,11 @@ def answer(checkpoint: Checkpoint, demand: Demand, *, changed: bool = False, gra
     """`changed`: by `--set`, so that no boot was of exactly this launch and everything is computed."""
     computed = memory_plan(checkpoint, demand, GB300, grace.available_gib, look_up=False)
     plan = computed if changed else memory_plan(checkpoint, demand, GB300, grace.available_gib)
-    host = host_verdict(plan.host, grace)
-    found = Answer(plan, computed, demand, grace, host)
+    return Answer(plan, computed, demand, grace, host_verdict(plan.host, grace))
+
+
+def advised(checkpoint: Checkpoint, found: Answer) -> Answer:
+    """The answer with the nearest settings that would fit, where these do not: hundreds of plans, 40 ms."""
     if found.verdict not in ("refused", "short"):
         return found
-    return Answer(plan, computed, demand, grace, host, nearest(checkpoint, demand, grace))
+    return replace(found, nearest=nearest(checkpoint, found.demand, found.grace))

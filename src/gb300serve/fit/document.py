@@ -51,6 +51,7 @@ def _details(answer: Answer) -> dict[str, Any]:
         "computed_kv_cache_gib": _gib(answer.computed.hbm.kv_cache_gib),
         "stands_on": list(dict.fromkeys((*plan.boots, *answer.computed.boots))),
         "resident_bound_gib": _gib(plan.host.resident_bound_gib),
+        "resident_measured_gb": plan.host.measured_shared_gb,
         "available_basis": answer.grace.basis,
         "nearest": [
             {

@@ -50,7 +50,7 @@ def _more_offload(demand: Demand) -> Iterator[Rung]:
 
 
 def _less_offload(demand: Demand) -> Iterator[Rung]:
-    for asked in range(ceil(demand.cpu_offload_gb) - 1, 0, -1):
+    for asked in range(min(ceil(demand.cpu_offload_gb) - 1, MOST_OFFLOAD_GIB), 0, -1):
         yield "cpu_offload_gb", asked, replace(demand, cpu_offload_gb=asked)
 
 

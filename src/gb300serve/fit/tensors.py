@@ -36,13 +36,14 @@ def checkpoint_from(
     it need less. Raises KeyError for a configuration without those dimensions.
     """
     found = tuple(tensors)
-    words = config.get("text_config", config)
+    nested = config.get("text_config")
+    words = nested if isinstance(nested, Mapping) else config
     tables = tuple(_tables(found))
     return Checkpoint(
         repo=repo,
         bytes=sum(tensor.bytes for tensor in found),
-        architecture=next(iter(config.get("architectures", ())), ""),
-        max_position_embeddings=words["max_position_embeddings"],
+        architecture=str(next(iter(config.get("architectures") or ()), "")),
+        max_position_embeddings=_size(words, "max_position_embeddings"),
         parameters=_parameters(tensor for tensor in found if not _is_table(tensor)),
         host_tables=tables,
         kv_cache=KvCache(kv_cache_dtype, 0.0, _bytes_per_token(words, kv_cache_dtype), _BLOCK_TOKENS),
@@ -89,10 +90,22 @@ def _tables(tensors: Iterable[Tensor]) -> Iterator[HostTable]:
 
 
 def _bytes_per_token(words: Mapping[str, Any], kv_cache_dtype: str) -> float:
-    layers = words["num_hidden_layers"]
+    layers = _size(words, "num_hidden_layers")
     width = 1 if kv_cache_dtype.startswith("fp8") else 2
     if words.get("kv_lora_rank"):
-        return float(layers * (words["kv_lora_rank"] + words["qk_rope_head_dim"]) * width)
-    heads = words.get("num_key_value_heads") or words["num_attention_heads"]
-    size = words.get("head_dim") or words["hidden_size"] // words["num_attention_heads"]
-    return float(2 * layers * heads * size * width)
+        return float(layers * (_size(words, "kv_lora_rank") + _size(words, "qk_rope_head_dim")) * width)
+    heads = _size(words, "num_key_value_heads" if words.get("num_key_value_heads") else "num_attention_heads")
+    size = _size(words, "head_dim") if words.get("head_dim") else _size(words, "hidden_size") // _heads(words)
+    return float(2 * layers * heads * max(size, 1) * width)
+
+
+def _heads(words: Mapping[str, Any]) -> int:
+    return _size(words, "num_attention_heads")
+
+
+def _size(words: Mapping[str, Any], key: str) -> int:
+    """A positive integer; KeyError where there is another thing or nothing."""
+    found = words.get(key)
+    if not isinstance(found, int) or isinstance(found, bool) or found <= 0:
+        raise KeyError(key)
+    return found

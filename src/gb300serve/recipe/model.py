@@ -6,7 +6,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 
 from gb300serve.core.values import Value
 from gb300serve.recipe.gpus import GPUS_SCHEMA, Gpus, read_gpus
-from gb300serve.recipe.numbers import read_number, read_size
+from gb300serve.recipe.numbers import read_number, read_positive, read_size
 from gb300serve.recipe.receipts import check_template
 
 FORMAT = "gb300serve/1"
@@ -19,6 +19,7 @@ Text = Annotated[str, Field(min_length=1)]
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Number = Annotated[float, PlainValidator(read_number, json_schema_input_type=float)]
 Size = Annotated[float, PlainValidator(read_size, json_schema_input_type=float)]
+Positive = Annotated[float, PlainValidator(read_positive, json_schema_input_type=float)]
 Status = Literal["draft", "experimental", "verified", "deprecated"]
 RestartPolicy = Annotated[str, Field(pattern=r"^(?:no|always|unless-stopped|on-failure(?::[0-9]+)?)$")]
 
@@ -171,7 +172,7 @@ class HostTableSection(Section):
 class KvCacheSection(Section):
     """What a request needs: `fixed_gib` and `bytes_per_token` for each token, in blocks."""
 
-    bytes_per_token: Size
+    bytes_per_token: Positive
     fixed_gib: Size = 0
     block_tokens: Annotated[int, Field(gt=0)] = 16
 
@@ -184,7 +185,7 @@ class MemorySection(Section):
 
     overhead_gib: Number | None = None
     basis: Text | None = None
-    weights_gib: Size | None = None
+    weights_gib: Positive | None = None
     layers: Annotated[int, Field(gt=0)] | None = None
     parameters: list[ParameterSection] = []
     host_tables: list[HostTableSection] = []

@@ -15,3 +15,10 @@ def read_size(value: Any) -> Any:
     if read_number(value) < 0:
         raise ValueError("write 0 or a positive number")
     return value
+
+
+def read_positive(value: Any) -> Any:
+    """The same, above 0."""
+    if read_number(value) <= 0:
+        raise ValueError("write a number above 0")
+    return value

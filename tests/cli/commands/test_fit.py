@@ -115,6 +115,21 @@ def test_all_experts_never_held() -> None:
     assert [one["path"] for one in answer.document["details"]["nearest"]] == [OFFLOAD]
 
 
+@pytest.mark.parametrize(
+    ("assignment", "headline"),
+    [
+        ("cpu_offload_gb=100000000000", "refused: 442 to 736 GiB of Grace are asked for, and 494.5 are there"),
+        ("cpu_offload_gb=150", "short: 341 to 544 GiB of Grace are asked for, and 494.5 are there"),
+        ("engram_config={cpu_offload: false}", "refused: 414.09 GiB of weights stay, and the GPU has 250.69"),
+        ("kv_cache_memory_bytes=8G", "fits, 5.80 GiB of KV cache to spare"),
+        ("max_model_len=auto", "fits, 2.68 GiB of KV cache to spare"),
+    ],
+)
+def test_headlines(assignment: str, headline: str) -> None:
+    first = run("fit", "v14", "--set", f"engine.options.{assignment}").out.splitlines()[0]
+    assert first == f"{LANE}/v14+set on one GB300: {headline}"
+
+
 REST = """\
 model: {repo: acme/big, revision: abc, path: /models/big, mount: /model}
 container: {gpus: all}

@@ -1,6 +1,5 @@
 """`gb300serve diagnose`."""
 
-import sys
 from collections.abc import Iterable, Iterator
 from typing import Annotated
 
@@ -8,16 +7,8 @@ import typer
 
 from gb300serve.boot.diagnosis import Diagnosis, exit_code
 from gb300serve.boot.machine import BootMachine
+from gb300serve.cli.boot_log import read_log
 from gb300serve.cli.parameters import Json
-from gb300serve.core.errors import CommandLineError
-from gb300serve.core.files import expanded
-
-
-class LogUnreadableError(CommandLineError):
-    """The log cannot be opened."""
-
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path}: {reason}", hint="gb300serve diagnose FILE, or - for standard input")
 
 
 def run(
@@ -27,7 +18,7 @@ def run(
 ) -> int:
     """Say what became of a boot, from its log."""
     _, console = ctx.obj
-    diagnosis = diagnosed(_lines(file))
+    diagnosis = diagnosed(read_log(file))
     if json:
         console.document(diagnosis.as_json())
     else:
@@ -42,16 +33,6 @@ def diagnosed(lines: Iterable[str]) -> Diagnosis:
     for line in lines:
         machine.feed(line)
     return machine.result()
-
-
-def _lines(file: str) -> Iterator[str]:
-    source = sys.stdin.fileno() if file == "-" else expanded(file)
-    try:
-        # A carriage return does not end a line: numbers are those of `grep -n`.
-        with open(source, encoding="utf-8", errors="replace", newline="\n") as log:  # noqa: PTH123 - standard input has no path
-            yield from log
-    except OSError as error:
-        raise LogUnreadableError(file, error.strerror or str(error)) from error
 
 
 def _sentences(diagnosis: Diagnosis) -> Iterator[str]:

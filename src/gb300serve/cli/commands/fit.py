@@ -56,4 +56,4 @@ def run(
 def _steps(fitter: Fitter, ref: str, sets: list[str], swept: Sweep) -> Iterator[Step]:
     for value, assignment in zip(swept.values, swept.assignments(), strict=True):
         changes = [*sets, assignment]
-        yield Step(value, fitter.fit(*fitter.space.load(ref, changes), changes).answer)
+        yield Step(value, fitter.answer(*fitter.space.load(ref, changes), changes))
