@@ -7,7 +7,6 @@ from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
 from gb300serve.engines.vllm.view import VllmOptions
 from gb300serve.fit.host import STATION, host_verdict
-from gb300serve.fit.host import FREE_GIB, NEVER_HELD_GIB, STATION
 from gb300serve.fit.model import MemoryPlan
 from gb300serve.lint.book import rule
 from gb300serve.lint.fitting import Fitting
