@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gb300serve.cli.deferred import defer
 from gb300serve.core.files import expanded
 
 # Pydantic searches every installed distribution for plugins at import: 15 ms of start-up that nothing here uses.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+defer()
 
 
 @dataclass(frozen=True, slots=True)
