@@ -22,6 +22,16 @@ def test_a_whole_line_is_read_back() -> None:
     }
 
 
+def test_what_json_does_not_have_is_text_or_nothing() -> None:
+    assert arguments("non-default args: {'a': b'x', 'b': 1e999, 'c': 2j, 'd': ..., 3: -1.5}") == {
+        "a": "b'x'",
+        "b": None,
+        "c": "2j",
+        "d": "Ellipsis",
+        "3": -1.5,
+    }
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -69,7 +69,9 @@ def test_the_last_boot_of_a_log_counts() -> None:
 
 
 def test_what_moved_is_what_the_log_says() -> None:
+    _, usual = learn(FLASH, "boot.log", log())
     _, lesson = learn(FLASH, "boot.log", log(moved="60.00"))
+    assert (usual.surprising, lesson.surprising, lesson.stairs_gib) == (False, True, 67.5)
     assert round(lesson.constant_gib, 2) == round(0.96 * 249.81359 + 60.0 - 9.5, 2)
 
 

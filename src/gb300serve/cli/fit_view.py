@@ -199,6 +199,8 @@ def lesson_lines(lesson: Lesson, kept_in: str, demand: Demand) -> Iterator[str]:
     moved = f"{figures['offloaded_gib']:.2f} moved, " if figures["offloaded_gib"] else ""
     left = f"{figures['kv_cache_gib']:.2f} GiB of KV cache"
     yield f"{lesson.boot.name}: {moved}{left}: the constant is {lesson.constant_gib:.2f}"
+    if lesson.surprising:
+        yield f"by its sizes it should have moved {lesson.stairs_gib:.2f} GiB: is it a boot of this checkpoint?"
     yield f"kept in {kept_in}"
     asked = shape_of(demand)
     other = [

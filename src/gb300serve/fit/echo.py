@@ -2,6 +2,7 @@
 
 import ast
 import re
+from math import isfinite
 from typing import Any
 
 PREFIX = "non-default args:"
@@ -17,7 +18,7 @@ def arguments(text: str) -> dict[str, Any] | None:
     words = _OBJECT.sub("None", _ENUM.sub(r"\1", text[start + len(PREFIX) :].strip()))
     try:
         found = _value(ast.parse(words, mode="eval").body)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return None
     return found if isinstance(found, dict) else None
 
@@ -26,10 +27,18 @@ def _value(node: ast.expr) -> Any:
     """Literals, and configuration objects as mappings of their fields; raises ValueError for anything else."""
     match node:
         case ast.Dict(keys, values):
-            return {_value(key): _value(value) for key, value in zip(keys, values, strict=True) if key is not None}
+            pairs = zip(keys, values, strict=True)
+            return {str(_value(key)): _value(value) for key, value in pairs if key is not None}
         case ast.List(items) | ast.Tuple(items) | ast.Set(items):
             return [_value(item) for item in items]
         case ast.Call(args=[], keywords=fields):
             return {field.arg: _value(field.value) for field in fields if field.arg is not None}
         case _:
-            return ast.literal_eval(node)
+            return _scalar(ast.literal_eval(node))
+
+
+def _scalar(value: object) -> object:
+    """What JSON has; anything else is its text, and a number without end is none."""
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    return value if value is None or isinstance(value, str | int) else str(value)

@@ -11,7 +11,8 @@ from gb300serve.core.errors import CompileError
 from gb300serve.fit.checkpoint import Boot, Checkpoint
 from gb300serve.fit.echo import PREFIX, arguments
 from gb300serve.fit.model import GB300
-from gb300serve.fit.overhead import measured_boots, shape_of
+from gb300serve.fit.offload import offload
+from gb300serve.fit.overhead import PRINTED_GIB, measured_boots, shape_of
 
 FORMAT = "gb300serve.boots/1"
 
@@ -33,6 +34,14 @@ class Lesson:
     boot: Boot
     constant_gib: float
     depends_on: Mapping[str, object]
+    stairs_gib: float
+    """What the staircase says that it moved; the log's own figure is what counts."""
+
+
+    @property
+    def surprising(self) -> bool:
+        """The log moved another amount than the sizes say: of another checkpoint, or by another engine."""
+        return abs(float(self.boot.figures["offloaded_gib"]) - self.stairs_gib) >= PRINTED_GIB
 
 
 @dataclass(slots=True)
@@ -61,7 +70,8 @@ def learn(
     boot = replace(_boot(checkpoint, log, _read(lines)), around=around)
     taught = with_boots(checkpoint, (boot,))
     one = measured_boots(taught, GB300.total_gib)[0]
-    return taught, Lesson(boot, one.constant, shape_of(one.demand))
+    stairs = offload(checkpoint.parameters, one.demand.cpu_offload_gb, one.demand.cpu_offload_params).moved_gib
+    return taught, Lesson(boot, one.constant, shape_of(one.demand), stairs)
 
 
 def _read(lines: Iterable[str]) -> _Seen:
