@@ -37,7 +37,6 @@ class Lesson:
     stairs_gib: float
     """What the staircase says that it moved; the log's own figure is what counts."""
 
-
     @property
     def surprising(self) -> bool:
         """The log moved another amount than the sizes say: of another checkpoint, or by another engine."""
