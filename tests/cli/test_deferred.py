@@ -32,8 +32,8 @@ def test_a_name_can_be_imported_without_loading_the_module() -> None:
     from importlib.metadata import entry_points
 
     assert isinstance(sys.modules["importlib.metadata"], DeferredMetadata)
-    found = entry_points(group="console_scripts")
-    assert found == metadata.entry_points(group="console_scripts")
+    found = tuple(entry_points(group="console_scripts"))
+    assert found == tuple(metadata.entry_points(group="console_scripts"))
     assert len(found) > 1
     assert not isinstance(sys.modules["importlib.metadata"], Deferred)
 
