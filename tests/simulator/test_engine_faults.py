@@ -10,13 +10,17 @@ from tests.support.simulated import PIN_HOOK, V14, boot_of, boot_script, changed
 # Exit code (None: it serves or hangs), and what the boot machine calls it.
 OUTCOMES = {
     "cache-miss": (None, "ready", None),
+    "cache-foreign": (None, "ready", None),
     "stall": (None, "booting", None),
+    "tuning-hangs": (None, "tuning", None),
     "slow-disk": (None, "ready", None),
     "host-oom": (137, "booting", None),
     "gpu-oom": (1, "failed", "gpu-oom"),
     "gpu-busy": (1, "failed", "gpu-memory-in-use"),
     "port-taken": (1, "failed", "port-in-use"),
     "hook-failed": (None, "ready", "hook-not-installed"),
+    "argument-lost": (None, "ready", None),
+    "patch-differs": (None, "ready", None),
     "hook-aborted": (1, "failed", "hook-aborted"),
     "crash-after-ready": (0, "failed", "killed"),
 }
@@ -75,5 +79,22 @@ def test_the_engine_dies_after_it_served() -> None:
 
 
 def test_a_fault_that_nobody_wrote() -> None:
-    with pytest.raises(SurroundingsError, match="there are cache-miss, stall"):
+    with pytest.raises(SurroundingsError, match="there are cache-miss, cache-foreign, stall"):
         boot_script(V14, Surroundings(fault="no-such"))
+
+
+def test_a_foreign_cache_is_ignored_and_not_written() -> None:
+    text = said(boot_script(V14, Surroundings(fault="cache-foreign"), stored=210))
+    assert any("was created in a different environment" in line for line in text)
+    assert not any("Saved" in line or "Loaded" in line for line in text)
+
+
+def test_a_lost_argument_is_missing_in_the_echo() -> None:
+    (echo,) = [line for line in said(boot_script(V14, Surroundings(fault="argument-lost"))) if "non-default" in line]
+    assert "long_prefill_token_threshold" not in echo
+
+
+def test_tuning_hangs_in_the_middle() -> None:
+    last = boot_script(V14, Surroundings(fault="tuning-hangs"))[-1]
+    assert isinstance(last, Repeat)
+    assert last.at > 405 + 2000

@@ -44,6 +44,8 @@ def test_a_plan_becomes_a_record() -> None:
         "gpus": "all",
         "published": [8021],
         "stop_timeout": 30,
+        "mounts": {"/model": "/models/x"},
+        "pinned": {},
     }
     assert simulation == {
         "GB300SERVE_SIM_VERSION": "0.1.dev20904+g179dd0fa9",

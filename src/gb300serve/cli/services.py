@@ -24,6 +24,7 @@ from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan
 from gb300serve.recipe.model import Recipe
 from gb300serve.simulator.station import Rehearsal, SimulatedStation
+from gb300serve.simulator.station_watch import WatchedStation
 from gb300serve.site.model import Site
 
 gc.enable()  # a verb that acts may run for days
@@ -70,7 +71,7 @@ class Services:
 
     @cached_property
     def simulated(self) -> SimulatedStation:
-        return SimulatedStation(
+        return WatchedStation(
             self.state / "sim", SystemProcesses(), self.clock, str(self.space.environment.python), self.rehearsal
         )
 

@@ -201,11 +201,18 @@ def _tuning(tape: Tape, scene: Boot) -> None:
     tape.wait(0.4)
     if tuning.loaded:
         tape.flashinfer("autotuner.py:2790", f"Loaded {tuning.loaded} configs from {path}")
+    if tuning.foreign:
+        difference = "cublas: cached 13.0.0.19, current 13.1.0.3"
+        ignored = "Ignoring cached configs. Results will not be saved to this file"
+        text = f"Cache file {path} was created in a different environment ({difference}). {ignored}"
+        tape.flashinfer("autotuner.py:2741", text, level="WARNING")
     tape.flashinfer("autotuner.py:972", "Autotuning process starts ...")
     if tuning.seconds:
         tuning_bar(tape, tuning.seconds)
     tape.until(begun + max(tuning.seconds, scene.seconds["tuning-kernels"]))
     tape.flashinfer("autotuner.py:995", "Autotuning process ends")
+    if tuning.foreign:
+        return
     counts = f"({tuning.saved - tuning.loaded} new, {tuning.loaded} from previous config)"
     tape.save(tuning.path, tuning.saved)
     tape.flashinfer("autotuner.py:2652", f"Saved {tuning.saved} configs to {path} {counts}")

@@ -25,8 +25,9 @@ class Fault:
     """One rehearsal.
 
     `at` is a phase, or `bind` or `serve`, and `share` how far into it the boot is cut (None: it is not cut); `ending`
-    writes what comes instead. `options` and `seconds` change what the boot starts from, `hook` False leaves the hook
-    out, `untuned` empties the tuning cache.
+    writes what comes instead. `seconds` changes what the boot starts from, `hook` False leaves the hook out, `untuned`
+    empties the tuning cache, `foreign` makes the cache file one of another environment, `drops` are options that never
+    reach the engine. `hangs`: from its place on nothing computes. `patched`: pinned files are others in the container.
     """
 
     summary: str
@@ -36,6 +37,10 @@ class Fault:
     seconds: Mapping[str, float] = field(default_factory=dict)
     hook: bool = True
     untuned: bool = False
+    foreign: bool = False
+    drops: tuple[str, ...] = ()
+    hangs: bool = False
+    patched: bool = False
 
 
 def _killed(tape: Tape, _settings: Settings) -> None:
@@ -77,7 +82,18 @@ def _engine_dies(tape: Tape, _settings: Settings) -> None:
 
 FAULTS: dict[str, Fault] = {
     "cache-miss": Fault("the kernel-tuning cache is empty: 74 minutes of tuning", untuned=True),
-    "stall": Fault("loading weights hangs; only heartbeats come", "loading-weights", 0.5, _heartbeats),
+    "cache-foreign": Fault(
+        "the tuning cache was made in another environment: it is ignored, and nothing is saved", foreign=True
+    ),
+    "stall": Fault("loading weights hangs; only heartbeats come", "loading-weights", 0.5, _heartbeats, hangs=True),
+    "tuning-hangs": Fault(
+        "kernel tuning stops in the middle, silent and idle",
+        "tuning-kernels",
+        0.5,
+        _heartbeats,
+        untuned=True,
+        hangs=True,
+    ),
     "slow-disk": Fault("weights on a network share: half an hour of loading", seconds={"loading-weights": 1846.0}),
     "host-oom": Fault(
         "the kernel kills the engine while weights load: the log just stops", "loading-weights", 0.6, _killed
@@ -91,6 +107,10 @@ FAULTS: dict[str, Fault] = {
     ),
     "port-taken": Fault("another program listens on the port", BIND, 0.0, lambda tape, _: port_taken(tape)),
     "hook-failed": Fault("the hook is not installed, and the engine serves without it", hook=False),
+    "argument-lost": Fault(
+        "the prefill threshold is lost between the command and the engine", drops=("long_prefill_token_threshold",)
+    ),
+    "patch-differs": Fault("the files over the image are not those that the recipe pins", patched=True),
     "hook-aborted": Fault(
         "the hook stops the boot for lack of host memory", "profiling", 0.3, lambda tape, _: hook_aborted(tape)
     ),
@@ -119,7 +139,8 @@ def prepared(settings: Settings) -> Settings:
     hooks = () if found.hook else tuple(patch.env for patch in settings.checkpoint.variants.values())
     env = {name: value for name, value in (surroundings.env or {}).items() if name not in hooks}
     seconds = {**(surroundings.phase_seconds or {}), **found.seconds}
-    return replace(settings, surroundings=replace(surroundings, env=env, phase_seconds=seconds))
+    options = {name: value for name, value in settings.options.items() if name not in found.drops}
+    return replace(settings, options=options, surroundings=replace(surroundings, env=env, phase_seconds=seconds))
 
 
 def _place(script: Script, found: Fault) -> tuple[int, float] | None:

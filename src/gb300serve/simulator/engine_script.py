@@ -1,6 +1,7 @@
 """From the engine's words and the environment to the script of the boot. Pure: nothing runs, nothing is read."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gb300serve.core.values import Value
@@ -64,5 +65,8 @@ def refused_script(error: ArgumentRefusedError, started: float) -> Script:
 def script(settings: Settings, stored: int | None, started: float) -> Script:
     """The whole boot. `stored` is what the tuning cache holds for it, None where no cache is kept (see `tuning`)."""
     found = fault(settings)
-    held = 0 if found is not None and found.untuned else stored
-    return afflicted(boot(settings, tuning(settings, held), started), settings, started)
+    held = 0 if found is not None and (found.untuned or found.foreign) else stored
+    tuned = tuning(settings, held)
+    if found is not None and found.foreign:
+        tuned = replace(tuned, foreign=True)
+    return afflicted(boot(settings, tuned, started), settings, started)

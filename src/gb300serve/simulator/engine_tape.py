@@ -63,10 +63,10 @@ class Tape:
         for line in text.split("\n"):
             self.say("stdout", f"({process}) {level} {stamp(self._started + self.at)} [{source}] {line}")
 
-    def flashinfer(self, source: str, text: str) -> None:
+    def flashinfer(self, source: str, text: str, level: str = "INFO") -> None:
         """A line of FlashInfer's logger (stderr)."""
         dated = _dated(self._started + self.at)
-        self.say("stderr", f"({CORE}) {dated} - INFO - {source} - flashinfer.jit: [Autotuner]: {text}")
+        self.say("stderr", f"({CORE}) {dated} - {level} - {source} - flashinfer.jit: [Autotuner]: {text}")
 
     def uvicorn(self, text: str, level: str = "INFO") -> None:
         """A line of the HTTP server (stderr)."""

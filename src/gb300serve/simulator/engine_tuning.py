@@ -4,9 +4,11 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from gb300serve.autotune.content import NotASetError, read_content
+from gb300serve.autotune.layout import set_path
 from gb300serve.fit.checkpoint import Boot, Checkpoint
 from gb300serve.simulator.engine_settings import Settings
 
@@ -39,9 +41,6 @@ CHANGES_NAME = (
     "max_cudagraph_capture_size",
 )
 SCHEDULE = "num_speculative_tokens_per_batch_size"
-# 0.32 names the file after the rank, 0.30 did not (0.31 was not read): a seeded file of 0.30 is not found there.
-# 0.33 on one GPU keeps its store outside this root; the stand-in keeps it here.
-RANKED_FROM = (0, 31)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +53,8 @@ class Tuning:
     saved: int
     seconds: float
     """Virtual time that tuning the missing ones takes."""
+    foreign: bool = False
+    """The file was made in another environment: it is ignored and not written either."""
 
 
 def _plain(value: Any) -> Any:
@@ -99,24 +100,18 @@ def identity(checkpoint: Checkpoint, options: Mapping[str, Any]) -> str:
     return hashlib.sha256(key(options, schedule=False).encode()).hexdigest()
 
 
-def _file_name(version: str) -> str:
-    release = tuple(int(part) for part in version.partition("+")[0].split(".")[:2] if part.isdigit())
-    return "autotune_configs_dp0_rank0.json" if release >= RANKED_FROM else "autotune_configs.json"
-
-
 def cache_path(checkpoint: Checkpoint, name: str, version: str) -> str:
     """The file of a name, below the cache root."""
     tuned = checkpoint.autotune
-    return f"flashinfer_autotune_cache/{tuned.flashinfer}/{tuned.arch}/{name}/{_file_name(version)}"
+    return str(set_path(tuned.flashinfer, tuned.arch, name, version))
 
 
 def stored_configs(root: Path, path: str) -> int:
     """How many kernels a file below the cache root holds; 0 when it is absent or damaged."""
     try:
-        content = json.loads((root / path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return read_content((root / path).read_bytes()).configs
+    except (OSError, NotASetError):
         return 0
-    return int(content.get("configs", 0)) if isinstance(content, dict) else 0
 
 
 def store_configs(root: Path, path: str, configs: int) -> None:
@@ -124,8 +119,21 @@ def store_configs(root: Path, path: str, configs: int) -> None:
     file = root / path
     file.parent.mkdir(parents=True, exist_ok=True)
     fresh = file.with_suffix(".new")
-    fresh.write_text(json.dumps({"_metadata": {"simulated": True}, "configs": configs}), encoding="utf-8")
+    fresh.write_text(json.dumps(_content(PurePosixPath(path).parts[1], configs)), encoding="utf-8")
     fresh.replace(file)
+
+
+def _content(flashinfer: str, configs: int) -> dict[str, Any]:
+    """As FlashInfer writes it: the environment, then an entry for each operation and shape, runner and tactic."""
+    environment = {"flashinfer_version": flashinfer, "cuda_version": "13.0", "cublas_version": "13.0.0.19"}
+    entries = {
+        f"('flashinfer::trtllm_fp4_block_scale_moe', 'MoERunner', ({2 ** (index % 14)}, {index}))": [
+            "MoERunner",
+            index % 7,
+        ]
+        for index in range(configs)
+    }
+    return {"_metadata": {**environment, "cudnn_version": "91200", "gpu": "NVIDIA GB300"}, **entries}
 
 
 def seeds(checkpoint: Checkpoint, version: str) -> dict[str, int]:

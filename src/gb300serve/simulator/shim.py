@@ -149,7 +149,7 @@ def run(directory: Path, own: Mapping[str, str]) -> int:
         return NO_CONTAINER
     start = int((read_json(directory / STATE) or {}).get("start", 0)) + 1
     log_path = rotate(directory, start)
-    state: dict[str, Any] = {"start": start, "speed": float(own.get(SPEED, "200"))}
+    state: dict[str, Any] = {"start": start, "speed": float(own.get(SPEED, "200")), "fault": own.get(FAULT)}
     write_json(directory / STATE, state)
     argv = [sys.executable, "-m", "gb300serve.simulator.engine", *container["command"]]
     engine = Engine(argv, container, own)

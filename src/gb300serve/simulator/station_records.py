@@ -8,6 +8,7 @@ from typing import Any
 
 from gb300serve.fit.catalog import checkpoint_at
 from gb300serve.lifecycle.ports import Container, Image
+from gb300serve.lifecycle.receipts_patches import patches
 from gb300serve.plan.model import Plan
 from gb300serve.plan.words import SECRET
 from gb300serve.simulator.engine_settings import CACHE, DEFAULT_VERSION, LISTEN, MODEL, MOUNTS, VERSION
@@ -29,6 +30,8 @@ class State:
     finished_at: float | None = None
     exit_code: int | None = None
     oom_killed: bool = False
+    fault: str | None = None
+    """What this start rehearses."""
     last_seen: float | None = None
     """When its log was last written, for an end that nobody saw."""
 
@@ -44,7 +47,7 @@ class State:
 def state_of(content: Mapping[str, Any] | None, *, locked: bool, last_seen: float | None) -> State:
     """From state.json, absent before the first start."""
     known = content or {}
-    names = ("start", "pid", "speed", "started_at", "finished_at", "exit_code", "oom_killed")
+    names = ("start", "pid", "speed", "started_at", "finished_at", "exit_code", "oom_killed", "fault")
     return State(locked=locked, last_seen=last_seen, **{name: known[name] for name in names if name in known})
 
 
@@ -97,6 +100,8 @@ def record_of(
         "gpus": options.gpus,
         "published": [plan.port] if options.ports and not host_network else [],
         "stop_timeout": options.stop_timeout,
+        "mounts": {mount.target: mount.source for mount in options.mounts},
+        "pinned": dict(patches(plan)),
         "simulation": _simulation(plan, cache),
     }
 
