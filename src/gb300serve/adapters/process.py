@@ -47,6 +47,18 @@ def output(argv: tuple[str, ...], timeout: float) -> str | None:
     return done.stdout.decode("utf-8", "replace")
 
 
+def spoken(argv: tuple[str, ...], timeout: float) -> tuple[int, str]:
+    """Exit code and what a program that ends by itself said: its standard output, else its standard error.
+
+    TimeoutError when it takes too long, OSError when it cannot be started.
+    """
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError(f"{argv[0]}: {timeout:g} s") from error
+    return done.returncode, (done.stdout or done.stderr).decode("utf-8", "replace")
+
+
 def connect(argv: tuple[str, ...]) -> socket.socket:
     """Start `argv` with both its standard input and output at the other end of the socket that is returned.
 

@@ -30,12 +30,13 @@ COMMANDS = {
     "diff": "What one release changes against another.",
     "lint": "What is wrong with recipes, without a machine.",
     "pin": "Write the pinned command of a release.",
+    "doctor": "Whether this machine can run a release, and what blocks it.",
     "up": "Launch a release and watch it until it serves.",
     "status": "What serves, what boots, what ended.",
     "logs": "A lane's log.",
     "down": "Stop a lane.",
     "diagnose": "What a boot log says.",
-    "rules": "The rules of lint.",
+    "rules": "The rules of lint and the checks of doctor.",
     "schema": "JSON Schema of recipes and sites.",
 }
 

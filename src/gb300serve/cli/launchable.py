@@ -8,10 +8,9 @@ from gb300serve.core.errors import CompileError, MachineError
 from gb300serve.host.gpus import Gpu, listed, named
 from gb300serve.plan.model import Plan, Secret
 from gb300serve.recipe.model import Recipe
+from gb300serve.simulator.station_host import GB300_UUID
 from gb300serve.site.model import Site
 
-# The simulated Station has one GPU of every name that a recipe asks for.
-SIMULATED_GPU = "GPU-00000000-0000-4000-8000-000000000300"
 NVIDIA_SMI_PATIENCE = 30.0
 
 
@@ -55,7 +54,8 @@ def with_gpu(site: Site, recipe: Recipe, *, simulated: bool) -> Site:
     if gpus is None or gpus.by != "name" or str(gpus.values[0]) in site.gpus:
         return site
     name = str(gpus.values[0])
-    uuids = [SIMULATED_GPU] if simulated else [gpu.uuid for gpu in named(_machine_gpus(), name)]
+    # The simulated Station has one GPU of every name that a recipe asks for.
+    uuids = [GB300_UUID] if simulated else [gpu.uuid for gpu in named(_machine_gpus(), name)]
     return site.model_copy(update={"gpus": {**site.gpus, name: uuids[0]}}) if len(uuids) == 1 else site
 
 

@@ -1,18 +1,20 @@
 """Every code that a diagnostic can carry, explained: the rules of lint and the findings of the format."""
 
+from collections.abc import Iterable
 from typing import Any
 
+from gb300serve.core.rules import Rule
 from gb300serve.lint.codes import CODES, Code
 from gb300serve.lint.run import RULES
 
 
-def described() -> list[dict[str, Any]]:
-    """Every code, rules of lint and findings of the format, in the order of the codes."""
-    rules = [
+def described(rules: Iterable[Rule[Any]] = RULES) -> list[dict[str, Any]]:
+    """Every code, rules (lint's, when no others are given) and findings of the format, in the order of the codes."""
+    explained = [
         {"code": r.code, "name": r.name, "severity": r.severity, "summary": r.summary, "why": r.why, "fix": r.fix}
-        for r in RULES
+        for r in rules
     ]
-    return sorted([*rules, *map(_plain, CODES)], key=lambda row: str(row["code"]))
+    return sorted([*explained, *map(_plain, CODES)], key=lambda row: str(row["code"]))
 
 
 def _plain(code: Code) -> dict[str, Any]:

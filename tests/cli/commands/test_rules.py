@@ -1,5 +1,6 @@
 from gb300serve.lint.codes import CODES
 from gb300serve.lint.run import RULES
+from gb300serve.preflight.run import CHECKS
 from tests.support.invoke import run
 
 
@@ -20,7 +21,7 @@ def test_a_finding_of_the_format() -> None:
 def test_all_of_them_in_the_order_of_the_codes() -> None:
     lines = run("rules").out.splitlines()
     codes = [line.split()[0] for line in lines]
-    assert codes == sorted([rule.code for rule in RULES] + [code.code for code in CODES])
+    assert codes == sorted([rule.code for rule in (*RULES, *CHECKS)] + [code.code for code in CODES])
     said = "A pattern of `cpu_offload_params` matches no parameter of the model."
     assert f"OFF002  error    offload-pattern-matches-nothing    {said}" in lines
 
@@ -42,7 +43,7 @@ def test_json() -> None:
         ],
     }
     assert next(iter(made)) == "schema"
-    assert len(run("rules", "--json").document["rules"]) == len(list(RULES)) + len(CODES)
+    assert len(run("rules", "--json").document["rules"]) == len(list(RULES)) + len(list(CHECKS)) + len(CODES)
 
 
 def test_an_unknown_code() -> None:

@@ -8,6 +8,8 @@ from gb300serve.cli.parameters import Json
 from gb300serve.cli.rulebook import described
 from gb300serve.core.errors import CommandLineError
 from gb300serve.core.text import suggestion
+from gb300serve.lint.run import RULES
+from gb300serve.preflight.run import CHECKS
 
 SCHEMA = "gb300serve.rules/1"
 
@@ -27,9 +29,9 @@ def run(
     code: Annotated[str | None, typer.Argument(metavar="[CODE]", help="A code or a name.", show_default=False)] = None,
     json: Json = False,
 ) -> int:
-    """Explain a rule of lint, or list all of them."""
+    """Explain a rule of lint or a check of doctor, or list all of them."""
     _, console = ctx.obj
-    rows = described()
+    rows = described((*RULES, *CHECKS))
     chosen = rows if code is None else [_chosen(code, rows)]
     if json:
         console.document({"schema": SCHEMA, "rules": chosen})

@@ -1,0 +1,118 @@
+"""The machine that this process runs on, as `host.ports.Machine`."""
+
+import hashlib
+import os
+import resource
+import shutil
+from pathlib import Path
+
+from gb300serve.adapters.listeners import SystemListeners
+from gb300serve.adapters.process import spoken
+from gb300serve.host.facts import Directory, Heard
+from gb300serve.host.missing import Missing
+from gb300serve.host.ports import Entry, Space
+from gb300serve.host.sources.limits import UNLIMITED, Limit
+
+# Without persistence mode the driver is loaded for each call: seconds on a box with eight GPUs.
+PATIENCE = 20.0
+# Where the driver's installer and Debian put programs, for a user whose PATH lacks them.
+_MORE_PATH = "/usr/local/bin:/usr/bin:/usr/sbin:/sbin"
+
+
+class SystemMachine:
+    """Files, programs and sockets of this machine; nothing is changed. `path` is where programs are looked for."""
+
+    def __init__(self, path: str | None = None) -> None:
+        self._path = path
+
+    def output(self, argv: tuple[str, ...]) -> str | Missing:
+        program = self.program(argv[0])
+        if program is None:
+            return Missing(f"{argv[0]} is not on PATH")
+        try:
+            code, said = spoken((program, *argv[1:]), PATIENCE)
+        except TimeoutError:
+            return Missing(f"{argv[0]} did not answer within {PATIENCE:g} s")
+        except OSError as error:
+            return _missing(argv[0], error)
+        first = next(iter(said.strip().splitlines()), f"exit code {code}")
+        return said if code == 0 else Missing(f"{argv[0]} failed: {first}")
+
+    def read(self, path: str) -> str | Missing:
+        try:
+            return Path(path).read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            return _missing(path, error)
+
+    def begin(self, path: str, count: int) -> bytes | Missing:
+        try:
+            with Path(path).open("rb") as file:
+                return file.read(count)
+        except OSError as error:
+            return _missing(path, error)
+
+    def names(self, directory: str) -> tuple[str, ...] | Missing:
+        try:
+            return tuple(sorted(path.name for path in Path(directory).iterdir()))
+        except OSError as error:
+            return _missing(directory, error)
+
+    def entry(self, path: str) -> Entry | Missing | None:
+        where = Path(path)
+        try:
+            found = where.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            return _missing(path, error)
+        return Entry(os.path.realpath(path), found.st_size, where.is_dir())
+
+    def space(self, path: str) -> Space | Missing:
+        real = nearest(path)
+        try:
+            found = os.statvfs(real)
+        except OSError as error:
+            return _missing(real, error)
+        return Space(real, found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
+
+    def sha256(self, path: str) -> str | Missing:
+        try:
+            with Path(path).open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            return _missing(path, error)
+
+    def memlock(self) -> Limit | Missing:
+        soft, hard = (
+            UNLIMITED if value == resource.RLIM_INFINITY else value
+            for value in resource.getrlimit(resource.RLIMIT_MEMLOCK)
+        )
+        return Limit(soft, hard)
+
+    def program(self, name: str) -> str | None:
+        return shutil.which(name, path=self._path) or shutil.which(name, path=_MORE_PATH)
+
+    def heard(self, port: int) -> Heard | Missing | None:
+        found = SystemListeners().on(port)
+        return None if found is None else Heard(found.port, found.address, found.process)
+
+
+def nearest(path: str) -> str:
+    """The path without links, or the nearest directory above it that exists."""
+    where = Path(os.path.realpath(path))
+    return str(next((each for each in (where, *where.parents) if each.exists()), where))
+
+
+def writable(directory: Path) -> Directory:
+    """Whether files can be made in a directory that may not exist yet; nothing is made."""
+    above = Path(nearest(str(directory)))
+    problem = None
+    if not above.is_dir():
+        problem = f"{above} is a file"
+    elif not os.access(above, os.W_OK | os.X_OK):
+        problem = f"{above} may not be written" if above == directory else f"{above} may not be written, to make it in"
+    return Directory(str(directory), problem)
+
+
+def _missing(what: str, error: OSError) -> Missing:
+    return Missing(f"{what}: {error.strerror or error}")

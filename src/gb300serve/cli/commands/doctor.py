@@ -1,0 +1,48 @@
+"""`gb300serve doctor`."""
+
+from typing import Annotated
+
+import typer
+
+from gb300serve.cli.boot_view import SIMULATED
+from gb300serve.cli.doctor_view import document, lines
+from gb300serve.cli.doctoring import Doctor
+from gb300serve.cli.parameters import Json, On, RecipeDirs, Sets, SiteFile
+from gb300serve.cli.services import Services
+from gb300serve.cli.workspace import workspace
+from gb300serve.preflight.run import blocking, judge
+
+Release = Annotated[
+    str | None, typer.Argument(metavar="[REF]", help="A release; without it, the host alone.", show_default=False)
+]
+
+
+def run(
+    ctx: typer.Context,
+    ref: Release = None,
+    on: On = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Judge as `up --replace` would.")] = False,
+    sets: Sets = None,
+    site: SiteFile = None,
+    recipes: RecipeDirs = None,
+    json: Json = False,
+) -> int:
+    """Say whether this machine can run a release as things stand, and what to do where it cannot; changes nothing."""
+    space = workspace(ctx, recipes, site)
+    where = on or "docker"
+    doctor = Doctor(Services(space), where)
+    subject = doctor.host() if ref is None else doctor.examine(ref, sets or (), replace=replace)
+    found = judge(subject)
+    if where == "sim":
+        space.console.message(SIMULATED, "warning")
+    if json:
+        space.console.document(document(subject, found, where))
+    else:
+        space.say_notes()
+        for line in lines(subject, found):
+            space.console.result(line)
+    blocks = blocking(found)
+    if blocks:
+        what = "one thing blocks" if len(blocks) == 1 else f"{len(blocks)} things block"
+        space.console.message(f"{what} {ref or 'every launch'} on this machine", "error")
+    return 6 if blocks else 0

@@ -1,0 +1,72 @@
+"""What is asked of the machine, in which order; the parsers say what the answers mean."""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from gb300serve.host.facts import Directory, Holder, HostFacts
+from gb300serve.host.missing import Missing
+from gb300serve.host.ports import Engine, Machine
+from gb300serve.host.sources import cgroup, compute_apps, docker_info, gpu_state, memory, memory_mode, numa
+from gb300serve.host.sources.compute_apps import ComputeProcess
+from gb300serve.host.sources.gpu_state import FIELDS, GpuState
+
+T = TypeVar("T")
+HOOK = "nvidia-container-runtime-hook"
+
+
+def host_facts(machine: Machine, engine: Engine, state: Directory | Missing) -> HostFacts:
+    """What is true whatever is launched; `state` is the directory of this tool, which is always here."""
+    info = engine.info()
+    return HostFacts(
+        docker=info if isinstance(info, Missing) else docker_info.parse(info),
+        gpus=_gpus(machine, FIELDS),
+        processes=_processes(machine, engine),
+        memory_mode=_parsed(machine.read(memory_mode.PATH), memory_mode.parse),
+        hbm_page_cache=_hbm_page_cache(machine),
+        memory=_parsed(machine.read(memory.PATH), memory.parse),
+        memlock=machine.memlock(),
+        state=state,
+        gpu_hook=machine.program(HOOK),
+    )
+
+
+def _parsed(said: str | Missing, parse: Callable[[str], T | Missing]) -> T | Missing:
+    return said if isinstance(said, Missing) else parse(said)
+
+
+def _gpus(machine: Machine, fields: tuple[str, ...]) -> tuple[GpuState, ...] | Missing:
+    said = machine.output(gpu_state.command(fields))
+    if not isinstance(said, Missing):
+        return gpu_state.parse(said)
+    fewer = gpu_state.without_rejected(fields, said.why)
+    return said if fewer is None else _gpus(machine, fewer)
+
+
+def _processes(machine: Machine, engine: Engine) -> tuple[Holder, ...] | Missing:
+    said = machine.output(compute_apps.COMMAND)
+    found = said if isinstance(said, Missing) else compute_apps.parse(said)
+    if isinstance(found, Missing):
+        return found
+    if not found:
+        return ()
+    names = engine.container_names()
+    return tuple(_holder(each, machine, {} if isinstance(names, Missing) else names) for each in found)
+
+
+def _holder(process: ComputeProcess, machine: Machine, names: Mapping[str, str]) -> Holder:
+    said = machine.read(cgroup.path(process.pid))
+    container = None if isinstance(said, Missing) else cgroup.container(said)
+    return Holder(process, container, names.get(container) if container else None)
+
+
+def _hbm_page_cache(machine: Machine) -> int | Missing:
+    """0 where every node has CPUs: the driver keeps the GPU's memory to itself."""
+    names = machine.names(numa.NODES)
+    if isinstance(names, Missing):
+        return names
+    cached = 0
+    for node in numa.nodes(names):
+        if machine.read(numa.cpulist(node)) == "\n":
+            said = machine.read(numa.meminfo(node))
+            cached += 0 if isinstance(said, Missing) else numa.page_cache(said)
+    return cached

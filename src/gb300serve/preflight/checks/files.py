@@ -1,0 +1,139 @@
+"""Files on the host: the model, the mounts, the patches."""
+
+from collections.abc import Iterator
+
+from gb300serve.core.rules import Finding
+from gb300serve.host.facts import Patch
+from gb300serve.host.missing import Missing
+from gb300serve.host.sources.model_files import ModelFiles
+from gb300serve.preflight.book import check
+from gb300serve.preflight.sizes import some
+from gb300serve.preflight.subject import Subject
+
+
+def _models(subject: Subject) -> tuple[ModelFiles, ...]:
+    if subject.release is None or isinstance(subject.release.facts.models, Missing):
+        return ()
+    return subject.release.facts.models
+
+
+def _fetching(model: ModelFiles) -> str | None:
+    """The command that completes it; what is whole is kept."""
+    if model.model.repo is None:
+        return None
+    revision = f" --revision {model.model.revision}" if model.model.revision else ""
+    return f"hf download {model.model.repo}{revision} --local-dir {model.path}"
+
+
+@check("PRE050", "error")
+def model_not_there(subject: Subject) -> Iterator[Finding]:
+    """The model's directory does not exist, or cannot be read.
+
+    Why: Docker makes an empty directory, owned by root, of a mount source that is missing, and the engine looks for
+    the model on the Hub.
+    Fix: put the model there, or name the right directory in the site file (`models`).
+    """
+    for model in _models(subject):
+        if not model.exists:
+            yield Finding(("models",), f"{model.path} does not exist", _fetching(model))
+        elif model.problem is not None:
+            yield Finding(("models",), f"{model.problem}", "make it readable for your user, or run as root")
+
+
+@check("PRE051", "error")
+def model_incomplete(subject: Subject) -> Iterator[Finding]:
+    """Files of the model are missing, or shorter than they say themselves.
+
+    Why: the engine finds out minutes into the load, or takes another loader in silence.
+    Fix: download again: what is whole is kept.
+    """
+    for model in _models(subject):
+        if not model.exists or model.problem is not None or model.complete:
+            continue
+        yield Finding(("models",), f"{model.path} is incomplete: {', '.join(_lacks(model))}", _fetching(model))
+
+
+def _lacks(model: ModelFiles) -> Iterator[str]:
+    if not model.config:
+        yield "no config.json that can be read"
+    if not model.shards:
+        yield "no *.safetensors and no index of them"
+    if model.absent:
+        yield f"{len(model.absent)} of {model.shards} files missing ({some(model.absent)})"
+    if model.cut:
+        yield f"{len(model.cut)} of {model.shards} files are not as long as their headers say ({some(model.cut)})"
+
+
+@check("PRE052", "error")
+def model_of_another_revision(subject: Subject) -> Iterator[Finding]:
+    """The model's directory claims another revision than the recipe pins.
+
+    Why: every figure and receipt of the release was measured with the pinned one.
+    Fix: download the pinned revision beside it, or pin the one that is there in a new release.
+    """
+    for model in _models(subject):
+        here, wanted = model.revision, model.model.revision
+        if here is not None and wanted is not None and not here.startswith(wanted):
+            yield Finding(("models",), f"{model.path} is revision {here}, and {wanted} is pinned", _fetching(model))
+
+
+@check("PRE053", "note")
+def model_revision_unknown(subject: Subject) -> Iterator[Finding]:
+    """Nothing in the model's directory says of which revision it is.
+
+    Why: two revisions of one model have the same file names.
+    Fix: name the directory after the revision, or let `hf download` make it.
+    """
+    for model in _models(subject):
+        if model.exists and model.problem is None and model.model.revision and model.revision is None:
+            yield Finding(("models",), f"not checked: of which revision {model.path} is")
+
+
+@check("PRE054", "error")
+def model_links_lead_away(subject: Subject) -> Iterator[Finding]:
+    """Files of the model are links that lead out of the directory that is mounted.
+
+    Why: a snapshot of the Hugging Face cache is links into `../../blobs`: in the container they lead nowhere.
+    Fix: download with `--local-dir`, or mount the whole cache.
+    """
+    for model in _models(subject):
+        if model.linked_away:
+            message = f"{some(model.linked_away)} in {model.path} link out of it: in the container they lead nowhere"
+            yield Finding(("models",), message, _fetching(model))
+
+
+@check("PRE055", "error")
+def mount_source_missing(subject: Subject) -> Iterator[Finding]:
+    """A mount's source does not exist.
+
+    Why: Docker makes an empty directory of it, owned by root, and mounts that: a patch is silently not there, a cache
+    is empty.
+    Fix: put it there, or name the right directory in the site file (`cache`, `patches`).
+    """
+    if subject.release is None or isinstance(subject.release.facts.sources, Missing):
+        return
+    models = {model.path for model in _models(subject)}
+    for source in subject.release.facts.sources:
+        if not source.exists and source.path not in models:
+            hint = f"mkdir -p {source.path} if it is a cache; else the site file names the wrong directory"
+            yield Finding(("sources",), f"{source.path} does not exist, and is to be mounted", hint)
+
+
+@check("PRE056", "error")
+def patch_differs(subject: Subject) -> Iterator[Finding]:
+    """A mounted file is not the one whose sha256 the recipe states.
+
+    Why: a patch over the image that is another version serves, and serves wrongly.
+    Fix: put the right file there, or state the new digest in a new release.
+    """
+    if subject.release is None or isinstance(subject.release.facts.patches, Missing):
+        return
+    for patch in subject.release.facts.patches:
+        if patch.found != patch.wanted:
+            yield Finding(("patches",), _differs(patch), "put the file that the recipe pins there: sha256sum tells")
+
+
+def _differs(patch: Patch) -> str:
+    if patch.found is None:
+        return f"the patch {patch.problem or patch.path} (its sha256 should be {patch.wanted[:12]}…)"
+    return f"{patch.path} has sha256 {patch.found[:12]}…, and the recipe states {patch.wanted[:12]}…"

@@ -1,0 +1,105 @@
+"""What a check looks at: the facts of the host, and one release with the facts that only it asks for."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from gb300serve.fit.answer import Answer
+from gb300serve.host.facts import Heard, Holder, HostFacts, ImageFact, ReleaseFacts
+from gb300serve.host.missing import Missing
+from gb300serve.host.sources.gpu_state import GpuState
+from gb300serve.plan.model import Plan
+from gb300serve.preflight.selection import principal, selected
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What `up` would answer to the containers that there are."""
+
+    message: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What the launch itself holds or frees: its containers by id, and their ports.
+
+    `kept` is a container of exactly this plan that is started again: its image is its own already.
+    """
+
+    containers: frozenset[str] = frozenset()
+    ports: frozenset[int] = frozenset()
+    kept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One release: its plan, what its memory comes to on this host, and the facts that it asks for."""
+
+    plan: Plan
+    facts: ReleaseFacts
+    memory: Answer | None = None
+    own: Own = field(default_factory=Own)
+    refusal: Refusal | None = None
+
+
+@dataclass(frozen=True)
+class Subject:
+    """`release` is None where the host alone is looked at."""
+
+    host: HostFacts
+    release: Release | None = None
+
+    @cached_property
+    def wants_gpu(self) -> bool:
+        """Whether the GPU matters here: for the host alone it does."""
+        return self.release is None or self.release.plan.container.gpus is not None
+
+    @cached_property
+    def gpus(self) -> tuple[GpuState, ...]:
+        """Those that the launch gets; all of them for the host alone."""
+        if isinstance(self.host.gpus, Missing):
+            return ()
+        return selected(self.host.gpus, self.release.plan.container.gpus if self.release else "all")
+
+    @cached_property
+    def computing(self) -> tuple[GpuState, ...]:
+        """Those of them that the model runs on: with `all`, a small second GPU for the display is none."""
+        gpus = self.release.plan.container.gpus if self.release else "all"
+        return self.gpus if gpus and gpus.startswith("device=") else principal(self.gpus)
+
+    @cached_property
+    def foreign(self) -> tuple[Holder, ...]:
+        """Compute processes on these GPUs that the launch neither uses nor stops."""
+        return tuple(each for each in self._holders() if not self._is_own(each))
+
+    def leaving(self, gpu: GpuState) -> int | None:
+        """Bytes on a GPU that the launch frees itself; None where their processes do not say."""
+        sizes = [each.process.used for each in self._holders() if self._is_own(each) and each.process.gpu == gpu.uuid]
+        return None if None in sizes else sum(size for size in sizes if size is not None)
+
+    @cached_property
+    def image(self) -> ImageFact | None:
+        """Where it can be judged, and the launch takes it from the tag or digest."""
+        if self.release is None or self.release.own.kept or isinstance(self.release.facts.image, Missing):
+            return None
+        return self.release.facts.image
+
+    @cached_property
+    def strangers_ports(self) -> tuple[Heard, ...]:
+        """Listeners on the ports of the launch that do not go with it."""
+        if self.release is None or isinstance(self.release.facts.ports, Missing):
+            return ()
+        own = self.release.own.ports
+        return tuple(each for each in self.release.facts.ports if each.port not in own)
+
+    def _holders(self) -> Iterator[Holder]:
+        if isinstance(self.host.processes, Missing):
+            return
+        ids = {gpu.uuid for gpu in self.computing}
+        for each in self.host.processes:
+            if each.process.gpu is None or not ids or each.process.gpu in ids:
+                yield each
+
+    def _is_own(self, holder: Holder) -> bool:
+        return self.release is not None and holder.container in self.release.own.containers
