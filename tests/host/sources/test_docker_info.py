@@ -1,0 +1,24 @@
+from gb300serve.host.sources.docker_info import DockerInfo, parse
+
+
+def test_a_station() -> None:
+    info = {
+        "ServerVersion": "29.1.3",
+        "Architecture": "aarch64",
+        "Runtimes": {"runc": {"path": "runc"}, "nvidia": {"path": "nvidia-container-runtime"}},
+        "DefaultRuntime": "runc",
+        "SecurityOptions": ["name=apparmor", "name=seccomp,profile=builtin", "name=cgroupns"],
+        "MemTotal": 518520832,
+        "DiscoveredDevices": [{"Source": "cdi", "ID": "nvidia.com/gpu=0"}, {"Source": "cdi", "ID": "vendor.com/x=0"}],
+    }
+    found = parse(info)
+    assert found == DockerInfo(
+        "29.1.3", "arm64", ("nvidia", "runc"), "runc", ("nvidia.com/gpu=0",), memory=518520832, rootless=False
+    )
+    assert found.nvidia
+
+
+def test_keys_that_are_left_out() -> None:
+    assert parse({"SecurityOptions": ["name=rootless"], "Runtimes": None}) == DockerInfo("unknown", "", rootless=True)
+    assert not parse({"Runtimes": {"runc": {}}}).nvidia
+    assert parse({"Runtimes": {"runc": {}}, "DiscoveredDevices": [{"ID": "nvidia.com/gpu=all"}]}).nvidia
