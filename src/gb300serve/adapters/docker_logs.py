@@ -32,6 +32,20 @@ class Entry:
             yield LogLine(state, elapsed, self.stream)
 
 
+def frames(data: bytes) -> tuple[list[tuple[Stream, bytes]], bytes]:
+    """The whole frames of a multiplexed stream (eight bytes of header: stream, length), and what is left of it."""
+    found: list[tuple[Stream, bytes]] = []
+    at = 0
+    while len(data) - at >= _HEADER.size:
+        kind, length = _HEADER.unpack_from(data, at)
+        end = at + _HEADER.size + length
+        if len(data) < end:
+            break
+        found.append((_STREAMS.get(kind, "stderr"), data[at + _HEADER.size : end]))
+        at = end
+    return found, data[at:]
+
+
 class LogDecoder:
     """Bytes of `GET /containers/ID/logs?timestamps=1` → entries, whatever the pieces in which they arrive.
 
@@ -56,15 +70,8 @@ class LogDecoder:
         self._begun.clear()
 
     def _frames(self) -> Iterator[tuple[Stream, bytes]]:
-        at = 0
-        while len(self._buffer) - at >= _HEADER.size:
-            kind, length = _HEADER.unpack_from(self._buffer, at)
-            end = at + _HEADER.size + length
-            if len(self._buffer) < end:
-                break
-            yield _STREAMS.get(kind, "stderr"), self._buffer[at + _HEADER.size : end]
-            at = end
-        self._buffer = self._buffer[at:]
+        found, self._buffer = frames(self._buffer)
+        yield from found
 
     def _plain_lines(self) -> Iterator[tuple[Stream, bytes]]:
         *lines, self._buffer = self._buffer.split(b"\n")

@@ -82,8 +82,9 @@ class DockerEngine:
     def delete(self, path: str, params: Mapping[str, Any] = NOTHING) -> None:
         self._ask("DELETE", path, params=params)
 
-    def stream(self, path: str, params: Mapping[str, Any]) -> ResponseChunks:
-        return ResponseChunks(self._ask("GET", path, params=params, stream=True, timeout=(CONNECT_TIMEOUT, None)))
+    def stream(self, path: str, params: Mapping[str, Any], *, method: str = "GET", body: Any = None) -> ResponseChunks:
+        asked = self._ask(method, path, params=params, json=body, stream=True, timeout=(CONNECT_TIMEOUT, None))
+        return ResponseChunks(asked)
 
     @cached_property
     def _session(self) -> docker.APIClient:

@@ -2,6 +2,7 @@
 
 import queue
 import threading
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Self
 
@@ -10,6 +11,7 @@ import urllib3
 
 # A piece is at most 64 kB: this holds back a container that writes faster than its log is read.
 _PIECES = 256
+_PIECE = 65536
 
 
 class ResponseChunks:
@@ -46,10 +48,18 @@ class ResponseChunks:
         self._ended = piece is None
         return piece
 
+    def _arriving(self) -> Iterator[bytes]:
+        """What an attached container writes comes without chunks: reading it whole would wait for its end."""
+        if getattr(self._response.raw, "chunked", False):
+            yield from self._response.iter_content(chunk_size=None)
+            return
+        while piece := self._response.raw.read1(_PIECE):
+            yield piece
+
     def _read(self) -> None:
         # A connection that breaks ends like one that is closed: whoever reads asks what became of the container.
         try:
-            for piece in self._response.iter_content(chunk_size=None):
+            for piece in self._arriving():
                 self._pieces.put(piece)
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError):
             return

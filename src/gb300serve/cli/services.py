@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from gb300serve.adapters.clock import SystemClock
-from gb300serve.adapters.docker_backend import DockerBackend
 from gb300serve.adapters.docker_sdk import DockerEngine, Endpoint
+from gb300serve.adapters.docker_watch import WatchedDocker
 from gb300serve.adapters.http import HttpClient
 from gb300serve.adapters.listeners import SystemListeners
 from gb300serve.adapters.process import SystemProcesses
@@ -67,7 +67,7 @@ class Services:
 
     @cached_property
     def docker(self) -> ContainerBackend:
-        return DockerBackend(DockerEngine(self.endpoint), self.clock)
+        return WatchedDocker(DockerEngine(self.endpoint), self.clock)
 
     @cached_property
     def simulated(self) -> SimulatedStation:

@@ -1,0 +1,117 @@
+"""What the Docker Engine tells of a running container beside its log: CPU time, live bars, files, stacks."""
+
+import hashlib
+import io
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import PurePosixPath
+from urllib.parse import quote
+
+from gb300serve.adapters.docker_backend import DockerBackend, Engine
+from gb300serve.adapters.docker_bars import AttachedBars, NoBars
+from gb300serve.adapters.docker_errors import DockerRefusedError
+from gb300serve.adapters.docker_inspect import NANO
+from gb300serve.adapters.docker_logs import frames
+from gb300serve.core.clock import Clock
+from gb300serve.lifecycle.watch_ports import Bars, Vitals
+
+# Seconds that a stack dump or a small file may take to come.
+PATIENCE = 30.0
+_PY_SPY = ("py-spy", "dump", "--pid", "1", "--subprocesses")
+_NOT_THERE = frozenset({126, 127})
+_LINKS = 5
+
+
+def _unknown() -> float | None:
+    return None
+
+
+class WatchedDocker(DockerBackend):
+    """Satisfies `TellsVitals`, `ShowsBars`, `DumpsStacks` and `ReadsFiles` too.
+
+    `gpu_use` gives 0 to 1, or None where nobody knows.
+    """
+
+    def __init__(self, engine: Engine, clock: Clock, gpu_use: Callable[[], float | None] = _unknown) -> None:
+        super().__init__(engine, clock)
+        self._gpu_use = gpu_use
+
+    def vitals(self, container: str) -> Vitals:
+        """One look: without `one-shot` the Engine would take a second for two."""
+        stats = self._engine.get(f"{_path(container)}/stats", {"stream": 0, "one-shot": 1})
+        spent = stats.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage")
+        seconds = None if spent is None else spent / NANO
+        return Vitals(seconds, self._gpu_use(), self._inspect(container).get("RestartCount", 0))
+
+    def bars(self, container: str) -> AbstractContextManager[Bars]:
+        return self._bars(container)
+
+    @contextmanager
+    def _bars(self, container: str) -> Iterator[Bars]:
+        try:
+            tty = bool(self._inspect(container)["Config"]["Tty"])
+            opened = self._engine.stream(
+                f"{_path(container)}/attach", {"stream": 1, "stdout": 1, "stderr": 1}, method="POST"
+            )
+        except DockerRefusedError:
+            yield NoBars()
+            return
+        with AttachedBars(opened, tty=tty) as bars:
+            yield bars
+
+    def stack_command(self, container: str) -> str:
+        name = str(self._inspect(container)["Name"]).lstrip("/")
+        pid = f"$(docker inspect --format '{{{{.State.Pid}}}}' {name})"
+        return f"docker exec {name} {' '.join(_PY_SPY)}  (or on the host: sudo py-spy dump --subprocesses --pid {pid})"
+
+    def stacks(self, container: str) -> str | None:
+        body = {"AttachStdout": True, "AttachStderr": True, "Cmd": list(_PY_SPY)}
+        run = self._engine.post(f"{_path(container)}/exec", {}, body)["Id"]
+        try:
+            said = self._whole(f"/exec/{run}/start", {}, {"Detach": False, "Tty": False})
+        except DockerRefusedError:
+            return None
+        text = b"".join(payload for _, payload in frames(said)[0]).decode("utf-8", "replace")
+        return None if self._engine.get(f"/exec/{run}/json").get("ExitCode") in _NOT_THERE else text.strip() or None
+
+    def file_sha256(self, container: str, path: str) -> str | None:
+        """From the archive API, which sees what the container sees, mounts included."""
+        place = PurePosixPath(path)
+        for _ in range(_LINKS):
+            try:
+                archive = self._whole(f"{_path(container)}/archive", {"path": str(place)})
+            except DockerRefusedError as error:
+                if error.status == 404:
+                    return None
+                raise
+            digest, link = _first(archive)
+            if link is None:
+                return digest
+            place = place.parent / link
+        return None
+
+    def _whole(self, path: str, params: dict[str, str], body: dict[str, bool] | None = None) -> bytes:
+        pieces = []
+        with self._engine.stream(path, params, method="GET" if body is None else "POST", body=body) as chunks:
+            while (piece := chunks.next(PATIENCE)) is not None:
+                if not piece:
+                    break  # nothing came for so long: what is there has to do
+                pieces.append(piece)
+        return b"".join(pieces)
+
+
+def _first(archive: bytes) -> tuple[str | None, str | None]:
+    """The sha256 of the first file of a tar archive, or where it leads to if it is a link."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        member = tar.next()
+        if member is None or member.isdir():
+            return None, None
+        if member.issym():
+            return None, member.linkname
+        file = tar.extractfile(member)
+        return (hashlib.sha256(file.read()).hexdigest() if file else None), None
+
+
+def _path(container: str) -> str:
+    return f"/containers/{quote(container, safe='')}"
