@@ -1,0 +1,34 @@
+from gb300serve.host.facts import Heard, SecretFact, TuningCache
+from gb300serve.host.missing import Missing
+from gb300serve.preflight.subject import Own, Refusal
+from tests.support.hosts import launched, said, station
+
+
+def test_a_container_in_the_way() -> None:
+    subject = launched(refusal=Refusal("the name is held", "gb300serve up v14 --replace"))
+    assert said(subject, "PRE070") == [("error", "the name is held", "gb300serve up v14 --replace")]
+    assert said(launched(), "PRE070") == said(station(), "PRE070") == []
+
+
+def test_a_port_that_is_taken() -> None:
+    heard = (Heard(30006, "127.0.0.1", "python3, process 4711"), Heard(8021, "::"))
+    ways = "end that program, or launch on another port (who it is: ss -ltnp 'sport = :{}')"
+    assert said(launched(ports=heard), "PRE071") == [
+        ("error", "port 30006 is taken: python3, process 4711 listens on 127.0.0.1", ways.format(30006)),
+        ("error", "port 8021 is taken: a process that may not be seen listens on ::", ways.format(8021)),
+    ]
+    assert said(launched(ports=heard[:1], own=Own(ports=frozenset({30006}))), "PRE071") == []
+
+
+def test_a_secret_that_cannot_be_read() -> None:
+    secrets = (SecretFact("A"), SecretFact("B", "secret B: the variable B is not set", "export B=…"))
+    assert said(launched(secrets=secrets), "PRE072") == [("error", "secret B: the variable B is not set", "export B=…")]
+    assert said(launched(secrets=Missing("x")), "PRE072") == said(station(), "PRE072") == []
+
+
+def test_a_tuning_cache_that_is_not_there() -> None:
+    message = "no kernel-tuning cache 9ac7b387 below /c: the first boot tunes for 15 to 74 minutes"
+    hint = "put the set of a machine that has it there first, or take the time"
+    assert said(launched(tuning_cache=TuningCache("/c", "9ac7b387", None)), "PRE073") == [("warning", message, hint)]
+    assert said(launched(tuning_cache=TuningCache("/c", "9ac7b387", "/c/x")), "PRE073") == []
+    assert said(launched(tuning_cache=Missing("x")), "PRE073") == said(launched(), "PRE073") == []
