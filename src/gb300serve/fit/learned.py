@@ -4,12 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gb300serve.boot.events import BootBegan, Event, Receipt
+from gb300serve.boot.heard import ECHO, Heard
 from gb300serve.boot.machine import BootMachine
-from gb300serve.boot.records import parse
 from gb300serve.core.errors import CompileError
 from gb300serve.fit.checkpoint import Boot, Checkpoint
-from gb300serve.fit.echo import PREFIX, arguments
+from gb300serve.fit.echo import arguments
 from gb300serve.fit.model import GB300
 from gb300serve.fit.offload import offload
 from gb300serve.fit.overhead import PRINTED_GIB, measured_boots, shape_of
@@ -43,22 +42,6 @@ class Lesson:
         return abs(float(self.boot.figures["offloaded_gib"]) - self.stairs_gib) >= PRINTED_GIB
 
 
-@dataclass(slots=True)
-class _Seen:
-    echo: str = ""
-    receipts: dict[str, Mapping[str, Any]] | None = None
-
-    def take(self, events: Iterable[Event]) -> None:
-        for event in events:
-            if isinstance(event, BootBegan):
-                self.echo, self.receipts = "", {}
-            elif isinstance(event, Receipt) and self.receipts is not None:
-                self.receipts[event.name] = event.values
-
-    def figure(self, name: str, key: str) -> Any:
-        return (self.receipts or {}).get(name, {}).get(key)
-
-
 def learn(
     checkpoint: Checkpoint, log: str, lines: Iterable[str], around: tuple[tuple[str, str], ...] = ()
 ) -> tuple[Checkpoint, Lesson]:
@@ -66,49 +49,56 @@ def learn(
 
     Raises NothingToLearnError when the lines lack a receipt.
     """
-    boot = replace(_boot(checkpoint, log, _read(lines)), around=around)
+    boot = replace(boot_of(checkpoint, log, _read(lines)), around=around)
     taught = with_boots(checkpoint, (boot,))
     one = measured_boots(taught, GB300.total_gib)[0]
     stairs = offload(checkpoint.parameters, one.demand.cpu_offload_gb, one.demand.cpu_offload_params).moved_gib
     return taught, Lesson(boot, one.constant, shape_of(one.demand), stairs)
 
 
-def _read(lines: Iterable[str]) -> _Seen:
-    machine, seen = BootMachine(), _Seen()
+def _read(lines: Iterable[str]) -> Heard:
+    machine, heard = BootMachine(), Heard()
     for line in lines:
-        seen.take(machine.feed(line))
-        if PREFIX in line:
-            seen.echo = next((text for piece in line.split("\r") if PREFIX in (text := parse(piece).text)), "")
-    return seen
+        heard.take(line, machine.feed(line))
+    return heard
 
 
-def _boot(checkpoint: Checkpoint, log: str, seen: _Seen) -> Boot:
-    settings = arguments(seen.echo)
+def boot_of(checkpoint: Checkpoint, log: str, heard: Heard, *, measured: bool = True) -> Boot:
+    """The boot that a log tells of. `measured` False: its arguments alone are wanted.
+
+    Raises NothingToLearnError when the arguments are not whole, or a figure that was measured is not there.
+    """
+    settings = arguments(heard.echo)
     if settings is None:
-        raise NothingToLearnError(log, f"whole `{PREFIX}` line")
-    available = seen.figure("kv_cache_gib", "gib")
-    if available is None:
-        raise NothingToLearnError(log, "`Available KV cache memory` line")
-    offloaded = seen.figure("offloaded_gib", "gib")
-    if offloaded is None and settings.get("cpu_offload_gb"):
-        raise NothingToLearnError(log, "`Total CPU offloaded parameters` line although it asks for offload")
-    hooked = seen.figure("hook_residency", "layers") is not None
-    figures = {"kv_cache_gib": available, "offloaded_gib": offloaded or 0.0}
-    identity = seen.figure("tuning_cache", "identity")
-    tokens, length = seen.figure("kv_cache_tokens", "tokens"), seen.figure("max_model_len", "max_model_len")
+        raise NothingToLearnError(log, f"whole `{ECHO}` line")
+    hooked = heard.figure("hook_residency", "layers") is not None
+    tokens, length = heard.figure("kv_cache_tokens", "tokens"), heard.figure("max_model_len", "max_model_len")
     return Boot(
         name=log,
-        engine_version=seen.figure("engine_version", "version") or "",
+        engine_version=heard.figure("engine_version", "version") or "",
         variant=next(iter(checkpoint.variants), None) if hooked else None,
         settings=settings | ({"max_model_len": length} if length is not None else {}),
         booted=tokens is not None,
-        figures={
-            **figures,
-            **({"kv_cache_tokens": tokens} if tokens is not None else {}),
-            **({"autotune": identity} if identity else {}),
-        },
+        figures=_figures(log, heard, settings) if measured else {},
         learned=True,
     )
+
+
+def _figures(log: str, heard: Heard, settings: Mapping[str, Any]) -> dict[str, Any]:
+    available = heard.figure("kv_cache_gib", "gib")
+    if available is None:
+        raise NothingToLearnError(log, "`Available KV cache memory` line")
+    offloaded = heard.figure("offloaded_gib", "gib")
+    if offloaded is None and settings.get("cpu_offload_gb"):
+        raise NothingToLearnError(log, "`Total CPU offloaded parameters` line although it asks for offload")
+    tokens = heard.figure("kv_cache_tokens", "tokens")
+    identity = heard.figure("tuning_cache", "identity")
+    return {
+        "kv_cache_gib": available,
+        "offloaded_gib": offloaded or 0.0,
+        **({"kv_cache_tokens": tokens} if tokens is not None else {}),
+        **({"autotune": identity} if identity else {}),
+    }
 
 
 def with_boots(checkpoint: Checkpoint, boots: Iterable[Boot]) -> Checkpoint:

@@ -21,7 +21,7 @@ def test_json(tmp_path: Path) -> None:
     answer = run("diagnose", log, "--json")
     assert answer.code == 8
     assert list(answer.document) == [
-        "schema", "state", "phase", "reason", "values", "evidence", "advice", "phases", "boots",
+        "schema", "state", "phase", "reason", "values", "evidence", "advice", "phases", "boots", "tuning",
     ]  # fmt: skip
     assert answer.document["schema"] == "gb300serve.diagnosis/1"
     assert answer.document["evidence"] == [{"line": 2, "text": REFUSED.strip()}]

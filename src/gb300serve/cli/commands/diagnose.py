@@ -1,13 +1,12 @@
 """`gb300serve diagnose`."""
 
-from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import typer
 
-from gb300serve.boot.diagnosis import Diagnosis, exit_code
-from gb300serve.boot.machine import BootMachine
+from gb300serve.boot.diagnosis import exit_code
 from gb300serve.cli.boot_log import read_log
+from gb300serve.cli.diagnosing import diagnosed
 from gb300serve.cli.parameters import Json
 
 
@@ -18,27 +17,10 @@ def run(
 ) -> int:
     """Say what became of a boot, from its log."""
     _, console = ctx.obj
-    diagnosis = diagnosed(read_log(file))
+    found = diagnosed(read_log(file))
     if json:
-        console.document(diagnosis.as_json())
+        console.document(found.as_json())
     else:
-        for line in _sentences(diagnosis):
+        for line in found.sentences():
             console.result(line)
-    return exit_code(diagnosis)
-
-
-def diagnosed(lines: Iterable[str]) -> Diagnosis:
-    """The diagnosis of a log, line by line."""
-    machine = BootMachine()
-    for line in lines:
-        machine.feed(line)
-    return machine.result()
-
-
-def _sentences(diagnosis: Diagnosis) -> Iterator[str]:
-    reason = f": {diagnosis.reason}" if diagnosis.reason else ""
-    yield f"{diagnosis.state} in {diagnosis.phase}{reason}"
-    yield from (f"  line {item.line}: {item.text}" for item in diagnosis.evidence)
-    yield from (f"  {name}: {value}" for name, value in diagnosis.values.items())
-    yield from (f"  {advice}" for advice in diagnosis.advice)
-    yield from (f"  {phase.value:18} {seconds:8.1f} s" for phase, seconds in diagnosis.phases)
+    return exit_code(found.diagnosis)

@@ -1,0 +1,76 @@
+"""What a boot's events told besides its diagnosis: the arguments' echo, the receipts, and whose tuning it ran on."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gb300serve.boot.events import BootBegan, Event, Receipt, ReceiptValue, TuningMiss
+from gb300serve.boot.records import parse
+
+ECHO = "non-default args:"
+
+Outcome = Literal["hit", "partial", "miss"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What the boot did with its kernel-tuning cache.
+
+    `partial`: some kernels were loaded and others tuned. `loaded` and `new` are counts, None where the log has none.
+    """
+
+    outcome: Outcome
+    loaded: int | None = None
+    new: int | None = None
+    path: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The value of `tuning` in `diagnose --json`."""
+        return {"cache": self.outcome, "loaded": self.loaded, "new": self.new, "path": self.path}
+
+    def sentence(self) -> str:
+        """Such as `tuning cache: hit, 210 configurations loaded`."""
+        parts = [f"tuning cache: {self.outcome}"]
+        parts += [] if self.loaded is None else [f"{self.loaded} configurations loaded"]
+        if self.outcome != "hit":
+            parts += ["kernels are being tuned" if self.new is None else f"{self.new} tuned"]
+        return ", ".join(parts)
+
+
+@dataclass(slots=True)
+class Heard:
+    """Of the last boot in a log; fed with each line and the events that the machine made of it."""
+
+    echo: str = ""
+    """The text of the line with the engine's arguments, or ""."""
+    receipts: dict[str, Mapping[str, ReceiptValue]] = field(default_factory=dict)
+    missed: bool = False
+
+    def take(self, line: str, events: Iterable[Event]) -> None:
+        """Remember what is worth it; another boot begins anew."""
+        for event in events:
+            match event:
+                case BootBegan():
+                    self.echo, self.receipts, self.missed = "", {}, False
+                case Receipt(name, values):
+                    self.receipts[name] = values
+                case TuningMiss():
+                    self.missed = True
+                case _:
+                    pass
+        if ECHO in line:
+            self.echo = next((text for piece in line.split("\r") if ECHO in (text := parse(piece).text)), "")
+
+    def figure(self, receipt: str, key: str) -> Any:
+        """One value of a receipt; None where the log has none."""
+        return self.receipts.get(receipt, {}).get(key)
+
+    @property
+    def tuning(self) -> Tuning | None:
+        """None where the boot did not come so far, or says nothing of it."""
+        loaded, new = self.figure("tuning_loaded", "configs"), self.figure("tuning_saved", "new")
+        path = self.figure("tuning_cache", "path") or self.figure("tuning_loaded", "path")
+        ignored = "tuning_cache_ignored" in self.receipts
+        if self.missed or new or ignored:
+            return Tuning("partial" if loaded and not ignored else "miss", loaded, new, path)
+        return Tuning("hit", loaded, new, path) if loaded else None

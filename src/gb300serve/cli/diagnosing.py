@@ -1,0 +1,66 @@
+"""The diagnosis of a log as it is printed: with what the memory arithmetic adds, and without secrets."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gb300serve.boot.diagnosis import Diagnosis, Evidence
+from gb300serve.boot.heard import Heard
+from gb300serve.boot.machine import BootMachine
+from gb300serve.core.redaction import redact
+from gb300serve.fit.echo import arguments
+from gb300serve.fit.remedy import remedies
+
+# Options of the engine whose values are secrets; its echo prints them as they are.
+_SECRET_OPTIONS = ("api_key", "hf_token")
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosed:
+    """A diagnosis, its advice completed, and what else the log told."""
+
+    diagnosis: Diagnosis
+    heard: Heard
+
+    def as_json(self) -> dict[str, Any]:
+        """The object `gb300serve.diagnosis/1`; `tuning` is null where the boot tells nothing of its tuning cache."""
+        tuning = self.heard.tuning
+        return {**self.diagnosis.as_json(), "tuning": tuning.as_json() if tuning else None}
+
+    def sentences(self) -> Iterator[str]:
+        """The lines to print."""
+        diagnosis, tuning = self.diagnosis, self.heard.tuning
+        reason = f": {diagnosis.reason}" if diagnosis.reason else ""
+        yield f"{diagnosis.state} in {diagnosis.phase}{reason}"
+        yield from (f"  line {item.line}: {item.text}" for item in diagnosis.evidence)
+        yield from (f"  {name}: {value}" for name, value in diagnosis.values.items())
+        yield from (f"  {advice}" for advice in diagnosis.advice)
+        if tuning:
+            yield f"  {tuning.sentence()}"
+        yield from (f"  {phase.value:18} {seconds:8.1f} s" for phase, seconds in diagnosis.phases)
+
+
+def diagnosed(lines: Iterable[str]) -> Diagnosed:
+    """Read a log line by line; its size does not matter."""
+    machine, heard = BootMachine(), Heard()
+    for line in lines:
+        heard.take(line, machine.feed(line))
+    found = machine.result()
+    advice = (*found.advice, *remedies(found, heard))
+    return Diagnosed(_without_secrets(replace(found, advice=advice), tuple(_secrets(heard))), heard)
+
+
+def _secrets(heard: Heard) -> Iterator[str]:
+    given = arguments(heard.echo) or {}
+    for option in _SECRET_OPTIONS:
+        value = given.get(option)
+        yield from (one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str) and one)
+
+
+def _without_secrets(found: Diagnosis, secrets: tuple[str, ...]) -> Diagnosis:
+    return replace(
+        found,
+        values={name: redact(v, secrets) if isinstance(v, str) else v for name, v in found.values.items()},
+        evidence=tuple(Evidence(item.line, redact(item.text, secrets)) for item in found.evidence),
+        advice=tuple(redact(text, secrets) for text in found.advice),
+    )
