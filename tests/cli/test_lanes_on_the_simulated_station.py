@@ -75,8 +75,8 @@ def test_a_boot_that_cannot_succeed_names_its_cause_first(program: Program, port
     assert lane["container"].startswith("dsv41-vllm-failed-")
 
 
-def test_nothing_is_done_to_show_the_steps(program: Program) -> None:
-    shown = program.run("up", "v14", "--on", "sim", "--show-steps")
+def test_nothing_is_done_to_show_the_steps(program: Program, port: int) -> None:
+    shown = program.run("up", "v14", "--on", "sim", "--show-steps", *on_port(port))
     assert (shown.code, len(shown.out.splitlines())) == (0, 3)
     assert program.run("status", "--on", "sim", "--json").document["lanes"] == []
 

@@ -132,8 +132,8 @@ def test_a_lane_that_never_started() -> None:
 
 @pytest.mark.parametrize(("state", "expected"), [("paused", "degraded"), ("restarting", "died")])
 def test_states_of_the_engine_of_containers(state: str, expected: str) -> None:
-    found = status(SERVES, changes={"state": state, "restart_count": 7})
-    assert (found.state, found.health["why"], found.health["restarts"]) == (expected, f"the container is {state}", 7)
+    found = status(SERVES, changes={"state": state, "restart_count": 2})
+    assert (found.state, found.health["why"], found.health["restarts"]) == (expected, f"the container is {state}", 2)
 
 
 def test_strangers_are_listed_when_they_matter() -> None:
@@ -160,7 +160,7 @@ def test_live_lanes_come_first() -> None:
 
 def test_a_changed_recipe_is_drift() -> None:
     changed = replace(V14, plan=replace(plan(), command=(*V14.plan.command, "--max-num-seqs", "16")))
-    assert status(SERVES, known=(changed,)).drift == (
+    assert tuple(each.message for each in status(SERVES, known=(changed,)).drift) == (
         "command: the recipe says --max-num-seqs 16, the container has nothing",
         "the recipe or the site has changed since this container was created",
     )

@@ -35,6 +35,8 @@ COMMANDS = {
     "status": "What serves, what boots, what ended.",
     "logs": "A lane's log.",
     "down": "Stop a lane.",
+    "rollback": "Return to the last good release of a lane.",
+    "journal": "What changed what serves.",
     "diagnose": "What a boot log says.",
     "rules": "The rules of lint and the checks of doctor.",
     "schema": "JSON Schema of recipes and sites.",

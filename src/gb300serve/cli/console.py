@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Iterable
 from typing import Any, TextIO
 
 from gb300serve.core.text import printable
@@ -32,6 +33,11 @@ class Console:
     def message(self, text: str, style: str | None = None) -> None:
         """A line of progress or an explanation."""
         print(self.styled(printable(text), style, self.err), file=self.err, flush=True)
+
+    def messages(self, texts: Iterable[str], style: str | None = None) -> None:
+        """Several of them."""
+        for text in texts:
+            self.message(text, style)
 
     def styled(self, text: str, style: str | None, stream: TextIO) -> str:
         """`text` in a style where `stream` is a terminal that may be coloured."""

@@ -1,52 +1,234 @@
-"""Carrying out the steps of `up`, shown as it goes."""
+"""Carrying out the steps of `up` and `rollback`: shown, locked, written down."""
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from gb300serve.adapters.signals import once
 from gb300serve.cli.boot_view import BootView
 from gb300serve.cli.console import Console
+from gb300serve.cli.doctoring import for_launch
+from gb300serve.cli.formats import text
+from gb300serve.cli.keeping import Keeper, alone
 from gb300serve.cli.services import Services
-from gb300serve.lifecycle.execute import execute
+from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.errors import Gb300Error
+from gb300serve.journal.expected import Measured, measured
+from gb300serve.lifecycle.events import Announcement
+from gb300serve.lifecycle.execute import Launched, execute
+from gb300serve.lifecycle.failures import CrashLoopError, LaneEndedError, LaunchInterruptedError
+from gb300serve.lifecycle.following import tail
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.logs import tail
 from gb300serve.lifecycle.names import moment
+from gb300serve.lifecycle.ports import Container
 from gb300serve.lifecycle.ready import Served
 from gb300serve.lifecycle.receipts import refuse_degraded
-from gb300serve.lifecycle.steps import Step, detached
+from gb300serve.lifecycle.recorder import Recorder
+from gb300serve.lifecycle.steps import AwaitReady, StartContainer, Step, detached
+from gb300serve.lifecycle.tools import Tools
+from gb300serve.lifecycle.up import prepare
+from gb300serve.preflight.run import MachineUnfitError
 
 INTERRUPTED = 130
+# The GPU's memory and the host's, as `fit` computes them.
+_MEMORY = frozenset({"PRE030", "PRE031"})
 
 
-def show_steps(steps: tuple[Step, ...], console: Console) -> int:
-    """What `up` would do, one line a step."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One launching command. `words` are what other commands are told while they wait for it."""
+
+    launch: Launch
+    verb: str
+    words: str
+    replace: bool = False
+    detach: bool = False
+    follow: bool = True
+    names_back: bool = False
+    reason: str | None = None
+    told: tuple[str, ...] | None = None
+    """What to say, with the steps, before they are carried out."""
+    checked: Launch | None = None
+    """The launch as preflight finds its recipe, where that is not by its REF."""
+
+
+def show_steps(steps: tuple[Step, ...], say: Callable[[str], None]) -> int:
+    """What would be done, one line a step."""
     for number, step in enumerate(steps, 1):
-        console.result(f"{number}. {step.describe()}")
+        say(f"{number}. {step.describe()}")
     return 0
 
 
-def launch_and_watch(launch: Launch, steps: tuple[Step, ...], services: Services, *, detach: bool) -> int:
-    """Exit code of `up`: 0 where it serves already, was detached or ended on request, 130 after Ctrl-C."""
-    console = services.space.console
-    with BootView(console, launch.expected, simulated=launch.on == "sim") as view:
-        tools = services.tools(launch.on, view.show)
-        launched = execute(detached(steps) if detach else steps, launch, tools)
-        view.stop()
-        if launched.served is None:
-            console.message(f"{launch.name} boots; watch it with {launch.command('up')}")
-            return 0
-        if launched.served.already:
-            since = moment(launched.container.started_at)
-            console.message(f"{launch.ref} already serves: {launch.name}, at {launch.endpoint.url}, since {since}")
-            return 0
-        refuse_degraded(launch, launched.served.receipts)
-        return _follow(launched.served, launch, services, view)
+def steps_of(asked: Asked, services: Services) -> tuple[Step, ...]:
+    """Look, and decide; changes nothing. Raises MachineError (6) or BackendError (7)."""
+    launch, on = asked.launch, asked.launch.on
+    services.backend(on).check()
+    return prepare(
+        launch,
+        services.tools(on),
+        replace=asked.replace,
+        listeners=services.listeners(on),
+        neighbours=services.neighbours(on),
+    )
 
 
-def _follow(served: Served, launch: Launch, services: Services, view: BootView) -> int:
-    view.serving = True
-    console = services.space.console
+def launch_and_watch(asked: Asked, services: Services) -> int:
+    """Exit code: 0 where it serves already, was detached, ended on request or is not followed, 130 after Ctrl-C."""
+    on = asked.launch.on
+    services.runs.check()
+    with once(), alone(services.lock(on, asked.words), services) as lock:
+        keeper = Keeper(services, on, asked.verb, asked.reason)
+        keeper.settle()
+        steps = steps_of(asked, services)
+        services.space.console.messages(text.lines(_noticed(asked, steps, services)))
+        usual = usual_of(asked.launch, steps, services)
+        launch = replace(asked.launch, expected=_expected(asked.launch, steps, usual))
+        if asked.told is not None:
+            services.space.console.messages(asked.told)
+            show_steps(steps, services.space.console.message)
+        recorder = keeper.begin(launch, steps)
+        with BootView(services.space.console, launch.expected, simulated=on == "sim") as view:
+            tools = services.tools(on, _both(recorder, view), lock)
+            running = Launching(replace(asked, launch=launch), tools, keeper, recorder, view)
+            return running.run(detached(steps) if asked.detach else steps)
+
+
+def _noticed(asked: Asked, steps: tuple[Step, ...], services: Services) -> tuple[Diagnostic, ...]:
+    """What preflight says; raises MachineUnfitError (6). The simulated Station is where a boot that cannot succeed is
+    rehearsed: there memory does not block, and what is only a note is left to `doctor`."""
     try:
-        console.message(f"serving at {launch.endpoint.url}; its log follows, Ctrl-C leaves it running")
-        ended = tail(served, launch, services.tools(launch.on, view.show))
-    except KeyboardInterrupt:
-        console.message(f"\n{launch.name} keeps running; stop it with {launch.command('down')}")
+        found = for_launch(services, asked.checked or asked.launch, steps)
+    except MachineUnfitError as error:
+        if asked.launch.on != "sim" or any(each.code not in _MEMORY for each in error.diagnostics):
+            raise
+        found = tuple(replace(each, severity="warning") for each in error.diagnostics)
+    return tuple(each for each in found if asked.launch.on != "sim" or each.severity != "note")
+
+
+def usual_of(launch: Launch, steps: tuple[Step, ...], services: Services) -> Measured:
+    """What earlier boots of this plan took, fresh ones or those of a kept container."""
+    kept = any(isinstance(step, StartContainer) and step.kept for step in steps)
+    return measured(services.history().runs, launch.digest, launch.on, kept=kept)
+
+
+def _expected(launch: Launch, steps: tuple[Step, ...], usual: Measured) -> dict[str, float]:
+    """The recipe's seconds are those of a fresh container; what a kept one took goes before them."""
+    kept = any(isinstance(step, StartContainer) and step.kept for step in steps)
+    return {**launch.expected, **usual.phases} if kept else {**usual.phases, **launch.expected}
+
+
+def _both(recorder: Recorder, view: BootView) -> Callable[[Announcement], None]:
+    def announce(announcement: Announcement) -> None:
+        recorder.hear(announcement)
+        view.show(announcement)
+
+    return announce
+
+
+@dataclass
+class Launching:
+    """One launch, from its first step to its last line."""
+
+    asked: Asked
+    tools: Tools
+    keeper: Keeper
+    recorder: Recorder
+    view: BootView
+
+    @property
+    def launch(self) -> Launch:
+        return self.asked.launch
+
+    @property
+    def console(self) -> Console:
+        return self.view.console
+
+    def run(self, steps: tuple[Step, ...]) -> int:
+        """Raises what execute raises, written down; and DegradedError (9)."""
+        try:
+            launched = execute(steps, self.launch, self.tools, names_back=self.asked.names_back)
+        except Gb300Error as error:
+            self._wrong(error, _result(error))
+            raise
+        self.view.stop()
+        try:
+            return self._serve(launched, steps)
+        except KeyboardInterrupt:
+            return self._left()
+        finally:
+            self.tools.lock.release()
+
+    def _serve(self, launched: Launched, steps: tuple[Step, ...]) -> int:
+        launch, served = self.launch, launched.served
+        if served is not None and served.already:
+            self._already(launched.container)
+            return 0
+        result = "ready" if served else "started"
+        watched = any(isinstance(step, AwaitReady) and step.running for step in steps)
+        said = f"{launch.plan.recipe} {'became READY' if served else 'boots'} as {launch.name}"
+        self.keeper.enter(result, f"{said}; its boot was taken up" if watched else said, self.recorder.run.path.name)
+        self.tools.lock.release()
+        if served is None:
+            self.recorder.close(state="started", exit={"tool": 0})
+            self.console.message(f"{launch.name} boots; watch it with {launch.command('up')}")
+            return 0
+        self.recorder.keep_metrics(self.tools.http)
+        try:
+            refuse_degraded(launch, served.receipts)
+        except Gb300Error as error:
+            self._close(error)
+            raise
+        return self._follow(served) if self.asked.follow else self._done()
+
+    def _already(self, container: Container) -> None:
+        """Nothing was launched, so nothing is kept."""
+        launch, since = self.launch, moment(container.started_at)
+        self.recorder.run.discard()
+        self.console.message(f"{launch.ref} already serves: {launch.name}, at {launch.endpoint.url}, since {since}")
+
+    def _done(self) -> int:
+        self.recorder.close(exit={"tool": 0})
+        self.console.message(f"serving at {self.launch.endpoint.url}; stop it with {self.launch.command('down')}")
+        return 0
+
+    def _follow(self, served: Served) -> int:
+        self.view.serving = True
+        self.console.message(f"serving at {self.launch.endpoint.url}; its log follows, Ctrl-C leaves it running")
+        try:
+            ended = tail(served, self.launch, self.tools)
+        except (LaneEndedError, CrashLoopError) as error:
+            self._wrong(error, "crash-loop" if isinstance(error, CrashLoopError) else "died")
+            raise
+        self.recorder.close(state="stopped", exit={"tool": 0, **_ending(ended)})
+        self.console.message(f"{self.launch.name} was stopped" if ended else f"{self.launch.name} was removed")
+        return 0
+
+    def _left(self) -> int:
+        """Ctrl-C at a lane that serves."""
+        self.recorder.keep_metrics(self.tools.http)
+        self.recorder.close(exit={"tool": INTERRUPTED})
+        self.console.message(f"\n{self.launch.name} keeps running; stop it with {self.launch.command('down')}")
         return INTERRUPTED
-    console.message(f"{launch.name} was stopped" if ended else f"{launch.name} was removed")
-    return 0
+
+    def _wrong(self, error: Gb300Error, result: str) -> None:
+        """What came of it, in the journal and in the run."""
+        cause = error.message.partition("\n")[0]
+        self.keeper.enter(result, cause, self.recorder.run.path.name, tuple(self.launch.secrets.values()))
+        self._close(error, state=result)
+
+    def _close(self, error: Gb300Error, **changes: object) -> None:
+        ending = getattr(error, "ending", None)
+        verdict = {"message": error.message, "hint": error.hint}
+        left = {}
+        if ending is not None:
+            verdict |= {"reason": ending.reason.value, "diagnosis": ending.diagnosis.as_json()}
+            left = {"container": ending.exit_code, "oom_killed": ending.oom_killed, "kept_as": ending.container}
+        known = self.recorder.clean({"verdict": verdict, "exit": {"tool": error.exit_code, **left}})
+        self.recorder.close(**{**known, **changes})
+
+
+def _result(error: Gb300Error) -> str:
+    return "interrupted" if isinstance(error, LaunchInterruptedError) else "failed"
+
+
+def _ending(container: Container | None) -> dict[str, object]:
+    return {"container": container.exit_code, "oom_killed": container.oom_killed} if container else {}

@@ -30,3 +30,6 @@ SimFault = Annotated[
     str | None,
     typer.Option("--sim-fault", metavar="NAME", help="A fault for the simulated Station to stage.", show_default=False),
 ]
+Reason = Annotated[
+    str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the journal.", show_default=False)
+]

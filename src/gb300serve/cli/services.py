@@ -8,29 +8,49 @@ from pathlib import Path
 from typing import Literal
 
 from gb300serve.adapters.clock import SystemClock
+from gb300serve.adapters.disk import SystemDisk
 from gb300serve.adapters.docker_sdk import DockerEngine, Endpoint
 from gb300serve.adapters.docker_watch import WatchedDocker
 from gb300serve.adapters.http import HttpClient
 from gb300serve.adapters.listeners import SystemListeners
 from gb300serve.adapters.process import SystemProcesses
+from gb300serve.adapters.remains import SystemRemains
+from gb300serve.adapters.signals import uninterrupted
+from gb300serve.adapters.who import asker
 from gb300serve.cli.expecting import receipts_of, tuning_of
 from gb300serve.cli.launchable import launchable, read_secrets, with_gpu
+from gb300serve.cli.state import state_directory
 from gb300serve.cli.workspace import Workspace
+from gb300serve.journal.entry import Asker
+from gb300serve.journal.history import History
+from gb300serve.journal.journal import Journal
+from gb300serve.journal.lane_lock import LaneLock
+from gb300serve.journal.run_record import RunRecord
+from gb300serve.journal.runs import Runs
 from gb300serve.lifecycle.events import Announcement
-from gb300serve.lifecycle.launch import Launch
+from gb300serve.lifecycle.launch import CHANGED, Launch
+from gb300serve.lifecycle.leftovers import Remains
 from gb300serve.lifecycle.ports import ContainerBackend, Listeners
-from gb300serve.lifecycle.tools import Tools, unheard
+from gb300serve.lifecycle.rollback import PlanDiffersError
+from gb300serve.lifecycle.tools import NoLock, Tools, unheard
+from gb300serve.lifecycle.words import pinned_words
 from gb300serve.plan.compile import Compiler
+from gb300serve.plan.document import digest
 from gb300serve.plan.model import Plan
+from gb300serve.recipe.dump import to_yaml
+from gb300serve.recipe.load import Loaded
 from gb300serve.recipe.model import Recipe
+from gb300serve.recipe.pins import read_pin
 from gb300serve.simulator.station import Rehearsal, SimulatedStation
 from gb300serve.simulator.station_watch import WatchedStation
-from gb300serve.site.model import Site
+from gb300serve.site.load import load_site
+from gb300serve.site.model import DIRECTORIES, FORMAT, Site
 
 gc.enable()  # a verb that acts may run for days
 
 On = Literal["docker", "sim"]
 SIM_SPEED = 200.0
+RECIPE, SITE = "recipe.yaml", "site.yaml"
 
 
 @dataclass
@@ -50,12 +70,36 @@ class Services:
 
     @cached_property
     def state(self) -> Path:
-        """The state directory, made readable by the user alone."""
-        path = (
-            Path(self.site.state).expanduser() if self.site.state else self.space.environment.state_home / "gb300serve"
-        )
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return path
+        """The state directory; whoever writes there first makes it, readable by the user alone."""
+        return state_directory(self.space)
+
+    @cached_property
+    def runs(self) -> Runs:
+        return Runs(self.state, self.disk)
+
+    @cached_property
+    def journal(self) -> Journal:
+        return Journal(self.state, self.disk, self.clock)
+
+    @cached_property
+    def disk(self) -> SystemDisk:
+        return SystemDisk()
+
+    @cached_property
+    def asker(self) -> Asker:
+        return asker(self.space.environment.variables)
+
+    def lock(self, on: On, command: str) -> LaneLock:
+        """For one command that changes what serves there."""
+        return LaneLock(self.state / f"{on}.lock", self.disk, self.clock, command, self.asker)
+
+    def history(self) -> History:
+        """What the journal and the runs say; what cannot be read is said, and is as if nothing were there."""
+        try:
+            return History(self.journal.read().entries, self.runs.all())
+        except OSError as error:
+            self.space.console.message(f"{self.state} cannot be read: {error.strerror or error}", "warning")
+            return History()
 
     @cached_property
     def endpoint(self) -> Endpoint:
@@ -93,8 +137,14 @@ class Services:
     def backend(self, on: On) -> ContainerBackend:
         return self.docker if on == "docker" else self.simulated
 
-    def tools(self, on: On, announce: Callable[[Announcement], None] = unheard) -> Tools:
-        return Tools(self.backend(on), self.http, self.clock, announce)
+    def tools(self, on: On, announce: Callable[[Announcement], None] = unheard, lock: LaneLock | None = None) -> Tools:
+        return Tools(
+            self.backend(on), self.http, self.clock, announce, lock=lock or NoLock(), uninterrupted=uninterrupted
+        )
+
+    def remains(self, on: On) -> Remains | None:
+        """What an engine leaves behind can be seen where the containers run on this machine."""
+        return SystemRemains() if on == "docker" and self.endpoint.host.startswith("unix://") else None
 
     def listeners(self, on: On) -> Listeners | None:
         """Sockets can be looked at where the containers run on this machine."""
@@ -107,10 +157,27 @@ class Services:
         plan = launchable(Compiler(site).plan(recipe, changed=loaded.changed))
         if recipe.status == "deprecated":
             self.space.console.message(f"{recipe.ref} is deprecated: {' '.join(recipe.limits)}", "warning")
+        return replace(self._secret(plan, loaded, recipe, site, on), overrides=tuple(sets or ()), given=ref)
+
+    def launch_again(self, record: RunRecord, on: On) -> Launch:
+        """The launch of a run, from what it was compiled from; PlanDiffersError where that gives another plan."""
+        directory = self.runs.directory / record.run
+        loaded, recipe = self.space.load(str(directory / RECIPE))
+        site = load_site(directory / SITE, None)
+        plan = Compiler(site).plan(recipe, changed=record.release.endswith(CHANGED))
+        if digest(plan) != record.plan:
+            raise PlanDiffersError(record, "its recipe and site compile to another plan now")
+        launch = self._secret(plan, loaded, recipe, site, on)
+        return replace(launch, overrides=record.overrides, given=record.ref.removesuffix(CHANGED))
+
+    def _secret(self, plan: Plan, loaded: Loaded, recipe: Recipe, site: Site, on: On) -> Launch:
+        """With the values of its secrets, and with what it was compiled from."""
         if plan.image_id:
             self.rehearsal = replace(self.rehearsal, image_ids={plan.image: plan.image_id})
         secrets = read_secrets(plan, self.space.environment.variables)
-        return replace(self._launch(plan, recipe, on), secrets=secrets, overrides=tuple(sets or ()), given=ref)
+        known = site.model_dump(include={*DIRECTORIES, "gpus", "lanes"}, exclude_none=True)
+        papers = {RECIPE: to_yaml(loaded.root), SITE: to_yaml({"format": FORMAT, **known})}
+        return replace(self._launch(plan, recipe, on), secrets=secrets, papers=papers)
 
     def known(self, on: On) -> tuple[Launch, ...]:
         """Launches of all releases that compile here, without their secrets: to compare containers with."""
@@ -119,7 +186,8 @@ class Services:
             loaded = self.space.loader.load_file(self.space.catalog.find(ref))
             compiler = Compiler(self.space.site(loaded.found.directory))
             if loaded.recipe is not None and (plan := compiler.try_plan(loaded.recipe)) is not None:
-                found.append(self._launch(plan, loaded.recipe, on))
+                pinned = pinned_words(read_pin(loaded.found.path), plan)
+                found.append(replace(self._launch(plan, loaded.recipe, on), pinned=pinned))
         return tuple(found)
 
     def _launch(self, plan: Plan, recipe: Recipe, on: On) -> Launch:

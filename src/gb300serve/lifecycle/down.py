@@ -1,11 +1,12 @@
 """`down`: ask the lane to end, wait, keep the container unless it is to be removed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gb300serve.core.errors import BackendError, MachineError
 from gb300serve.lifecycle.conflicts import live
 from gb300serve.lifecycle.events import StepBegan
 from gb300serve.lifecycle.failures import SIGKILLED
+from gb300serve.lifecycle.leftovers import Leftovers, Remains, Watcher
 from gb300serve.lifecycle.names import title
 from gb300serve.lifecycle.ports import Container
 from gb300serve.lifecycle.ready import ContainerGoneError
@@ -44,6 +45,7 @@ class Downed:
     container: Container
     was_running: bool
     removed: bool
+    leftovers: Leftovers = field(default_factory=Leftovers)
 
     @property
     def killed(self) -> bool:
@@ -51,29 +53,46 @@ class Downed:
         return self.was_running and self.container.exit_code == SIGKILLED
 
 
-def down(chosen: Container, tools: Tools, *, remove: bool = False, timeout: float | None = None) -> Downed:
-    """`timeout` is seconds before it is killed (else the container's own, else 30). Raises BackendError (7)."""
+def down(
+    chosen: Container,
+    tools: Tools,
+    *,
+    remove: bool = False,
+    timeout: float | None = None,
+    remains: Remains | None = None,
+) -> Downed:
+    """`timeout` is seconds before it is killed (else the container's own, else 30). Raises BackendError (7).
+
+    With `remains` it waits until the GPU's memory is free, and tells what is left.
+    """
     container = tools.backend.find(chosen.id)
     if container is None:
         raise ContainerGoneError(chosen.name)
     if not container.ours:
         raise NotOursError(container)
     was_running = live(container)
-    if container.restart_policy != "no":
-        # A policy such as `always` would bring it back with the daemon, or at once when the engine dies first.
-        step = ApplyRestart(container.id, container.name, "no", container.restart_policy)
-        tools.announce(StepBegan(step))
-        tools.backend.set_restart(container.id, "no")
+    watcher = Watcher(container, remains, tools.clock) if remains and was_running else None
+    _without_policy(container, tools)
     ended = _stopped(container, tools, timeout) if was_running else container
+    leftovers = watcher.after() if watcher else Leftovers()
     if remove:
         tools.backend.remove(container.id)
-    return Downed(ended, was_running, removed=remove)
+    return Downed(ended, was_running, removed=remove, leftovers=leftovers)
+
+
+def _without_policy(container: Container, tools: Tools) -> None:
+    """A policy such as `always` would bring it back with the daemon, or at once when the engine dies first."""
+    if container.restart_policy == "no":
+        return
+    tools.announce(StepBegan(ApplyRestart(container.id, container.name, "no", container.restart_policy)))
+    tools.backend.set_restart(container.id, "no")
 
 
 def _stopped(container: Container, tools: Tools, timeout: float | None) -> Container:
     own = STOP_TIMEOUT if container.stop_timeout is None else float(container.stop_timeout)
     patience = own if timeout is None else timeout
     tools.announce(StepBegan(StopContainer(container.id, container.name, patience)))
+    tools.lock.stopping(container.id)
     tools.backend.stop(container.id, patience)
     now = container
     for _ in range(SETTLE_TRIES):

@@ -1,17 +1,61 @@
-"""What a container is against what its recipe says now."""
+"""What a container is against what its recipe, its pinned command and the journal say."""
 
 import difflib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
+from gb300serve.journal.history import History
+from gb300serve.lifecycle.conflicts import live
 from gb300serve.lifecycle.launch import Launch
+from gb300serve.lifecycle.names import moment, release_of
 from gb300serve.lifecycle.ports import LABEL_PLAN, Container, Image
 from gb300serve.plan.words import SECRET
 
 
-def drift(container: Container, launch: Launch, image: Image | None) -> tuple[str, ...]:
-    """Sentences, none when nothing differs; `image` is what the recipe's reference means on the machine now."""
-    return tuple(_differences(container, launch, image))
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One field in which a container is not what it should be. `against`: recipe, pinned command, or journal."""
+
+    field: str
+    against: Literal["recipe", "pinned command", "journal"]
+    message: str
+    wanted: str | None = None
+    found: str | None = None
+
+    def as_json(self) -> dict[str, str | None]:
+        """One object of `drift` in `gb300serve.status/1`."""
+        return {
+            "field": self.field,
+            "against": self.against,
+            "wanted": self.wanted,
+            "found": self.found,
+            "message": self.message,
+        }
+
+
+def drift(container: Container, launch: Launch, image: Image | None) -> tuple[Drift, ...]:
+    """Nothing when nothing differs; `image` is what the recipe's reference means on the machine now."""
+    return (*_differences(container, launch, image), *_from_pin(container, launch))
+
+
+def from_journal(container: Container, on: str, history: History) -> tuple[Drift, ...]:
+    """Where what runs is not what the journal says: a hand that was not ours."""
+    last = history.serving(on)
+    if last is None or not container.ours or history.under_way(on):
+        return ()
+    should = {each.id: each for each in last.after}
+    known = any(each.id == container.id for entry in history.entries for each in (*entry.before, *entry.after))
+    when = moment(last.at)
+    if live(container) and container.id not in should:
+        says = ", ".join(each.release for each in last.after) or "nothing"
+        message = f"it runs, and the journal says that {says} serves since {when}: it was started by other means"
+        return (Drift("running", "journal", message, says, release_of(container)),)
+    if not live(container) and known and container.id in should:
+        message = f"the journal says that it serves since {when}, and nobody asked gb300serve to end it"
+        return (Drift("running", "journal", message, "running", container.state),)
+    return ()
 
 
 def looks_like(container: Container, launch: Launch) -> bool:
@@ -34,27 +78,54 @@ def masked(container: Container, launch: Launch) -> tuple[str, ...]:
     )
 
 
-def _differences(container: Container, launch: Launch, image: Image | None) -> Iterator[str]:
+def _differences(container: Container, launch: Launch, image: Image | None) -> Iterator[Drift]:
     plan = launch.plan
-    if not _same_image(container.image, plan.image):
-        yield f"image: the recipe says {plan.image}, the container was made from {container.image}"
-    elif image is not None and image.id != container.image_id:
-        yield f"image: {plan.image} now means {image.id}, the container was made from {container.image_id}"
+    yield from _image(container, launch, image)
     yield from _words(masked(container, launch), plan.command)
-    if container.gpus != plan.container.gpus:
-        yield f"gpus: the recipe says {plan.container.gpus or 'none'}, the container has {container.gpus or 'none'}"
+    yield from _field("gpus", plan.container.gpus or "none", container.gpus or "none")
     for name, value in plan.container.env.items():
         if container.env.get(name) != value:
-            yield f"env {name}: the container has another value than the recipe"
+            yield Drift(f"env.{name}", "recipe", f"env {name}: the container has another value than the recipe")
+    if live(container) and container.ours and container.restart_policy not in {"no", plan.container.restart}:
+        yield from _field("restart", plan.container.restart, container.restart_policy)
     if container.ours and container.labels.get(LABEL_PLAN) != launch.digest:
-        yield "the recipe or the site has changed since this container was created"
+        changed = "the recipe or the site has changed since this container was created"
+        yield Drift("plan", "recipe", changed, launch.digest, container.labels.get(LABEL_PLAN))
 
 
-def _words(actual: tuple[str, ...], wanted: tuple[str, ...]) -> Iterator[str]:
+def _image(container: Container, launch: Launch, image: Image | None) -> Iterator[Drift]:
+    wanted = launch.plan.image
+    if not _same_image(container.image, wanted):
+        yield from _field("image", wanted, container.image, "was made from")
+    elif image is not None and image.id != container.image_id:
+        message = f"image: {wanted} now means {image.id}, the container was made from {container.image_id}"
+        yield Drift("image", "recipe", message, image.id, container.image_id)
+
+
+def _field(name: str, wanted: str, found: str, verb: str = "has") -> Iterator[Drift]:
+    if wanted != found:
+        yield Drift(name, "recipe", f"{name}: the recipe says {wanted}, the container {verb} {found}", wanted, found)
+
+
+def _words(actual: tuple[str, ...], wanted: tuple[str, ...]) -> Iterator[Drift]:
+    for lacks, has in _changed(actual, wanted):
+        yield from _field("command", lacks or "nothing", has or "nothing")
+
+
+def _from_pin(container: Container, launch: Launch) -> Iterator[Drift]:
+    """Engine words only: the container's options differ from site to site."""
+    if launch.pinned is None:
+        return
+    for lacks, has in _changed(masked(container, launch), launch.pinned):
+        message = f"command: the pinned command says {lacks or 'nothing'}, the container has {has or 'nothing'}"
+        yield Drift("command", "pinned command", message, lacks, has)
+
+
+def _changed(actual: tuple[str, ...], wanted: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Words that are wanted, and those that stand in their place."""
     for tag, start, end, first, last in difflib.SequenceMatcher(None, wanted, actual, autojunk=False).get_opcodes():
         if tag != "equal":
-            lacks, has = " ".join(wanted[start:end]), " ".join(actual[first:last])
-            yield f"command: the recipe says {lacks or 'nothing'}, the container has {has or 'nothing'}"
+            yield " ".join(wanted[start:end]), " ".join(actual[first:last])
 
 
 def _same_image(one: str, other: str) -> bool:

@@ -1,16 +1,17 @@
 """Carrying out the steps, and taking them back in reverse when one fails or is interrupted."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from gb300serve.core.errors import Gb300Error
+from gb300serve.core.errors import Gb300Error, MachineError
 from gb300serve.lifecycle.conflicts import live
-from gb300serve.lifecycle.events import StepBegan
+from gb300serve.lifecycle.events import StepBegan, UndoFailed
 from gb300serve.lifecycle.failures import (
     BootFailedError,
     BootTimedOutError,
     Ending,
     LaunchInterruptedError,
+    LaunchOvertakenError,
     WrongServerError,
 )
 from gb300serve.lifecycle.launch import Launch
@@ -26,7 +27,10 @@ from gb300serve.lifecycle.steps import (
     StopContainer,
 )
 from gb300serve.lifecycle.tools import Tools
-from gb300serve.lifecycle.undo import set_aside, undo
+from gb300serve.lifecycle.undo import end, set_aside, undo
+
+# Another command may have begun while a boot was watched; it stops at most one container (30 s) and starts one.
+LOCK_PATIENCE = 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,84 +41,142 @@ class Launched:
     served: Served | None
 
 
-def execute(steps: tuple[Step, ...], launch: Launch, tools: Tools) -> Launched:
+def execute(steps: tuple[Step, ...], launch: Launch, tools: Tools, *, names_back: bool = False) -> Launched:
     """Carry out the steps in order. A failed boot keeps its container under another name; what was replaced comes back.
 
-    Raises BootError (8), BackendError (7), LaunchInterruptedError (130).
+    With `names_back` a kept container that fails gets back the name it was kept under. Raises BootError (8),
+    BackendError (7), LaunchInterruptedError (130).
     """
-    done: list[Step] = []
-    served: Served | None = None
-    for step in steps:
-        tools.announce(StepBegan(step))
+    return _Execution(launch, tools, names_back=names_back).run(steps)
+
+
+@dataclass
+class _Execution:
+    """The steps that were carried out, in their order."""
+
+    launch: Launch
+    tools: Tools
+    names_back: bool
+    done: list[Step] = field(default_factory=list)
+    watched: str = ""
+    """The id of the container whose boot is watched."""
+
+    def run(self, steps: tuple[Step, ...]) -> Launched:
+        served: Served | None = None
+        for step in steps:
+            begun: Step | None = None
+            try:
+                self.tools.announce(StepBegan(step))
+                begun = step
+                served = self._carry_out(step) or served
+            except KeyboardInterrupt:
+                with self.tools.uninterrupted():
+                    raise self._interrupted(begun) from None
+            except Gb300Error as error:
+                with self.tools.uninterrupted():
+                    raise self._failed(error, step) from error.__cause__
+            self.done.append(step)
+        return Launched(self._container(served, steps), served)
+
+    def _carry_out(self, step: Step) -> Served | None:
+        if isinstance(step, AwaitReady):
+            return self._await(step)
+        self.tools.lock.acquire(LOCK_PATIENCE)
+        backend = self.tools.backend
+        match step:
+            case CreateContainer(plan, labels):
+                backend.create(plan, labels, self.launch.secrets)
+            case StartContainer(container):
+                backend.start(container)
+            case StopContainer(container, timeout=timeout):
+                self.tools.lock.stopping(container)
+                backend.stop(container, timeout)
+            case RenameContainer(container, after=after):
+                backend.rename(container, after)
+            case ApplyRestart(container, policy=policy):
+                backend.set_restart(container, policy)
+            case _:
+                assert_never(step)
+        return None
+
+    def _await(self, step: AwaitReady) -> Served:
+        """Nothing is changed while a boot is watched, so that `down` can end it."""
+        found = self.tools.backend.find(step.container)
+        self.watched = found.id if found else ""
+        self.tools.lock.release()
+        return await_ready(step, self.launch, self.tools)
+
+    def _container(self, served: Served | None, steps: tuple[Step, ...]) -> Container:
+        """As it stands after the last step."""
+        started = (step.container for step in reversed(steps) if isinstance(step, StartContainer))
+        container = self.tools.backend.find(served.container.id if served else next(started, self.launch.name))
+        if container is None:
+            raise ContainerGoneError(self.launch.name)
+        return container
+
+    def _interrupted(self, step: Step | None) -> LaunchInterruptedError:
+        """What was started keeps running, with everything that led to it; before that, all is taken back.
+
+        `step` is the one that was cut short, if it had begun.
+        """
+        done = (*self.done, *((step,) if step else ()))
+        started = next((each for each in done if isinstance(each, StartContainer | AwaitReady)), None)
+        found = self.tools.backend.find(started.container) if started else None
+        if found is not None and live(found):
+            return LaunchInterruptedError(self.launch, running=True)
+        back = undo(done, self.tools, doubtful=step) if done and self._alone(done[-1]) else ()
+        return LaunchInterruptedError(self.launch, running=False, put_back=back)
+
+    def _failed(self, error: Gb300Error, step: Step) -> Gb300Error:
+        """The error to raise, after everything was put in order."""
+        done = tuple(self.done)
+        if any(isinstance(each, AwaitReady) for each in done):
+            return error  # It serves; only its restart policy could not be set.
+        if not isinstance(step, AwaitReady):
+            # What could not be created is not ours to remove: another launch may just have taken the name.
+            if self._alone(step):
+                undo(done if isinstance(step, CreateContainer) else (*done, step), self.tools)
+            return error
+        others = tuple(each for each in done if not _about(each, step))
+        if isinstance(error, BootTimedOutError) and not others:
+            return error  # A boot of an hour is not thrown away: it is left running, and the next `up` watches on.
+        if not isinstance(error, BootFailedError | BootTimedOutError | WrongServerError) or not self._alone(step):
+            return error  # The container's engine failed us, not the boot: nobody knows how it stands.
+        return self._ended(error, step, others)
+
+    def _ended(
+        self, error: BootFailedError | BootTimedOutError | WrongServerError, step: AwaitReady, others: tuple[Step, ...]
+    ) -> Gb300Error:
+        by = self.tools.lock.stopped_by(self.watched)
+        if by is not None:
+            return LaunchOvertakenError(self.launch, by)
+        if self.names_back and not any(isinstance(each, CreateContainer) for each in self.done):
+            kept = end(step.container, self.tools)
+            ending = replace(error.ending, container=kept, put_back=undo(tuple(self.done), self.tools))
+            ending = replace(ending, container=_named(self.watched, self.tools) or kept)
+        else:
+            kept = set_aside(step.container, step.name, self.tools)
+            ending = replace(error.ending, container=kept, put_back=undo(others, self.tools))
+        return _retold(error, self.launch, ending)
+
+    def _alone(self, step: Step) -> bool:
+        """Whether containers may be changed now; if not, that is told and everything is left as it is."""
         try:
-            served = _carry_out(step, launch, tools) or served
-        except KeyboardInterrupt:
-            raise _interrupted(step, tuple(done), launch, tools) from None
-        except Gb300Error as error:
-            raise _failed(error, step, tuple(done), launch, tools) from error.__cause__
-        done.append(step)
-    return Launched(_container(served, steps, launch, tools), served)
-
-
-def _carry_out(step: Step, launch: Launch, tools: Tools) -> Served | None:
-    backend = tools.backend
-    match step:
-        case CreateContainer(plan, labels):
-            backend.create(plan, labels, launch.secrets)
-        case StartContainer(container):
-            backend.start(container)
-        case StopContainer(container, timeout=timeout):
-            backend.stop(container, timeout)
-        case RenameContainer(container, after=after):
-            backend.rename(container, after)
-        case ApplyRestart(container, policy=policy):
-            backend.set_restart(container, policy)
-        case AwaitReady():
-            return await_ready(step, launch, tools)
-        case _:
-            assert_never(step)
-    return None
-
-
-def _container(served: Served | None, steps: tuple[Step, ...], launch: Launch, tools: Tools) -> Container:
-    """As it stands after the last step."""
-    started = (step.container for step in reversed(steps) if isinstance(step, StartContainer))
-    container = tools.backend.find(served.container.id if served else next(started, launch.name))
-    if container is None:
-        raise ContainerGoneError(launch.name)
-    return container
-
-
-def _interrupted(step: Step, done: tuple[Step, ...], launch: Launch, tools: Tools) -> LaunchInterruptedError:
-    """What was started keeps running, with everything that led to it; before that, all is taken back."""
-    started = next((each for each in (*done, step) if isinstance(each, StartContainer | AwaitReady)), None)
-    found = tools.backend.find(started.container) if started else None
-    if found is not None and live(found):
-        return LaunchInterruptedError(launch, running=True)
-    return LaunchInterruptedError(launch, running=False, put_back=undo((*done, step), tools, doubtful=step))
-
-
-def _failed(error: Gb300Error, step: Step, done: tuple[Step, ...], launch: Launch, tools: Tools) -> Gb300Error:
-    """The error to raise, after everything was put in order."""
-    if any(isinstance(each, AwaitReady) for each in done):
-        return error  # It serves; only its restart policy could not be set.
-    if not isinstance(step, AwaitReady):
-        # What could not be created is not ours to remove: another launch may just have taken the name.
-        undo(done if isinstance(step, CreateContainer) else (*done, step), tools)
-        return error
-    others = tuple(each for each in done if not _about(each, step))
-    if isinstance(error, BootTimedOutError) and not others:
-        return error  # A boot of an hour is not thrown away: it is left running, and the next `up` watches on.
-    if not isinstance(error, BootFailedError | BootTimedOutError | WrongServerError):
-        return error  # The container's engine failed us, not the boot: nobody knows how it stands.
-    kept = set_aside(step.container, step.name, tools)
-    ending = replace(error.ending, container=kept, put_back=undo(others, tools))
-    return _retold(error, launch, ending)
+            self.tools.lock.acquire(LOCK_PATIENCE)
+        except MachineError as error:
+            self.tools.announce(UndoFailed(step, error.message))
+            return False
+        return True
 
 
 def _about(step: Step, awaited: AwaitReady) -> bool:
     """Whether the step is about the container whose boot was watched."""
     return isinstance(step, CreateContainer) or step.container == awaited.container
+
+
+def _named(container: str, tools: Tools) -> str | None:
+    found = tools.backend.find(container)
+    return found.name if found else None
 
 
 def _retold(

@@ -96,6 +96,31 @@ class LaneEndedError(BootError):
         self.ending = ending
 
 
+class LaunchOvertakenError(BootError):
+    """Another command has stopped the container while its boot was watched: what serves is that command's to say."""
+
+    def __init__(self, launch: Launch, by: str) -> None:
+        super().__init__(
+            f"{launch.name} was stopped while it booted, by {by}; everything is left as that command left it",
+            hint=f"see: gb300serve status; launch it again: {launch.command('up')}",
+        )
+        self.launch = launch
+
+
+class CrashLoopError(BootError):
+    """The engine died again and again under its restart policy; `first` is how it died the first time."""
+
+    def __init__(self, launch: Launch, first: Ending, deaths: int, *, stopped: bool) -> None:
+        after = "its restart policy was taken away and it was stopped" if stopped else "it could not be stopped"
+        super().__init__(
+            f"{_cause(first)}\n{launch.name} died {deaths} times in a row under its restart policy; {after}\n"
+            f"the first time: {_circumstances(first)}",
+            hint="; ".join((*first.diagnosis.advice, f"its log: {launch.command('logs')}")),
+        )
+        self.launch = launch
+        self.ending = first
+
+
 class LaunchInterruptedError(Gb300Error):
     """Ctrl-C. The last line says what became of the container."""
 

@@ -42,6 +42,12 @@ class Launch:
     tuning: Expectation = field(default_factory=Expectation)
     """The set of the tuning cache that the release loads, and what missing it costs."""
 
+    pinned: tuple[str, ...] | None = None
+    """The engine's words in the pinned command; None where the release is not pinned."""
+
+    papers: Mapping[str, str] = field(default_factory=dict)
+    """What it was compiled from, as texts by file name: kept with its run."""
+
     stack_dump: bool = False
     """Take a stack dump of an engine that is stuck."""
 

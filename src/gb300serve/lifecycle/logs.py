@@ -5,11 +5,8 @@ from collections.abc import Iterator
 
 from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.lifecycle.conflicts import live
-from gb300serve.lifecycle.events import LogSeen
-from gb300serve.lifecycle.failures import Ending, LaneEndedError
-from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.ports import Container, ContainerBackend, LogLine
-from gb300serve.lifecycle.ready import SETTLE_EVERY, SETTLE_TRIES, TAIL, TICK, Served
+from gb300serve.lifecycle.ready import TICK
 from gb300serve.lifecycle.tools import Tools
 
 
@@ -43,26 +40,6 @@ def diagnose(container: Container, tools: Tools) -> Diagnosis:
     return machine.result()
 
 
-def tail(served: Served, launch: Launch, tools: Tools) -> Container | None:
-    """Follow a READY lane until it ends. Returns it when it was stopped on purpose, None when it is gone.
-
-    Raises LaneEndedError (8) when it died.
-    """
-    last: deque[str] = deque(maxlen=TAIL)
-    for line in served.stream or ():
-        if line is not None:
-            last.append(line.text)
-            tools.announce(LogSeen(line))
-    ended = _settled(served.container, tools)
-    if ended is None:
-        return None
-    diagnosis = diagnose(ended, tools)
-    if diagnosis.state == "stopped" or not died(ended, diagnosis):
-        return ended
-    seconds = tools.backend.elapsed(ended.id)
-    raise LaneEndedError(launch, Ending(diagnosis, tuple(last), seconds, ended.exit_code, ended.oom_killed))
-
-
 def died(container: Container, diagnosis: Diagnosis) -> bool:
     """Whether a container that has served and ended did so without being asked.
 
@@ -76,14 +53,3 @@ def died(container: Container, diagnosis: Diagnosis) -> bool:
     if container.exit_code == 0:
         return "vllm" in " ".join((container.image, *container.command[:3])).lower()
     return container.exit_code not in {130, 137, 143}
-
-
-def _settled(container: Container, tools: Tools) -> Container | None:
-    """As it stands once its engine of containers knows that it has ended."""
-    now = tools.backend.find(container.id)
-    for _ in range(SETTLE_TRIES):
-        if now is None or not live(now):
-            return now
-        tools.clock.sleep(SETTLE_EVERY)
-        now = tools.backend.find(container.id)
-    return now

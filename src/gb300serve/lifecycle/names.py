@@ -3,17 +3,13 @@
 import re
 from datetime import UTC, datetime
 
+from gb300serve.journal.moments import stamp
 from gb300serve.lifecycle.launch import CHANGED
 from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_RELEASE, Container
 
 # Docker's own rule for what may stand in a name; a release such as `v14+set` has more.
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_.-]")
 _FAILED = re.compile(r"-failed-\d{8}T\d{6}Z$")
-
-
-def stamp(at: float) -> str:
-    """Seconds since 1970 as UTC, `20261129T195003Z`: for names."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
 def moment(at: float | None) -> str:

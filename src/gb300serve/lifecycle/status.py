@@ -6,9 +6,11 @@ from typing import Any, Literal
 
 from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.boot.phases import Phase
+from gb300serve.boot.reasons import Reason
 from gb300serve.core.http import UnreachableError
+from gb300serve.journal.history import History
 from gb300serve.lifecycle.conflicts import live, on_gpu
-from gb300serve.lifecycle.drift import drift, looks_like
+from gb300serve.lifecycle.drift import Drift, drift, from_journal, looks_like
 from gb300serve.lifecycle.inside import endpoint_of, served_names
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.logs import diagnose, died
@@ -19,6 +21,11 @@ from gb300serve.probe.health import health
 from gb300serve.probe.readiness import Readiness, presence
 
 LaneState = Literal["ready", "booting", "tuning", "stalled", "failed", "stopped", "died", "degraded", "foreign"]
+
+
+NOTHING_KNOWN = History()
+# Restarts without an answer that make a loop: as many as `diagnose` counts in one log.
+LOOP = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +45,7 @@ class LaneStatus:
     container: str
     image: str
     since: str | None
-    drift: tuple[str, ...] = ()
+    drift: tuple[Drift, ...] = ()
     health: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
@@ -52,7 +59,7 @@ class LaneStatus:
             "container": self.container,
             "image": self.image,
             "since": self.since,
-            "drift": list(self.drift),
+            "drift": [each.as_json() for each in self.drift],
             "health": dict(self.health),
         }
 
@@ -66,17 +73,20 @@ class _Seen:
     health: Mapping[str, Any] = field(default_factory=dict)
 
 
-def lanes(tools: Tools, known: tuple[Launch, ...] = ()) -> tuple[LaneStatus, ...]:
+def lanes(tools: Tools, known: tuple[Launch, ...] = (), history: History = NOTHING_KNOWN) -> tuple[LaneStatus, ...]:
     """Live ones first. `known` are launches of releases, to compare with. Raises BackendError (7)."""
     found = [each for each in tools.backend.containers() if each.ours or _concerns_us(each, known)]
     found.sort(key=lambda each: (not live(each), each.name))
-    return tuple(lane_status(each, tools, known) for each in found)
+    return tuple(lane_status(each, tools, known, history) for each in found)
 
 
-def lane_status(container: Container, tools: Tools, known: tuple[Launch, ...] = ()) -> LaneStatus:
+def lane_status(
+    container: Container, tools: Tools, known: tuple[Launch, ...] = (), history: History = NOTHING_KNOWN
+) -> LaneStatus:
     """One container; its log is read only when it does not answer."""
     launch = _launch_of(container, known)
-    seen = _seen(container, launch, tools) if container.ours else _foreign(container)
+    asked = history.was_asked_to_end(container.id, container.finished_at)
+    seen = _seen(container, launch, tools, asked=asked) if container.ours else _foreign(container)
     lane, release = container.labels.get(LABEL_LANE), container.labels.get(LABEL_RELEASE)
     if not container.ours and launch is not None:
         lane, release = launch.plan.lane, launch.release
@@ -89,7 +99,7 @@ def lane_status(container: Container, tools: Tools, known: tuple[Launch, ...] = 
         container=container.name,
         image=container.image,
         since=_since(container),
-        drift=_drift(container, launch, tools) if container.ours else (),
+        drift=_drift(container, launch, tools, history) if container.ours else (),
         health={key: value for key, value in seen.health.items() if value is not None},
     )
 
@@ -107,8 +117,11 @@ def _launch_of(container: Container, known: tuple[Launch, ...]) -> Launch | None
     return next((each for each in known if looks_like(container, each)), None)
 
 
-def _drift(container: Container, launch: Launch | None, tools: Tools) -> tuple[str, ...]:
-    return drift(container, launch, tools.backend.image(launch.plan.image)) if launch else ()
+def _drift(container: Container, launch: Launch | None, tools: Tools, history: History) -> tuple[Drift, ...]:
+    """A container that was set aside, or kept, is no longer held to its recipe: only to the journal."""
+    held = launch is not None and (live(container) or container.name == launch.name)
+    of_recipe = drift(container, launch, tools.backend.image(launch.plan.image)) if launch and held else ()
+    return (*of_recipe, *from_journal(container, tools.backend.kind, history))
 
 
 def _since(container: Container) -> str | None:
@@ -121,15 +134,17 @@ def _foreign(container: Container) -> _Seen:
     return _Seen("foreign", None, {**_ending(container), "gpus": container.gpus})
 
 
-def _seen(container: Container, launch: Launch | None, tools: Tools) -> _Seen:
+def _seen(container: Container, launch: Launch | None, tools: Tools, *, asked: bool) -> _Seen:
+    """`asked`: a command of ours has taken it away."""
     if container.state == "running":
         return _running(container, launch, tools)
     if container.state in {"paused", "restarting"}:
         state: LaneState = "degraded" if container.state == "paused" else "died"
-        return _Seen(state, None, {"why": f"the container is {container.state}", **_ending(container)})
+        why = f"the container is {container.state}"
+        return _Seen(state, None, {"why": why, **_ending(container), **_looping(container)})
     if container.started_at is None:
         return _Seen("failed" if container.error else "stopped", None, _ending(container))
-    return _ended(container, diagnose(container, tools))
+    return _ended(container, diagnose(container, tools), asked=asked)
 
 
 def _running(container: Container, launch: Launch | None, tools: Tools) -> _Seen:
@@ -149,15 +164,24 @@ def _running(container: Container, launch: Launch | None, tools: Tools) -> _Seen
         return _Seen("ready" if alive else "degraded", Phase.SERVING, {**facts, "why": why})
     diagnosis = diagnose(container, tools)
     state: LaneState = "degraded" if diagnosis.state == "ready" else diagnosis.state
-    return _Seen(state, diagnosis.phase, {**facts, "reason": _reason(diagnosis), "why": answer.why})
+    told = {**facts, "reason": _reason(diagnosis), "why": answer.why, **_looping(container)}
+    return _Seen("died" if container.restart_count >= LOOP else state, diagnosis.phase, told)
 
 
-def _ended(container: Container, diagnosis: Diagnosis) -> _Seen:
+def _looping(container: Container) -> dict[str, Any]:
+    """Its restart policy starts it again and again."""
+    if container.restart_count < LOOP:
+        return {}
+    why = f"its restart policy has started it {container.restart_count} times: end that with `gb300serve down`"
+    return {"reason": Reason.CRASH_LOOP.value, "why": why}
+
+
+def _ended(container: Container, diagnosis: Diagnosis, *, asked: bool) -> _Seen:
     served = diagnosis.phase is Phase.SERVING or any(phase is Phase.SERVING for phase, _ in diagnosis.phases)
     state: LaneState = "stopped"
     if is_failed(container):
         state = "failed"
-    elif died(container, diagnosis):
+    elif not asked and died(container, diagnosis):
         state = "died" if served else "failed"
     return _Seen(state, diagnosis.phase, {**_ending(container), "reason": _reason(diagnosis)})
 

@@ -27,14 +27,34 @@ def set_aside(container: str, name: str, tools: Tools) -> str | None:
         return None
     after = failed_name(name, tools.clock.now())
     try:
-        if live(found):
-            tools.backend.stop(found.id, STOP_TIMEOUT)
+        _quiet(found, tools)
         tools.backend.rename(found.id, after)
     except BackendError as error:
         tools.announce(UndoFailed(RenameContainer(found.id, found.name, after), error.message))
         return None
     tools.announce(SetAside(found.name, after))
     return after
+
+
+def end(container: str, tools: Tools) -> str | None:
+    """Stop what failed where it is; its name, None where it is gone or would not stop."""
+    found = tools.backend.find(container)
+    if found is None:
+        return None
+    try:
+        _quiet(found, tools)
+    except BackendError as error:
+        tools.announce(UndoFailed(StopContainer(found.id, found.name, STOP_TIMEOUT), error.message))
+        return None
+    return found.name
+
+
+def _quiet(found: Container, tools: Tools) -> None:
+    """Its restart policy goes first: under one, it would start again and again."""
+    if found.restart_policy != "no":
+        tools.backend.set_restart(found.id, "no")
+    if live(found):
+        tools.backend.stop(found.id, STOP_TIMEOUT)
 
 
 def undo(steps: tuple[Step, ...], tools: Tools, doubtful: Step | None = None) -> tuple[str, ...]:

@@ -1,15 +1,18 @@
 """`gb300serve down`."""
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
 from gb300serve.cli.boot_view import BootView
+from gb300serve.cli.keeping import Keeper, alone
 from gb300serve.cli.lanes import the_lane
-from gb300serve.cli.parameters import On, OptionalRef, RecipeDirs, SiteFile
+from gb300serve.cli.parameters import On, OptionalRef, Reason, RecipeDirs, SiteFile
 from gb300serve.cli.services import Services
 from gb300serve.cli.workspace import workspace
 from gb300serve.lifecycle.down import Downed, down
+from gb300serve.lifecycle.names import release_of
 
 
 def run(
@@ -20,6 +23,7 @@ def run(
     timeout: Annotated[
         float | None, typer.Option(min=0, help="Seconds until it is killed.", show_default=False)
     ] = None,
+    reason: Reason = None,
     site: SiteFile = None,
     recipes: RecipeDirs = None,
 ) -> int:
@@ -28,7 +32,17 @@ def run(
     services = Services(space)
     place, container = the_lane("down", ref, services, on)
     view = BootView(space.console, {}, simulated=place == "sim")
-    done = down(container, services.tools(place, view.show), remove=remove, timeout=timeout)
+    with alone(services.lock(place, f"down {ref or container.name}"), services) as lock:
+        keeper = Keeper(services, place, "down", reason)
+        keeper.settle()
+        tools = services.tools(place, view.show, lock)
+        done = down(container, tools, remove=remove, timeout=timeout, remains=services.remains(place))
+        if done.was_running or done.removed:
+            keeper.enter("removed" if done.removed else "stopped", f"{release_of(done.container)}: {_said(done)}")
+    space.console.messages(_left(done), "warning")
+    if place == "docker" and done.was_running and done.container.gpus and not done.leftovers.gpu_checked:
+        unchecked = "whether the GPU's memory is free again was not checked: nvidia-smi cannot be asked from here"
+        space.console.message(unchecked, "dim")
     space.console.message(_said(done))
     return 0
 
@@ -43,3 +57,11 @@ def _said(done: Downed) -> str:
         else f"ended with exit code {done.container.exit_code}"
     )
     return f"{name} {how}; {'removed' if done.removed else 'kept'}"
+
+
+def _left(done: Downed) -> Iterator[str]:
+    """What is still there although it has ended."""
+    for survivor in done.leftovers.survivors:
+        yield f"its memory on the GPU is not free: {survivor}"
+    if done.leftovers.shared:
+        yield f"made while it ran and left in /dev/shm: {' '.join(done.leftovers.shared)}"

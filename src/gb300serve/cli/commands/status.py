@@ -30,7 +30,8 @@ def run(
     ):
         space.console.result(line)
     for lane in found:
-        for sentence in (*lane.drift, *filter(None, (lane.health.get("why"),))):
+        drifted = (each.message for each in lane.drift)
+        for sentence in (*drifted, *filter(None, (lane.health.get("why"),))):
             space.console.result(f"  {lane.container}: {sentence}")
     return 0
 
@@ -38,9 +39,10 @@ def run(
 def _everywhere(services: Services, on: On) -> list[LaneStatus]:
     found: list[LaneStatus] = []
     refused: BackendError | None = None
+    history = services.history()
     for place in places(services, on):
         try:
-            found += lanes(services.tools(place), services.known(place))
+            found += lanes(services.tools(place), services.known(place), history)
         except BackendError as error:
             refused = error
     if refused is not None and not any(lane.on == "sim" for lane in found):

@@ -5,11 +5,10 @@ from typing import Annotated
 import typer
 
 from gb300serve.cli.boot_view import SIMULATED
-from gb300serve.cli.launching import launch_and_watch, show_steps
-from gb300serve.cli.parameters import On, RecipeDirs, Ref, Sets, SimFault, SimSpeed, SiteFile
+from gb300serve.cli.launching import Asked, launch_and_watch, show_steps, steps_of
+from gb300serve.cli.parameters import On, Reason, RecipeDirs, Ref, Sets, SimFault, SimSpeed, SiteFile
 from gb300serve.cli.services import SIM_SPEED, Services
 from gb300serve.cli.workspace import workspace
-from gb300serve.lifecycle.up import prepare
 from gb300serve.simulator.station import Rehearsal
 
 
@@ -24,6 +23,7 @@ def run(
         bool, typer.Option("--replace", help="Replace another release of the lane; it is kept.")
     ] = False,
     steps_only: Annotated[bool, typer.Option("--show-steps", help="Print the steps and do nothing.")] = False,
+    reason: Reason = None,
     sets: Sets = None,
     site: SiteFile = None,
     recipes: RecipeDirs = None,
@@ -33,14 +33,12 @@ def run(
     """Launch a release, watch its boot until it serves, then show its log until Ctrl-C (the lane keeps running)."""
     space = workspace(ctx, recipes, site)
     services = Services(space, Rehearsal(sim_speed, sim_fault))
-    where = on or "docker"
-    launch = services.launch(ref, sets, where)
+    launch = services.launch(ref, sets, on or "docker")
     space.say_notes()
-    if where == "sim":
+    if launch.on == "sim":
         space.console.message(SIMULATED, "warning")
-    services.backend(where).check()
-    listeners, neighbours = services.listeners(where), services.neighbours(where)
-    steps = prepare(launch, services.tools(where), replace=replace, listeners=listeners, neighbours=neighbours)
+    words = f"up {ref}{' --replace' if replace else ''}"
+    asked = Asked(launch, "up", words, replace=replace, detach=detach, reason=reason)
     if steps_only:
-        return show_steps(steps, space.console)
-    return launch_and_watch(launch, steps, services, detach=detach)
+        return show_steps(steps_of(asked, services), space.console.result)
+    return launch_and_watch(asked, services)

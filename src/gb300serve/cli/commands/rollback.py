@@ -1,0 +1,46 @@
+"""`gb300serve rollback`."""
+
+from typing import Annotated
+
+import typer
+
+from gb300serve.cli.boot_view import SIMULATED
+from gb300serve.cli.launching import launch_and_watch, show_steps, steps_of
+from gb300serve.cli.parameters import On, Reason, RecipeDirs, SimFault, SimSpeed, SiteFile
+from gb300serve.cli.returning import asked_for, sought
+from gb300serve.cli.services import SIM_SPEED, Services
+from gb300serve.cli.workspace import workspace
+from gb300serve.simulator.station import Rehearsal
+
+Goal = Annotated[
+    str | None,
+    typer.Argument(metavar="[LANE|REF]", help="A lane, or the release to return to.", show_default=False),
+]
+
+
+def run(
+    ctx: typer.Context,
+    goal: Goal = None,
+    on: On = None,
+    steps_only: Annotated[bool, typer.Option("--show-steps", help="Print the steps and do nothing.")] = False,
+    reason: Reason = None,
+    site: SiteFile = None,
+    recipes: RecipeDirs = None,
+    sim_speed: SimSpeed = SIM_SPEED,
+    sim_fault: SimFault = None,
+) -> int:
+    """Return to the last release of the lane that was READY: say what is going to be done, do it, and see it serve.
+
+    What serves is stopped and kept. When the other one fails, it is put back.
+    """
+    space = workspace(ctx, recipes, site)
+    services = Services(space, Rehearsal(sim_speed, sim_fault))
+    found = sought(goal, services, on)
+    asked = asked_for(found, services, reason)
+    if asked.launch.on == "sim":
+        space.console.message(SIMULATED, "warning")
+    if steps_only:
+        for line in asked.told or ():
+            space.console.result(line)
+        return show_steps(steps_of(asked, services), space.console.result)
+    return launch_and_watch(asked, services)

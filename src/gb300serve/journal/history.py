@@ -1,0 +1,54 @@
+"""What the journal and the runs tell together: who asked for what about a container, which launch was good. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gb300serve.journal.entry import Entry, Serving
+from gb300serve.journal.run_record import UNFINISHED, RunRecord
+
+# The end of a container is noted by its engine, the entry by us, some seconds later; a kill may take thirty.
+_AROUND = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Both the oldest first."""
+
+    entries: tuple[Entry, ...] = ()
+    runs: tuple[RunRecord, ...] = ()
+
+    def serving(self, on: str) -> Entry | None:
+        """The last change of what serves there: its `after` is what should run."""
+        return next((each for each in reversed(self.entries) if each.on == on), None)
+
+    def under_way(self, on: str) -> bool:
+        """Whether a launch there has begun since, and has not written down yet what came of it."""
+        last = self.serving(on)
+        return any(
+            each.on == on and each.state in UNFINISHED and (last is None or each.began > last.at) for each in self.runs
+        )
+
+    def was_asked_to_end(self, container: str, finished_at: float | None) -> bool:
+        """Whether a command of ours took the container (by id) away, when it ended or later."""
+        for each in reversed(self.entries):
+            before, after = _ids(each.before), _ids(each.after)
+            if container in after:
+                return False
+            if container in before:
+                return each.result != "died" and (finished_at is None or each.at > finished_at - _AROUND)
+        return False
+
+    def last_good(self, lane: str, on: str, *, other_than: str | None, release: str | None = None) -> RunRecord | None:
+        """The last run of the lane that was READY, of another plan than `other_than`; of `release` if one is said."""
+        fitting = (
+            each
+            for each in reversed(self.runs)
+            if (each.lane, each.on, each.good) == (lane, on, True)
+            and each.plan != other_than
+            and release in (None, each.release)
+        )
+        return next(fitting, None)
+
+
+def _ids(servings: Iterable[Serving]) -> set[str]:
+    return {each.id for each in servings}

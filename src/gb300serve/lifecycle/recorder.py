@@ -1,0 +1,184 @@
+"""A launch written down as it goes: a listener to its announcements that never stands in its way."""
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from typing import Any
+
+from gb300serve.boot.events import PhaseEntered, Progress, Receipt, TuningHit, TuningMiss
+from gb300serve.core.clock import Clock
+from gb300serve.core.errors import BackendError
+from gb300serve.core.http import Http, UnreachableError
+from gb300serve.core.redaction import redact
+from gb300serve.journal.moments import written
+from gb300serve.journal.run import LOG, METRICS, Run
+from gb300serve.lifecycle.events import Announcement, BecameReady, BootEvent, Elapsed, LogSeen, StepBegan
+from gb300serve.lifecycle.launch import Launch
+from gb300serve.lifecycle.ports import ContainerBackend, LogLine
+from gb300serve.lifecycle.steps import AwaitReady
+
+# Shorter ones would hide half the log, and nobody guards anything with them.
+SHORTEST_SECRET = 4
+METRICS_TIMEOUT = 1.0
+# Told at every tick, and told again by what comes of them.
+_UNREMARKABLE = frozenset({"Elapsed", "Watching"})
+
+
+class Recorder:
+    """Writes the run's log, events and record. What cannot be written is said once; then only the record is kept up."""
+
+    def __init__(
+        self, run: Run, launch: Launch, backend: ContainerBackend, clock: Clock, complain: Callable[[str], None]
+    ) -> None:
+        self.run = run
+        self._launch = launch
+        self._backend = backend
+        self._clock = clock
+        self._complain = complain
+        self._secrets = [value for value in launch.secrets.values() if len(value) >= SHORTEST_SECRET]
+        self._visits: list[tuple[str, float]] = []
+        self._receipts: list[dict[str, Any]] = []
+        self._lines = 0
+        self._started_at = clock.now()
+        self._at = 0.0
+        self._lost_at: float | None = None
+
+    @property
+    def path(self) -> str:
+        return str(self.run.path)
+
+    def hear(self, announcement: Announcement) -> None:
+        """Take in what the launch tells."""
+        if isinstance(announcement, LogSeen):
+            self._hear_line(announcement.line)
+            return
+        if isinstance(announcement, Elapsed):
+            self._at = announcement.seconds
+        if isinstance(announcement, StepBegan) and isinstance(announcement.step, AwaitReady):
+            self._watching(announcement.step.container)
+        if isinstance(announcement, BootEvent):
+            self._hear_event(announcement)
+        if isinstance(announcement, BecameReady):
+            self._at = announcement.seconds
+            self.save(state="ready", ready_seconds=announcement.seconds, phases=self._phases())
+        self._tell(announcement)
+
+    def save(self, **changes: Any) -> None:
+        """Change the record, and write it."""
+        told: dict[str, Any] = {"lines": self._lines, "complete": self._lost_at is None}
+        if self._lost_at is not None:
+            told["until"] = written(self._lost_at)
+        self.run.record = replace(
+            self.run.record, **{"receipts": tuple(self._receipts), "phases": self._phases(), "log": told, **changes}
+        )
+        self._guarded(self.run.save)
+
+    def keep_metrics(self, http: Http) -> None:
+        """The engine's figures as they stand, where it answers."""
+        try:
+            response = http.get(f"{self._launch.endpoint.url}/metrics", METRICS_TIMEOUT)
+        except UnreachableError:
+            return
+        if response.status == 200:
+            text = response.text
+            self._guarded(lambda: self.run.write(METRICS, text))
+
+    def close(self, **changes: Any) -> None:
+        """The last words; says again what is missing."""
+        self._guarded(self.run.make_room)
+        self.save(ended=self._clock.now(), **changes)
+        self._guarded(self.run.close)
+        if self._lost_at is not None:
+            self._complain(f"the log of this run is incomplete from {written(self._lost_at)} on: {self.path}/{LOG}")
+
+    def clean(self, value: Any) -> Any:
+        """Without secrets, and of what JSON has."""
+        if isinstance(value, str):
+            return redact(value, self._secrets)
+        if isinstance(value, dict):
+            return {str(key): self.clean(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.clean(item) for item in value]
+        return value
+
+    def _hear_line(self, line: LogLine) -> None:
+        if line.elapsed < self._at - 1.0:  # its restart policy has started it again
+            self._learn_start(self.run.record.container_id or self._launch.name)
+        self._at = line.elapsed
+        if self._lost_at is None:
+            text = f"{written(self._started_at + line.elapsed)} {self.clean(line.text)}"
+            self._guarded(lambda: self.run.log(text))
+            self._lines += self._lost_at is None
+
+    def _hear_event(self, heard: BootEvent) -> None:
+        match heard.event:
+            case PhaseEntered(phase, at):
+                self._visits.append((phase.value, at))
+            case Receipt(name, values, text, at):
+                self._receipts.append(self.clean({"name": name, "values": dict(values), "text": text, "at": at}))
+            case TuningHit(configs, at):
+                self._receipts.append({"name": "tuning", "values": {"loaded": configs, "missed": False}, "at": at})
+            case TuningMiss(configs, at):
+                self._receipts.append({"name": "tuning", "values": {"loaded": configs, "missed": True}, "at": at})
+            case _:
+                pass
+
+    def _watching(self, container: str) -> None:
+        self._learn_start(container)
+        self.save(state="booting")
+
+    def _learn_start(self, container: str) -> None:
+        try:
+            found = self._backend.find(container)
+        except BackendError:
+            return
+        if found is not None:
+            self._started_at = found.started_at or found.created_at
+            known = {"name": found.name, "id": found.id, "image_id": found.image_id}
+            started = {} if found.started_at is None else {"started_at": written(found.started_at)}
+            self.run.record = replace(self.run.record, container=known | started)
+
+    def _phases(self) -> tuple[tuple[str, float], ...]:
+        """Names and seconds, in the order in which they came."""
+        ends = [at for _, at in self._visits[1:]] + [max(self._at, self._visits[-1][1]) if self._visits else 0.0]
+        return tuple((name, end - at) for (name, at), end in zip(self._visits, ends, strict=False))
+
+    def _tell(self, announcement: Announcement) -> None:
+        kind = type(announcement).__name__
+        progress = isinstance(announcement, BootEvent) and isinstance(announcement.event, Progress)
+        if self._lost_at is not None or progress or kind in _UNREMARKABLE:
+            return
+        told = {"at": written(self._clock.now()), "event": kind, **self.clean(_plain(announcement))}
+        self._guarded(lambda: self.run.event(told))
+
+    def _guarded(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except OSError as error:
+            self._lost(error)
+
+    def _lost(self, error: OSError) -> None:
+        if self._lost_at is not None:
+            return
+        self._lost_at = self._clock.now()
+        self._complain(
+            f"{self.path} cannot be written any more ({error.strerror or error}): the launch goes on, and its log "
+            f"is incomplete from {written(self._lost_at)} on"
+        )
+        self._guarded(self.run.make_room)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: steps as their sentences, dataclasses as objects."""
+    describe = getattr(value, "describe", None)
+    if callable(describe):
+        return describe()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return value
