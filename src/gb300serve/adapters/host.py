@@ -20,19 +20,23 @@ _MORE_PATH = "/usr/local/bin:/usr/bin:/usr/sbin:/sbin"
 
 
 class SystemMachine:
-    """Files, programs and sockets of this machine; nothing is changed. `path` is where programs are looked for."""
+    """Files, programs and sockets of this machine; nothing is changed.
 
-    def __init__(self, path: str | None = None) -> None:
+    `path` is where programs are looked for first, `patience` how many seconds each may take.
+    """
+
+    def __init__(self, path: str, patience: float = PATIENCE) -> None:
         self._path = path
+        self._patience = patience
 
     def output(self, argv: tuple[str, ...]) -> str | Missing:
         program = self.program(argv[0])
         if program is None:
             return Missing(f"{argv[0]} is not on PATH")
         try:
-            code, said = spoken((program, *argv[1:]), PATIENCE)
+            code, said = spoken((program, *argv[1:]), self._patience)
         except TimeoutError:
-            return Missing(f"{argv[0]} did not answer within {PATIENCE:g} s")
+            return Missing(f"{argv[0]} did not answer within {self._patience:g} s")
         except OSError as error:
             return _missing(argv[0], error)
         first = next(iter(said.strip().splitlines()), f"exit code {code}")

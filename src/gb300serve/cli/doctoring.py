@@ -127,7 +127,7 @@ class Doctor:
             spoken = DockerEngine(self.services.endpoint)
         except BackendError as error:
             return Silent(error.message)
-        return BackendEngine(self.services.docker, lambda: dict(spoken.get("/info")))
+        return BackendEngine(self.services.backend("docker"), lambda: dict(spoken.get("/info")))
 
     def _secrets(self, plan: Plan) -> tuple[SecretFact, ...]:
         """Each tried for itself; the values are let go at once."""
