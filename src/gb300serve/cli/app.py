@@ -37,6 +37,8 @@ COMMANDS = {
     "down": "Stop a lane.",
     "rollback": "Return to the last good release of a lane.",
     "journal": "What changed what serves.",
+    "receipts": "Whether a boot showed what a good one shows.",
+    "cache": "The kernel-tuning cache: list, show, seed, pin, verify.",
     "diagnose": "What a boot log says.",
     "rules": "The rules of lint and the checks of doctor.",
     "schema": "JSON Schema of recipes and sites.",

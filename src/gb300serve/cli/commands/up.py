@@ -1,5 +1,6 @@
 """`gb300serve up`."""
 
+from dataclasses import replace as replace_fields
 from typing import Annotated
 
 import typer
@@ -23,6 +24,9 @@ def run(
         bool, typer.Option("--replace", help="Replace another release of the lane; it is kept.")
     ] = False,
     steps_only: Annotated[bool, typer.Option("--show-steps", help="Print the steps and do nothing.")] = False,
+    stack_dump: Annotated[
+        bool, typer.Option("--stack-dump", help="Show where an engine stands that is stuck (py-spy).")
+    ] = False,
     reason: Reason = None,
     sets: Sets = None,
     site: SiteFile = None,
@@ -33,7 +37,7 @@ def run(
     """Launch a release, watch its boot until it serves, then show its log until Ctrl-C (the lane keeps running)."""
     space = workspace(ctx, recipes, site)
     services = Services(space, Rehearsal(sim_speed, sim_fault))
-    launch = services.launch(ref, sets, on or "docker")
+    launch = replace_fields(services.launch(ref, sets, on or "docker"), stack_dump=stack_dump)
     space.say_notes()
     if launch.on == "sim":
         space.console.message(SIMULATED, "warning")
