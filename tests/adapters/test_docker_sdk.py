@@ -49,6 +49,19 @@ def test_a_port_that_nothing_listens_on() -> None:
             connect(host, None, SystemClock()).check()
 
 
+def test_an_engine_that_accepts_and_never_answers(tmp_path: Path) -> None:
+    with socket.socket() as tcp, socket.socket(socket.AF_UNIX) as unix:
+        tcp.bind(("127.0.0.1", 0))
+        unix.bind(str(tmp_path / "silent.sock"))
+        for listener, host in (
+            (tcp, f"tcp://127.0.0.1:{tcp.getsockname()[1]}"),
+            (unix, f"unix://{tmp_path}/silent.sock"),
+        ):
+            listener.listen()
+            with pytest.raises(DockerUnreachableError, match=r"no Docker Engine answers at .*: timed out"):
+                DockerEngine(Endpoint(host, patience=0.2)).get("/info")
+
+
 def test_an_address_that_is_none() -> None:
     with pytest.raises(DockerUnreachableError, match="no Docker Engine answers at nonsense://x: "):
         connect("nonsense://x", None, SystemClock()).check()

@@ -22,14 +22,19 @@ from gb300serve.core.clock import Clock
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 CONNECT_TIMEOUT = 30.0
+# The first question, its version, which an Engine answers at once: an address where nobody speaks must not hold up
+# `up` and `status` for a minute. Over ssh the connection itself takes its time.
+VERSION_TIMEOUT = 4.0
+SSH_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a Docker Engine is reached: `unix://…`, `tcp://…` or `ssh://…`."""
+    """Where a Docker Engine is reached: `unix://…`, `tcp://…` or `ssh://…`. `patience` is seconds for its version."""
 
     host: str
     tls: TLSConfig | None = None
+    patience: float = VERSION_TIMEOUT
 
     @classmethod
     def choose(cls, host: str | None, context: str | None) -> Self:
@@ -49,19 +54,20 @@ class Endpoint:
         """A session that speaks the Engine's version of the API."""
         scheme, _, path = self.host.partition("://")
         if scheme == "unix":
-            return _open_over(DialAdapter(dial_unix(path)))
+            return _open_over(DialAdapter(dial_unix(path)), self.patience)
         if scheme == "ssh":
-            return _open_over(DialAdapter(dial_ssh(self.host)))
-        return docker.APIClient(self.host, version="auto", tls=self.tls or False)
+            return _open_over(DialAdapter(dial_ssh(self.host)), SSH_TIMEOUT)
+        tls = self.tls or False
+        return docker.APIClient(self.host, version="auto", tls=tls, timeout=self.patience)  # type: ignore[arg-type] # stubs: int
 
 
-def _open_over(adapter: DialAdapter) -> docker.APIClient:
-    oldest = _over(adapter, MINIMUM_DOCKER_API_VERSION)
-    return _over(adapter, oldest.version(api_version=False)["ApiVersion"])
+def _open_over(adapter: DialAdapter, timeout: float) -> docker.APIClient:
+    oldest = _over(adapter, MINIMUM_DOCKER_API_VERSION, timeout)
+    return _over(adapter, oldest.version(api_version=False)["ApiVersion"], timeout)
 
 
-def _over(adapter: DialAdapter, version: str) -> docker.APIClient:
-    client = docker.APIClient("unix:///dialled", version=version)
+def _over(adapter: DialAdapter, version: str, timeout: float) -> docker.APIClient:
+    client = docker.APIClient("unix:///dialled", version=version, timeout=timeout)  # type: ignore[arg-type] # stubs: int
     client.mount("http+docker://", adapter)
     return client
 
