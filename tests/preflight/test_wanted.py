@@ -24,7 +24,7 @@ container:
   mounts:
     - {{source: "${{cache}}", target: /root/.cache/vllm}}
     - {{source: "${{patches}}/x.py", target: /x.py, sha256: {SHA}}}
-    - {{source: "${{patches}}", target: /w, sha256: {{y.py: {SHA}}}}}
+    - {{source: "${{patches}}", target: /w, sha256: {{y.py: {SHA}, x.py: {SHA}}}}}
 boot: {{tuning_cache: {{identity: 9ac7b387, configs: 210}}}}
 """
     assert of(tmp_path, text) == Wanted(

@@ -24,7 +24,7 @@ def wanted(plan: Plan, recipe: Recipe, ports: tuple[int, ...]) -> Wanted:
         models=tuple(_models(plan, recipe)),
         caches=caches,
         sources=tuple(mount.source for mount in mounts),
-        patches=tuple(pair for mount in mounts for pair in _patches(mount)),
+        patches=tuple(dict.fromkeys(pair for mount in mounts for pair in _patches(mount))),
         ports=ports,
         tuning=(cache, tuning.identity) if tuning and cache else None,
     )

@@ -63,10 +63,24 @@ def test_links_that_lead_out_of_the_mount() -> None:
 
 def test_sources_of_mounts() -> None:
     sources = (Source("/m", exists=False), Source("/c", exists=False), Source("/p", exists=True))
-    hint = "mkdir -p /c if it is a cache; else the site file names the wrong directory"
+    hint = "mkdir -p /c if it is a cache; or the site file names the wrong directory"
     subject = launched(models=(ModelFiles(Model("/m"), exists=False),), sources=sources)
     assert said(subject, "PRE055") == [("error", "/c does not exist, and is to be mounted", hint)]
     assert said(launched(sources=Missing("x")), "PRE055") == said(station(), "PRE055") == []
+
+
+def test_a_patch_whose_source_is_missing_is_said_once() -> None:
+    patches = (
+        Patch("/p/x.py", "a" * 64, None, "/p/x.py: No such file or directory"),
+        Patch("/q", "a", None, "/q: gone"),
+    )
+    subject = launched(sources=(Source("/p", exists=False), Source("/q", exists=False)), patches=patches)
+    hint = "put the files that the recipe pins there; or the site file names the wrong directory"
+    assert said(subject, "PRE055") == [
+        ("error", "/p does not exist, and is to be mounted", hint),
+        ("error", "/q does not exist, and is to be mounted", hint),
+    ]
+    assert said(subject, "PRE056") == []
 
 
 def test_patches() -> None:

@@ -110,13 +110,13 @@ def mount_source_missing(subject: Subject) -> Iterator[Finding]:
     is empty.
     Fix: put it there, or name the right directory in the site file (`cache`, `patches`).
     """
-    if subject.release is None or isinstance(subject.release.facts.sources, Missing):
-        return
     models = {model.path for model in _models(subject)}
-    for source in subject.release.facts.sources:
-        if not source.exists and source.path not in models:
-            hint = f"mkdir -p {source.path} if it is a cache; else the site file names the wrong directory"
-            yield Finding(("sources",), f"{source.path} does not exist, and is to be mounted", hint)
+    for path in _missing_sources(subject):
+        if path not in models:
+            pinned = any(_below(patch.path, path) for patch in _patches(subject))
+            way = "put the files that the recipe pins there" if pinned else f"mkdir -p {path} if it is a cache"
+            hint = f"{way}; or the site file names the wrong directory"
+            yield Finding(("sources",), f"{path} does not exist, and is to be mounted", hint)
 
 
 @check("PRE056", "error")
@@ -126,11 +126,26 @@ def patch_differs(subject: Subject) -> Iterator[Finding]:
     Why: a patch over the image that is another version serves, and serves wrongly.
     Fix: put the right file there, or state the new digest in a new release.
     """
-    if subject.release is None or isinstance(subject.release.facts.patches, Missing):
-        return
-    for patch in subject.release.facts.patches:
-        if patch.found != patch.wanted:
+    missing = _missing_sources(subject)
+    for patch in _patches(subject):
+        if patch.found != patch.wanted and not any(_below(patch.path, path) for path in missing):
             yield Finding(("patches",), _differs(patch), "put the file that the recipe pins there: sha256sum tells")
+
+
+def _patches(subject: Subject) -> tuple[Patch, ...]:
+    if subject.release is None or isinstance(subject.release.facts.patches, Missing):
+        return ()
+    return subject.release.facts.patches
+
+
+def _missing_sources(subject: Subject) -> tuple[str, ...]:
+    if subject.release is None or isinstance(subject.release.facts.sources, Missing):
+        return ()
+    return tuple(source.path for source in subject.release.facts.sources if not source.exists)
+
+
+def _below(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(f"{directory}/")
 
 
 def _differs(patch: Patch) -> str:
