@@ -24,7 +24,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 CONNECT_TIMEOUT = 30.0
 # The first question, its version, which an Engine answers at once: an address where nobody speaks must not hold up
 # `up` and `status` for a minute. Over ssh the connection itself takes its time.
-VERSION_TIMEOUT = 4.0
+VERSION_TIMEOUT = 3.0
 SSH_TIMEOUT = 60.0
 
 
