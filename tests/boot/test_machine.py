@@ -227,3 +227,22 @@ def test_memory_does_not_grow_with_the_log() -> None:
     assert course is not None
     assert (len(course.findings), len(course.recent)) == (0, 16)
     assert machine.result().state == "ready"
+
+
+def test_a_bar_that_is_seen_early_moves_the_boot_on_and_counts_as_no_line() -> None:
+    machine = BootMachine()
+    machine.feed(
+        "(EngineCore pid=1) INFO 11-29 19:50:05 [gpu_model_runner.py:4979] Starting to load model /model...", 1.0
+    )
+    bar = "Loading safetensors checkpoint shards:  50% Completed | 65/131 [01:00<01:00,  1.00s/it]"
+    (progress,) = machine.glimpse(bar, 61.0)
+    assert isinstance(progress, Progress)
+    assert (progress.done, progress.total, progress.at) == (65, 131, 61.0)
+    machine.tick(100.0)
+    assert machine.quiet_from == 61.0
+    machine.feed("ValueError: something", 110.0)
+    assert machine.result().evidence[0].line == 2
+
+
+def test_nothing_was_said_yet() -> None:
+    assert BootMachine().quiet_from == 0.0

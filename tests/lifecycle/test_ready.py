@@ -5,14 +5,18 @@ import pytest
 
 from gb300serve.boot.events import CauseFound, PhaseEntered, StartupComplete
 from gb300serve.boot.phases import Phase
+from gb300serve.boot.receipts import ExpectedLine
 from gb300serve.core.http import Response
 from gb300serve.core.values import Value
 from gb300serve.lifecycle.events import Announcement, BecameReady, BootEvent, Elapsed, LogSeen, NotReady
 from gb300serve.lifecycle.failures import BootFailedError, BootTimedOutError, WrongServerError
+from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.ports import LogLine
 from gb300serve.lifecycle.ready import ContainerGoneError, Served, await_ready
 from gb300serve.lifecycle.steps import AwaitReady
 from gb300serve.lifecycle.tools import Tools
+from gb300serve.lifecycle.watch_events import ReceiptsChecked
+from gb300serve.lifecycle.watch_ports import Vitals
 from tests.support.fake_backend import FakeBackend, Script
 from tests.support.fake_clock import START
 from tests.support.fake_http import BackendHttp
@@ -29,9 +33,14 @@ class Watched:
     speed: float = 1.0
     ran_for: float = 0.0
     told: list[Announcement] = field(default_factory=list)
+    of: Launch = V14
 
     def __post_init__(self) -> None:
-        self.station: FakeBackend = backend(self.script)
+        self.use(backend(self.script))
+
+    def use(self, station: FakeBackend) -> None:
+        """Let the container live there."""
+        self.station = station
         self.station.speed = self.speed
         started = START - self.ran_for / self.speed
         self.container = container(V14, created_at=started, started_at=started)
@@ -40,7 +49,7 @@ class Watched:
 
     def run(self, *, running: bool = False) -> Served:
         tools = Tools(self.station, self.http, self.station.clock, self.told.append)
-        return await_ready(AwaitReady(self.container.id, "dsv41-vllm", running=running), V14, tools)
+        return await_ready(AwaitReady(self.container.id, "dsv41-vllm", running=running), self.of, tools)
 
     def events(self) -> list[object]:
         return [each.event for each in self.told if isinstance(each, BootEvent)]
@@ -215,3 +224,55 @@ def test_a_cut_stream_is_followed_again() -> None:
     watched.station.follow = follow  # type: ignore[method-assign]  # the fake's own stream, cut three times
     assert watched.run().readiness.state == "ready"
     assert [each.line.text for each in watched.told if isinstance(each, LogSeen)].count(COMPLETE) == 1
+
+
+OFFLOADED = ExpectedLine("Total CPU offloaded parameters: {value}", 61.17, 0.01)
+OFFLOADED_LINE = (100.0, "(EngineCore pid=118) INFO 11-29 19:51:43 [uva.py:68] Total CPU offloaded parameters: {}")
+
+
+def with_offload(gib: str) -> Script:
+    at, text = OFFLOADED_LINE
+    return replace(SERVES, lines=tuple(sorted((*BOOT, (at, text.format(gib))))))
+
+
+def test_receipts_are_told_before_ready_and_handed_on() -> None:
+    watched = Watched(with_offload("61.17"), of=replace(V14, receipts=(OFFLOADED,)))
+    served = watched.run()
+    assert served.receipts[0].state == "kept"
+    told = [type(each) for each in watched.told if isinstance(each, ReceiptsChecked | BecameReady)]
+    assert told == [ReceiptsChecked, BecameReady]
+
+
+def test_a_receipt_that_may_degrade_lets_it_serve() -> None:
+    served = Watched(with_offload("0.00"), of=replace(V14, receipts=(OFFLOADED,))).run()
+    assert served.receipts[0].state == "different"
+
+
+def test_a_receipt_that_must_be_kept_fails_the_boot_by_name() -> None:
+    watched = Watched(SERVES, of=replace(V14, receipts=(replace(OFFLOADED, missing="fail"),)))
+    with pytest.raises(BootFailedError) as caught:
+        watched.run()
+    sentence = "missing: Total CPU offloaded parameters: {value} (wanted 61.17)"
+    assert caught.value.ending.unkept[0] == sentence
+    assert caught.value.message.splitlines()[:2] == ["it serves, but not what the recipe describes", sentence]
+    assert not any(isinstance(each, BecameReady) for each in watched.told)
+
+
+@dataclass
+class Busy(FakeBackend):
+    """One whose container computes all the time."""
+
+    def vitals(self, container: str) -> Vitals:
+        return Vitals(self.elapsed(container))
+
+
+def test_a_silent_boot_that_computes_is_waited_for_four_times_as_long() -> None:
+    silent = Script(BOOT[:3])
+    idle, busy = Watched(silent), Watched(silent)
+    busy.use(Busy(clock=busy.station.clock, script=silent))
+    waited = []
+    for watched in (idle, busy):
+        with pytest.raises(BootTimedOutError) as caught:
+            watched.run()
+        waited.append(caught.value.silent)
+    assert waited[1] / waited[0] == pytest.approx(4.0, rel=0.01)

@@ -16,6 +16,8 @@ IDLE_CORES = 0.05
 IDLE_GPU = 0.02
 # A phase that takes twice as long as expected is called slow: boots of one release differ by 10 %.
 SLOW_FACTOR = 2.0
+# Samples come every half second; one in eight of a window is enough to find its beginning.
+_SPACING = WINDOW / 8
 _KEPT = 64
 
 
@@ -58,6 +60,8 @@ class Pulse:
             self._samples.clear()
         if last is None or sample.moves != last.moves:
             self._moved_at = sample.at
+        if len(self._samples) > 1 and self._samples[-1].at - self._samples[-2].at < _SPACING:
+            self._samples.pop()
         self._samples.append(sample)
 
     def judge(self, *, tuning: bool, phase_for: float, expected: float | None) -> Judgement:

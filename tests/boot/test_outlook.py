@@ -1,0 +1,55 @@
+import pytest
+
+from gb300serve.boot.outlook import WAITS_FOR, Bar, expectation, minutes, outlook
+from gb300serve.boot.phases import Phase
+
+EXPECTED = {"starting": 21.0, "loading-weights": 153.0, "profiling": 178.0, "serving": 16.0}
+
+
+def test_every_phase_has_something_that_is_awaited() -> None:
+    assert WAITS_FOR.keys() == set(Phase)
+
+
+def test_before_the_first_line_the_whole_boot_lies_ahead() -> None:
+    found = outlook(None, 2.0, 0.0, EXPECTED)
+    assert found.eta is None
+    assert found.sentence() == "start for 2 s; waiting for the engine's first line"
+
+
+def test_within_its_time_a_phase_ends_when_it_is_expected_to() -> None:
+    found = outlook(Phase.LOADING_WEIGHTS, 74.0, 21.0, EXPECTED)
+    assert (found.phase_for, found.expected, found.eta) == (53.0, 153.0, 100.0 + 178.0 + 16.0)
+    assert found.sentence() == (
+        "loading-weights for 53 s of about 153, ready in about 4:54; waiting for weights from the disk"
+    )
+
+
+def test_past_its_time_nobody_can_tell() -> None:
+    assert outlook(Phase.LOADING_WEIGHTS, 400.0, 21.0, EXPECTED).eta is None
+
+
+def test_a_bar_knows_better_than_the_expectation() -> None:
+    bar = Bar("shards", 20, 131, began=30.0, at=230.0)
+    found = outlook(Phase.LOADING_WEIGHTS, 230.0, 21.0, EXPECTED, bar)
+    assert found.eta == pytest.approx(10.0 * 111 + 178.0 + 16.0)
+    assert "shards 20/131, ready in about 21:44" in found.sentence()
+
+
+def test_a_bar_that_has_not_moved_tells_nothing() -> None:
+    assert Bar("shards", 0, 131, 30.0, 30.0).left(40.0) is None
+    assert Bar("shards", 131, 131, 30.0, 160.0).left(170.0) == 0.0
+
+
+def test_a_phase_that_the_recipe_does_not_name_has_no_end() -> None:
+    assert outlook(Phase.COMPILING, 200.0, 190.0, EXPECTED).eta is None
+
+
+def test_earlier_runs_go_before_the_recipe() -> None:
+    runs = [{"loading-weights": seconds} for seconds in (900.0, 140.0, 150.0, 160.0, 170.0, 155.0)]
+    assert expectation(EXPECTED, runs) == {**EXPECTED, "loading-weights": 155.0}
+    assert expectation(EXPECTED) == EXPECTED
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(9.6, "0:10"), (454.0, "7:34"), (4440.0, "1:14:00")])
+def test_times_as_people_read_them(seconds: float, text: str) -> None:
+    assert minutes(seconds) == text
