@@ -11,10 +11,10 @@ from gb300serve.host.ports import Entry, Space
 from gb300serve.host.sources.limits import Limit
 
 H200 = """\
-index, name, uuid, driver_version, memory.total [MiB], memory.reserved [MiB], memory.used [MiB], compute_cap, \
-power.limit [W], power.max_limit [W], power.draw [W], clocks_event_reasons.active, mig.mode.current
-0, NVIDIA H200, GPU-00000000-0000-0000-0000-000000000000, 580.159.04, 143771 MiB, 615 MiB, 0 MiB, 9.0, 700.00 W, \
-700.00 W, 124.00 W, 0x0000000000000001, Disabled
+index, name, uuid, driver_version, memory.total [MiB], memory.reserved [MiB], memory.used [MiB], memory.free [MiB], \
+compute_cap, power.limit [W], power.max_limit [W], power.draw [W], clocks_event_reasons.active, mig.mode.current
+0, NVIDIA H200, GPU-00000000-0000-0000-0000-000000000000, 580.159.04, 143771 MiB, 615 MiB, 0 MiB, 143156 MiB, 9.0, \
+700.00 W, 700.00 W, 124.00 W, 0x0000000000000001, Disabled
 """
 """The columns of driver 580.159.04 on an H200, in the order that is asked for."""
 NO_PROCESSES = "pid, used_gpu_memory [MiB], gpu_uuid, process_name\n"

@@ -41,10 +41,18 @@ def test_the_total_of_cuda_is_what_the_driver_does_not_reserve() -> None:
     assert abs(gpu.cuda_memory - 150_109_880_320) < MIB
 
 
+def test_an_older_driver_says_what_is_free_and_not_what_is_reserved() -> None:
+    fewer = "name, uuid, memory.total [MiB], memory.used [MiB], memory.free [MiB]"
+    (gpu,) = read(f"{fewer}\nNVIDIA H200, GPU-1, 143771 MiB, 10 MiB, 143146 MiB\n")
+    assert (gpu.reserved, gpu.cuda_memory) == (615 * MIB, 143156 * MIB)
+    (gpu,) = read(f"{fewer}\nNVIDIA H200, GPU-1, 143771 MiB, 10 MiB, [N/A]\n")
+    assert (gpu.reserved, gpu.cuda_memory) == (None, None)
+
+
 def test_every_value_but_name_and_uuid_may_be_missing() -> None:
     head = H200.splitlines()[0]
     row = "[N/A], NVIDIA GB300, GPU-1, [N/A], [Not Supported], [N/A], [Insufficient Permissions], " + ", ".join(
-        ["[N/A]"] * 6
+        ["[N/A]"] * 7
     )
     assert parse(f"{head}\n{row}\n") == (GpuState("NVIDIA GB300", "GPU-1"),)
     (gpu,) = read(f"{head}\n{row}\n")

@@ -27,7 +27,7 @@ def test_its_state() -> None:
     (gpu,) = found
     assert (gpu.name, gpu.uuid, gpu.driver) == ("NVIDIA H200", UUID, "580.159.04")
     assert gpu.memory == 143771 * 2**20
-    assert gpu.used == 0
+    assert (gpu.used, gpu.cuda_memory) == (0, 143156 * 2**20)
 
 
 def test_a_process_that_computes() -> None:

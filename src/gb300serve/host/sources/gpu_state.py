@@ -8,8 +8,8 @@ from gb300serve.host.missing import Missing
 from gb300serve.host.sources.nvidia_csv import mebibytes, number, rows, whole
 
 FIELDS = (
-    "index", "name", "uuid", "driver_version", "memory.total", "memory.reserved", "memory.used", "compute_cap",
-    "power.limit", "power.max_limit", "power.draw", "clocks_event_reasons.active", "mig.mode.current",
+    "index", "name", "uuid", "driver_version", "memory.total", "memory.reserved", "memory.used", "memory.free",
+    "compute_cap", "power.limit", "power.max_limit", "power.draw", "clocks_event_reasons.active", "mig.mode.current",
 )  # fmt: skip
 _REJECTED = re.compile(r'Field "([a-z_.]+)" is not a valid field to query')
 # What an older driver (before 535) calls a field.
@@ -84,7 +84,7 @@ def _gpu(row: Mapping[str, str]) -> GpuState:
         index=whole(row.get("index")),
         driver=row.get("driver_version"),
         memory=mebibytes(row.get("memory.total")),
-        reserved=mebibytes(row.get("memory.reserved")),
+        reserved=_reserved(row),
         used=mebibytes(row.get("memory.used")),
         compute_capability=row.get("compute_cap"),
         power_limit=number(row.get("power.limit")),
@@ -93,6 +93,15 @@ def _gpu(row: Mapping[str, str]) -> GpuState:
         clocks_held_back=_held_back(reasons),
         mig=row.get("mig.mode.current") == "Enabled",
     )
+
+
+def _reserved(row: Mapping[str, str]) -> int | None:
+    """Said since driver 510; else what is neither used nor free."""
+    said = mebibytes(row.get("memory.reserved"))
+    total, used, free = (mebibytes(row.get(f"memory.{part}")) for part in ("total", "used", "free"))
+    if said is not None or total is None or used is None or free is None:
+        return said
+    return total - used - free
 
 
 def _held_back(mask: str | None) -> tuple[str, ...] | None:
