@@ -76,6 +76,19 @@ def test_a_reader_that_goes_away() -> None:
         assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize("closing", [">&-", "2>&-", ">&- 2>&-"])
+def test_streams_that_the_caller_has_closed(closing: str) -> None:
+    words = ["sh", "-c", f'exec "$@" {closing}', "sh", sys.executable, "-m", "gb300serve", "compile", "v14"]
+    done = subprocess.run(words, env=LEAN, cwd=ROOT, capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_interrupted_while_it_is_being_loaded(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n")
+    done = program("list", variables={"PYTHONPATH": os.pathsep.join((str(tmp_path), LEAN["PYTHONPATH"]))})
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"gb300serve: interrupted\n")
+
+
 def test_exit_codes_reach_the_shell(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("format: gb300serve/1\n")
     codes = [

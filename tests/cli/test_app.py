@@ -1,3 +1,4 @@
+import errno
 import re
 from io import StringIO
 from pathlib import Path
@@ -70,6 +71,16 @@ def test_a_reader_that_has_gone_and_an_interruption(error: BaseException, code: 
     console = Console(Broken(error), err)  # type: ignore[arg-type] # as much of a stream as is needed
     assert invoke(["schema"], console, (read_environment({"HOME": "/nonexistent"}), console)) == code
     assert err.getvalue() == ("gb300serve: interrupted\n" if code else "")
+
+
+def test_a_result_that_cannot_be_written() -> None:
+    err = StringIO()
+    full = Broken(OSError(errno.ENOSPC, "No space left on device"))
+    console = Console(full, err)  # type: ignore[arg-type] # as much of a stream as is needed
+    assert invoke(["schema"], console, (read_environment({"HOME": "/nonexistent"}), console)) == 6
+    assert err.getvalue() == (
+        "gb300serve: the result cannot be written: No space left on device\n  hint: see where standard output goes\n"
+    )
 
 
 def test_a_bug_is_one_line_and_a_file() -> None:

@@ -35,6 +35,11 @@ def test_an_empty_no_color_means_nothing() -> None:
     assert read_environment({"NO_COLOR": ""}).no_color is False
 
 
+def test_a_dumb_terminal_gets_no_colour() -> None:
+    assert read_environment({"TERM": "dumb"}).no_color is True
+    assert read_environment({"TERM": "xterm-256color"}).no_color is False
+
+
 def test_a_user_who_is_not_there() -> None:
     found = read_environment({"HOME": "/home/a", "GB300SERVE_SITE": "~nobody-of-that-name/site.yaml"})
     assert found.site == Path("~nobody-of-that-name/site.yaml")

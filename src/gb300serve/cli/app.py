@@ -8,7 +8,8 @@ import os
 import sys
 from contextlib import suppress
 from io import TextIOWrapper
-from typing import Annotated, Any, NoReturn
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 from typer._click.core import Command, Context
@@ -126,15 +127,21 @@ def show_error(error: Gb300Error, console: Console) -> None:
 
 def main() -> NoReturn:
     """The program: `gb300serve` and `python -m gb300serve`."""
+    sys.stdout, sys.stderr = _opened(sys.stdout), _opened(sys.stderr)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # The same bytes under every locale; a file name that is not UTF-8 is shown escaped, as JSON escapes it.
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     environment = read_environment()
-    console = Console(no_color=environment.no_color)
+    console = Console(sys.stdout, sys.stderr, no_color=environment.no_color)
     code = invoke(sys.argv[1:], console, (environment, console))
-    with suppress(BrokenPipeError):
+    with suppress(OSError):  # the reader has gone, or the disk behind a redirection is full: that was said
         sys.stdout.flush()
     # Taking a hundred modules apart costs 18 ms of every command, and nothing here waits for it: files and
     # connections are closed by the code that opened them.
     os._exit(code)
+
+
+def _opened(stream: TextIO | None) -> TextIO:
+    """Python has no stream where the caller closed it (`>&-`): what is written there goes nowhere."""
+    return Path(os.devnull).open("w", encoding="utf-8") if stream is None else stream

@@ -5,12 +5,22 @@ import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
 
+from gb300serve.core.errors import MachineError
 from gb300serve.core.text import printable
 from gb300serve.core.values import indented_json
 
 # JSON escapes the control characters below the blank and leaves these, which steer terminals too.
 _HIGH_CONTROL = re.compile(r"[\x7f-\x9f]")
 _COLOURS = {"error": "31", "warning": "33", "note": "36", "good": "32", "dim": "2", "bold": "1"}
+
+
+class OutputError(MachineError):
+    """Standard output takes nothing more: a full disk behind a redirection, a device that failed."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(
+            f"the result cannot be written: {error.strerror or error}", hint="see where standard output goes"
+        )
 
 
 class Console:
@@ -23,12 +33,12 @@ class Console:
 
     def result(self, text: str) -> None:
         """A line (or lines) of the command's result."""
-        print(printable(text), file=self.out, flush=True)
+        self._write(printable(text))
 
     def document(self, value: dict[str, Any]) -> None:
         """The result as JSON: characters outside ASCII stay readable, control characters are escaped."""
         text = _HIGH_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", indented_json(value))
-        print(text, file=self.out, flush=True)
+        self._write(text)
 
     def message(self, text: str, style: str | None = None) -> None:
         """A line of progress or an explanation."""
@@ -44,3 +54,11 @@ class Console:
         if style is None or self.no_color or not stream.isatty():
             return text
         return f"\x1b[{_COLOURS[style]}m{text}\x1b[0m"
+
+    def _write(self, text: str) -> None:
+        try:
+            print(text, file=self.out, flush=True)
+        except BrokenPipeError:
+            raise  # a reader that has gone is no error: cli/app
+        except OSError as error:
+            raise OutputError(error) from error

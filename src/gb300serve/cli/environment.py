@@ -47,7 +47,8 @@ def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
         docker_host=found.get("DOCKER_HOST") or None,
         docker_context=found.get("DOCKER_CONTEXT") or None,
         docker_config=Path(found.get("DOCKER_CONFIG") or home / ".docker"),
-        no_color=bool(found.get("NO_COLOR")),  # no-color.org: present and not empty
+        # no-color.org: present and not empty; a dumb terminal knows no escape sequences.
+        no_color=bool(found.get("NO_COLOR")) or found.get("TERM") == "dumb",
         python=Path(sys.executable),
         variables=found,
     )
