@@ -1,12 +1,14 @@
 """The main job on a real Docker Engine: with the simulated engine as entrypoint, and once with the real vLLM."""
 
 import random
+import shutil
 import signal
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.support.checkpoints import write_whole
 from tests.support.docker_recipe import DockerLane
 from tests.support.program import Program
 from tests.support.station import Docker, Importer
@@ -41,8 +43,7 @@ def program(tmp_path: Path) -> Program:
 
 @pytest.fixture
 def lane(tmp_path: Path, docker_host: str, pinned_image: Importer, container_name: str, free_port: int) -> DockerLane:
-    model = tmp_path / "models" / "workbench"
-    model.mkdir(parents=True)
+    model = write_whole(tmp_path / "models" / "workbench")
     found = DockerLane(
         tmp_path, docker_host, pinned_image("workbench"), container_name,
         SIMULATED | {"port": free_port}, DAY_ZERO, model, {"GB300SERVE_SIM_SPEED": "4000"},
@@ -78,7 +79,7 @@ def test_up_status_logs_down(program: Program, lane: DockerLane, docker: Docker)
 
 
 def test_a_missing_mount_source_is_refused_and_not_created(program: Program, lane: DockerLane) -> None:
-    lane.model.rmdir()
+    shutil.rmtree(lane.model)
     up = program.run("up", "v1")
     assert (up.code, str(lane.model) in up.err) == (6, True)
     assert not lane.model.exists()

@@ -1,12 +1,12 @@
 """A machine for `doctor`: a Docker Engine that answers, an nvidia-smi that is a script, a lane with its files."""
 
 import hashlib
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.checkpoints import write_whole
 from tests.support.fake_docker import FakeDocker, fake_docker, image
 from tests.support.fake_machine import NO_PROCESSES
 from tests.support.free_port import free_port
@@ -85,12 +85,8 @@ container:
 
     def model(self) -> None:
         """One shard, as long as its header says."""
-        (self.home / "model").mkdir()
+        write_whole(self.home / "model")
         (self.home / "cache").mkdir()
-        (self.home / "model" / "config.json").write_text("{}")
-        header = json.dumps({"x": {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}}).encode()
-        content = len(header).to_bytes(8, "little") + header + bytes(4)
-        (self.home / "model" / "model.safetensors").write_bytes(content)
 
 
 @contextmanager

@@ -42,6 +42,14 @@ def write_checkpoint(directory: Path, files: Mapping[str, Mapping[str, tuple[int
     return directory
 
 
+def write_whole(directory: Path) -> Path:
+    """The smallest checkpoint that is complete: config.json, and one file that is as long as its header says."""
+    write_checkpoint(directory, {"model.safetensors": {"x": (4,)}})
+    with (directory / "model.safetensors").open("ab") as file:
+        file.write(bytes(4))
+    return directory
+
+
 def experts(layers: int, size: int) -> dict[str, tuple[int, ...]]:
     """`layers` layers with two experts each: w1 and w3 of `size` bytes, w2 of twice that."""
     parts = (("gate_proj", size), ("up_proj", size), ("down_proj", 2 * size))
