@@ -40,3 +40,16 @@ def test_numbers_in_documents_are_as_written() -> None:
     out = StringIO()
     Console(out).document({"a": WrittenFloat("0.90")})
     assert out.getvalue() == '{\n  "a": 0.90\n}\n'
+
+
+class Gone(StringIO):
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+def test_what_cannot_be_said_stops_nothing() -> None:
+    out = StringIO()
+    console = Console(out, Gone())
+    console.messages(["a", "b"], "error")
+    console.result("c")
+    assert out.getvalue() == "c\n"

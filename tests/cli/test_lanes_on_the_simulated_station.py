@@ -1,8 +1,10 @@
 """The main job, end to end: up, status, logs, down as programs of their own, on the simulated Station."""
 
 import json
+import os
 import random
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,6 +75,18 @@ def test_a_boot_that_cannot_succeed_names_its_cause_first(program: Program, port
     (lane,) = program.run("status", "--on", "sim", "--json").document["lanes"]
     assert lane["state"] == "failed"
     assert lane["container"].startswith("dsv41-vllm-failed-")
+
+
+def test_a_launch_whose_reader_has_gone_is_carried_through(program: Program, port: int) -> None:
+    assert program.run("up", "v14", *FAST, *on_port(port), "--detach").code == 0
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = program.command("up", "v13", *FAST, *on_port(port), "--replace", "--detach")
+    done = subprocess.run(words, env=program.environment, cwd=program.home, stderr=writing, check=False, timeout=120)
+    os.close(writing)
+    assert done.returncode == 0
+    lanes = program.run("status", "--json").document["lanes"]
+    assert (lanes[0]["release"], lanes[0]["container"]) == ("v13+set", "dsv41-vllm")
 
 
 def test_nothing_is_done_to_show_the_steps(program: Program, port: int) -> None:

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, TextIO
 
 from gb300serve.core.errors import MachineError
@@ -41,8 +42,12 @@ class Console:
         self._write(text)
 
     def message(self, text: str, style: str | None = None) -> None:
-        """A line of progress or an explanation."""
-        print(self.styled(printable(text), style, self.err), file=self.err, flush=True)
+        """A line of progress or an explanation.
+
+        Nothing stops because it cannot be said: a launch whose reader has gone (`up … 2>&1 | head`) is carried through.
+        """
+        with suppress(OSError):
+            print(self.styled(printable(text), style, self.err), file=self.err, flush=True)
 
     def messages(self, texts: Iterable[str], style: str | None = None) -> None:
         """Several of them."""
