@@ -128,7 +128,8 @@ class BootView:
         shown = self._marked(printable(text))
         if self.live:
             colour = {"dim": "dim", "warning": "yellow", "error": "red", "good": "green", "bold": "bold"}
-            self.live.console.print(Text(shown, style=colour.get(style or "", "")))
+            # The terminal breaks a long line, not we: an image or a path is copied whole.
+            self.live.console.print(Text(shown, style=colour.get(style or "", "")), soft_wrap=True)
         else:
             self.console.message(shown, style)
 
