@@ -1,9 +1,14 @@
 from dataclasses import replace
 
-from gb300serve.lifecycle.drift import drift, looks_like, masked
+from gb300serve.journal.entry import Entry, Serving
+from gb300serve.journal.history import History
+from gb300serve.journal.run_record import RunRecord
+from gb300serve.lifecycle.drift import drift, from_journal, looks_like, masked
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.ports import Container, Image
-from tests.support.launches import COMMAND, FOUND, contained, container, launch, plan
+from tests.support.entries import V13, entry, record
+from tests.support.fake_clock import START
+from tests.support.launches import COMMAND, FOUND, STRANGER, contained, container, launch, plan
 
 V14 = launch()
 
@@ -65,3 +70,60 @@ def test_a_container_from_the_printed_command_is_recognised() -> None:
     assert looks_like(replace(by_hand, image="mirror/vllm@sha256:00d5"), V14)
     assert not looks_like(replace(by_hand, image="vllm/vllm-openai:deepseekv41-flash-0909@sha256:77"), V14)
     assert not looks_like(by_hand, launch("v13"))
+
+
+def test_drift_by_field() -> None:
+    other = container(V14, gpus=None, restart_policy="always")
+    assert [(each.field, each.against, each.wanted, each.found) for each in drift(other, V14, FOUND)] == [
+        ("gpus", "recipe", "all", "none"),
+        ("restart", "recipe", "no", "always"),
+    ]
+    assert drift(container(V14, command=COMMAND[:-2]), V14, FOUND)[0].as_json() == {
+        "field": "command",
+        "against": "recipe",
+        "wanted": "--port 30006",
+        "found": "nothing",
+        "message": "command: the recipe says --port 30006, the container has nothing",
+    }
+
+
+def test_a_policy_that_is_not_applied_yet_is_no_drift() -> None:
+    wanted = replace(V14, plan=contained(plan(), restart="unless-stopped"))
+    assert said(container(wanted), wanted, FOUND) == ()
+
+
+def test_the_pinned_command_is_held_against_the_container_too() -> None:
+    pinned = replace(V14, pinned=(*COMMAND[:-1], "30007"))
+    assert [(each.field, each.against, each.wanted, each.found) for each in drift(container(V14), pinned, FOUND)] == [
+        ("command", "pinned command", "30007", "30006")
+    ]
+    assert drift(container(V14), replace(V14, pinned=COMMAND), FOUND) == ()
+
+
+def from_the_journal(of: Container, *entries: Entry, runs: tuple[RunRecord, ...] = ()) -> list[str]:
+    return [each.message for each in from_journal(of, "docker", History(entries, runs))]
+
+
+def test_what_the_journal_says_serves() -> None:
+    live, ended = container(V14), container(V14, state="exited", finished_at=START)
+    v14 = Serving("deepseek-v4.1-flash/v14", "dsv41-vllm", live.id, V14.digest)
+    serves, stopped = entry(after=(v14,)), entry(verb="down", before=(v14,), after=())
+    assert from_the_journal(live, serves) == []
+    assert from_the_journal(ended, serves, stopped) == []
+    assert from_the_journal(live) == [], "nothing was written down yet"
+    assert from_the_journal(live, serves, stopped) == [
+        "it runs, and the journal says that nothing serves since 2026-11-29 19:50:03Z: it was started by other means"
+    ]
+    assert from_the_journal(live, entry(after=(V13,))) == [
+        "it runs, and the journal says that deepseek-v4.1-flash/v13 serves since 2026-11-29 19:50:03Z: "
+        "it was started by other means"
+    ]
+    assert from_the_journal(ended, serves) == [
+        "the journal says that it serves since 2026-11-29 19:50:03Z, and nobody asked gb300serve to end it"
+    ]
+    assert from_the_journal(STRANGER, serves) == []
+
+
+def test_a_launch_that_is_under_way_is_no_drift() -> None:
+    booting = record(at=5.0, state="booting", ready_seconds=None)
+    assert from_the_journal(container(V14), entry(after=(V13,)), runs=(booting,)) == []

@@ -4,10 +4,13 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.core.http import Response
+from gb300serve.journal.entry import Serving
+from gb300serve.journal.history import History
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.ports import Container, LogLine
 from gb300serve.lifecycle.status import LaneStatus, lane_status, lanes
 from gb300serve.lifecycle.tools import Tools
+from tests.support.entries import entry
 from tests.support.fake_backend import FakeBackend, Script
 from tests.support.fake_clock import START
 from tests.support.fake_http import BackendHttp
@@ -174,3 +177,30 @@ def test_the_log_is_read_only_when_the_lane_does_not_answer() -> None:
 
     station.log = unread  # type: ignore[method-assign]  # must not be called
     assert lane_status(found, Tools(station, BackendHttp(station), station.clock), (V14,)).state == "ready"
+
+
+def test_a_lane_that_its_policy_starts_again_and_again_has_died() -> None:
+    booting: dict[str, object] = {"started_at": START - 100.0, "restart_count": 5, "restart_policy": "always"}
+    found = status(SERVES, changes=booting)
+    why = "its restart policy has started it 5 times: end that with `gb300serve down`"
+    assert (found.state, found.health["reason"], found.health["why"]) == ("died", "crash-loop", why)
+    assert status(SERVES, changes={"restart_count": 5}).state == "ready"
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "asked", "state"), [(1, True, "stopped"), (1, False, "failed"), (0, True, "stopped")]
+)
+def test_what_was_asked_to_end_was_stopped_whatever_its_exit_code(exit_code: int, asked: bool, state: str) -> None:
+    """vLLM ends with 0, 1, 130 or 137 when it is asked to while it boots."""
+    station, found = station_with(Script(BOOT[:3]), **OVER, exit_code=exit_code)
+    it = Serving("deepseek-v4.1-flash/v14", found.name, found.id, V14.digest)
+    entries = (entry(after=(it,)), *((entry(verb="down", before=(it,), after=()),) if asked else ()))
+    tools = Tools(station, BackendHttp(station), station.clock)
+    seen = lane_status(found, tools, (V14,), History(entries))
+    assert (seen.state, [each.against for each in seen.drift]) == (state, [] if asked else ["journal"])
+
+
+def test_a_kept_container_is_not_held_to_its_recipe() -> None:
+    changed = replace(V14, plan=replace(plan(), command=(*V14.plan.command, "--max-num-seqs", "16")))
+    kept = OVER | {"exit_code": 0, "name": "dsv41-vllm-kept-v14-20261129T195003Z"}
+    assert status(Script(BOOT), known=(changed,), changes=kept).drift == ()

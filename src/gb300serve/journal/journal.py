@@ -80,7 +80,8 @@ class Journal:
         if _entry(rest) is not None:  # only its line feed is missing
             self._append(self.path, b"\n")
             return len(content) + 1
-        self._append(self._torn, rest + b"\n")
+        # A line feed first: what was being kept aside may have been cut short too.
+        self._append(self._torn, b"\n" + rest + b"\n")
         self._disk.truncate(self.path, whole)
         return whole
 

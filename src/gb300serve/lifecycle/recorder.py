@@ -5,7 +5,7 @@ from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import Any
 
-from gb300serve.boot.events import PhaseEntered, Progress, Receipt, TuningHit, TuningMiss
+from gb300serve.boot.events import PhaseEntered, Receipt, TuningHit, TuningMiss
 from gb300serve.core.clock import Clock
 from gb300serve.core.errors import BackendError
 from gb300serve.core.http import Http, UnreachableError
@@ -21,7 +21,7 @@ from gb300serve.lifecycle.steps import AwaitReady
 SHORTEST_SECRET = 4
 METRICS_TIMEOUT = 1.0
 # Told at every tick, and told again by what comes of them.
-_UNREMARKABLE = frozenset({"Elapsed", "Watching"})
+_UNREMARKABLE = frozenset({"Elapsed", "Watching", "Progress"})
 
 
 class Recorder:
@@ -144,12 +144,12 @@ class Recorder:
         return tuple((name, end - at) for (name, at), end in zip(self._visits, ends, strict=False))
 
     def _tell(self, announcement: Announcement) -> None:
-        kind = type(announcement).__name__
-        progress = isinstance(announcement, BootEvent) and isinstance(announcement.event, Progress)
-        if self._lost_at is not None or progress or kind in _UNREMARKABLE:
-            return
-        told = {"at": written(self._clock.now()), "event": kind, **self.clean(_plain(announcement))}
-        self._guarded(lambda: self.run.event(told))
+        """As a line; what the boot machine found stands for itself."""
+        what = announcement.event if isinstance(announcement, BootEvent) else announcement
+        kind = type(what).__name__
+        if self._lost_at is None and kind not in _UNREMARKABLE:
+            told = {"told": written(self._clock.now()), "kind": kind, **self.clean(_plain(what))}
+            self._guarded(lambda: self.run.event(told))
 
     def _guarded(self, write: Callable[[], None]) -> None:
         try:

@@ -23,7 +23,7 @@ def values(words: tuple[str, ...], flag: str) -> tuple[str, ...]:
 def pinned_words(pin: str | None, plan: Plan) -> tuple[str, ...] | None:
     """The engine's words of the pinned command of a release, secrets as the plan has them; None where there is none."""
     try:
-        words = shlex.split(pin or "")
+        words = shlex.split((pin or "").replace(" \\\n", " "))  # shlex takes a continuation for a line feed
     except ValueError:
         return None
     repository = plan.image.partition("@")[0].rpartition(":")[0] or plan.image

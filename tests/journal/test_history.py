@@ -1,0 +1,41 @@
+from gb300serve.journal.history import History
+from tests.support.entries import V13, V14, entry, record
+from tests.support.fake_clock import START
+
+REPLACED = entry(at=START + 100.0, before=(V13,), after=(V14,))
+ENDED = entry(at=START + 200.0, verb="down", result="stopped", before=(V14,), after=())
+DIED = entry(at=START + 200.0, result="died", before=(V14,), after=())
+
+
+def test_what_should_serve_is_what_the_last_change_left() -> None:
+    told = History((entry(after=(V13,)), REPLACED, entry(on="sim", after=())))
+    assert told.serving("docker") == REPLACED
+    assert History().serving("docker") is None
+
+
+def test_who_was_asked_to_end() -> None:
+    assert History((REPLACED,)).was_asked_to_end("id-v13", START + 99.0)
+    assert not History((REPLACED,)).was_asked_to_end("id-v14", START + 150.0)
+    assert History((REPLACED, ENDED)).was_asked_to_end("id-v14", START + 199.0)
+    assert not History((REPLACED, DIED)).was_asked_to_end("id-v14", START + 199.0)
+    assert not History((REPLACED, ENDED)).was_asked_to_end("id-v14", START + 9000.0)
+    assert not History().was_asked_to_end("id-v14", None)
+
+
+def test_a_launch_is_under_way_until_its_entry_is_there() -> None:
+    booting = record(state="booting", at=150.0, ready_seconds=None)
+    assert History((REPLACED,), (booting,)).under_way("docker")
+    assert not History((REPLACED,), (booting,)).under_way("sim")
+    assert not History((REPLACED, ENDED), (booting,)).under_way("docker")
+    assert not History((REPLACED,), (record(at=150.0),)).under_way("docker")
+
+
+def test_the_last_good_run_of_another_plan() -> None:
+    runs = (record("v12"), record("v13", 1.0), record("v15", 2.0, ready_seconds=None), record("v14", 3.0))
+    told = History((), runs)
+    assert told.last_good("deepseek-v4.1-flash", "docker", other_than="plan-v14") == runs[1]
+    assert told.last_good("deepseek-v4.1-flash", "docker", other_than="plan-v13") == runs[3]
+    assert told.last_good("deepseek-v4.1-flash", "docker", other_than="plan-v14", release="v12") == runs[0]
+    assert told.last_good("deepseek-v4.1-flash", "docker", other_than=None, release="v15") is None
+    assert told.last_good("deepseek-v4.1-flash", "sim", other_than=None) is None
+    assert told.last_good("glm", "docker", other_than=None) is None

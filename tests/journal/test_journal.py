@@ -1,0 +1,147 @@
+"""The journal under kills and full disks: what add returned for is there, and every line is whole."""
+
+import json
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from gb300serve.adapters.clock import SystemClock
+from gb300serve.adapters.disk import SystemDisk
+from gb300serve.journal.journal import Journal, Story
+from tests.support.entries import entry
+from tests.support.fake_clock import FakeClock
+from tests.support.faulty_disk import FaultyDisk, Killed
+from tests.support.program import ROOT
+
+FIRST, SECOND, THIRD = entry(run="first"), entry(run="second", said="naïve ☃ \ud800"), entry(run="third")
+# More changes of the disk than one entry makes.
+MOST_CHANGES = 8
+
+
+def journal(directory: Path, disk: FaultyDisk | SystemDisk | None = None) -> Journal:
+    return Journal(directory / "state", disk or SystemDisk(), FakeClock())
+
+
+def lines(directory: Path) -> list[str]:
+    return (directory / "state" / "journal.jsonl").read_text().splitlines(keepends=True)
+
+
+def test_entries_are_lines_in_their_order(tmp_path: Path) -> None:
+    kept = journal(tmp_path)
+    for each in (FIRST, SECOND, THIRD):
+        kept.add(each)
+    assert kept.read() == Story((FIRST, SECOND, THIRD))
+    assert [json.loads(line)["run"] for line in lines(tmp_path)] == ["first", "second", "third"]
+    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
+    assert kept.path.stat().st_mode & 0o777 == 0o600
+
+
+def test_nothing_was_written_yet(tmp_path: Path) -> None:
+    assert journal(tmp_path).read() == Story()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.99, 1.0])
+@pytest.mark.parametrize("change", range(1, MOST_CHANGES))
+def test_killed_at_any_change(tmp_path: Path, change: int, share: float) -> None:
+    journal(tmp_path).add(FIRST)
+    with (tmp_path / "state" / "journal.jsonl").open("ab") as file:
+        file.write(b'{"at": "2026-11-29T19:50')  # another writer was killed before
+    with suppress(Killed):
+        journal(tmp_path, FaultyDisk(change, share, killed=True)).add(SECOND)
+    journal(tmp_path).add(THIRD)
+    runs = [each.run for each in journal(tmp_path).read().entries]
+    assert runs in (["first", "third"], ["first", "second", "third"])
+    assert all(line.endswith("\n") and json.loads(line) for line in lines(tmp_path))
+    assert '{"at": "2026-11-29T19:50' in journal(tmp_path).read().torn
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("change", range(1, MOST_CHANGES))
+def test_a_full_disk_refuses_whole_entries(tmp_path: Path, change: int, share: float) -> None:
+    journal(tmp_path).add(FIRST)
+    disk = FaultyDisk(change, share)
+    written = ["first"]
+    with suppress(OSError):
+        journal(tmp_path, disk).add(SECOND)
+        written.append("second")
+    assert [each.run for each in journal(tmp_path).read().entries] == written
+    disk.heal()
+    journal(tmp_path, disk).add(THIRD)
+    assert [each.run for each in journal(tmp_path).read().entries] == [*written, "third"]
+    assert all(json.loads(line) for line in lines(tmp_path))
+
+
+def test_a_line_that_only_lacks_its_end_is_an_entry(tmp_path: Path) -> None:
+    kept = journal(tmp_path)
+    kept.add(FIRST)
+    kept.path.write_bytes(kept.path.read_bytes().rstrip(b"\n"))
+    assert kept.read() == Story((FIRST,))
+    kept.add(SECOND)
+    assert kept.read() == Story((FIRST, SECOND))
+
+
+def test_blocks_that_a_crash_left_empty_are_kept_aside(tmp_path: Path) -> None:
+    kept = journal(tmp_path)
+    kept.add(FIRST)
+    with kept.path.open("ab") as file:
+        file.write(b"\0" * 20 + b"\xff")
+    kept.add(SECOND)
+    story = kept.read()
+    assert (story.entries, story.torn) == ((FIRST, SECOND), ("\0" * 20 + "\ufffd",))
+
+
+def test_a_writer_that_hangs_is_not_waited_for_forever(tmp_path: Path) -> None:
+    kept = journal(tmp_path)
+    kept.add(FIRST)
+    hold = SystemDisk().try_hold(kept.path)
+    assert hold is not None
+    with pytest.raises(TimeoutError, match="another process has locked it for over 5 s"):
+        kept.add(SECOND)
+    hold.release()
+    kept.add(SECOND)
+    assert kept.read() == Story((FIRST, SECOND))
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from gb300serve.adapters.clock import SystemClock
+from gb300serve.adapters.disk import SystemDisk
+from gb300serve.journal.journal import Journal
+from tests.support.entries import entry
+kept = Journal(Path(sys.argv[1]), SystemDisk(), SystemClock())
+for number in range(100000):
+    kept.add(entry(run=f"{sys.argv[2]}-{number}", said="x" * (number % 5000)))
+    print(number, flush=True)
+"""
+
+
+def test_two_writers_killed_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    told: dict[str, int] = {}
+    for round_ in range(3):
+        writers = [start_writer(tmp_path, f"{round_}{name}") for name in "ab"]
+        for name, writer in writers:
+            assert writer.stdout is not None
+            for line in writer.stdout:
+                told[name] = int(line)
+                if told[name] >= 20:
+                    break
+        for name, writer in writers:
+            writer.send_signal(signal.SIGKILL)
+            rest, _ = writer.communicate()
+            told[name] = max([told[name], *map(int, rest.split())])
+    kept = Journal(tmp_path, SystemDisk(), SystemClock())
+    kept.add(FIRST)
+    runs = {each.run for each in kept.read().entries}
+    assert {f"{name}-{number}" for name, last in told.items() for number in range(last + 1)} <= runs
+    assert all(json.loads(line) for line in kept.path.read_text().splitlines())
+
+
+def start_writer(directory: Path, name: str) -> tuple[str, subprocess.Popen[str]]:
+    words = [sys.executable, "-c", WRITER, str(directory), name]
+    paths = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+    return name, subprocess.Popen(words, env=paths, text=True, stdout=subprocess.PIPE)

@@ -1,0 +1,150 @@
+"""Which run is returned to, and `rollback` as a whole against a backend in memory."""
+
+from dataclasses import replace
+
+import pytest
+
+from gb300serve.core.errors import BootError, MachineError
+from gb300serve.journal.expected import Measured
+from gb300serve.journal.history import History
+from gb300serve.lifecycle.execute import Launched, execute
+from gb300serve.lifecycle.launch import Launch
+from gb300serve.lifecycle.ports import LABEL_PLAN
+from gb300serve.lifecycle.rollback import (
+    NoLaneToReturnError,
+    NothingToReturnToError,
+    Wish,
+    costs,
+    kept_container,
+    target,
+)
+from gb300serve.lifecycle.tools import Tools
+from gb300serve.lifecycle.up import prepare
+from tests.support.entries import V14 as V14_SERVED
+from tests.support.entries import entry, record
+from tests.support.fake_backend import FakeBackend, Script
+from tests.support.fake_http import BackendHttp
+from tests.support.launches import FAILS, SERVES, STRANGER, backend, contained, container, launch
+
+V13 = replace(launch("v13"), plan=contained(launch("v13").plan, restart="unless-stopped"))
+V14 = replace(launch("v14"), plan=contained(launch("v14").plan, restart="unless-stopped"))
+LANE = "deepseek-v4.1-flash"
+RUNS = History((), (record("v12"), record("v13", 1.0), record("v14", 2.0)))
+
+
+def test_back_to_the_last_good_run_of_another_plan() -> None:
+    live = container(launch("v14"), labels=launch("v14").labels | {LABEL_PLAN: "plan-v14"})
+    assert target(Wish(), "docker", (live, STRANGER), RUNS).release == "v13"
+    assert target(Wish(LANE, "v12"), "docker", (live,), RUNS).release == "v12"
+    back = container(launch("v13"), labels=launch("v13").labels | {LABEL_PLAN: "plan-v13"})
+    assert target(Wish(LANE), "docker", (back,), RUNS).release == "v14", "a second time: there and back"
+
+
+def test_what_served_last_counts_when_nothing_runs() -> None:
+    ended = entry(verb="down", result="stopped", before=(V14_SERVED,), after=())
+    assert target(Wish(), "docker", (), replace(RUNS, entries=(ended,))).release == "v13"
+    assert target(Wish(), "docker", (), replace(RUNS, entries=(entry(),))).release == "v13"
+
+
+def test_never_a_guess() -> None:
+    with pytest.raises(NoLaneToReturnError, match="nothing serves, and nothing is known to have served"):
+        target(Wish(), "docker", (), RUNS)
+    two = (container(V14), replace(container(V14), id="g", labels=V14.labels | {"gb300serve.lane": "glm"}))
+    with pytest.raises(NoLaneToReturnError, match=r"several lanes run: deepseek-v4\.1-flash, glm"):
+        target(Wish(), "docker", two, RUNS)
+    with pytest.raises(NothingToReturnToError) as caught:
+        target(Wish("glm"), "docker", (), RUNS)
+    assert caught.value.exit_code == MachineError.exit_code
+    said = "there is nothing to roll back to: no run of another release of glm became READY here"
+    assert caught.value.message == said
+    with pytest.raises(NothingToReturnToError, match=r"no run of deepseek-v4\.1-flash/v9"):
+        target(Wish(LANE, "v9"), "docker", (), RUNS)
+
+
+def test_the_container_of_the_run_goes_before_others_of_its_plan() -> None:
+    labels = V13.labels | {LABEL_PLAN: "plan-v13"}
+    own = container(V13, id="id-v13", labels=labels, state="exited", finished_at=1.0, name="a-kept")
+    later = replace(own, id="later", finished_at=2.0)
+    failed = replace(own, id="failed", name="a-failed-20261129T195003Z", finished_at=3.0)
+    wanted = record("v13")
+    assert kept_container(wanted, (later, own, failed)) == own
+    assert kept_container(replace(wanted, container=None), (own, later, failed)) == later
+    assert kept_container(wanted, (failed, STRANGER)) is None
+
+
+def test_costs() -> None:
+    kept = container(V13, name="dsv41-vllm-kept-v13-20261129T195003Z")
+    loaded = record("v13", receipts=({"name": "tuning", "values": {"loaded": 210, "missed": False}},))
+    assert tuple(costs(loaded, kept, Measured(2, {}, 281.4), simulated=False)) == (
+        "back to deepseek-v4.1-flash/v13, READY on 2026-11-29 (run run-v13)",
+        "its container is kept as dsv41-vllm-kept-v13-20261129T195003Z, and is started again",
+        "expected time: 281 s until READY, the median of 2 such boots",
+        "kernels: that run loaded 210 configurations; no tuning unless the cache was changed since",
+    )
+    tuned = record("v13", receipts=({"name": "tuning", "values": {"loaded": 0, "missed": True}},))
+    assert tuple(costs(tuned, None, Measured(), simulated=True))[1:] == (
+        "its container is gone: a fresh one is created",
+        "expected time: not known; on the Station 4 to 5 minutes for a kept container, 8 for a fresh one",
+        "kernels: they were tuned in that run and saved; they are loaded unless the cache was changed since",
+    )
+    assert tuple(costs(record("v13"), kept, Measured(1, {}, 5.0), simulated=True))[2:] == (
+        "expected time: 5 s of the simulated Station until READY, the median of 1 such boots",
+        "kernels: that run's log says nothing of the tuning cache",
+    )
+
+
+def back_to(of: Launch, station: FakeBackend) -> Launched:
+    tools = Tools(station, BackendHttp(station), station.clock)
+    return execute(prepare(of, tools, replace=True), of, tools, names_back=True)
+
+
+def replaced(script: Script = SERVES) -> FakeBackend:
+    """v13 was replaced by v14, which serves."""
+    station = backend(script)
+    for of in (V13, V14):
+        tools = Tools(station, BackendHttp(station), station.clock)
+        execute(prepare(of, tools, replace=True), of, tools)
+    return station
+
+
+def standing(station: FakeBackend) -> dict[str, tuple[str, str, str]]:
+    return {
+        each.labels["gb300serve.release"]: (each.name, each.state, each.restart_policy) for each in station.containers()
+    }
+
+
+def test_the_kept_container_serves_again_under_its_own_name() -> None:
+    station = replaced()
+    (kept,) = (each for each in station.containers() if each.labels == V13.labels)
+    assert back_to(V13, station).container.id == kept.id
+    found = standing(station)
+    assert found["v13"] == ("dsv41-vllm", "running", "unless-stopped")
+    assert found["v14"][1:] == ("exited", "no")
+    assert found["v14"][0].startswith("dsv41-vllm-kept-v14-2026")
+    back_to(V14, station)
+    assert standing(station)["v14"] == ("dsv41-vllm", "running", "unless-stopped")
+
+
+def test_when_it_fails_both_get_their_names_and_policies_back() -> None:
+    station = replaced()
+    before = standing(station)
+    (kept,) = (each for each in station.containers() if each.labels == V13.labels)
+    station.add(kept, FAILS, V13.plan)
+    with pytest.raises(BootError) as caught:
+        back_to(V13, station)
+    assert caught.value.exit_code == 8
+    assert before["v13"][0] in str(caught.value.hint)
+    assert "dsv41-vllm was put back and boots again" in str(caught.value.hint)
+    assert standing(station) == before
+
+
+def test_a_fresh_container_that_fails_is_set_aside() -> None:
+    station = replaced()
+    (kept,) = (each for each in station.containers() if each.labels == V13.labels)
+    station.remove(kept.id)
+    station.scripts["deepseek-v4.1-flash/v13"] = FAILS
+    with pytest.raises(BootError):
+        back_to(V13, station)
+    found = standing(station)
+    assert found["v14"] == ("dsv41-vllm", "running", "unless-stopped")
+    assert found["v13"][0].startswith("dsv41-vllm-failed-")
