@@ -89,6 +89,16 @@ def test_a_launch_whose_reader_has_gone_is_carried_through(program: Program, por
     assert (lanes[0]["release"], lanes[0]["container"]) == ("v13+set", "dsv41-vllm")
 
 
+def test_of_a_lane_that_boots_nobody_expects_an_answer(program: Program, port: int) -> None:
+    assert program.run("up", "v14", "--on", "sim", "--sim-speed", "1", *on_port(port), "--detach").code == 0
+    shown = program.run("status", "--on", "sim")
+    heading, lane = shown.out.splitlines()
+    assert heading.startswith("LANE ")
+    assert lane.split()[2:5] == ["sim", "booting", "starting"]
+    (found,) = program.run("status", "--on", "sim", "--json").document["lanes"]
+    assert "does not answer" in found["health"]["why"]
+
+
 def test_nothing_is_done_to_show_the_steps(program: Program, port: int) -> None:
     shown = program.run("up", "v14", "--on", "sim", "--show-steps", *on_port(port))
     assert (shown.code, len(shown.out.splitlines())) == (0, 3)

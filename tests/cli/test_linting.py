@@ -38,6 +38,13 @@ def test_what_is_no_recipe_is_passed_over_in_a_directory_only(directory: Path) -
     assert (answer.code, codes(answer)) == (3, [("FMT005", "compose.yaml")])
 
 
+def test_a_directory_without_a_recipe_says_so(tmp_path: Path) -> None:
+    (tmp_path / "compose.yaml").write_text("services: {}\n", encoding="utf-8")
+    answer = run("lint", tmp_path)
+    assert (answer.code, answer.out) == (0, "")
+    assert answer.err == "0 files: no YAML file there says `format: gb300serve/…`\n"
+
+
 def test_a_recipe_that_is_not_utf8_is_not_passed_over(directory: Path) -> None:
     (directory / "orchard" / "v4.yaml").write_bytes(OTHER.encode() + b"limits: [\xff]\n")
     answer = run("lint", directory, "--json")

@@ -114,6 +114,11 @@ def test_what_cannot_be_laid_over(assignment: str, message: str) -> None:
     assert message in error.value.message
 
 
+def test_a_list_of_one() -> None:
+    with pytest.raises(CommandLineError, match="there is 1 item, counted from 0, and none at `1`"):
+        applied("container.mounts=[{source: /a, target: /b}]", "container.mounts.1.source=/x")
+
+
 @given(st.lists(st.text(alphabet="ab.-+=[] ü", min_size=1, max_size=4), min_size=1, max_size=5))
 @settings(derandomize=True, max_examples=200)
 def test_any_keys_make_a_path(keys: list[str]) -> None:

@@ -99,7 +99,8 @@ def _must_exist(node: Any, words: tuple[str, ...], text: str) -> None:
 
 def _index(items: ListNode, word: str, text: str) -> int:
     if not (word.isascii() and word.isdecimal() and int(word) < len(items)):
-        raise UnknownPathError(text, word, f"there are {len(items)} items, counted from 0, and none")
+        held = "is 1 item" if len(items) == 1 else f"are {len(items)} items"
+        raise UnknownPathError(text, word, f"there {held}, counted from 0, and none")
     return int(word)
 
 

@@ -49,6 +49,8 @@ def _explained() -> dict[str, sarif.Help]:
 
 
 def _summary(verdict: Verdict) -> str:
+    if not verdict.files:
+        return "0 files: no YAML file there says `format: gb300serve/…`"
     counts = dict.fromkeys(("error", "warning", "note"), 0)
     for found in verdict.diagnostics:
         counts[found.severity] += 1

@@ -31,9 +31,15 @@ def run(
         space.console.result(line)
     for lane in found:
         drifted = (each.message for each in lane.drift)
-        for sentence in (*drifted, *filter(None, (lane.health.get("why"),))):
+        for sentence in (*drifted, *_why(lane)):
             space.console.result(f"  {lane.container}: {sentence}")
     return 0
+
+
+def _why(lane: LaneStatus) -> tuple[str, ...]:
+    """Why it does not serve; of one that boots nobody expects an answer."""
+    why = None if lane.state in {"booting", "tuning"} else lane.health.get("why")
+    return (str(why),) if why else ()
 
 
 def _everywhere(services: Services, on: On) -> list[LaneStatus]:
