@@ -20,3 +20,7 @@ def test_bars_put_the_time_after_the_last_stamp() -> None:
     assert clock.time_of(Bar("a", 0, 9, 0.0), 200.0) == 200.0
     assert clock.time_of(Bar("b", 3, 9, 30.0), 300.0) == 300.0
     assert clock.time_of(Bar("b", 4, 9, 40.0), 300.0) == 310.0
+
+
+def test_a_bar_fits_into_a_terminal() -> None:
+    assert read_bar("x" * 600 + ":  22%|##        | 5/22 [03:00<13:00, 42.84s/it]") is None

@@ -52,3 +52,8 @@ def test_comments() -> None:
     text = "a: 1\nb: 2 # ghp_9aZbYcXdWeVfUgThSiRjQkPl\n# plain\nc: '#ghp_9aZbYcXdWeVfUgThSiRjQkPl'\n"
     assert list(in_comments(text)) == [(2, "a GitHub token")]
     assert list(in_comments("a: ghp_9aZbYcXdWeVfUgThSiRjQkPl\n")) == []
+
+
+def test_a_section_that_is_a_text_itself() -> None:
+    root = parse(Source("recipe.yaml", "engine: hf_PlUmTrEeAnDpEaRtReE42\n")).root
+    assert [(found.path, found.value) for found in literal_secrets(root)] == [(("engine",), "hf_PlUmTrEeAnDpEaRtReE42")]

@@ -6,6 +6,9 @@ from functools import lru_cache
 
 _BAR = re.compile(r"(?P<title>.*?):? +\d+%.*?(?P<done>\d+)/(?P<total>\d+) \[(?P<elapsed>[\d:]+)<?")
 
+# A bar fits into a terminal; a search for one takes the square of a text's length.
+LONGEST = 512
+
 
 @dataclass(frozen=True, slots=True)
 class Bar:
@@ -20,7 +23,7 @@ class Bar:
 @lru_cache(maxsize=2)  # asked for the time and for the progress of the same text
 def read_bar(text: str) -> Bar | None:
     """The bar that `text` draws, or None (also for one that is cut off)."""
-    match = _BAR.match(text)
+    match = _BAR.match(text, 0, LONGEST)
     if match is None:
         return None
     elapsed = 0.0

@@ -99,15 +99,12 @@ def _launch(checkpoint: Checkpoint, heard: Heard) -> tuple[Checkpoint, Demand, b
 
 def _by_figures(options: Mapping[str, Any], values: Mapping[str, Any], heard: Heard) -> Iterator[str]:
     """The engine moves whole parameters until it has moved what was asked: asking for so much moves it at least."""
-    needed, available, moved = (
-        values.get("needed_gib"),
-        values.get("available_gib"),
-        heard.figure("offloaded_gib", "gib"),
-    )
-    if options.get("offload_backend") == "prefetch" or None in (needed, available, moved):
+    figures = (values.get("needed_gib"), values.get("available_gib"), heard.figure("offloaded_gib", "gib"))
+    if options.get("offload_backend") == "prefetch" or None in figures:
         return
-    lacking = float(needed) - float(available)
-    asked = ceil(float(moved) + lacking + SPARE_GIB)
+    needed, available, moved = (float(figure) for figure in figures if figure is not None)
+    lacking = needed - available
+    asked = ceil(moved + lacking + SPARE_GIB)
     yield f"cpu_offload_gb {asked} moves {lacking:.2f} GiB more and fits, where so much matches (computed from the log)"
 
 

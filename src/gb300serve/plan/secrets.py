@@ -55,7 +55,7 @@ def _in_texts(found: Iterable[Text], *, shaped: bool) -> Iterator[Literal]:
     after_flag = False
     for path, name, value in found:
         kind = secret_kind(value) if shaped else None
-        if path[0] == "engine":
+        if path[0] == "engine" and len(path) > 1:  # else the section itself is a text
             kind = kind or _in_engine(path, value, after_flag=after_flag)
             after_flag = path[1] in _ARGUMENTS and value.lstrip("-").replace("-", "_") in SECRET_OPTIONS
         if kind is None and may_hold_secret(name) and not _is_reference(path):

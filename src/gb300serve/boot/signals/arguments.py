@@ -121,12 +121,12 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.BAD_ARGUMENT_VALUE,
         "cannot be greater than the max_model_len",
-        r"(?P<argument>\w+) \((?P<value>\d+)\) cannot be greater than the max_model_len \((?P<max_model_len>\d+)\)",
+        r"\b(?P<argument>\w+) \((?P<value>\d+)\) cannot be greater than the max_model_len \((?P<max_model_len>\d+)\)",
     ),
     cause(
         Reason.BAD_ARGUMENT_VALUE,
         "[type=",
-        r"(?P<error>(?:Input should|Unexpected keyword argument|Field required|Extra inputs|.* should have).*?)"
+        r"(?P<error>(?:Input should|Unexpected keyword argument|Field required|Extra inputs|.{0,200} should have).*?)"
         r" \[type=(?P<kind>\w+)(?:, input_value=(?P<value>.*?), input_type)?",
         Rank.BROAD,
     ),

@@ -26,7 +26,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         Reason.HOOK_NOT_INSTALLED,
         "hook FAILED",
-        re.compile(r"(?P<hook>\w+) hook FAILED(?: to install)?: (?P<error>.*)"),
+        re.compile(r"\b(?P<hook>\w+) hook FAILED(?: to install)?: (?P<error>.*)"),
         fatal=False,
         lasting=True,
     ),

@@ -37,7 +37,7 @@ CAUSES: tuple[Cause, ...] = (
     ),
     cause(Reason.ENTRYPOINT_MISSING, "o command specified", r"[Nn]o command specified"),
     cause(Reason.ENTRYPOINT_MISSING, "No module named", r"^\S*python[\d.]*: No module named (?P<executable>[\w.]+)"),
-    cause(Reason.ENTRYPOINT_MISSING, "command not found", r"(?P<executable>[\w./-]+): command not found"),
+    cause(Reason.ENTRYPOINT_MISSING, "command not found", r"(?<![\w./-])(?P<executable>[\w./-]+): command not found"),
     cause(Reason.ENTRYPOINT_MISSING, ": not found", r"^\S*sh: \d+: (?:exec: )?(?P<executable>\S+): not found"),
     cause(Reason.IMAGE_WRONG_ARCHITECTURE, "exec format error", r"exec (?P<executable>\S+): exec format error"),
     cause(Reason.IMAGE_WRONG_ARCHITECTURE, "exec format error", rank=Rank.BROAD),

@@ -40,19 +40,20 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.KV_DTYPE_UNSUPPORTED,
         "kv_cache_dtype",
-        r"(?:Error: |Value error, ).*?(?:kv_cache_dtype=(?P<dtype>\w+).*?)?"
-        r"kv_cache_dtype(?:[ =:]+'?(?P<asked>\w+)'?)? (?:is )?(?:not supported|unsupported|not valid)",
+        r"(?:Error: |Value error, ).{0,200}?(?:kv_cache_dtype=(?P<dtype>\w{1,40}).{0,200}?)?"
+        r"kv_cache_dtype(?:[ =:]{1,4}'?(?P<asked>\w{1,40})'?)? (?:is )?(?:not supported|unsupported|not valid)",
     ),
     cause(
         Reason.KV_DTYPE_UNSUPPORTED,
         "KV cache",
-        r"(?:Error: |Value error, ).*?(?P<dtype>(?:nv|mx)?fp\d\w*|int\d|bfloat16|auto)[\w' -]* KV cache\b.*?"
+        r"(?:Error: |Value error, ).{0,200}?(?P<dtype>(?:nv|mx)?fp\d\w{0,40}|int\d|bfloat16|auto)[\w' -]{0,60} KV cache\b"
+        r".{0,200}?"
         r"(?:not supported|unsupported|not compatible|does not support)",
     ),
     cause(
         Reason.KV_DTYPE_UNSUPPORTED,
         "does not support",
-        r"(?:Error: |Value error, ).*?does not support .*?(?P<dtype>(?:nv|mx)?fp\d\w*) (?:KV|kv)[ -_]cache",
+        r"(?:Error: |Value error, ).{0,200}?does not support .{0,200}?(?P<dtype>(?:nv|mx)?fp\d\w{0,40}) (?:KV|kv)[ _-]cache",
     ),
     cause(
         Reason.GPU_MEMORY_IN_USE,
@@ -88,7 +89,7 @@ CAUSES: tuple[Cause, ...] = (
         r"(?:.*?shmem-rss:(?P<shared_kib>\d+)kB)?",
     ),
     cause(Reason.HOST_OOM_KILLED, "oom-kill:", r"oom-kill:constraint=(?P<constraint>\w+)", Rank.BROAD),
-    cause(Reason.HOST_OOM_KILLED, "invoked oom-killer", r"(?P<process>\S+) invoked oom-killer", Rank.BROAD),
+    cause(Reason.HOST_OOM_KILLED, "invoked oom-killer", r"(?<!\S)(?P<process>\S+) invoked oom-killer", Rank.BROAD),
     cause(Reason.HOST_OOM_KILLED, "OOMKilled", r"OOMKilled\"?[=:] ?true", Rank.BROAD),
     cause(Reason.HOST_OOM_KILLED, "DefaultCPUAllocator", r"DefaultCPUAllocator: .*?allocate (?P<bytes>\d+) bytes"),
     cause(Reason.HOST_OOM_KILLED, "Cannot allocate memory", r"\[Errno 12\] Cannot allocate memory", Rank.BROAD),

@@ -88,13 +88,15 @@ class Cause:
     refine: Callable[[Mapping[str, Value]], Reason] | None = None
 
 
-_DECIMAL = re.compile(r"-?(?:\d+\.\d*|\.\d+)")
+# Logs are cut and damaged: what is no number of a length that a figure has stays text.
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_DECIMAL = re.compile(r"-?(?:[0-9]{1,18}\.[0-9]{0,18}|\.[0-9]{1,18})")
 
 
 def number(text: str) -> Value:
     """`1,048,576` and `61.17` as numbers, anything else as it is."""
     plain = text.replace(",", "")
-    if plain.lstrip("-").isdigit():
+    if _WHOLE.fullmatch(plain):
         return int(plain)
     if _DECIMAL.fullmatch(plain):
         return float(plain)

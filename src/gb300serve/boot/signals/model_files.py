@@ -17,7 +17,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.MODEL_PATH_NOT_VISIBLE,
         "is not a local folder and is not a valid model identifier",
-        r"(?P<path>\S+) is not a local folder and is not a valid model identifier",
+        r"(?<!\S)(?P<path>\S+) is not a local folder and is not a valid model identifier",
     ),
     cause(
         Reason.MODEL_PATH_NOT_VISIBLE, "Incorrect path_or_model_id", r"Incorrect path_or_model_id: '(?P<path>[^']*)'"
@@ -59,7 +59,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.MODEL_FILES_INCOMPLETE,
         "does not appear to have a file named",
-        r"(?P<path>\S+) does not appear to have (?:a file|files) named (?P<file>\S+?)[.,]?(?:\s|$)",
+        r"(?<!\S)(?P<path>\S+) does not appear to have (?:a file|files) named (?P<file>\S+?)[.,]?(?:\s|$)",
     ),
     cause(
         Reason.MODEL_FILES_INCOMPLETE,
@@ -87,7 +87,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.MODEL_ARCHITECTURE_UNKNOWN,
         "has no vLLM implementation",
-        r"(?P<architectures>\w+) has no vLLM implementation",
+        r"\b(?P<architectures>\w+) has no vLLM implementation",
     ),
     cause(
         Reason.MODEL_ARCHITECTURE_UNKNOWN,
@@ -110,7 +110,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.QUANTIZATION_MISMATCH,
         "does not match the quantization",
-        r"\((?P<checkpoint>[^)]*)\) does not match the quantization (?:method|argument).*?\((?P<asked>[^)]*)\)",
+        r"\((?P<checkpoint>[^()]*)\) does not match the quantization (?:method|argument).*?\((?P<asked>[^)]*)\)",
     ),
     cause(
         Reason.QUANTIZATION_MISMATCH,
@@ -120,7 +120,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.QUANTIZATION_MISMATCH,
         "is not supported for quantization method",
-        r"(?P<dtype>\S+) is not supported for quantization method (?P<asked>\w+)",
+        r"(?<!\S)(?P<dtype>\S+) is not supported for quantization method (?P<asked>\w+)",
     ),
     cause(
         Reason.KERNEL_UNSUPPORTED,
