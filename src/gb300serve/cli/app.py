@@ -117,12 +117,13 @@ def invoke(arguments: list[str], console: Console, context: Any) -> int:
 
 
 def show_error(error: Gb300Error, console: Console) -> None:
-    """The sentence first, the places it speaks of, then what to do."""
+    """The places first, then the sentence about them, what was said elsewhere, and what to do, a line each."""
     for line in text.lines(error.diagnostics):
         console.message(line, "dim" if line.startswith("    ") else None)
     console.message(f"gb300serve: {error.message}", "error")
+    console.messages((f"    {line}" for line in error.details), "dim")
     if error.hint:
-        console.message(f"  hint: {error.hint}")
+        console.message("  hint: " + error.hint.replace("\n", "\n        "))
 
 
 def main() -> NoReturn:

@@ -9,6 +9,8 @@ class Gb300Error(Exception):
     """Ends the command. `diagnostics` address the places in files that are wrong, when there are any."""
 
     exit_code: ClassVar[int] = 70
+    details: tuple[str, ...] = ()
+    """Lines from elsewhere that are shown below the message, such as the end of a log."""
 
     def __init__(self, message: str, *, hint: str | None = None, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
         super().__init__(message)

@@ -7,9 +7,12 @@ from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from gb300serve.core.errors import BootError, Gb300Error
+from gb300serve.core.redaction import redact
 from gb300serve.lifecycle.launch import Launch
 
 SIGKILLED = 137
+# A traceback's last frames and its error, on half a screen; the engine's echo of its configuration is a line of 5 kB.
+TAIL_SHOWN, LONGEST = 12, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,8 @@ class BootFailedError(BootError):
     """The container ended, or named a cause and hangs. The message begins with the line that names the cause."""
 
     def __init__(self, launch: Launch, ending: Ending) -> None:
-        super().__init__(f"{_cause(ending)}\n{_circumstances(ending)}", hint=_advice(launch, ending))
+        super().__init__(f"{_cause(launch, ending)}\n{_circumstances(ending)}", hint=_advice(launch, ending))
+        self.details = () if ending.unkept else _last_lines(launch, ending)
         self.launch = launch
         self.ending = ending
 
@@ -61,7 +65,7 @@ class BootTimedOutError(BootError):
             f"{launch.name} gave no sign of life for {silent:.0f} s; waiting for: {waiting_for}\n"
             f"phase {ending.phase}, {ending.seconds:.0f} s after its start",
             hint=(
-                f"{_kept(ending) or f'{launch.name} is left running'}; its log: {launch.command('logs')}; "
+                f"{_kept(launch, ending) or f'{launch.name} is left running'}; its log: {launch.command('logs')}; "
                 f"watch on: {launch.command('up')}; stop it: {launch.command('down')}"
             ),
         )
@@ -89,7 +93,7 @@ class LaneEndedError(BootError):
 
     def __init__(self, launch: Launch, ending: Ending) -> None:
         super().__init__(
-            f"{_cause(ending)}\n{launch.name} died while serving: {_circumstances(ending)}",
+            f"{_cause(launch, ending)}\n{launch.name} died while serving: {_circumstances(ending)}",
             hint=f"the log is kept: {launch.command('logs')}; start it again: {launch.command('up')}",
         )
         self.launch = launch
@@ -113,9 +117,9 @@ class CrashLoopError(BootError):
     def __init__(self, launch: Launch, first: Ending, deaths: int, *, stopped: bool) -> None:
         after = "its restart policy was taken away and it was stopped" if stopped else "it could not be stopped"
         super().__init__(
-            f"{_cause(first)}\n{launch.name} died {deaths} times in a row under its restart policy; {after}\n"
+            f"{_cause(launch, first)}\n{launch.name} died {deaths} times in a row under its restart policy; {after}\n"
             f"the first time: {_circumstances(first)}",
-            hint="; ".join((*first.diagnosis.advice, f"its log: {launch.command('logs')}")),
+            hint="\n".join((*first.diagnosis.advice, f"its log: {launch.command('logs')}")),
         )
         self.launch = launch
         self.ending = first
@@ -140,11 +144,11 @@ class LaunchInterruptedError(Gb300Error):
         self.running = running
 
 
-def _cause(ending: Ending) -> str:
+def _cause(launch: Launch, ending: Ending) -> str:
     if ending.unkept:
         return "\n".join(("it serves, but not what the recipe describes", *ending.unkept))
     if ending.diagnosis.evidence:
-        return ending.diagnosis.evidence[0].text
+        return redact(ending.diagnosis.evidence[0].text, launch.secrets.values())
     if ending.gone:
         return "the container was removed while it booted"
     if ending.oom_killed:
@@ -162,12 +166,24 @@ def _circumstances(ending: Ending) -> str:
     return f"{ending.reason} in phase {ending.phase}, {ending.seconds:.0f} s after the start{code}{memory}"
 
 
+def _last_lines(launch: Launch, ending: Ending) -> tuple[str, ...]:
+    """The end of the log: what a boot that names no cause is judged by."""
+    last = [redact(line, launch.secrets.values()) for line in ending.tail[-TAIL_SHOWN:]]
+    shown = [line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…" for line in last]
+    return ("the end of its log:", *shown) if shown else ()
+
+
 def _advice(launch: Launch, ending: Ending) -> str:
-    parts = [*ending.diagnosis.advice, _kept(ending)]
+    """One thing to do a line."""
+    parts = [*ending.diagnosis.advice, _kept(launch, ending)]
     if ending.put_back:
         parts.append(f"{', '.join(ending.put_back)} was put back and boots again: gb300serve status")
-    return "; ".join(part for part in parts if part) or f"read the log: {launch.command('logs')}"
+    return "\n".join(part for part in parts if part) or f"read the log: {launch.command('logs')}"
 
 
-def _kept(ending: Ending) -> str:
-    return f"the container is kept as {ending.container} (docker logs {ending.container})" if ending.container else ""
+def _kept(launch: Launch, ending: Ending) -> str:
+    """Where its log is. Only Docker has a command that takes the name of any container."""
+    if not ending.container:
+        return ""
+    log = launch.command("logs") if launch.on == "sim" else f"docker logs {ending.container}"
+    return f"the container is kept as {ending.container} ({log})"
