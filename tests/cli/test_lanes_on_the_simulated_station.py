@@ -99,6 +99,16 @@ def test_of_a_lane_that_boots_nobody_expects_an_answer(program: Program, port: i
     assert "does not answer" in found["health"]["why"]
 
 
+def test_hints_lead_to_the_same_site(program: Program, port: int) -> None:
+    (program.home / "my site.yaml").write_text(f"format: gb300serve.site/1\nstate: {program.home / 'other'}\n")
+    site = ("--site", "my site.yaml")
+    up = program.run("up", "v14", *FAST, *on_port(port), *site, "--detach")
+    words = f"v14 --on sim --site 'my site.yaml' --set engine.options.port={port}"
+    assert up.err.splitlines()[-1] == f"dsv41-vllm boots; watch it with gb300serve up {words}"
+    assert program.run("down", "v14", "--on", "sim").code == 6
+    assert program.run("down", "v14", "--on", "sim", *site).code == 0
+
+
 def test_nothing_is_done_to_show_the_steps(program: Program, port: int) -> None:
     shown = program.run("up", "v14", "--on", "sim", "--show-steps", *on_port(port))
     assert (shown.code, len(shown.out.splitlines())) == (0, 3)

@@ -127,3 +127,10 @@ def test_a_recipe_by_its_path(directory: Path, tmp_path: Path, monkeypatch: pyte
 
 def test_the_shipped_recipes() -> None:
     assert (shipped_recipes() / "deepseek-v4.1-flash" / "v14.yaml").is_file()
+
+
+def test_a_directory_of_the_variable_that_is_not_there(directory: Path) -> None:
+    variables = {"GB300SERVE_RECIPES": f"/nonexistent:{directory}"}
+    answer = run("compile", "bench/v1", "--json", variables=variables)
+    assert cache(answer) == "/reference"
+    assert answer.err == "GB300SERVE_RECIPES: /nonexistent is not a directory, and is passed over\n"

@@ -25,6 +25,8 @@ def test_commands_mean_the_same_launch() -> None:
         "gb300serve up './my v14.yaml' --on sim --set engine.options.seed=3 --replace"
     )
     assert there.command("down") == "gb300serve down './my v14.yaml' --on sim"
+    elsewhere = replace(there, found_by=("--site", "my site.yaml"))
+    assert elsewhere.command("cache seed") == "gb300serve cache seed './my v14.yaml' --on sim --site 'my site.yaml'"
 
 
 def test_the_endpoint_carries_the_key() -> None:

@@ -71,7 +71,7 @@ class Doctor:
         loaded, recipe = space.load(ref, sets)
         site = with_gpu(space.site(loaded.found.directory), recipe, simulated=self.on == "sim")
         plan = launchable(Compiler(site).plan(recipe, changed=loaded.changed))
-        launch = Launch(plan, address=site.address, on=self.on, overrides=tuple(sets), given=ref)
+        launch = Launch(plan, address=site.address, on=self.on, overrides=tuple(sets), given=ref, found_by=space.words)
         containers, refusal = self.containers(), None
         steps: tuple[Step, ...] = ()
         try:

@@ -193,4 +193,5 @@ class Services:
     def _launch(self, plan: Plan, recipe: Recipe, on: On) -> Launch:
         expected = {name: float(phase.seconds) for name, phase in recipe.boot.phases.items()}
         receipts, tuning = receipts_of(recipe), tuning_of(recipe)
-        return Launch(plan, expected=expected, address=self.site.address, on=on, receipts=receipts, tuning=tuning)
+        launch = Launch(plan, expected=expected, address=self.site.address, on=on, receipts=receipts, tuning=tuning)
+        return replace(launch, found_by=self.space.words)

@@ -61,11 +61,20 @@ class Workspace:
         for path in self.recipes:
             if not path.is_dir():
                 raise NoDirectoryError(path)
+        for path in self.environment.recipes:
+            if not path.is_dir():  # a profile may name one that is not on every machine
+                self.console.message(f"GB300SERVE_RECIPES: {path} is not a directory, and is passed over", "warning")
         found = (*self.recipes, *self.environment.recipes, Path("recipes"), shipped_recipes())
         unique: dict[Path, Path] = {}
         for path in filter(Path.is_dir, found):
             unique.setdefault(path.resolve(), path)
         return Catalog(tuple(unique.values()))
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The options that chose the site and the recipes, for commands in messages."""
+        site = ("--site", str(self.site_file)) if self.site_file else ()
+        return (*site, *(word for path in self.recipes for word in ("--recipes", str(path))))
 
     @cached_property
     def loader(self) -> Loader:

@@ -36,6 +36,9 @@ class Launch:
     given: str = ""
     """The REF as the user typed it, for the same reason: a file is not found as lane/release."""
 
+    found_by: tuple[str, ...] = ()
+    """The options that led to its recipe and its site: without them another command looks elsewhere."""
+
     receipts: tuple[ExpectedLine, ...] = ()
     """What the log of a good boot shows, from the recipe."""
 
@@ -55,7 +58,7 @@ class Launch:
         """A command of ours about this launch, to be pasted into a shell; `verb` may be two words (`cache seed`)."""
         place = ("--on", "sim") if self.on == "sim" else ()
         overrides = tuple(word for override in self.overrides for word in ("--set", override)) if verb == "up" else ()
-        return shlex.join(("gb300serve", *verb.split(), self.ref, *place, *overrides, *words))
+        return shlex.join(("gb300serve", *verb.split(), self.ref, *place, *self.found_by, *overrides, *words))
 
     @property
     def name(self) -> str:
