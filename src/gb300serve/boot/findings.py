@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
@@ -14,6 +14,7 @@ from gb300serve.boot.signals.model import Cause, Rank, Value, values_of
 _EXCEPTION = re.compile(EXCEPTION)
 _DOCKER = re.compile(DOCKER)
 # Searching a hundred literal texts takes a twentieth of the time of one expression with a hundred alternatives.
+_FIELD = re.compile(r"[a-z_]\w{0,60}(?:\.[\w-]{1,60}){0,8}")
 # The longest lines that name a cause are 3 kB. A search may take the square of a line's length: 8 kB is 0.2 s.
 LONGEST = 8192
 _NEEDLES = tuple((cause.needle, cause) for cause in CAUSES)
@@ -55,6 +56,13 @@ def explain(record: Record) -> Explanation | None:
         if needle in text and (best is None or cause.rank > best.rank):
             best = _applied(cause, text) or best
     return best or _bare(record)
+
+
+def with_field(explanation: Explanation, before: str) -> Explanation:
+    """What pydantic says of a value, with the field that its line `before` names."""
+    if "kind" not in explanation.values or _FIELD.fullmatch(before) is None:
+        return explanation
+    return replace(explanation, values={"argument": before, **explanation.values})
 
 
 def _applied(cause: Cause, text: str) -> Explanation | None:

@@ -8,7 +8,7 @@ from gb300serve.boot.course import Course
 from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.boot.effects import apply, enter
 from gb300serve.boot.events import BootBegan, CauseFound, Event
-from gb300serve.boot.findings import Explanation, Finding, explain
+from gb300serve.boot.findings import Explanation, Finding, explain, with_field
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.records import QUIET, Record, parse
 from gb300serve.boot.signals import SIGNALS_BY_WORD
@@ -39,6 +39,7 @@ class BootMachine:
         self._line = 0
         self._bars = BarClock()
         self._events: list[Event] = []
+        self._before = ""
 
     @property
     def phase(self) -> Phase:
@@ -101,7 +102,8 @@ class BootMachine:
         if record.level not in QUIET:
             explanation = explain(record)
             if explanation is not None:
-                self._blame(explanation, piece, record, at)
+                self._blame(with_field(explanation, self._before), piece, record, at)
+            self._before = record.text
 
     def _read(self, record: Record, candidates: tuple[Signal, ...], at: float | None) -> bool:
         """Apply the signals that the record gives; False when it gives none."""

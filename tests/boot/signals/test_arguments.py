@@ -43,7 +43,11 @@ CASES = [
         Reason.BAD_ARGUMENT_VALUE,
         pydantic("max_num_batched_tokens (4) must be greater than or equal to max_num_seqs (8). [type=value_error, x]"),
         6,
-        {"max_num_batched_tokens": 4, "max_num_seqs": 8},
+        {
+            "error": "max_num_batched_tokens (4) must be greater than or equal to max_num_seqs (8)",
+            "max_num_batched_tokens": 4,
+            "max_num_seqs": 8,
+        },
     ),
     Case(
         Reason.BAD_ARGUMENT_VALUE,

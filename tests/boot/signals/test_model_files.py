@@ -63,7 +63,7 @@ CASES = [
         Reason.MODEL_ARCHITECTURE_UNKNOWN,
         pydantic("Model architectures ['GlmNext'] are not supported for now. Supported architectures: dict_keys([])"),
         6,
-        {"architectures": "'GlmNext'"},
+        {"architectures": "GlmNext"},
     ),
     Case(
         Reason.TOKENIZER_MISSING,

@@ -12,7 +12,7 @@ def _json_reason(values: Mapping[str, Value]) -> Reason:
     text = str(values.get("value", "")).strip()
     balanced = text.count("{") == text.count("}") and text.count("[") == text.count("]")
     quoted = '"' in text or "'" in text
-    if "\\" in text or not balanced:
+    if "\\" in text or (not balanced and (not quoted or text.endswith((":", ",")))):
         return Reason.JSON_QUOTING_LOST
     if not quoted and (text[:1] in "{[" or re.match(r"\w+:", text)):
         return Reason.JSON_QUOTING_LOST
@@ -101,22 +101,34 @@ CAUSES: tuple[Cause, ...] = (
         "ool parser '",
         r"[Tt]ool parser '(?P<parser>[^']*)' not found(?:\. Available parsers: (?P<known>[^\"]*))?",
     ),
-    cause(Reason.BAD_ARGUMENT_VALUE, "--enable-auto-tool-choice requires --tool-call-parser"),
-    cause(Reason.BAD_ARGUMENT_VALUE, "reasoning parser could not locate think"),
-    cause(Reason.BAD_ARGUMENT_VALUE, "port must be 0-65535"),
-    cause(Reason.BAD_ARGUMENT_VALUE, "`model` should be provided as the first positional argument"),
-    cause(Reason.BAD_ARGUMENT_VALUE, "mutually exclusive", r"(?:Error|error).*mutually exclusive"),
+    cause(
+        Reason.BAD_ARGUMENT_VALUE,
+        "--enable-auto-tool-choice requires --tool-call-parser",
+        r"(?P<error>--enable-auto-tool-choice requires --tool-call-parser)",
+    ),
+    cause(
+        Reason.BAD_ARGUMENT_VALUE,
+        "reasoning parser could not locate think",
+        r"(?P<error>(?:\b\w+ )?reasoning parser could not locate think.*)",
+    ),
+    cause(Reason.BAD_ARGUMENT_VALUE, "port must be 0-65535", r"(?P<error>port must be 0-65535)"),
+    cause(
+        Reason.BAD_ARGUMENT_VALUE,
+        "`model` should be provided as the first positional argument",
+        r"(?P<error>`model` should be provided as the first positional argument.*)",
+    ),
+    cause(Reason.BAD_ARGUMENT_VALUE, "mutually exclusive", r"(?:Error|error): (?P<error>.*mutually exclusive)"),
     cause(Reason.BAD_ARGUMENT_VALUE, "atch-size range", r"(?P<error>(?:The first b|B)atch-size range.*)"),
     cause(
         Reason.BAD_ARGUMENT_VALUE,
         "must be divisible by n_predict",
-        r"num_speculative_tokens:? ?(?P<value>\d+) must be divisible by n_predict=(?P<divisor>\d+)",
+        r"(?P<error>num_speculative_tokens:? ?(?P<value>\d+) must be divisible by n_predict=(?P<divisor>\d+))",
     ),
     cause(
         Reason.BAD_ARGUMENT_VALUE,
         "must be greater than or equal to max_num_seqs",
-        r"max_num_batched_tokens \((?P<max_num_batched_tokens>\d+)\) must be greater than or equal to"
-        r" max_num_seqs \((?P<max_num_seqs>\d+)\)",
+        r"(?P<error>max_num_batched_tokens \((?P<max_num_batched_tokens>\d+)\) must be greater than or equal to"
+        r" max_num_seqs \((?P<max_num_seqs>\d+)\))",
     ),
     cause(
         Reason.BAD_ARGUMENT_VALUE,

@@ -63,6 +63,7 @@ PROFILING: tuple[Signal, ...] = (
         phase=Phase.PROFILING,
         receipt="profiling_seconds",
     ),
+    signal("Explicitly set (", r".* GiB for KV cache", phase=Phase.SIZING_KV_CACHE),  # on a CPU nothing is measured
     signal(
         "Available KV cache memory:",
         r".*?: (?P<gib>-?[\d.]+) GiB",

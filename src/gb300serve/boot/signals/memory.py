@@ -46,14 +46,15 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.KV_DTYPE_UNSUPPORTED,
         "KV cache",
-        r"(?:Error: |Value error, ).{0,200}?(?P<dtype>(?:nv|mx)?fp\d\w{0,40}|int\d|bfloat16|auto)[\w' -]{0,60} KV cache\b"
-        r".{0,200}?"
+        r"(?:Error: |Value error, ).{0,200}?"
+        r"(?P<dtype>(?:nv|mx)?fp\d\w{0,40}|int\d|bfloat16|auto)[\w' -]{0,60} KV cache\b.{0,200}?"
         r"(?:not supported|unsupported|not compatible|does not support)",
     ),
     cause(
         Reason.KV_DTYPE_UNSUPPORTED,
         "does not support",
-        r"(?:Error: |Value error, ).{0,200}?does not support .{0,200}?(?P<dtype>(?:nv|mx)?fp\d\w{0,40}) (?:KV|kv)[ _-]cache",
+        r"(?:Error: |Value error, ).{0,200}?does not support .{0,200}?"
+        r"(?P<dtype>(?:nv|mx)?fp\d\w{0,40}) (?:KV|kv)[ _-]cache",
     ),
     cause(
         Reason.GPU_MEMORY_IN_USE,

@@ -82,7 +82,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.MODEL_ARCHITECTURE_UNKNOWN,
         "odel architectures",
-        r"[Mm]odel architectures \[(?P<architectures>[^\]]*)\] (?:are not supported|failed to be inspected)",
+        r"[Mm]odel architectures \['?(?P<architectures>[^\]]*?)'?\] (?:are not supported|failed to be inspected)",
     ),
     cause(
         Reason.MODEL_ARCHITECTURE_UNKNOWN,
