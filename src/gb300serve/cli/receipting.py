@@ -19,7 +19,7 @@ from gb300serve.core.files import expanded
 from gb300serve.lifecycle.launch import CHANGED, Launch
 from gb300serve.lifecycle.names import release_of
 from gb300serve.lifecycle.ports import Container
-from gb300serve.lifecycle.receipts import Verdict, Witness, verdict
+from gb300serve.lifecycle.receipts import Verdict, Witness, binding, verdict
 
 # As a run keeps it.
 _LOG = "log.txt"
@@ -56,8 +56,8 @@ def of_lane(services: Services, ref: str | None, on: On | None) -> Kept:
     for line in backend.log(container.id):
         witness.feed(line.text, machine.feed(line.text, line.elapsed))
     receipts = witness.results(container.id, backend)
-    changed = bool(launch.overrides)
-    return Kept(release_of(container), container.name, receipts, verdict(receipts, launch), binding=not changed)
+    judged = verdict(receipts, launch)
+    return Kept(release_of(container), container.name, receipts, judged, binding(launch))
 
 
 def of_log(space: Workspace, ref: str, log: str) -> Kept:
@@ -111,6 +111,12 @@ def _launch_of(container: Container, services: Services, place: On) -> Launch:
     ref = named.removesuffix(CHANGED)
     loaded, recipe = services.space.load(ref)
     plan = services.space.compile(loaded, recipe)
-    changed = ("unknown",) if named.endswith(CHANGED) else ()
-    launch = Launch(plan, receipts=receipts_of(recipe), on=place, overrides=changed)
+    overrides = _overrides(container, services) if named.endswith(CHANGED) else ()
+    launch = Launch(plan, receipts=receipts_of(recipe), on=place, overrides=overrides)
     return replace(launch, plan=replace(plan, command=container.command))
+
+
+def _overrides(container: Container, services: Services) -> tuple[str, ...]:
+    """What `--set` said, from the run that launched it; without one nobody knows what was changed."""
+    runs = [run for run in services.history().runs if run.container_id == container.id]
+    return runs[-1].overrides if runs else ("?",)

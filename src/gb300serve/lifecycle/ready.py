@@ -103,6 +103,7 @@ class _Watch:
         self.complete_at: float | None = None
         self.cause_at: float | None = None
         self.probe_at_wall = 0.0
+        self.tick_at_wall = tools.clock.now() + TICK
         self.answer = Readiness("silent", "the port does not answer yet")
 
     def run(self) -> Served:
@@ -117,27 +118,34 @@ class _Watch:
             self.tools.clock.sleep(PROBE_EVERY)
 
     def _ready(self, line: LogLine | None) -> bool:
-        """Take in one line or tick; True once the proof is complete."""
+        """Take in one line or silence; True once the proof is complete."""
+        events: tuple[Event, ...] = ()
         if line is None:
-            at = self.tools.backend.elapsed(self.container.id)
-            events = (*self.attention.glimpse(self.machine, at), *self.machine.tick(at))
+            self.at = self.tools.backend.elapsed(self.container.id)
         else:
-            at = line.elapsed
+            self.at = line.elapsed
             self.tail.append(line.text)
             self.tools.announce(LogSeen(line))
-            events = self.machine.feed(line.text, at)
+            events = self.machine.feed(line.text, line.elapsed)
             self.witness.feed(line.text, events)
-        self.at = at
         for event in events:
-            self._take(event, at)
-        if line is None:
-            self.tools.announce(Elapsed(self.phase, at))
-            self.attention.tick(self.machine, at)
+            self._take(event, self.at)
+        # A log that goes on and on (heartbeats, on a fast clock) is never silent, and yet the watch looks around.
+        ticks = line is None or self.tools.clock.now() >= self.tick_at_wall
+        if ticks:
+            self._tick(self.at)
         if self._probe_is_due(events) and self._proved():
             return True
-        if line is None:
-            self._refuse_silence(at)
+        if ticks:
+            self._refuse_silence(self.at)
         return False
+
+    def _tick(self, at: float) -> None:
+        self.tick_at_wall = self.tools.clock.now() + TICK
+        for event in (*self.attention.glimpse(self.machine, at), *self.machine.tick(at)):
+            self._take(event, at)
+        self.tools.announce(Elapsed(self.phase, at))
+        self.attention.tick(self.machine, at)
 
     def _take(self, event: Event, at: float) -> None:
         if isinstance(event, PhaseEntered):

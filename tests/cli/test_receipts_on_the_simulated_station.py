@@ -1,0 +1,139 @@
+"""Receipts, vital signs and the tuning cache, end to end: every fault that they are there for."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.free_port import free_port
+from tests.support.program import Program, Result
+
+FAST = ("--on", "sim", "--sim-speed", "4000")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    found = Program(tmp_path)
+    yield found
+    found.run("down", "--on", "sim", "--timeout", "1")
+
+
+@pytest.fixture
+def port() -> tuple[str, str]:
+    return ("--set", f"engine.options.port={free_port()}")
+
+
+def plain(result: Result) -> list[str]:
+    """What was said, without the mark of the simulation and the clock."""
+    return [line.removeprefix("[simulated]").strip() for line in result.err.splitlines()]
+
+
+def state(program: Program) -> str:
+    (lane,) = program.run("status", "--json").document["lanes"]
+    found: str = lane["state"]
+    return found
+
+
+def test_v14_keeps_all_its_receipts(program: Program, port: tuple[str, str]) -> None:
+    up = program.up_until_ready("v14", *FAST, *port)
+    assert "receipts: 4 of 4 kept" in plain(up)
+    kept = program.run("receipts", "--json")
+    assert (kept.code, kept.document["verdict"]) == (0, "kept")
+    assert {one["state"] for one in kept.document["receipts"]} == {"kept"}
+
+
+def test_v15_keeps_those_of_its_patches_too(program: Program, port: tuple[str, str]) -> None:
+    up = program.up_until_ready("v15", *FAST, *port)
+    assert "receipts: 9 of 9 kept" in plain(up)
+    kinds = [one["kind"] for one in program.run("receipts", "v15", "--json").document["receipts"]]
+    assert kinds == ["line"] * 4 + ["arguments"] + ["patch"] * 4
+
+
+def test_a_hook_that_is_not_there_fails_by_name(program: Program, port: tuple[str, str]) -> None:
+    up = program.run("up", "v15", *FAST, *port, "--sim-fault", "hook-failed")
+    assert up.code == 8
+    said = plain(up)
+    at = said.index("gb300serve: it serves, but not what the recipe describes")
+    assert said[at + 1 : at + 5] == [
+        "different: Available KV cache memory: {value} GiB (wanted 4.75 ± 0.03, found 4.87)",
+        "missing: PIN_HOT rehome done layers={value}  (wanted 40)",
+        "missing: HBM_expert={value}GiB (wanted 206.61)",
+        said[at + 4],
+    ]
+    assert said[at + 4].startswith("3 of its receipts not kept, ")
+    (lane,) = program.run("status", "--json").document["lanes"]
+    assert (lane["state"], lane["container"].startswith("dsv41-vllm-failed-")) == ("failed", True)
+
+
+@pytest.mark.parametrize(
+    ("release", "fault", "sentence"),
+    [
+        ("v14", "argument-lost",
+         "different: engine argument long_prefill_token_threshold (wanted 6144, found not in the echo)"),
+        ("v14", "cache-miss", "missing: Loaded {value} configs (wanted 210)"),
+        ("v14", "cache-foreign", "missing: Loaded {value} configs (wanted 210)"),
+        ("v15", "patch-differs", "different: sha256 of /w/pin_hot_experts_hook.py in the container (wanted 723066dd"),
+    ],
+)  # fmt: skip
+def test_what_serves_otherwise_than_it_should_is_degraded_and_keeps_running(
+    program: Program, port: tuple[str, str], release: str, fault: str, sentence: str
+) -> None:
+    up = program.run("up", release, *FAST, *port, "--sim-fault", fault)
+    assert up.code == 9, up.err
+    (degraded,) = [line for line in plain(up) if line.startswith("gb300serve: DEGRADED")]
+    assert degraded == ("gb300serve: DEGRADED: dsv41-vllm serves, but its boot did not show what a good one shows")
+    assert any(line.startswith(sentence) for line in plain(up))
+    assert state(program) == "ready"
+    kept = program.run("receipts")
+    assert kept.code == 9
+    assert any(line.startswith(sentence) for line in kept.out.splitlines())
+
+
+def test_a_launch_that_set_changed_is_told_and_not_judged(program: Program, port: tuple[str, str]) -> None:
+    up = program.up_until_ready("v14", *FAST, *port, "--set", "engine.options.cpu_offload_gb=70")
+    assert "different: Total CPU offloaded parameters: {value} (wanted 61.17 ± 0.01, found 73.83)" in plain(up)
+    assert "--set changed this launch: lines that it changes do not count against it" in plain(up)
+    assert up.code == 130
+
+
+def test_a_miss_is_announced_with_its_price_before_it_is_paid(program: Program, port: tuple[str, str]) -> None:
+    up = program.run("up", "v14", *FAST, *port, "--sim-fault", "cache-miss")
+    said = plain(up)
+    (miss,) = [at for at, line in enumerate(said) if line.endswith("tuning takes about 74 minutes")]
+    ended = next(at for at, line in enumerate(said) if "capturing-graphs  (expected" in line)
+    assert miss < ended
+    assert said[miss + 2].startswith("or stop it (gb300serve down v14 --on sim), put a known set in place")
+
+
+def test_a_seeded_set_is_loaded(program: Program, port: tuple[str, str]) -> None:
+    assert program.run("cache", "verify", "v14", "--on", "sim").code == 0
+    (path,) = (program.home / ".local" / "state").rglob("9ac7b387*/autotune_configs.json")
+    assert program.run("cache", "pin", "v14", "--on", "sim").code == 0
+    kept = path.read_bytes()
+    path.unlink()
+    assert program.run("cache", "verify", "v14", "--on", "sim").code == 6
+    assert program.run("cache", "seed", "v14", "--on", "sim").code == 0
+    up = program.up_until_ready("v14", *FAST, *port)
+    assert any(line.endswith("tuning cache loaded: 210 configurations") for line in plain(up))
+    assert program.run("cache", "verify", "v14", "--on", "sim").code == 0
+    assert path.read_bytes() == kept
+
+
+@pytest.mark.parametrize("fault", ["stall", "tuning-hangs"])
+def test_a_boot_that_hangs_is_called_stuck_and_its_stack_is_shown(
+    program: Program, port: tuple[str, str], fault: str
+) -> None:
+    up = program.run("up", "v14", "--on", "sim", "--sim-speed", "1000", *port, "--sim-fault", fault, "--stack-dump")
+    assert up.code == 8
+    said = plain(up)
+    (stuck,) = [at for at, line in enumerate(said) if " stuck (nothing new in the log for " in line]
+    assert "no CPU time used, GPU idle); waiting for " in said[stuck]
+    assert said[stuck + 1].startswith("where it stands: docker exec ")
+    assert 'Thread 364 (idle): "MainThread"' in said[stuck:]
+
+
+def test_a_slow_disk_is_slow_and_not_stuck(program: Program, port: tuple[str, str]) -> None:
+    up = program.up_until_ready("v14", "--on", "sim", "--sim-speed", "1000", *port, "--sim-fault", "slow-disk")
+    said = plain(up)
+    assert any(" slow (" in line and line.endswith("waiting for weights from the disk") for line in said)
+    assert not any(" stuck " in line for line in said)
