@@ -14,6 +14,7 @@ from gb300serve.core.text import printable, suggestion
         ("a\x1b(Bb", "ab"),
         ("a\rb\x08c\x00d\x7fe\x9bf", "abcdef"),
         ("\x1b", ""),
+        ("a\u202eb\u2066c\u2069 עברית", "abc עברית"),
         ("\x1b]never closed", ""),
     ],
 )

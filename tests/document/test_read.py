@@ -134,6 +134,8 @@ def test_a_second_document() -> None:
         ("a: @x\n", 1, 4),
         ("a: 1 # b\u2028c: 2\n", 1, 9),
         ("a: b\x85c\n", 1, 5),
+        ("a: b # \u202ec\n", 1, 8),
+        ("a: \u2066b\n", 1, 4),
         ("a: 1\nb: c\ufeffd\n", 2, 5),
         ("a: \udc80\n", 1, 4),
         ("a: 1\n" + "[" * 10_000, 2, 1),
@@ -156,7 +158,7 @@ def test_positions_with_a_byte_order_mark_and_carriage_returns() -> None:
     assert places("\ufeffa: 1\r\nb: yes\r\n") == [("YAML005", "ambiguous-value", 2, 4)]
 
 
-@pytest.mark.parametrize("escape", [r"\e[31m", r"\x00", r"\a", r"\r", r"\x9b", r"\N", r"\x7f"])
+@pytest.mark.parametrize("escape", [r"\e[31m", r"\x00", r"\a", r"\r", r"\x9b", r"\N", r"\x7f", r"\u202E"])
 def test_control_characters_come_only_escaped_and_are_refused(escape: str) -> None:
     assert places(f'a: "{escape}"') == [("YAML009", "control-character", 1, 4)]
     assert places(f'"{escape}": 1') == [("YAML009", "control-character", 1, 1)]

@@ -4,9 +4,11 @@ import difflib
 import re
 from collections.abc import Iterable
 
-# ECMA-48 sequences, then every other C0/C1 control but tab and newline: none of them may steer the reader's terminal.
+# ECMA-48 sequences, then every other C0/C1 control but tab and newline, then what turns the order of a line around:
+# none of them may steer the reader's terminal, or its reader.
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x1b\\|\x07|$)|\x1b[ -/]*[0-~]?|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+    r"|[\u202a-\u202e\u2066-\u2069]"
 )
 
 

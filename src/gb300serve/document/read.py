@@ -58,11 +58,12 @@ _MISREAD = (
 _WORD = 64
 
 # Only double quotes can write one: libyaml refuses them bare.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 # YAML 1.1 ends a line at each of the first three, YAML 1.2 does not: one reader's comment is another one's key. A byte
-# order mark is skipped at the start and invisible elsewhere. Surrogates come from words that are not UTF-8.
-_UNCOMMON = re.compile("[\x85\u2028\u2029\ud800-\udfff]|(?<!^)\ufeff")
+# order mark is skipped at the start and invisible elsewhere. Surrogates come from words that are not UTF-8. The others
+# turn the order around in which a reviewer sees what follows (CVE-2021-42574).
+_UNCOMMON = re.compile(r"[\x85\u2028\u2029\ud800-\udfff\u202a-\u202e\u2066-\u2069]|(?<!^)\ufeff")
 
 
 class Kind(NamedTuple):
@@ -122,7 +123,9 @@ def _uncommon(source: Source) -> Diagnostic | None:
     if found is None:
         return None
     before = source.text[: found.start()]
-    reason = f"U+{ord(found[0]):04X} stands here, which YAML readers take differently"
+    turns = "\u202a" <= found[0] <= "\u2069"
+    what = "after which text is shown in another order" if turns else "which YAML readers take differently"
+    reason = f"U+{ord(found[0]):04X} stands here, {what}"
     return _unreadable(source, before, reason)
 
 
