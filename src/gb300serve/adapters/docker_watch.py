@@ -23,7 +23,8 @@ _NOT_THERE = frozenset({126, 127})
 _LINKS = 5
 
 
-def _unknown() -> float | None:
+def unknown() -> float | None:
+    """For GPUs that nobody can look at from here."""
     return None
 
 
@@ -33,7 +34,7 @@ class WatchedDocker(DockerBackend):
     `gpu_use` gives 0 to 1, or None where nobody knows.
     """
 
-    def __init__(self, engine: Engine, clock: Clock, gpu_use: Callable[[], float | None] = _unknown) -> None:
+    def __init__(self, engine: Engine, clock: Clock, gpu_use: Callable[[], float | None] = unknown) -> None:
         super().__init__(engine, clock)
         self._gpu_use = gpu_use
 

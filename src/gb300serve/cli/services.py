@@ -10,7 +10,8 @@ from typing import Literal
 from gb300serve.adapters.clock import SystemClock
 from gb300serve.adapters.disk import SystemDisk
 from gb300serve.adapters.docker_sdk import DockerEngine, Endpoint
-from gb300serve.adapters.docker_watch import WatchedDocker
+from gb300serve.adapters.docker_watch import WatchedDocker, unknown
+from gb300serve.adapters.gpu_use import GpuUse
 from gb300serve.adapters.http import HttpClient
 from gb300serve.adapters.listeners import SystemListeners
 from gb300serve.adapters.process import SystemProcesses
@@ -111,7 +112,9 @@ class Services:
 
     @cached_property
     def docker(self) -> ContainerBackend:
-        return WatchedDocker(DockerEngine(self.endpoint), self.clock)
+        """The GPU can be looked at where the containers run on this machine."""
+        local = self.endpoint.host.startswith("unix://")
+        return WatchedDocker(DockerEngine(self.endpoint), self.clock, GpuUse(self.clock) if local else unknown)
 
     @cached_property
     def simulated(self) -> SimulatedStation:

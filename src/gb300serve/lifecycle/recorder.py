@@ -16,6 +16,7 @@ from gb300serve.lifecycle.events import Announcement, BecameReady, BootEvent, El
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.ports import ContainerBackend, LogLine
 from gb300serve.lifecycle.steps import AwaitReady
+from gb300serve.lifecycle.watch_events import ReceiptsChecked
 
 # Shorter ones would hide half the log, and nobody guards anything with them.
 SHORTEST_SECRET = 4
@@ -58,6 +59,8 @@ class Recorder:
             self._watching(announcement.step.container)
         if isinstance(announcement, BootEvent):
             self._hear_event(announcement)
+        if isinstance(announcement, ReceiptsChecked):
+            self._receipts += [self.clean(one.as_json()) for one in announcement.receipts]
         if isinstance(announcement, BecameReady):
             self._at = announcement.seconds
             self.save(state="ready", ready_seconds=announcement.seconds, phases=self._phases())
