@@ -99,6 +99,14 @@ def test_of_a_lane_that_boots_nobody_expects_an_answer(program: Program, port: i
     assert "does not answer" in found["health"]["why"]
 
 
+def test_detached_from_a_lane_that_runs(program: Program, port: int) -> None:
+    assert program.run("up", "v14", *FAST, *on_port(port), "--detach").code == 0
+    again = program.run("up", "v14", *FAST, *on_port(port), "--detach")
+    assert again.code == 0
+    assert again.err.splitlines()[-1].startswith(f"v14 already runs: dsv41-vllm, at http://127.0.0.1:{port}, since ")
+    assert len(program.run("journal", "--json").document["entries"]) == 1
+
+
 def test_hints_lead_to_the_same_site(program: Program, port: int) -> None:
     (program.home / "my site.yaml").write_text(f"format: gb300serve.site/1\nstate: {program.home / 'other'}\n")
     site = ("--site", "my site.yaml")

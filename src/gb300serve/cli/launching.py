@@ -160,7 +160,10 @@ class Launching:
     def _serve(self, launched: Launched, steps: tuple[Step, ...]) -> int:
         launch, served = self.launch, launched.served
         if served is not None and served.already:
-            self._already(launched.container)
+            self._already("serves", launched.container)
+            return 0
+        if not steps:  # detached, and it runs: whether it serves was not looked at
+            self._already("runs", launched.container)
             return 0
         result = "ready" if served else "started"
         watched = any(isinstance(step, AwaitReady) and step.running for step in steps)
@@ -179,11 +182,11 @@ class Launching:
             raise
         return self._follow(served) if self.asked.follow else self._done()
 
-    def _already(self, container: Container) -> None:
+    def _already(self, does: str, container: Container) -> None:
         """Nothing was launched, so nothing is kept."""
         launch, since = self.launch, moment(container.started_at)
         self.recorder.run.discard()
-        self.console.message(f"{launch.ref} already serves: {launch.name}, at {launch.endpoint.url}, since {since}")
+        self.console.message(f"{launch.ref} already {does}: {launch.name}, at {launch.endpoint.url}, since {since}")
 
     def _done(self) -> int:
         self.recorder.close(exit={"tool": 0})
