@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.boot.outlook import WAITS_FOR, Bar, expectation, minutes, outlook
+from gb300serve.boot.outlook import WAITS_FOR, Bar, minutes, outlook
 from gb300serve.boot.phases import Phase
 
 EXPECTED = {"starting": 21.0, "loading-weights": 153.0, "profiling": 178.0, "serving": 16.0}
@@ -42,12 +42,6 @@ def test_a_bar_that_has_not_moved_tells_nothing() -> None:
 
 def test_a_phase_that_the_recipe_does_not_name_has_no_end() -> None:
     assert outlook(Phase.COMPILING, 200.0, 190.0, EXPECTED).eta is None
-
-
-def test_earlier_runs_go_before_the_recipe() -> None:
-    runs = [{"loading-weights": seconds} for seconds in (900.0, 140.0, 150.0, 160.0, 170.0, 155.0)]
-    assert expectation(EXPECTED, runs) == {**EXPECTED, "loading-weights": 155.0}
-    assert expectation(EXPECTED) == EXPECTED
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(9.6, "0:10"), (454.0, "7:34"), (4440.0, "1:14:00")])

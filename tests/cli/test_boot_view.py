@@ -1,14 +1,87 @@
 from io import StringIO
 
+import pytest
+
+from gb300serve.boot.events import CauseFound, PhaseEntered, Progress, Receipt, TuningHit, TuningMiss
+from gb300serve.boot.outlook import Bar, outlook
+from gb300serve.boot.phases import Phase
+from gb300serve.boot.pulse import Judgement
 from gb300serve.cli.boot_view import BootView
 from gb300serve.cli.console import Console
-from gb300serve.lifecycle.events import StepBegan
+from gb300serve.lifecycle.events import BecameReady, BootEvent, Elapsed, LogSeen, NotReady, StepBegan
+from gb300serve.lifecycle.ports import LogLine
 from gb300serve.lifecycle.steps import RenameContainer
+from gb300serve.lifecycle.watch_events import TuningForeseen, Watching
+
+EXPECTED = {"loading-weights": 153.0, "profiling": 178.0}
+BAR = Bar("Loading safetensors checkpoint shards", 65, 131, began=23.0, at=88.0)
+AHEAD = outlook(Phase.LOADING_WEIGHTS, 88.0, 23.0, EXPECTED, BAR)
+WORKING = Judgement("working", ())
 
 
 class Terminal(StringIO):
+    """Says that it is one."""
+
     def isatty(self) -> bool:
         return True
+
+
+def shown(*announcements: object, terminal: bool = False, simulated: bool = False) -> str:
+    err = Terminal() if terminal else StringIO()
+    with BootView(Console(StringIO(), err, no_color=True), EXPECTED, simulated=simulated) as view:
+        for announcement in announcements:
+            view.show(announcement)  # type: ignore[arg-type]  # what a test says is an announcement
+    return err.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        (PhaseEntered(Phase.LOADING_WEIGHTS, 23.0), "    23 s  loading-weights  (expected 153 s)\n"),
+        (PhaseEntered(Phase.COMPILING, 23.0), "    23 s  compiling\n"),
+        (Receipt("x", {}, "y" * 200, 9.0), f"     9 s    {'y' * 149}…\n"),
+        (TuningHit(210, 406.0), "   406 s    tuning cache loaded: 210 configurations\n"),
+        (TuningMiss(0, 406.0), ""),
+        (Progress(Phase.LOADING_WEIGHTS, "shards", 1, 2, 30.0), ""),
+        (CauseFound("gpu-oom", {}, 4, "OutOfMemoryError", 88.0), "    88 s    gpu-oom: OutOfMemoryError\n"),
+    ],
+)
+def test_what_the_log_means(event: object, line: str) -> None:
+    assert shown(BootEvent(event)) == line  # type: ignore[arg-type]  # any of the events
+
+
+def test_what_a_miss_costs_stands_in_its_place() -> None:
+    told = TuningForeseen("nothing in the cache fits", "about 74 minutes", ("wait",), 406.0)
+    assert shown(told).splitlines()[0] == "   406 s    nothing in the cache fits; tuning takes about 74 minutes"
+
+
+def test_without_a_terminal_no_line_moves() -> None:
+    assert shown(Elapsed(Phase.LOADING_WEIGHTS, 88.0), Watching(AHEAD, WORKING)) == ""
+
+
+def test_on_a_terminal_the_last_line_says_what_is_awaited() -> None:
+    said = shown(Watching(AHEAD, WORKING), terminal=True, simulated=True)
+    assert "[simulated]     88 s  loading-weights for 65 s of about 153" in said
+    slow = shown(Watching(AHEAD, Judgement("slow", ())), terminal=True)
+    assert "loading-weights for 65 s" in slow
+
+
+def test_ready_and_what_is_not_yet() -> None:
+    ready = BecameReady("dsv41-vllm", "dsv41-flash-uva", 454.0, identity_known=False)
+    assert shown(NotReady("the port does not answer yet"), ready, simulated=True) == (
+        "[simulated] not ready: the port does not answer yet\n"
+        "[simulated]    454 s  READY: dsv41-flash-uva answers from dsv41-vllm "
+        "(its process start time could not be compared)\n"
+    )
+
+
+def test_the_log_is_shown_once_it_serves() -> None:
+    out = StringIO()
+    view = BootView(Console(out, StringIO()), {}, simulated=False)
+    view.show(LogSeen(LogLine("before", 1.0)))
+    view.serving = True
+    view.show(LogSeen(LogLine("after", 2.0)))
+    assert out.getvalue() == "after\n"
 
 
 def test_a_long_line_is_left_to_the_terminal_to_break() -> None:

@@ -1,13 +1,9 @@
 """How a boot goes on from here: what it waits for, how long the phase may take, when it should be ready."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import median
 
 from gb300serve.boot.phases import Phase
-
-# Boots before the last few may have had another disk, driver or checkpoint cache.
-RUNS = 5
 
 WAITS_FOR: dict[Phase, str] = {
     Phase.STARTING: "the engine to read its arguments and start its process",
@@ -70,20 +66,13 @@ def minutes(seconds: float) -> str:
 def outlook(
     phase: Phase | None, at: float, entered_at: float, expected: Mapping[str, float], bar: Bar | None = None
 ) -> Outlook:
-    """`expected` is seconds by phase name, in the order of a boot."""
+    """`expected` is seconds by phase name."""
     phase_for = max(0.0, at - entered_at)
     usual = expected.get(phase.value) if phase else None
     left = _left(phase_for, usual, bar, at)
     later = _later(phase, expected)
     eta = None if left is None or later is None else left + later
     return Outlook(phase, at, phase_for, usual, bar, eta, WAITS_FOR[phase] if phase else "the engine's first line")
-
-
-def expectation(recipe: Mapping[str, float], earlier: Sequence[Mapping[str, float]] = ()) -> dict[str, float]:
-    """Seconds by phase: the median of the last runs of the same plan (newest last), else what the recipe says."""
-    names = dict.fromkeys((*recipe, *(name for run in earlier[-RUNS:] for name in run)))
-    seen = {name: [run[name] for run in earlier[-RUNS:] if name in run] for name in names}
-    return {name: median(seen[name]) if seen[name] else recipe[name] for name in names}
 
 
 def _left(phase_for: float, usual: float | None, bar: Bar | None, at: float) -> float | None:
@@ -95,10 +84,10 @@ def _left(phase_for: float, usual: float | None, bar: Bar | None, at: float) -> 
 
 
 def _later(phase: Phase | None, expected: Mapping[str, float]) -> float | None:
-    """Seconds of the phases that come after; None where the recipe does not name this one."""
-    names = list(expected)
+    """Seconds of the phases that come after; None where nothing is expected of this one."""
     if phase is None:
-        return sum(expected.values()) if names else None
-    if phase.value not in names:
+        return sum(expected.values()) if expected else None
+    if phase.value not in expected:
         return None
-    return sum(expected[name] for name in names[names.index(phase.value) + 1 :])
+    order = [each.value for each in Phase]
+    return sum(expected.get(name, 0.0) for name in order[order.index(phase.value) + 1 :])
