@@ -1,6 +1,6 @@
 import re
 
-from gb300serve.boot.advice import SENTENCES, advise, advise_stalled
+from gb300serve.boot.advice import NOTHING_MORE, SENTENCES, advise, advise_stalled
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from tests.boot.cases import engine
@@ -23,7 +23,7 @@ def test_advice_names_the_numbers_of_the_log() -> None:
 
 
 def test_sentences_without_their_numbers_are_left_out() -> None:
-    assert advise(Reason.KV_CACHE_TOO_SMALL, {}) == ()
+    assert advise(Reason.KV_CACHE_TOO_SMALL, {}) == (NOTHING_MORE,)
     assert advise(Reason.PORT_IN_USE, {"port": 8123}) == (
         "Port 8123 is taken: `ss -ltnp 'sport = :8123'` names the process; stop it or change port.",
     )

@@ -90,3 +90,9 @@ def test_a_patch_that_fails_before_the_first_words_belongs_to_the_boot() -> None
     diagnosis = diagnosed([*lines, *Log().boot().lines])
     assert (diagnosis.state, diagnosis.reason, diagnosis.boots) == ("ready", Reason.HOOK_NOT_INSTALLED, 1)
     assert diagnosis.evidence[0].line == 1
+
+
+def test_an_offload_without_end_is_no_offload() -> None:
+    log = Log().arguments("'cpu_offload_gb': 1e999").engine().failing("torch.OutOfMemoryError: CUDA out of memory.")
+    found = diagnosed(log.lines)
+    assert (found.reason, found.values) == (Reason.GPU_OOM, {})

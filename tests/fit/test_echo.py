@@ -1,3 +1,5 @@
+import warnings
+
 import pytest
 
 from gb300serve.fit.echo import arguments
@@ -44,3 +46,10 @@ def test_what_json_does_not_have_is_text_or_nothing() -> None:
 )
 def test_anything_else_is_none(text: str) -> None:
     assert arguments(text) is None
+
+
+def test_a_damaged_line_is_none_without_a_word(recwarn: pytest.WarningsRecorder) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert arguments("non-default args: {'port': 30006in, 'x': 1}") is None
+    assert len(recwarn) == 0

@@ -133,3 +133,8 @@ def test_nothing_measured_means_unknown() -> None:
         None,
         "assumed",
     )
+
+
+def test_a_context_of_nothing_has_no_concurrency() -> None:
+    plan = memory_plan(FLASH, replace(V14, max_model_len=0))
+    assert (plan.max_model_len, plan.concurrency_at_max_len) == (0, None)

@@ -163,15 +163,15 @@ SENTENCES: dict[Reason, tuple[str, ...]] = {
     Reason.UNKNOWN: ("The log does not name a cause that is known here; the line given is what it says.",),
 }
 
+# A damaged line, or one that names its cause without a figure.
+NOTHING_MORE = "The line says all that is known of it here."
+
 
 def advise(reason: Reason, values: Mapping[str, ReceiptValue]) -> tuple[str, ...]:
     """The sentences about `reason` whose values are known."""
-    return tuple(
-        text
-        for sentence in SENTENCES[reason]
-        if "\0"
-        not in (text := sentence.format_map(defaultdict(lambda: "\0", {k: _short(v) for k, v in values.items()})))
-    )
+    known = defaultdict(lambda: "\0", {name: _short(value) for name, value in values.items()})
+    texts = (sentence.format_map(known) for sentence in SENTENCES[reason])
+    return tuple(text for text in texts if "\0" not in text) or (NOTHING_MORE,)
 
 
 def advise_stalled(phase: Phase, silent: float) -> tuple[str, ...]:

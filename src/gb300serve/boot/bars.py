@@ -4,7 +4,9 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-_BAR = re.compile(r"(?P<title>.*?):? +\d+%.*?(?P<done>\d+)/(?P<total>\d+) \[(?P<elapsed>[\d:]+)<?")
+_BAR = re.compile(
+    r"(?P<title>.*?):? +\d+%.*?(?P<done>[0-9]{1,12})/(?P<total>[0-9]{1,12}) \[(?P<elapsed>[0-9:]{1,12})<?"
+)
 
 # A bar fits into a terminal; a search for one takes the square of a text's length.
 LONGEST = 512

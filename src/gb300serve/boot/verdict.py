@@ -10,7 +10,7 @@ from gb300serve.boot.events import ReceiptValue
 from gb300serve.boot.findings import Finding, best
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
-from gb300serve.boot.signals.model import Rank
+from gb300serve.boot.signals.model import Rank, number
 from gb300serve.boot.silence import is_stalled
 
 # Runs of a restart policy that end before they serve; two can be a first try and its correction.
@@ -161,10 +161,8 @@ def _offload_asked(course: Course) -> float:
     """GiB that the arguments ask the UVA backend to offload; 0 where the engine says nothing of it."""
     if course.argument("offload_backend") == "prefetch":
         return 0.0
-    try:
-        return float(course.argument("cpu_offload_gb") or 0)
-    except ValueError:
-        return 0.0
+    asked = number(course.argument("cpu_offload_gb") or "")
+    return float(asked) if isinstance(asked, int | float) else 0.0
 
 
 def _negative_kv(course: Course) -> bool:

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import warnings
 from math import isfinite
 from typing import Any
 
@@ -17,7 +18,9 @@ def arguments(text: str) -> dict[str, Any] | None:
         return None
     words = _OBJECT.sub("None", _ENUM.sub(r"\1", text[start + len(PREFIX) :].strip()))
     try:
-        found = _value(ast.parse(words, mode="eval").body)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", SyntaxWarning)  # of a damaged line; else it is printed
+            found = _value(ast.parse(words, mode="eval").body)
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return None
     return found if isinstance(found, dict) else None

@@ -136,7 +136,7 @@ def _pool(checkpoint: Checkpoint, cache: _Cache, length: int) -> tuple[int | Non
     if cache.gib is None or cache.gib <= 0:
         return None, None
     tokens = cache.tokens or tokens_in(checkpoint.kv_cache, cache.gib, length)
-    return tokens, tokens / length
+    return tokens, tokens / length if length else None
 
 
 def _estimate(checkpoint: Checkpoint, available_gib: float | None, needed: float) -> int | None:
