@@ -40,6 +40,7 @@ COMMANDS = {
     "journal": "What changed what serves.",
     "receipts": "Whether a boot showed what a good one shows.",
     "cache": "The kernel-tuning cache: list, show, seed, pin, verify.",
+    "import": "A recipe from a docker run line or a container.",
     "diagnose": "What a boot log says.",
     "rules": "The rules of lint and the checks of doctor.",
     "schema": "JSON Schema of recipes and sites.",

@@ -5,7 +5,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
+from gb300serve.plan.model import ContainerPlan, GpuSelection, Mount, Plan, Secret
 
 # Always present; the other options stand in the object only where they are set, so that an option that a later
 # version learns leaves the digests of today's plans as they are.
@@ -19,6 +19,7 @@ def container_document(container: ContainerPlan) -> dict[str, Any]:
     """`container` of the plan object."""
     values = asdict(container)
     values["name"] = container.name or None
+    values["gpus"] = _gpus(container.gpus)
     values["mounts"] = [_mount(mount) for mount in container.mounts]
     values["secrets"] = [_secret(secret) for secret in container.secrets]
     always = {key: values.pop(key) for key in ALWAYS}
@@ -41,6 +42,16 @@ def digest(plan: Plan) -> str:
     }
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def _gpus(selection: GpuSelection) -> Any:
+    """As a recipe writes the choice: `all`, a count, `{"uuid": one or a list}`, `{"index": [0]}`."""
+    if selection is None or not selection.startswith("device="):
+        return selection
+    names = selection.removeprefix("device=").split(",")
+    if all(name.isdecimal() for name in names):
+        return {"index": [int(name) for name in names]}
+    return {"uuid": names[0] if len(names) == 1 else names}
 
 
 def _mount(mount: Mount) -> dict[str, Any]:

@@ -1,0 +1,42 @@
+"""`gb300serve import`."""  # noqa: N999 - the verb names its module, and nobody writes an import statement for it
+
+from typing import Annotated
+
+import typer
+
+from gb300serve.cli.formats import text
+from gb300serve.cli.importing import document, imported, recipe_lines
+from gb300serve.cli.parameters import Json, SiteFile
+from gb300serve.cli.workspace import workspace
+from gb300serve.core.errors import CompileError
+
+
+def run(
+    ctx: typer.Context,
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="[FILE]", help="Shell text, docker inspect output, jm-recipe/v1; - for standard input."),
+    ] = None,
+    container: Annotated[
+        str | None, typer.Option("--container", metavar="NAME", help="A container, running or not.", show_default=False)
+    ] = None,
+    site: SiteFile = None,
+    json: Json = False,
+) -> int:
+    """Make a recipe of a docker run line, a container or a jm-recipe. Nothing of what is read is run."""
+    space = workspace(ctx, None, site)
+    try:
+        result = imported(space, file, container)
+    except CompileError as error:
+        if json and error.diagnostics:
+            space.console.document(document(None, error.diagnostics))
+            return error.exit_code
+        raise
+    if json:
+        space.console.document(document(result, result.diagnostics))
+        return 0
+    for line in recipe_lines(result):
+        space.console.result(line)
+    for line in text.lines(result.diagnostics):
+        space.console.message(line, "dim")
+    return 0

@@ -1,0 +1,174 @@
+"""Words expanded as bash would: variables of the text and their defaults, `~`, files that are named and never read."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from gb300serve.importers.lexer import Lexer
+from gb300serve.importers.marked import Marked
+from gb300serve.importers.report import UNSET, Place, Report, Stop, shown
+from gb300serve.importers.syntax import Field, Operator, Part, Reference, Word, mark
+
+_FORM = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:(:?[-=?+])(.*))?", re.DOTALL)
+_SPECIAL = re.compile(r"[0-9]+(?:[:-].*)?|[@*#?$!-].*", re.DOTALL)
+_CAT = re.compile(
+    r"(?:(?:sudo\s+)?(?:/bin/)?cat(?:\s+--)?\s|<)\s*(?P<file>[^|;&<>]+?)\s*(?:\|\s*(?:tr|xargs|head|tail|sed|cut|awk)\b[^;&]*)?",
+    re.DOTALL,
+)
+_LONGEST = 200_000
+
+Variables = dict[str, "str | Stop"]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the reader's own shell would know."""
+
+    home: str
+    directory: str
+    user: str | None = None
+
+
+@dataclass(slots=True)
+class Expander:
+    """Expands words; what only the client can know becomes a reference (`syntax.mark`)."""
+
+    around: Surroundings
+    report: Report
+    variables: Variables = field(default_factory=dict)
+    references: list[Reference] = field(default_factory=list)
+    meant: dict[str, str] = field(default_factory=dict)
+    """Assignments in front of the command: bash sets them too late for its words, and that is never what was meant."""
+    _open: list[str] = field(default_factory=list)
+
+    def fields(self, word: Word) -> list[Field]:
+        """One word as none, one or several: what unquoted variables stand for is split at blanks."""
+        pieces: list[str] = [""]
+        said = False
+        for text, quoted in self._pieces(self._tilde(word), word.place):
+            said = said or quoted or bool(text)
+            first, *more = [text] if quoted else _split(text)
+            pieces[-1] += first
+            pieces += more
+            if sum(map(len, pieces)) > _LONGEST:
+                raise Stop("the text expands without end", word.place)
+        found = [Field(piece, word.place) for piece in pieces if piece]
+        return found or ([Field("", word.place)] if said and _all_quoted(word) else [])
+
+    def text(self, parts: Iterable[Part], place: Place) -> str:
+        """Parts as one text, unsplit: the value of an assignment."""
+        return "".join(text for text, _ in self._pieces(parts, place))
+
+    def refer(self, reference: Reference) -> str:
+        """What stands for a value that is read at launch."""
+        if reference not in self.references:
+            self.references.append(reference)
+        return mark(self.references.index(reference))
+
+    def _tilde(self, word: Word) -> tuple[Part, ...]:
+        return self.with_home(word.parts) if word.bare else word.parts
+
+    def with_home(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+        """Parts whose first begins with `~`, with the home directory in its place."""
+        first = parts[0] if parts else None
+        if first is None or first.kind != "text" or first.quoted or not re.match(r"~(?=/|$)", first.text):
+            return parts
+        return (Part("text", self.around.home, quoted=True), first._replace(text=first.text[1:]), *parts[1:])
+
+    def _pieces(self, parts: Iterable[Part], place: Place) -> Iterator[tuple[str, bool]]:
+        """Texts, and whether each may not be split. Literal text of a word has no blanks left to split at."""
+        for part in parts:
+            match part.kind:
+                case "text":
+                    yield part.text, True if part.text.strip() else part.quoted
+                case "variable":
+                    yield self._variable(part, _at(part, place)), part.quoted
+                case "command":
+                    yield self._command(part, _at(part, place)), True
+                case "program":
+                    raise Stop(f"{part.text} has to be computed", place)
+
+    def _variable(self, part: Part, place: Place) -> str:
+        found = _FORM.fullmatch(part.text)
+        if found is None:
+            what = (
+                "arguments of the script"
+                if _SPECIAL.fullmatch(part.text)
+                else "a bash array or a text that bash computes"
+            )
+            raise Stop(f"${{{shown(part.text, 30)}}} is {what}", place)
+        name, operator, behind = found.groups()
+        value = self._value(name)
+        if isinstance(value, Stop):
+            raise value
+        if operator is None:
+            return self._unset(name, place) if value is None else value
+        return self._by_operator(part, name, (operator, behind), value, place)
+
+    def _by_operator(self, part: Part, name: str, form: tuple[str, str], value: str | None, place: Place) -> str:
+        operator, behind = form
+        unset = value is None or (operator[0] == ":" and not value)
+        if operator[-1] == "+":
+            return "" if unset else self._behind(part, behind, name)
+        if not unset and value is not None:
+            return value
+        if operator[-1] == "?":
+            return self._unset(name, place)
+        given = self._behind(part, behind, name)
+        if operator[-1] == "=":
+            self.variables[name] = given
+        return given
+
+    def _behind(self, part: Part, behind: str, name: str) -> str:
+        """The word behind `:-`, expanded."""
+        if name in self._open or len(self._open) > 20:
+            raise Stop(f"${{{name}}} stands for itself", None)
+        source = part.source or Marked(part.text)
+        start = len(part.text) - len(behind)
+        self._open.append(name)
+        try:
+            parts = Lexer(source.part(start, len(part.text)), self.report, len(self._open)).inside()
+            return self.text(self.with_home(parts), source.place(0))
+        finally:
+            self._open.pop()
+
+    def _value(self, name: str) -> str | Stop | None:
+        if name in self.variables:
+            return self.variables[name]
+        known = {"HOME": self.around.home, "PWD": self.around.directory, "USER": self.around.user}
+        return known.get(name)
+
+    def _unset(self, name: str, place: Place) -> str:
+        if name in self.meant:
+            message = f"{name} is set in front of this command, where bash sets it too late for the command's own words"
+            self.report.say(UNSET, message, "read with that value", place)
+            return self.meant[name]
+        return self.refer(Reference("env", name))
+
+    def _command(self, part: Part, place: Place) -> str:
+        inner = part.text.strip()
+        if inner in ("pwd", "pwd -P"):
+            return self.around.directory
+        found = _CAT.fullmatch(inner)
+        words = list(Lexer(Marked(found["file"]), self.report, 1).tokens()) if found else []
+        if len(words) != 1 or isinstance(words[0], Operator):
+            raise Stop(f"$({shown(inner, 40)}) has to be run to be known", place)
+        return self.refer(Reference("file", self._file(words[0])))
+
+    def _file(self, word: Word) -> str:
+        """The path of a file that holds a value; the home directory stays `~`."""
+        path = word.plain if word.plain.startswith("~/") else self.text(word.parts, word.place)
+        return path.replace(self.around.home, "~", 1) if path.startswith(self.around.home + "/") else path
+
+
+def _at(part: Part, place: Place) -> Place:
+    return part.source.place(0) if part.source is not None else place
+
+
+def _split(text: str) -> list[str]:
+    """The first piece joins what stands before, the last what follows: `a b ` is `a`, `b` and an empty one."""
+    return re.split(r"\s+", text)
+
+
+def _all_quoted(word: Word) -> bool:
+    return any(part.quoted for part in word.parts)

@@ -1,0 +1,146 @@
+"""jm-recipe/v1: structured pins beside a launch command in free text. The command is read, the pins laid over it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gb300serve.document.nodes import MapNode, Source
+from gb300serve.document.read import parse
+from gb300serve.importers.compose import Imported, finished, from_words
+from gb300serve.importers.draft import Draft, ReadFile
+from gb300serve.importers.expand import Surroundings
+from gb300serve.importers.inspected_host import listed, mapping, text
+from gb300serve.importers.mend import mended
+from gb300serve.importers.report import (
+    LEFT_OUT,
+    NOT_TAKEN,
+    REPEATED,
+    Kind,
+    Place,
+    Report,
+    SourceInvalidError,
+    Stop,
+    shown,
+)
+from gb300serve.importers.script import read_script
+
+SCHEMA = "jm-recipe/v1"
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+# What YAML readers could take differently is not this file's fault: dates and times stand in it without quotes.
+_FATAL = frozenset(("YAML001", "YAML002", "YAML004", "YAML006"))
+
+
+def from_jm_recipe(source: str, report: Report, around: Surroundings, read_file: ReadFile) -> Imported:
+    """The recipe that a jm-recipe/v1 file means."""
+    document = parse(Source(report.file or "-", source))
+    fatal = tuple(one for one in document.problems if one.code in _FATAL)
+    if not isinstance(document.root, MapNode) or any(one.code == "YAML001" for one in fatal):
+        raise SourceInvalidError(f"{report.file} is no {SCHEMA} file", diagnostics=fatal)
+    root = document.root
+    launch = mapping(root.get("launch"))
+    command = text(launch.get("command"))
+    if not command.strip():
+        raise Stop(
+            "launch.command is empty",
+            _place(root, "launch"),
+            "import the script that launch.script names, or --container NAME",
+        )
+    return _laid_over(root, _command(root, command, report, around, read_file), report)
+
+
+def _command(root: MapNode, command: str, report: Report, around: Surroundings, read_file: ReadFile) -> Imported:
+    """The command read as shell text; what is said of it stands where `launch.command` does."""
+    inner = Report(report.file, report.hidden)
+    place = _place(root, "launch")
+    try:
+        run = read_script(mended(command, inner), around, inner)
+        draft = Draft(inner, run.expander.references, run.exported, around.directory, read_file)
+        found = from_words(draft, run.words)
+    except Stop as stop:
+        at = place and Place(place.line + (stop.place.line if stop.place else 1), 1)
+        raise Stop(f"launch.command: {stop.reason}", at, stop.hint) from stop
+    for one in inner.diagnostics:
+        if one.code != "IMP013":  # the digest is pinned beside the command
+            at = Place(place.line + one.line, one.column or 1) if place and one.line else place
+            report.say(Kind(one.code, one.name, one.severity), f"launch.command: {one.message}", one.hint, at, one.path)
+    return found
+
+
+def _laid_over(root: MapNode, found: Imported, report: Report) -> Imported:
+    known = found.document
+    runtime = mapping(root.get("runtime"))
+    image = dict(known["image"]) | _image(mapping(runtime.get("container")), known["image"], report)
+    engine = dict(known["engine"])
+    version = text(runtime.get("engine_version"))
+    if version and "version" not in engine:
+        engine = {"name": engine["name"], "version": version.removeprefix("v")} | engine
+    for patch in map(mapping, listed(runtime.get("patches"))):
+        named = f"{shown(text(patch.get('path')))} (sha256 {shown(text(patch.get('sha256')), 12)})"
+        message = f"whether the command mounts the patch {named} is not known"
+        report.say(NOT_TAKEN, message, "add it to container.mounts with its sha256", None)
+    report.say(LEFT_OUT, "owners, hardware, verification, rollback and links have no place in a recipe", None, None)
+    draft = Draft(report)
+    container = dict(known.get("container", {}))
+    draft.env, draft.secrets = container.pop("env", {}), container.pop("secrets", {})
+    draft.container = container
+    if "model" in known and "path" in known["model"]:
+        mount = {"source": known["model"]["path"], "target": known["model"]["mount"], "read_only": True}
+        draft.container["mounts"] = [mount, *container.get("mounts", [])]
+    return finished(draft, image, engine, _above(root))
+
+
+def _image(container: Mapping[str, Any], said: Mapping[str, Any], report: Report) -> dict[str, str]:
+    """The pin; where the command names another image, the pinned one holds."""
+    digest = text(container.get("digest"))
+    name = text(container.get("image")).partition("@")[0]
+    repository, _, tag = name.rpartition(":") if ":" in name.rpartition("/")[2] else (name, "", "")
+    if repository and repository != said["repository"]:
+        message = f"launch.command says {shown(said['repository'])}, runtime.container.image says {shown(repository)}"
+        report.say(REPEATED, message, "the pinned image was taken", None, "image.repository")
+    found = {"repository": repository, "tag": tag, "digest": digest if _DIGEST.fullmatch(digest) else ""}
+    return {key: value for key, value in found.items() if value}
+
+
+def _above(root: MapNode) -> dict[str, Any]:
+    """What stands beside the launch: lane, title, model, evidence, limits."""
+    lane = text(root.get("id")).rpartition("/")[2]
+    model = mapping(root.get("model"))
+    pins = {"repo": text(model.get("repo")), "revision": text(model.get("revision"))}
+    found: dict[str, Any] = {"model": {key: value for key, value in pins.items() if value}}
+    if _NAME.fullmatch(lane):
+        found["lane"] = lane
+    if title := text(root.get("title")):
+        found["title"] = title
+    draft = mapping(model.get("draft"))
+    if text(draft.get("repo")):
+        revision = text(draft.get("revision"))
+        found["models"] = [
+            {"repo": text(draft["repo"])} | ({"revision": revision} if _COMMIT.fullmatch(revision) else {})
+        ]
+    if evidence := list(_evidence(root)):
+        found["evidence"] = evidence
+    if limits := [limit for limit in map(text, listed(root.get("limits"))) if limit]:
+        found["limits"] = limits
+    return found
+
+
+def _evidence(root: MapNode) -> Iterator[dict[str, Any]]:
+    for metric in map(mapping, listed(root.get("metrics"))):
+        provenance = mapping(metric.get("provenance"))
+        value = metric.get("value")
+        said = {"figure": text(metric.get("name")), "value": value, "unit": text(metric.get("unit"))}
+        said |= {"workload": text(metric.get("workload")), "method": text(provenance.get("method"))}
+        if (
+            isinstance(value, (int, float))
+            and not isinstance(value, bool)
+            and all(said[key] for key in said if key != "value")
+        ):
+            run = text(provenance.get("run_id"))
+            yield said | ({"run": run} if run else {})
+
+
+def _place(root: MapNode, key: str) -> Place | None:
+    spot = root.spots.get(key)
+    return Place(spot.value.line + 1, spot.value.column + 1) if spot else None

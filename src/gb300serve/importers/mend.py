@@ -1,0 +1,136 @@
+"""What copying, word processors and other systems do to a command, undone and named before a shell reads the text."""
+
+import re
+
+from gb300serve.importers.marked import Marked
+from gb300serve.importers.report import MENDED, NOTICED, Report
+
+_PROMPT = r"^([ \t]*)((?:\([\w.-]+\) ?)?(?:[\w.-]+@[\w.-]+[^\n$#]{0,60}[$#]|PS [^>\n]{0,80}>|[$%\u276f\u279c]) +)(?=\S)"
+_ROOT = r"^([ \t]*)(# +)(?=(?:sudo +)?(?:docker|podman) +(?:container +)?run\b)"
+_SECOND = r"^([ \t]*)(>{1,2} ?)(?=[ \t]*\S|$)"
+_FENCE = r"^[ \t]*(?:```|~~~)[^\n]*$"
+_QUOTES = {
+    "\u201c": '"',
+    "\u201d": '"',
+    "\u201e": '"',
+    "\u201f": '"',
+    "\u00ab": '"',
+    "\u00bb": '"',
+    "\u2018": "'",
+    "\u2019": "'",
+    "\u201a": "'",
+    "\u201b": "'",
+}
+_BLANKS = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
+_INVISIBLE = "\u200b-\u200f\u2028\u2029\u202a-\u202e\u2060\ufeff\ue000\ue001"
+_TICK = r"(?<=[ \t])`[ \t]*$"
+_CARET = r"(?<=[ \t])\^[ \t]*$"
+
+
+def mended(text: str, report: Report) -> Marked:
+    """The text as it was typed, everything that was changed reported once with its first place."""
+    found = Marked(text)
+    for step in (_line_ends, _invisible, _fences, _prompts, _dashes, _quotes, _other_continuations, _blanks_at_ends):
+        found = step(found, report)
+    return found
+
+
+def _line_ends(text: Marked, report: Report) -> Marked:
+    if "\r" not in text.text:
+        return text
+    message = (
+        "the lines end in CRLF (a carriage return, \\r, before the line feed): bash would pass it on as part of words"
+    )
+    report.say(
+        MENDED,
+        message,
+        "read as plain line ends; `sed -i 's/\\r$//' FILE` mends the file",
+        text.place(text.text.index("\r")),
+    )
+    return text.sub(r"\r\n?", lambda _: "\n")
+
+
+def _invisible(text: Marked, report: Report) -> Marked:
+    found = re.search(f"[{_INVISIBLE}{_BLANKS}]", text.text)
+    if found is None:
+        return text
+    message = f"U+{ord(found[0]):04X} stands here: a blank that is none to the shell, or a sign that is not seen"
+    report.say(MENDED, message, "read as a plain blank, or as nothing", text.place(found.start()))
+    return text.sub(f"[{_INVISIBLE}]", lambda _: "").sub(f"[{_BLANKS}]", lambda _: " ")
+
+
+def _fences(text: Marked, report: Report) -> Marked:
+    found = re.search(_FENCE, text.text, re.MULTILINE)
+    if found is None:
+        return text
+    report.say(NOTICED, "the text is fenced as Markdown", "the fences were left out", text.place(found.start()))
+    return text.sub(_FENCE, lambda _: "", re.MULTILINE)
+
+
+def _prompts(text: Marked, report: Report) -> Marked:
+    first = re.search(_PROMPT, text.text, re.MULTILINE) or re.search(_ROOT, text.text, re.MULTILINE)
+    if first is None:
+        return text
+    message = f"prompt characters (`{first[2].strip()}`) were copied with the command"
+    report.say(MENDED, message, "they were left out", text.place(first.start(2)))
+    blanked = text
+    for pattern in (_PROMPT, _ROOT, _SECOND):
+        blanked = blanked.sub(pattern, _blank, re.MULTILINE)
+    return blanked
+
+
+def _blank(match: re.Match[str]) -> str:
+    return match[1] + " " * len(match[2])
+
+
+def _dashes(text: Marked, report: Report) -> Marked:
+    pattern = r"(?<![^\s'\"])(-?)([\u2014\u2013\u2012\u2015\u2212])(-?)(?=[A-Za-z])"
+    found = re.search(pattern, text.text)
+    if found is None:
+        return text
+    sign = f"U+{ord(found[2]):04X}"
+    message = f"a dash ({sign}) stands where hyphens were typed: a word processor made one sign of two"
+    report.say(MENDED, message, "read as `--` before a word, as `-` before a single letter", text.place(found.start()))
+    return text.sub(pattern + r"(?=([A-Za-z][\w-]*))", _hyphens)
+
+
+def _hyphens(match: re.Match[str]) -> str:
+    return "-" if match[2] in "\u2013\u2212" and len(match[4]) == 1 and not match[1] else "--"
+
+
+def _quotes(text: Marked, report: Report) -> Marked:
+    pattern = "[" + "".join(_QUOTES) + "]"
+    found = re.search(pattern, text.text)
+    if found is None:
+        return text
+    message = (
+        f"curly quotes (U+{ord(found[0]):04X}) stand where straight quotes were typed: to a shell they quote nothing"
+    )
+    report.say(MENDED, message, "read as straight quotes", text.place(found.start()))
+    return text.sub(pattern, lambda match: _QUOTES[match[0]])
+
+
+def _other_continuations(text: Marked, report: Report) -> Marked:
+    for pattern, sign, whose in ((_TICK, "`", "PowerShell"), (_CARET, "^", "cmd.exe")):
+        found = re.search(pattern, text.text, re.MULTILINE)
+        # Between two backticks of one line stands a substitution; one that ends a line continues it.
+        if found is None:
+            continue
+        message = f"lines end in `{sign}`, the continuation of {whose}; bash reads it as something else"
+        report.say(NOTICED, message, "read as a backslash", text.place(found.start()))
+        text = text.sub(pattern, lambda _: "\\", re.MULTILINE)
+    return text
+
+
+def _blanks_at_ends(text: Marked, report: Report) -> Marked:
+    pattern = r"(?<=[ \t])\\(?:[ \t]+(?:#[^\n]*)?)$"
+    for found in re.finditer(pattern, text.text, re.MULTILINE):
+        message = (
+            "a trailing blank stands after the backslash: the space is passed on as a word and the command ends here"
+        )
+        if "#" in found[0]:
+            message = "a comment stands after the backslash: the line is not continued, and the command ends here"
+        report.say(
+            MENDED, message, "read as a continuation; nothing may follow the backslash", text.place(found.start())
+        )
+    return text.sub(pattern, lambda _: "\\", re.MULTILINE)

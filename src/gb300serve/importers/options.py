@@ -1,0 +1,227 @@
+"""The engine's words as `engine.options`, so that compiling them says the same; the rest as `extra_args`."""
+
+import json
+import re
+from argparse import ArgumentTypeError
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gb300serve.engines.common import POSITIONAL
+from gb300serve.engines.convert import converter
+from gb300serve.engines.human import human_int
+from gb300serve.engines.option import Option
+from gb300serve.engines.spelling import respelled
+from gb300serve.importers.draft import Draft
+from gb300serve.importers.flags import Flags, Meant, is_flag
+from gb300serve.importers.lost_quotes import fraction, loads
+from gb300serve.importers.report import JSON_MENDED, REFUSED_VALUE, REPEATED, SPELLING, UNKNOWN_OPTION, shown
+from gb300serve.importers.secret_words import option_value, word_value
+from gb300serve.importers.syntax import Field
+
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,30}")
+_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]{0,30})\.[0-9]{1,30}")
+_SWITCHED = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+
+
+@dataclass(slots=True)
+class Options:
+    """What the words said."""
+
+    draft: Draft
+    flags: Flags
+    engine: str
+    options: dict[str, Any] = field(default_factory=dict)
+    extra_args: list[str] = field(default_factory=list)
+    _dotted: dict[str, list[str]] = field(default_factory=dict)
+
+    def read(self, words: Sequence[Field]) -> None:
+        """All of the engine's words, behind the launcher."""
+        at = 0
+        while at < len(words):
+            word = words[at]
+            if not is_flag(word.text):
+                self._bare(word)
+                at += 1
+                continue
+            flag, equals, joined = word.text.partition("=")
+            end = at + 1
+            while not equals and end < len(words) and not is_flag(words[end].text):
+                end += 1
+            values = [Field(joined, word.place)] if equals else list(words[at + 1 : end])
+            at = end
+            for stray in self._flag(Field(flag, word.place), values, joined=bool(equals)):
+                self._bare(stray)
+        self._merge_dotted()
+
+    def _flag(self, flag: Field, values: list[Field], *, joined: bool) -> list[Field]:
+        """One flag with the words up to the next one; the words that are not its own come back."""
+        if not self.flags.known:
+            return self._untabled(flag, values)
+        if re.match(r"-O[0-9]?$", flag.text) and (level := self.flags.find("--optimization-level")) is not None:
+            values = [Field(flag.text[2:], flag.place), *values] if flag.text[2:] else values
+            return self._said(level, flag, values, joined=joined)
+        meant = self.flags.find(flag.text)
+        if meant is None:
+            return self._unknown(flag, values, joined=joined)
+        if meant.short:
+            message = f"{flag.text} is short for {meant.option.flag}"
+            self.draft.report.say(SPELLING, message, "an option added later could make it ambiguous", flag.place)
+        if meant.below:
+            return self._below(meant, flag, values)
+        return self._said(meant, flag, values, joined=joined)
+
+    def _said(self, meant: Meant, flag: Field, values: list[Field], *, joined: bool) -> list[Field]:
+        option = meant.option
+        if option.kind == "bool":
+            return self._switch(meant, flag, values, joined=joined)
+        if option.arity == "many":
+            self._put(option.key, [self._value(option, one) for one in values] if values else None, flag)
+            return self._without_value(flag) if not values else []
+        if option.arity == "optional" and not values:
+            self._put(option.key, value=True, flag=flag)
+            return []
+        if not values:
+            return self._without_value(flag)
+        if option.arity == "append":
+            self.options.setdefault(option.key, []).append(self._value(option, values[0]))
+        else:
+            self._put(option.key, self._value(option, values[0]), flag)
+        return values[1:]
+
+    def _switch(self, meant: Meant, flag: Field, values: list[Field], *, joined: bool) -> list[Field]:
+        said = _SWITCHED.get(values[0].text.lower()) if values else None
+        if said is None or (not joined and values[0].text in "01"):
+            self._put(meant.option.key, not meant.off, flag)
+            return values
+        message = (
+            f"{flag.text} takes no value: the engine refuses `{shown(values[0].text, 20)}`, or takes it for the model"
+        )
+        self.draft.report.say(REFUSED_VALUE, message, "it was read as it was meant", values[0].place)
+        self._put(meant.option.key, said != meant.off, flag)
+        return values[1:]
+
+    def _without_value(self, flag: Field) -> list[Field]:
+        self.draft.report.say(
+            REFUSED_VALUE, f"{flag.text} has no value", "it stands in extra_args as it was said", flag.place
+        )
+        self.extra_args.append(flag.text)
+        return []
+
+    def _put(self, key: str, value: Any, flag: Field) -> None:
+        if value is None:
+            return
+        if key in self.options:
+            message = (
+                f"{flag.text} stands here again ({key}): the engine keeps the last value, {shown(_written(value), 40)}"
+            )
+            self.draft.report.say(
+                REPEATED, message, "the earlier one was left out", flag.place, f"engine.options.{key}"
+            )
+        self.options[key] = value
+
+    def _bare(self, word: Field) -> None:
+        """A word that belongs to no flag: the model, where none was named."""
+        if POSITIONAL not in self.options and "model" not in self.options:
+            self.options[POSITIONAL] = self.draft.text(word.text, word.place, "the model")
+            return
+        message = f"`{shown(self.draft.report.clean(word.text), 40)}` belongs to no option: the engine would refuse it"
+        self.draft.report.say(UNKNOWN_OPTION, message, "it stands in extra_args as it was said", word.place)
+        self.extra_args.append(word_value(self.draft, "", word))
+
+    def _below(self, meant: Meant, flag: Field, values: list[Field]) -> list[Field]:
+        """`--speculative-config.method mtp`: one key of a JSON option."""
+        key = meant.option.key
+        if key not in self._dotted and isinstance(self.options.get(key), dict):
+            message = f"{flag.text}: the dotted keys replace the JSON that was given for {meant.option.flag}"
+            self.draft.report.say(REPEATED, message, "the engine keeps only them; say all in one place", flag.place)
+        value = self.draft.text(values[0].text, values[0].place, flag.text) if values else "true"
+        self._dotted.setdefault(key, []).extend((f"{meant.option.flag}.{meant.below}", value))
+        self.options.setdefault(key, {})
+        return values[1:]
+
+    def _merge_dotted(self) -> None:
+        for key, words in self._dotted.items():
+            if (found := loads(respelled(words, self.flags.tables[0])[-1])) is not None:
+                self.options[key] = found[0]
+
+    def _unknown(self, flag: Field, values: list[Field], *, joined: bool) -> list[Field]:
+        meant = self.flags.meant(flag.text)
+        hint = f"did you mean {meant}? It" if meant else "it"
+        message = f"no option table of {self.engine} knows {shown(flag.text, 40)}"
+        self.draft.report.say(
+            UNKNOWN_OPTION, message, f"{hint} stands in extra_args as it was said", flag.place, "engine.extra_args"
+        )
+        texts = [word_value(self.draft, flag.text, one) for one in values]
+        self.extra_args += [f"{flag.text}={texts[0]}"] if joined else [flag.text, *texts]
+        return []
+
+    def _untabled(self, flag: Field, values: list[Field]) -> list[Field]:
+        """An option of an engine without a table: its key and the form of its values are what they look like."""
+        if not re.fullmatch(r"--[A-Za-z][\w-]*", flag.text):
+            return self._unknown(flag, values, joined=False)
+        key = flag.text[2:].replace("-", "_")
+        said = [option_value(self.draft, key, one, self._typed(flag, one)) for one in values]
+        self._put(key, True if not said else said[0] if len(said) == 1 else said, flag)
+        return []
+
+    def _typed(self, flag: Field, word: Field) -> Any:
+        text = word.text
+        if _INTEGER.fullmatch(text):
+            return int(text)
+        if _DECIMAL.fullmatch(text):
+            return fraction(text)
+        if text[:1] in ("{", "["):
+            return self._json(flag.text, word, text)
+        return text
+
+    def _value(self, option: Option, word: Field) -> Any:
+        """A value in the type that the option has; text where the engine would refuse it."""
+        return option_value(self.draft, option.key, word, self._converted(option, word))
+
+    def _converted(self, option: Option, word: Field) -> Any:
+        text = word.text
+        if option.takes_json:
+            return self._json(option.flag, word, text) if option.kind != "json-or-text" or text[:1] == "{" else text
+        if option.kind == "text" or (option.nullable and text in ("", "None")):
+            return text
+        try:
+            if option.kind == "float":
+                return int(text) if _INTEGER.fullmatch(text) else fraction(text)
+            if option.kind == "int":
+                return int(text)
+            return converter(option)(text) if _INTEGER.fullmatch(text) else _suffixed(text)
+        except (ValueError, ArgumentTypeError):
+            self._refused(option, word)
+            return text
+
+    def _refused(self, option: Option, word: Field) -> None:
+        if self.draft.reference(word.text) is None:
+            message = (
+                f"{option.flag} {shown(self.draft.report.clean(word.text), 40)}: the engine takes {option.kind} here"
+            )
+            self.draft.report.say(
+                REFUSED_VALUE, message, "it is kept as it was said", word.place, f"engine.options.{option.key}"
+            )
+
+    def _json(self, flag: str, word: Field, text: str) -> Any:
+        found = loads(text)
+        if found is None:
+            message = f"{flag}: {shown(self.draft.report.clean(text), 40)} is not JSON"
+            self.draft.report.say(REFUSED_VALUE, message, "it is kept as it was said", word.place)
+            return text
+        value, mended = found
+        if mended:
+            message = f"{flag}: the JSON is damaged: {mended}, and the engine would refuse it"
+            self.draft.report.say(JSON_MENDED, message, "read as it was meant", word.place)
+        return value
+
+
+def _suffixed(text: str) -> Any:
+    """A whole number with a suffix stays as it was written; other spellings become plain."""
+    number = human_int(text) if text.strip().lower() != "auto" else None
+    return text if number is None or not re.fullmatch(r"[0-9_+ ]+", text) else number
+
+
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str)

@@ -1,0 +1,92 @@
+"""What is imported: shell text, the output of `docker inspect`, or a jm-recipe/v1 file; told by what it looks like."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.importers.compose import Imported, from_words
+from gb300serve.importers.draft import Draft, ReadFile
+from gb300serve.importers.expand import Surroundings
+from gb300serve.importers.inspected import from_inspect
+from gb300serve.importers.jm_recipe import SCHEMA, from_jm_recipe
+from gb300serve.importers.marked import Marked
+from gb300serve.importers.mend import mended
+from gb300serve.importers.report import (
+    UNREADABLE,
+    Kind,
+    NotImportableError,
+    Report,
+    SourceInvalidError,
+    Stop,
+)
+from gb300serve.importers.script import read_script
+from gb300serve.plan.model import Plan
+
+LONGEST = 2_000_000
+_JM = re.compile(rf"(?m)^[\"']?schema[\"']?\s*:\s*[\"']?{re.escape(SCHEMA)}")
+NOT_JSON = Kind("IMP021", "not-json", "error")
+
+
+class Result(NamedTuple):
+    """A recipe, its plan, and everything that was noticed on the way."""
+
+    document: dict[str, Any]
+    plan: Plan
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def read_text(text: str, name: str, around: Surroundings, read_file: ReadFile = lambda _: None) -> Result:
+    """The recipe that a text means; raises NotImportableError (exit 4) and SourceInvalidError (exit 3)."""
+    report = Report(name)
+    return _result(report, lambda: _read(text, report, around, read_file))
+
+
+def read_inspected(container: Any, image: Any, name: str) -> Result:
+    """The recipe of a live container, its image inspected beside it (None where it is gone); raises as `read_text`."""
+    report = Report(name)
+    return _result(report, lambda: from_inspect(container, report, image))
+
+
+def _result(report: Report, read: Callable[[], Imported]) -> Result:
+    try:
+        found = read()
+    except Stop as stop:
+        report.say(UNREADABLE, stop.reason, stop.hint, stop.place)
+        first = report.clean(stop.reason)
+        raise NotImportableError(
+            f"{report.file} cannot be imported: {first}", report.diagnostics, report.clean(stop.hint)
+        ) from stop
+    return Result(found.document, found.plan, report.diagnostics)
+
+
+def _read(text: str, report: Report, around: Surroundings, read_file: ReadFile) -> Imported:
+    if len(text) > LONGEST:
+        raise Stop(f"the text is longer than {LONGEST:,} characters", None, "cut it down to the command")
+    if "\0" in text:
+        message = f"{report.file} is not text"
+        raise SourceInvalidError(message, hint="name a shell script, the output of docker inspect or a recipe")
+    if _JM.search(text):
+        return from_jm_recipe(text, report, around, read_file)
+    if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
+        return from_inspect(_json(text, report), report)
+    return from_shell(mended(text, report), report, around, read_file)
+
+
+def from_shell(source: Marked, report: Report, around: Surroundings, read_file: ReadFile) -> Imported:
+    """The launch that a shell text means."""
+    run = read_script(source, around, report)
+    draft = Draft(report, run.expander.references, run.exported, around.directory, read_file)
+    return from_words(draft, run.words)
+
+
+def _json(text: str, report: Report) -> Any:
+    try:
+        return json.loads(text.lstrip("\ufeff"))
+    except (ValueError, RecursionError) as error:
+        line, column = getattr(error, "lineno", 1), getattr(error, "colno", 1)
+        reason = getattr(error, "msg", "nested too deeply")
+        found = Diagnostic(*NOT_JSON, f"this is not JSON: {reason}", None, report.file, line, column)
+        hint = "save the whole output of `docker inspect NAME`, or use --container NAME"
+        raise SourceInvalidError(f"{report.file} is not JSON", hint=hint, diagnostics=(found,)) from error

@@ -1,0 +1,118 @@
+"""What an importer has to say of what it read: findings with line and column, and the stop where reading ends."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gb300serve.core.diagnostics import Diagnostic, Severity
+from gb300serve.core.errors import CompileError, RecipeError
+from gb300serve.core.redaction import redact, redact_line
+
+
+class Place(NamedTuple):
+    """Line and column, from 1."""
+
+    line: int
+    column: int
+
+
+class Kind(NamedTuple):
+    """A kind of finding."""
+
+    code: str
+    name: str
+    severity: Severity
+
+
+MENDED = Kind("IMP001", "damaged-text", "warning")
+NOTICED = Kind("IMP002", "copied-text", "note")
+NOT_TAKEN = Kind("IMP003", "not-taken-over", "warning")
+SECRET = Kind("IMP004", "literal-secret", "warning")
+REFERENCE = Kind("IMP005", "secret-reference", "note")
+UNSET = Kind("IMP006", "unset-variable", "warning")
+JSON_MENDED = Kind("IMP007", "json-mended", "warning")
+MISPLACED = Kind("IMP008", "docker-option-after-the-image", "warning")
+LAUNCHER = Kind("IMP009", "launcher-words", "note")
+REPEATED = Kind("IMP010", "repeated-option", "warning")
+UNKNOWN_OPTION = Kind("IMP011", "unknown-option", "warning")
+REFUSED_VALUE = Kind("IMP012", "refused-value", "warning")
+UNPINNED = Kind("IMP013", "image-without-digest", "note")
+PLACEHOLDER = Kind("IMP014", "placeholder", "warning")
+LEFT_OUT = Kind("IMP015", "left-out", "note")
+SPELLING = Kind("IMP016", "other-spelling", "note")
+UNREADABLE = Kind("IMP020", "cannot-be-imported", "error")
+
+BY_CONTAINER = (
+    "start it, then import the running container: gb300serve import --container NAME (or docker inspect NAME)"
+)
+
+
+class NotImportableError(CompileError):
+    """The text is a program, or says no launch: it cannot be imported without running it."""
+
+    def __init__(self, reason: str, diagnostics: tuple[Diagnostic, ...], hint: str) -> None:
+        super().__init__(reason, hint=hint, diagnostics=diagnostics)
+
+
+class SourceInvalidError(RecipeError):
+    """The file is not what its form says it is."""
+
+
+class Stop(Exception):  # noqa: N818 - ends the reading of one text, and never leaves this package
+    """Reading ends here: what stands at `place` cannot be known without running it."""
+
+    def __init__(self, reason: str, place: Place | None, hint: str = BY_CONTAINER) -> None:
+        super().__init__(reason)
+        self.reason, self.place, self.hint = reason, place, hint
+
+
+@dataclass(slots=True)
+class Report:
+    """The findings about one text, in the order in which they were made; each is free of secrets."""
+
+    file: str | None = None
+    hidden: list[str] = field(default_factory=list)
+    """Secrets met so far: no message may hold one."""
+    _found: dict[Diagnostic, None] = field(default_factory=dict)
+
+    def say(
+        self, kind: Kind, message: str, hint: str | None = None, at: Place | None = None, path: str | None = None
+    ) -> None:
+        line, column = at or (None, None)
+        self.add(Diagnostic(*kind, message, hint, self.file, line, column, path))
+
+    def add(self, found: Diagnostic) -> None:
+        self._found[found] = None
+
+    def hide(self, secret: str) -> None:
+        """Keep a secret out of everything said from here on, and before."""
+        if secret and secret not in self.hidden:
+            self.hidden.append(secret)
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        return tuple(map(self._clean, self._found))
+
+    def _clean(self, found: Diagnostic) -> Diagnostic:
+        hint = None if found.hint is None else self.clean(found.hint)
+        path = None if found.path is None else self.clean(found.path)
+        return Diagnostic(
+            found.code,
+            found.name,
+            found.severity,
+            self.clean(found.message),
+            hint,
+            found.file,
+            found.line,
+            found.column,
+            path,
+        )
+
+    def clean(self, text: str) -> str:
+        """`text` without secrets, known ones and those that look like one."""
+        return redact_line(redact(text, self.hidden))
+
+
+def shown(text: str, longest: int = 60) -> str:
+    """A text short enough for a message, on one line."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= longest else flat[: longest - 1] + "…"

@@ -1,0 +1,254 @@
+"""From a text to the one command that launches: assignments before it, lines that lost their continuation, the rest."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gb300serve.importers.docker_words import image_at
+from gb300serve.importers.expand import Expander, Surroundings
+from gb300serve.importers.lexer import Lexer
+from gb300serve.importers.marked import Marked
+from gb300serve.importers.report import LEFT_OUT, MENDED, NOT_TAKEN, Place, Report, Stop, shown
+from gb300serve.importers.syntax import Command, Field, Operator, Part, Word
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
+_CONTROL = frozenset((
+    "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "select", "function",
+    "{", "}", "[[", "((",
+))  # fmt: skip
+_DECLARING = frozenset(("export", "readonly", "declare", "typeset", "local"))
+_WRAPPERS = frozenset(("sudo", "nohup", "exec", "time", "command", "env", "doas", "!", "then", "do", "else"))
+_CLIENTS = frozenset(("docker", "podman", "nerdctl"))
+_VALUED = frozenset(
+    ("-u", "--user", "-g", "--context", "-c", "-H", "--host", "--config", "-l", "--log-level", "-C", "--connection")
+)
+_CONTINUES = re.compile(r"-|[{\[]|/[A-Za-z]|[\w.-]+(?:[:/][\w.-]+)*/[\w.-]+[:@][\w.:@-]+$")
+_NOTHING_HINT = (
+    "paste the `docker run` command, the output of `docker inspect`, or import a running container: --container NAME"
+)
+
+
+class Run(NamedTuple):
+    """The words behind `docker run`, what its environment was given, and what only the client can know."""
+
+    words: tuple[Field, ...]
+    place: Place
+    exported: dict[str, str]
+    expander: Expander
+
+
+@dataclass(slots=True)
+class _Reader:
+    expander: Expander
+    report: Report
+    exported: dict[str, str] = field(default_factory=dict)
+    control: tuple[str, Place] | None = None
+    run: Run | None = None
+    ignored: list[tuple[str, Place]] = field(default_factory=list)
+    open: bool = False
+    """The launch was the last command, and a line end ended it: a next line may belong to it."""
+
+    def take(self, command: Command) -> None:
+        words = command.words
+        if not words:
+            return
+        if self.open and self._belongs(words):
+            self._join(words)
+        elif (start := _client(words)) is None:
+            self.open = False
+            self._other(words)
+        elif self.run is not None:
+            self.open = False
+            message = "another container is launched here: only the first is imported"
+            self.report.say(NOT_TAKEN, message, "import it from a file of its own", words[start].place)
+        else:
+            self._launch(words, start)
+        self.open = self.open and command.end == "\n"
+        for target in command.redirections:
+            self.ignored.append((f"> {target.plain}", target.place))
+
+    def _launch(self, words: list[Word], start: int) -> None:
+        if self.control is not None:
+            keyword, place = self.control
+            raise Stop(f"the launch depends on `{keyword}`: the text is a program, and is not run here", place)
+        for word in words[:start]:
+            if found := assigned(word):
+                name, value = self._value(word, found)
+                if not isinstance(value, Stop):
+                    self.expander.meant[name] = self.exported[name] = value
+        fields = [one for word in words[start:] for one in self.expander.fields(word)]
+        first = next(n for n, one in enumerate(fields) if one.text in ("run", "create"))
+        self.run = Run(tuple(fields[first + 1 :]), words[start].place, self.exported, self.expander)
+        self.open = True
+
+    def _belongs(self, words: list[Word]) -> bool:
+        first = words[0].plain
+        if self.run is None or not _CONTINUES.match(first):
+            return False
+        at = image_at(self.run.words)
+        if first.startswith(("-", "{", "[")):
+            return True
+        return at is None if not first.startswith("/") else at == len(self.run.words) - 1
+
+    def _join(self, words: list[Word]) -> None:
+        if self.run is None:
+            return
+        message = (
+            "the line before has no backslash at its end: bash ends the command there, and runs this line by itself"
+        )
+        self.report.say(
+            MENDED, message, "read as one command; end the line before with a backslash to continue it", words[0].place
+        )
+        more = tuple(one for word in words for one in self.expander.fields(word))
+        self.run = self.run._replace(words=self.run.words + more)
+
+    def _other(self, words: list[Word]) -> None:
+        first = words[0].plain
+        if first in _CONTROL and words[0].bare and self.control is None:
+            self.control = (first, words[0].place)
+        assigning = first in _DECLARING
+        left = [
+            word for word in words[assigning:] if (found := assigned(word)) is None or not self._assign(word, found)
+        ]
+        if assigning:
+            for word in left:
+                if isinstance(known := self.expander.variables.get(word.plain), str):
+                    self.exported[word.plain] = known
+        elif left:
+            self.ignored.append((" ".join(word.plain for word in left[:4]), left[0].place))
+
+    def _assign(self, word: Word, found: re.Match[str]) -> bool:
+        name, value = self._value(word, found)
+        before = self.expander.variables.get(name)
+        if found[2] and isinstance(value, str):
+            value = before + value if isinstance(before, str) else before or value
+        self.expander.variables[name] = value
+        if isinstance(value, str):
+            self.exported[name] = value
+        return True
+
+    def _value(self, word: Word, found: re.Match[str]) -> tuple[str, "str | Stop"]:
+        first = word.parts[0]
+        parts = (first._replace(text=first.text[found.end() :]), *word.parts[1:])
+        try:
+            return found[1], self.expander.text(self.expander.with_home(parts), word.place)
+        except Stop as stop:
+            return found[1], stop
+
+
+def read_script(source: Marked, around: Surroundings, report: Report, expander: Expander | None = None) -> Run:
+    """The first launch of the text; raises Stop where it cannot be known without running it."""
+    reader = _Reader(expander or Expander(around, report), report)
+    try:
+        for command in commands(Lexer(source, report)):
+            reader.take(command)
+    except Stop as stop:
+        if reader.run is None or reader.open:
+            raise
+        report.say(NOT_TAKEN, f"behind the launch, the text cannot be read: {stop.reason}", None, stop.place)
+    if reader.run is None:
+        raise _nothing(reader)
+    _say_ignored(reader, report)
+    return reader.run
+
+
+def _nothing(reader: _Reader) -> Stop:
+    """Why there is no launch: a substitution may hold it."""
+    for value in reader.expander.variables.values():
+        if isinstance(value, Stop) and "run" in value.reason and "docker" in value.reason:
+            return value
+    if reader.control is not None:
+        return Stop(f"no `docker run` stands in the text outside of `{reader.control[0]}`", reader.control[1])
+    return Stop("the text has no `docker run` command", None, _NOTHING_HINT)
+
+
+def _say_ignored(reader: _Reader, report: Report) -> None:
+    for what, place in reader.ignored[:8]:
+        report.say(
+            LEFT_OUT,
+            f"`{shown(report.clean(what), 50)}` is not part of the launch, and was not read further",
+            None,
+            place,
+        )
+    if len(reader.ignored) > 8:
+        report.say(
+            LEFT_OUT, f"{len(reader.ignored) - 8} more commands are not part of the launch", None, reader.ignored[8][1]
+        )
+    if reader.control is not None:
+        report.say(
+            LEFT_OUT, f"`{reader.control[0]}` and what belongs to it is not part of the launch", None, reader.control[1]
+        )
+
+
+def commands(lexer: Lexer) -> Iterator[Command]:
+    """The simple commands of a text, one after the other; a list in brackets is an array, which no word stands for."""
+    command, last = Command(), None
+    for token in lexer.tokens():
+        if isinstance(token, Word):
+            command.words.append(token)
+            last = token
+            continue
+        if (
+            token.text == "("
+            and last is not None
+            and command.words
+            and command.words[-1] is last
+            and assigned(last)
+            and last.plain.endswith("=")
+        ):
+            command.words[-1] = Word((*last.parts, Part("program", "a bash array", quoted=False)), last.place)
+            _skip_brackets(lexer, token)
+            last = None
+            continue
+        last = None
+        if token.text in "<>":
+            command.redirections.append(Word((Part("text", "…", quoted=True),), token.place))
+            continue
+        command.end = token.text
+        yield command
+        command = Command()
+    yield command
+
+
+def _skip_brackets(lexer: Lexer, opening: Operator) -> None:
+    depth = 1
+    for token in lexer.tokens():
+        if isinstance(token, Operator):
+            depth += (token.text == "(") - (token.text == ")")
+            if depth == 0:
+                return
+    raise Stop("the bracket that opens here is never closed", opening.place)
+
+
+def assigned(word: Word) -> re.Match[str] | None:
+    """Where the word is an assignment, its name (1), `+` (2) and where the value begins."""
+    return _ASSIGNMENT.match(word.parts[0].text) if word.bare else None
+
+
+def _client(words: list[Word]) -> int | None:
+    """Where `docker … run` begins, None for any other command; wrappers and assignments may stand before it."""
+    at = 0
+    while at < len(words):
+        text = words[at].plain
+        if text.rpartition("/")[2] in _CLIENTS:
+            return at if _runs(words[at + 1 :]) else None
+        wraps = text in _WRAPPERS or text.startswith("-") or assigned(words[at]) or _is_value(words, at)
+        if not wraps:
+            return None
+        at += 1
+    return None
+
+
+def _is_value(words: list[Word], at: int) -> bool:
+    return at > 0 and words[at - 1].plain in _VALUED
+
+
+def _runs(words: list[Word]) -> bool:
+    for at, word in enumerate(words):
+        text = word.plain
+        if text in ("run", "create"):
+            return True
+        if text != "container" and not text.startswith("-") and not (at and words[at - 1].plain in _VALUED):
+            return False
+    return False

@@ -1,0 +1,76 @@
+"""What the shell reader makes of a text: words of parts, commands of words."""
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from gb300serve.importers.marked import Marked
+from gb300serve.importers.report import Place
+
+PartKind = Literal["text", "variable", "command", "program"]
+
+
+class Part(NamedTuple):
+    """A piece of a word. `quoted`: what it stands for is neither split nor expanded further.
+
+    `text` is the text itself, the inside of `${…}`, the inside of `$(…)`, or what makes it a program.
+    """
+
+    kind: PartKind
+    text: str
+    quoted: bool
+    source: Marked | None = None
+
+
+class Word(NamedTuple):
+    """One word as written."""
+
+    parts: tuple[Part, ...]
+    place: Place
+
+    @property
+    def plain(self) -> str:
+        """The text of its literal parts, for a look at what the word is."""
+        return "".join(part.text if part.kind == "text" else "\0" for part in self.parts)
+
+    @property
+    def bare(self) -> bool:
+        """Whether nothing of it is quoted or expanded: only then is a word a keyword, or an assignment."""
+        return bool(self.parts) and self.parts[0].kind == "text" and not self.parts[0].quoted
+
+
+class Operator(NamedTuple):
+    """`;`, `&&`, `|`, a parenthesis or the end of a line."""
+
+    text: str
+    place: Place
+
+
+@dataclass(slots=True)
+class Command:
+    """A simple command: its words, and what ended it."""
+
+    words: list[Word] = field(default_factory=list)
+    end: str = ""
+    redirections: list[Word] = field(default_factory=list)
+
+
+class Field(NamedTuple):
+    """A word after expansion. Values that only the client can know stand in it as references (`reference`)."""
+
+    text: str
+    place: Place
+
+
+class Reference(NamedTuple):
+    """Where a value is read at launch: a variable of the client, or a file."""
+
+    kind: Literal["env", "file"]
+    name: str
+
+
+OPEN, CLOSE = "\ue000", "\ue001"
+
+
+def mark(index: int) -> str:
+    """What stands in a field for the reference of this index; neither sign is left in a mended text."""
+    return f"{OPEN}{index}{CLOSE}"
