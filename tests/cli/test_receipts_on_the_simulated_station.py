@@ -83,7 +83,7 @@ def test_what_serves_otherwise_than_it_should_is_degraded_and_keeps_running(
     (degraded,) = [line for line in plain(up) if line.startswith("gb300serve: DEGRADED")]
     assert degraded == ("gb300serve: DEGRADED: dsv41-vllm serves, but its boot did not show what a good one shows")
     assert any(line.startswith(sentence) for line in plain(up))
-    assert state(program) == "ready"
+    assert state(program) == "degraded"
     kept = program.run("receipts")
     assert kept.code == 9
     assert any(line.startswith(sentence) for line in kept.out.splitlines())

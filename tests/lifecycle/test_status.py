@@ -10,7 +10,7 @@ from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.ports import Container, LogLine
 from gb300serve.lifecycle.status import LaneStatus, lane_status, lanes
 from gb300serve.lifecycle.tools import Tools
-from tests.support.entries import entry
+from tests.support.entries import entry, record
 from tests.support.fake_backend import FakeBackend, Script
 from tests.support.fake_clock import START
 from tests.support.fake_http import BackendHttp
@@ -204,3 +204,15 @@ def test_a_kept_container_is_not_held_to_its_recipe() -> None:
     changed = replace(V14, plan=replace(plan(), command=(*V14.plan.command, "--max-num-seqs", "16")))
     kept = OVER | {"exit_code": 0, "name": "dsv41-vllm-kept-v14-20261129T195003Z"}
     assert status(Script(BOOT), known=(changed,), changes=kept).drift == ()
+
+
+def test_a_lane_whose_last_launch_did_not_keep_its_receipts_is_degraded() -> None:
+    station, found = station_with(SERVES)
+    tools = Tools(station, BackendHttp(station), station.clock)
+    receipts = ({"name": "a", "state": "kept"}, {"name": "engine argument b", "state": "different"}, {"name": "server"})
+    wrong = record("v14", container={"name": found.name, "id": found.id}, exit={"tool": 9}, receipts=receipts)
+    seen = lane_status(found, tools, (V14,), History(runs=(wrong,)))
+    assert seen.state == "degraded"
+    assert seen.health["why"] == "its boot did not keep: engine argument b (gb300serve receipts)"
+    again = replace(wrong, exit={"tool": 130})
+    assert lane_status(found, tools, (V14,), History(runs=(wrong, again))).state == "ready"

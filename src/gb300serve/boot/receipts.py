@@ -14,6 +14,7 @@ _ROUNDING = 1e-9
 Policy = Literal["fail", "degrade"]
 ReceiptState = Literal["kept", "different", "missing", "forbidden", "unknown"]
 """`forbidden`: a line was printed that must not be; `unknown`: nobody can tell here."""
+UNKEPT = frozenset({"different", "missing", "forbidden"})
 Kind = Literal["line", "arguments", "patch"]
 
 
@@ -67,7 +68,7 @@ class CheckedReceipt:
 
     @property
     def good(self) -> bool:
-        return self.state in {"kept", "unknown"}
+        return self.state not in UNKEPT
 
     def sentence(self) -> str:
         """What is to be said of it."""

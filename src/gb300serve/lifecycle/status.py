@@ -1,12 +1,14 @@
 """What every lane is doing: containers of ours, and strangers that look like a release or hold the GPU."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
+from gb300serve.boot.receipts import UNKEPT
+from gb300serve.core.errors import ServiceError
 from gb300serve.core.http import UnreachableError
 from gb300serve.journal.history import History
 from gb300serve.lifecycle.conflicts import live, on_gpu
@@ -87,6 +89,8 @@ def lane_status(
     launch = _launch_of(container, known)
     asked = history.was_asked_to_end(container.id, container.finished_at)
     seen = _seen(container, launch, tools, asked=asked) if container.ours else _foreign(container)
+    if seen.state == "ready":
+        seen = _by_receipts(seen, container, history)
     lane, release = container.labels.get(LABEL_LANE), container.labels.get(LABEL_RELEASE)
     if not container.ours and launch is not None:
         lane, release = launch.plan.lane, launch.release
@@ -102,6 +106,16 @@ def lane_status(
         drift=_drift(container, launch, tools, history) if container.ours else (),
         health={key: value for key, value in seen.health.items() if value is not None},
     )
+
+
+def _by_receipts(seen: _Seen, container: Container, history: History) -> _Seen:
+    """Degraded where its last launch found that its boot did not show what a good one shows (exit 9)."""
+    run = next((each for each in reversed(history.runs) if each.container_id == container.id), None)
+    if run is None or (run.exit or {}).get("tool") != ServiceError.exit_code:
+        return seen
+    unkept = [each["name"] for each in run.receipts if each.get("state") in UNKEPT]
+    why = f"its boot did not keep: {'; '.join(map(str, unkept))} (gb300serve receipts)" if unkept else None
+    return replace(seen, state="degraded", health={**seen.health, "why": why})
 
 
 def _concerns_us(container: Container, known: tuple[Launch, ...]) -> bool:
