@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from gb300serve.boot.phases import Phase
@@ -98,3 +100,12 @@ def test_tuning_hangs_in_the_middle() -> None:
     last = boot_script(V14, Surroundings(fault="tuning-hangs"))[-1]
     assert isinstance(last, Repeat)
     assert last.at > 405 + 2000
+
+
+def test_readme_lists_every_fault() -> None:
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    table = text.split("| fault | rehearses |", 1)[1].split("\n\n", 1)[0]
+    listed = [row.split(" | ") for row in table.splitlines()[2:]]
+    assert {name.strip("|` "): summary.strip("| ") for name, summary in listed} == {
+        name: fault.summary for name, fault in FAULTS.items()
+    }
