@@ -1,7 +1,7 @@
 """Runs mutated recipes and logs through the program, over the processors, and keeps what fails, made small.
 
 A recipe goes through lint in every form, show, compile, fit and diff; a log through diagnose, a launch's watch and the
-calibration. What fails lies under the directory of `--keep`, smallest form first; the exit status is 1 then.
+calibration. The first input of each kind of failure lies under the directory of `--keep`; the exit status is 1 then.
 """
 
 import argparse
@@ -10,6 +10,7 @@ import resource
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -24,7 +25,6 @@ from tests.support.fuzz_recipes import Mutator
 BATCH = 500
 # A process that has seen everything once grows no more: what the caches hold is bounded.
 GROWTH_MIB = 24.0
-_EXAMPLES = 3
 
 
 @dataclass
@@ -65,12 +65,14 @@ def _run(kind: str, count: int, asked: argparse.Namespace) -> int:
     work = partial(recipes if kind == "recipes" else logs, asked.seed)
     sizes = [min(BATCH, count - start) for start in range(0, count, BATCH)]
     done: list[Batch] = []
+    kinds: Counter[str] = Counter()
     with ProcessPoolExecutor(asked.processes) as pool:
         for batch in pool.map(work, range(len(sizes)), sizes):
             done.append(batch)
-            if sys.stderr.isatty():
-                print(f"\r{kind}: {sum(b.count for b in done)} of {count}", end="", file=sys.stderr, flush=True)
-    kinds = _kept(kind, [failure for batch in done for failure in batch.failures], asked.keep)
+            _told(kind, batch, kinds, asked.keep)
+            kinds.update(failure.kind for failure, _ in batch.failures)
+            if len(done) % 10 == 0:
+                print(f"{kind}: {sum(b.count for b in done)} of {count}", file=sys.stderr, flush=True)
     grown = _growth(done)
     took = time.perf_counter() - began
     rate = f"{took:.0f} s, {1000 * took * asked.processes / max(count, 1):.1f} ms of a process each"
@@ -151,19 +153,16 @@ def _process() -> int:
     return int(Path("/proc/self/stat").read_text(encoding="ascii").split()[0])
 
 
-def _kept(kind: str, failures: list[tuple[Failure, bytes]], directory: Path) -> dict[str, int]:
-    """Writes the smallest examples of each kind of failure; returns how often each happened."""
-    kinds: dict[str, list[tuple[Failure, bytes]]] = {}
-    for failure, text in failures:
-        kinds.setdefault(failure.kind, []).append((failure, text))
-    for name, found in kinds.items():
-        examples = sorted((one for one in found if one[1]), key=lambda one: len(one[1]))[:_EXAMPLES]
-        for number, (failure, text) in enumerate(examples):
-            place = directory / kind / "".join(c if c.isalnum() else "-" for c in name)[:60]
-            place.mkdir(parents=True, exist_ok=True)
-            (place / f"{number}.input").write_bytes(text)
-            (place / f"{number}.txt").write_text(failure.detail, encoding="utf-8")
-    return {name: len(found) for name, found in kinds.items()}
+def _told(kind: str, batch: Batch, known: Counter[str], directory: Path) -> None:
+    """Keeps the first input of each new kind of failure, and says so at once."""
+    for failure, text in batch.failures:
+        place = directory / kind / "".join(c if c.isalnum() else "-" for c in failure.kind)[:60]
+        if failure.kind in known or not text or place.exists():
+            continue
+        place.mkdir(parents=True)
+        (place / "input").write_bytes(text)
+        (place / "failure.txt").write_text(failure.detail, encoding="utf-8")
+        print(f"{kind}: {failure.kind}: {place}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -42,3 +42,10 @@ def test_a_token_is_known_by_its_shape() -> None:
     token = "hf_" + "Ab3dEf6hIj9k" * 2
     found = diagnosed([f"vllm serve: error: unrecognized arguments: --hf-tokn {token}"])
     assert token not in "\n".join(found.sentences()) + str(found.as_json())
+
+
+def test_a_line_without_end_is_cut_for_people_only() -> None:
+    found = diagnosed(["vllm serve: error: unrecognized arguments: --x " + "y" * 9000])
+    shown = next(line for line in found.sentences() if line.startswith("  line 1: "))
+    assert (len(shown), shown[-1]) == (4010, "…")
+    assert len(found.as_json()["evidence"][0]["text"]) == 9047

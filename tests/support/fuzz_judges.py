@@ -34,7 +34,8 @@ from gb300serve.fit.document import document
 from gb300serve.fit.learned import learn
 from gb300serve.recipe.catalog import Catalog
 from gb300serve.recipe.dump import to_yaml
-from gb300serve.recipe.load import Loader
+from gb300serve.recipe.load import Loaded, Loader
+from gb300serve.recipe.model import Recipe
 from gb300serve.render.docker_run import pinned, shell
 from gb300serve.render.plan_json import plan_document
 from tests.lint.samples import KNOWN
@@ -159,10 +160,9 @@ class RecipeJudge:
         fitted = self._fitter.fit(loaded, recipe)
         yield _json(document(fitted.name, fitted.demand, fitted.answer, fitted.remarks))
         yield from map(printable, fit_view.lines(fitted))
-        yield from self._compiled(ref)
+        yield from self._compiled(ref, loaded, recipe)
 
-    def _compiled(self, ref: str) -> Iterator[str]:
-        loaded, recipe = self._space.load(ref)
+    def _compiled(self, ref: str, loaded: Loaded, recipe: Recipe) -> Iterator[str]:
         plan = self._space.compile(loaded, recipe)
         yield _json(plan_document(plan, self._space.notes))
         yield printable(shell(plan))

@@ -13,6 +13,8 @@ from gb300serve.fit.remedy import remedies
 
 # Options of the engine whose values are secrets; its echo prints them as they are.
 _SECRET_OPTIONS = ("api_key", "hf_token")
+# A damaged log can be one line; the engine's echo of its arguments has 1 to 2 kB.
+LONGEST = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Diagnosed:
         diagnosis, tuning = self.diagnosis, self.heard.tuning
         reason = f": {diagnosis.reason}" if diagnosis.reason else ""
         yield f"{diagnosis.state} in {diagnosis.phase}{reason}"
-        yield from (f"  line {item.line}: {item.text}" for item in diagnosis.evidence)
+        yield from (f"  line {item.line}: {_short(item.text)}" for item in diagnosis.evidence)
         yield from (f"  {name}: {value}" for name, value in diagnosis.values.items())
         yield from (f"  {advice}" for advice in diagnosis.advice)
         if tuning:
@@ -48,6 +50,10 @@ def diagnosed(lines: Iterable[str]) -> Diagnosed:
     found = machine.result()
     advice = (*found.advice, *remedies(found, heard))
     return Diagnosed(_without_secrets(replace(found, advice=advice), tuple(_secrets(heard))), heard)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def _secrets(heard: Heard) -> Iterator[str]:
