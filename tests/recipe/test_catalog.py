@@ -110,3 +110,7 @@ def test_the_directory_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_user_who_is_not_there() -> None:
     assert Catalog(()).find("~nobody-of-that-name/v1").path == Path("~nobody-of-that-name/v1")
+
+
+def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
+    assert Catalog((tmp_path,)).release("x" * 300, "v1") is None

@@ -12,6 +12,7 @@ from gb300serve.cli.parallel import spread
 from gb300serve.cli.workspace import Workspace
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import CommandLineError
+from gb300serve.core.files import is_directory, is_file
 from gb300serve.lint.run import findings, findings_in_any
 from gb300serve.lint.subject import Subject
 from gb300serve.plan.check import check
@@ -111,11 +112,11 @@ def _files(space: Workspace, paths: list[str]) -> Iterator[tuple[Found, bool]]:
     """Every file, and whether it was named itself: what only lies in a directory need not be a recipe."""
     for word in paths or [str(space.catalog.directories[0])]:
         path = Path(word).expanduser()
-        if path.is_dir():
+        if is_directory(path):
             yield from ((found, False) for found in _below(space.catalog, path))
-        elif path.exists() or path.suffix in SUFFIXES:
+        elif is_file(path) or path.suffix in SUFFIXES:
             yield space.catalog.at(path), True
-        elif "/" in word and path.parent.exists() and path.suffix:
+        elif "/" in word and is_directory(path.parent) and path.suffix:
             raise NothingThereError(word)
         else:
             yield space.find(word), True

@@ -12,6 +12,7 @@ from gb300serve.cli.environment import Environment
 from gb300serve.cli.formats import text
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import CommandLineError, RecipeError
+from gb300serve.core.files import is_directory, is_file
 from gb300serve.plan.check import check
 from gb300serve.plan.compile import Compiler, ImageRef
 from gb300serve.plan.model import Plan
@@ -59,14 +60,14 @@ class Workspace:
     def catalog(self) -> Catalog:
         """`--recipes`, then the variable, the working directory's and the shipped ones."""
         for path in self.recipes:
-            if not path.is_dir():
+            if not is_directory(path):
                 raise NoDirectoryError(path)
         for path in self.environment.recipes:
-            if not path.is_dir():  # a profile may name one that is not on every machine
+            if not is_directory(path):  # a profile may name one that is not on every machine
                 self.console.message(f"GB300SERVE_RECIPES: {path} is not a directory, and is passed over", "warning")
         found = (*self.recipes, *self.environment.recipes, Path("recipes"), shipped_recipes())
         unique: dict[Path, Path] = {}
-        for path in filter(Path.is_dir, found):
+        for path in filter(is_directory, found):
             unique.setdefault(path.resolve(), path)
         return Catalog(tuple(unique.values()))
 
@@ -89,12 +90,12 @@ class Workspace:
     def reference(self, directory: Path | None) -> Path | None:
         """The reference site: beside the recipe, else the first on the search path."""
         places = (directory, *self.catalog.directories) if directory else self.catalog.directories
-        return next((path for place in places if (path := place / "site.yaml").is_file()), None)
+        return next((path for place in places if is_file(path := place / "site.yaml")), None)
 
     def site(self, directory: Path | None) -> Site:
         """The site that applies to recipes of `directory`."""
         user = self.environment.config_home / "gb300serve" / "site.yaml"
-        chosen = self.site_file or self.environment.site or (user if user.is_file() else None)
+        chosen = self.site_file or self.environment.site or (user if is_file(user) else None)
         reference = self.reference(directory)
         if reference not in self._sites:
             self._sites[reference] = load_site(chosen, reference)

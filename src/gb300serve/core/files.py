@@ -1,4 +1,4 @@
-"""Names of files as people write them. Pure but for the user's home directory."""
+"""Names of files as people write them, and whether anything is there that can be reached."""
 
 from pathlib import Path
 
@@ -9,3 +9,19 @@ def expanded(text: str) -> Path:
         return Path(text).expanduser()
     except RuntimeError:
         return Path(text)
+
+
+def is_file(path: Path) -> bool:
+    """As the path's own, and False too where nobody may look, or for a name that no file can have."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def is_directory(path: Path) -> bool:
+    """The same for a directory."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gb300serve.core.errors import CommandLineError
-from gb300serve.core.files import expanded
+from gb300serve.core.files import expanded, is_file
 from gb300serve.core.text import suggestion
 
 SUFFIXES = (".yaml", ".yml")
@@ -81,7 +81,7 @@ class Catalog:
         for directory in self.directories:
             for path in sorted(directory.glob("*/*")):
                 ref = f"{path.parent.name}/{path.stem}"
-                if path.suffix in SUFFIXES and ref not in seen and path.is_file():
+                if path.suffix in SUFFIXES and ref not in seen and is_file(path):
                     seen.add(ref)
                     yield ref
 
@@ -97,7 +97,7 @@ class Catalog:
         """The recipes directory that holds a file named by its path: two levels up, when a site lies there."""
         candidate = absolute(path).parent.parent
         listed = candidate.resolve() in (directory.resolve() for directory in self.directories)
-        return candidate if listed or (candidate / "site.yaml").is_file() else None
+        return candidate if listed or is_file(candidate / "site.yaml") else None
 
 
 def absolute(path: Path) -> Path:
@@ -113,6 +113,6 @@ def is_path(ref: str) -> bool:
 def _file(directory: Path, lane: str, release: str) -> Path | None:
     for suffix in SUFFIXES:
         path = directory / lane / f"{release}{suffix}"
-        if path.is_file():
+        if is_file(path):
             return path
     return None
