@@ -20,7 +20,7 @@ def golden(request: pytest.FixtureRequest) -> Golden:
     def compare(name: str, text: str) -> None:
         path = directory / name
         if request.config.getoption("--update-golden"):
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text.encode())
         assert text == path.read_bytes().decode(), f"golden/{name} differs; --update-golden writes it anew"
 

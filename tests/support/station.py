@@ -5,6 +5,7 @@ A test that asks for a part that is not there is left out; with GB300SERVE_TEST_
 
 import os
 import secrets
+import shutil
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -144,3 +145,14 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     return port
+
+
+def part_program(name: str, what: str) -> str:
+    """The program's path; leaves the test out, or fails it, where there is none."""
+    found = shutil.which(name)
+    if found:
+        return found
+    missing = f"{what} (`{name}` is not installed: see scripts/station)"
+    if os.environ.get("GB300SERVE_TEST_ALL"):
+        pytest.fail(f"needs {missing}")
+    pytest.skip(f"left out: needs {missing}")

@@ -86,6 +86,9 @@ _ROWS: tuple[tuple[str, str, Severity, str], ...] = (
     ("FIT006", "sizes-unknown", "warning", "The sizes of the checkpoint are not known."),
     ("FIT007", "another-machine", "warning", "The plan is for another machine than the one that it was measured on."),
     ("FIT008", "offload-ignored-by-runner", "warning", "The engine's runner is reported to ignore offload."),
+    ("TGT001", "not-in-target", "warning", "`compile --to` has no form there for what `docker run` says."),
+    ("TGT002", "otherwise-in-target", "note", "`compile --to` says there in another way what `docker run` says."),
+    ("TGT003", "to-do-before-start", "note", "Something must be there before the compiled file is started."),
     ("LNT001", "idle-ignore", "warning", "`lint.ignore` names a code that finds nothing here, or that does not exist."),
     ("LNT002", "ignore-without-reason", "warning", "`lint.ignore` gives no reason."),
 )

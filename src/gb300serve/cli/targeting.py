@@ -1,0 +1,27 @@
+"""Targets of `compile --to` beside shell and JSON: what they need of a recipe, what they left out as diagnostics."""
+
+from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.engines.registry import engine
+from gb300serve.plan.words import with_secret_words
+from gb300serve.recipe.load import Loaded
+from gb300serve.recipe.model import Recipe
+from gb300serve.render.compose import compose
+from gb300serve.render.kubernetes import kubernetes
+from gb300serve.render.quadlet import quadlet
+from gb300serve.render.target import Gap, Serving, Target
+
+TARGETS: dict[str, Target] = {"compose": compose, "quadlet": quadlet, "kubernetes": kubernetes}
+
+
+def serving_of(recipe: Recipe) -> Serving:
+    """The engine's own port, and how long the recipe says that a boot takes."""
+    boot = recipe.boot
+    phases = sum(float(phase.seconds) for phase in boot.phases.values())
+    seconds = float(boot.total.seconds) if boot.total else phases or None
+    return Serving(engine(recipe.engine.name).port(with_secret_words(recipe.engine.options)), seconds)
+
+
+def diagnostic(gap: Gap, loaded: Loaded) -> Diagnostic:
+    """The gap with its place in the recipe."""
+    path = ".".join(map(str, gap.path))
+    return Diagnostic(*gap.kind, gap.message, gap.hint, *loaded.place(gap.path), path)

@@ -1,0 +1,161 @@
+"""Plan → a file for `docker compose` (Compose Specification). Pure."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
+from gb300serve.render.target import (
+    HEALTH_PATH,
+    TO_DO,
+    Gap,
+    Rendered,
+    Serving,
+    binds,
+    changed,
+    common_gaps,
+    head,
+    with_secrets,
+)
+from gb300serve.render.yaml_text import yaml_text
+
+# Networks that are modes of the container; any other name is a network that somebody made.
+_MODES = ("host", "bridge", "none", "default")
+_START = "Start it with `docker compose -f THIS-FILE up -d`. It is for Docker Compose 2: 1.29 refuses create_host_path."
+
+
+def compose(plan: Plan, serving: Serving) -> Rendered:
+    """One serving, named after the lane. Every `$` is doubled: compose would replace what follows it."""
+    gaps = tuple(_gaps(plan))
+    document = {"services": {plan.lane: _service(plan, serving)}}
+    network = plan.container.network
+    if _is_made(network):
+        document["networks"] = {str(network): {"external": True}}
+    return Rendered(head(plan, "a compose file", (_START,), gaps) + yaml_text(document), gaps)
+
+
+def _service(plan: Plan, serving: Serving) -> dict[str, Any]:
+    c = plan.container
+    said = {
+        "image": _literal(plan.image),
+        "container_name": c.name,
+        "deploy": _gpus(c.gpus),
+        "ipc": _optional(c.ipc),
+        **_network(c.network),
+        "shm_size": _optional(c.shm_size),
+        "ulimits": {name: _limit(limit) for name, limit in c.ulimits.items()},
+        "cap_add": _each(c.cap_add),
+        "security_opt": _each(c.security_opt),
+        "init": c.init,
+        "stop_grace_period": None if c.stop_timeout is None else f"{c.stop_timeout}s",
+        "user": _optional(c.user),
+        "working_dir": _optional(c.workdir),
+        "pid": _optional(c.pid),
+        "mem_limit": _optional(c.memory),
+        "tmpfs": _each(c.tmpfs),
+        "logging": _logging(c),
+        "devices": _each(c.devices),
+        "labels": {key: _literal(value) for key, value in c.labels.items()},
+        "ports": _each(c.ports),
+        "volumes": [_volume(mount) for mount in binds(c)],
+        "environment": {
+            **{name: _literal(value) for name, value in c.env.items()},
+            **{secret.name: _reference(secret) for secret in c.secrets},
+        },
+        "entrypoint": [_literal(c.entrypoint)] if c.entrypoint else None,
+        "restart": c.restart if c.restart != "no" else None,
+        "healthcheck": _healthcheck(serving),
+        "command": _command(plan),
+    }
+    return {key: value for key, value in said.items() if value}
+
+
+def _literal(text: str) -> str:
+    return text.replace("$", "$$")
+
+
+def _optional(text: str | None) -> str | None:
+    return None if text is None else _literal(text)
+
+
+def _each(words: tuple[str, ...]) -> list[str]:
+    return [_literal(word) for word in words]
+
+
+def _gpus(selection: str | None) -> dict[str, Any] | None:
+    """The long form: 1.29 does not know the short one, `gpus:`."""
+    if selection is None:
+        return None
+    device: dict[str, Any] = {"count": "all"}
+    if selection.startswith("device="):
+        device = {"device_ids": selection.removeprefix("device=").split(",")}
+    elif selection != "all":
+        device = {"count": int(selection)}
+    return {"resources": {"reservations": {"devices": [device | {"capabilities": ["gpu"]}]}}}
+
+
+def _is_made(network: str | None) -> bool:
+    return network is not None and network not in _MODES and not network.startswith("container:")
+
+
+def _network(network: str | None) -> dict[str, Any]:
+    """Docker's own default is `bridge`; compose would make a network of the project."""
+    return {"networks": [network]} if _is_made(network) else {"network_mode": network or "bridge"}
+
+
+def _limit(limit: int | tuple[int, int]) -> int | dict[str, int]:
+    return limit if isinstance(limit, int) else {"soft": limit[0], "hard": limit[1]}
+
+
+def _logging(c: ContainerPlan) -> dict[str, Any]:
+    driver = {"driver": c.log_driver} if c.log_driver else {}
+    return driver | (
+        {"options": {key: _literal(value) for key, value in c.log_options.items()}} if c.log_options else {}
+    )
+
+
+def _volume(mount: Mount) -> dict[str, Any]:
+    """A source that is missing is refused; by default a directory would be made of it."""
+    said: dict[str, Any] = {"type": "bind", "source": _literal(mount.source), "target": _literal(mount.target)}
+    return said | ({"read_only": True} if mount.read_only else {}) | {"bind": {"create_host_path": False}}
+
+
+def _reference(secret: Secret) -> str:
+    return f"${{{secret.env or secret.name}:?set it to the value of the secret}}"
+
+
+def _command(plan: Plan) -> list[str]:
+    secrets = {secret.name: secret for secret in plan.container.secrets}
+    return [with_secrets(word, lambda name: _reference(secrets[name]), _literal, secrets) for word in plan.command]
+
+
+def _healthcheck(serving: Serving) -> dict[str, Any]:
+    # Python is in every image that runs an engine; curl is not.
+    ask = f"import urllib.request; urllib.request.urlopen('http://127.0.0.1:{serving.port}{HEALTH_PATH}', timeout=5)"
+    return {
+        "test": ["CMD", "python3", "-c", ask],
+        "interval": "30s",
+        "timeout": "10s",
+        "retries": 3,
+        "start_period": f"{serving.patience}s",
+    }
+
+
+def _gaps(plan: Plan) -> Iterator[Gap]:
+    c = plan.container
+    yield from common_gaps(plan)
+    if c.restart != "no":
+        yield changed(
+            "restart",
+            f"`{c.restart}` holds from the start, not from READY: a boot that fails is repeated",
+            "the first `Error` of the log is the one that counts",
+        )
+    if _is_made(c.network):
+        yield changed("network", f"the network {c.network} must exist", f"docker network create {c.network}")
+    if c.mounts:
+        yield changed(
+            "mounts", "a source that does not exist is refused; `docker run -v` makes an empty directory of it"
+        )
+    for secret in c.secrets:
+        if secret.file:
+            hint = f'export {secret.name}="$(cat {secret.file})"'
+            yield Gap(TO_DO, ("container", "secrets", secret.name), "compose reads it from its environment", hint)

@@ -1,0 +1,134 @@
+"""What the targets beside the shell share: the service they describe, what they cannot say, the head of their files."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gb300serve.boot.phases import DEFAULT_PATIENCE, PATIENCE, Phase
+from gb300serve.core.diagnostics import Severity
+from gb300serve.core.text import printable
+from gb300serve.plan.document import digest
+from gb300serve.plan.model import ContainerPlan, Mount, Plan
+from gb300serve.plan.words import SECRET, secret_word
+
+HEALTH_PATH = "/health"
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What a target needs beside the plan: the engine's port inside the container, and seconds from launch to READY."""
+
+    port: int
+    boot_seconds: float | None = None
+
+    @property
+    def patience(self) -> int:
+        """Seconds after which a boot that does not serve is given up.
+
+        The boot as the recipe expects it, and on top of that one tuning of the kernels: a missed tuning cache takes up
+        to 81 minutes, in silence, and a runtime that restarts the container in the middle of it starts it all over.
+        """
+        expected = DEFAULT_PATIENCE if self.boot_seconds is None else self.boot_seconds
+        return math.ceil(expected + PATIENCE[Phase.TUNING_KERNELS])
+
+
+class Kind(NamedTuple):
+    """Which diagnostic a gap becomes."""
+
+    code: str
+    name: str
+    severity: Severity
+
+
+LOST = Kind("TGT001", "not-in-target", "warning")
+CHANGED = Kind("TGT002", "otherwise-in-target", "note")
+TO_DO = Kind("TGT003", "to-do-before-start", "note")
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What a target does not say as `docker run` does; `path` leads to the place in the recipe."""
+
+    kind: Kind
+    path: tuple[str | int, ...]
+    message: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The file's text, and what it does not say."""
+
+    text: str
+    gaps: tuple[Gap, ...]
+
+
+Target = Callable[[Plan, Serving], Rendered]
+
+
+def lost(option: str, message: str, hint: str | None = None) -> Gap:
+    """An option of the container that the target has no form for."""
+    return Gap(LOST, ("container", option), message, hint)
+
+
+def changed(option: str, message: str, hint: str | None = None) -> Gap:
+    """An option of the container that the target says in another way."""
+    return Gap(CHANGED, ("container", option), message, hint)
+
+
+def binds(container: ContainerPlan) -> tuple[Mount, ...]:
+    """The mounts whose source is a path."""
+    return tuple(mount for mount in container.mounts if mount.source.startswith("/"))
+
+
+def common_gaps(plan: Plan) -> Iterator[Gap]:
+    """What no target says: only `up` compares the image and the patches with their pins."""
+    if plan.image_id is not None:
+        yield Gap(LOST, ("image", "id"), f"nothing checks that {plan.image} has the pinned id", "`up` and `doctor` do")
+    for mount in plan.container.mounts:
+        if mount.sha256 is not None:
+            yield lost("mounts", f"nothing checks the sha256 of {mount.source}", "`up` and `doctor` do")
+        if not mount.source.startswith("/"):
+            yield lost(
+                "mounts", f"{mount.source}: docker takes a source without a `/` for a volume, and it is left out"
+            )
+
+
+def with_secrets(word: str, write: Callable[[str], str], literal: Callable[[str], str], names: Iterable[str]) -> str:
+    """A word of the engine: `write(NAME)` for each declared secret in it, `literal` of all other text."""
+    declared = set(names)
+    text, *rest = SECRET.split(word)
+    written = ""
+    for name, following in zip(rest[::2], rest[1::2], strict=True):
+        if name in declared:
+            written += literal(text) + write(name)
+            text = following
+        else:
+            text += secret_word(name) + following
+    return written + literal(text)
+
+
+def head(plan: Plan, target: str, start: Iterable[str], gaps: Iterable[Gap]) -> str:
+    """The comment at the top of a file: what it is, how to start it, what it does not say."""
+    lines = [
+        f"{plan.recipe} as {target}, compiled by gb300serve from plan {digest(plan)[:12]}; edit the recipe, not this.",
+        *start,
+    ]
+    said = [f"{gap.kind.severity} {gap.kind.code} {_where(gap)}: {_said(gap)}" for gap in gaps]
+    if said:
+        lines += ["", "What `docker run` says and this file does not, or says otherwise:", *said]
+    return "".join(f"# {_one_line(line)}".rstrip() + "\n" for line in lines)
+
+
+def _where(gap: Gap) -> str:
+    return ".".join(map(str, gap.path))
+
+
+def _said(gap: Gap) -> str:
+    return f"{gap.message} ({gap.hint})" if gap.hint else gap.message
+
+
+def _one_line(text: str) -> str:
+    """A path may hold a line feed, which would end the comment."""
+    return printable(" ".join(text.split()))
