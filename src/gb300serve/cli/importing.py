@@ -1,7 +1,7 @@
 """Importing for the command line: where the text comes from, what stands around it, and the recipe as it is printed."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,15 @@ def document(result: Result | None, diagnostics: tuple[Diagnostic, ...]) -> dict
     if result is None:
         return {"schema": SCHEMA, "recipe": None, "plan": None, "diagnostics": found}
     return {"schema": SCHEMA, "recipe": result.document, "plan": plan_document(result.plan), "diagnostics": found}
+
+
+def found_lines(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
+    """The findings, without the lines that they speak of: a pasted line may hold a secret, and is not shown again."""
+    for one in diagnostics:
+        place = ":".join(str(part) for part in (one.file, one.line, one.column) if part is not None)
+        yield f"{place}: {one.severity} {one.code} {one.name}: {one.message}"
+        if one.hint:
+            yield f"    hint: {one.hint}"
 
 
 def recipe_lines(result: Result) -> Iterator[str]:

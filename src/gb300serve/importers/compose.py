@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from gb300serve.core.errors import CompileError
 from gb300serve.core.redaction import HIDDEN
 from gb300serve.document.nodes import Source
 from gb300serve.document.read import parse
@@ -15,7 +16,18 @@ from gb300serve.importers.draft import Draft
 from gb300serve.importers.flags import Flags
 from gb300serve.importers.launcher import Started, Starter
 from gb300serve.importers.options import Options
-from gb300serve.importers.report import MISPLACED, NOT_TAKEN, REFUSED_VALUE, SECRET, UNPINNED, UNREADABLE, Stop, shown
+from gb300serve.importers.report import (
+    BY_CONTAINER,
+    MISPLACED,
+    NOT_TAKEN,
+    REFUSED_VALUE,
+    SECRET,
+    TOKEN,
+    UNPINNED,
+    UNREADABLE,
+    Stop,
+    shown,
+)
 from gb300serve.importers.syntax import Field
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan
@@ -143,7 +155,7 @@ def finished(
     }
     document |= {"image": image} | ({"model": model} if model else {})
     document |= ({"container": container} if container else {}) | {"engine": engine} | known
-    return _compiled(draft, _scrubbed(draft, document))
+    return _compiled(draft, _without_tokens(draft, _scrubbed(draft, document)))
 
 
 def _model(container: dict[str, Any], engine: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
@@ -202,6 +214,18 @@ def _scrubbed(draft: Draft, document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
+def _without_tokens(draft: Draft, node: Any) -> Any:
+    """What was glued to another word, and no rule of a recipe sees."""
+    if isinstance(node, dict):
+        return {_without_tokens(draft, key): _without_tokens(draft, value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_without_tokens(draft, value) for value in node]
+    if not isinstance(node, str) or TOKEN.search(node) is None:
+        return node
+    draft.report.say(SECRET, "a word holds a token in clear: it was left out", "say it as a secret reference")
+    return TOKEN.sub(HIDDEN, node)
+
+
 def _compiled(draft: Draft, document: dict[str, Any]) -> Imported:
     source = Source("imported recipe", to_yaml(document))
     read = parse(source)
@@ -218,4 +242,7 @@ def _compiled(draft: Draft, document: dict[str, Any]) -> Imported:
             draft.report.say(
                 REFUSED_VALUE._replace(code=problem.code, name=problem.name), problem.message, problem.hint, None, path
             )
-    return Imported(document, Compiler(Site()).plan(recipe))
+    try:
+        return Imported(document, Compiler(Site()).plan(recipe))
+    except CompileError as error:
+        raise Stop(error.message, None, error.hint or BY_CONTAINER) from error

@@ -97,6 +97,8 @@ class Draft:
         """The name of the secret that stands for an option's value."""
         reference = self.reference(value)
         if reference is None:
+            while name in self.secrets or name in self.env:
+                name += "_2"
             self.hide(name, "a secret", value, at)
             return name
         if reference.kind == "env":

@@ -127,8 +127,8 @@ class Expander:
         start = len(part.text) - len(behind)
         self._open.append(name)
         try:
-            parts = Lexer(source.part(start, len(part.text)), self.report, len(self._open)).inside()
-            return self.text(self.with_home(parts), source.place(0))
+            parts = Lexer(source.part(start, len(part.text)), self.report, len(self._open)).inside(quoted=part.quoted)
+            return self.text(parts if part.quoted else self.with_home(parts), source.place(0))
         finally:
             self._open.pop()
 

@@ -41,10 +41,16 @@ class Lexer:
             else:
                 yield self._word()
 
-    def inside(self) -> tuple[Part, ...]:
-        """The whole text as one word in which blanks are plain: what stands behind `:-`."""
+    def inside(self, *, quoted: bool) -> tuple[Part, ...]:
+        """The whole text as one word in which blanks are plain: what stands behind `:-`, in double quotes or not."""
         parts: list[Part] = []
         while self.at < len(self.text):
+            if quoted:
+                if self.text[self.at] == '"':
+                    self.at += 1
+                else:
+                    parts.append(self._within_double(self.text[self.at]))
+                continue
             if self.text[self.at].isspace():
                 parts.append(Part("text", self.text[self.at], quoted=False))
                 self.at += 1

@@ -5,7 +5,7 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
-from gb300serve.core.values import WrittenFloat
+from gb300serve.core.values import WrittenFloat, compact_json
 
 _LONGEST = 20_000
 _OPENING = re.compile(r"[{\[]\s*(?:[\"'{\[}\]]|[A-Za-z_][\w.-]*\s*:|\\\")")
@@ -38,7 +38,10 @@ def json_at(text: str, start: int) -> Found | None:
         return None
     if not quoted and _harmless(inner):
         return None
-    return Found(inner, end + quoted) if loads(inner) is not None else None
+    read = loads(inner)
+    if read is None:
+        return None
+    return Found(inner if read[1] is None else compact_json(read[0]), end + quoted)
 
 
 def _harmless(inner: str) -> bool:

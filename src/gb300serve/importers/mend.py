@@ -22,7 +22,7 @@ _QUOTES = {
     "\u201b": "'",
 }
 _BLANKS = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
-_INVISIBLE = "\u200b-\u200f\u2028\u2029\u202a-\u202e\u2060\ufeff\ue000\ue001"
+_INVISIBLE = "\u200b-\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ufeff\ue000\ue001"
 _TICK = r"(?<=[ \t])`[ \t]*$"
 _CARET = r"(?<=[ \t])\^[ \t]*$"
 

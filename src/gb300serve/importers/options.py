@@ -76,8 +76,9 @@ class Options:
         if option.kind == "bool":
             return self._switch(meant, flag, values, joined=joined)
         if option.arity == "many":
-            self._put(option.key, [self._value(option, one) for one in values] if values else None, flag)
-            return self._without_value(flag) if not values else []
+            said = [self._value(option, one) for one in values]
+            self._put(option.key, said[0] if len(said) == 1 else said or None, flag)
+            return [] if values else self._without_value(flag)
         if option.arity == "optional" and not values:
             self._put(option.key, value=True, flag=flag)
             return []

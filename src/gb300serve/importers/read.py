@@ -14,6 +14,7 @@ from gb300serve.importers.jm_recipe import SCHEMA, from_jm_recipe
 from gb300serve.importers.marked import Marked
 from gb300serve.importers.mend import mended
 from gb300serve.importers.report import (
+    TOKEN,
     UNREADABLE,
     Kind,
     NotImportableError,
@@ -62,6 +63,8 @@ def _result(report: Report, read: Callable[[], Imported]) -> Result:
 
 
 def _read(text: str, report: Report, around: Surroundings, read_file: ReadFile) -> Imported:
+    for token in TOKEN.finditer(text[:LONGEST]):
+        report.hide(token[0])
     if len(text) > LONGEST:
         raise Stop(f"the text is longer than {LONGEST:,} characters", None, "cut it down to the command")
     if "\0" in text:

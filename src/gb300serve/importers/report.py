@@ -1,11 +1,12 @@
 """What an importer has to say of what it read: findings with line and column, and the stop where reading ends."""
 
+import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gb300serve.core.diagnostics import Diagnostic, Severity
 from gb300serve.core.errors import CompileError, RecipeError
-from gb300serve.core.redaction import redact, redact_line
+from gb300serve.core.redaction import HIDDEN, redact, redact_line
 
 
 class Place(NamedTuple):
@@ -40,6 +41,13 @@ PLACEHOLDER = Kind("IMP014", "placeholder", "warning")
 LEFT_OUT = Kind("IMP015", "left-out", "note")
 SPELLING = Kind("IMP016", "other-spelling", "note")
 UNREADABLE = Kind("IMP020", "cannot-be-imported", "error")
+
+# An issuer's prefix wherever it stands, also glued to another word by a lost blank or quote. The first eight signs are
+# enough for a message to be cleaned by (core.redaction.redact).
+TOKEN = re.compile(
+    r"(?:hf_|sk-|gh[pousr]_|github_pat_|glpat-|nvapi-|xox[abeoprs]-|AKIA|ASIA|AIza|dckr_|npm_|pypi-)"
+    r"(?=[A-Za-z_-]{0,40}[0-9A-Z])[A-Za-z0-9_-]{10,}"
+)
 
 BY_CONTAINER = (
     "start it, then import the running container: gb300serve import --container NAME (or docker inspect NAME)"
@@ -109,7 +117,7 @@ class Report:
 
     def clean(self, text: str) -> str:
         """`text` without secrets, known ones and those that look like one."""
-        return redact_line(redact(text, self.hidden))
+        return redact_line(redact(TOKEN.sub(HIDDEN, text), self.hidden))
 
 
 def shown(text: str, longest: int = 60) -> str:

@@ -65,8 +65,8 @@ class _Reader:
         else:
             self._launch(words, start)
         self.open = self.open and command.end == "\n"
-        for target in command.redirections:
-            self.ignored.append((f"> {target.plain}", target.place))
+        if self.open or (self.run is not None and words[0].place == self.run.place):
+            self.ignored += ((f"{target.plain} …", target.place) for target in command.redirections)
 
     def _launch(self, words: list[Word], start: int) -> None:
         if self.control is not None:
@@ -107,18 +107,27 @@ class _Reader:
         first = words[0].plain
         if first in _CONTROL and words[0].bare and self.control is None:
             self.control = (first, words[0].place)
-        assigning = first in _DECLARING
-        left = [
-            word for word in words[assigning:] if (found := assigned(word)) is None or not self._assign(word, found)
-        ]
-        if assigning:
-            for word in left:
-                if isinstance(known := self.expander.variables.get(word.plain), str):
-                    self.exported[word.plain] = known
-        elif left:
+        if first in _DECLARING:
+            self._declare(words[1:])
+            return
+        left = [word for word in words if assigned(word) is None]
+        if left:  # assignments in front of a command are that command's alone
             self.ignored.append((" ".join(word.plain for word in left[:4]), left[0].place))
+            return
+        for word in words:
+            self._assign(word)
 
-    def _assign(self, word: Word, found: re.Match[str]) -> bool:
+    def _declare(self, words: list[Word]) -> None:
+        for word in words:
+            if assigned(word) is not None:
+                self._assign(word)
+            elif isinstance(known := self.expander.variables.get(word.plain), str):
+                self.exported[word.plain] = known
+
+    def _assign(self, word: Word) -> None:
+        found = assigned(word)
+        if found is None:
+            return
         name, value = self._value(word, found)
         before = self.expander.variables.get(name)
         if found[2] and isinstance(value, str):
@@ -126,7 +135,6 @@ class _Reader:
         self.expander.variables[name] = value
         if isinstance(value, str):
             self.exported[name] = value
-        return True
 
     def _value(self, word: Word, found: re.Match[str]) -> tuple[str, "str | Stop"]:
         first = word.parts[0]
@@ -164,17 +172,12 @@ def _nothing(reader: _Reader) -> Stop:
 
 
 def _say_ignored(reader: _Reader, report: Report) -> None:
-    for what, place in reader.ignored[:8]:
-        report.say(
-            LEFT_OUT,
-            f"`{shown(report.clean(what), 50)}` is not part of the launch, and was not read further",
-            None,
-            place,
+    if reader.ignored:
+        first = "; ".join(
+            f"`{shown(report.clean(what), 40)}` (line {place.line})" for what, place in reader.ignored[:8]
         )
-    if len(reader.ignored) > 8:
-        report.say(
-            LEFT_OUT, f"{len(reader.ignored) - 8} more commands are not part of the launch", None, reader.ignored[8][1]
-        )
+        more = f" and {len(reader.ignored) - 8} more" if len(reader.ignored) > 8 else ""
+        report.say(LEFT_OUT, f"not part of the launch, and not read further: {first}{more}", None, reader.ignored[0][1])
     if reader.control is not None:
         report.say(
             LEFT_OUT, f"`{reader.control[0]}` and what belongs to it is not part of the launch", None, reader.control[1]
@@ -203,7 +206,7 @@ def commands(lexer: Lexer) -> Iterator[Command]:
             continue
         last = None
         if token.text in "<>":
-            command.redirections.append(Word((Part("text", "…", quoted=True),), token.place))
+            command.redirections.append(Word((Part("text", token.text, quoted=True),), token.place))
             continue
         command.end = token.text
         yield command

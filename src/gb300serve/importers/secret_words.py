@@ -42,4 +42,4 @@ def secret_name(draft: Draft, key: str, text: str) -> str | None:
 
 def _variable(key: str) -> str:
     plain = "".join(sign if sign.isalnum() and sign.isascii() else "_" for sign in key).upper().strip("_")
-    return {"API_KEY": "VLLM_API_KEY"}.get(plain, plain if plain and not plain[0].isdigit() else "SECRET")
+    return plain if plain and not plain[0].isdigit() else "SECRET"

@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.cli.formats import text
-from gb300serve.cli.importing import document, imported, recipe_lines
+from gb300serve.cli.importing import document, found_lines, imported, recipe_lines
 from gb300serve.cli.parameters import Json, SiteFile
 from gb300serve.cli.workspace import workspace
 from gb300serve.core.errors import CompileError
+from gb300serve.importers.report import NotImportableError
 
 
 def run(
@@ -28,15 +28,15 @@ def run(
     try:
         result = imported(space, file, container)
     except CompileError as error:
-        if json and error.diagnostics:
+        if json:
             space.console.document(document(None, error.diagnostics))
             return error.exit_code
-        raise
+        space.console.messages(found_lines(error.diagnostics), "dim")
+        raise NotImportableError(error.message, (), error.hint or "") from error
     if json:
         space.console.document(document(result, result.diagnostics))
         return 0
     for line in recipe_lines(result):
         space.console.result(line)
-    for line in text.lines(result.diagnostics):
-        space.console.message(line, "dim")
+    space.console.messages(found_lines(result.diagnostics), "dim")
     return 0

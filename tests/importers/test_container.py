@@ -1,0 +1,109 @@
+from typing import Any
+
+import pytest
+
+from tests.support.imports import IMAGE, container, read, said
+
+
+@pytest.mark.parametrize(
+    ("options", "section"),
+    [
+        ("--name a.b-c", {"name": "a.b-c"}),
+        ("--name=ab --ipc=host --net host", {"name": "ab", "ipc": "host", "network": "host"}),
+        (
+            "--shm-size 24g -m 64g -u 1000:1000 -w /w --pid host",
+            {"shm_size": "24g", "user": "1000:1000", "workdir": "/w", "pid": "host", "memory": "64g"},
+        ),
+        (
+            "--ulimit memlock=-1 --ulimit nofile=1024:4096 --ulimit=stack=67108864:67108864",
+            {"ulimits": {"memlock": -1, "nofile": {"soft": 1024, "hard": 4096}, "stack": 67108864}},
+        ),
+        ("--cap-add IPC_LOCK --cap-add=SYS_NICE", {"cap_add": ["IPC_LOCK", "SYS_NICE"]}),
+        ("--security-opt seccomp=unconfined", {"security_opt": ["seccomp=unconfined"]}),
+        ("--init --stop-timeout 30", {"init": True, "stop_timeout": 30}),
+        ("--tmpfs /tmp:size=1g --mount type=tmpfs,dst=/t", {"tmpfs": ["/tmp:size=1g", "/t"]}),
+        (
+            "--log-driver json-file --log-opt max-size=10m",
+            {"log": {"driver": "json-file", "options": {"max-size": "10m"}}},
+        ),
+        ("--device /dev/fuse -l a=b --label c", {"devices": ["/dev/fuse"], "labels": {"a": "b", "c": ""}}),
+        (
+            "-p 80:8000 -p127.0.0.1:81:8001 --publish=82:82/udp",
+            {"ports": ["80:8000", "127.0.0.1:81:8001", "82:82/udp"]},
+        ),
+        ("-e A=1 -eB='2 3' --env=C= -e D==x", {"env": {"A": "1", "B": "2 3", "C": "", "D": "=x"}}),
+        ("-e HF_TOKEN", {"secrets": {"HF_TOKEN": {"env": "HF_TOKEN"}}}),
+        ("--restart on-failure:3 --restart=always", {"restart": "always"}),
+        ("--restart no", {}),
+        ("--entrypoint vllm", {"entrypoint": "vllm"}),
+        ("-dit --rm --pull never", {}),
+    ],
+)
+def test_options(options: str, section: dict[str, Any]) -> None:
+    assert container(options) == section
+
+
+@pytest.mark.parametrize(
+    ("options", "finding"),
+    [
+        ("--privileged", "a recipe has no word for --privileged"),
+        ("--cpus 4", "a recipe has no word for --cpus 4"),
+        ("--hostname=h", "a recipe has no word for --hostname h"),
+        ("--runtime runsc", "a recipe has no word for --runtime runsc"),
+        ("--frob x", "docker run has no option --frob x"),
+        ("-z", "docker run has no option -z"),
+        ("--rm", "--rm is left out: a lane's container is kept when it stops, so that it can be started again"),
+        ("--ulimit memlock=lots", "--ulimit memlock=lots is not NAME=SOFT[:HARD]"),
+        ("--restart sometimes", "--restart sometimes is no policy of docker's"),
+        ("--stop-timeout 5s", "--stop-timeout 5s is no number of seconds"),
+        ("-e 1A=2", "-e 1A: not the name of a variable"),
+        ("--name 'a b'", "--name a b is no name of a container: a-b was taken"),
+        ("--ipc host --ipc private", "--ipc stands here again: docker takes the last, private"),
+        ("--env-file none.env", "the env file none.env cannot be read here: its variables are missing from the recipe"),
+        ("--gpus some", "--gpus some chooses no GPU"),
+        (
+            "--runtime nvidia",
+            "--runtime nvidia chooses no GPU by itself: what the image's NVIDIA_VISIBLE_DEVICES says is not known here",
+        ),
+    ],
+)
+def test_nothing_is_dropped_in_silence(options: str, finding: str) -> None:
+    found = read(f"docker run {options} {IMAGE} /model\n").diagnostics
+    assert finding in [d.message for d in found]
+    assert {d.line for d in found} == {1}
+
+
+def test_an_env_file() -> None:
+    text = "# a comment\nA=1\n  B='quoted'\nHF_TOKEN=hf_Qw3rTy7uIoPaSdFgHj\nHF_HOME\n\n1X=2\n"
+    assert container("--env-file x.env", {"x.env": text}) == {
+        "env": {"A": "1", "B": "'quoted'"},
+        "secrets": {"HF_TOKEN": {"env": "HF_TOKEN"}, "HF_HOME": {"env": "HF_HOME"}},
+    }
+    found = said(f"docker run --env-file x.env {IMAGE} /model\n", {"x.env": text})
+    assert [name for _, name, _, _ in found] == ["literal-secret", "secret-reference", "not-taken-over"]
+
+
+@pytest.mark.parametrize(
+    ("options", "gpus"),
+    [
+        ("--gpus all", "all"),
+        ("--gpus=2", 2),
+        ("--gpus '\"device=0,1\"'", {"index": [0, 1]}),
+        ("--gpus device=GPU-1a", {"uuid": "GPU-1a"}),
+        ("--device nvidia.com/gpu=all", "all"),
+        ("--device nvidia.com/gpu=GPU-1a --device=nvidia.com/gpu=GPU-2b", {"uuid": ["GPU-1a", "GPU-2b"]}),
+        ("--runtime nvidia -e NVIDIA_VISIBLE_DEVICES=all", "all"),
+        ("--runtime=nvidia --env NVIDIA_VISIBLE_DEVICES=GPU-1a", {"uuid": "GPU-1a"}),
+        ("-e NVIDIA_VISIBLE_DEVICES=1", {"index": [1]}),
+        ("--runtime nvidia --gpus all", "all"),
+    ],
+)
+def test_every_way_to_choose_gpus(options: str, gpus: Any) -> None:
+    assert container(options) == {"gpus": gpus}
+
+
+def test_a_second_choice_of_gpus_is_said() -> None:
+    assert container("--gpus all --device nvidia.com/gpu=0") == {"gpus": "all"}
+    assert ("warning", "repeated-option", 1, 23) in said(
+        f"docker run --gpus all --device nvidia.com/gpu=0 {IMAGE} /m\n"
+    )

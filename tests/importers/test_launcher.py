@@ -1,0 +1,95 @@
+from typing import Any
+
+import pytest
+
+from gb300serve.importers.launcher import launcher, of_image
+from tests.support.imports import read, refused, said
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("vllm serve /m", (2, "vllm")),
+        ("/usr/local/bin/vllm serve /m", (2, "vllm")),
+        ("serve /m", (1, "vllm")),
+        ("python3 -m vllm.entrypoints.openai.api_server --model m", (3, "vllm")),
+        ("python3.12 -u -m sglang.launch_server --tp 1", (4, "sglang")),
+        ("-m sglang.launch_server", (2, "sglang")),
+        ("sglang serve", (2, "sglang")),
+        ("numactl --membind=0 --cpunodebind 0 vllm serve /m", (6, "vllm")),
+        ("python3 x.py", (0, None)),
+        ("--model vllm serve", (0, None)),
+        ("", (0, None)),
+    ],
+)
+def test_launcher_words(words: str, found: tuple[int, str | None]) -> None:
+    assert tuple(launcher(words.split())) == found
+
+
+@pytest.mark.parametrize(
+    ("repository", "engine"),
+    [("vllm/vllm-openai", "vllm"), ("lmsysorg/sglang", "sglang"), ("nvcr.io/nvidia/vllm", "vllm"), ("a/b", None)],
+)
+def test_the_engine_of_an_image(repository: str, engine: str | None) -> None:
+    assert of_image(repository) == engine
+
+
+BASH = "bash -c 'export A=1 B=2; cd /w && exec vllm serve /m --port 31'"
+
+
+@pytest.mark.parametrize(
+    ("launch", "engine", "container"),
+    [
+        ("vllm/vllm-openai:v0.33.0 /m --port 31", {}, {}),
+        ("vllm/vllm-openai:v0.33.0 vllm serve /m --port 31", {}, {}),
+        ("vllm/vllm-openai:v0.33.0 serve /m --port 31", {}, {}),
+        ("vllm/vllm-openai:v0.33.0 python3 -m vllm.entrypoints.openai.api_server /m --port 31", {}, {}),
+        ("x/vllm:v0.33.0 vllm serve /m --port 31", {"launcher": ["vllm", "serve"]}, {}),
+        ("--entrypoint vllm a/b:v0.33.0 serve /m --port 31", {"launcher": ["serve"]}, {"entrypoint": "vllm"}),
+        (
+            "--entrypoint python3 a/b:v0.33.0 -m vllm.entrypoints.openai.api_server /m --port 31",
+            {"launcher": ["-m", "vllm.entrypoints.openai.api_server"]},
+            {"entrypoint": "python3"},
+        ),
+        (
+            "--entrypoint numactl a/b:v0.33.0 --membind=0 vllm serve /m --port 31",
+            {"launcher": ["--membind=0", "vllm", "serve"]},
+            {"entrypoint": "numactl"},
+        ),
+        (f"x/vllm:v0.33.0 {BASH}", {"launcher": ["vllm", "serve"]}, {"workdir": "/w", "env": {"A": "1", "B": "2"}}),
+        (
+            f"--entrypoint /bin/bash x/vllm:v0.33.0 {BASH.removeprefix('bash ').replace('-c', '-lc')}",
+            {"launcher": ["serve"]},
+            {"workdir": "/w", "entrypoint": "vllm", "env": {"A": "1", "B": "2"}},
+        ),
+    ],
+)
+def test_what_starts_the_engine(launch: str, engine: dict[str, Any], container: dict[str, Any]) -> None:
+    document = read(f"docker run {launch}\n").document
+    wanted = {"name": "vllm", "version": "0.33.0", "options": {"model_tag": "/m", "port": 31}} | engine
+    assert document["engine"] == wanted
+    assert document.get("container", {}) == container
+
+
+def test_a_repeated_entrypoint_is_said() -> None:
+    assert ("warning", "launcher-words", 1, 37) in said("docker run vllm/vllm-openai:v0.33.0 vllm serve /m\n")
+
+
+def test_variables_in_the_container_are_the_containers() -> None:
+    text = "docker run -e P=31 -e K x/vllm:1 bash -c 'vllm serve /m --port $P --api-key $K'\n"
+    found = read(text).document
+    assert found["engine"]["options"] == {"model_tag": "/m", "port": 31, "api_key": {"secret": "K"}}
+
+
+def test_what_a_shell_does_besides_is_said() -> None:
+    found = read("docker run x/vllm:1 bash -c 'pip install x && vllm serve /m'\n").diagnostics
+    message = "the shell in the container also runs `pip install x`: a recipe has no place for it"
+    assert message in [d.message for d in found]
+
+
+def test_a_shell_that_starts_something_else() -> None:
+    assert refused("docker run x/y:1 bash -c ./start.sh\n") == (
+        "the shell in the container starts no engine that can be seen",
+        1,
+        26,
+    )

@@ -1,0 +1,61 @@
+import pytest
+
+from gb300serve.importers.mend import mended
+from gb300serve.importers.report import Report
+from tests.support.imports import command, read, said
+
+WORDS = ["/model", "--max-num-seqs", "7", "--port", "31"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "place"),
+    [
+        ("docker run i:1 \\\r\n /model --max-num-seqs 7 \\\r\n --port 31\r\n", "damaged-text", (1, 17)),
+        ("docker run i:1 /model \\ \n --max-num-seqs 7 \\\t\n --port 31\n", "damaged-text", (1, 23)),
+        ("docker run i:1 /model \\ # the model\n --max-num-seqs 7 --port 31\n", "damaged-text", (1, 23)),
+        ("docker run i:1 /model \\\n# more\n --max-num-seqs 7 --port 31\n", "damaged-text", (3, 2)),
+        ("docker run i:1 /model\\\n--max-num-seqs 7\\\n--port 31\n", "damaged-text", (1, 22)),
+        ("docker run i:1 /model\n --max-num-seqs 7 --port 31\n", "damaged-text", (2, 2)),
+        ("docker run \\\n\n --name ab i:1 /model --max-num-seqs 7 --port 31\n", "damaged-text", (3, 2)),
+        ("docker run --name ab\norg/i:1 /model --max-num-seqs 7 --port 31\n", "damaged-text", (2, 1)),
+        ("$ docker run i:1 /model \\\n> --max-num-seqs 7 \\\n> --port 31\n", "damaged-text", (1, 1)),
+        ("me@box:~/x$ docker run i:1 /model --max-num-seqs 7 --port 31\n", "damaged-text", (1, 1)),
+        ("# docker run i:1 /model --max-num-seqs 7 --port 31\n", "damaged-text", (1, 1)),
+        ("docker run i:1 /model \u2014max-num-seqs 7 \u2013port 31\n", "damaged-text", (1, 23)),
+        ("docker run i:1 \u201c/model\u201d --max-num-seqs \u20187\u2019 --port 31\n", "damaged-text", (1, 16)),
+        ("docker run i:1 /model\u00a0--max-num-seqs 7 --port 31\n", "damaged-text", (1, 22)),
+        ("\ufeffdocker run i:1 /model --max-num-seqs 7 --po\u200brt 31\n", "damaged-text", (1, 1)),
+        ("```bash\ndocker run i:1 /model --max-num-seqs 7 --port 31\n```\n", "copied-text", (1, 1)),
+        ("docker run i:1 /model `\n --max-num-seqs 7 `\n --port 31\n", "copied-text", (1, 23)),
+        ("docker run i:1 /model ^\n --max-num-seqs 7 ^\n --port 31\n", "copied-text", (1, 23)),
+    ],
+)
+def test_damage_is_mended_and_named(text: str, name: str, place: tuple[int, int]) -> None:
+    assert command(text) == WORDS
+    found = [(found_name, (line, column)) for _, found_name, line, column in said(text) if "text" in found_name]
+    assert (name, place) in found
+
+
+def test_a_sound_text_is_left_alone() -> None:
+    text = "docker run i:1 \\\n  --served-model-name 'a - b > c' \\\n  --model /m # a comment\n"
+    report = Report()
+    assert mended(text, report).text == text
+    assert report.diagnostics == ()
+
+
+def test_a_join_that_was_meant() -> None:
+    assert command("docker run i:1 --model=\\\n/model --port \\\n 31\n") == ["--model", "/model", "--port", "31"]
+
+
+def test_places_are_those_of_the_file() -> None:
+    marked = mended("$ a \u2014b\r\n> c\r\n", Report())
+    assert marked.text == "  a --b\n  c\n"
+    assert marked.place(marked.text.index("--")) == (1, 5)
+    assert marked.place(marked.text.index("c")) == (2, 3)
+
+
+def test_a_dash_in_a_word_stays() -> None:
+    assert read("docker run i:1 /m --served-model-name a\u2013b\n").document["engine"]["options"] == {
+        "model_tag": "/m",
+        "served_model_name": "a\u2013b",
+    }

@@ -1,0 +1,89 @@
+from typing import Any
+
+import pytest
+
+from gb300serve.core.values import compact_json
+from tests.support.imports import IMAGE, RUN, command, engine, said
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ("--model /model", {"model": "/model"}),
+        ("/model", {"model_tag": "/model"}),
+        ("--port=31 --max_num_seqs 4 --max_model_len=9", {"port": 31, "max_num_seqs": 4, "max_model_len": 9}),
+        ("-tp 2 -O3", {"tensor_parallel_size": 2, "optimization_level": "3"}),
+        ("--max-model 64K", {"max_model_len": "64K"}),
+        ("--max-num-seqs 1_000", {"max_num_seqs": 1000}),
+        ("--gpu-memory-utilization .9 --cpu-offload-gb 60", {"gpu_memory_utilization": 0.9, "cpu_offload_gb": 60}),
+        ("--trust-remote-code --no-enable-prefix-caching", {"trust_remote_code": True, "enable_prefix_caching": False}),
+        ("--trust-remote-code=true", {"trust_remote_code": True}),
+        ("--served-model-name a b", {"served_model_name": ["a", "b"]}),
+        ("--served-model-name a", {"served_model_name": "a"}),
+        ("--cudagraph-capture-sizes 1 2 4", {"cudagraph_capture_sizes": [1, 2, 4]}),
+        ("--port 1 --port 2", {"port": 2}),
+        (
+            "--speculative-config.method mtp --speculative_config.num_speculative_tokens=3",
+            {"speculative_config": {"method": "mtp", "num_speculative_tokens": 3}},
+        ),
+        ("-cc.mode=3", {"compilation_config": {"mode": 3}}),
+        (
+            '--speculative-config \'{"method":"a"}\' --speculative-config.num_speculative_tokens 5',
+            {"speculative_config": {"num_speculative_tokens": 5}},
+        ),
+        ("--trust-remote-code /model", {"trust_remote_code": True, "model_tag": "/model"}),
+        ("--max-num-seqs lots", {"max_num_seqs": "lots"}),
+        ("--api-key EMPTY", {"api_key": "EMPTY"}),
+        ("--api-key $KEY", {"api_key": {"secret": "KEY"}}),
+        ('--api-key "$(cat /k)"', {"api_key": {"secret": "API_KEY"}}),
+        ("--seed -1", {"seed": -1}),
+    ],
+)
+def test_options_in_every_spelling(words: str, options: dict[str, Any]) -> None:
+    found = engine(words)
+    assert found["options"] == options
+    assert "extra_args" not in found
+
+
+def test_numbers_keep_their_spelling() -> None:
+    assert compact_json(engine("--gpu-memory-utilization 0.90")["options"]) == '{"gpu_memory_utilization":0.90}'
+    assert command(RUN + IMAGE + "/m --gpu-memory-utilization 0.90") == ["/m", "--gpu-memory-utilization", "0.90"]
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        ("--frobnicate", ["--frobnicate"]),
+        ("--frobnicate a b --port 1", ["--frobnicate", "a", "b"]),
+        ("--frobnicate=a", ["--frobnicate=a"]),
+        ("--port", ["--port"]),
+        ("/model /other", ["/other"]),
+        ("--frobnicate hf_Qw3rTy7uIoPaSdFgHj", ["--frobnicate", "${secret:FROBNICATE}"]),
+    ],
+)
+def test_what_no_table_knows_stays_as_it_was_said(words: str, extra: list[str]) -> None:
+    assert engine(words)["extra_args"] == extra
+
+
+@pytest.mark.parametrize(
+    ("words", "finding"),
+    [
+        ("--port 1 --port 2", ("warning", "repeated-option", 1, 80)),
+        ("--max-model 64K", ("note", "other-spelling", 1, 71)),
+        ("--max-num-seqs lots", ("warning", "refused-value", 1, 86)),
+        ("--frobnicate 1", ("warning", "unknown-option", 1, 71)),
+        ("--trust-remote-code=true", ("warning", "refused-value", 1, 71)),
+        ("-p 80:8000", ("warning", "docker-option-after-the-image", 1, 71)),
+    ],
+)
+def test_what_is_said(words: str, finding: tuple[str, str, int, int]) -> None:
+    assert finding in said(RUN + IMAGE + words)
+
+
+def test_an_engine_without_a_table() -> None:
+    words = (
+        "python3 -m sglang.launch_server --model-path /m --tp 2 --mem-fraction-static 0.83 --trust-remote-code "
+        "--cuda-graph-bs 1 2 4 --json-model-override-args '{\"a\": 1}' --device cuda --revision 0123 --seed -1"
+    )
+    text = f"docker run --gpus all lmsysorg/sglang:v0.5.20 {words}\n"
+    assert command(text) == [word.replace('\'{"a":', '{"a":1}') for word in words.replace(" 1}'", "").split()]

@@ -1,0 +1,158 @@
+import json
+
+import pytest
+
+from gb300serve.importers.report import NotImportableError, SourceInvalidError
+from tests.support.imports import argv, command, container, read, refused, said
+
+# As people published it: a raw line feed inside the quoted JSON, no indentation, one flag with two values.
+ARTICLE = """\
+docker run -d --name dsv41-vllm --gpus all --ipc host --network host \\
+--ulimit memlock=-1 --cap-add IPC_LOCK \\
+-v /models/DeepSeek-V4.1-Flash-df42c109f1defefcbfcedbe7d905718a12266e40:/model:ro \\
+-v /path/to/vllm-cache:/root/.cache/vllm \\
+vllm/vllm-openai:deepseekv41-flash-0909 \\
+--model /model --served-model-name dsv41-flash-uva --trust-remote-code \\
+--tensor-parallel-size 1 \\
+--offload-backend uva --cpu-offload-gb 60 \\
+--cpu-offload-params routed_experts.w13_weight routed_experts.w2_weight \\
+--engram-config '{"cpu_offload": true}' \\
+--speculative-config '{"method":"dspark","num_speculative_tokens":5,
+"num_speculative_tokens_per_batch_size":[[1,4,5],[5,16,1]]}' \\
+--max-model-len 1048576 --max-num-seqs 16 --max-num-batched-tokens 8192 \\
+--gpu-memory-utilization 0.97 \\
+--long-prefill-token-threshold 6144 \\
+--tool-call-parser deepseek_v41 --reasoning-parser deepseek_v41 --enable-auto-tool-choice \\
+--port 30006
+"""
+SCHEDULE = '{"method":"dspark","num_speculative_tokens":5,"num_speculative_tokens_per_batch_size":[[1,4,5],[5,16,1]]}'
+
+
+WORDS = """\
+docker run -d --name dsv41-vllm --gpus all --ipc host --network host --ulimit memlock=-1 --cap-add IPC_LOCK
+-v /models/DeepSeek-V4.1-Flash-df42c109f1defefcbfcedbe7d905718a12266e40:/model:ro
+-v /path/to/vllm-cache:/root/.cache/vllm vllm/vllm-openai:deepseekv41-flash-0909
+--model /model --served-model-name dsv41-flash-uva --trust-remote-code --tensor-parallel-size 1
+--offload-backend uva --cpu-offload-gb 60 --cpu-offload-params routed_experts.w13_weight routed_experts.w2_weight
+--engram-config {"cpu_offload":true} --speculative-config SCHEDULE --max-model-len 1048576 --max-num-seqs 16
+--max-num-batched-tokens 8192 --gpu-memory-utilization 0.97 --long-prefill-token-threshold 6144
+--tool-call-parser deepseek_v41 --reasoning-parser deepseek_v41 --enable-auto-tool-choice --port 30006
+"""
+
+
+def test_the_published_command_compiles_to_its_own_words() -> None:
+    assert argv(ARTICLE) == WORDS.replace("SCHEDULE", SCHEDULE).split()
+
+
+def test_the_published_command_as_a_recipe() -> None:
+    found = read(ARTICLE)
+    document = found.document
+    assert (document["lane"], document["release"], document["status"]) == ("dsv41-flash-uva", "imported", "draft")
+    assert document["model"] == {
+        "path": "/models/DeepSeek-V4.1-Flash-df42c109f1defefcbfcedbe7d905718a12266e40",
+        "mount": "/model",
+    }
+    assert document["engine"]["options"]["cpu_offload_gb"] == 60
+    assert [(d.severity, d.name, d.line) for d in found.diagnostics] == [
+        ("note", "image-without-digest", 5),
+        ("warning", "placeholder", 4),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "line"),
+    [
+        ("", "the text has no `docker run` command", None),
+        ("docker ps -a\nvllm serve /model\n", "the text has no `docker run` command", None),
+        ("docker run -d --gpus all\n", "the command names no image", 1),
+        ("A=(1 2)\ndocker run i:1 ${A[@]}\n", "${A[@]} is a bash array or a text that bash computes", 2),
+        ('docker run i:1 "$@"\n', "${@} is arguments of the script", 1),
+        ("for x in 1 2; do\n  docker run i:$x\ndone\n", "the launch depends on `for`", 1),
+        ("if true; then docker run i:1; fi\n", "the launch depends on `if`", 1),
+        ("go() {\n  docker run i:1\n}\ngo\n", "the launch depends on `{`", 1),
+        ("docker run i:1 --port $((8000 + 1))\n", "arithmetic has to be computed", 1),
+        ("docker run i:1 --port $(next-port)\n", "$(next-port) has to be run to be known", 1),
+        ("docker run i:1 --served-model-name 'x\n", "the single quote that opens here is never closed", 1),
+        ('docker run i:1 --served-model-name "x\n', "the double quote that opens here is never closed", 1),
+        ("N=$(hostname)\ndocker run --name $N i:1\n", "$(hostname) has to be run to be known", 1),
+    ],
+)
+def test_what_cannot_be_known_without_running_it(text: str, reason: str, line: int | None) -> None:
+    message, at, _ = refused(text)
+    assert message.startswith(reason)
+    assert at == line
+
+
+def test_the_way_that_works_is_named() -> None:
+    with pytest.raises(NotImportableError) as stopped:
+        read("A=(1 2)\ndocker run i:1 ${A[@]}\n")
+    assert (stopped.value.exit_code, "--container NAME" in (stopped.value.hint or "")) == (4, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("\0ELF", "input.sh is not text"),
+        ('{"a": ', "input.sh is not JSON"),
+        ('{"a": 1}', "input.sh is JSON, but not what `docker inspect` prints of a container"),
+        ("[" * 100_000, "input.sh is not JSON"),
+    ],
+)
+def test_what_is_no_source(text: str, message: str) -> None:
+    with pytest.raises(SourceInvalidError) as stopped:
+        read(text)
+    assert (stopped.value.message, stopped.value.exit_code) == (message, 3)
+
+
+def test_what_stands_around_the_launch_is_said_and_not_run() -> None:
+    text = "set -e\ndocker rm -f old || true\ndocker run i:1 /model\ndocker logs -f x\ndocker run i:2\n"
+    found = read(text)
+    assert found.document["image"] == {"repository": "i", "tag": "1"}
+    assert [d.message for d in found.diagnostics if d.name in ("left-out", "not-taken-over")] == [
+        "another container is launched here: only the first is imported",
+        "not part of the launch, and not read further: `set -e` (line 1); `docker rm -f old` (line 2); "
+        "`true` (line 2); `docker logs -f x` (line 4)",
+    ]
+
+
+def test_a_launch_before_the_loop_that_waits_for_it() -> None:
+    text = "docker run --name ab i:1 /model\nuntil curl -s localhost; do sleep 1; done\n"
+    assert container("--name ab")["name"] == read(text).document["container"]["name"]
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["sudo ", "sudo -E ", "sudo -u me ", "A=1 ", "nohup ", "env A=1 ", "/usr/bin/", "true && ", "cd /x; ", "exec "],
+)
+def test_what_may_stand_in_front(before: str) -> None:
+    assert command(f"{before}docker run i:1 /model --port 1\n") == ["/model", "--port", "1"]
+
+
+@pytest.mark.parametrize("client", ["podman run", "docker container run", "docker --context far run", "docker create"])
+def test_other_words_for_the_same(client: str) -> None:
+    assert command(f"{client} --gpus all i:1 /model --port 1\n") == ["/model", "--port", "1"]
+
+
+def test_secrets_are_nowhere() -> None:
+    secrets = ("hf_Qw3rTy7uIoPaSdFgHj", "sk-proj-9f8e7d6c5b4a39", "hunter2-and-more", "ghp_A1b2C3d4E5f6G7h8I9")
+    text = (
+        f"# token {secrets[0]}\nexport HF_TOKEN={secrets[0]}\n"
+        f"docker run -e HF_TOKEN -e DB_PASSWORD='{secrets[2]}' --label t={secrets[3]} --foo {secrets[0]} --hostname "
+        f"{secrets[1]} i:1 /model --api-key {secrets[1]} --frob {secrets[3]} x{secrets[0]}\ncurl -H {secrets[1]}\n"
+    )
+    found = read(text)
+    everything = json.dumps([found.document, repr(found.plan), [d.as_json() for d in found.diagnostics]], default=str)
+    assert [secret for secret in secrets if secret[:10] in everything] == []
+    assert found.document["container"]["secrets"] == {
+        "HF_TOKEN": {"env": "HF_TOKEN"},
+        "DB_PASSWORD": {"env": "DB_PASSWORD"},
+        "API_KEY": {"env": "API_KEY"},
+        "FROB": {"env": "FROB"},
+    }
+
+
+def test_findings_say_where() -> None:
+    assert said("docker run --privileged \\\n  --gpus all i:1 /model --frobnicate 3\n") == [
+        ("warning", "not-taken-over", 1, 12),
+        ("warning", "unknown-option", 2, 25),
+    ]

@@ -1,0 +1,60 @@
+"""Texts imported as the program imports them, and looked at."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gb300serve.core.errors import Gb300Error
+from gb300serve.importers.expand import Surroundings
+from gb300serve.importers.read import Result, read_text
+from gb300serve.importers.report import NotImportableError
+from gb300serve.render.docker_run import docker_argv
+
+AROUND = Surroundings("/home/me", "/home/me/work", "me")
+RUN = "docker run -d --gpus all -v /srv/m:/model:ro "
+IMAGE = "vllm/vllm-openai:v0.33.0 "
+
+
+def read(text: str, files: Mapping[str, str] | None = None) -> Result:
+    """The recipe of a text; `files` are those that it may name."""
+    return read_text(text, "input.sh", AROUND, (files or {}).get)
+
+
+def command(text: str) -> list[str]:
+    """The engine's words in the plan."""
+    return list(read(text).plan.command)
+
+
+def engine(words: str) -> dict[str, Any]:
+    """`engine` of the recipe whose engine is told these words."""
+    found: dict[str, Any] = read(RUN + IMAGE + words).document["engine"]
+    return found
+
+
+def container(options: str, files: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """`container` of the recipe of a launch with these options."""
+    found: dict[str, Any] = read(f"docker run {options} {IMAGE} /model", files).document.get("container", {})
+    return found
+
+
+def argv(text: str) -> list[str]:
+    """All words of the command that the recipe compiles to."""
+    return list(docker_argv(read(text).plan))
+
+
+def said(text: str, files: Mapping[str, str] | None = None) -> list[tuple[str, str, int | None, int | None]]:
+    """Severity, name, line and column of each finding, without the note on the digest."""
+    try:
+        found = read(text, files).diagnostics
+    except Gb300Error as error:
+        found = error.diagnostics
+    return [(d.severity, d.name, d.line, d.column) for d in found if d.name != "image-without-digest"]
+
+
+def refused(text: str) -> tuple[str, int | None, int | None]:
+    """Why a text cannot be imported, with line and column."""
+    try:
+        read(text)
+    except NotImportableError as error:
+        last = error.diagnostics[-1]
+        return last.message, last.line, last.column
+    raise AssertionError("it was imported")
