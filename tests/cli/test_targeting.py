@@ -1,8 +1,9 @@
 from pathlib import Path
 
-from gb300serve.cli.targeting import TARGETS, diagnostic, serving_of
+from gb300serve.cli.targeting import TARGETS, diagnostic, serving_of, targeted
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.render.target import LOST, Gap, Serving
+from tests.plan.test_compile import compiled
 from tests.support.recipes import EVERYTHING, load, write
 
 
@@ -18,6 +19,14 @@ def test_a_gap_points_at_its_place(tmp_path: Path) -> None:
     assert diagnostic(gap, loaded) == Diagnostic(
         "TGT001", "not-in-target", "warning", "a", "b", str(tmp_path / "bench" / "v1.yaml"), 15, 12, "container.ulimits"
     )
+
+
+def test_a_file_and_what_it_does_not_say(tmp_path: Path) -> None:
+    loaded = load(write(tmp_path, {"v1": EVERYTHING}), "v1")
+    assert loaded.recipe is not None
+    text, found = targeted("compose", compiled(tmp_path, EVERYTHING), loaded, loaded.recipe)
+    assert text == (Path(__file__).parents[1] / "render/golden/everything.compose.yaml").read_text(encoding="utf-8")
+    assert [one.code for one in found] == ["TGT001", "TGT001", "TGT002", "TGT002", "TGT003"]
 
 
 def test_the_targets_beside_shell_and_json() -> None:

@@ -2,6 +2,7 @@
 
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.engines.registry import engine
+from gb300serve.plan.model import Plan
 from gb300serve.plan.words import with_secret_words
 from gb300serve.recipe.load import Loaded
 from gb300serve.recipe.model import Recipe
@@ -11,6 +12,12 @@ from gb300serve.render.quadlet import quadlet
 from gb300serve.render.target import Gap, Serving, Target
 
 TARGETS: dict[str, Target] = {"compose": compose, "quadlet": quadlet, "kubernetes": kubernetes}
+
+
+def targeted(to: str, plan: Plan, loaded: Loaded, recipe: Recipe) -> tuple[str, tuple[Diagnostic, ...]]:
+    """The file's text, and what it does not say."""
+    rendered = TARGETS[to](plan, serving_of(recipe))
+    return rendered.text, tuple(diagnostic(gap, loaded) for gap in rendered.gaps)
 
 
 def serving_of(recipe: Recipe) -> Serving:
