@@ -88,7 +88,8 @@ def test_any_words_are_those_that_bash_passes(bash: Shell, pieces: list[str]) ->
     text = f"A='1  2'\ndocker run {line}\n"
     report = Report()
     found = tuple(word.text for word in read_script(Marked(text), AROUND, report).words)
-    if not report.diagnostics:  # what was mended is not what bash would do
+    unset = any("\ue000" in word for word in found)  # kept by name, where bash has nothing
+    if not report.diagnostics and not unset:  # what was mended is not what bash would do
         assert found == bash.words(text)[2:]
 
 

@@ -37,7 +37,7 @@ def test_a_dollar_in_a_path_is_no_variable_of_a_recipe() -> None:
         ("-v './<model>':/b", "/home/me/work/<model> is a placeholder: the author's own path was not published"),
         ("--mount type=bind,target=/b", "--mount type=bind,target=/b mounts nothing of the host"),
         (
-            "--mount type=bind,src=/a,dst=/b,bind-propagation=rslave",
+            "--mount type=bind,src=/a,dst=/b,consistency=cached",
             "--mount: a recipe has no word for consistency",
         ),
     ],

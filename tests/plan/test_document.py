@@ -75,3 +75,18 @@ def test_what_changes_the_digest(tmp_path: Path) -> None:
 def test_what_does_not(tmp_path: Path, change: dict[str, Any]) -> None:
     plan = compiled(tmp_path, alone())
     assert digest(replace(plan, **change)) == digest(plan)
+
+
+@pytest.mark.parametrize(
+    ("selection", "written"),
+    [
+        (None, None),
+        ("all", "all"),
+        ("2", "2"),
+        ("device=GPU-1", {"uuid": "GPU-1"}),
+        ("device=GPU-1,GPU-2", {"uuid": ["GPU-1", "GPU-2"]}),
+        ("device=0,1", {"index": [0, 1]}),
+    ],
+)
+def test_gpus_as_a_recipe_writes_them(selection: str | None, written: object) -> None:
+    assert container_document(ContainerPlan("x", gpus=selection))["gpus"] == written

@@ -45,6 +45,10 @@ _KEYS = tuple(ContainerSection.model_fields)
 _SGLANG_OWN = frozenset(("--device", "--env"))
 
 
+# A launch has a hundred words; what has thousands is something else.
+MOST_WORDS = 2_000
+
+
 class Imported(NamedTuple):
     """A recipe's document and the plan that it compiles to."""
 
@@ -54,6 +58,8 @@ class Imported(NamedTuple):
 
 def from_words(draft: Draft, words: Sequence[Field]) -> Imported:
     """The words behind `docker run` as a recipe."""
+    if len(words) > MOST_WORDS:
+        raise Stop(f"the command has {len(words):,} words", words[0].place, "cut the text down to the command")
     said = split(words)
     if said.image is None:
         raise Stop(

@@ -57,7 +57,14 @@ class Expander:
 
     def text(self, parts: Iterable[Part], place: Place) -> str:
         """Parts as one text, unsplit: the value of an assignment."""
-        return "".join(text for text, _ in self._pieces(parts, place))
+        pieces: list[str] = []
+        length = 0
+        for text, _ in self._pieces(parts, place):
+            length += len(text)
+            if length > _LONGEST:
+                raise Stop("the text expands without end", place)
+            pieces.append(text)
+        return "".join(pieces)
 
     def refer(self, reference: Reference) -> str:
         """What stands for a value that is read at launch."""

@@ -9,6 +9,7 @@ from gb300serve.engines.option import Option
 from gb300serve.engines.shipped import tables_for
 from gb300serve.engines.table import OptionTable
 
+_SEARCHES = 20
 _NUMBER = re.compile(r"-\d+(?:\.\d+)?")
 
 
@@ -27,6 +28,7 @@ class Flags:
 
     def __init__(self, engine: str, version: str | None) -> None:
         choice = tables_for(engine, version)
+        self._searched = 0
         self.tables: tuple[OptionTable, ...] = tuple(reversed(choice.tables))
 
     @cached_property
@@ -70,7 +72,10 @@ class Flags:
         return next(iter(begun.values())) if len(begun) == 1 else None
 
     def meant(self, flag: str) -> str | None:
-        """The flag that an unknown one was probably meant to be."""
+        """The flag that an unknown one was probably meant to be; looked for a few times only (a search takes 2 ms)."""
+        self._searched += 1
+        if self._searched > _SEARCHES:
+            return None
         return suggestion(flag.replace("_", "-"), self._spelled)
 
 

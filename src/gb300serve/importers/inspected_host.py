@@ -52,7 +52,8 @@ def host_options(inspected: Mapping[str, Any], host: Mapping[str, Any]) -> Itera
     """The options in the order in which a plan prints them."""
     for source in (_gpus(host), _modes(host), _limits(host), _mounts(inspected, host), _ports(host), _others(host)):
         for name, value in source:
-            yield Option(name, value, _AT)
+            if value != "":
+                yield Option(name, value, _AT)
 
 
 Said = Iterator[tuple[str, str | None]]

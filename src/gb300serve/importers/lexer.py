@@ -221,12 +221,21 @@ class Lexer:
             elif sign == "'" and opening == "(":
                 end = self.text.find("'", at + 1)
                 at = len(self.text) if end < 0 else end
+            elif sign == '"' and opening == "(":
+                at = self._past_quoted(at)
             elif sign in (opening, closing):
                 depth += 1 if sign == opening else -1
                 if depth == 0:
                     return at
             at += 1
         raise self._unclosed(start - 1, f"${opening}")
+
+    def _past_quoted(self, at: int) -> int:
+        """Where the double quote that opens at `at` closes; the end of the text where it does not."""
+        at += 1
+        while at < len(self.text) and self.text[at] != '"':
+            at += 2 if self.text[at] == "\\" else 1
+        return at
 
     def _unclosed(self, at: int, what: str) -> Stop:
         hint = "close it; in JSON with an apostrophe or quotes inside, check where the quotes begin and end"

@@ -1,6 +1,7 @@
 """What copying, word processors and other systems do to a command, undone and named before a shell reads the text."""
 
 import re
+from itertools import islice
 
 from gb300serve.importers.marked import Marked
 from gb300serve.importers.report import MENDED, NOTICED, Report
@@ -23,6 +24,7 @@ _QUOTES = {
 }
 _BLANKS = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 _INVISIBLE = "\u200b-\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ufeff\ue000\ue001"
+_MOST = 20  # places of one kind that are named
 _TICK = r"(?<=[ \t])`[ \t]*$"
 _CARET = r"(?<=[ \t])\^[ \t]*$"
 
@@ -124,7 +126,7 @@ def _other_continuations(text: Marked, report: Report) -> Marked:
 
 def _blanks_at_ends(text: Marked, report: Report) -> Marked:
     pattern = r"(?<=[ \t])\\(?:[ \t]+(?:#[^\n]*)?)$"
-    for found in re.finditer(pattern, text.text, re.MULTILINE):
+    for found in islice(re.finditer(pattern, text.text, re.MULTILINE), _MOST):
         message = (
             "a trailing blank stands after the backslash: the space is passed on as a word and the command ends here"
         )

@@ -26,6 +26,8 @@ from gb300serve.importers.script import read_script
 from gb300serve.plan.model import Plan
 
 LONGEST = 2_000_000
+LONGEST_SHELL = 250_000
+"""A launch has a thousand characters, and the longest published script forty thousand."""
 _JM = re.compile(rf"(?m)^[\"']?schema[\"']?\s*:\s*[\"']?{re.escape(SCHEMA)}")
 NOT_JSON = Kind("IMP021", "not-json", "error")
 
@@ -74,6 +76,8 @@ def _read(text: str, report: Report, around: Surroundings, read_file: ReadFile) 
         return from_jm_recipe(text, report, around, read_file)
     if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
         return from_inspect(_json(text, report), report)
+    if len(text) > LONGEST_SHELL:
+        raise Stop(f"the text is longer than {LONGEST_SHELL:,} characters", None, "cut it down to the command")
     return from_shell(mended(text, report), report, around, read_file)
 
 

@@ -49,6 +49,8 @@ TOKEN = re.compile(
     r"(?=[A-Za-z_-]{0,40}[0-9A-Z])[A-Za-z0-9_-]{10,}"
 )
 
+MOST = 200
+
 BY_CONTAINER = (
     "start it, then import the running container: gb300serve import --container NAME (or docker inspect NAME)"
 )
@@ -89,7 +91,9 @@ class Report:
         self.add(Diagnostic(*kind, message, hint, self.file, line, column, path))
 
     def add(self, found: Diagnostic) -> None:
-        self._found[found] = None
+        """Each once; a text that is wrong everywhere is not listed to its end."""
+        if len(self._found) < MOST or found.severity == "error":
+            self._found[found] = None
 
     def hide(self, secret: str) -> None:
         """Keep a secret out of everything said from here on, and before."""

@@ -1,0 +1,110 @@
+from pathlib import Path
+
+import pytest
+
+from tests.support.fake_docker import fake_docker, inspected
+from tests.support.invoke import run
+
+TEXT = "docker run -d --name bench --rm \\\n  vllm/vllm-openai:v0.33.0 --model /m --max-num-seqs 7 -e K=x\n"
+YAML = """\
+# not taken over: line 1: a recipe has no word for --privileged
+format: gb300serve/1
+lane: bench
+release: imported
+title: Imported bench
+status: draft
+image: {repository: vllm/vllm-openai, tag: v0.33.0}
+container:
+  name: bench
+  env: {K: x}
+engine:
+  name: vllm
+  version: 0.33.0
+  options: {model: /m, max_num_seqs: 7}
+"""
+
+
+@pytest.fixture
+def launch(tmp_path: Path) -> Path:
+    path = tmp_path / "launch.sh"
+    path.write_text(TEXT.replace("--rm", "--privileged"))
+    return path
+
+
+def test_the_recipe(launch: Path) -> None:
+    answer = run("import", launch)
+    assert (answer.code, answer.out) == (0, YAML)
+    assert answer.err.splitlines()[0] == (
+        f"{launch}:2:3: note IMP013 image-without-digest: "
+        "the image vllm/vllm-openai:v0.33.0 has no digest: a tag can move"
+    )
+
+
+def test_the_recipe_is_one(launch: Path) -> None:
+    recipe = launch.with_name("recipe.yaml")
+    recipe.write_text(run("import", launch).out)
+    plan = run("compile", recipe, "--json").document
+    imported = run("import", launch, "--json").document
+    assert imported["plan"] | {"diagnostics": []} == plan | {"diagnostics": []}
+
+
+def test_json(launch: Path) -> None:
+    found = run("import", launch, "--json").document
+    assert list(found) == ["schema", "recipe", "plan", "diagnostics"]
+    assert found["schema"] == "gb300serve.import/1"
+    assert found["plan"]["command"] == ["--model", "/m", "--max-num-seqs", "7"]
+    assert {d["file"] for d in found["diagnostics"]} == {str(launch)}
+
+
+def test_a_file_beside_it(launch: Path) -> None:
+    launch.write_text("docker run --env-file lane.env i:1 /m\n")
+    launch.with_name("lane.env").write_text("A=x\nHF_TOKEN=hf_Qw3rTy7uIoPaSdFgHj\n")
+    answer = run("import", launch)
+    assert "env: {A: x}" in answer.out
+    assert "hf_Qw3" not in answer.out + answer.err
+
+
+def test_what_cannot_be_imported(launch: Path) -> None:
+    launch.write_text("X=(hf_Qw3rTy7uIoPaSdFgHj)\ndocker run i:1 ${X[@]}\n")
+    answer = run("import", launch)
+    assert (answer.code, answer.out) == (4, "")
+    assert answer.err.splitlines()[-2].startswith(f"gb300serve: {launch} cannot be imported: ${{X[@]}} is a bash array")
+    assert "--container NAME" in answer.err
+    assert "hf_Qw3" not in answer.err
+    document = run("import", launch, "--json")
+    assert document.code == 4
+    assert (document.document["recipe"], document.document["plan"]) == (None, None)
+    assert [d["severity"] for d in document.document["diagnostics"]] == ["error"]
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [(None, 3), (b"\xff\xfe\x00", 3), (b"a\0b", 3), (b"{", 3), (b"[]", 3), (b"", 4), (b"echo\n", 4)],
+)
+def test_what_is_no_source(tmp_path: Path, content: bytes | None, code: int) -> None:
+    path = tmp_path / "x"
+    if content is not None:
+        path.write_bytes(content)
+    assert run("import", path).code == code
+
+
+@pytest.mark.parametrize("words", [[], ["x", "--container", "y"]])
+def test_one_source(words: list[str]) -> None:
+    answer = run("import", *words)
+    assert (answer.code, answer.err) == (
+        2,
+        "gb300serve: name one source: a file, - for standard input, or --container NAME\n",
+    )
+
+
+def test_a_container(tmp_path: Path) -> None:
+    with fake_docker(tmp_path) as docker:
+        docker.containers.append(inspected("bench", "bench", command=["--model-path", "/m", "--tp", "2"]))
+        site = tmp_path / "site.yaml"
+        site.write_text(f'format: gb300serve.site/1\ndocker: {{host: "{docker.host}"}}\n')
+        answer = run("import", "--container", "bench", "--site", site, "--json")
+        assert answer.code == 0, answer.err
+        assert answer.document["recipe"]["engine"] == {"name": "sglang", "options": {"model_path": "/m", "tp": 2}}
+        assert answer.document["recipe"]["container"] == {"name": "bench", "gpus": "all", "network": "host"}
+        missing = run("import", "--container", "none", "--site", site)
+        assert missing.code == 7

@@ -1,0 +1,190 @@
+import json
+from typing import Any
+
+import pytest
+
+from gb300serve.importers.expand import Surroundings
+from gb300serve.importers.read import Result, read_inspected, read_text
+
+GPU = {"Driver": "", "Count": -1, "DeviceIDs": None, "Capabilities": [["gpu"]], "Options": {}}
+ID = "sha256:" + "ab" * 32
+SERVER = ["python3", "-m", "vllm.entrypoints.openai.api_server"]
+OWN = ["PATH=/usr/bin", "CUDA_VERSION=13.0.1"]
+
+
+def container(config: dict[str, Any] | None = None, host: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What `docker inspect` prints of a container: an object of its list."""
+    return {
+        "Id": "1" * 64,
+        "Name": "/bench",
+        "Image": ID,
+        "Config": {
+            "Image": "vllm/vllm-openai:v0.32.0",
+            "Entrypoint": ["vllm", "serve"],
+            "Cmd": ["--model", "/model", "--engram-config", '{"cpu_offload": true}'],
+            "Env": OWN,
+            "Labels": {"maintainer": "x", "gb300serve.lane": "bench", "team": "y"},
+            "WorkingDir": "/vllm-workspace",
+            **(config or {}),
+        },
+        "HostConfig": {"NetworkMode": "host", "IpcMode": "private", "ShmSize": 67108864, **(host or {})},
+    }
+
+
+def read(config: dict[str, Any] | None = None, host: dict[str, Any] | None = None) -> Result:
+    return read_text(json.dumps([container(config, host)]), "inspect.json", Surroundings("/h", "/w"))
+
+
+def section(host: dict[str, Any]) -> dict[str, Any]:
+    """The container's section, without what every one of these has."""
+    found: dict[str, Any] = dict(read(host=host).document["container"])
+    assert (found.pop("name"), found.pop("labels")) == ("bench", {"team": "y"})
+    return found
+
+
+def test_the_whole() -> None:
+    found = read({"Env": [*OWN, "HF_TOKEN=hf_Qw3rTy7uIoPaSdFgHj", "A=1"]}, {"DeviceRequests": [GPU]})
+    assert found.document == {
+        "format": "gb300serve/1",
+        "lane": "bench",
+        "release": "imported",
+        "title": "Imported bench",
+        "status": "draft",
+        "image": {"repository": "vllm/vllm-openai", "tag": "v0.32.0", "id": ID},
+        "container": {
+            "name": "bench",
+            "gpus": "all",
+            "network": "host",
+            "labels": {"team": "y"},
+            "env": {"A": "1"},
+            "secrets": {"HF_TOKEN": {"env": "HF_TOKEN"}},
+        },
+        "engine": {
+            "name": "vllm",
+            "version": "0.32.0",
+            "options": {"model": "/model", "engram_config": {"cpu_offload": True}},
+        },
+    }
+    assert [d.name for d in found.diagnostics] == ["left-out", "literal-secret"]
+
+
+@pytest.mark.parametrize(
+    ("host", "said"),
+    [
+        ({"NetworkMode": "default"}, {}),
+        ({"IpcMode": "host", "PidMode": "host"}, {"ipc": "host", "pid": "host"}),
+        ({"ShmSize": 24 << 30, "Memory": 3 << 20}, {"shm_size": "24g", "memory": "3m"}),
+        ({"ShmSize": 1000}, {"shm_size": "1000"}),
+        ({"CapAdd": ["CAP_IPC_LOCK", "SYS_NICE"]}, {"cap_add": ["IPC_LOCK", "SYS_NICE"]}),
+        ({"Init": True, "SecurityOpt": ["label=disable"]}, {"security_opt": ["label=disable"], "init": True}),
+        ({"Tmpfs": {"/t": "size=1g", "/u": ""}}, {"tmpfs": ["/t:size=1g", "/u"]}),
+        ({"RestartPolicy": {"Name": "unless-stopped", "MaximumRetryCount": 0}}, {"restart": "unless-stopped"}),
+        ({"RestartPolicy": {"Name": "on-failure", "MaximumRetryCount": 3}}, {"restart": "on-failure:3"}),
+        (
+            {"Ulimits": [{"Name": "memlock", "Hard": -1, "Soft": -1}, {"Name": "nofile", "Hard": 2, "Soft": 1}]},
+            {"ulimits": {"memlock": -1, "nofile": {"soft": 1, "hard": 2}}},
+        ),
+        (
+            {"Binds": ["/a:/b:ro", "/c:/d"]},
+            {"mounts": [{"source": "/a", "target": "/b", "read_only": True}, {"source": "/c", "target": "/d"}]},
+        ),
+        (
+            {"Mounts": [{"Type": "bind", "Source": "/a", "Target": "/b", "ReadOnly": True}]},
+            {"mounts": [{"source": "/a", "target": "/b", "read_only": True}]},
+        ),
+        (
+            {"PortBindings": {"8000/tcp": [{"HostIp": "127.0.0.1", "HostPort": "81"}], "9/udp": [{"HostPort": "9"}]}},
+            {"ports": ["127.0.0.1:81:8000", "9:9/udp"]},
+        ),
+        (
+            {"DeviceRequests": [GPU | {"Count": 0, "DeviceIDs": ["0", "1"]}]},
+            {"gpus": {"index": [0, 1]}},
+        ),
+        (
+            {"DeviceRequests": [{"Driver": "cdi", "Count": 0, "DeviceIDs": ["nvidia.com/gpu=GPU-1a"]}]},
+            {"gpus": {"uuid": "GPU-1a"}},
+        ),
+        (
+            {"Devices": [{"PathOnHost": "/dev/a", "PathInContainer": "/dev/b", "CgroupPermissions": "rwm"}]},
+            {"devices": ["/dev/a:/dev/b"]},
+        ),
+        (
+            {"LogConfig": {"Type": "json-file", "Config": {"max-size": "1m"}}},
+            {"log": {"driver": "json-file", "options": {"max-size": "1m"}}},
+        ),
+    ],
+)
+def test_options_of_the_host(host: dict[str, Any], said: dict[str, Any]) -> None:
+    network = {} if host.get("NetworkMode") == "default" else {"network": "host"}
+    assert section(host) == said | network
+
+
+def test_the_older_runtime() -> None:
+    found = read({"Env": ["NVIDIA_VISIBLE_DEVICES=GPU-1a"]}, {"Runtime": "nvidia"}).document["container"]
+    assert found["gpus"] == {"uuid": "GPU-1a"}
+
+
+@pytest.mark.parametrize(
+    ("config", "entrypoint", "command"),
+    [
+        ({"Entrypoint": ["/bin/bash"], "Cmd": ["-c", "exec vllm serve /m"]}, "vllm", ("serve", "/m")),
+        (
+            {"Entrypoint": ["numactl"], "Cmd": ["-m", "0", "vllm", "serve", "/m"]},
+            "numactl",
+            ("-m", "0", "vllm", "serve", "/m"),
+        ),
+        ({"Entrypoint": None, "Cmd": ["vllm", "serve", "/m"], "Image": "x/y:1"}, None, ("vllm", "serve", "/m")),
+        (
+            {"Entrypoint": SERVER, "Cmd": ["--model", "/m"]},
+            None,
+            ("--model", "/m"),
+        ),
+        ({"Entrypoint": ["/e", "x"], "Cmd": ["--model", "/m"]}, None, ("--model", "/m")),
+    ],
+)
+def test_entrypoints(config: dict[str, Any], entrypoint: str | None, command: tuple[str, ...]) -> None:
+    plan = read(config).plan
+    assert (plan.container.entrypoint, plan.command) == (entrypoint, command)
+
+
+def test_with_the_image_beside_it_nothing_is_guessed() -> None:
+    image = {
+        "Config": {
+            "Entrypoint": ["/e", "x"],
+            "Env": ["A=1", "B=2"],
+            "Labels": {"team": "y", "maintainer": "x"},
+            "WorkingDir": "/v",
+        }
+    }
+    inspected = container({"Env": ["A=1", "B=3", "PATH=/own"], "Entrypoint": ["/e", "x"], "User": "1000"})
+    found = read_inspected(inspected, image, "bench")
+    assert found.document["container"] == {
+        "name": "bench",
+        "network": "host",
+        "user": "1000",
+        "workdir": "/vllm-workspace",
+        "env": {"B": "3", "PATH": "/own"},
+    }
+    assert found.diagnostics == ()
+
+
+def test_several_containers() -> None:
+    found = read_text(json.dumps([container(), container()]), "i.json", Surroundings("/h", "/w"))
+    assert "2 containers are described: the first is imported" in [d.message for d in found.diagnostics]
+
+
+@pytest.mark.parametrize("junk", [None, 1, "x", [], [None], {"a": 1}, [[1]], True])
+def test_hostile_values(junk: Any) -> None:
+    keys = (
+        "Binds",
+        "Mounts",
+        "DeviceRequests",
+        "PortBindings",
+        "Ulimits",
+        "CapAdd",
+        "RestartPolicy",
+        "LogConfig",
+        "Tmpfs",
+    )
+    found = read({"Env": junk, "Labels": junk, "Cmd": ["--model", "/m"]}, dict.fromkeys(keys, junk))
+    assert found.document["engine"]["options"] == {"model": "/m"}

@@ -1,0 +1,89 @@
+import pytest
+
+from gb300serve.core.values import compact_json
+from gb300serve.importers.report import NotImportableError, SourceInvalidError
+from tests.support.imports import read
+
+REVISION = "df42c109f1defefcbfcedbe7d905718a12266e40"
+OPTIONS = {"model": "/model", "max_num_seqs": 7}
+DIGEST = "sha256:" + "0d" * 32
+TEXT = f"""\
+schema: jm-recipe/v1
+id: dgx-station-gb300/bench-vllm
+title: A bench on one GPU
+status: daily-serving
+owners: [x]
+model: {{name: Bench, repo: org/Bench, revision: {REVISION}, quantization: fp8}}
+runtime:
+  engine: vllm
+  engine_version: 0.33.0
+  container: {{image: "vllm/vllm-openai:bench", digest: "{DIGEST}"}}
+  patches:
+    - {{path: patches/a.py, sha256: {"1" * 64}, purpose: x}}
+launch:
+  script: scripts/launch.sh
+  command: |
+    docker run -d --name bench --gpus all -v /srv/bench:/model:ro \\
+      vllm/vllm-openai:bench --model /model --max-num-seqs 7 \\
+      --privileged 1
+metrics:
+  - name: decode
+    value: 91.50
+    unit: tok/s
+    workload: prose
+    provenance: {{run_id: r1, method: a sweep, raw: x.json}}
+verification:
+  gates: {{health: {{how: curl, last_pass_utc: 2026-09-24}}}}
+limits: ["one request at a time"]
+updated: 2026-09-24
+"""
+
+
+def test_the_pins_are_laid_over_the_command() -> None:
+    found = read(TEXT)
+    document = found.document
+    metric = document.pop("evidence")
+    assert compact_json(metric) == (
+        '[{"figure":"decode","value":91.50,"unit":"tok/s","workload":"prose","method":"a sweep","run":"r1"}]'
+    )
+    assert document == {
+        "format": "gb300serve/1",
+        "lane": "bench-vllm",
+        "release": "imported",
+        "title": "A bench on one GPU",
+        "status": "draft",
+        "image": {"repository": "vllm/vllm-openai", "tag": "bench", "digest": DIGEST},
+        "model": {"repo": "org/Bench", "revision": REVISION, "path": "/srv/bench", "mount": "/model"},
+        "container": {"name": "bench", "gpus": "all"},
+        "engine": {
+            "name": "vllm",
+            "version": "0.33.0",
+            "options": {"model": "/model", "max_num_seqs": 7},
+            "extra_args": ["1"],
+        },
+        "limits": ["one request at a time"],
+    }
+    said = [(d.name, d.line) for d in found.diagnostics]
+    assert ("docker-option-after-the-image", 17) in said
+    assert ("not-taken-over", None) in said
+
+
+def test_the_pinned_image_holds() -> None:
+    found = read(TEXT.replace("vllm/vllm-openai:bench --model", "other/vllm:1 --model"))
+    assert found.document["image"] == {"repository": "vllm/vllm-openai", "tag": "bench", "digest": DIGEST}
+    message = "launch.command says other/vllm, runtime.container.image says vllm/vllm-openai"
+    assert message in [d.message for d in found.diagnostics]
+
+
+@pytest.mark.parametrize("command", ["bash scripts/launch.sh", "for x in 1; do docker run i:$x; done", '""'])
+def test_a_command_that_says_no_launch(command: str) -> None:
+    head, rest = TEXT.split("  command: |\n")
+    text = f"{head}  command: {command}\nmetrics:{rest.split('metrics:')[1]}"
+    with pytest.raises(NotImportableError) as stopped:
+        read(text)
+    assert "launch.command" in stopped.value.message
+
+
+def test_a_file_that_is_no_yaml() -> None:
+    with pytest.raises(SourceInvalidError):
+        read(TEXT + "a: [")

@@ -1,0 +1,110 @@
+"""import(compile(r)) says what r does, and compile(import(c)) is c."""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gb300serve.engines.shipped import table
+from gb300serve.plan.compile import Compiler
+from gb300serve.plan.model import Plan
+from gb300serve.recipe.dump import to_yaml
+from gb300serve.render.docker_run import docker_argv, shell
+from gb300serve.site.load import load_site
+from tests.support.imports import argv, read
+from tests.support.recipes import EVERYTHING, load, write
+
+RECIPES = Path(__file__).resolve().parents[2] / "recipes"
+SHIPPED = sorted(f"{path.parent.name}/{path.stem}" for path in RECIPES.glob("*/*.yaml"))
+
+
+def plan(directory: Path, ref: str) -> Plan:
+    recipe = load(directory, ref).recipe
+    assert recipe is not None
+    return Compiler(load_site(None, RECIPES / "site.yaml")).plan(recipe)
+
+
+@pytest.mark.parametrize("ref", SHIPPED)
+def test_every_shipped_recipe(ref: str) -> None:
+    compiled = plan(RECIPES, ref)
+    found = read(shell(compiled))
+    assert docker_argv(found.plan) == docker_argv(compiled)
+    assert [d for d in found.diagnostics if d.severity != "note" and "extra_args" not in (d.path or "")] == []
+
+
+def test_a_recipe_that_says_everything(tmp_path: Path) -> None:
+    compiled = plan(write(tmp_path, {"v1": EVERYTHING}), "bench/v1")
+    assert argv(shell(compiled)) == list(docker_argv(compiled))
+
+
+TEXTS = st.text(
+    st.characters(codec="utf-8", exclude_categories=("Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Zs")), max_size=12
+)
+WORDS = st.sampled_from(["a", "a b", "it's", '"q"', "$HOME", "a\\b", "x;y", "#z", "~", "{a,b}", "*", "=x", "a=b", "!"])
+OPTION_VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "max_model_len": st.one_of(st.integers(1, 2**31), st.sampled_from(["64K", "1M", "1.5k"])),
+    "max_num_seqs": st.integers(1, 4096),
+    "gpu_memory_utilization": st.sampled_from([0.5, 0.97]),
+    "cpu_offload_gb": st.integers(0, 300),
+    "trust_remote_code": st.just(value=True),
+    "enable_prefix_caching": st.booleans(),
+    "served_model_name": st.one_of(WORDS, st.lists(WORDS, min_size=1, max_size=3)),
+    "speculative_config": st.fixed_dictionaries({"method": WORDS, "num_speculative_tokens": st.integers(1, 9)}),
+    "engram_config": st.fixed_dictionaries({"cpu_offload": st.booleans()}),
+    "cudagraph_capture_sizes": st.lists(st.integers(1, 512), min_size=1, max_size=5),
+    "chat_template": WORDS,
+    "port": st.integers(1, 65535),
+}
+OPTIONS = st.fixed_dictionaries({}, optional=OPTION_VALUES)
+SOURCES = st.sampled_from(["/a", "/b c", "/it's", "/d$e"])
+CONTAINERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "name": st.sampled_from(["bench", "a.b-c_d"]),
+        "gpus": st.sampled_from(["all", 2, {"uuid": "GPU-1"}, {"uuid": ["GPU-1", "GPU-2"]}, {"index": [0]}]),
+        "ipc": st.just("host"),
+        "shm_size": st.just("16g"),
+        "ulimits": st.just({"memlock": -1, "nofile": {"soft": 1, "hard": 2}}),
+        "env": st.dictionaries(st.sampled_from(["A", "B_C"]), st.one_of(WORDS, TEXTS), max_size=2),
+        "labels": st.dictionaries(st.sampled_from(["a", "b.c"]), WORDS, max_size=2),
+        "mounts": st.lists(
+            st.fixed_dictionaries(
+                {"source": st.sampled_from(["/a", "/b c", "/it's", "/d$e"]), "target": st.just("/t")}
+            ),
+            max_size=2,
+        ),
+        "secrets": st.just({"HF_TOKEN": {"env": "HF"}, "K": {"file": "/k/it's"}}),
+        "ports": st.just(["80:8000"]),
+    },
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(options=OPTIONS, container=CONTAINERS)
+def test_generated_recipes(
+    tmp_path_factory: pytest.TempPathFactory, options: dict[str, Any], container: dict[str, Any]
+) -> None:
+    document = {
+        "format": "gb300serve/1",
+        "lane": "bench",
+        "release": "v1",
+        "title": "x",
+        "status": "draft",
+        "image": {"repository": "vllm/vllm-openai", "tag": "v0.33.0"},
+        "container": container,
+        "engine": {"name": "vllm", "version": "0.33.0", "options": {"model": "/model"} | options},
+    }
+    compiled = plan(write(tmp_path_factory.mktemp("r"), {"v1": to_yaml(document)}), "bench/v1")
+    once = read(shell(compiled))
+    assert docker_argv(once.plan) == docker_argv(compiled)
+    assert read(shell(once.plan)).document == once.document
+
+
+@pytest.mark.parametrize("option", sorted(o.key for o in table("vllm", "0.33.0").options() if o.kind == "bool"))
+def test_every_switch(option: str) -> None:
+    flag = table("vllm", "0.33.0").words(option, True)
+    words = ["docker", "run", "-d", "vllm/vllm-openai:v0.33.0", "--model", "/model", *flag]
+    assert argv(shlex.join(words)) == words

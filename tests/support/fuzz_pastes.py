@@ -1,0 +1,139 @@
+"""Pastes as they come: launches cut, doubled, spliced, strewn with what shells and editors treat specially."""
+
+import random
+
+SECRETS = ("hf_Qw3rTy7uIoPaSdFgHjKlZxCvBn", "sk-proj-9f8e7d6c5b4a39281706f5e4", "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4")
+SEEDS = (
+    r"""docker run -d --name ab --gpus all -v /srv/m:/model:ro \
+  -e HF_TOKEN=@SECRET@ vllm/vllm-openai:v0.33.0 \
+  --model /model --speculative-config '{"method":"mtp","n":3}' --served-model-name a b \
+  --port 31
+""",
+    r"""#!/bin/bash
+set -e
+X=${Y:-/srv/m}
+K=$(cat ~/k)
+docker rm -f a || true
+sudo docker run --gpus '"device=0,1"' --mount type=bind,src=$X,dst=/m,ro -e K=$K -e P --env-file a.env \
+  -p 80:80 x/vllm:1 vllm serve /m -tp 1 -O3
+""",
+    r"""$ docker run -it --rm lmsysorg/sglang:v0.5.20 \
+> bash -c "export A=1 && python3 -m sglang.launch_server --tp 1"
+""",
+    "docker run i:1 `\r\n \u2014model /m "
+    '--compilation-config {"a": [1, 2]} --attention_config.b.c=false `\r\n --api-key @SECRET@',
+    """[{"Config": {"Image": "a:b", "Cmd": ["--model", "m", "--api-key", "@SECRET@"], "Env": ["T_TOKEN=@SECRET@"]},
+"HostConfig": {}}]""",
+    "schema: jm-recipe/v1\nid: a/b\ntitle: abc\nlaunch:\n  command: docker run i:1 --model m --api-key @SECRET@\n",
+)
+PIECES = (
+    *(
+        "'",
+        '"',
+        "\\",
+        "\n",
+        "`",
+        "$(",
+        "${",
+        "}",
+        ")",
+        "{{",
+        "}}",
+        "(",
+        "$((",
+        "<<EOF\n",
+        "EOF\n",
+        "-v ",
+        "-e ",
+        "--name ",
+    ),
+    *(
+        "=",
+        ":",
+        "|",
+        "&&",
+        ";",
+        "#",
+        "\r\n",
+        "\u2014",
+        "\u201c",
+        "\u2019",
+        "\u00a0",
+        '{"a":',
+        "[1, 2",
+        "--",
+        "-",
+        "$'\\x41'",
+    ),
+    *(
+        "$X",
+        "${X:-",
+        "~",
+        "\0",
+        "\ue000",
+        "\ue0010",
+        "--gpus ",
+        "@sha256:",
+        " \\\n",
+        "\\ \n",
+        "$ ",
+        "> ",
+        "1e999",
+        "NaN",
+    ),
+    *(
+        "for x in a; do\n",
+        "--a.b.c 3 ",
+        "-O3 ",
+        "\x1b[31m",
+        "\u00e9",
+        "\u202e",
+        "\ud83d",
+        "\u2028",
+        "--api-key @SECRET@ ",
+    ),
+    *(
+        "-e TOKEN=@SECRET@ ",
+        "--label x=@SECRET@ ",
+        "--foo @SECRET@ ",
+        "# @SECRET@\n",
+        "X=@SECRET@ ",
+        "@SECRET@",
+        "x@SECRET@",
+    ),
+)
+
+
+def paste(chance: random.Random) -> str:
+    """One of them."""
+    text = chance.choice(SEEDS)
+    for _ in range(chance.randint(1, 8)):
+        text = _changed(chance, text)
+    while "@SECRET@" in text:
+        text = text.replace("@SECRET@", chance.choice(SECRETS), 1)
+    return text
+
+
+def _changed(chance: random.Random, text: str) -> str:
+    start = chance.randint(0, len(text))
+    end = min(len(text), start + chance.randint(0, 30))
+    before, cut, after = text[:start], text[start:end], text[end:]
+    match chance.randint(0, 6):
+        case 0:
+            changed = before + after
+        case 1:
+            changed = before + chance.choice(PIECES) + cut + after
+        case 2:
+            changed = before + cut * chance.randint(2, 5) + after
+        case 3:
+            other = chance.choice(SEEDS)
+            at = chance.randint(0, len(other))
+            changed = before + other[at : at + chance.randint(0, 80)] + cut + after
+        case 4:
+            changed = before + chr(chance.randint(0, 0x2FFF)) + after
+        case 5:
+            signs = chance.choice(" \n\"'-"), chance.choice(("", " ", "\n", '"', "'", "--"))
+            changed = text.replace(*signs, chance.randint(1, 5))
+        case _:
+            changed = before + chance.choice(PIECES) + after
+    return changed
