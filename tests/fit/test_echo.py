@@ -53,3 +53,11 @@ def test_a_damaged_line_is_none_without_a_word(recwarn: pytest.WarningsRecorder)
         warnings.simplefilter("default")
         assert arguments("non-default args: {'port': 30006in, 'x': 1}") is None
     assert len(recwarn) == 0
+
+
+def test_a_number_that_no_option_can_have_is_none() -> None:
+    assert arguments("non-default args: {'port': 1" + "0" * 400 + ", 'x': 1e999, 'y': 7}") == {
+        "port": None,
+        "x": None,
+        "y": 7,
+    }

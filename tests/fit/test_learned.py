@@ -123,3 +123,14 @@ def test_with_boots_are_first() -> None:
     known: Checkpoint = with_boots(FLASH, (lesson.boot,))
     assert known.boots == (lesson.boot, *FLASH.boots)
     assert replace(known, boots=FLASH.boots).boots == FLASH.boots
+
+
+def test_what_is_no_figure_teaches_nothing() -> None:
+    for lines in (log(moved="."), [line.replace("9.5 GiB", "9.5.5 GiB") for line in log()]):
+        with pytest.raises(NothingToLearnError):
+            learn(FLASH, "boot.log", lines)
+
+
+def test_a_length_that_no_context_has_is_left_out() -> None:
+    lines = [*log(), f"(EngineCore pid=9) INFO 10-14 16:50:30 [model.py:9] Using max model len {'9' * 400}\n"]
+    assert learn(FLASH, "boot.log", lines)[1].boot.settings["max_model_len"] == 524288

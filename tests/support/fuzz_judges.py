@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from types import FrameType
@@ -210,8 +211,9 @@ def _no_secrets(source: str, outputs: list[str]) -> None:
 
 
 def judge_log(log: bytes, limit: float = SECONDS) -> Failure | None:
-    """None where the log comes to a diagnosis that holds together."""
-    return judged(lambda: _diagnose(log), limit)
+    """None where the log comes to a diagnosis that holds together, whoever reads it."""
+    readers = (_diagnose, _with_clock, _learned)
+    return next((failure for read in readers if (failure := judged(partial(read, log), limit))), None)
 
 
 def _lines(log: bytes) -> Iterator[str]:
@@ -233,8 +235,6 @@ def _diagnose(log: bytes) -> None:
         raise BrokenError(f"failed: without a reason, a line or advice: {found}")
     if any(secret.encode() in log for secret in SECRETS):
         _no_secrets(log.decode("utf-8", "replace"), outputs)
-    _with_clock(log)
-    _learned(log)
 
 
 def _with_clock(log: bytes) -> None:

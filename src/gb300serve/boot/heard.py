@@ -65,12 +65,21 @@ class Heard:
         """One value of a receipt; None where the log has none."""
         return self.receipts.get(receipt, {}).get(key)
 
+    def number(self, receipt: str, key: str) -> int | float | None:
+        """The same, None too where a damaged line has something else in its place."""
+        value = self.receipts.get(receipt, {}).get(key)
+        return None if isinstance(value, str) else value
+
     @property
     def tuning(self) -> Tuning | None:
         """None where the boot did not come so far, or says nothing of it."""
-        loaded, new = self.figure("tuning_loaded", "configs"), self.figure("tuning_saved", "new")
+        loaded, new = self._count("tuning_loaded", "configs"), self._count("tuning_saved", "new")
         path = self.figure("tuning_cache", "path") or self.figure("tuning_loaded", "path")
         ignored = "tuning_cache_ignored" in self.receipts
         if self.missed or new or ignored:
             return Tuning("partial" if loaded and not ignored else "miss", loaded, new, path)
         return Tuning("hit", loaded, new, path) if loaded else None
+
+    def _count(self, receipt: str, key: str) -> int | None:
+        value = self.number(receipt, key)
+        return value if isinstance(value, int) else None

@@ -49,7 +49,7 @@ _MISREAD = (
     (r"[-+]?0o?[0-7_]+", "an octal number", None),
     (r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?", "a number to the base 60", None),
     (r"[-+]?(?:\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)", "a number that JSON does not have", None),
-    (r"[-+]?(?:[0-9][0-9_]*)?\.?[0-9_]*[eE][-+]?[0-9]+", "a number with an exponent", None),
+    (r"[-+]?[0-9_]*(?:\.[0-9_]*)?[eE][-+]?[0-9]+", "a number with an exponent", None),
     (r"[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?|[-+]?\.[0-9][0-9_]*", "a number that JSON writes differently", None),
     (r"=|<<", "a key of YAML's own", None),
 )

@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any
 
 PREFIX = "non-default args:"
+_LARGEST = 2**63
 _ENUM = re.compile(r"<[\w.]+: ([^<>]*)>")
 _OBJECT = re.compile(r"<[^<>]*>")
 
@@ -41,7 +42,9 @@ def _value(node: ast.expr) -> Any:
 
 
 def _scalar(value: object) -> object:
-    """What JSON has; anything else is its text, and a number without end is none."""
+    """What JSON has; anything else is its text, and a number that no option can have is none."""
     if isinstance(value, float):
         return value if isfinite(value) else None
-    return value if value is None or isinstance(value, str | int) else str(value)
+    if isinstance(value, int):
+        return value if abs(value) <= _LARGEST else None
+    return value if value is None or isinstance(value, str) else str(value)

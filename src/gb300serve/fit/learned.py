@@ -72,7 +72,7 @@ def boot_of(checkpoint: Checkpoint, log: str, heard: Heard, *, measured: bool = 
     if settings is None:
         raise NothingToLearnError(log, f"whole `{ECHO}` line")
     hooked = heard.figure("hook_residency", "layers") is not None
-    tokens, length = heard.figure("kv_cache_tokens", "tokens"), heard.figure("max_model_len", "max_model_len")
+    tokens, length = heard.number("kv_cache_tokens", "tokens"), heard.number("max_model_len", "max_model_len")
     return Boot(
         name=log,
         engine_version=heard.figure("engine_version", "version") or "",
@@ -85,13 +85,13 @@ def boot_of(checkpoint: Checkpoint, log: str, heard: Heard, *, measured: bool = 
 
 
 def _figures(log: str, heard: Heard, settings: Mapping[str, Any]) -> dict[str, Any]:
-    available = heard.figure("kv_cache_gib", "gib")
+    available = heard.number("kv_cache_gib", "gib")
     if available is None:
         raise NothingToLearnError(log, "`Available KV cache memory` line")
-    offloaded = heard.figure("offloaded_gib", "gib")
+    offloaded = heard.number("offloaded_gib", "gib")
     if offloaded is None and settings.get("cpu_offload_gb"):
         raise NothingToLearnError(log, "`Total CPU offloaded parameters` line although it asks for offload")
-    tokens = heard.figure("kv_cache_tokens", "tokens")
+    tokens = heard.number("kv_cache_tokens", "tokens")
     identity = heard.figure("tuning_cache", "identity")
     return {
         "kv_cache_gib": available,

@@ -77,8 +77,8 @@ def _checkpoint(options: Mapping[str, Any], heard: Heard) -> Checkpoint | None:
     found = next((one for path in named if isinstance(path, str) and (one := checkpoint_at(path))), None)
     architecture = heard.figure("architecture", "architecture")
     found = found or next((one for one in checkpoints() if one.architecture == architecture), None)
-    size = heard.figure("checkpoint", "checkpoint_gib")
-    return None if found is None or (size is not None and not _alike(float(size), found.bytes / GIB)) else found
+    size = heard.number("checkpoint", "checkpoint_gib")
+    return None if found is None or (size is not None and not _alike(size, found.bytes / GIB)) else found
 
 
 def _launch(checkpoint: Checkpoint, heard: Heard) -> tuple[Checkpoint, Demand, bool]:
@@ -99,10 +99,11 @@ def _launch(checkpoint: Checkpoint, heard: Heard) -> tuple[Checkpoint, Demand, b
 
 def _by_figures(options: Mapping[str, Any], values: Mapping[str, Any], heard: Heard) -> Iterator[str]:
     """The engine moves whole parameters until it has moved what was asked: asking for so much moves it at least."""
-    figures = (values.get("needed_gib"), values.get("available_gib"), heard.figure("offloaded_gib", "gib"))
-    if options.get("offload_backend") == "prefetch" or None in figures:
+    figures = (values.get("needed_gib"), values.get("available_gib"), heard.number("offloaded_gib", "gib"))
+    known = [figure for figure in figures if isinstance(figure, int | float)]
+    if options.get("offload_backend") == "prefetch" or len(known) < len(figures):
         return
-    needed, available, moved = (float(figure) for figure in figures if figure is not None)
+    needed, available, moved = known
     lacking = needed - available
     asked = ceil(moved + lacking + SPARE_GIB)
     yield f"cpu_offload_gb {asked} moves {lacking:.2f} GiB more and fits, where so much matches (computed from the log)"

@@ -34,7 +34,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.UNSUPPORTED_ON_ENGINE,
         "support",
-        r"(?:Error: |Value error, )(?P<detail>.*?(?:does not (?:yet )?support|(?:is|are) not (?:yet |currently )?"
+        r"(?:Error: |Value error, )(?P<detail>.{0,400}?(?:does not (?:yet )?support|(?:is|are) not (?:yet |currently )?"
         r"supported|not supported (?:with|by|on|for|in|when)|[Uu]nsupported|only supported).*?)(?: \[type=|$)",
         Rank.BROAD,
     ),
@@ -42,13 +42,13 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.UNSUPPORTED_ON_ENGINE,
         "compatible with",
-        r"(?:Error: |Value error, )(?P<detail>.*?(?:not compatible|incompatible) with.*?)(?: \[type=|$)",
+        r"(?:Error: |Value error, )(?P<detail>.{0,400}?(?:not compatible|incompatible) with.*?)(?: \[type=|$)",
         Rank.BROAD,
     ),
     cause(
         Reason.UNSUPPORTED_ON_ENGINE,
         "cannot be used",
-        r"(?:Error: |Value error, )(?P<detail>.*?cannot be used (?:with|together).*?)(?: \[type=|$)",
+        r"(?:Error: |Value error, )(?P<detail>.{0,400}?cannot be used (?:with|together).*?)(?: \[type=|$)",
         Rank.BROAD,
     ),
 )

@@ -6,6 +6,9 @@ from typing import TypeGuard
 from gb300serve.core.values import Value
 from gb300serve.engines.human import human_int_or_auto
 
+# No option means a larger number, and arithmetic with one of 400 digits fails.
+_LARGEST = 2**63
+
 
 def is_whole(value: Value) -> TypeGuard[int]:
     """Whether the value is a whole number, and not true or false."""
@@ -29,14 +32,16 @@ def flag(value: Value) -> bool | None:
 
 def number(value: Value) -> float | None:
     """A number, or None."""
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > _LARGEST:
+        return None
+    return float(value)
 
 
 def length(value: Value) -> int | None:
     """A whole number, also written with a suffix (`1M`); `auto` is -1; None for anything else."""
     if isinstance(value, str):
         try:
-            return human_int_or_auto(value)
+            value = human_int_or_auto(value)
         except ValueError:
             return None
-    return value if is_whole(value) else None
+    return value if is_whole(value) and abs(value) <= _LARGEST else None
