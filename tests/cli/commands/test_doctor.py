@@ -134,7 +134,7 @@ def test_a_kept_container_has_the_name(bench: BenchHost) -> None:
     answer = bench.doctor("v1")
     assert answer.code == 6
     assert "PRE070 blocks: the name bench is held by bench/v0" in answer.out
-    assert "gb300serve up v1 --replace" in answer.out
+    assert f"gb300serve up v1 --recipes {bench.home / 'recipes'} --replace" in answer.out
     assert bench.doctor("v1", "--replace").code == 0
 
 
