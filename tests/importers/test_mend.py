@@ -59,3 +59,8 @@ def test_a_dash_in_a_word_stays() -> None:
         "model_tag": "/m",
         "served_model_name": "a\u2013b",
     }
+
+
+def test_a_text_that_ends_in_a_continuation() -> None:
+    for end in ("\\\n", " \\\n", "\\", " \\"):
+        assert command(f"docker run i:1 /model --port 31{end}")[:2] == ["/model", "--port"]

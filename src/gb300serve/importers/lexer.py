@@ -76,9 +76,11 @@ class Lexer:
     def _word(self) -> Word:
         place, parts = self.source.place(self.at), list[Part]()
         while self.at < len(self.text) and not self._ends_word():
-            if self.text.startswith("\\\n", self.at) and self._glued(parts):
-                break
-            parts += self._piece()
+            if self.text.startswith("\\\n", self.at):
+                if self._glued(parts):
+                    break
+            else:
+                parts += self._piece()
         return Word(tuple(parts), place)
 
     def _ends_word(self) -> bool:
