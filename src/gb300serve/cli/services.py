@@ -116,7 +116,7 @@ class Services:
         local = self.endpoint.host.startswith("unix://")
         return WatchedDocker(DockerEngine(self.endpoint), self.clock, GpuUse(self.clock) if local else unknown)
 
-    @cached_property
+    @property
     def simulated(self) -> SimulatedStation:
         return WatchedStation(
             self.state / "sim", SystemProcesses(), self.clock, str(self.space.environment.python), self.rehearsal
@@ -175,8 +175,8 @@ class Services:
 
     def _secret(self, plan: Plan, loaded: Loaded, recipe: Recipe, site: Site, on: On) -> Launch:
         """With the values of its secrets, and with what it was compiled from."""
-        if plan.image_id:
-            self.rehearsal = replace(self.rehearsal, image_ids={plan.image: plan.image_id})
+        ids = {plan.image: plan.image_id} if plan.image_id else {}
+        self.rehearsal = replace(self.rehearsal, image_ids=ids, afflicts=digest(plan))
         secrets = read_secrets(plan, self.space.environment.variables)
         known = site.model_dump(include={*DIRECTORIES, "gpus", "lanes"}, exclude_none=True)
         papers = {RECIPE: to_yaml(loaded.root), SITE: to_yaml({"format": FORMAT, **known})}

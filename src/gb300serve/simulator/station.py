@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from gb300serve.core.clock import Clock
 from gb300serve.core.process import Processes
-from gb300serve.lifecycle.ports import Container, Image, LogLine
+from gb300serve.lifecycle.ports import LABEL_PLAN, Container, Image, LogLine
 from gb300serve.plan.model import Plan
 from gb300serve.simulator.engine_faults import FAULTS
 from gb300serve.simulator.engine_settings import DEFAULT_SPEED, FAULT, SPEED
@@ -63,10 +63,12 @@ class Rehearsal:
     """How containers are run: virtual seconds a second, a fault to rehearse, and what the Station is to lack.
 
     `image_ids` are ids by reference, for launches that pin one; an image's id otherwise follows from its reference.
+    `afflicts` is the digest of the plan that the fault is for: what that launch puts back boots without it.
     """
 
     speed: float = DEFAULT_SPEED
     fault: str | None = None
+    afflicts: str | None = None
     lacks_images: frozenset[str] = frozenset()
     has_path: Callable[[str], bool] = _every_path
     image_ids: Mapping[str, str] = field(default_factory=dict)
@@ -140,7 +142,7 @@ class SimulatedStation:
                 return
             home = self._home(record)
             words = (self._python, "-m", "gb300serve.simulator.shim", str(home))
-            pid = self._processes.spawn(words, self._shim_environment(), home / "shim.log")
+            pid = self._processes.spawn(words, self._shim_environment(record), home / "shim.log")
             self._await_start(record, before.start, pid)
 
     def stop(self, container: str, timeout: float) -> None:
@@ -246,8 +248,9 @@ class SimulatedStation:
     def _write(self, record: dict[str, Any]) -> None:
         write_json(self._home(record) / CONTAINER, record)
 
-    def _shim_environment(self) -> dict[str, str]:
-        fault = self._rehearsal.fault
+    def _shim_environment(self, record: Mapping[str, Any]) -> dict[str, str]:
+        spared = self._rehearsal.afflicts not in {None, record["labels"].get(LABEL_PLAN)}
+        fault = None if spared else self._rehearsal.fault
         return {
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "PYTHONPATH": str(_PACKAGE),

@@ -1,0 +1,264 @@
+"""Operations as programs of their own, on the simulated Station: interrupted, replaced, rolled back, killed, raced."""
+
+import json
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.free_port import free_port
+from tests.support.program import Program, Result
+
+FAST = ("--on", "sim", "--sim-speed", "800")
+SLOW = ("--on", "sim", "--sim-speed", "50")
+
+
+@pytest.fixture
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    found = Program(tmp_path)
+    yield found
+    found.run("down", "--on", "sim", "--timeout", "1")
+
+
+def up(program: Program, release: str, port: int, *words: str, speed: tuple[str, ...] = FAST) -> Result:
+    ended = program.up_until_ready(release, *speed, "--set", f"engine.options.port={port}", *words)
+    assert ended.code in {0, 130}, ended.err
+    return ended
+
+
+def state(program: Program) -> Path:
+    return program.home / ".local" / "state" / "gb300serve"
+
+
+def runs(program: Program) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted((state(program) / "runs").glob("*/run.json"))]
+
+
+def entries(program: Program) -> list[tuple[str, str]]:
+    told = program.run("journal", "--json").document
+    assert told["torn"] == []
+    return [(each["verb"], each["result"]) for each in told["entries"]]
+
+
+def lanes(program: Program) -> dict[str, tuple[str, str]]:
+    shown = program.run("status", "--on", "sim", "--json")
+    assert shown.code == 0, shown.err
+    found = shown.document["lanes"]
+    assert [each["drift"] for each in found] == [[]] * len(found)
+    return {each["release"]: (each["container"], each["state"]) for each in found}
+
+
+def interrupted(process: subprocess.Popen[str], phase: str, again_after: float | None) -> tuple[Result, float]:
+    """Ctrl-C as soon as the phase is shown; how it ended, and after how many seconds."""
+    assert process.stderr is not None
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if phase in line:
+            break
+    process.send_signal(signal.SIGINT)
+    asked = time.monotonic()
+    if again_after is not None:
+        time.sleep(again_after)
+        process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    return Result(process.returncode, out, "".join(said) + err), time.monotonic() - asked
+
+
+@pytest.mark.parametrize("again_after", [None, 0.0, 0.1])
+def test_ctrl_c_in_the_middle_of_a_boot(program: Program, port: int, again_after: float | None) -> None:
+    process = program.start("up", "v14", *SLOW, "--set", f"engine.options.port={port}")
+    ended, seconds = interrupted(process, "loading-weights", again_after)
+    assert (ended.code, seconds < 2.0) == (130, True), ended.err
+    assert ended.err.splitlines()[-2:] == [
+        "gb300serve: interrupted; dsv41-vllm keeps running",
+        f"  hint: watch it again: gb300serve up v14 --on sim --set engine.options.port={port}; "
+        "stop it: gb300serve down v14 --on sim",
+    ]
+    (run,) = runs(program)
+    assert (run["state"], run["exit"], run["log"]["complete"]) == ("interrupted", {"tool": 130}, True)
+    log = next((state(program) / "runs").glob("*/log.txt")).read_text()
+    assert "Starting to load model" in log
+    assert log.endswith("\n")
+    assert lanes(program)["v14+set"][1] == "booting"
+    again = up(program, "v14", port)
+    assert again.code == 130
+    assert len(program.run("status", "--on", "sim", "--json").document["lanes"]) == 1
+    assert entries(program) == [("up", "interrupted"), ("up", "ready")]
+
+
+def test_a_whole_story(program: Program, port: int) -> None:
+    """v13 serves, v14 replaces it, back to v13, back again; each change is told once."""
+    up(program, "v13", port)
+    up(program, "v14", port, "--replace", "--reason", "faster")
+    shown = program.run("rollback", "--show-steps")
+    assert (shown.code, lanes(program)["v14+set"]) == (0, ("dsv41-vllm", "ready"))
+    assert "back to deepseek-v4.1-flash/v13+set" in shown.out
+    assert "start dsv41-vllm (the kept container)" in shown.out
+    back = program.run("rollback", "--reason", "worse", "--sim-speed", "800")
+    assert back.code == 0, back.err
+    assert back.err.index("back to deepseek-v4.1-flash/v13+set") < back.err.index("1. stop dsv41-vllm")
+    found = lanes(program)
+    assert found["v13+set"] == ("dsv41-vllm", "ready")
+    assert found["v14+set"][0].startswith("dsv41-vllm-kept-v14-set-")
+    again = program.run("rollback", "deepseek-v4.1-flash")
+    assert (again.code, lanes(program)["v14+set"]) == (0, ("dsv41-vllm", "ready")), again.err
+    assert program.run("down").code == 0
+    assert entries(program) == [
+        ("up", "ready"), ("up", "ready"), ("rollback", "ready"), ("rollback", "ready"), ("down", "stopped"),
+    ]  # fmt: skip
+    told = program.run("journal", "--json", "-n", "4").document["entries"]
+    assert [each["reason"] for each in told] == ["faster", "worse", None, None]
+    assert [[one["release"].rpartition("/")[2] for one in each["to"]] for each in told] == [
+        ["v14+set"], ["v13+set"], ["v14+set"], [],
+    ]  # fmt: skip
+    assert all(each["at"].endswith("Z") for each in told)
+    text = program.run("journal", "-n", "1").out
+    assert "down on the simulated Station: stopped, asked by " in text
+    assert "deepseek-v4.1-flash/v14+set (dsv41-vllm) → nothing" in text
+
+
+def test_a_rollback_that_fails_puts_back_what_served(program: Program, port: int) -> None:
+    up(program, "v13", port)
+    up(program, "v14", port, "--replace")
+    before = lanes(program)
+    back = program.run("rollback", "--sim-fault", "host-oom", "--sim-speed", "800")
+    assert back.code == 8, back.err
+    assert "dsv41-vllm was put back and boots again" in back.err
+    assert {release: name for release, (name, _) in lanes(program).items()} == {
+        release: name for release, (name, _) in before.items()
+    }
+    assert entries(program)[-1] == ("rollback", "failed")
+    taken_up = up(program, "v14", port)
+    assert taken_up.code in {0, 130}, taken_up.err
+    assert lanes(program)["v14+set"] == ("dsv41-vllm", "ready")
+
+
+@pytest.mark.parametrize("fault", ["host-oom", "gpu-oom", "port-taken", "hook-aborted"])
+def test_a_replacement_that_fails_in_any_phase_leaves_the_old_one_serving(
+    program: Program, port: int, fault: str
+) -> None:
+    up(program, "v13", port)
+    failed = program.run("up", "v14", *FAST, "--set", f"engine.options.port={port}", "--replace", "--sim-fault", fault)
+    if failed.code == 8:
+        run = runs(program)[-1]
+        assert (run["state"], run["exit"]["tool"], run["ready_seconds"]) == ("failed", 8, None)
+        assert run["verdict"]["diagnosis"]["schema"] == "gb300serve.diagnosis/1"
+        assert entries(program)[-1] == ("up", "failed")
+        up(program, "v13", port)
+    assert lanes(program)["v13+set"] == ("dsv41-vllm", "ready")
+
+
+def test_nothing_to_roll_back_to(program: Program, port: int) -> None:
+    nothing = program.run("rollback", "--on", "sim")
+    assert (nothing.code, "nothing is known to have served" in nothing.err) == (6, True)
+    up(program, "v14", port)
+    only = program.run("rollback")
+    assert (only.code, "there is nothing to roll back to" in only.err) == (6, True)
+    assert lanes(program)["v14+set"] == ("dsv41-vllm", "ready")
+
+
+def test_two_launches_at_the_same_moment_make_one_container(program: Program, port: int) -> None:
+    words = ("up", "v14", *FAST, "--set", f"engine.options.port={port}", "--detach")
+    both = [program.start(*words) for _ in range(2)]
+    ended = [(each.communicate(timeout=60), each.returncode) for each in both]
+    assert [code for _, code in ended] == [0, 0], ended
+    assert len(program.run("status", "--on", "sim", "--json").document["lanes"]) == 1
+
+
+def test_down_from_another_terminal_ends_a_boot(program: Program, port: int) -> None:
+    """Also one that replaced another release: that one is not brought back against the wish of who stopped it."""
+    up(program, "v13", port)
+    booting = program.start("up", "v14", *SLOW, "--set", f"engine.options.port={port}", "--replace")
+    assert booting.stderr is not None
+    for line in booting.stderr:
+        if "loading-weights" in line:
+            break
+    down = program.run("down", "--on", "sim")
+    assert down.code == 0, down.err
+    _, err = booting.communicate(timeout=30)
+    assert (booting.returncode, "was stopped while it booted, by gb300serve down" in err) == (8, True), err
+    assert {name for _, name in lanes(program).values()} == {"stopped"}
+
+
+def test_a_launch_that_was_killed_gets_its_entry_from_the_next_command(program: Program, port: int) -> None:
+    killed = program.start("up", "v14", *SLOW, "--set", f"engine.options.port={port}")
+    assert killed.stderr is not None
+    for line in killed.stderr:
+        if "loading-weights" in line:
+            break
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    assert [run["state"] for run in runs(program)] == ["booting"]
+    assert lanes(program)["v14+set"][1] == "booting"
+    up(program, "v14", port)
+    assert entries(program) == [("up", "cut-short"), ("up", "ready")]
+    assert [run["state"] for run in runs(program)] == ["cut-short", "ready"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_replacement_that_was_killed_at_any_moment(program: Program, port: int, seed: int) -> None:
+    up(program, "v13", port)
+    killed = program.start("up", "v14", *FAST, "--set", f"engine.options.port={port}", "--replace")
+    time.sleep(random.Random(seed).uniform(0.4, 2.5))
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    after = up(program, "v14", port, "--replace")
+    assert after.code in {0, 130}, after.err
+    found = program.run("status", "--on", "sim", "--json").document["lanes"]
+    assert sorted(each["release"] for each in found) == ["v13+set", "v14+set"], "no container was lost, none doubled"
+    assert [each["release"] for each in found if each["state"] == "ready"] == ["v14+set"]
+    back = program.run("rollback", "--sim-speed", "800")
+    assert back.code == 0, back.err
+    assert program.run("down", "--on", "sim").code == 0
+    assert program.run("journal", "--json").document["torn"] == []
+
+
+def test_a_file_in_the_place_of_the_runs(program: Program, port: int) -> None:
+    state(program).mkdir(parents=True)
+    (state(program) / "runs").write_text("")
+    refused = program.run("up", "v14", *FAST, "--set", f"engine.options.port={port}")
+    assert refused.code == 6
+    assert f"{state(program)}/runs cannot be written: it is a file; nothing was launched" in refused.err
+    assert not (state(program) / "sim" / "containers").exists()
+    assert program.run("status", "--on", "sim").code == 0
+    assert program.run("journal").out == "no entry\n"
+
+
+def test_looking_writes_nothing(program: Program) -> None:
+    program.run("status")
+    program.run("journal")
+    program.run("up", "v14", "--on", "sim", "--show-steps")
+    assert not state(program).exists()
+
+
+def test_secrets_are_written_nowhere(program: Program, port: int) -> None:
+    secret = "tomato-4711-xyz"
+    program.variables["KEY"] = secret
+    words = ("--set", 'container.secrets={"KEY": {"env": "KEY"}}', "--set", 'engine.options.api_key={"secret": "KEY"}')
+    launched = up(program, "v14", port, *words)
+    assert launched.code == 130, launched.err
+    written = [path for path in (state(program) / "runs").rglob("*") if path.is_file()]
+    assert len(written) >= 7
+    assert [path.name for path in (*written, state(program) / "journal.jsonl") if secret in path.read_text()] == []
+
+
+def test_what_earlier_runs_took_is_expected(program: Program, port: int) -> None:
+    up(program, "v14", port)
+    program.run("down")
+    kept = up(program, "v14", port)
+    assert "(expected 21 s)" in kept.err, "a kept container was never started before: the recipe's figures"
+    program.run("down")
+    first = {each["name"]: each["seconds"] for each in runs(program)[-1]["phases"]}
+    third = up(program, "v14", port)
+    assert f"loading-weights  (expected {first['loading-weights']:.0f} s)" in third.err
