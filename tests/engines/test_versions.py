@@ -21,7 +21,7 @@ def test_spellings_of_one_version(same: tuple[str, str]) -> None:
     assert version_key(same[0]) == version_key(same[1])
 
 
-@pytest.mark.parametrize("text", ["", "latest", "0.30.x", "nightly-abc", "1..2"])
+@pytest.mark.parametrize("text", ["", "latest", "0.30.x", "nightly-abc", "1..2", "1" * 5000, "0.٣"])
 def test_no_version(text: str) -> None:
     assert version_key(text) is None
 

@@ -7,7 +7,8 @@ from typing import TypeAlias
 VersionKey: TypeAlias = tuple[tuple[int, ...], tuple[int, int], int, str]
 
 # Patterns are compiled when first used (re keeps them): a start that finds its table pays for none.
-_FORM = r"(?i)v?(\d+(?:\.\d+)*)(?:\.?(a|b|rc|post)(\d+))?(?:\.dev(\d+))?(?:\+(.+))?"
+_NUMBER = r"[0-9]{1,18}"
+_FORM = rf"(?i)v?({_NUMBER}(?:\.{_NUMBER})*)(?:\.?(a|b|rc|post)({_NUMBER}))?(?:\.dev({_NUMBER}))?(?:\+(.+))?"
 _STAGES = {"a": 1, "b": 2, "rc": 3, None: 4, "post": 5}
 
 

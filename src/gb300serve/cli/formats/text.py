@@ -35,12 +35,13 @@ def _shown(found: Diagnostic, texts: dict[str, list[str]]) -> Iterator[str]:
         texts[found.file] = _read(found.file)
     if not 0 < found.line <= len(texts[found.file]):
         return
-    line = texts[found.file][found.line - 1]
+    raw = texts[found.file][found.line - 1]
+    line = printable(raw)  # before secrets are looked for: a control character may stand in one
     literal = found.code in _LITERAL or (found.path or "").startswith("container.secrets")
     if literal or len(line) > _LONGEST or redact_line(line) != line:
         return
-    yield printable(f"    {line}")
-    start = min(found.column - 1, len(line))
+    yield f"    {line}"
+    start = min(len(printable(raw[: found.column - 1])), len(line))
     end = _end_of_word(line, start)
     yield "    " + "".join("\t" if c == "\t" else " " for c in line[:start]) + "^" + "~" * (end - start - 1)
 
