@@ -39,6 +39,11 @@ class FakeEngine:
     starts: list[Start | DockerUnreachableError]
     logs: list[list[bytes] | DockerUnreachableError]
     asked: list[tuple[int, bool]] = field(default_factory=list)
+    started: list[int] = field(default_factory=list)
+    """What `started_at` says, in order; then the start that is followed."""
+
+    def started_at(self, container: str) -> int:
+        return self.started.pop(0) if self.started else START
 
     def last_start(self, container: str) -> Start:
         answer = self.starts.pop(0)
@@ -141,3 +146,19 @@ def test_a_log_as_it_stands() -> None:
     engine = FakeEngine([ENDED], [[at(0.25, "one\r two"), at(1, "")[:-1]]])
     lines = list(Follower(engine, FakeClock(), "lane").log(None))
     assert lines == [LogLine("one", 0.25), LogLine(" two", 0.25)]
+
+
+AGAIN = Start(START + 5 * NANO, START + 4 * NANO, running=True)
+
+
+def test_a_stream_that_goes_on_into_the_next_start_ends_before_it() -> None:
+    """A restart policy started the container again: Docker's stream does not end for that."""
+    live = [at(1, "one"), at(1.05, "two"), at(5.2, "the next start's")]
+    rest = [at(1, "one"), at(1.05, "two"), at(1.1, "last words"), at(5.2, "the next start's")]
+    engine = FakeEngine([RUNNING, AGAIN], [live, rest], started=[START, AGAIN.at])
+    assert follow(engine) == ["one", "two", "last words"]
+
+
+def test_a_silent_stream_is_looked_after_too() -> None:
+    engine = FakeEngine([RUNNING, AGAIN], [[at(1, "one"), b"", b""], [at(1, "one")]], started=[START, START, AGAIN.at])
+    assert follow(engine) == ["one", None]

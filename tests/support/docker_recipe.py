@@ -21,6 +21,8 @@ class DockerLane:
     version: str
     model: Path
     env: dict[str, str] = field(default_factory=dict)
+    container: dict[str, object] = field(default_factory=dict)
+    """Container options in place of the lane's own."""
 
     def write(self, release: str, **options: object) -> None:
         """A release; `options` add to the lane's own."""
@@ -45,7 +47,7 @@ class DockerLane:
                 "mounts": [{"source": "${cache}", "target": "/root/.cache/vllm"}],
                 "env": self.env,
                 "restart": "unless-stopped",
-            },
+            } | self.container,
             "engine": {"name": "vllm", "version": self.version, "options": self.options | options},
         })  # fmt: skip
 

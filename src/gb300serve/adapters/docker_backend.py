@@ -165,6 +165,10 @@ class DockerBackend:
             ended = self._end_before(inspected["Id"], at)
         return Start(at, ended, running=state["Running"], tty=inspected["Config"]["Tty"])
 
+    def started_at(self, container: str) -> int:
+        """Implements `docker_follow.LogSource`."""
+        return nanoseconds(self._inspect(container)["State"]["StartedAt"])
+
     def open_log(self, container: str, since: int, *, live: bool, entries: int | None = None) -> OpenChunks:
         """Implements `docker_follow.LogSource`."""
         which = {"stdout": 1, "stderr": 1, "timestamps": 1, "since": _stamp(since)}

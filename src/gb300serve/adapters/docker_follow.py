@@ -16,6 +16,9 @@ from gb300serve.lifecycle.ports import LogLine
 EARLY = NANO
 # An Engine that is upgraded is away for some ten seconds; after a minute it is not coming back by itself.
 PATIENCE = 60.0
+# Docker waits 0.1 s before its restart policy starts a container again, and lets the same stream go on: whatever comes
+# after a pause of that length may be the next start's.
+PAUSE = NANO // 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,9 @@ class LogSource(Protocol):
     """Where a container's log comes from. Raises BackendError."""
 
     def last_start(self, container: str) -> Start: ...
+
+    def started_at(self, container: str) -> int:
+        """When it was started last: nanoseconds since 1970, 0 for never. Cheaper than `last_start`."""
 
     def open_log(
         self, container: str, since: int, *, live: bool, entries: int | None = None
@@ -96,7 +102,12 @@ class Follower:
         """What was not delivered yet; `before` is the start that came after this one."""
         opened = self._source.open_log(self._container, self._delivered.resume(), live=live)
         self._lost_at = None
+        newest = self._start.at
         for entry in self._entries(opened, every, whole=not live):
+            paused = entry is None or entry.stamp - newest >= PAUSE
+            newest = max(newest, entry.stamp) if entry else newest
+            if live and paused and self._source.started_at(self._container) != self._start.at:
+                return
             if entry is None:
                 yield None
             elif self._delivered.is_new(entry) and (before is None or entry.stamp < before):

@@ -47,7 +47,7 @@ def run(
     if not entries:
         space.console.result("no entry")
     if story.torn:
-        space.console.message(f"{len(story.torn)} lines were cut short while they were written", "warning")
+        space.console.message(f"lines that were cut short while they were written: {len(story.torn)}", "warning")
     return 0
 
 
