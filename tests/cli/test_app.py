@@ -18,7 +18,7 @@ from tests.support.invoke import run
         (["compil", "v14"], "No such command 'compil'. Did you mean 'compile'?"),
         (["compile"], "Missing argument 'REF'."),
         (["compile", "v14", "--jsn"], "No such option: --jsn"),
-        (["compile", "v14", "--to", "yaml"], "Invalid value for '--to': 'yaml' is not one of 'shell', 'json', 'compose'"),
+        (["compile", "v14", "--to", "yaml"], "Invalid value for '--to': 'yaml' is not one of 'shell', 'json'"),
         (["compile", "v14", "--image-ref", "id"], "Invalid value for '--image-ref'"),
         (["compile", "v14", "v13"], "Got unexpected extra argument(s) (v13)"),
         (["diff", "v14"], "Missing argument 'AFTER'"),
