@@ -45,9 +45,9 @@ class Run:
         """The record, whole or not at all."""
         self.write(RECORD, json.dumps(self.record.as_json(), indent=2, ensure_ascii=False) + "\n")
 
-    def log(self, line: str) -> None:
-        """A line of the container's log; a part of one is never left behind."""
-        self._append(LOG, encoded(line + "\n"))
+    def log(self, lines: str) -> None:
+        """Lines of the container's log, without the last line feed; a part of them is never left behind."""
+        self._append(LOG, encoded(lines + "\n"))
 
     def event(self, event: Mapping[str, Any]) -> None:
         """Something that happened, as a line of events.jsonl."""

@@ -21,6 +21,9 @@ from gb300serve.lifecycle.watch_events import ReceiptsChecked
 # Shorter ones would hide half the log, and nobody guards anything with them.
 SHORTEST_SECRET = 4
 METRICS_TIMEOUT = 1.0
+# Looking for secrets costs as much for a hundred lines as for one: what comes within this many seconds is written
+# together, and at the next silence at the latest.
+TOGETHER = 0.05
 # Told at every tick, and told again by what comes of them.
 _UNREMARKABLE = frozenset({"Elapsed", "Watching", "Progress"})
 
@@ -40,6 +43,8 @@ class Recorder:
         self._visits: list[tuple[str, float]] = []
         self._receipts: list[dict[str, Any]] = []
         self._lines = 0
+        self._pending: list[str] = []
+        self._written_at = clock.now()
         self._started_at = clock.now()
         self._at = 0.0
         self._lost_at: float | None = None
@@ -53,6 +58,7 @@ class Recorder:
         if isinstance(announcement, LogSeen):
             self._hear_line(announcement.line)
             return
+        self._write_lines()
         if isinstance(announcement, Elapsed):
             self._at = announcement.seconds
         if isinstance(announcement, StepBegan) and isinstance(announcement.step, AwaitReady):
@@ -88,6 +94,7 @@ class Recorder:
 
     def close(self, **changes: Any) -> None:
         """The last words; says again what is missing."""
+        self._write_lines()
         self._guarded(self.run.make_room)
         self.save(ended=self._clock.now(), **changes)
         self._guarded(self.run.close)
@@ -109,9 +116,19 @@ class Recorder:
             self._learn_start(self.run.record.container_id or self._launch.name)
         self._at = line.elapsed
         if self._lost_at is None:
-            text = f"{written(self._started_at + line.elapsed)} {self.clean(line.text)}"
-            self._guarded(lambda: self.run.log(text))
-            self._lines += self._lost_at is None
+            self._pending.append(f"{written(self._started_at + line.elapsed)} {line.text}")
+        now = self._clock.now()
+        if now - self._written_at >= TOGETHER:
+            self._written_at = now
+            self._write_lines()
+
+    def _write_lines(self) -> None:
+        if not self._pending:
+            return
+        count, text = len(self._pending), str(self.clean("\n".join(self._pending)))
+        self._pending.clear()
+        self._guarded(lambda: self.run.log(text))
+        self._lines += 0 if self._lost_at else count
 
     def _hear_event(self, heard: BootEvent) -> None:
         match heard.event:
