@@ -100,6 +100,12 @@ def test_a_boot_that_was_left_is_watched_on() -> None:
     assert served.seconds < 457.0
 
 
+def test_a_log_is_read_to_its_end_although_the_server_answers_at_its_first_line() -> None:
+    watched = Watched(SERVES, ran_for=9000.0)
+    watched.run()
+    assert [each.line.text for each in watched.told if isinstance(each, LogSeen)] == [text for _, text in BOOT]
+
+
 def test_startup_complete_is_not_ready() -> None:
     watched = Watched(replace(SERVES, ready_at=None))
     with pytest.raises(BootTimedOutError) as caught:
