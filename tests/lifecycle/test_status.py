@@ -200,6 +200,15 @@ def test_what_was_asked_to_end_was_stopped_whatever_its_exit_code(exit_code: int
     assert (seen.state, [each.against for each in seen.drift]) == (state, [] if asked else ["journal"])
 
 
+@pytest.mark.parametrize(("asked", "state"), [(True, "stopped"), (False, "died")])
+def test_a_lane_that_was_killed_by_nobody_of_ours_has_died(asked: bool, state: str) -> None:
+    station, found = station_with(Script(BOOT), **OVER, exit_code=137)
+    it = Serving("deepseek-v4.1-flash/v14", found.name, found.id, V14.digest)
+    entries = (entry(after=(it,)), *((entry(verb="down", before=(it,), after=()),) if asked else ()))
+    tools = Tools(station, BackendHttp(station), station.clock)
+    assert lane_status(found, tools, (V14,), History(entries)).state == state
+
+
 def test_a_kept_container_is_not_held_to_its_recipe() -> None:
     changed = replace(V14, plan=replace(plan(), command=(*V14.plan.command, "--max-num-seqs", "16")))
     kept = OVER | {"exit_code": 0, "name": "dsv41-vllm-kept-v14-20261129T195003Z"}

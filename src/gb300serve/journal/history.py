@@ -21,6 +21,11 @@ class History:
         """The last change of what serves there: its `after` is what should run."""
         return next((each for each in reversed(self.entries) if each.on == on), None)
 
+    def should_run(self, container: str, on: str) -> bool:
+        """Whether the journal says that the container (by id) serves there."""
+        last = self.serving(on)
+        return last is not None and container in _ids(last.after)
+
     def under_way(self, on: str) -> bool:
         """Whether a launch there has begun since, and has not written down yet what came of it."""
         last = self.serving(on)

@@ -88,7 +88,8 @@ def lane_status(
     """One container; its log is read only when it does not answer."""
     launch = _launch_of(container, known)
     asked = history.was_asked_to_end(container.id, container.finished_at)
-    seen = _seen(container, launch, tools, asked=asked) if container.ours else _foreign(container)
+    due = history.should_run(container.id, tools.backend.kind)
+    seen = _seen(container, launch, tools, asked=asked, due=due) if container.ours else _foreign(container)
     if seen.state == "ready":
         seen = _by_receipts(seen, container, history)
     lane, release = container.labels.get(LABEL_LANE), container.labels.get(LABEL_RELEASE)
@@ -148,8 +149,8 @@ def _foreign(container: Container) -> _Seen:
     return _Seen("foreign", None, {**_ending(container), "gpus": container.gpus})
 
 
-def _seen(container: Container, launch: Launch | None, tools: Tools, *, asked: bool) -> _Seen:
-    """`asked`: a command of ours has taken it away."""
+def _seen(container: Container, launch: Launch | None, tools: Tools, *, asked: bool, due: bool) -> _Seen:
+    """`asked`: a command of ours has taken it away. `due`: the journal says that it serves."""
     if container.state == "running":
         return _running(container, launch, tools)
     if container.state in {"paused", "restarting"}:
@@ -158,7 +159,7 @@ def _seen(container: Container, launch: Launch | None, tools: Tools, *, asked: b
         return _Seen(state, None, {"why": why, **_ending(container), **_looping(container)})
     if container.started_at is None:
         return _Seen("failed" if container.error else "stopped", None, _ending(container))
-    return _ended(container, diagnose(container, tools), asked=asked)
+    return _ended(container, diagnose(container, tools), asked=asked, due=due)
 
 
 def _running(container: Container, launch: Launch | None, tools: Tools) -> _Seen:
@@ -190,12 +191,12 @@ def _looping(container: Container) -> dict[str, Any]:
     return {"reason": Reason.CRASH_LOOP.value, "why": why}
 
 
-def _ended(container: Container, diagnosis: Diagnosis, *, asked: bool) -> _Seen:
+def _ended(container: Container, diagnosis: Diagnosis, *, asked: bool, due: bool) -> _Seen:
     served = diagnosis.phase is Phase.SERVING or any(phase is Phase.SERVING for phase, _ in diagnosis.phases)
     state: LaneState = "stopped"
     if is_failed(container):
         state = "failed"
-    elif not asked and died(container, diagnosis):
+    elif not asked and (died(container, diagnosis) or (due and diagnosis.state != "stopped")):
         state = "died" if served else "failed"
     return _Seen(state, diagnosis.phase, {**_ending(container), "reason": _reason(diagnosis)})
 
