@@ -145,7 +145,7 @@ def test_an_engine_that_its_policy_brings_back_serves_again(program: Program, la
 
 
 def test_ctrl_c_in_the_middle_of_a_boot(program: Program, lane: DockerLane, docker: Docker) -> None:
-    lane.env["GB300SERVE_SIM_SPEED"] = "50"
+    lane.env["GB300SERVE_SIM_SPEED"] = "150"  # nothing is in the cache: tuning takes 30 s
     lane.write("v1")
     booting = program.start("up", "v1")
     assert booting.stderr is not None
@@ -160,7 +160,7 @@ def test_ctrl_c_in_the_middle_of_a_boot(program: Program, lane: DockerLane, dock
     assert (booting.returncode, time.monotonic() - asked < 2.0) == (130, True), err
     assert f"interrupted; {lane.name} keeps running" in err
     (found,) = program.run("status", "--on", "docker", "--json").document["lanes"]
-    assert (found["state"], found["drift"]) == ("booting", [])
+    assert (found["state"] in {"booting", "tuning"}, found["drift"]) == (True, [])
     assert up(program, "v1").code == 130
     assert names(docker, lane) == [lane.name]
     assert entries(program) == [("up", "interrupted"), ("up", "ready")]
