@@ -18,14 +18,12 @@ def test_a_bare_machine() -> None:
 
 def test_all_that_a_launch_cares_for() -> None:
     station, neighbour = backend(), backend()
-    station.missing = ("/models/x",)
     station.add(STRANGER)
     simulated = neighbour.add(container(V14))
     neighbour.add(container(launch("v13"), state="exited"))
     assert observe(station, plan(), FakeListeners(), (neighbour,)) == Observed(
         containers=(STRANGER,),
         image=FOUND,
-        missing_sources=("/models/x",),
         neighbours=(simulated,),
         listeners=(Listener(30006, "0.0.0.0"),),
     )

@@ -12,12 +12,13 @@ from gb300serve.lifecycle.down import down
 from gb300serve.lifecycle.execute import Launched, execute
 from gb300serve.lifecycle.failures import LaunchInterruptedError
 from gb300serve.lifecycle.launch import Launch
+from gb300serve.lifecycle.refusals import GpuBusyError, MountSourceMissingError
 from gb300serve.lifecycle.steps import detached
 from gb300serve.lifecycle.tools import Tools
 from gb300serve.lifecycle.up import prepare
 from tests.support.fake_backend import FakeBackend
 from tests.support.fake_http import BackendHttp
-from tests.support.launches import FAILS, SERVES, backend, contained, launch
+from tests.support.launches import FAILS, SERVES, STRANGER, backend, contained, launch
 
 V14 = replace(launch("v14"), plan=contained(launch("v14").plan, restart="unless-stopped"))
 V13 = replace(launch("v13"), plan=contained(launch("v13").plan, restart="unless-stopped"))
@@ -283,3 +284,21 @@ def test_a_refusal_changes_nothing() -> None:
     with pytest.raises(MachineError):
         up(V14, station)
     assert station.calls == calls
+
+
+def test_sources_of_mounts_are_looked_for_where_nothing_else_refuses() -> None:
+    """On Docker that look makes a container for a moment."""
+    station = backend()
+    station.missing = ("/models/x",)
+    with pytest.raises(MountSourceMissingError):
+        prepare(V14, tools_of(station))
+    station.add(STRANGER)
+    with pytest.raises(GpuBusyError):
+        prepare(V14, tools_of(station))
+
+
+def test_of_a_lane_that_runs_no_source_is_looked_for() -> None:
+    station = backend()
+    up(V14, station)
+    station.missing = ("/models/x",)
+    assert up(V14, station).served is not None

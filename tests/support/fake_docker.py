@@ -1,4 +1,7 @@
-"""A Docker Engine that only answers questions, on a socket of its own: /version, /info, containers and images."""
+"""A Docker Engine that only answers questions, on a socket of its own: /version, /info, containers and images.
+
+The question whether the sources of mounts exist is asked with a container that is created and removed at once.
+"""
 
 import json
 import socketserver
@@ -30,11 +33,12 @@ class FakeDocker:
     images: dict[str, Json] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
-    def answer(self, path: str) -> Any:
+    def answer(self, path: str, *, labelled: bool = False) -> Any:
         """None is 404."""
         self.asked.append(path)
         if path == "/containers/json":
-            return [{"Id": each["Id"], "Names": [each["Name"]], "Labels": {}} for each in self.containers]
+            found = [{"Id": each["Id"], "Names": [each["Name"]], "Labels": {}} for each in self.containers]
+            return [] if labelled else found  # only what looks for leftovers of its own asks by label
         if path.startswith("/containers/"):
             return next((each for each in self.containers if each["Id"] == path.split("/")[2]), None)
         if path.startswith("/images/"):
@@ -52,10 +56,26 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        path = unquote(urlsplit(self.path).path)
-        found = self.server.docker.answer("/" + path.split("/", 2)[2] if path.startswith("/v1.") else path)
-        body = json.dumps({"message": "no such thing"} if found is None else found).encode()
-        self.send_response(404 if found is None else 200)
+        url = urlsplit(self.path)
+        path = unquote(url.path)
+        versionless = "/" + path.split("/", 2)[2] if path.startswith("/v1.") else path
+        found = self.server.docker.answer(versionless, labelled="label" in url.query)
+        self._send(404 if found is None else 200, {"message": "no such thing"} if found is None else found)
+
+    def do_POST(self) -> None:
+        """What looks for the sources of mounts creates a container and removes it; nothing else is taken."""
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        name = "name=" in urlsplit(self.path).query
+        created = self.path.endswith("/containers/create") or "/containers/create?" in self.path
+        self._send(201 if created and not name else 403, {"Id": "c0ffee", "message": "this Engine only answers"})
+
+    def do_DELETE(self) -> None:
+        self.send_response(204)
+        self.end_headers()
+
+    def _send(self, status: int, answer: Any) -> None:
+        body = json.dumps(answer).encode()
+        self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -4,15 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from gb300serve.adapters.signals import once
+from gb300serve.cli.asking import Asked, expected_of, noticed, numbered, steps_of, usual_of
 from gb300serve.cli.boot_view import BootView
 from gb300serve.cli.console import Console
-from gb300serve.cli.doctoring import for_launch
 from gb300serve.cli.formats import text
 from gb300serve.cli.keeping import Keeper, alone
 from gb300serve.cli.services import Services
-from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import Gb300Error
-from gb300serve.journal.expected import Measured, measured
 from gb300serve.lifecycle.events import Announcement
 from gb300serve.lifecycle.execute import Launched, execute
 from gb300serve.lifecycle.failures import CrashLoopError, LaneEndedError, LaunchInterruptedError
@@ -23,52 +21,10 @@ from gb300serve.lifecycle.ports import Container
 from gb300serve.lifecycle.ready import Served
 from gb300serve.lifecycle.receipts import refuse_degraded
 from gb300serve.lifecycle.recorder import Recorder
-from gb300serve.lifecycle.steps import AwaitReady, StartContainer, Step, detached
+from gb300serve.lifecycle.steps import AwaitReady, Step, detached
 from gb300serve.lifecycle.tools import Tools
-from gb300serve.lifecycle.up import prepare
-from gb300serve.preflight.run import MachineUnfitError
 
 INTERRUPTED = 130
-# The GPU's memory and the host's, as `fit` computes them.
-_MEMORY = frozenset({"PRE030", "PRE031"})
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One launching command. `words` are what other commands are told while they wait for it."""
-
-    launch: Launch
-    verb: str
-    words: str
-    replace: bool = False
-    detach: bool = False
-    follow: bool = True
-    names_back: bool = False
-    reason: str | None = None
-    told: tuple[str, ...] | None = None
-    """What to say, with the steps, before they are carried out."""
-    checked: Launch | None = None
-    """The launch as preflight finds its recipe, where that is not by its REF."""
-
-
-def show_steps(steps: tuple[Step, ...], say: Callable[[str], None]) -> int:
-    """What would be done, one line a step."""
-    for number, step in enumerate(steps, 1):
-        say(f"{number}. {step.describe()}")
-    return 0
-
-
-def steps_of(asked: Asked, services: Services) -> tuple[Step, ...]:
-    """Look, and decide; changes nothing. Raises MachineError (6) or BackendError (7)."""
-    launch, on = asked.launch, asked.launch.on
-    services.backend(on).check()
-    return prepare(
-        launch,
-        services.tools(on),
-        replace=asked.replace,
-        listeners=services.listeners(on),
-        neighbours=services.neighbours(on),
-    )
 
 
 def launch_and_watch(asked: Asked, services: Services) -> int:
@@ -79,41 +35,16 @@ def launch_and_watch(asked: Asked, services: Services) -> int:
         keeper = Keeper(services, on, asked.verb, asked.reason)
         keeper.settle()
         steps = steps_of(asked, services)
-        services.space.console.messages(text.lines(_noticed(asked, steps, services)))
+        services.space.console.messages(text.lines(noticed(asked, steps, services)))
         usual = usual_of(asked.launch, steps, services)
-        launch = replace(asked.launch, expected=_expected(asked.launch, steps, usual))
+        launch = replace(asked.launch, expected=expected_of(asked.launch, steps, usual))
         if asked.told is not None:
-            services.space.console.messages(asked.told)
-            show_steps(steps, services.space.console.message)
+            services.space.console.messages((*asked.told, *numbered(steps)))
         recorder = keeper.begin(launch, steps)
         with BootView(services.space.console, launch.expected, simulated=on == "sim") as view:
             tools = services.tools(on, _both(recorder, view), lock)
             running = Launching(replace(asked, launch=launch), tools, keeper, recorder, view)
             return running.run(detached(steps) if asked.detach else steps)
-
-
-def _noticed(asked: Asked, steps: tuple[Step, ...], services: Services) -> tuple[Diagnostic, ...]:
-    """What preflight says; raises MachineUnfitError (6). The simulated Station is where a boot that cannot succeed is
-    rehearsed: there memory does not block, and what is only a note is left to `doctor`."""
-    try:
-        found = for_launch(services, asked.checked or asked.launch, steps)
-    except MachineUnfitError as error:
-        if asked.launch.on != "sim" or any(each.code not in _MEMORY for each in error.diagnostics):
-            raise
-        found = tuple(replace(each, severity="warning") for each in error.diagnostics)
-    return tuple(each for each in found if asked.launch.on != "sim" or each.severity != "note")
-
-
-def usual_of(launch: Launch, steps: tuple[Step, ...], services: Services) -> Measured:
-    """What earlier boots of this plan took, fresh ones or those of a kept container."""
-    kept = any(isinstance(step, StartContainer) and step.kept for step in steps)
-    return measured(services.history().runs, launch.digest, launch.on, kept=kept)
-
-
-def _expected(launch: Launch, steps: tuple[Step, ...], usual: Measured) -> dict[str, float]:
-    """The recipe's seconds are those of a fresh container; what a kept one took goes before them."""
-    kept = any(isinstance(step, StartContainer) and step.kept for step in steps)
-    return {**launch.expected, **usual.phases} if kept else {**usual.phases, **launch.expected}
 
 
 def _both(recorder: Recorder, view: BootView) -> Callable[[Announcement], None]:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+from gb300serve.cli.asking import Asked, steps_of, usual_of
 from gb300serve.cli.lanes import places
-from gb300serve.cli.launching import Asked, steps_of, usual_of
 from gb300serve.cli.services import RECIPE, On, Services
 from gb300serve.core.errors import BackendError
 from gb300serve.journal.history import History

@@ -16,6 +16,7 @@ class Observed:
     tagged: Image | None = None
     """What the reference without its digest means here; looked up only when `image` is None."""
     missing_sources: tuple[str, ...] = ()
+    """Looked up last, where nothing else refuses."""
     neighbours: tuple[Container, ...] = ()
     listeners: tuple[Listener, ...] = ()
 
@@ -38,7 +39,6 @@ def observe(
         containers=backend.containers(),
         image=image,
         tagged=backend.image(reference) if image is None and at else None,
-        missing_sources=backend.missing_sources(plan),
         neighbours=tuple(
             container for other in neighbours for container in other.containers() if container.state == "running"
         ),

@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 
+from gb300serve.cli.asking import show_steps
 from gb300serve.cli.boot_view import SIMULATED
-from gb300serve.cli.launching import launch_and_watch, show_steps, steps_of
+from gb300serve.cli.launching import launch_and_watch
 from gb300serve.cli.parameters import On, Reason, RecipeDirs, SimFault, SimSpeed, SiteFile
 from gb300serve.cli.returning import asked_for, sought
 from gb300serve.cli.services import SIM_SPEED, Services
@@ -39,8 +40,4 @@ def run(
     asked = asked_for(found, services, reason)
     if asked.launch.on == "sim":
         space.console.message(SIMULATED, "warning")
-    if steps_only:
-        for line in asked.told or ():
-            space.console.result(line)
-        return show_steps(steps_of(asked, services), space.console.result)
-    return launch_and_watch(asked, services)
+    return show_steps(asked, services) if steps_only else launch_and_watch(asked, services)

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from gb300serve.cli.asking import Asked, show_steps
 from gb300serve.cli.boot_view import SIMULATED
-from gb300serve.cli.launching import Asked, launch_and_watch, show_steps, steps_of
+from gb300serve.cli.launching import launch_and_watch
 from gb300serve.cli.parameters import On, Reason, RecipeDirs, Ref, Sets, SimFault, SimSpeed, SiteFile
 from gb300serve.cli.services import SIM_SPEED, Services
 from gb300serve.cli.workspace import workspace
@@ -43,6 +44,4 @@ def run(
         space.console.message(SIMULATED, "warning")
     words = f"up {ref}{' --replace' if replace else ''}"
     asked = Asked(launch, "up", words, replace=replace, detach=detach, reason=reason)
-    if steps_only:
-        return show_steps(steps_of(asked, services), space.console.result)
-    return launch_and_watch(asked, services)
+    return show_steps(asked, services) if steps_only else launch_and_watch(asked, services)

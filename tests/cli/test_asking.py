@@ -1,0 +1,71 @@
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gb300serve.cli.asking import numbered
+from gb300serve.lifecycle.steps import StartContainer, StopContainer
+from tests.support.bench_host import BenchHost, bench_host
+from tests.support.fake_docker import inspected
+from tests.support.invoke import Answer, run
+
+ID = "0123456789abcdef" * 4
+OURS = {"gb300serve.lane": "bench", "gb300serve.release": "v0", "gb300serve.plan": "0" * 64}
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[BenchHost]:
+    with bench_host(tmp_path) as found:
+        yield found
+
+
+def up(bench: BenchHost, *words: str) -> Answer:
+    return run("up", "v1", *words, *bench.directories, variables=bench.variables)
+
+
+def test_a_machine_that_is_ready_gets_its_steps(bench: BenchHost) -> None:
+    shown = up(bench, "--show-steps")
+    assert (shown.code, len(shown.out.splitlines())) == (0, 3), shown.err
+    assert "note" in shown.err, "what preflight notices is said as before a launch"
+    assert not (bench.home / ".local").exists()
+
+
+def test_a_refusal_is_the_same_when_only_the_steps_are_asked_for(bench: BenchHost) -> None:
+    bench.nvidia_smi(used=200_000, processes="4711, 200000 MiB, GPU-300, python3\n")
+    (bench.home / "model" / "config.json").unlink()
+    shown, launched = up(bench, "--show-steps"), up(bench)
+    assert (shown.code, shown.out) == (6, "")
+    assert (launched.code, launched.err) == (6, shown.err)
+    assert "PRE022" in shown.err
+    assert "PRE051" in shown.err
+
+
+def test_a_kept_container_has_the_name(bench: BenchHost) -> None:
+    bench.docker.containers = [inspected(ID, "bench", running=False, labels=OURS, gpus=False)]
+    shown, launched = up(bench, "--show-steps"), up(bench)
+    assert (shown.code, launched.code, shown.err) == (6, 6, launched.err)
+    assert "the name bench is held by bench/v0, stopped 2026-11-29 11:00:00Z with exit code 0" in shown.err
+    assert "it is the kept way back" in shown.err
+
+
+def test_a_port_that_is_taken(bench: BenchHost) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", bench.port))
+        listener.listen()
+        shown, launched = up(bench, "--show-steps"), up(bench)
+    assert (shown.code, launched.code, shown.err) == (6, 6, launched.err)
+
+
+def test_a_file_in_the_place_of_the_runs(bench: BenchHost) -> None:
+    state = bench.home / ".local" / "state" / "gb300serve"
+    state.mkdir(parents=True)
+    (state / "runs").write_text("")
+    shown, launched = up(bench, "--show-steps"), up(bench)
+    assert (shown.code, launched.code, shown.err) == (6, 6, launched.err)
+    assert "runs cannot be written: it is a file; nothing was launched" in shown.err
+
+
+def test_steps_are_numbered() -> None:
+    stop, start = StopContainer("id1", "one", 30.0), StartContainer("two", "two")
+    assert numbered((stop, start)) == (f"1. {stop.describe()}", f"2. {start.describe()}")
