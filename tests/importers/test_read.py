@@ -156,3 +156,12 @@ def test_findings_say_where() -> None:
         ("warning", "not-taken-over", 1, 12),
         ("warning", "unknown-option", 2, 25),
     ]
+
+
+def test_a_launch_whose_id_is_kept() -> None:
+    for text in (
+        "CID=$(docker run i:1 /m --port 3)\ndocker logs -f $CID\n",
+        'export CID="$(sudo docker run i:1 /m --port 3)"\n',
+    ):
+        assert command(text) == ["/m", "--port", "3"]
+    assert said("CID=$(docker run i:1 /m)\ndocker logs -f $CID\n")[0][1:3] == ("left-out", 2)

@@ -4,12 +4,16 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from gb300serve.importers.braces import braced
+from gb300serve.importers.computed import cased, pattern, replaced, sliced, trimmed
 from gb300serve.importers.lexer import Lexer
 from gb300serve.importers.marked import Marked
-from gb300serve.importers.report import UNSET, Place, Report, Stop, shown
-from gb300serve.importers.syntax import Field, Operator, Part, Reference, Word, mark
+from gb300serve.importers.report import SPELLING, UNSET, Place, Report, Stop, shown
+from gb300serve.importers.syntax import OPEN, Field, Operator, Part, Reference, Word, mark
 
 _FORM = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:(:?[-=?+])(.*))?", re.DOTALL)
+_COMPUTED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(##?|%%?|//?|\^\^?|,,?|:)(.*)", re.DOTALL)
+_LENGTH = re.compile(r"#([A-Za-z_][A-Za-z0-9_]*)")
 _SPECIAL = re.compile(r"[0-9]+(?:[:-].*)?|[@*#?$!-].*", re.DOTALL)
 _CAT = re.compile(
     r"(?:(?:sudo\s+)?(?:/bin/)?cat(?:\s+--)?\s|<)\s*(?P<file>[^|;&<>]+?)\s*(?:\|\s*(?:tr|xargs|head|tail|sed|cut|awk)\b[^;&]*)?",
@@ -42,7 +46,15 @@ class Expander:
     _open: list[str] = field(default_factory=list)
 
     def fields(self, word: Word) -> list[Field]:
-        """One word as none, one or several: what unquoted variables stand for is split at blanks."""
+        """One word as none, one or several: braces are expanded, and what unquoted variables stand for is split."""
+        words = braced(word)
+        if len(words) > 1:
+            self.report.say(
+                SPELLING, f"bash makes {len(words)} words of the braces here", "so they were read", word.place
+            )
+        return [one for each in words for one in self._split_fields(each)]
+
+    def _split_fields(self, word: Word) -> list[Field]:
         pieces: list[str] = [""]
         said = False
         for text, quoted in self._pieces(self._tilde(word), word.place):
@@ -98,12 +110,7 @@ class Expander:
     def _variable(self, part: Part, place: Place) -> str:
         found = _FORM.fullmatch(part.text)
         if found is None:
-            what = (
-                "arguments of the script"
-                if _SPECIAL.fullmatch(part.text)
-                else "a bash array or a text that bash computes"
-            )
-            raise Stop(f"${{{shown(part.text, 30)}}} is {what}", place)
+            return self._computed(part, place)
         name, operator, behind = found.groups()
         value = self._value(name)
         if isinstance(value, Stop):
@@ -111,6 +118,49 @@ class Expander:
         if operator is None:
             return self._unset(name, place) if value is None else value
         return self._by_operator(part, name, (operator, behind), value, place)
+
+    def _computed(self, part: Part, place: Place) -> str:
+        """What bash makes of a value that stands in the text; Stop for one that does not, and for what is not read."""
+        counted, found = _LENGTH.fullmatch(part.text), _COMPUTED.fullmatch(part.text)
+        form = counted or found
+        if form is None:
+            special = _SPECIAL.fullmatch(part.text)
+            what = "arguments of the script" if special else "a bash array or a text that bash computes"
+            raise Stop(f"${{{shown(part.text, 30)}}} is {what}", place)
+        value = self._value(form[1])
+        if isinstance(value, Stop):
+            raise value
+        if value is None or OPEN in value:
+            raise Stop(f"${{{shown(part.text, 30)}}} is computed of {form[1]}, which the text does not say", place)
+        made = str(len(value)) if found is None else self._made(part, found, value, place)
+        if made is None:
+            raise Stop(f"${{{shown(part.text, 30)}}} is a text that bash computes", place)
+        return made
+
+    def _made(self, part: Part, found: re.Match[str], value: str, place: Place) -> str | None:
+        _, operator, behind = found.groups()
+        match operator[0]:
+            case ":":
+                return sliced(value, behind)
+            case "^" | ",":
+                return None if behind else cased(value, operator)
+            case "/":
+                old, _, new = behind.partition("/")
+                plain = not re.search(r"[\\*?\[\"'$]", old) and old[:1] not in "#%" and not re.search(r"[\\&\"'$]", new)
+                return replaced(value, old, new, every=len(operator) == 2) if plain and old else None
+            case _:
+                glob = pattern(list(self._signs(part, behind, place)))
+                return None if glob is None else trimmed(value, operator, glob)
+
+    def _signs(self, part: Part, behind: str, place: Place) -> Iterator[tuple[str, bool]]:
+        """The texts of a pattern, and whether each is quoted: its quotes are quotes in double quotes too."""
+        for each in self._lexer(part, behind).inside(quoted=False):
+            yield (each.text, each.quoted) if each.kind == "text" else (self.text((each,), place), each.quoted)
+
+    def _lexer(self, part: Part, behind: str) -> Lexer:
+        """For the word with which the inside of `${…}` ends."""
+        source, end = part.source or Marked(part.text), len(part.text)
+        return Lexer(source.part(end - len(behind), end), self.report, len(self._open) + 1)
 
     def _by_operator(self, part: Part, name: str, form: tuple[str, str], value: str | None, place: Place) -> str:
         operator, behind = form
@@ -130,12 +180,11 @@ class Expander:
         """The word behind `:-`, expanded."""
         if name in self._open or len(self._open) > 20:
             raise Stop(f"${{{name}}} stands for itself", None)
-        source = part.source or Marked(part.text)
-        start = len(part.text) - len(behind)
+        lexer = self._lexer(part, behind)
         self._open.append(name)
         try:
-            parts = Lexer(source.part(start, len(part.text)), self.report, len(self._open)).inside(quoted=part.quoted)
-            return self.text(parts if part.quoted else self.with_home(parts), source.place(0))
+            parts = lexer.inside(quoted=part.quoted)
+            return self.text(parts if part.quoted else self.with_home(parts), lexer.source.place(0))
         finally:
             self._open.pop()
 

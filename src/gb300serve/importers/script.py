@@ -23,6 +23,7 @@ _CLIENTS = frozenset(("docker", "podman", "nerdctl"))
 _VALUED = frozenset(
     ("-u", "--user", "-g", "--context", "-c", "-H", "--host", "--config", "-l", "--log-level", "-C", "--connection")
 )
+_LAUNCHES = re.compile(r"\b(?:docker|podman|nerdctl)\b(?s:.)*\b(?:run|create)\b")
 _CONTINUES = re.compile(r"-|[{\[]|/[A-Za-z]|[\w.-]+(?:[:/][\w.-]+)*/[\w.-]+[:@][\w.:@-]+$")
 _NOTHING_HINT = (
     "paste the `docker run` command, the output of `docker inspect`, or import a running container: --container NAME"
@@ -117,6 +118,12 @@ class _Reader:
         for word in words:
             self._assign(word)
 
+    def _taken_from(self, launch: Part) -> None:
+        """`CID=$(docker run …)`: the launch stands in a substitution, and prints the container's id."""
+        for command in commands(Lexer(launch.source or Marked(launch.text), self.report, 1)):
+            self.take(command)
+        self.open = False
+
     def _declare(self, words: list[Word]) -> None:
         for word in words:
             if assigned(word) is not None:
@@ -127,6 +134,9 @@ class _Reader:
     def _assign(self, word: Word) -> None:
         found = assigned(word)
         if found is None:
+            return
+        if self.run is None and (launch := _substituted(word, found)) is not None:
+            self._taken_from(launch)
             return
         name, value = self._value(word, found)
         before = self.expander.variables.get(name)
@@ -227,6 +237,14 @@ def _skip_brackets(lexer: Lexer, opening: Operator) -> None:
 def assigned(word: Word) -> re.Match[str] | None:
     """Where the word is an assignment, its name (1), `+` (2) and where the value begins."""
     return _ASSIGNMENT.match(word.parts[0].text) if word.bare else None
+
+
+def _substituted(word: Word, found: re.Match[str]) -> Part | None:
+    """The substitution that is the whole value of an assignment, where it launches a container."""
+    values = [part for part in word.parts[1:] if part.kind != "text" or part.text]
+    if word.parts[0].text[found.end() :] or len(values) != 1 or values[0].kind != "command":
+        return None
+    return values[0] if _LAUNCHES.search(values[0].text) else None
 
 
 def _client(words: list[Word]) -> int | None:

@@ -1,0 +1,73 @@
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gb300serve.importers.braces import MOST, braced
+from gb300serve.importers.expand import Surroundings
+from gb300serve.importers.lexer import Lexer
+from gb300serve.importers.marked import Marked
+from gb300serve.importers.report import Report, Stop
+from gb300serve.importers.script import read_script
+from gb300serve.importers.syntax import Word
+from tests.support.shells import Shell
+
+
+def words(text: str) -> list[str]:
+    (word,) = Lexer(Marked(text), Report()).tokens()
+    assert isinstance(word, Word)
+    return [each.plain for each in braced(word)]
+
+
+@pytest.fixture(scope="module")
+def bash(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    return Shell("bash", tmp_path_factory.mktemp("bash"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a{b,c}d", ["abd", "acd"]),
+        ("{1..3}", ["1", "2", "3"]),
+        ("{3..1..2}", ["3", "1"]),
+        ("{08..10}", ["08", "09", "10"]),
+        ("{-01..1}", ["-01", "000", "001"]),
+        ("{a..e..2}", ["a", "c", "e"]),
+        ("{a,b}{c,d}", ["ac", "ad", "bc", "bd"]),
+        ("{a,{b,c}d}", ["a", "bd", "cd"]),
+        ("{a{b,c}}", ["{ab}", "{ac}"]),
+        ("a{,b}", ["a", "ab"]),
+        ("{a}", ["{a}"]),
+        ("{a,b", ["{a,b"]),
+        ("'{a,b}'", ["{a,b}"]),
+        ("{'a,b',c}", ["a,b", "c"]),
+        ("${X}{a,b}", ["\0a", "\0b"]),
+        ("{{x}}", ["{{x}}"]),
+        ("{1..a}", ["{1..a}"]),
+    ],
+)
+def test_the_words_of_a_word(text: str, expected: list[str]) -> None:
+    assert words(text) == expected
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(signs=st.lists(st.sampled_from(["{", "}", ",", "..", "a", "b", "1", "3", "'xy'", '"{"']), max_size=14))
+def test_any_braces_are_those_of_bash(bash: Shell, signs: list[str]) -> None:
+    text = f"docker run i:{''.join(signs)}\n"
+    report = Report()
+    found = tuple(word.text for word in read_script(Marked(text), Surroundings("/h", "/"), report).words)
+    assert found == bash.words(text)[2:]
+
+
+@pytest.mark.parametrize("text", ["{1..9999}", "{0..9}{0..9}{0..9}{0..9}", "{a,b}" * 40, "{1..1}" * 200])
+def test_more_words_than_a_command_has_are_refused(text: str) -> None:
+    with pytest.raises(Stop):
+        words(text)
+
+
+def test_the_most_there_may_be() -> None:
+    assert len(words(f"{{1..{MOST}}}")) == MOST
+
+
+def test_deep_nesting_costs_no_time() -> None:
+    assert words("{" * 50_000 + ",") == ["{" * 50_000 + ","]
+    assert words("{" * 50_000 + "a..b" + "}" * 50_000)[1].endswith("b" + "}" * 49_999)
