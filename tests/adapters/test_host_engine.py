@@ -3,8 +3,9 @@ from typing import Any
 
 from gb300serve.adapters.host_engine import BackendEngine
 from gb300serve.core.errors import BackendError
-from gb300serve.host.facts import ImageFact
+from gb300serve.host.facts import ContainerFact, ImageFact
 from gb300serve.host.missing import Missing
+from gb300serve.lifecycle.names import moment
 from gb300serve.lifecycle.ports import Image
 from tests.support.fake_backend import FakeBackend
 from tests.support.launches import IMAGE, STRANGER
@@ -26,7 +27,9 @@ def engine(**images: Image) -> BackendEngine:
 
 def test_what_it_says() -> None:
     assert engine().info() == {"ServerVersion": "29"}
-    assert engine().container_names() == {"id-stranger": "someone"}
+    assert engine().containers() == {
+        "id-stranger": ContainerFact("someone", "lmsysorg/sglang:dev", moment(STRANGER.started_at))
+    }
 
 
 def test_images() -> None:
@@ -45,6 +48,6 @@ def test_an_engine_that_does_not_answer_is_asked_once() -> None:
         raise BackendError("no Docker Engine answers")
 
     silent = BackendEngine(FakeBackend(images={IMAGE: FOUND}), gone)
-    answers = [silent.info(), silent.image(IMAGE), silent.container_names(), silent.info()]
+    answers = [silent.info(), silent.image(IMAGE), silent.containers(), silent.info()]
     assert answers == [Missing("no Docker Engine answers")] * 4
     assert asked == ["info"]

@@ -69,3 +69,48 @@ def test_a_file_in_the_place_of_the_runs(bench: BenchHost) -> None:
 def test_steps_are_numbered() -> None:
     stop, start = StopContainer("id1", "one", 30.0), StartContainer("two", "two")
     assert numbered((stop, start)) == (f"1. {stop.describe()}", f"2. {start.describe()}")
+
+
+GPU_LANE = {"gpu-lane": "1"}
+"""How one owner marks the container that holds the GPU, whatever options it was started with."""
+
+
+@pytest.mark.parametrize("words", [(), ("--replace",), ("--show-steps",)])
+def test_a_stranger_on_the_gpu(bench: BenchHost, words: tuple[str, ...]) -> None:
+    bench.nvidia_smi(used=200_000, processes="4711, 200000 MiB, GPU-300, python3\n")
+    bench.docker.containers = [inspected(ID, "someone", labels=GPU_LANE, gpus=False)]
+    refused = up(bench, *words)
+    assert (refused.code, refused.err.splitlines()[-2:]) == (
+        6,
+        [
+            "gb300serve: a container that gb300serve did not create is on the GPU: someone (image lmsysorg/sglang:dev)"
+            ", running since 2026-11-29 10:00:00Z; 195.3 GiB of the GPU's memory are in use, and which process is its "
+            "own cannot be told; it is never stopped for you",
+            "  hint: docker stop someone",
+        ],
+    )
+    assert not [path for path in bench.docker.asked if path.endswith(("/create", "/stop", "/rename"))]
+
+
+def test_a_stranger_on_the_gpu_whose_memory_cannot_be_read(bench: BenchHost) -> None:
+    failing = bench.home / "bin" / "nvidia-smi"
+    failing.write_text("#!/bin/sh\necho 'Insufficient Permissions'\nexit 4\n")
+    why = "nvidia-smi failed: Insufficient Permissions"
+    may = up(bench, "--show-steps")
+    assert (may.code, f"not checked: whether another process computes on the GPU ({why})" in may.err) == (0, True)
+    bench.docker.containers = [inspected(ID, "someone", labels=GPU_LANE, gpus=False)]
+    refused = up(bench)
+    assert refused.code == 6
+    assert f"how much of the GPU's memory it holds was not checked ({why}); it is never stopped" in refused.err
+
+
+def test_status_lists_the_stranger_with_the_same_facts(bench: BenchHost) -> None:
+    bench.nvidia_smi(used=200_000)
+    bench.docker.containers = [inspected(ID, "someone", labels=GPU_LANE, gpus=False)]
+    told = run("status", *bench.directories, variables=bench.variables)
+    assert told.code == 0, told.err
+    assert "someone: gb300serve did not create it (image lmsysorg/sglang:dev); 195.3 GiB of the GPU's" in told.out
+    (lane,) = run("status", "--json", *bench.directories, variables=bench.variables).document["lanes"]
+    assert (lane["state"], lane["container"], lane["image"], lane["since"]) == (
+        "foreign", "someone", "lmsysorg/sglang:dev", "2026-11-29T10:00:00Z",
+    )  # fmt: skip

@@ -1,5 +1,5 @@
 from gb300serve.host.collect import host_facts
-from gb300serve.host.facts import Directory, Holder, HostFacts
+from gb300serve.host.facts import ContainerFact, Directory, Holder, HostFacts
 from gb300serve.host.missing import Missing
 from gb300serve.host.sources.compute_apps import ComputeProcess
 from gb300serve.host.sources.docker_info import DockerInfo
@@ -33,13 +33,16 @@ def test_a_machine_with_everything() -> None:
         limit=Limit(1, 2),
         hook="/usr/bin/hook",
     )
-    engine = FakeEngine({"ServerVersion": "29.1.3", "Architecture": "x86_64"}, names={ID: "someone"})
+    engine = FakeEngine(
+        {"ServerVersion": "29.1.3", "Architecture": "x86_64"},
+        known={ID: ContainerFact("someone", "image:1", "2026-11-29 10:00:00Z")},
+    )
     facts = host_facts(machine, engine, STATE)
     assert isinstance(facts.gpus, tuple)
     assert [gpu.name for gpu in facts.gpus] == ["NVIDIA H200"]
     mib = 1024**2
     assert facts.processes == (
-        Holder(ComputeProcess(7, "vllm", 10 * mib, "GPU-1"), ID, "someone"),
+        Holder(ComputeProcess(7, "vllm", 10 * mib, "GPU-1"), ID, "someone", "image:1", "2026-11-29 10:00:00Z"),
         Holder(ComputeProcess(8, "x", 20 * mib, "GPU-1")),
         Holder(ComputeProcess(9, "y", mib, "GPU-1")),
     )
@@ -77,5 +80,5 @@ def test_containers_have_no_names_where_docker_does_not_answer() -> None:
         programs={"--query-compute-apps=": f"{NO_PROCESSES}7, [N/A], GPU-1, x\n"},
         files={"/proc/7/cgroup": f"0::/docker/{ID}\n"},
     )
-    facts = host_facts(machine, FakeEngine(names=Missing("gone")), STATE)
+    facts = host_facts(machine, FakeEngine(known=Missing("gone")), STATE)
     assert facts.processes == (Holder(ComputeProcess(7, "x", None, "GPU-1"), ID),)

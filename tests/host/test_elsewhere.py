@@ -20,4 +20,4 @@ def test_nothing_of_this_machine_is_taken_for_the_other_one() -> None:
     machine = Elsewhere("over there")
     assert [machine.begin("/a", 1), machine.entry("/a"), machine.sha256("/a"), machine.heard(1)] == [not_asked] * 4
     assert Silent("no Docker").image("a") == no_docker
-    assert Silent("no Docker").container_names() == no_docker
+    assert Silent("no Docker").containers() == no_docker

@@ -6,6 +6,7 @@ import pytest
 from gb300serve.core.http import Response
 from gb300serve.journal.entry import Serving
 from gb300serve.journal.history import History
+from gb300serve.lifecycle.gpu_held import GpuHeld
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.ports import Container, LogLine
 from gb300serve.lifecycle.status import LaneStatus, lane_status, lanes
@@ -150,7 +151,44 @@ def test_strangers_are_listed_when_they_matter() -> None:
         ("dsv41-by-hand", "foreign", "deepseek-v4.1-flash", "v14"),
         ("someone", "foreign", None, None),
     ]
-    assert found[1].health == {"gpus": "all"}
+    assert found[1].health == {"gpus": "all", "why": "gb300serve did not create it (image lmsysorg/sglang:dev)"}
+
+
+class FakeGpu:
+    def __init__(self, told: GpuHeld) -> None:
+        self._told = told
+
+    def held(self) -> GpuHeld:
+        return self._told
+
+
+def test_of_a_stranger_on_the_gpu_its_memory_is_told() -> None:
+    """Also of one that was given no GPU by Docker, and computes on one."""
+    station = backend()
+    hidden = replace(STRANGER, id="id-hidden", name="hidden", gpus=None)
+    for each in (STRANGER, hidden):
+        station.add(each)
+    gpu = FakeGpu(GpuHeld({"id-stranger": 200 * 1024**3, "id-hidden": 1024**3}, 201 * 1024**3))
+    found = lanes(Tools(station, BackendHttp(station), station.clock, gpu=gpu))
+    assert [(each.container, each.health["gpu_memory"], each.health["why"]) for each in found] == [
+        (
+            "hidden",
+            1024**3,
+            "gb300serve did not create it (image lmsysorg/sglang:dev); it holds 1.0 GiB of the GPU's memory",
+        ),
+        (
+            "someone",
+            200 * 1024**3,
+            "gb300serve did not create it (image lmsysorg/sglang:dev); it holds 200.0 GiB of the GPU's memory",
+        ),
+    ]
+    unknown = FakeGpu(GpuHeld(missing="nvidia-smi is not on PATH"))
+    (only,) = lanes(Tools(station, BackendHttp(station), station.clock, gpu=unknown))
+    assert only.health == {
+        "gpus": "all",
+        "why": "gb300serve did not create it (image lmsysorg/sglang:dev); how much of the GPU's memory it holds was "
+        "not checked (nvidia-smi is not on PATH)",
+    }
 
 
 def test_live_lanes_come_first() -> None:

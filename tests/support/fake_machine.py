@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gb300serve.host.facts import Heard, ImageFact
+from gb300serve.host.facts import ContainerFact, Heard, ImageFact
 from gb300serve.host.missing import Missing
 from gb300serve.host.ports import Entry, Space
 from gb300serve.host.sources.limits import Limit
@@ -95,7 +95,7 @@ class FakeEngine:
 
     said: Mapping[str, Any] | Missing = field(default_factory=dict)
     images: dict[str, ImageFact] = field(default_factory=dict)
-    names: Mapping[str, str] | Missing = field(default_factory=dict)
+    known: Mapping[str, ContainerFact] | Missing = field(default_factory=dict)
 
     def info(self) -> Mapping[str, Any] | Missing:
         return self.said
@@ -103,5 +103,5 @@ class FakeEngine:
     def image(self, reference: str) -> ImageFact | Missing:
         return self.images.get(reference, ImageFact(None))
 
-    def container_names(self) -> Mapping[str, str] | Missing:
-        return self.names
+    def containers(self) -> Mapping[str, ContainerFact] | Missing:
+        return self.known

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from gb300serve.core.errors import BackendError
-from gb300serve.host.facts import ImageFact
+from gb300serve.host.facts import ContainerFact, ImageFact
 from gb300serve.host.missing import Missing
-from gb300serve.lifecycle.ports import ContainerBackend
+from gb300serve.lifecycle.names import moment
+from gb300serve.lifecycle.ports import Container, ContainerBackend
 
 T = TypeVar("T")
 
@@ -25,8 +26,8 @@ class BackendEngine:
     def image(self, reference: str) -> ImageFact | Missing:
         return self._asked(lambda: self._image(reference))
 
-    def container_names(self) -> Mapping[str, str] | Missing:
-        return self._asked(lambda: {container.id: container.name for container in self._backend.containers()})
+    def containers(self) -> Mapping[str, ContainerFact] | Missing:
+        return self._asked(lambda: {each.id: _fact(each) for each in self._backend.containers()})
 
     def _asked(self, ask: Callable[[], T]) -> T | Missing:
         if self._silent is not None:
@@ -44,3 +45,8 @@ class BackendEngine:
             return ImageFact(image.id, image.digests, image.architecture, image.entrypoint)
         tagged = self._backend.image(tag) if at else None
         return ImageFact(None, tagged=tagged.digests if tagged else None)
+
+
+def _fact(container: Container) -> ContainerFact:
+    since = None if container.started_at is None else moment(container.started_at)
+    return ContainerFact(container.name, container.image, since)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from gb300serve.adapters.docker_sdk import DockerEngine
 from gb300serve.adapters.host import SystemMachine, writable
@@ -21,6 +22,7 @@ from gb300serve.host.facts import HostFacts, SecretFact
 from gb300serve.host.missing import Missing
 from gb300serve.host.ports import Engine, Machine
 from gb300serve.lifecycle.conflicts import live, on_port
+from gb300serve.lifecycle.gpu_held import told_by
 from gb300serve.lifecycle.launch import Launch, host_ports
 from gb300serve.lifecycle.observe import Observed
 from gb300serve.lifecycle.ports import Container, Image
@@ -63,7 +65,7 @@ class Doctor:
 
     def host(self) -> Subject:
         """The host alone."""
-        return Subject(self._host())
+        return Subject(self._host)
 
     def examine(self, ref: str, sets: Sequence[str], *, replace: bool) -> Subject:
         """One release, judged as `up` would (`replace`: as `up --replace`). Raises RecipeError, CompileError."""
@@ -82,7 +84,7 @@ class Doctor:
 
     def subject(self, launch: Launch, loaded: Loaded, recipe: Recipe, own: Own, refusal: Refusal | None) -> Subject:
         """Everything that the checks look at."""
-        host, plan = self._host(), launch.plan
+        host, plan = self._host, launch.plan
         facts = release_facts(
             wanted(plan, recipe, host_ports(plan)), self._machine(), self._engine(), self._secrets(plan)
         )
@@ -105,8 +107,10 @@ class Doctor:
         """The containers alone: image, sources and sockets have checks of their own, so they count as fine here."""
         others = self.services.neighbours(self.on) if self._has_state else ()
         beside = tuple(each for other in others for each in other.containers() if each.state == "running")
-        return Observed(containers, image=Image(plan.image_id or "", (), ""), neighbours=beside)
+        gpu = told_by(self._host.gpus, self._host.processes)
+        return Observed(containers, image=Image(plan.image_id or "", (), ""), neighbours=beside, gpu=gpu)
 
+    @cached_property
     def _host(self) -> HostFacts:
         return host_facts(self._machine(), self._engine(), writable(state_directory(self.services.space)))
 

@@ -11,7 +11,9 @@ from gb300serve.adapters.clock import SystemClock
 from gb300serve.adapters.disk import SystemDisk
 from gb300serve.adapters.docker_sdk import DockerEngine, Endpoint
 from gb300serve.adapters.docker_watch import WatchedDocker, unknown
+from gb300serve.adapters.gpu_memory import HostGpuMemory
 from gb300serve.adapters.gpu_use import GpuUse
+from gb300serve.adapters.host import SystemMachine
 from gb300serve.adapters.http import HttpClient
 from gb300serve.adapters.listeners import SystemListeners
 from gb300serve.adapters.process import SystemProcesses
@@ -29,6 +31,7 @@ from gb300serve.journal.lane_lock import LaneLock
 from gb300serve.journal.run_record import RunRecord
 from gb300serve.journal.runs import Runs
 from gb300serve.lifecycle.events import Announcement
+from gb300serve.lifecycle.gpu_held import GpuMemory
 from gb300serve.lifecycle.launch import CHANGED, Launch
 from gb300serve.lifecycle.leftovers import Remains
 from gb300serve.lifecycle.ports import ContainerBackend, Listeners
@@ -142,8 +145,19 @@ class Services:
 
     def tools(self, on: On, announce: Callable[[Announcement], None] = unheard, lock: LaneLock | None = None) -> Tools:
         return Tools(
-            self.backend(on), self.http, self.clock, announce, lock=lock or NoLock(), uninterrupted=uninterrupted
+            self.backend(on),
+            self.http,
+            self.clock,
+            announce,
+            lock=lock or NoLock(),
+            uninterrupted=uninterrupted,
+            gpu=self.gpu_memory(on),
         )
+
+    def gpu_memory(self, on: On) -> GpuMemory | None:
+        """Can be looked at where the containers run on this machine."""
+        local = SystemMachine(self.space.environment.variables.get("PATH", ""))
+        return HostGpuMemory(local) if on == "docker" and self.endpoint.host.startswith("unix://") else None
 
     def remains(self, on: On) -> Remains | None:
         """What an engine leaves behind can be seen where the containers run on this machine."""

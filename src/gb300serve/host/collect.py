@@ -1,9 +1,10 @@
 """What is asked of the machine, in which order; the parsers say what the answers mean."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
-from gb300serve.host.facts import Directory, Holder, HostFacts
+from gb300serve.host.facts import ContainerFact, Directory, Holder, HostFacts
 from gb300serve.host.missing import Missing
 from gb300serve.host.ports import Engine, Machine
 from gb300serve.host.sources import cgroup, compute_apps, docker_info, gpu_state, memory, memory_mode, numa
@@ -19,7 +20,7 @@ def host_facts(machine: Machine, engine: Engine, state: Directory | Missing) -> 
     info = engine.info()
     return HostFacts(
         docker=info if isinstance(info, Missing) else docker_info.parse(info),
-        gpus=_gpus(machine, FIELDS),
+        gpus=gpu_states(machine),
         processes=_processes(machine, engine),
         memory_mode=_parsed(machine.read(memory_mode.PATH), memory_mode.parse),
         hbm_page_cache=_hbm_page_cache(machine),
@@ -34,29 +35,39 @@ def _parsed(said: str | Missing, parse: Callable[[str], T | Missing]) -> T | Mis
     return said if isinstance(said, Missing) else parse(said)
 
 
-def _gpus(machine: Machine, fields: tuple[str, ...]) -> tuple[GpuState, ...] | Missing:
+def gpu_states(machine: Machine, fields: tuple[str, ...] = FIELDS) -> tuple[GpuState, ...] | Missing:
+    """The GPUs; a driver that does not know one of the `fields` is asked again without it."""
     said = machine.output(gpu_state.command(fields))
     if not isinstance(said, Missing):
         return gpu_state.parse(said)
     fewer = gpu_state.without_rejected(fields, said.why)
-    return said if fewer is None else _gpus(machine, fewer)
+    return said if fewer is None else gpu_states(machine, fewer)
 
 
 def _processes(machine: Machine, engine: Engine) -> tuple[Holder, ...] | Missing:
+    """With the names of their containers; the engine is asked only where there are any."""
+    found = compute_processes(machine)
+    if isinstance(found, Missing) or not any(each.container for each in found):
+        return found
+    known = engine.containers()
+    return found if isinstance(known, Missing) else tuple(_named(each, known) for each in found)
+
+
+def compute_processes(machine: Machine) -> tuple[Holder, ...] | Missing:
+    """The compute processes with the ids of their containers."""
     said = machine.output(compute_apps.COMMAND)
     found = said if isinstance(said, Missing) else compute_apps.parse(said)
-    if isinstance(found, Missing):
-        return found
-    if not found:
-        return ()
-    names = engine.container_names()
-    return tuple(_holder(each, machine, {} if isinstance(names, Missing) else names) for each in found)
+    return found if isinstance(found, Missing) else tuple(_holder(each, machine) for each in found)
 
 
-def _holder(process: ComputeProcess, machine: Machine, names: Mapping[str, str]) -> Holder:
+def _holder(process: ComputeProcess, machine: Machine) -> Holder:
     said = machine.read(cgroup.path(process.pid))
-    container = None if isinstance(said, Missing) else cgroup.container(said)
-    return Holder(process, container, names.get(container) if container else None)
+    return Holder(process, None if isinstance(said, Missing) else cgroup.container(said))
+
+
+def _named(holder: Holder, known: Mapping[str, ContainerFact]) -> Holder:
+    found = known.get(holder.container or "")
+    return holder if found is None else replace(holder, name=found.name, image=found.image, since=found.since)
 
 
 def _hbm_page_cache(machine: Machine) -> int | Missing:

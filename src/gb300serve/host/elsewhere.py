@@ -52,5 +52,5 @@ class Silent:
     def image(self, reference: str) -> Missing:  # noqa: ARG002
         return self._missing
 
-    def container_names(self) -> Missing:
+    def containers(self) -> Missing:
         return self._missing

@@ -13,12 +13,24 @@ from gb300serve.host.sources.model_files import ModelFiles
 
 
 @dataclass(frozen=True, slots=True)
+class ContainerFact:
+    """A container that Docker knows: the reference it was made from, and since when (UTC) it runs."""
+
+    name: str
+    image: str
+    since: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Holder:
-    """A compute process on a GPU and the container it belongs to: its id, and its name where Docker knows it."""
+    """A compute process on a GPU and the container it belongs to: its id, and the rest where Docker knows it."""
 
     process: ComputeProcess
     container: str | None = None
     name: str | None = None
+    image: str | None = None
+    since: str | None = None
+    """UTC: the container runs since then."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from gb300serve.host.facts import Heard, ImageFact
+from gb300serve.host.facts import ContainerFact, Heard, ImageFact
 from gb300serve.host.missing import Missing
 from gb300serve.host.sources.limits import Limit
 
@@ -66,5 +66,5 @@ class Engine(Protocol):
     def image(self, reference: str) -> ImageFact | Missing:
         """With `tagged` where the reference has a digest and only its tag is there."""
 
-    def container_names(self) -> Mapping[str, str] | Missing:
-        """Names by full id."""
+    def containers(self) -> Mapping[str, ContainerFact] | Missing:
+        """By full id."""

@@ -25,7 +25,7 @@ def refuse_conflicts(launch: Launch, observed: Observed, leaving: frozenset[str]
     """Raise for the first holder of the GPU or a port; `leaving` are the ids that the launch itself uses or stops."""
     staying = tuple(each for each in observed.containers if live(each) and each.id not in leaving)
     for holder in on_gpu(launch.plan.container.gpus, staying):
-        raise GpuBusyError(launch, holder)
+        raise GpuBusyError(launch, holder, observed.gpu)
     going = tuple(each for each in observed.containers if live(each) and each.id in leaving)
     for port in host_ports(launch.plan):
         for holder in on_port(port, (*staying, *observed.neighbours)):
@@ -41,6 +41,11 @@ def on_gpu(gpus: str | None, containers: Iterable[Container]) -> Iterator[Contai
         held = container.gpus or ("all" if container.labels.get(_GPU_LABEL) == "1" else None)
         if gpus and held and _overlap(gpus, held):
             yield container
+
+
+def strangers_on_gpu(gpus: str | None, containers: Iterable[Container]) -> Iterator[Container]:
+    """Live ones that are not ours and whose GPUs may be among `gpus`."""
+    return on_gpu(gpus, (each for each in containers if live(each) and not each.ours))
 
 
 def on_port(port: int, containers: Iterable[Container]) -> Iterator[Container]:

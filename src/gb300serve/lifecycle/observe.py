@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from gb300serve.lifecycle.gpu_held import GpuHeld
 from gb300serve.lifecycle.launch import host_ports
 from gb300serve.lifecycle.ports import Container, ContainerBackend, Image, Listener, Listeners
 from gb300serve.plan.model import Plan
@@ -19,6 +20,8 @@ class Observed:
     """Looked up last, where nothing else refuses."""
     neighbours: tuple[Container, ...] = ()
     listeners: tuple[Listener, ...] = ()
+    gpu: GpuHeld | None = None
+    """Looked up only where a container has the GPU."""
 
     def named(self, name: str) -> Container | None:
         """By its exact name; an engine's own lookup takes beginnings of ids too."""

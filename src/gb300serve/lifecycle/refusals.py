@@ -1,6 +1,7 @@
 """Why nothing was started: raised before anything is created, renamed or stopped (exit 6)."""
 
 from gb300serve.core.errors import MachineError
+from gb300serve.lifecycle.gpu_held import GpuHeld
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.names import condition, in_name, ref_of, release_of, title
 from gb300serve.lifecycle.ports import LABEL_LANE, Container, Image, Listener
@@ -107,11 +108,12 @@ class ContainerUnusableError(MachineError):
 class GpuBusyError(MachineError):
     """Another launch or a stranger holds the GPU: only one large model fits."""
 
-    def __init__(self, launch: Launch, holder: Container) -> None:
+    def __init__(self, launch: Launch, holder: Container, gpu: GpuHeld | None = None) -> None:
         if not holder.ours:
+            held = f"; {gpu.sentence(holder.id)}" if gpu else ""
             message = (
                 f"a container that gb300serve did not create is on the GPU: {holder.name} "
-                f"(image {holder.image}), {condition(holder)}; it is never stopped for you"
+                f"(image {holder.image}), {condition(holder)}{held}; it is never stopped for you"
             )
             hint = f"docker stop {holder.name}"
         elif holder.labels.get(LABEL_LANE) == launch.plan.lane:

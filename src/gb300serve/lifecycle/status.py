@@ -13,6 +13,7 @@ from gb300serve.core.http import UnreachableError
 from gb300serve.journal.history import History
 from gb300serve.lifecycle.conflicts import live, on_gpu
 from gb300serve.lifecycle.drift import Drift, drift, from_journal, looks_like
+from gb300serve.lifecycle.gpu_held import GpuHeld
 from gb300serve.lifecycle.inside import endpoint_of, served_names
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.logs import diagnose, died
@@ -36,7 +37,7 @@ class LaneStatus:
 
     `since` is UTC: running since, or ended at. `health` holds what is known: `model`, `max_model_len` (tokens),
     `identity`, `requests_running`, `requests_waiting`, `kv_cache_usage` (0 to 1), `why`, `reason`, `exit_code`,
-    `oom_killed`, `restarts`, `error`.
+    `oom_killed`, `restarts`, `error`; of a foreign one `gpus`, `gpu_memory` (bytes) and `why`.
     """
 
     lane: str | None
@@ -77,34 +78,61 @@ class _Seen:
 
 def lanes(tools: Tools, known: tuple[Launch, ...] = (), history: History = NOTHING_KNOWN) -> tuple[LaneStatus, ...]:
     """Live ones first. `known` are launches of releases, to compare with. Raises BackendError (7)."""
-    found = [each for each in tools.backend.containers() if each.ours or _concerns_us(each, known)]
+    containers = tools.backend.containers()
+    strangers = any(live(each) and not each.ours for each in containers)
+    gpu = tools.gpu.held() if tools.gpu and strangers else None
+    found = [each for each in containers if each.ours or _concerns_us(each, known, gpu)]
     found.sort(key=lambda each: (not live(each), each.name))
-    return tuple(lane_status(each, tools, known, history) for each in found)
+    return tuple(
+        lane_status(each, tools, known, history) if each.ours else stranger(each, tools, known, gpu) for each in found
+    )
+
+
+def stranger(
+    container: Container, tools: Tools, known: tuple[Launch, ...] = (), gpu: GpuHeld | None = None
+) -> LaneStatus:
+    """A container that is not ours: its facts only. Lane and release are those that it looks like."""
+    launch = next((each for each in known if looks_like(container, each)), None)
+    held = f"; {gpu.sentence(container.id)}" if gpu and live(container) and _has_gpu(container, gpu) else ""
+    facts = {
+        **_ending(container),
+        "gpus": container.gpus,
+        "gpu_memory": gpu.containers.get(container.id) if gpu else None,
+        "why": f"gb300serve did not create it (image {container.image}){held}",
+    }
+    return LaneStatus(
+        lane=launch.plan.lane if launch else container.labels.get(LABEL_LANE),
+        release=launch.release if launch else container.labels.get(LABEL_RELEASE),
+        on=tools.backend.kind,
+        state="foreign",
+        phase=None,
+        container=container.name,
+        image=container.image,
+        since=_since(container),
+        health={key: value for key, value in facts.items() if value is not None},
+    )
 
 
 def lane_status(
     container: Container, tools: Tools, known: tuple[Launch, ...] = (), history: History = NOTHING_KNOWN
 ) -> LaneStatus:
-    """One container; its log is read only when it does not answer."""
+    """One container of ours; its log is read only when it does not answer."""
     launch = _launch_of(container, known)
     asked = history.was_asked_to_end(container.id, container.finished_at)
     due = history.should_run(container.id, tools.backend.kind)
-    seen = _seen(container, launch, tools, asked=asked, due=due) if container.ours else _foreign(container)
+    seen = _seen(container, launch, tools, asked=asked, due=due)
     if seen.state == "ready":
         seen = _by_receipts(seen, container, history)
-    lane, release = container.labels.get(LABEL_LANE), container.labels.get(LABEL_RELEASE)
-    if not container.ours and launch is not None:
-        lane, release = launch.plan.lane, launch.release
     return LaneStatus(
-        lane=lane,
-        release=release,
+        lane=container.labels.get(LABEL_LANE),
+        release=container.labels.get(LABEL_RELEASE),
         on=tools.backend.kind,
         state=seen.state,
         phase=seen.phase.value if seen.phase else None,
         container=container.name,
         image=container.image,
         since=_since(container),
-        drift=_drift(container, launch, tools, history) if container.ours else (),
+        drift=_drift(container, launch, tools, history),
         health={key: value for key, value in seen.health.items() if value is not None},
     )
 
@@ -119,17 +147,20 @@ def _by_receipts(seen: _Seen, container: Container, history: History) -> _Seen:
     return replace(seen, state="degraded", health={**seen.health, "why": why})
 
 
-def _concerns_us(container: Container, known: tuple[Launch, ...]) -> bool:
+def _concerns_us(container: Container, known: tuple[Launch, ...], gpu: GpuHeld | None) -> bool:
     """A stranger that looks like one of our releases, has the name of one, or holds the GPU."""
     if any(container.name == launch.name or looks_like(container, launch) for launch in known):
         return True
-    return live(container) and any(on_gpu("all", (container,)))
+    return live(container) and _has_gpu(container, gpu)
+
+
+def _has_gpu(container: Container, gpu: GpuHeld | None) -> bool:
+    """It was given one, or computes on one however it came to it."""
+    return any(on_gpu("all", (container,))) or (gpu is not None and container.id in gpu.containers)
 
 
 def _launch_of(container: Container, known: tuple[Launch, ...]) -> Launch | None:
-    if container.ours:
-        return next((each for each in known if f"{each.plan.lane}/{each.release}" == release_of(container)), None)
-    return next((each for each in known if looks_like(container, each)), None)
+    return next((each for each in known if f"{each.plan.lane}/{each.release}" == release_of(container)), None)
 
 
 def _drift(container: Container, launch: Launch | None, tools: Tools, history: History) -> tuple[Drift, ...]:
@@ -142,11 +173,6 @@ def _drift(container: Container, launch: Launch | None, tools: Tools, history: H
 def _since(container: Container) -> str | None:
     at = container.started_at if live(container) else container.finished_at or container.created_at
     return None if at is None else moment(at).replace(" ", "T")
-
-
-def _foreign(container: Container) -> _Seen:
-    """Not ours to judge: its facts only."""
-    return _Seen("foreign", None, {**_ending(container), "gpus": container.gpus})
 
 
 def _seen(container: Container, launch: Launch | None, tools: Tools, *, asked: bool, due: bool) -> _Seen:

@@ -9,6 +9,7 @@ from gb300serve.boot.machine import BootMachine
 from gb300serve.core.clock import Clock
 from gb300serve.core.http import Http
 from gb300serve.lifecycle.events import Announcement
+from gb300serve.lifecycle.gpu_held import GpuMemory
 from gb300serve.lifecycle.ports import ContainerBackend
 
 
@@ -63,3 +64,5 @@ class Tools:
     machine: Callable[[], BootMachine] = BootMachine
     lock: Lock = field(default_factory=NoLock)
     uninterrupted: Callable[[], AbstractContextManager[None]] = nullcontext
+    gpu: GpuMemory | None = None
+    """None where it cannot be looked at."""

@@ -2,6 +2,7 @@
 
 from dataclasses import replace as changed
 
+from gb300serve.lifecycle.conflicts import strangers_on_gpu
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.observe import observe
 from gb300serve.lifecycle.ports import ContainerBackend, Listeners
@@ -24,6 +25,8 @@ def prepare(
     nothing else refuses, and something is to be started.
     """
     observed, now = observe(tools.backend, launch.plan, listeners, neighbours), tools.clock.now()
+    if tools.gpu and any(strangers_on_gpu(launch.plan.container.gpus, observed.containers)):
+        observed = changed(observed, gpu=tools.gpu.held())
     steps = reconcile(launch, observed, now, replace=replace)
     if not any(isinstance(step, CreateContainer | StartContainer) for step in steps):
         return steps

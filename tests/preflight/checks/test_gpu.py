@@ -44,7 +44,8 @@ def test_the_displays_gpu_among_all() -> None:
 
 
 def held(used: int | None = 200 * GIB, container: str | None = ID, name: str | None = "someone") -> Holder:
-    return Holder(ComputeProcess(4711, "python3", used, "GPU-300"), container, name)
+    known = (name, "image:1", "2026-11-29 10:00:00Z") if name else ()
+    return Holder(ComputeProcess(4711, "python3", used, "GPU-300"), container, *known)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,8 @@ def held(used: int | None = 200 * GIB, container: str | None = ID, name: str | N
         (
             held(),
             "error",
-            "container someone (python3, process 4711) holds 200.0 GiB of the GPU's memory",
+            "container someone (image image:1, running since 2026-11-29 10:00:00Z; python3, process 4711) "
+            "holds 200.0 GiB of the GPU's memory",
             "docker stop someone",
         ),
         (

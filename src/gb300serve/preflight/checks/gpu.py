@@ -74,7 +74,8 @@ def another_process_on_gpu(subject: Subject) -> Iterator[Finding]:
 def _who(holder: Holder) -> str:
     process = f"{holder.process.name or 'a process'}, process {holder.process.pid}"
     if holder.name:
-        return f"container {holder.name} ({process})"
+        since = f", running since {holder.since}" if holder.since else ""
+        return f"container {holder.name} (image {holder.image}{since}; {process})"
     return f"container {holder.container[:12]} ({process})" if holder.container else process
 
 
