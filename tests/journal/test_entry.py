@@ -5,7 +5,7 @@ import pytest
 from gb300serve.journal.entry import Asker, asker_of, entry_of, text_of
 from tests.support.entries import ALICE, V13, entry
 
-WHOLE = entry(before=(V13,), reason="faster", verb="up")
+WHOLE = entry(before=(V13,), reason="faster", verb="up", station="east")
 
 
 def test_an_entry_as_a_line() -> None:
@@ -20,6 +20,7 @@ def test_an_entry_as_a_line() -> None:
         "said": "v14 became READY",
         "reason": "faster",
         "run": "r1",
+        "station": "east",
     }
 
 

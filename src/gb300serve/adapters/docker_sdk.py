@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import docker
 import requests
@@ -35,6 +36,16 @@ class Endpoint:
     host: str
     tls: TLSConfig | None = None
     patience: float = VERSION_TIMEOUT
+
+    @property
+    def is_here(self) -> bool:
+        """A socket of this machine."""
+        return self.host.startswith("unix://")
+
+    @property
+    def hostname(self) -> str | None:
+        """The machine that it is on, as its address names it; None for a socket of this machine."""
+        return None if self.is_here else urlsplit(self.host).hostname
 
     @classmethod
     def choose(cls, host: str | None, context: str | None) -> Self:

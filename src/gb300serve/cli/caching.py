@@ -48,7 +48,7 @@ class Place:
 
     def check(self) -> None:
         """Raises CacheElsewhereError where the containers run on another machine."""
-        if self.on == "docker" and not self.services.endpoint.host.startswith("unix://"):
+        if not self.services.is_here(self.on):
             raise CacheElsewhereError(self.services.endpoint.host)
 
     def directory(self, plan: Plan | None = None) -> Path:

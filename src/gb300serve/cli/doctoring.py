@@ -8,7 +8,7 @@ from gb300serve.adapters.docker_sdk import DockerEngine
 from gb300serve.adapters.host import SystemMachine, writable
 from gb300serve.adapters.host_engine import BackendEngine
 from gb300serve.cli.fitting import Fitter
-from gb300serve.cli.launchable import SecretUnavailableError, launchable, read_secrets, with_gpu
+from gb300serve.cli.launchable import SecretUnavailableError, launchable, read_secrets
 from gb300serve.cli.services import On, Services
 from gb300serve.cli.state import state_directory
 from gb300serve.core.diagnostics import Diagnostic
@@ -71,9 +71,10 @@ class Doctor:
         """One release, judged as `up` would (`replace`: as `up --replace`). Raises RecipeError, CompileError."""
         space = self.services.space
         loaded, recipe = space.load(ref, sets)
-        site = with_gpu(space.site(loaded.found.directory), recipe, simulated=self.on == "sim")
+        site = self.services.site_with_gpu(loaded, recipe, self.on)
         plan = launchable(Compiler(site).plan(recipe, changed=loaded.changed))
-        launch = Launch(plan, address=site.address, on=self.on, overrides=tuple(sets), given=ref, found_by=space.words)
+        address = self.services.address(self.on)
+        launch = Launch(plan, address=address, on=self.on, overrides=tuple(sets), given=ref, found_by=space.words)
         containers, refusal = self.containers(), None
         steps: tuple[Step, ...] = ()
         try:
@@ -118,11 +119,9 @@ class Doctor:
         local = SystemMachine(self.services.space.environment.variables.get("PATH", ""))
         if self.on == "sim":
             return StationMachine(local.heard)
-        try:
-            host = self.services.endpoint.host
-        except BackendError:
+        if self.services.is_here(self.on):
             return local
-        return local if host.startswith("unix://") else Elsewhere(f"the containers run on {host}: run doctor there")
+        return Elsewhere(f"the containers run on {self.services.endpoint.host}: run doctor there")
 
     def _engine(self) -> Engine:
         if self.on == "sim":

@@ -19,6 +19,7 @@ class Environment:
     """What the variables say. Values of secrets are looked up one by one, by name, at launch."""
 
     site: Path | None
+    station: str | None
     recipes: tuple[Path, ...]
     config_home: Path
     state_home: Path
@@ -41,6 +42,7 @@ def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
 
     return Environment(
         site=expanded(value) if (value := found.get("GB300SERVE_SITE")) else None,
+        station=found.get("GB300SERVE_STATION") or None,
         recipes=tuple(expanded(p) for p in found.get("GB300SERVE_RECIPES", "").split(os.pathsep) if p),
         config_home=directory("XDG_CONFIG_HOME", ".config"),
         state_home=directory("XDG_STATE_HOME", ".local/state"),

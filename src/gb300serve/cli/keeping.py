@@ -73,6 +73,7 @@ class Keeper:
                 before=self.before,
                 after=after,
                 run=run,
+                station=self._services.space.station,
             )
         )
         self.before = after
@@ -103,6 +104,7 @@ class Keeper:
             kept=any(isinstance(step, StartContainer) and step.kept for step in steps),
             image=self._image(launch),
             patches={**pins, **below} or None,
+            station=services.space.station,
         )
         backend, console = services.backend(self._on), services.space.console
         papers = {name: redact(text, launch.secrets.values()) for name, text in _papers(launch).items()}
@@ -138,6 +140,7 @@ class Keeper:
                 before=last.after if last else (),
                 after=self.before,
                 run=record.run,
+                station=record.station,
             )
         )
         try:

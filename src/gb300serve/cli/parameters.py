@@ -10,6 +10,10 @@ OptionalRef = Annotated[
     str | None, typer.Argument(metavar="[REF]", help="A release; without it, the only live lane.", show_default=False)
 ]
 SiteFile = Annotated[Path | None, typer.Option("--site", metavar="FILE", help="The site file.", show_default=False)]
+Station = Annotated[
+    str | None,
+    typer.Option("--station", metavar="NAME", help="One of the site's `stations`.", show_default=False),
+]
 RecipeDirs = Annotated[
     list[Path] | None,
     typer.Option("--recipes", metavar="DIR", help="A recipes directory; repeatable.", show_default=False),

@@ -24,6 +24,7 @@ from gb300serve.cli.expecting import receipts_of, tuning_of
 from gb300serve.cli.launchable import launchable, read_secrets, with_gpu
 from gb300serve.cli.state import state_directory
 from gb300serve.cli.workspace import Workspace
+from gb300serve.core.errors import BackendError
 from gb300serve.journal.entry import Asker
 from gb300serve.journal.history import History
 from gb300serve.journal.journal import Journal
@@ -54,6 +55,7 @@ gc.enable()  # a verb that acts may run for days
 
 On = Literal["docker", "sim"]
 SIM_SPEED = 200.0
+LOOPBACK = "127.0.0.1"
 RECIPE, SITE = "recipe.yaml", "site.yaml"
 
 
@@ -116,8 +118,27 @@ class Services:
     @cached_property
     def docker(self) -> ContainerBackend:
         """The GPU can be looked at where the containers run on this machine."""
-        local = self.endpoint.host.startswith("unix://")
-        return WatchedDocker(DockerEngine(self.endpoint), self.clock, GpuUse(self.clock) if local else unknown)
+        use = GpuUse(self.clock) if self.is_here("docker") else unknown
+        return WatchedDocker(DockerEngine(self.endpoint), self.clock, use)
+
+    def is_here(self, on: On) -> bool:
+        """Do the containers run on this machine, so that its files, GPUs and sockets are theirs?"""
+        reached = None if on == "sim" else self._reached
+        return reached is None or reached.is_here
+
+    def address(self, on: On) -> str:
+        """Where clients reach the lanes: the site's `address`, else the host that the Docker Engine is on."""
+        if on == "sim":
+            return LOOPBACK
+        return self.site.address or (self._reached and self._reached.hostname) or LOOPBACK
+
+    @property
+    def _reached(self) -> Endpoint | None:
+        """None for a docker context that cannot be read: whoever asks the Engine hears of it."""
+        try:
+            return self.endpoint
+        except BackendError:
+            return None
 
     @property
     def simulated(self) -> SimulatedStation:
@@ -136,9 +157,7 @@ class Services:
 
     def neighbours(self, on: On) -> tuple[ContainerBackend, ...]:
         """The other place on this machine: lanes there exclude ours only by port."""
-        if on == "docker":
-            return (self.simulated,) if self.simulated_exists else ()
-        return ()
+        return (self.simulated,) if on == "docker" and self.simulated_exists and self.is_here(on) else ()
 
     def backend(self, on: On) -> ContainerBackend:
         return self.docker if on == "docker" else self.simulated
@@ -157,20 +176,25 @@ class Services:
     def gpu_memory(self, on: On) -> GpuMemory | None:
         """Can be looked at where the containers run on this machine."""
         local = SystemMachine(self.space.environment.variables.get("PATH", ""))
-        return HostGpuMemory(local) if on == "docker" and self.endpoint.host.startswith("unix://") else None
+        return HostGpuMemory(local) if on == "docker" and self.is_here(on) else None
 
     def remains(self, on: On) -> Remains | None:
         """What an engine leaves behind can be seen where the containers run on this machine."""
-        return SystemRemains() if on == "docker" and self.endpoint.host.startswith("unix://") else None
+        return SystemRemains() if on == "docker" and self.is_here(on) else None
 
     def listeners(self, on: On) -> Listeners | None:
         """Sockets can be looked at where the containers run on this machine."""
-        return SystemListeners() if on == "sim" or self.endpoint.host.startswith("unix://") else None
+        return SystemListeners() if self.is_here(on) else None
+
+    def site_with_gpu(self, loaded: Loaded, recipe: Recipe, on: On) -> Site:
+        """The site that applies, with the GPU that it lacks and the machine has; of a remote one nothing is known."""
+        site = self.space.site(loaded.found.directory)
+        return with_gpu(site, recipe, simulated=on == "sim") if self.is_here(on) else site
 
     def launch(self, ref: str, sets: list[str] | None, on: On) -> Launch:
         """The launch of a release, with the values of its secrets. Raises RecipeError, CompileError, MachineError."""
         loaded, recipe = self.space.load(ref, sets)
-        site = with_gpu(self.space.site(loaded.found.directory), recipe, simulated=on == "sim")
+        site = self.site_with_gpu(loaded, recipe, on)
         plan = launchable(Compiler(site).plan(recipe, changed=loaded.changed))
         if recipe.status == "deprecated":
             self.space.console.message(f"{recipe.ref} is deprecated: {' '.join(recipe.limits)}", "warning")
@@ -210,5 +234,5 @@ class Services:
     def _launch(self, plan: Plan, recipe: Recipe, on: On) -> Launch:
         expected = {name: float(phase.seconds) for name, phase in recipe.boot.phases.items()}
         receipts, tuning = receipts_of(recipe), tuning_of(recipe)
-        launch = Launch(plan, expected=expected, address=self.site.address, on=on, receipts=receipts, tuning=tuning)
+        launch = Launch(plan, expected=expected, address=self.address(on), on=on, receipts=receipts, tuning=tuning)
         return replace(launch, found_by=self.space.words)

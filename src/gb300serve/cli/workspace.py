@@ -1,7 +1,7 @@
 """Recipes and sites as the command line means them: search paths, the site that applies, loading with errors raised."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from gb300serve.cli.formats import text
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import CommandLineError, RecipeError
 from gb300serve.core.files import is_directory, is_file
+from gb300serve.core.text import suggestion
 from gb300serve.plan.check import check
 from gb300serve.plan.compile import Compiler, ImageRef
 from gb300serve.plan.model import Plan
@@ -38,6 +39,26 @@ class OverrideInvalidError(CommandLineError):
         super().__init__(f"{first.file}: {first.message}", hint=first.hint)
 
 
+class UnknownStationError(CommandLineError):
+    """The site has no Station of this name."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        names = tuple(known)
+        meant = suggestion(name, names)
+        there = f"the site knows {', '.join(names)}" if names else "the site has no `stations`"
+        super().__init__(f"there is no station {name}", hint=f"did you mean {meant}?" if meant else there)
+
+
+class UnknownDefaultLaneError(RecipeError):
+    """`default_lane` of the site is no lane."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        names = tuple(known)
+        meant = suggestion(name, names)
+        hint = f"did you mean {meant}?" if meant else f"lanes here: {', '.join(names)}"
+        super().__init__(f"the site's default_lane is {name}, and there is no such lane", hint=hint)
+
+
 class NoDirectoryError(CommandLineError):
     """`--recipes` names no directory."""
 
@@ -53,6 +74,9 @@ class Workspace:
     console: Console
     recipes: tuple[Path, ...] = ()
     site_file: Path | None = None
+    station: str | None = None
+    """A name in the site's `stations`; None means the site's top level."""
+
     notes: list[Diagnostic] = field(default_factory=list)
     _sites: dict[Path | None, Site] = field(default_factory=dict)
 
@@ -73,9 +97,16 @@ class Workspace:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The options that chose the site and the recipes, for commands in messages."""
+        """The options that chose the site, the Station and the recipes, for commands in messages."""
         site = ("--site", str(self.site_file)) if self.site_file else ()
-        return (*site, *(word for path in self.recipes for word in ("--recipes", str(path))))
+        station = ("--station", self.station) if self.station else ()
+        return (*site, *station, *(word for path in self.recipes for word in ("--recipes", str(path))))
+
+    def at(self, station: str | None) -> "Workspace":
+        """The same at another Station of the site; recipes that were read are shared."""
+        other = replace(self, station=station, _sites={})
+        other.catalog, other.loader = self.catalog, self.loader
+        return other
 
     @cached_property
     def loader(self) -> Loader:
@@ -85,7 +116,13 @@ class Workspace:
     def find(self, ref: str) -> Found:
         """The file that REF means; only a bare release needs the site, for its default lane."""
         bare = "/" not in ref and not is_path(ref)
-        return self.catalog.find(ref, self.site(None).default_lane if bare else None)
+        return self.catalog.find(ref, self._default_lane() if bare else None)
+
+    def _default_lane(self) -> str | None:
+        named = self.site(None).default_lane
+        if named is None or any((directory / named).is_dir() for directory in self.catalog.directories):
+            return named
+        raise UnknownDefaultLaneError(named, dict.fromkeys(ref.partition("/")[0] for ref in self.catalog.refs()))
 
     def reference(self, directory: Path | None) -> Path | None:
         """The reference site: beside the recipe, else the first on the search path."""
@@ -98,8 +135,15 @@ class Workspace:
         chosen = self.site_file or self.environment.site or (user if is_file(user) else None)
         reference = self.reference(directory)
         if reference not in self._sites:
-            self._sites[reference] = load_site(chosen, reference)
+            self._sites[reference] = self._at(load_site(chosen, reference))
         return self._sites[reference]
+
+    def _at(self, site: Site) -> Site:
+        if self.station is None:
+            return site
+        if self.station not in site.stations:
+            raise UnknownStationError(self.station, site.stations)
+        return site.at(self.station)
 
     def load(self, ref: str, sets: Sequence[str] | None = None) -> tuple[Loaded, Recipe]:
         """A valid recipe; raises RecipeError (exit 3) or CommandLineError (exit 2). Notes are kept."""
@@ -131,10 +175,12 @@ class Workspace:
             self.console.message(line, "dim")
 
 
-def workspace(ctx: typer.Context, recipes: Sequence[Path] | None, site: Path | None) -> Workspace:
+def workspace(
+    ctx: typer.Context, recipes: Sequence[Path] | None, site: Path | None, station: str | None = None
+) -> Workspace:
     """The workspace of a command line."""
     environment, console = ctx.obj
-    return Workspace(environment, console, tuple(recipes or ()), site)
+    return Workspace(environment, console, tuple(recipes or ()), site, station or environment.station)
 
 
 def shipped_recipes() -> Path:

@@ -48,6 +48,8 @@ class Entry:
     before: tuple[Serving, ...] = ()
     after: tuple[Serving, ...] = ()
     run: str | None = None
+    station: str | None = None
+    """A name in the site's `stations`; None for its top level."""
 
     def as_json(self) -> dict[str, Any]:
         """One line of the journal, and one object of `journal --json`."""
@@ -62,6 +64,7 @@ class Entry:
             "said": self.said,
             "reason": self.reason,
             "run": self.run,
+            "station": self.station,
         }
 
 
@@ -85,6 +88,7 @@ def entry_of(value: object) -> Entry | None:
         before=_all_serving(value.get("from")),
         after=_all_serving(value.get("to")),
         run=text_of(value, "run"),
+        station=text_of(value, "station"),
     )
 
 

@@ -50,6 +50,8 @@ class RunRecord:
     """`tool`: exit code of the command; `container` and `oom_killed` where it has ended."""
     log: Mapping[str, Any] | None = None
     """`lines`, `complete`, and `until` (UTC) where it is not."""
+    station: str | None = None
+    """A name in the site's `stations`; None for its top level."""
 
     @property
     def ref(self) -> str:
@@ -91,6 +93,7 @@ class RunRecord:
             "verdict": self.verdict,
             "exit": self.exit,
             "log": self.log,
+            "station": self.station,
         }
 
 
@@ -124,4 +127,5 @@ def record_of(value: object) -> RunRecord | None:
         verdict=value.get("verdict"),
         exit=value.get("exit"),
         log=value.get("log"),
+        station=text_of(value, "station"),
     )

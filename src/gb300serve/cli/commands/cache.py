@@ -7,7 +7,7 @@ import typer
 
 from gb300serve.cli.cache_actions import Asked, act
 from gb300serve.cli.caching import Place
-from gb300serve.cli.parameters import Json, On, RecipeDirs, Sets, SiteFile
+from gb300serve.cli.parameters import Json, On, RecipeDirs, Sets, SiteFile, Station
 from gb300serve.cli.services import Services
 from gb300serve.cli.workspace import workspace
 
@@ -37,10 +37,13 @@ def run(
     on: On = None,
     sets: Sets = None,
     site: SiteFile = None,
+    station: Station = None,
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
     """The kernel-tuning cache: its sets, what a release expects, seeding and pinning before a launch, verifying."""
-    place = Place(Services(workspace(ctx, recipes, site)), on or "docker", shlex.join(["gb300serve", "cache", action]))
+    place = Place(
+        Services(workspace(ctx, recipes, site, station)), on or "docker", shlex.join(["gb300serve", "cache", action])
+    )
     place.check()
     return act(place, Asked(action, ref, tuple(sets or ()), source, identity, renew, json))

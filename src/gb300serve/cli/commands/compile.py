@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile
+from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station
 from gb300serve.cli.workspace import Workspace, workspace
 from gb300serve.plan.model import Plan
 from gb300serve.recipe.load import Loaded
@@ -25,11 +25,12 @@ def run(
     ] = "digest",
     sets: Sets = None,
     site: SiteFile = None,
+    station: Station = None,
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
     """Compile a release to the exact command that launches it, or to a file for another runtime."""
-    space = workspace(ctx, recipes, site)
+    space = workspace(ctx, recipes, site, station)
     loaded, recipe = space.load(ref, sets)
     plan = space.compile(loaded, recipe, image_ref)
     text = shell(plan) if to in ("shell", "json") else _targeted(to, space, loaded, recipe, plan)

@@ -6,7 +6,7 @@ import typer
 
 from gb300serve.cli import diff_view
 from gb300serve.cli.diffing import side
-from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile
+from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station
 from gb300serve.cli.workspace import workspace
 from gb300serve.compare.diff import difference
 
@@ -19,11 +19,12 @@ def run(
     markdown: Annotated[bool, typer.Option("--markdown", help="For a pull request.")] = False,
     sets: Sets = None,
     site: SiteFile = None,
+    station: Station = None,
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
     """Show what the second release changes against the first, and what that costs; --set changes the second."""
-    space = workspace(ctx, recipes, site)
+    space = workspace(ctx, recipes, site, station)
     found = difference(side(space, before), side(space, after, sets or ()))
     if json:
         space.console.document(found.as_json())

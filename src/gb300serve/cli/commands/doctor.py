@@ -7,7 +7,7 @@ import typer
 from gb300serve.cli.boot_view import SIMULATED
 from gb300serve.cli.doctor_view import document, lines
 from gb300serve.cli.doctoring import Doctor
-from gb300serve.cli.parameters import Json, On, RecipeDirs, Sets, SiteFile
+from gb300serve.cli.parameters import Json, On, RecipeDirs, Sets, SiteFile, Station
 from gb300serve.cli.services import Services
 from gb300serve.cli.workspace import workspace
 from gb300serve.preflight.run import blocking, judge
@@ -24,11 +24,12 @@ def run(
     replace: Annotated[bool, typer.Option("--replace", help="Judge as `up --replace` would.")] = False,
     sets: Sets = None,
     site: SiteFile = None,
+    station: Station = None,
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
     """Say whether this machine can run a release as things stand, and what to do where it cannot; changes nothing."""
-    space = workspace(ctx, recipes, site)
+    space = workspace(ctx, recipes, site, station)
     where = on or "docker"
     doctor = Doctor(Services(space), where)
     subject = doctor.host() if ref is None else doctor.examine(ref, sets or (), replace=replace)

@@ -8,7 +8,7 @@ import typer
 from gb300serve.cli.boot_view import BootView
 from gb300serve.cli.keeping import Keeper, alone
 from gb300serve.cli.lanes import the_lane
-from gb300serve.cli.parameters import On, OptionalRef, Reason, RecipeDirs, SiteFile
+from gb300serve.cli.parameters import On, OptionalRef, Reason, RecipeDirs, SiteFile, Station
 from gb300serve.cli.services import Services
 from gb300serve.cli.workspace import workspace
 from gb300serve.lifecycle.down import Downed, down
@@ -25,10 +25,11 @@ def run(
     ] = None,
     reason: Reason = None,
     site: SiteFile = None,
+    station: Station = None,
     recipes: RecipeDirs = None,
 ) -> int:
     """Stop a lane and keep its container: starting that again takes four to five minutes instead of eight."""
-    space = workspace(ctx, recipes, site)
+    space = workspace(ctx, recipes, site, station)
     services = Services(space)
     place, container = the_lane("down", ref, services, on)
     view = BootView(space.console, {}, simulated=place == "sim")

@@ -9,7 +9,7 @@ import typer
 from gb300serve.cli.boot_log import read_log
 from gb300serve.cli.fit_view import lesson_lines, lines, sweep_lines
 from gb300serve.cli.fitting import Fitter
-from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile
+from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station
 from gb300serve.cli.state import learned_boots
 from gb300serve.cli.workspace import workspace
 from gb300serve.fit.document import document, sweep_document
@@ -30,11 +30,12 @@ def run(
     calibrate: Log = None,
     checkpoint: Directory = None,
     site: SiteFile = None,
+    station: Station = None,
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
     """Say whether a release fits the GPU's and the host's memory, before anything is downloaded."""
-    space = workspace(ctx, recipes, site)
+    space = workspace(ctx, recipes, site, station)
     fitter = Fitter(space, checkpoint)
     swept = read_sweep(sweep) if sweep else None
     lesson = fitter.calibrate(*space.load(ref), calibrate, read_log(calibrate)) if calibrate else None

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from gb300serve.cli.importing import document, found_lines, imported, recipe_lines
-from gb300serve.cli.parameters import Json, SiteFile
+from gb300serve.cli.parameters import Json, SiteFile, Station
 from gb300serve.cli.workspace import workspace
 from gb300serve.core.errors import CompileError
 from gb300serve.importers.report import NotImportableError
@@ -21,10 +21,11 @@ def run(
         str | None, typer.Option("--container", metavar="NAME", help="A container, running or not.", show_default=False)
     ] = None,
     site: SiteFile = None,
+    station: Station = None,
     json: Json = False,
 ) -> int:
     """Make a recipe of a docker run line, a container or a jm-recipe. Nothing of what is read is run."""
-    space = workspace(ctx, None, site)
+    space = workspace(ctx, None, site, station)
     try:
         result = imported(space, file, container)
     except CompileError as error:

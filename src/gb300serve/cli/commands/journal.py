@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.cli.parameters import Json, RecipeDirs, SiteFile
+from gb300serve.cli.parameters import Json, RecipeDirs, SiteFile, Station
 from gb300serve.cli.services import Services
 from gb300serve.cli.workspace import workspace
 from gb300serve.core.errors import MachineError
@@ -30,11 +30,12 @@ def run(
         int | None, typer.Option("--tail", "-n", min=0, help="The last entries only.", show_default=False)
     ] = None,
     site: SiteFile = None,
+    station: Station = None,
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
     """Show what changed what serves: when (UTC), who asked, from what to what, and what came of it."""
-    space = workspace(ctx, recipes, site)
+    space = workspace(ctx, recipes, site, station)
     story = _read(Services(space))
     entries = story.entries if last is None else story.entries[len(story.entries) - min(last, len(story.entries)) :]
     if json:
@@ -60,6 +61,7 @@ def _read(services: Services) -> Story:
 
 def _lines(entry: Entry) -> Iterator[str]:
     where = " on the simulated Station" if entry.on == "sim" else ""
+    where += f" of {entry.station}" if where and entry.station else f" on {entry.station}" if entry.station else ""
     yield f"{moment(entry.at)}  {entry.verb}{where}: {entry.result}, asked by {entry.by}"
     yield f"    {named(entry.before)} → {named(entry.after)}"
     if entry.said:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from gb300serve.cli.lanes import the_lane
-from gb300serve.cli.parameters import On, OptionalRef, RecipeDirs, SiteFile
+from gb300serve.cli.parameters import On, OptionalRef, RecipeDirs, SiteFile, Station
 from gb300serve.cli.services import Services
 from gb300serve.cli.workspace import workspace
 from gb300serve.lifecycle.logs import logs
@@ -20,10 +20,11 @@ def run(
         int | None, typer.Option("--tail", "-n", min=0, help="The last lines only.", show_default=False)
     ] = None,
     site: SiteFile = None,
+    station: Station = None,
     recipes: RecipeDirs = None,
 ) -> int:
     """Print a lane's log since its last start."""
-    space = workspace(ctx, recipes, site)
+    space = workspace(ctx, recipes, site, station)
     services = Services(space)
     place, container = the_lane("logs", ref, services, on)
     for line in logs(services.backend(place), container, tail=lines, follow=follow):

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from gb300serve.boot.learning import as_recipe
-from gb300serve.cli.parameters import Json, On, RecipeDirs, SiteFile
+from gb300serve.cli.parameters import Json, On, RecipeDirs, SiteFile, Station
 from gb300serve.cli.receipting import Kept, learned, of_lane, of_log
 from gb300serve.cli.services import Services
 from gb300serve.cli.workspace import Workspace, workspace
@@ -38,11 +38,12 @@ def run(
     ] = None,
     on: On = None,
     site: SiteFile = None,
+    station: Station = None,
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
     """Whether a boot showed what a good one shows. Exit 9 where a receipt was not kept, or is wrong."""
-    space = workspace(ctx, recipes, site)
+    space = workspace(ctx, recipes, site, station)
     match words or []:
         case ["learn", log]:
             return _learn(space, log, json=json)

@@ -7,7 +7,7 @@ import typer
 from gb300serve.cli.asking import show_steps
 from gb300serve.cli.boot_view import SIMULATED
 from gb300serve.cli.launching import launch_and_watch
-from gb300serve.cli.parameters import On, Reason, RecipeDirs, SimFault, SimSpeed, SiteFile
+from gb300serve.cli.parameters import On, Reason, RecipeDirs, SimFault, SimSpeed, SiteFile, Station
 from gb300serve.cli.returning import asked_for, sought
 from gb300serve.cli.services import SIM_SPEED, Services
 from gb300serve.cli.workspace import workspace
@@ -26,6 +26,7 @@ def run(
     steps_only: Annotated[bool, typer.Option("--show-steps", help="Print the steps and do nothing.")] = False,
     reason: Reason = None,
     site: SiteFile = None,
+    station: Station = None,
     recipes: RecipeDirs = None,
     sim_speed: SimSpeed = SIM_SPEED,
     sim_fault: SimFault = None,
@@ -34,7 +35,7 @@ def run(
 
     What serves is stopped and kept. When the other one fails, it is put back.
     """
-    space = workspace(ctx, recipes, site)
+    space = workspace(ctx, recipes, site, station)
     services = Services(space, Rehearsal(sim_speed, sim_fault))
     found = sought(goal, services, on)
     asked = asked_for(found, services, reason)

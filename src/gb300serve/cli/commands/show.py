@@ -2,7 +2,7 @@
 
 import typer
 
-from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile
+from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station
 from gb300serve.cli.workspace import workspace
 from gb300serve.recipe.dump import to_yaml
 
@@ -14,11 +14,12 @@ def run(
     ref: Ref,
     sets: Sets = None,
     site: SiteFile = None,
+    station: Station = None,
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
     """Print a release with everything that it inherits; what is printed is a recipe that stands alone."""
-    space = workspace(ctx, recipes, site)
+    space = workspace(ctx, recipes, site, station)
     loaded, _ = space.load(ref, sets)
     if json:
         space.console.document({"schema": SCHEMA, "recipe": loaded.root})

@@ -1,61 +1,103 @@
 """`gb300serve status`."""
 
+from collections.abc import Iterator
+from typing import Annotated
+
 import typer
 
-from gb300serve.cli.lanes import places
-from gb300serve.cli.parameters import Json, On, RecipeDirs, SiteFile
+from gb300serve.cli.console import Console
+from gb300serve.cli.parameters import Json, On, RecipeDirs, SiteFile, Station
 from gb300serve.cli.services import Services
+from gb300serve.cli.stations import Seen, everywhere, one
 from gb300serve.cli.table import table
 from gb300serve.cli.workspace import workspace
-from gb300serve.core.errors import BackendError
-from gb300serve.lifecycle.status import LaneStatus, lanes
+from gb300serve.core.errors import BackendError, CommandLineError
+from gb300serve.lifecycle.status import LaneStatus
 
 SCHEMA = "gb300serve.status/1"
+COLUMNS = ("LANE", "RELEASE", "ON", "STATE", "PHASE", "CONTAINER", "SINCE (UTC)")
+DEADLINE = 15.0
+
+
+class OneOrAllError(CommandLineError):
+    """`--all` beside `--station`."""
+
+    def __init__(self) -> None:
+        super().__init__("--all asks every station, and --station names one", hint="leave one of them out")
 
 
 def run(
-    ctx: typer.Context, on: On = None, site: SiteFile = None, recipes: RecipeDirs = None, json: Json = False
+    ctx: typer.Context,
+    on: On = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every station of the site, all at once.")] = False,
+    deadline: Annotated[
+        float, typer.Option("--deadline", min=0.1, help="Seconds that a station has to answer, with --all.")
+    ] = DEADLINE,
+    site: SiteFile = None,
+    station: Station = None,
+    recipes: RecipeDirs = None,
+    json: Json = False,
 ) -> int:
     """Show every lane, on Docker and on the simulated Station: what it is, in which state, since when."""
-    space = workspace(ctx, recipes, site)
-    found = _everywhere(Services(space), on)
+    if everything and station:
+        raise OneOrAllError
+    space = workspace(ctx, recipes, site, station)
+    services = Services(space.at(None) if everything else space)
+    seen = everywhere(services, on, deadline) if everything else (one(services, on),)
     if json:
-        space.console.document({"schema": SCHEMA, "lanes": [lane.as_json() for lane in found]})
+        each = [lane for found in seen for lane in found.lanes_as_json()]
+        space.console.document({"schema": SCHEMA, "lanes": each, "stations": [found.as_json() for found in seen]})
+    else:
+        _show(seen, space.console, named=everything)
+    return _ended(seen, space.console, named=everything)
+
+
+def _show(seen: tuple[Seen, ...], console: Console, *, named: bool) -> None:
+    rows = [row for found in seen for row in _rows(found, named=named)]
+    if not rows:
+        console.result("no lane")
+        return
+    for line in table(("STATION", *COLUMNS) if named else COLUMNS, rows):
+        console.result(line)
+    for found in seen:
+        for sentence in _sentences(found, named=named):
+            console.result(f"  {sentence}")
+
+
+def _ended(seen: tuple[Seen, ...], console: Console, *, named: bool) -> int:
+    """7 where the status of one of them alone would be; what stays unsaid in the table is said."""
+    for found in seen:
+        if found.refused is not None and not named:
+            console.message(f"only the simulated Station is shown: {found.refused.message}", "dim")
+        elif found.refused is not None and found.optional:
+            console.message(f"the site names no Docker Engine for this machine: {found.refused.message}", "dim")
+    failed = [found.station or "the site's own" for found in seen if found.failed]
+    if not failed:
         return 0
-    if not found:
-        space.console.result("no lane")
-        return 0
-    for line in table(
-        ("LANE", "RELEASE", "ON", "STATE", "PHASE", "CONTAINER", "SINCE (UTC)"), [_row(lane) for lane in found]
-    ):
-        space.console.result(line)
-    for lane in found:
-        drifted = (each.message for each in lane.drift)
-        for sentence in (*drifted, *_why(lane)):
-            space.console.result(f"  {lane.container}: {sentence}")
-    return 0
+    console.message(f"{len(failed)} of {len(seen)} stations did not answer: {', '.join(failed)}", "error")
+    return BackendError.exit_code
+
+
+def _rows(found: Seen, *, named: bool) -> Iterator[list[str]]:
+    station = [found.station or "-"] if named else []
+    for lane in found.lanes:
+        yield station + _row(lane)
+    if named and found.refused is not None and not found.optional:
+        yield [*station, "-", "-", "docker", "no answer", "-", "-", "-"]
+
+
+def _sentences(found: Seen, *, named: bool) -> Iterator[str]:
+    for lane in found.lanes:
+        for sentence in (*(each.message for each in lane.drift), *_why(lane)):
+            yield f"{lane.container}: {sentence}"
+    if named and found.refused is not None and not found.optional:
+        yield f"{found.station or 'the site'}: {found.refused.message}"
 
 
 def _why(lane: LaneStatus) -> tuple[str, ...]:
     """Why it does not serve; of one that boots nobody expects an answer."""
     why = None if lane.state in {"booting", "tuning"} else lane.health.get("why")
     return (str(why),) if why else ()
-
-
-def _everywhere(services: Services, on: On) -> list[LaneStatus]:
-    found: list[LaneStatus] = []
-    refused: BackendError | None = None
-    history = services.history()
-    for place in places(services, on):
-        try:
-            found += lanes(services.tools(place), services.known(place), history)
-        except BackendError as error:
-            refused = error
-    if refused is not None and not any(lane.on == "sim" for lane in found):
-        raise refused
-    if refused is not None:
-        services.space.console.message(f"only the simulated Station is shown: {refused.message}", "dim")
-    return found
 
 
 def _row(lane: LaneStatus) -> list[str]:

@@ -8,7 +8,7 @@ import typer
 from gb300serve.cli.asking import Asked, show_steps
 from gb300serve.cli.boot_view import SIMULATED
 from gb300serve.cli.launching import launch_and_watch
-from gb300serve.cli.parameters import On, Reason, RecipeDirs, Ref, Sets, SimFault, SimSpeed, SiteFile
+from gb300serve.cli.parameters import On, Reason, RecipeDirs, Ref, Sets, SimFault, SimSpeed, SiteFile, Station
 from gb300serve.cli.services import SIM_SPEED, Services
 from gb300serve.cli.workspace import workspace
 from gb300serve.simulator.station import Rehearsal
@@ -31,12 +31,13 @@ def run(
     reason: Reason = None,
     sets: Sets = None,
     site: SiteFile = None,
+    station: Station = None,
     recipes: RecipeDirs = None,
     sim_speed: SimSpeed = SIM_SPEED,
     sim_fault: SimFault = None,
 ) -> int:
     """Launch a release, watch its boot until it serves, then show its log until Ctrl-C (the lane keeps running)."""
-    space = workspace(ctx, recipes, site)
+    space = workspace(ctx, recipes, site, station)
     services = Services(space, Rehearsal(sim_speed, sim_fault))
     launch = replace_fields(services.launch(ref, sets, on or "docker"), stack_dump=stack_dump)
     space.say_notes()
