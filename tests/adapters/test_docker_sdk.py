@@ -1,7 +1,6 @@
 import json
 import os
 import socket
-import stat
 from hashlib import sha256
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from gb300serve.adapters.clock import SystemClock
 from gb300serve.adapters.docker_errors import DockerContextError, DockerUnreachableError
 from gb300serve.adapters.docker_sdk import DockerEngine, Endpoint, connect
+from tests.support.ssh import ssh_stand_in
 from tests.support.station import Docker
 
 START_IT = "start it, or name another one: `docker: {host: …}` in the site file, or DOCKER_HOST"
@@ -96,18 +96,36 @@ def test_a_context_by_name(configuration: Path, docker_host: str) -> None:
 @pytest.mark.docker
 def test_through_ssh(docker: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no ssh server here: a stand-in on PATH runs the last words, as ssh does on the other machine."""
-    stand_in = tmp_path / "ssh"
-    stand_in.write_text(
-        f'#!/bin/sh\necho "$@" >>{tmp_path}/asked\nwhile [ "$1" != -- ]; do shift; done\nshift 2\nexec "$@"\n'
-    )
-    stand_in.chmod(stand_in.stat().st_mode | stat.S_IXUSR)
+    asked = ssh_stand_in(tmp_path, {"station": docker.host})
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("DOCKER_HOST", docker.host)
     backend = connect("ssh://me@station", None, SystemClock())
     backend.check()
     assert backend.find("no-such-container") is None
-    asked = (tmp_path / "asked").read_text().splitlines()
-    assert set(asked) == {"-o ConnectTimeout=30 -T -o BatchMode=yes -l me -- station docker system dial-stdio"}
+    said = set(asked.read_text().splitlines())
+    assert said == {"-o ConnectTimeout=30 -T -o BatchMode=yes -l me -- station docker system dial-stdio"}
+
+
+def test_what_ssh_says_where_it_cannot_connect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ssh_stand_in(tmp_path, {})
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(DockerUnreachableError) as refused:
+        connect("ssh://me@station", None, SystemClock()).check()
+    assert refused.value.message == (
+        "no Docker Engine answers at ssh://me@station: ssh: Could not resolve hostname station"
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "is_here", "hostname"),
+    [
+        ("unix:///run/docker.sock", True, None),
+        ("ssh://me@station:2222", False, "station"),
+        ("tcp://[fd00::1]:2376", False, "fd00::1"),
+    ],
+)
+def test_the_machine_of_an_endpoint(host: str, is_here: bool, hostname: str | None) -> None:
+    endpoint = Endpoint(host)
+    assert (endpoint.is_here, endpoint.hostname) == (is_here, hostname)
 
 
 @pytest.mark.docker

@@ -68,3 +68,18 @@ def test_a_connection_to_a_program() -> None:
     with connect((sys.executable, "-c", program)) as connection:
         connection.sendall(b"abc\n")
         assert connection.recv(4, socket.MSG_WAITALL) == b"cba\n"
+
+
+@pytest.mark.parametrize("reads", ["", "import sys; sys.stdin.readline(); "])
+def test_a_program_that_ends_without_a_word_says_why(reads: str) -> None:
+    program = f"{reads}raise SystemExit('no route to\\n the station')"
+    with connect((sys.executable, "-c", program)) as connection, connection.makefile("rb") as answer:
+        connection.sendall(b"abc\n")
+        with pytest.raises(ConnectionError, match=r"^no route to the station$"):
+            answer.readline()
+
+
+def test_what_a_program_complains_of_beside_its_answer_is_not_an_error() -> None:
+    program = "import sys; print('known hosts: added', file=sys.stderr); print('abc')"
+    with connect((sys.executable, "-c", program)) as connection, connection.makefile("rb") as answer:
+        assert answer.readlines() == [b"abc\n"]

@@ -3,10 +3,15 @@
 import os
 import socket
 import subprocess
+import tempfile
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 PROC = Path("/proc")
+# Bytes of its standard error that say why a program ended.
+_COMPLAINT = 2000
 
 
 class SystemProcesses:
@@ -59,17 +64,45 @@ def spoken(argv: tuple[str, ...], timeout: float) -> tuple[int, str]:
     return done.returncode, (done.stdout or done.stderr).decode("utf-8", "replace")
 
 
-def connect(argv: tuple[str, ...]) -> socket.socket:
-    """Start `argv` with both its standard input and output at the other end of the socket that is returned.
+class Conversation(socket.socket):
+    """The near end of a program's standard input and output. Where it ends without a word, its standard error is why.
 
-    It ends when the socket is closed, if it heeds the end of its input; a Ctrl-C at the terminal does not reach it, so
-    that a lane can be left in order.
+    The program ends when this is closed, if it heeds the end of its input; a Ctrl-C at the terminal does not reach it,
+    so that a lane can be left in order.
     """
-    ours, its = socket.socketpair()
-    with its:
-        process = subprocess.Popen(argv, stdin=its.fileno(), stdout=its.fileno(), start_new_session=True)
-    process.returncode = 0
-    return ours
+
+    def __init__(self, argv: tuple[str, ...]) -> None:
+        ours, its = socket.socketpair()
+        super().__init__(fileno=ours.detach())
+        self._heard = False
+        # A pipe that nobody reads would stop a program that says much.
+        self._complaints, path = tempfile.mkstemp()
+        os.unlink(path)  # noqa: PTH108 - the path is a text
+        weakref.finalize(self, os.close, self._complaints)
+        with its:
+            process = subprocess.Popen(
+                argv, stdin=its.fileno(), stdout=its.fileno(), stderr=self._complaints, start_new_session=True
+            )
+        process.returncode = 0
+
+    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
+        """As a socket's; ConnectionError with the program's words where it ends before it has said anything."""
+        try:
+            count = super().recv_into(buffer, nbytes, flags)
+        except ConnectionError as error:
+            raise ConnectionError(self._said() or str(error)) from None
+        if not count and not self._heard and (said := self._said()):
+            raise ConnectionError(said)
+        self._heard = True
+        return count
+
+    def _said(self) -> str:
+        return " ".join(os.pread(self._complaints, _COMPLAINT, 0).decode("utf-8", "replace").split())
+
+
+def connect(argv: tuple[str, ...]) -> socket.socket:
+    """Start `argv` with both its standard input and output at the other end of the socket that is returned."""
+    return Conversation(argv)
 
 
 def _reap(pid: int) -> None:
