@@ -11,7 +11,7 @@ from gb300serve.core.values import Value
 from gb300serve.lifecycle.events import Announcement, BecameReady, BootEvent, Elapsed, LogSeen, NotReady
 from gb300serve.lifecycle.failures import BootFailedError, BootTimedOutError, WrongServerError
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.ports import LogLine
+from gb300serve.lifecycle.ports import Container, LogLine
 from gb300serve.lifecycle.ready import ContainerGoneError, Served, await_ready
 from gb300serve.lifecycle.steps import AwaitReady
 from gb300serve.lifecycle.tools import Tools
@@ -98,6 +98,23 @@ def test_a_boot_that_was_left_is_watched_on() -> None:
     served = watched.run(running=True)
     assert not served.already
     assert served.seconds < 457.0
+
+
+def test_a_boot_whose_moment_of_start_is_not_known_yet_is_taken_up_with_it() -> None:
+    """The command that started it was killed in the middle of that."""
+    watched = Watched(SERVES)
+    whole, hidden = watched.station.find, [3]
+
+    def find(name: str) -> Container | None:
+        found = whole(name)
+        if found is None or not hidden[0]:
+            return found
+        hidden[0] -= 1
+        return replace(found, started_at=None)
+
+    watched.station.find = find  # type: ignore[method-assign]  # the fake's own, which tells of the start later
+    served = watched.run(running=True)
+    assert (served.readiness.state, served.container.started_at) == ("ready", watched.container.started_at)
 
 
 def test_a_log_is_read_to_its_end_although_the_server_answers_at_its_first_line() -> None:

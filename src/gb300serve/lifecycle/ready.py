@@ -76,8 +76,19 @@ def await_ready(step: AwaitReady, launch: Launch, tools: Tools) -> Served:
         answer = _probe(container, launch, tools)
         if answer.state == "ready":
             return Served(container, answer, tools.backend.elapsed(container.id))
+    container = _begun(container, tools)
     with Attention(container.id, launch, tools) as attention:
         return _Watch(container, launch, tools, attention).run()
+
+
+def _begun(container: Container, tools: Tools) -> Container:
+    """With its moment of start: the command that asked for that may have been killed before it was known."""
+    for _ in range(SETTLE_TRIES):
+        if not live(container) or container.started_at is not None:
+            break
+        tools.clock.sleep(SETTLE_EVERY)
+        container = tools.backend.find(container.id) or container
+    return container
 
 
 def _probe(container: Container, launch: Launch, tools: Tools) -> Readiness:

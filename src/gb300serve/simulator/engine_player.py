@@ -1,10 +1,12 @@
 """Carries out a script in virtual time: writes, binds, listens, hears signals, ends."""
 
+import fcntl
 import os
 import select
 import signal
 import socket
 import sys
+import termios
 import threading
 import time
 from pathlib import Path
@@ -27,6 +29,7 @@ _DEAF_SECONDS = 2.0
 _LOOK_SECONDS = 0.5
 # Real seconds; a boot changes streams some thirty times.
 _CROSSING_SECONDS = 0.001
+_MOST_CROSSING_SECONDS = 1.0
 _FILES: dict[Stream, int] = {"stdout": 1, "stderr": 2}
 
 
@@ -116,9 +119,13 @@ class Player:
         return None
 
     def _say(self, event: Say) -> None:
-        """A reader of two pipes cannot tell which was written first: it gets a moment to empty the other one."""
+        """A reader of two pipes cannot tell which was written first: it gets a moment to empty the other one, and
+        longer where its machine is busy."""
         if event.stream != self._last:
+            until = time.monotonic() + _MOST_CROSSING_SECONDS
             time.sleep(_CROSSING_SECONDS)
+            while unread(_FILES[self._last]) and time.monotonic() < until:
+                time.sleep(_CROSSING_SECONDS)
             self._last = event.stream
         write(event.stream, event.text)
 
@@ -162,6 +169,15 @@ class Player:
             write(event.stream, event.text.replace("{stamp}", stamp(self._started + at)))
             at += event.every
         return self._ended()
+
+
+def unread(descriptor: int) -> int:
+    """Bytes in a pipe that nobody has read yet, where the system tells that at its writing end (Linux: pipe(7))."""
+    try:
+        answer = fcntl.ioctl(descriptor, termios.FIONREAD, b"\0" * 4)
+    except OSError:
+        return 0
+    return int.from_bytes(answer, sys.byteorder)
 
 
 def write(stream: Stream, text: str) -> None:
