@@ -8,32 +8,36 @@ from gb300serve.boot.records import Record, parse
     [
         (
             "(APIServer pid=1) INFO 11-29 19:58:59 [core.py:133] text",
-            Record("APIServer", "INFO", "11-29 19:58:59", "text"),
+            Record("APIServer", "INFO", "11-29 19:58:59", "text", "vllm"),
         ),
         (
             "(Worker_TP0 pid=9) ERROR 11-29 19:58:59 [core.py:133]   File",
-            Record("Worker_TP0", "ERROR", "11-29 19:58:59", "  File"),
+            Record("Worker_TP0", "ERROR", "11-29 19:58:59", "  File", "vllm"),
         ),
-        ("INFO 11-29 19:58:59 core.py:133] older", Record("", "INFO", "11-29 19:58:59", "older")),
+        ("INFO 11-29 19:58:59 core.py:133] older", Record("", "INFO", "11-29 19:58:59", "older", "vllm")),
         (
             "(EngineCore pid=4) 2026-09-18 17:51:30,911 - INFO - autotuner.py:972 - flashinfer.jit: [Autotuner]: x",
             Record("EngineCore", "INFO", "09-18 17:51:30.911", "[Autotuner]: x"),
         ),
         ("(APIServer pid=1) INFO:     Started", Record("APIServer", "INFO", "", "Started")),
         ("ERROR:    [Errno 98] x", Record("", "ERROR", "", "[Errno 98] x")),
-        ("[2026-09-29 21:29:50 TP0] Load weight begin.", Record("", "", "09-29 21:29:50", "Load weight begin.")),
-        ("[2026-09-29 21:29:50] INFO:     Started", Record("", "INFO", "09-29 21:29:50", "Started")),
+        (
+            "[2026-09-29 21:29:50 TP0] Load weight begin.",
+            Record("", "", "09-29 21:29:50", "Load weight begin.", "sglang"),
+        ),
+        ("[2026-09-29 21:29:50] INFO:     Started", Record("", "INFO", "09-29 21:29:50", "Started", "sglang")),
+        ("[2026-09-29 21:29:50] SIGTERM received.", Record("", "", "09-29 21:29:50", "SIGTERM received.", "sglang")),
         ("[rank0]:[W1014 16:49:28.106652696 a.cpp:3] low", Record("", "W", "", "low")),
         ("[rank0]: ValueError: x", Record("", "", "", "ValueError: x")),
         (
             "2026-10-18T03:58:41.060119862Z (APIServer pid=1) INFO 10-18 03:58:40 [a.py:1] x",
-            Record("APIServer", "INFO", "10-18 03:58:41.060119862", "x"),
+            Record("APIServer", "INFO", "10-18 03:58:41.060119862", "x", "vllm"),
         ),
         ("2026-10-18T03:58:41.06Z bare", Record("", "", "10-18 03:58:41.06", "bare")),
         ("vllm-1  | (APIServer pid=1) INFO:     x", Record("APIServer", "INFO", "", "x")),
         (
             "\x1b[0;36m(APIServer pid=1)\x1b[0;0m INFO 11-29 19:58:59 [a.py:1] x",
-            Record("APIServer", "INFO", "11-29 19:58:59", "x"),
+            Record("APIServer", "INFO", "11-29 19:58:59", "x", "vllm"),
         ),
         ("just words | and more", Record("", "", "", "just words | and more")),
     ],

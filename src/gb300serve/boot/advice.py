@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from gb300serve.boot.events import ReceiptValue
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
+from gb300serve.boot.signals.model import EngineName
 
 # A sentence is given when the log has every value that it names.
 SENTENCES: dict[Reason, tuple[str, ...]] = {
@@ -139,6 +140,10 @@ SENTENCES: dict[Reason, tuple[str, ...]] = {
         "Set VLLM_ENGINE_READY_TIMEOUT_S to more than the whole boot takes.",
         "'Slow weight loading' in the message is the library's guess; the phase above is what the log shows.",
     ),
+    Reason.ENGINE_HUNG: (
+        "{process} made no progress for {timeout_seconds} s, and the engine's watchdog ended it.",
+        "The stacks that it wrote before tell where; a slow first request needs a longer --watchdog-timeout.",
+    ),
     Reason.SHARED_MEMORY_TOO_SMALL: (
         "{path} has {free_mib} MiB, {needed_mib} MiB are needed.",
         "Set ipc: host or a larger shm_size.",
@@ -163,14 +168,53 @@ SENTENCES: dict[Reason, tuple[str, ...]] = {
     Reason.UNKNOWN: ("The log does not name a cause that is known here; the line given is what it says.",),
 }
 
+# What the options of SGLang, or its ways, change of it.
+SENTENCES_OF_SGLANG: dict[Reason, tuple[str, ...]] = {
+    Reason.CONTEXT_EXCEEDS_MODEL: (
+        "context_length {asked} is more than the model was made for: set context_length {limit} or less.",
+    ),
+    Reason.KV_CACHE_TOO_SMALL: (
+        "The pools beside the KV cache need {needed_gib} GiB of {available_gib}.",
+        "Lower max_running_requests ({max_running_requests}).",
+        "Or raise mem_fraction_static ({mem_fraction_static}).",
+    ),
+    Reason.KV_CACHE_NEGATIVE: (
+        "Weights take all of mem_fraction_static {mem_fraction_static}: nothing is left for the KV cache.",
+        "It needs more than {suggested_mem_fraction_static} (the engine's own figure).",
+        "Raise mem_fraction_static; where that leaves too little beside it, this model does not fit this GPU.",
+    ),
+    Reason.GPU_OOM: (
+        "The GPU was full in the phase {phase}: {tried} were asked for, {free} were free.",
+        "While it loaded: the weights do not fit. Later: lower mem_fraction_static ({mem_fraction_static}),"
+        " cuda_graph_max_bs_decode or chunked_prefill_size.",
+        "PYTORCH_CUDA_ALLOC_CONF in the message is the library's guess: it helps against fragmentation only.",
+    ),
+    Reason.GPU_MEMORY_IN_USE: (
+        "{free_gib} GiB are free where {desired_gib} GiB were: another process holds GPU memory (nvidia-smi names it).",
+    ),
+    Reason.QUANTIZATION_MISMATCH: (
+        "The checkpoint is quantized as {checkpoint}, the option says {asked}: leave the option out.",
+        "Leave the quantization option out, or name the checkpoint's own (modelopt_fp4 for NVFP4).",
+    ),
+    Reason.PORT_IN_USE: (
+        "Port {port} is taken: `ss -ltnp 'sport = :{port}'` names the process; stop it or change port.",
+        "SGLang binds its port only when the model is loaded: what answered before was the other server.",
+    ),
+    Reason.ENGINE_STARTUP_TIMEOUT: (
+        "The server's first request to itself got no answer within {waited_seconds} s.",
+        "Set SGLANG_WARMUP_TIMEOUT to more seconds, or skip_server_warmup.",
+    ),
+}
+
 # A damaged line, or one that names its cause without a figure.
 NOTHING_MORE = "The line says all that is known of it here."
 
 
-def advise(reason: Reason, values: Mapping[str, ReceiptValue]) -> tuple[str, ...]:
+def advise(reason: Reason, values: Mapping[str, ReceiptValue], engine: EngineName | None = None) -> tuple[str, ...]:
     """The sentences about `reason` whose values are known."""
+    sentences = SENTENCES_OF_SGLANG.get(reason) if engine == "sglang" else None
     known = defaultdict(lambda: "\0", {name: _short(value) for name, value in values.items()})
-    texts = (sentence.format_map(known) for sentence in SENTENCES[reason])
+    texts = (sentence.format_map(known) for sentence in sentences or SENTENCES[reason])
     return tuple(text for text in texts if "\0" not in text) or (NOTHING_MORE,)
 
 

@@ -8,7 +8,7 @@ from gb300serve.boot.events import ReceiptValue
 from gb300serve.boot.findings import Finding
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
-from gb300serve.boot.signals.model import Rank
+from gb300serve.boot.signals.model import EngineName, Rank
 from gb300serve.boot.stamps import Stopwatch
 
 MAX_FINDINGS = 64
@@ -39,6 +39,8 @@ class Course:
 
     number: int
     began: float = 0.0
+    engine: EngineName | None = None
+    """Whose log it is, as far as it has been told."""
     watch: Stopwatch = field(default_factory=Stopwatch)
     visits: list[tuple[Phase, float]] = field(default_factory=list)
     arguments: str = ""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from gb300serve.boot.records import Record
-from gb300serve.boot.signals import CAUSES
+from gb300serve.boot.signals import CAUSES_OF
 from gb300serve.boot.signals.failing import DOCKER, EXCEPTION
-from gb300serve.boot.signals.model import Cause, Rank, Value, values_of
+from gb300serve.boot.signals.model import Cause, EngineName, Rank, Value, values_of
 
 _EXCEPTION = re.compile(EXCEPTION)
 _DOCKER = re.compile(DOCKER)
@@ -17,7 +17,9 @@ _DOCKER = re.compile(DOCKER)
 _FIELD = re.compile(r"[a-z_]\w{0,60}(?:\.[\w-]{1,60}){0,8}")
 # The longest lines that name a cause are 3 kB. A search may take the square of a line's length: 8 kB is 0.2 s.
 LONGEST = 8192
-_NEEDLES = tuple((cause.needle, cause) for cause in CAUSES)
+_NEEDLES = {whose: tuple((cause.needle, cause) for cause in causes) for whose, causes in CAUSES_OF.items()}
+# SGLang's logger writes no level: what it logs may be a warning, unless a row of its own knows the line.
+_LOGGED = tuple((needle, cause) for needle, cause in _NEEDLES["sglang"] if cause.engine == "sglang")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +48,17 @@ class Explanation:
     lasting: bool = False
 
 
-def explain(record: Record) -> Explanation | None:
-    """The best explanation that a record gives, or None."""
+def explain(record: Record, engine: EngineName | None = None) -> Explanation | None:
+    """The best explanation that a record gives, or None. `engine` is whose log it is; None: nobody knows yet."""
     text = record.text[:LONGEST]
     if text.startswith(("  File ", "    ", "Traceback ")):
         return None
+    without_level = engine == "sglang" and record.form == "sglang" and not record.level
     best: Explanation | None = None
-    for needle, cause in _NEEDLES:
+    for needle, cause in _LOGGED if without_level else _NEEDLES[engine]:
         if needle in text and (best is None or cause.rank > best.rank):
             best = _applied(cause, text) or best
-    return best or _bare(record)
+    return best if without_level else best or _bare(record)
 
 
 def with_field(explanation: Explanation, before: str) -> Explanation:

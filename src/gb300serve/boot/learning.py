@@ -29,6 +29,8 @@ _KINDS = (
     _Kind("kv_cache_gib", "gib", "Available KV cache memory: {value} GiB", 0.05),
     _Kind("kv_cache_tokens", "tokens", "GPU KV cache size: {value} tokens"),
     _Kind("graph_capture", "gib", "secs, took {value} GiB", 0.1),
+    _Kind("model_loading", "gib", "mem usage={value} GB.", 0.1),
+    _Kind("token_pool", "tokens", "max_total_num_tokens={value}, "),
     _Kind("tuning_loaded", "configs", "Loaded {value} configs"),
     _Kind("hook_residency", "layers", "PIN_HOT rehome done layers={value} ", 0.0, "fail"),
     _Kind("hook_residency", "hbm_gib", "HBM_expert={value}GiB", 0.05, "fail"),

@@ -11,8 +11,9 @@ from gb300serve.boot.events import BootBegan, CauseFound, Event
 from gb300serve.boot.findings import Explanation, Finding, explain, with_field
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.records import QUIET, Record, parse
-from gb300serve.boot.signals import SIGNALS_BY_WORD
-from gb300serve.boot.signals.model import Mark, Rank, Signal
+from gb300serve.boot.signals import SIGNALS_BY_WORD, first_word
+from gb300serve.boot.signals.model import EngineName, Mark, Rank, Signal
+from gb300serve.boot.signals.telling import told_by
 from gb300serve.boot.verdict import History, diagnose
 
 _NOTHING: tuple[Event, ...] = ()
@@ -40,6 +41,12 @@ class BootMachine:
         self._bars = BarClock()
         self._events: list[Event] = []
         self._before = ""
+        self._engine: EngineName | None = None
+
+    @property
+    def engine(self) -> EngineName | None:
+        """Whose log it is, from the first line that only one engine prints."""
+        return self._engine
 
     @property
     def phase(self) -> Phase:
@@ -88,6 +95,8 @@ class BootMachine:
 
     def result(self) -> Diagnosis:
         """What became of the boot so far; of the last one when the log holds several."""
+        if self._course is not None:
+            self._course.engine = self._engine
         return diagnose(self._course, self._history)
 
     def _take(self, piece: str, at: float | None) -> None:
@@ -95,12 +104,14 @@ class BootMachine:
         if not piece or piece.isspace():
             return
         record = parse(piece)
-        candidates = SIGNALS_BY_WORD.get(record.text.split(" ", 1)[0])
+        if self._engine is None:
+            self._engine = told_by(record)
+        candidates = SIGNALS_BY_WORD[self._engine].get(first_word(record.text))
         if candidates and self._read(record, candidates, at):
             return
         self._pass_time(self._current(at), record, at)
         if record.level not in QUIET:
-            explanation = explain(record)
+            explanation = explain(record, self._engine)
             if explanation is not None:
                 self._blame(with_field(explanation, self._before), piece, record, at)
             self._before = record.text
@@ -115,6 +126,8 @@ class BootMachine:
             if signal.mark is Mark.HEARTBEAT:
                 self._heartbeat(self._current(at), record, at)
                 return True
+            if signal.tells and self._engine is None and (signal.pattern is None or signal.pattern.match(text)):
+                self._engine = signal.engine
             if course is None:
                 course = self._boot_of(signal, at)
                 self._pass_time(course, record, at)
@@ -144,7 +157,7 @@ class BootMachine:
         return course
 
     def _died(self, record: Record, at: float | None) -> None:
-        explanation = explain(record)
+        explanation = explain(record, self._engine)
         if explanation is not None:
             self._blame(explanation, record.text, record, at)
 
@@ -194,6 +207,7 @@ class BootMachine:
 
     def _begin(self, at: float | None) -> Course:
         if self._course is not None:
+            self._course.engine = self._engine
             self._history.close(self._course)
         number = self._course.number + 1 if self._course else 1
         began = at if at is not None and number > 1 else 0.0

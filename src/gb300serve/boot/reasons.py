@@ -36,6 +36,7 @@ class Reason(StrEnum):
     DRIVER_TOO_OLD = "driver-too-old"
     KERNEL_UNSUPPORTED = "kernel-unsupported"
     ENGINE_STARTUP_TIMEOUT = "engine-startup-timeout"
+    ENGINE_HUNG = "engine-hung"
     SHARED_MEMORY_TOO_SMALL = "shared-memory-too-small"
     HOOK_NOT_INSTALLED = "hook-not-installed"
     HOOK_ABORTED = "hook-aborted"

@@ -9,6 +9,7 @@ RFC 3339 stamp or compose's `service-1  | `.
 import re
 from typing import NamedTuple
 
+from gb300serve.boot.signals.model import EngineName
 from gb300serve.core.text import printable
 
 QUIET = frozenset({"INFO", "WARNING", "DEBUG", "TRACE", "W", "I"})
@@ -20,19 +21,23 @@ _HEADER = re.compile(
     r"(?:\[rank\d+\]:\s?)?"
     r"(?:(?P<level>[A-Z]{4,8}) (?P<vllm>\d\d-\d\d \d\d:\d\d:\d\d) \[?[\w./-]+:\d+\] ?"
     r"|(?P<dated>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?P<fraction>,\d+)? - (?P<level2>[A-Z]+) - (?:\S+ - )?(?:[\w.]+: )?"
-    r"|\[(?P<sglang>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?: [^\]]*)?\] (?:(?P<level5>[A-Z]{4,8}):? +)?"
+    r"|\[(?P<sglang>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?: [^\]]*)?\] (?:(?P<level5>DEBUG|INFO|WARNING|ERROR|CRITICAL|TRACE):? +)?"
     r"|(?P<level3>INFO|WARNING|ERROR|CRITICAL): {2,}"
     r"|\[(?P<level4>[IWEF])\d{4} [^\]]*\] )?"
 )
 
 
 class Record(NamedTuple):
-    """`stamp` is `MM-DD HH:MM:SS` with a fraction where the log has one, or ""; `level` is "" for bare output."""
+    """`stamp` is `MM-DD HH:MM:SS` with a fraction where the log has one, or ""; `level` is "" for bare output.
+
+    `form` is the engine whose logger writes such headers; any program may write SGLang's, which has no level.
+    """
 
     process: str
     level: str
     stamp: str
     text: str
+    form: EngineName | None = None
 
 
 def parse(line: str) -> Record:
@@ -43,6 +48,7 @@ def parse(line: str) -> Record:
     if match is None or not match.end():
         return Record("", "", "", line)
     docker, process, level, vllm, dated, fraction, level2, sglang, level5, level3, level4 = match.groups()
+    form: EngineName | None = "vllm" if vllm else "sglang" if sglang else None
     if docker:
         stamp = f"{docker[5:10]} {docker[11:]}"
     elif vllm:
@@ -51,4 +57,5 @@ def parse(line: str) -> Record:
         stamp = dated[5:] + (fraction or "").replace(",", ".")
     else:
         stamp = sglang[5:] if sglang else ""
-    return Record(process or "", level or level2 or level3 or level4 or level5 or "", stamp, line[match.end() :])
+    level = level or level2 or level3 or level4 or level5 or ""
+    return Record(process or "", level, stamp, line[match.end() :], form)

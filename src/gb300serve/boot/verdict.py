@@ -15,8 +15,12 @@ from gb300serve.boot.silence import is_stalled
 
 # Runs of a restart policy that end before they serve; two can be a first try and its correction.
 LOOP = 3
-# vLLM's, where the arguments name no port.
+# Where the arguments name no port: vLLM's, SGLang's.
 DEFAULT_PORT = 8000
+DEFAULT_PORT_OF_SGLANG = 30000
+# What advice may name of the arguments.
+_NAMED = ("max_model_len", "gpu_memory_utilization", "cpu_offload_gb", "cpu_offload_params", "max_num_seqs")
+_NAMED_OF_SGLANG = ("context_length", "mem_fraction_static", "max_running_requests", "kv_cache_dtype", "quantization")
 
 
 @dataclass(slots=True)
@@ -140,7 +144,8 @@ def _explained(
         evidence = (*evidence, *_at(course.receipts_at.get("kv_cache_gib")))
     if finding.reason is Reason.PORT_IN_USE and "port" not in values:
         port = course.argument("port")
-        values["port"] = int(port) if port and port.isdigit() else DEFAULT_PORT
+        unnamed = DEFAULT_PORT_OF_SGLANG if course.engine == "sglang" else DEFAULT_PORT
+        values["port"] = int(port) if port and port.isdigit() else unnamed
     return finding.reason, values, evidence
 
 
@@ -159,7 +164,7 @@ def _at(place: tuple[int, str] | None) -> tuple[Evidence, ...]:
 
 def _offload_asked(course: Course) -> float:
     """GiB that the arguments ask the UVA backend to offload; 0 where the engine says nothing of it."""
-    if course.argument("offload_backend") == "prefetch":
+    if course.engine == "sglang" or course.argument("offload_backend") == "prefetch":
         return 0.0
     asked = number(course.argument("cpu_offload_gb") or "")
     return float(asked) if isinstance(asked, int | float) else 0.0
@@ -183,11 +188,11 @@ def _seconds(course: Course) -> tuple[tuple[Phase, float], ...]:
 def _advice(course: Course, reason: Reason | None, values: Mapping[str, ReceiptValue], state: State) -> tuple[str, ...]:
     if reason is not None:
         known: dict[str, ReceiptValue] = {"phase": course.phase.value}
-        for name in ("max_model_len", "gpu_memory_utilization", "cpu_offload_gb", "cpu_offload_params", "max_num_seqs"):
+        for name in _NAMED_OF_SGLANG if course.engine == "sglang" else _NAMED:
             value = course.argument(name)
             if value:
                 known[name] = value
-        return advise(reason, {**known, **values})
+        return advise(reason, {**known, **values}, course.engine)
     if state == "stalled":
         return advise_stalled(course.phase, course.watch.now() - course.quiet_from)
     return advise_tuning() if state == "tuning" else ()

@@ -1,15 +1,14 @@
-"""vLLM and FlashInfer: the lines of a boot that goes well, in the order of a boot."""
+"""vLLM: the lines of a boot that goes well, in the order of a boot."""
 
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.signals.model import Mark, Signal, signal
+from gb300serve.boot.signals.model import Mark, Signal, said_by, signal
 
 STARTING: tuple[Signal, ...] = (
     signal(
         " \u2584\u2584 \u2584\u2588", r".* version (?P<version>\d\S*)", receipt="engine_version", mark=Mark.PREAMBLE
     ),
     signal("With `vllm serve`", mark=Mark.PREAMBLE),
-    signal("usage: ", mark=Mark.PREAMBLE),
-    signal("Unable to find image", mark=Mark.PREAMBLE),
+    signal("usage: vllm", mark=Mark.PREAMBLE),
     signal("non-default args:", mark=Mark.ARGUMENTS),
     signal("Resolved architecture:", r"Resolved architecture: (?P<architecture>\w+)", receipt="architecture"),
     signal("Using max model len", r"Using max model len (?P<max_model_len>\d+)", receipt="max_model_len"),
@@ -21,9 +20,6 @@ LOADING: tuple[Signal, ...] = (
     signal("Starting to load model", phase=Phase.LOADING_WEIGHTS),
     signal("Loading model from scratch", phase=Phase.LOADING_WEIGHTS),
     signal("Loading drafter model", phase=Phase.LOADING_WEIGHTS),
-    signal("Loading safetensors", r"Loading \S+ .*shards", phase=Phase.LOADING_WEIGHTS, mark=Mark.BAR),
-    signal("Loading pt", r"Loading \S+ .*shards", phase=Phase.LOADING_WEIGHTS, mark=Mark.BAR),
-    signal("Multi-thread loading shards", phase=Phase.LOADING_WEIGHTS, mark=Mark.BAR),
     signal("Offloader set to", r"Offloader set to (?P<offloader>\w+)", receipt="offloader"),
     signal(
         "Engram table offloaded",
@@ -108,26 +104,6 @@ TUNING: tuple[Signal, ...] = (
         receipt="tuning_cache",
     ),
     signal("Running FlashInfer", phase=Phase.TUNING_KERNELS),
-    signal(
-        "[Autotuner]: Loaded",
-        r".*?Loaded (?P<configs>\d+) configs from (?P<path>\S+)",
-        phase=Phase.TUNING_KERNELS,
-        receipt="tuning_loaded",
-        mark=Mark.TUNING_LOADED,
-    ),
-    signal("[Autotuner]: Autotuning process starts", phase=Phase.TUNING_KERNELS, mark=Mark.TUNING_STARTS),
-    signal("[AutoTuner]: Tuning ", phase=Phase.TUNING_KERNELS, mark=Mark.TUNING_BAR),
-    signal("[Autotuner]: Autotuning process ends", mark=Mark.TUNING_ENDS),
-    signal(
-        "[Autotuner]: Saved",
-        r".*?Saved (?P<configs>\d+) configs to (?P<path>\S+)(?: \((?P<new>\d+) new, (?P<previous>\d+) from)?",
-        receipt="tuning_saved",
-    ),
-    signal(
-        "[Autotuner]: Cache file",
-        r".*?Cache file (?P<path>\S+) was created in a different environment \((?P<difference>.*?)\)\. Ignoring",
-        receipt="tuning_cache_ignored",
-    ),
 )
 
 GRAPHS: tuple[Signal, ...] = (
@@ -144,19 +120,18 @@ GRAPHS: tuple[Signal, ...] = (
 SERVING: tuple[Signal, ...] = (
     signal("Supported tasks:", phase=Phase.SERVING),
     signal("Starting vLLM ", r"Starting vLLM .*? on (?P<url>\S+)", phase=Phase.SERVING, receipt="server"),
-    signal("Started server process", phase=Phase.SERVING),
-    signal("Application startup complete.", phase=Phase.SERVING, mark=Mark.COMPLETE),
     signal("[shutdown] API server: shutdown triggered", mark=Mark.STOP),
     signal("[shutdown] EngineCore: trigger received signal=SIG", mark=Mark.STOP),
     signal("[shutdown] MPClient: engine core exited unexpectedly", mark=Mark.DIED),
     signal("Worker proc", r".*died unexpectedly", mark=Mark.DIED),
     signal("Engine core proc", r".*died unexpectedly", mark=Mark.DIED),
-    signal("Shutting down", mark=Mark.STOP),
-    signal("Received SIGTERM", mark=Mark.STOP),
-    signal("Received SIGINT", mark=Mark.STOP),
-    signal("Received signal", r"Received signal (?:SIGTERM|SIGINT|15|2)\b", mark=Mark.STOP),
-    signal("KeyboardInterrupt", mark=Mark.STOP),
     signal("No available shared memory broadcast block", mark=Mark.HEARTBEAT),
 )
 
-SIGNALS = (*STARTING, *LOADING, *PROFILING, *TUNING, *GRAPHS, *SERVING)
+# Another engine's server prints the same line of uvicorn before it is ready.
+_SERVER = (signal("Application startup complete.", phase=Phase.SERVING, mark=Mark.COMPLETE),)
+
+SIGNALS: tuple[Signal, ...] = (
+    *said_by("vllm", (*STARTING, *LOADING, *PROFILING, *TUNING, *GRAPHS, *SERVING)),
+    *said_by("vllm", _SERVER, tells=False),
+)

@@ -8,28 +8,33 @@ CAUSES: tuple[Cause, ...] = (
         Reason.ENGINE_STARTUP_TIMEOUT,
         "Timed out waiting for engine",
         r"Timed out waiting for engine(?:.*?Waited (?P<waited_seconds>\d+) ?s)?(?:.*?by (?P<variable>[A-Z][A-Z_]+))?",
+        engine="vllm",
     ),
     cause(
         Reason.ENGINE_STARTUP_TIMEOUT,
         "Did not receive response from front-end process within",
         r"within (?P<waited_minutes>\d+) minutes",
+        engine="vllm",
     ),
     cause(
         Reason.UNSUPPORTED_ON_ENGINE,
         "Model Runner V",
         r"Model Runner (?P<runner>V\d) does not (?:yet )?support:? (?P<feature>.*?)(?: \[type=|$)",
+        engine="vllm",
     ),
     cause(
         Reason.UNSUPPORTED_ON_ENGINE,
         "has no classic-MTP draft",
         r"(?P<feature>mtp).*Use speculative method '(?P<instead>\w+)'|has no classic-MTP draft",
+        engine="vllm",
     ),
-    cause(Reason.UNSUPPORTED_ON_ENGINE, "EngramConfig requires a model with"),
+    cause(Reason.UNSUPPORTED_ON_ENGINE, "EngramConfig requires a model with", engine="vllm"),
     cause(
         Reason.UNSUPPORTED_ON_ENGINE,
         "No valid attention backend found",
         r"No valid attention backend found(?P<detail>.*)",
         Rank.BROAD,
+        engine="vllm",
     ),
     cause(
         Reason.UNSUPPORTED_ON_ENGINE,
@@ -53,22 +58,24 @@ CAUSES: tuple[Cause, ...] = (
     ),
 )
 
-CLOSING: tuple[Cause, ...] = tuple(
-    cause(Reason.UNKNOWN, needle, rank=Rank.CLOSING)
-    for needle in (
-        "Engine core initialization failed",
-        "EngineCore failed to start",
-        "WorkerProc failed to start",
-        "WorkerProc initialization failed",
-        "EngineCore encountered a fatal error",
-        "EngineCore encountered an issue",
-        "EngineDeadError",
-        "Executor failed",
-        "Run 'docker run --help'",
-        "exited with code",
-        "Received sigquit from a child process",
-        "scheduler is dead",
-    )
+CLOSING: tuple[Cause, ...] = (
+    *(
+        cause(Reason.UNKNOWN, needle, rank=Rank.CLOSING, engine="vllm")
+        for needle in (
+            "Engine core initialization failed",
+            "EngineCore failed to start",
+            "WorkerProc failed to start",
+            "WorkerProc initialization failed",
+            "EngineCore encountered a fatal error",
+            "EngineCore encountered an issue",
+            "EngineDeadError",
+            "Executor failed",
+        )
+    ),
+    *(
+        cause(Reason.UNKNOWN, needle, rank=Rank.CLOSING)
+        for needle in ("Run 'docker run --help'", "exited with code", "scheduler is dead")
+    ),
 )
 
 # The exception that Python prints last; its class may be dotted, its message may be empty.

@@ -23,15 +23,15 @@ CAUSES: tuple[Cause, ...] = (
             r"(?:.*?estimated maximum model length is (?P<estimated_max_model_len>\d+))?"
         ),
         refine=_kv_reason,
+        engine="vllm",
     ),
     cause(
         Reason.KV_CACHE_TOO_SMALL,
         "is larger than the maximum number of tokens that can be stored in KV cache",
         r"max seq len \((?P<max_model_len>\d+)\) is larger than .*?KV cache \((?P<estimated_max_model_len>\d+)\)",
+        engine="vllm",
     ),
-    cause(Reason.KV_CACHE_NEGATIVE, "No available memory for the cache blocks"),
-    cause(Reason.KV_CACHE_NEGATIVE, "Not enough memory. Please try to increase --mem-fraction-static"),
-    cause(Reason.KV_CACHE_NEGATIVE, "Not enough memory; Please try to increase --mem-fraction-static"),
+    cause(Reason.KV_CACHE_NEGATIVE, "No available memory for the cache blocks", engine="vllm"),
     cause(
         Reason.KV_DTYPE_UNSUPPORTED,
         "kv_cache_dtype",
@@ -61,18 +61,21 @@ CAUSES: tuple[Cause, ...] = (
         "on startup is less than desired GPU memory utilization",
         r"Free memory on device (?P<device>\S+)? ?\((?P<free_gib>[\d.]+)/(?P<total_gib>[\d.]+) GiB\) on startup is less"
         r" than desired GPU memory utilization \((?P<gpu_memory_utilization>[\d.]+), (?P<desired_gib>[\d.]+) GiB\)",
+        engine="vllm",
     ),
     cause(
         Reason.MEMORY_FREED_DURING_PROFILING,
         "Error in memory profiling",
         r"Error in memory profiling\. Initial free memory (?P<initial_gib>[\d.]+)(?: GiB)?,"
         r" current free memory (?P<current_gib>[\d.]+)",
+        engine="vllm",
     ),
-    cause(Reason.MEMORY_FREED_DURING_PROFILING, "Error in memory profiling", rank=Rank.BROAD),
+    cause(Reason.MEMORY_FREED_DURING_PROFILING, "Error in memory profiling", rank=Rank.BROAD, engine="vllm"),
     cause(
         Reason.GPU_OOM,
         "CUDA out of memory occurred when warming up",
         r"CUDA out of memory occurred when warming up (?P<what>.*?) with (?P<requests>\d+) dummy requests",
+        engine="vllm",
     ),
     cause(
         Reason.GPU_OOM,
@@ -99,6 +102,7 @@ CAUSES: tuple[Cause, ...] = (
         "Insufficient space in",
         r"Insufficient space in (?P<path>\S+) for shared-memory allocation: (?P<needed_mib>\d+) MiB required,"
         r" (?P<free_mib>\d+) MiB free",
+        engine="vllm",
     ),
     cause(
         Reason.SHARED_MEMORY_TOO_SMALL,
@@ -110,9 +114,16 @@ CAUSES: tuple[Cause, ...] = (
         "Failed core proc(s)",
         r"Failed core proc\(s\): \{.*?'(?P<process>[\w-]+)': -(?P<signal>9|15)\b",
         Rank.CONSEQUENCE,
+        engine="vllm",
     ),
     cause(Reason.KILLED, "exited with code 137", r"exited with code (?P<exit_code>137)", Rank.CONSEQUENCE),
     cause(Reason.KILLED, "Killed", r"^(?:\S+: line \d+: +\d+ )?Killed(?: .*)?$", Rank.CONSEQUENCE),
-    cause(Reason.KILLED, "engine core exited unexpectedly", rank=Rank.BARE),
-    cause(Reason.KILLED, "died unexpectedly", r"(?:proc|process) (?P<process>\S+) died unexpectedly", Rank.BARE),
+    cause(Reason.KILLED, "engine core exited unexpectedly", rank=Rank.BARE, engine="vllm"),
+    cause(
+        Reason.KILLED,
+        "died unexpectedly",
+        r"(?:proc|process) (?P<process>\S+) died unexpectedly",
+        Rank.BARE,
+        engine="vllm",
+    ),
 )

@@ -1,15 +1,16 @@
 """What a line can mean, as data."""
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum, IntEnum, auto
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 
 Value: TypeAlias = "int | float | str"
+EngineName: TypeAlias = Literal["vllm", "sglang"]
 
 
 class Mark(Enum):
@@ -60,7 +61,8 @@ class Rank(IntEnum):
 class Signal:
     """A line that begins with `start` and (where there is one) matches `pattern` from its beginning.
 
-    Named groups of the pattern are the values of the receipt; numbers become numbers.
+    Named groups of the pattern are the values of the receipt; numbers become numbers. `engine` is the only one whose
+    logs the row is for (None: any). `tells`: no other engine prints such a line, so that it tells which one runs.
     """
 
     start: str
@@ -68,6 +70,8 @@ class Signal:
     phase: Phase | None = None
     receipt: str | None = None
     mark: Mark | None = None
+    engine: EngineName | None = None
+    tells: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,7 @@ class Cause:
     `fatal`: the boot has failed when this line is seen; otherwise it only explains one that fails.
     `lasting`: it counts even when the server starts in spite of it.
     `refine` may turn the match into another reason.
+    `engine` is the only one whose logs the row is for (None: any).
     """
 
     reason: Reason
@@ -86,6 +91,7 @@ class Cause:
     fatal: bool = True
     lasting: bool = False
     refine: Callable[[Mapping[str, Value]], Reason] | None = None
+    engine: EngineName | None = None
 
 
 # Logs are cut and damaged: what is no number of a length that a figure has stays text.
@@ -120,6 +126,17 @@ def signal(  # the shape of one row of a table
     return Signal(start, re.compile(pattern) if pattern else None, phase, receipt, mark)
 
 
-def cause(reason: Reason, needle: str, pattern: str | None = None, rank: Rank = Rank.SPECIFIC) -> Cause:
+def cause(
+    reason: Reason,
+    needle: str,
+    pattern: str | None = None,
+    rank: Rank = Rank.SPECIFIC,
+    engine: EngineName | None = None,
+) -> Cause:
     """A row of a table of causes; without a pattern the needle is all of it."""
-    return Cause(reason, needle, re.compile(pattern or re.escape(needle)), rank)
+    return Cause(reason, needle, re.compile(pattern or re.escape(needle)), rank, engine=engine)
+
+
+def said_by(engine: EngineName, signals: Iterable[Signal], *, tells: bool = True) -> tuple[Signal, ...]:
+    """The same rows, for logs of this engine only."""
+    return tuple(replace(row, engine=engine, tells=tells) for row in signals)

@@ -36,6 +36,7 @@ CAUSES: tuple[Cause, ...] = (
         Reason.MODEL_FILES_INCOMPLETE,
         "Weight files referenced in index but missing",
         r"Weight files referenced in index but missing: \{?(?P<files>[^}]*)",
+        engine="vllm",
     ),
     cause(Reason.MODEL_FILES_INCOMPLETE, "Unable to load weights from", r"checkpoint file for '(?P<path>[^']*)'"),
     cause(Reason.MODEL_FILES_INCOMPLETE, "SafetensorError", r"SafetensorError: (?P<error>.*)"),
@@ -88,11 +89,13 @@ CAUSES: tuple[Cause, ...] = (
         Reason.MODEL_ARCHITECTURE_UNKNOWN,
         "has no vLLM implementation",
         r"\b(?P<architectures>\w+) has no vLLM implementation",
+        engine="vllm",
     ),
     cause(
         Reason.MODEL_ARCHITECTURE_UNKNOWN,
         "Cannot find model module",
         r"Cannot find model module\.? '?(?P<architectures>\w*)",
+        engine="vllm",
     ),
     cause(
         Reason.MODEL_ARCHITECTURE_UNKNOWN, "Unrecognized model in", r"Unrecognized model in (?P<path>\S+?)\.?(?:\s|$)"
@@ -136,5 +139,6 @@ CAUSES: tuple[Cause, ...] = (
         "is greater than the derived",
         r"User-specified (?:max_model_len|context_length) \((?P<asked>\d+)\) is greater than the derived \w+"
         r" \((?:\w+=)?(?P<limit>\d+)(?:\.0)?",
+        engine="vllm",
     ),
 )
