@@ -2,7 +2,7 @@ import pytest
 
 from gb300serve.importers.mend import mended
 from gb300serve.importers.report import Report
-from tests.support.imports import command, read, said
+from tests.support.imports import command, container, read, said
 
 WORDS = ["/model", "--max-num-seqs", "7", "--port", "31"]
 
@@ -64,3 +64,14 @@ def test_a_dash_in_a_word_stays() -> None:
 def test_a_text_that_ends_in_a_continuation() -> None:
     for end in ("\\\n", " \\\n", "\\", " \\"):
         assert command(f"docker run i:1 /model --port 31{end}")[:2] == ["/model", "--port"]
+
+
+@pytest.mark.parametrize("value", ["\u00bbx\u00ab", "\u201cx\u201d", "a \u2014b", "a\u00a0b"])
+def test_what_stands_in_straight_single_quotes_was_typed(value: str) -> None:
+    assert container(f"-e 'A={value}'")["env"] == {"A": value}
+    assert container(f"-e A='{value}'")["env"] == {"A": value}
+
+
+def test_json_in_straight_quotes_that_is_none_was_damaged() -> None:
+    found = read("docker run i:1 /m --speculative-config '{\u201cmethod\u201d:\u00a0\u201cdspark\u201d}'\n")
+    assert found.document["engine"]["options"]["speculative_config"] == {"method": "dspark"}

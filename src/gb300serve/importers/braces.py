@@ -9,6 +9,7 @@ from gb300serve.importers.syntax import Part, Word
 MOST = 1000
 """Words that one may become."""
 _SEQUENCE = re.compile(r"(?:(-?\d{1,9})\.\.(-?\d{1,9})|([A-Za-z])\.\.([A-Za-z]))(?:\.\.(-?\d{1,9}))?")
+_MOST_BRACES = 200
 _LONGEST_SEQUENCE = 40  # {-999999999..-999999999..-999999999}
 
 _Items = tuple[Part, ...]
@@ -20,8 +21,11 @@ def braced(word: Word) -> tuple[Word, ...]:
     bare = "".join(part.text for part in word.parts if _unquoted(part))
     if "{" not in bare or not ("," in bare or ".." in bare):
         return (word,)
-    found = _expanded(tuple(chain.from_iterable(map(_signs, word.parts))), word)
-    return (word,) if len(found) == 1 else tuple(Word(_joined(items), word.place) for items in found)
+    if bare.count("{") > _MOST_BRACES:
+        raise Stop("more braces stand here than any command has", word.place)
+    items = tuple(chain.from_iterable(map(_signs, word.parts)))
+    found = _expanded(items, word)
+    return (word,) if found == [items] else tuple(Word(_joined(items), word.place) for items in found)
 
 
 def _unquoted(part: Part) -> bool:
@@ -39,46 +43,68 @@ def _is(item: Part, sign: str) -> bool:
 def _expanded(items: _Items, word: Word, depth: int = 0) -> list[_Items]:
     if depth > MOST // 10:
         raise Stop("braces are nested too deeply", word.place)
-    pairs = _pairs(items)
-    for start, end in sorted(pairs.items()):
-        alternatives = _alternatives(items, start, pairs)
-        if alternatives is None:
+    found = _first_pair(items)
+    if found is None:
+        return [items]
+    start, end = found
+    alternatives = _alternatives(items[start + 1 : end])
+    if alternatives is None and end + 1 == len(items):
+        return [items]
+    behind = _expanded(items[end + 1 :], word, depth + 1)
+    if alternatives is None:
+        return [(*items[: end + 1], *rest) for rest in behind]
+    middles = list(chain.from_iterable(_expanded(each, word, depth + 1) for each in alternatives))
+    if len(middles) * len(behind) > MOST:
+        raise Stop(f"the braces stand for more than {MOST:,} words", word.place)
+    return [(*items[:start], *middle, *rest) for middle in middles for rest in behind]
+
+
+def _first_pair(items: _Items) -> tuple[int, int] | None:
+    """The first brace that has a closing one. `{}` at the beginning of a word is no brace to bash (find's `{}`)."""
+    for start, item in enumerate(items):
+        if _is(item, "{") and not (start == 0 and len(items) > 1 and _is(items[1], "}")):
+            end = _closing(items, start)
+            if end is not None:
+                return start, end
+    return None
+
+
+def _closing(items: _Items, start: int) -> int | None:
+    """A brace closes only behind a comma or `..` of its own; one before that stands for itself."""
+    level = divided = 0
+    for at in range(start + 1, len(items)):
+        if _is(items[at], "{"):
+            level += 1
+        elif _is(items[at], "}") and level:
+            level -= 1
+        elif level:
             continue
-        before, behind = items[:start], _expanded(items[end + 1 :], word, depth + 1)
-        middles = list(chain.from_iterable(_expanded(each, word, depth + 1) for each in alternatives))
-        if len(middles) * len(behind) > MOST:
-            raise Stop(f"the braces stand for more than {MOST:,} words", word.place)
-        return [(*before, *middle, *rest) for middle in middles for rest in behind]
-    return [items]
+        elif _is(items[at], "}") and divided:
+            return at
+        else:
+            divided += _is(items[at], ",") or _is_range(items[at : at + 3])
+    return None
 
 
-def _pairs(items: _Items) -> dict[int, int]:
-    """Which brace closes which."""
-    open_, found = list[int](), dict[int, int]()
-    for at, item in enumerate(items):
-        if _is(item, "{"):
-            open_.append(at)
-        elif _is(item, "}") and open_:
-            found[open_.pop()] = at
-    return found
+def _is_range(items: _Items) -> bool:
+    return len(items) == 3 and _is(items[0], ".") and _is(items[1], ".") and not _is(items[2], "}")
 
 
-def _alternatives(items: _Items, start: int, pairs: dict[int, int]) -> list[_Items] | None:
-    """What stands between the commas, or what a sequence counts; None where bash leaves the braces as they are."""
-    end, found, begin, at = pairs[start], list[_Items](), start + 1, start + 1
-    while at < end:
-        if at in pairs:
-            at = pairs[at]
-        elif _is(items[at], ","):
-            found.append(items[begin:at])
+def _alternatives(inner: _Items) -> list[_Items] | None:
+    """What stands between the commas, or what a sequence counts; None where bash leaves the braces as they are.
+
+    A comma anywhere, in inner braces too, makes bash take the outer ones away even where nothing divides them.
+    """
+    if not any("," in item.text for item in inner):
+        short = len(inner) <= _LONGEST_SEQUENCE and all(map(_unquoted, inner))
+        return _counted("".join(item.text for item in inner)) if short else None
+    found, begin, level = list[_Items](), 0, 0
+    for at, item in enumerate(inner):
+        level += _is(item, "{") - (level > 0 and _is(item, "}"))
+        if level == 0 and _is(item, ","):
+            found.append(inner[begin:at])
             begin = at + 1
-        at += 1
-    if found:
-        return [*found, items[begin:end]]
-    if end - start > _LONGEST_SEQUENCE:
-        return None
-    inner = items[start + 1 : end]
-    return _counted("".join(item.text for item in inner)) if all(map(_unquoted, inner)) else None
+    return [*found, inner[begin:]]
 
 
 def _counted(text: str) -> list[_Items] | None:

@@ -1,8 +1,11 @@
 """What copying, word processors and other systems do to a command, undone and named before a shell reads the text."""
 
 import re
+from bisect import bisect_right
+from collections.abc import Callable
 from itertools import islice
 
+from gb300serve.importers.lost_quotes import plain_json
 from gb300serve.importers.marked import Marked
 from gb300serve.importers.report import MENDED, NOTICED, Report
 
@@ -22,8 +25,10 @@ _QUOTES = {
     "\u201a": "'",
     "\u201b": "'",
 }
+_CURLY = "[" + "".join(_QUOTES) + "]"
 _BLANKS = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 _INVISIBLE = "\u200b-\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ufeff\ue000\ue001"
+_SINGLE = re.compile(r"(?<![^\s=\"])'[^'\n]*'(?=[\s'\"\\]|$)", re.MULTILINE)
 _MOST = 20  # places of one kind that are named
 _TICK = r"(?<=[ \t])`[ \t]*$"
 _CARET = r"(?<=[ \t])\^[ \t]*$"
@@ -35,6 +40,35 @@ def mended(text: str, report: Report) -> Marked:
     for step in (_line_ends, _invisible, _fences, _prompts, _dashes, _quotes, _other_continuations, _blanks_at_ends):
         found = step(found, report)
     return found
+
+
+class Outside:
+    """The matches of a pattern that no straight single quotes keep: what stands in those was typed as it stands.
+
+    JSON in single quotes that is none with such a sign in it was damaged all the same.
+    """
+
+    def __init__(self, text: Marked, pattern: str) -> None:
+        self._text, self._pattern = text, pattern
+        quoted = _SINGLE.finditer(text.text)
+        self._kept = [found.span() for found in quoted if re.search(pattern, found[0]) and not _damaged(found[0][1:-1])]
+        self.first = next((found for found in re.finditer(pattern, text.text) if not self._keeps(found)), None)
+
+    def sub(self, new: Callable[[re.Match[str]], str]) -> Marked:
+        """The text with each of them replaced."""
+        return self._text.sub(self._pattern, lambda found: found[0] if self._keeps(found) else new(found))
+
+    def _keeps(self, found: re.Match[str]) -> bool:
+        at = bisect_right(self._kept, (found.start(), len(self._text.text))) - 1
+        return at >= 0 and found.start() < self._kept[at][1]
+
+
+def _damaged(text: str) -> bool:
+    """Whether it is JSON only with straight quotes and plain blanks."""
+    if text[:1] not in ("{", "["):
+        return False
+    straight = re.sub(f"[{_BLANKS}]", " ", re.sub(_CURLY, lambda found: _QUOTES[found[0]], text))
+    return plain_json(text) is None and plain_json(straight) is not None
 
 
 def _line_ends(text: Marked, report: Report) -> Marked:
@@ -53,12 +87,14 @@ def _line_ends(text: Marked, report: Report) -> Marked:
 
 
 def _invisible(text: Marked, report: Report) -> Marked:
-    found = re.search(f"[{_INVISIBLE}{_BLANKS}]", text.text)
+    blanks = Outside(text, f"[{_BLANKS}]")
+    first = re.search(f"[{_INVISIBLE}]", text.text)
+    found = min(filter(None, (first, blanks.first)), key=lambda match: match.start(), default=None)
     if found is None:
         return text
     message = f"U+{ord(found[0]):04X} stands here: a blank that is none to the shell, or a sign that is not seen"
     report.say(MENDED, message, "read as a plain blank, or as nothing", text.place(found.start()))
-    return text.sub(f"[{_INVISIBLE}]", lambda _: "").sub(f"[{_BLANKS}]", lambda _: " ")
+    return blanks.sub(lambda _: " ").sub(f"[{_INVISIBLE}]", lambda _: "")
 
 
 def _fences(text: Marked, report: Report) -> Marked:
@@ -86,14 +122,15 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def _dashes(text: Marked, report: Report) -> Marked:
-    pattern = r"(?<![^\s'\"])(-?)([\u2014\u2013\u2012\u2015\u2212])(-?)(?=[A-Za-z])"
-    found = re.search(pattern, text.text)
+    pattern = r"(?<![^\s'\"])(-?)([\u2014\u2013\u2012\u2015\u2212])(-?)(?=([A-Za-z][\w-]*))"
+    outside = Outside(text, pattern)
+    found = outside.first
     if found is None:
         return text
     sign = f"U+{ord(found[2]):04X}"
     message = f"a dash ({sign}) stands where hyphens were typed: a word processor made one sign of two"
     report.say(MENDED, message, "read as `--` before a word, as `-` before a single letter", text.place(found.start()))
-    return text.sub(pattern + r"(?=([A-Za-z][\w-]*))", _hyphens)
+    return outside.sub(_hyphens)
 
 
 def _hyphens(match: re.Match[str]) -> str:
@@ -101,15 +138,15 @@ def _hyphens(match: re.Match[str]) -> str:
 
 
 def _quotes(text: Marked, report: Report) -> Marked:
-    pattern = "[" + "".join(_QUOTES) + "]"
-    found = re.search(pattern, text.text)
+    outside = Outside(text, _CURLY)
+    found = outside.first
     if found is None:
         return text
     message = (
         f"curly quotes (U+{ord(found[0]):04X}) stand where straight quotes were typed: to a shell they quote nothing"
     )
     report.say(MENDED, message, "read as straight quotes", text.place(found.start()))
-    return text.sub(pattern, lambda match: _QUOTES[match[0]])
+    return outside.sub(lambda match: _QUOTES[match[0]])
 
 
 def _other_continuations(text: Marked, report: Report) -> Marked:
