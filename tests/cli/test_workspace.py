@@ -134,3 +134,23 @@ def test_a_directory_of_the_variable_that_is_not_there(directory: Path) -> None:
     answer = run("compile", "bench/v1", "--json", variables=variables)
     assert cache(answer) == "/reference"
     assert answer.err == "GB300SERVE_RECIPES: /nonexistent is not a directory, and is passed over\n"
+
+
+def test_the_station_that_applies(directory: Path, tmp_path: Path) -> None:
+    stations = "stations: {east: {cache: /east}, west: {cache: /west}}\n"
+    words = ("compile", "v1", "--json", "--recipes", directory, "--site", site(tmp_path / "s.yaml", "/top", stations))
+    assert cache(run(*words)) == "/top"
+    assert cache(run(*words, variables={"GB300SERVE_STATION": "west"})) == "/west"
+    assert cache(run(*words, "--station", "east", variables={"GB300SERVE_STATION": "west"})) == "/east"
+    unknown = run(*words, "--station", "eats")
+    assert (unknown.code, unknown.err.splitlines()[-1]) == (2, "  hint: did you mean east?")
+
+
+def test_a_default_lane_that_is_none(directory: Path, tmp_path: Path) -> None:
+    answer = run(
+        "compile", "v1", "--recipes", directory, "--site", site(tmp_path / "s.yaml", "/c", "default_lane: bnech\n")
+    )
+    assert (answer.code, answer.err.splitlines()) == (
+        3,
+        ["gb300serve: the site's default_lane is bnech, and there is no such lane", "  hint: did you mean bench?"],
+    )

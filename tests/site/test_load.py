@@ -60,6 +60,11 @@ def test_what_a_site_may_leave_out_and_remove(tmp_path: Path, text: str) -> None
         ("cache: ''\n", ["FMT004"]),
         ("gpus: {GB300: 0}\n", ["FMT002"]),
         ("lanes: {a: {cahce: /x}}\n", ["FMT001"]),
+        ("docker: {host: a, context: b}\n", ["FMT004"]),
+        ("state: var/serve\n", ["FMT004"]),
+        ("stations: {a: {cahce: /x}}\n", ["FMT001"]),
+        ("stations: {../a: {}}\n", ["FMT004"]),
+        ("stations: {a: {docker: {host: a, context: b}}}\n", ["FMT004"]),
     ],
 )
 def test_what_is_not_a_site(tmp_path: Path, text: str, codes: list[str]) -> None:
