@@ -24,6 +24,17 @@ def test_a_whole_line_is_read_back() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[2026-09-29 21:29:50] server_args={'model_path': '/m', 'tp_size': 1, 'threshold': inf, 'graphs': {'bs': [1]}}",
+        "[2026-09-29 21:29:50] server_args=ServerArgs(model_path='/m', tp_size=1, threshold=inf, graphs=G(bs=[1]))",
+    ],
+)
+def test_the_other_engine_has_two_forms(line: str) -> None:
+    assert arguments(line) == {"model_path": "/m", "tp_size": 1, "threshold": None, "graphs": {"bs": [1]}}
+
+
 def test_what_json_does_not_have_is_text_or_nothing() -> None:
     assert arguments("non-default args: {'a': b'x', 'b': 1e999, 'c': 2j, 'd': ..., 3: -1.5}") == {
         "a": "b'x'",

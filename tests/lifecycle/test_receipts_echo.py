@@ -73,8 +73,50 @@ def test_words_that_no_table_knows_are_not_compared() -> None:
     assert one.state == "unknown"
 
 
-def test_another_engine_has_another_echo() -> None:
-    assert check_echo(replace(V14_PLAN, engine="sglang"), echo()) == ()
+SGLANG = replace(
+    plan(),
+    engine="sglang",
+    engine_version="0.5.23",
+    command=(
+        *("python3", "-m", "sglang.launch_server", "--model-path", "/model", "--tp", "1", "--port", "30001"),
+        *("--context-length", "131072", "--mem-fraction-static", "0.85", "--trust-remote-code"),
+        *("--speculative-algorithm", "NEXTN", "--cuda-graph-bs-decode", "1", "2", "4", "--api-key", "s3cret-12345"),
+    ),
+)
+SERVER_ARGS = (
+    "server_args={'model_path': '/model', 'tp_size': 1, 'port': 30001, 'context_length': 131072, 'dtype': 'auto',"
+    " 'mem_fraction_static': 0.85, 'trust_remote_code': True, 'speculative_algorithm': 'EAGLE', 'gc': inf,"
+    " 'cuda_graph_bs_decode': [1, 2, 4], 'api_key': 's3cret-12345', 'quantization': None}"
+)
+
+
+def test_the_other_engine_echoes_every_argument() -> None:
+    (one,) = check_echo(SGLANG, SERVER_ARGS)
+    assert one == CheckedReceipt(NAME, "kept", kind="arguments", found="9 arguments")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (("131072", "65536"), "context_length (wanted 131072, found 65536)"),
+        (("'trust_remote_code': True", "'trust_remote_code': False"), "trust_remote_code (wanted True, found False)"),
+        (("'mem_fraction_static': 0.85, ", ""), "mem_fraction_static (wanted 0.85, found not in the echo)"),
+        (("[1, 2, 4]", "[1, 2]"), "cuda_graph_bs_decode (wanted [1, 2, 4], found [1, 2])"),
+    ],
+)
+def test_what_the_other_engine_uses_otherwise_is_named(change: tuple[str, str], sentence: str) -> None:
+    assert change[0] in SERVER_ARGS
+    assert [one.sentence() for one in check_echo(SGLANG, SERVER_ARGS.replace(*change))] == [
+        f"different: engine argument {sentence}"
+    ]
+
+
+def test_the_form_of_earlier_releases_of_the_other_engine() -> None:
+    older = "server_args=ServerArgs(model_path='/model', tp_size=1, port=30001)"
+    sent = replace(SGLANG, command=("sglang", "serve", "--model-path", "/model", "--port", "30002"))
+    assert [one.sentence() for one in check_echo(sent, older)] == [
+        "different: engine argument port (wanted 30002, found 30001)"
+    ]
 
 
 @pytest.mark.parametrize(

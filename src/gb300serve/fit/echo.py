@@ -1,4 +1,7 @@
-"""The engine's echo of its arguments, `non-default args: {…}`, read back into options."""
+"""The engine's echo of its arguments, read back into options.
+
+vLLM prints `non-default args: {…}`; SGLang `server_args={…}` or `server_args=ServerArgs(…)`, with every argument.
+"""
 
 import ast
 import re
@@ -7,17 +10,23 @@ from math import isfinite
 from typing import Any
 
 PREFIX = "non-default args:"
+PREFIXES = (PREFIX, "server_args=")
 _LARGEST = 2**63
 _ENUM = re.compile(r"<[\w.]+: ([^<>]*)>")
 _OBJECT = re.compile(r"<[^<>]*>")
 
 
+def echoes(text: str) -> bool:
+    """Whether the line holds the echo."""
+    return any(prefix in text for prefix in PREFIXES)
+
+
 def arguments(text: str) -> dict[str, Any] | None:
     """The options of the line (all of it, or what follows its header); None where it is no such line, or cut."""
-    start = text.find(PREFIX)
-    if start < 0:
+    prefix = next((prefix for prefix in PREFIXES if prefix in text), None)
+    if prefix is None:
         return None
-    words = _OBJECT.sub("None", _ENUM.sub(r"\1", text[start + len(PREFIX) :].strip()))
+    words = _OBJECT.sub("None", _ENUM.sub(r"\1", text.partition(prefix)[2].strip()))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", SyntaxWarning)  # of a damaged line; else it is printed
@@ -35,6 +44,8 @@ def _value(node: ast.expr) -> Any:
             return {str(_value(key)): _value(value) for key, value in pairs if key is not None}
         case ast.List(items) | ast.Tuple(items) | ast.Set(items):
             return [_value(item) for item in items]
+        case ast.Name():  # `inf`, `nan`: no option's value
+            return None
         case ast.Call(args=[], keywords=fields):
             return {field.arg: _value(field.value) for field in fields if field.arg is not None}
         case _:

@@ -7,7 +7,7 @@ from gb300serve.boot.events import BootBegan, Event
 from gb300serve.boot.receipts import CheckedReceipt, ReceiptBook
 from gb300serve.boot.records import parse
 from gb300serve.core.errors import ServiceError
-from gb300serve.fit.echo import PREFIX
+from gb300serve.fit.echo import echoes
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.ports import ContainerBackend
 from gb300serve.lifecycle.receipts_echo import check_echo
@@ -59,7 +59,7 @@ class Witness:
             self._book.again()
             self._echo = ""
         self._book.feed(text)
-        if not self._echo and PREFIX in text:
+        if not self._echo and echoes(text):
             self._echo = parse(text).text
 
     def results(self, container: str, backend: ContainerBackend) -> tuple[CheckedReceipt, ...]:

@@ -1,4 +1,4 @@
-"""The engine's own echo of its arguments (`non-default args: {…}`), held against the words that it was sent.
+"""The engine's own echo of its arguments, held against the words that it was sent.
 
 It is the best witness that a recipe arrived: it stands behind the shell, the image's entrypoint and the parser.
 """
@@ -18,24 +18,31 @@ from gb300serve.fit.echo import arguments
 from gb300serve.plan.model import Plan
 
 NAME = "the engine's echo of its arguments"
-_SERVE = ("vllm", "serve")
+# The words before the options, where the plan says them itself.
+_LAUNCHERS = (("vllm", "serve"), ("sglang", "serve"), ("-m", "sglang.launch_server"))
+# What SGLang makes of a value, so that its echo differs from what was sent (arg_groups/speculative_hook.py).
+_BECOMES = {("speculative_algorithm", "NEXTN"): "EAGLE"}
 
 
 def check_echo(plan: Plan, echo: str) -> tuple[CheckedReceipt, ...]:
     """One receipt when all of it agrees, else one for each argument that does not. `echo` is the line's text."""
-    if plan.engine != "vllm":
-        return ()
     said = arguments(echo)
     if said is None:
         return (_unknown("no whole line of it is in the log"),)
-    table = tables_for(plan.engine, plan.engine_version).tables[-1]
+    tables = tables_for(plan.engine, plan.engine_version).tables
+    if not tables:
+        return (_unknown(f"no option table of {plan.engine} is known here"),)
+    table = tables[-1]
     try:
         sent = normalised(parse_argv(_options(plan.command), table), table)
     except ArgumentRefusedError:
         return (_unknown("the option table does not know all words that were sent"),)
     heard = {"model" if key == POSITIONAL else key: value for key, value in said.items()}
-    wrong = tuple(_differences(sent, heard, table))
-    return wrong or (CheckedReceipt(NAME, "kept", kind="arguments", found=f"{len(heard)} arguments"),)
+    if plan.engine == "sglang":
+        wrong, agreed = tuple(_changed(sent, heard)), len(sent)
+    else:
+        wrong, agreed = tuple(_differences(sent, heard, table)), len(heard)
+    return wrong or (CheckedReceipt(NAME, "kept", kind="arguments", found=f"{agreed} arguments"),)
 
 
 def _unknown(why: str) -> CheckedReceipt:
@@ -44,7 +51,16 @@ def _unknown(why: str) -> CheckedReceipt:
 
 def _options(command: tuple[str, ...]) -> tuple[str, ...]:
     """Without the launcher's own words."""
-    return command[2:] if command[:2] == _SERVE else command
+    places = (index for index in range(len(command)) if command[index : index + 2] in _LAUNCHERS)
+    return command[next(places, -2) + 2 :]
+
+
+def _changed(sent: Mapping[str, Value], heard: Mapping[str, Any]) -> Iterator[CheckedReceipt]:
+    """SGLang echoes every argument, sent or not, as it will be used: what was sent must stand there."""
+    for name, value in sent.items():
+        wanted = _BECOMES.get((name, str(value)), value)
+        if not holds_secret(name) and not same(wanted, heard.get(name)):
+            yield _different(name, value, heard.get(name))
 
 
 def _differences(sent: Mapping[str, Value], heard: Mapping[str, Any], table: OptionTable) -> Iterator[CheckedReceipt]:
