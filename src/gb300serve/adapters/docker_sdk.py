@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -88,6 +87,7 @@ class DockerEngine:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
+        self._opened: docker.APIClient | None = None
 
     def get(self, path: str, params: Mapping[str, Any] = NOTHING) -> Any:
         return self._ask("GET", path, params=params).json()
@@ -103,13 +103,15 @@ class DockerEngine:
         asked = self._ask(method, path, params=params, json=body, stream=True, timeout=(CONNECT_TIMEOUT, None))
         return ResponseChunks(asked)
 
-    @cached_property
     def _session(self) -> docker.APIClient:
-        return self._endpoint.open()
+        """Not a cached_property: up to Python 3.11 all Engines would wait for the one that is being connected to."""
+        if self._opened is None:
+            self._opened = self._endpoint.open()
+        return self._opened
 
     def _ask(self, method: str, path: str, **options: Any) -> requests.Response:
         with self._translated():
-            session = self._session
+            session = self._session()
             url = f"{session.base_url}/v{session.api_version}{path}"
             answer = session.request(method, url, **{"timeout": (CONNECT_TIMEOUT, 60.0), **options})
             if answer.ok:
