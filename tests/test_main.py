@@ -112,3 +112,17 @@ def test_a_log_from_standard_input_counts_lines_as_from_a_file(tmp_path: Path) -
     assert first.returncode == 8
     assert b'"line": 5' in first.stdout
     assert program("diagnose", "-", "--json", given=log).stdout == first.stdout
+
+
+@pytest.mark.parametrize("words", [("--help",), ("up", "--help"), ("list",)])
+def test_standard_output_that_is_full(words: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "gb300serve", *words],
+            env=LEAN, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, check=False, timeout=60,
+        )  # fmt: skip
+    assert done.stderr.decode().splitlines() == [
+        "gb300serve: the result cannot be written: No space left on device",
+        "  hint: see where standard output goes",
+    ]
+    assert done.returncode == 6

@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.core.text import printable, suggestion
+from gb300serve.core.text import brief, printable, suggestion
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,8 @@ def test_the_nearest_word() -> None:
     assert suggestion("prot", words) == "port"
     assert suggestion("unrelated", words) is None
     assert suggestion("x", []) is None
+
+
+def test_a_word_that_nobody_could_copy_is_cut() -> None:
+    assert brief("a " + "9" * 1000) == "a " + "9" * 1000
+    assert brief("a " + "9" * 5000 + " b") == f"a {'9' * 80}… (5,000 characters) …{'9' * 20} b"

@@ -3,6 +3,7 @@
 A command's module is loaded when that command is asked for: start-up is a feature, and `--help` needs none of them.
 """
 
+import errno
 import importlib
 import os
 import sys
@@ -18,7 +19,7 @@ from typer._click.formatting import HelpFormatter
 from typer.core import TyperGroup
 
 from gb300serve import __version__
-from gb300serve.cli.console import Console
+from gb300serve.cli.console import Console, OutputError
 from gb300serve.cli.environment import read_environment
 from gb300serve.cli.formats import text
 from gb300serve.core.errors import Gb300Error
@@ -45,6 +46,8 @@ COMMANDS = {
     "rules": "The rules of lint and the checks of doctor.",
     "schema": "JSON Schema of recipes and sites.",
 }
+
+_NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
 
 
 class InterruptError(Gb300Error):
@@ -112,9 +115,19 @@ def invoke(arguments: list[str], console: Console, context: Any) -> int:
     except Gb300Error as error:
         show_error(error, console)
         return error.exit_code
+    except OSError as error:
+        if error.errno not in _NO_ROOM or error.filename is not None:  # not the standard output that `--help` fills
+            return _bug(console)
+        refused = OutputError(error)
+        show_error(refused, console)
+        return refused.exit_code
     except Exception:  # noqa: BLE001 - the one boundary: a bug of ours is one line, the traceback is in a file
-        return int(importlib.import_module("gb300serve.cli.bugs").report(console))
+        return _bug(console)
     return code if isinstance(code, int) else 0
+
+
+def _bug(console: Console) -> int:
+    return int(importlib.import_module("gb300serve.cli.bugs").report(console))
 
 
 def show_error(error: Gb300Error, console: Console) -> None:

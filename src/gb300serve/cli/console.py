@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 from gb300serve.core.errors import MachineError
-from gb300serve.core.text import printable
+from gb300serve.core.text import brief, printable
 from gb300serve.core.values import indented_json
 
 # JSON escapes the control characters below the blank and leaves these, which steer terminals too.
@@ -47,7 +47,7 @@ class Console:
         Nothing stops because it cannot be said: a launch whose reader has gone (`up … 2>&1 | head`) is carried through.
         """
         with suppress(OSError):
-            print(self.styled(printable(text), style, self.err), file=self.err, flush=True)
+            print(self.styled(brief(printable(text)), style, self.err), file=self.err, flush=True)
 
     def messages(self, texts: Iterable[str], style: str | None = None) -> None:
         """Several of them."""

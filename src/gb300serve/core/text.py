@@ -11,10 +11,18 @@ _ESCAPES = re.compile(
     r"|[\u202a-\u202e\u2066-\u2069]"
 )
 
+# No path, flag or JSON word that anybody has to copy is as long; a value of 5,000 digits hid what was said of it.
+_LONG_WORD = re.compile(r"\S{1001,}")
+
 
 def printable(text: str) -> str:
     """`text` without terminal escapes and control characters (tab and newline stay)."""
     return _ESCAPES.sub("", text)
+
+
+def brief(text: str) -> str:
+    """`text` with the middle of words of more than 1,000 signs left out."""
+    return _LONG_WORD.sub(lambda found: f"{found[0][:80]}… ({len(found[0]):,} characters) …{found[0][-20:]}", text)
 
 
 def suggestion(word: str, choices: Iterable[str]) -> str | None:
