@@ -39,7 +39,7 @@ def created(launch: Launch) -> tuple[Step, ...]:
 def test_what_is_said_before_a_launch_that_may_go_on(bench: BenchHost) -> None:
     used = services(bench)
     launch = used.launch("v1", None, "docker")
-    found = for_launch(used, launch, created(launch))
+    found = for_launch(used, launch, created(launch)).found
     assert {one.severity for one in found} <= {"note", "warning"}
     assert "PRE032" in {one.code for one in found}
 
@@ -59,7 +59,8 @@ def test_a_lane_that_runs_is_left_alone(bench: BenchHost) -> None:
     (bench.home / "model" / "config.json").unlink()
     used = services(bench)
     launch = used.launch("v1", None, "docker")
-    assert for_launch(used, launch, (AwaitReady(ID, "bench", running=True),)) == ()
+    looked = for_launch(used, launch, (AwaitReady(ID, "bench", running=True),))
+    assert (looked.found, looked.subject.release) == ((), None)
 
 
 def test_what_the_steps_stop_holds_nothing_any_more(bench: BenchHost) -> None:
@@ -71,7 +72,7 @@ def test_what_the_steps_stop_holds_nothing_any_more(bench: BenchHost) -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", bench.port))
         listener.listen()
-        assert all(one.severity != "error" for one in for_launch(used, launch, steps))
+        assert all(one.severity != "error" for one in for_launch(used, launch, steps).found)
         with pytest.raises(MachineUnfitError) as caught:
             for_launch(used, launch, created(launch))
     assert [one.code for one in caught.value.diagnostics] == ["PRE071"]
@@ -82,7 +83,7 @@ def test_a_kept_container_needs_no_image(bench: BenchHost) -> None:
     used = services(bench)
     launch = used.launch("v1", None, "docker")
     steps = (StartContainer(ID, "bench", kept=True), AwaitReady(ID, "bench"))
-    assert all(one.severity != "error" for one in for_launch(used, launch, steps))
+    assert all(one.severity != "error" for one in for_launch(used, launch, steps).found)
     with pytest.raises(MachineUnfitError):
         for_launch(used, launch, created(launch))
 
@@ -92,3 +93,11 @@ def test_the_release_as_it_is_examined(bench: BenchHost) -> None:
     assert subject.release is not None
     assert (subject.release.own, subject.release.refusal) == (Own(), None)
     assert subject.release.plan.recipe == "bench/v1"
+
+
+def test_what_may_be_borne_warns(bench: BenchHost) -> None:
+    bench.nvidia_smi(used=200_000)
+    used = services(bench)
+    launch = used.launch("v1", None, "docker")
+    looked = for_launch(used, launch, created(launch), frozenset({"PRE023"}))
+    assert [one.severity for one in looked.found if one.code == "PRE023"] == ["warning"]

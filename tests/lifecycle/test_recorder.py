@@ -55,6 +55,12 @@ def test_a_launch_as_it_is_written_down(tmp_path: Path) -> None:
     assert [each["name"] for each in kept["phases"]][:2] == ["starting", "loading-weights"]
     assert sum(each["seconds"] for each in kept["phases"]) == pytest.approx(kept["ready_seconds"], abs=2.0)
     assert (kept["log"], said) == ({"lines": len(BOOT) + 1, "complete": True}, [])
+    assert kept["verdict"] == {"message": "it serves", "hint": None, "reason": None, "receipts": "degraded"}
+    checked = json.loads((path / "receipts.json").read_text())
+    assert (checked["schema"], checked["container"], checked["verdict"]) == (
+        "gb300serve.receipts/1", "dsv41-vllm", "degraded",
+    )  # fmt: skip
+    assert checked["receipts"] == [each for each in kept["receipts"] if "state" in each] != []
     events = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
     assert {"StepBegan", "PhaseEntered", "BecameReady"} <= {each["kind"] for each in events}
     assert events[0]["step"].startswith("create dsv41-vllm for deepseek-v4.1-flash/v14")

@@ -3,16 +3,14 @@
 from dataclasses import dataclass, replace
 
 from gb300serve.adapters.host import writable
-from gb300serve.cli.doctoring import for_launch
+from gb300serve.cli.doctoring import NOTHING_BEARABLE, Looked, for_launch
 from gb300serve.cli.formats import text
 from gb300serve.cli.services import Services
-from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.journal.expected import Measured, measured
 from gb300serve.journal.runs import StateUnusableError
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.steps import StartContainer, Step
 from gb300serve.lifecycle.up import prepare
-from gb300serve.preflight.run import MachineUnfitError
 
 # The GPU's memory and the host's, as `fit` computes them.
 _MEMORY = frozenset({"PRE030", "PRE031"})
@@ -43,7 +41,7 @@ def show_steps(asked: Asked, services: Services) -> int:
         problem = "it is a file" if services.runs.directory.is_file() else directory.problem
         raise StateUnusableError(services.runs.directory, problem)
     steps = steps_of(asked, services)
-    services.space.console.messages(text.lines(noticed(asked, steps, services)))
+    services.space.console.messages(text.lines(noticed(asked, steps, services).found))
     for line in (*(asked.told or ()), *numbered(steps)):
         services.space.console.result(line)
     return 0
@@ -67,16 +65,14 @@ def steps_of(asked: Asked, services: Services) -> tuple[Step, ...]:
     )
 
 
-def noticed(asked: Asked, steps: tuple[Step, ...], services: Services) -> tuple[Diagnostic, ...]:
+def noticed(asked: Asked, steps: tuple[Step, ...], services: Services) -> Looked:
     """What preflight says; raises MachineUnfitError (6). The simulated Station is where a boot that cannot succeed is
     rehearsed: there memory does not block, and what is only a note is left to `doctor`."""
-    try:
-        found = for_launch(services, asked.checked or asked.launch, steps)
-    except MachineUnfitError as error:
-        if asked.launch.on != "sim" or any(each.code not in _MEMORY for each in error.diagnostics):
-            raise
-        found = tuple(replace(each, severity="warning") for each in error.diagnostics)
-    return tuple(each for each in found if asked.launch.on != "sim" or each.severity != "note")
+    simulated = asked.launch.on == "sim"
+    looked = for_launch(services, asked.checked or asked.launch, steps, _MEMORY if simulated else NOTHING_BEARABLE)
+    if not simulated:
+        return looked
+    return replace(looked, found=tuple(each for each in looked.found if each.severity == "warning"))
 
 
 def usual_of(launch: Launch, steps: tuple[Step, ...], services: Services) -> Measured:

@@ -38,22 +38,35 @@ from gb300serve.recipe.load import Loaded
 from gb300serve.recipe.model import Recipe
 from gb300serve.simulator.station_host import INFO, StationMachine
 
+NOTHING_BEARABLE: frozenset[str] = frozenset()
 
-def for_launch(services: Services, launch: Launch, steps: Sequence[Step]) -> tuple[Diagnostic, ...]:
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What preflight looked at, and what it found."""
+
+    subject: Subject
+    found: tuple[Diagnostic, ...] = ()
+
+
+def for_launch(
+    services: Services, launch: Launch, steps: Sequence[Step], bearable: frozenset[str] = NOTHING_BEARABLE
+) -> Looked:
     """What is to be said before the steps of `up` are carried out: warnings, and checks that could not be made.
 
-    Changes nothing. Raises MachineUnfitError (exit 6) with everything that blocks. A lane that runs already is left
-    alone: nothing is launched.
+    Changes nothing. Raises MachineUnfitError (exit 6) with everything that blocks; codes in `bearable` only warn. A
+    lane that runs already is left alone: nothing is launched, and the host alone is looked at.
     """
-    if any(isinstance(step, AwaitReady) and step.running for step in steps):
-        return ()
     doctor = Doctor(services, launch.on)
+    if any(isinstance(step, AwaitReady) and step.running for step in steps):
+        return Looked(doctor.host())
     loaded, recipe = services.space.load(launch.ref, launch.overrides)
-    own = _own(launch, steps, doctor.containers())
-    found = judge(doctor.subject(launch, loaded, recipe, own, None))
+    subject = doctor.subject(launch, loaded, recipe, _own(launch, steps, doctor.containers()), None)
+    judged = judge(subject)
+    found = tuple(replace(each, severity="warning") if each.code in bearable else each for each in judged)
     if blocking(found):
         raise MachineUnfitError(launch.ref, found)
-    return found
+    return Looked(subject, found)
 
 
 @dataclass(frozen=True)

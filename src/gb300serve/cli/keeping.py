@@ -6,11 +6,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from gb300serve.adapters.process import SystemProcesses
+from gb300serve.cli.doctor_view import document
+from gb300serve.cli.doctoring import Looked
 from gb300serve.cli.services import On, Services
 from gb300serve.core.redaction import redact
 from gb300serve.core.values import indented_json
 from gb300serve.journal.entry import Entry, Serving
 from gb300serve.journal.lane_lock import LaneLock
+from gb300serve.journal.run import HOST
 from gb300serve.journal.run_record import UNFINISHED, RunRecord
 from gb300serve.lifecycle.changes import serving
 from gb300serve.lifecycle.launch import Launch
@@ -78,8 +81,8 @@ class Keeper:
         )
         self.before = after
 
-    def begin(self, launch: Launch, steps: tuple[Step, ...]) -> Recorder:
-        """A run of this launch. Raises StateUnusableError."""
+    def begin(self, launch: Launch, steps: tuple[Step, ...], looked: Looked) -> Recorder:
+        """A run of this launch, with what preflight looked at. Raises StateUnusableError."""
         services = self._services
         plan = launch.plan
         pins = {mount.source: mount.sha256 for mount in plan.container.mounts if isinstance(mount.sha256, str)}
@@ -107,7 +110,7 @@ class Keeper:
             station=services.space.station,
         )
         backend, console = services.backend(self._on), services.space.console
-        papers = {name: redact(text, launch.secrets.values()) for name, text in _papers(launch).items()}
+        papers = {name: redact(text, launch.secrets.values()) for name, text in _papers(launch, looked).items()}
         run = services.runs.begin(record, papers)
         return Recorder(run, launch, backend, services.clock, lambda text: console.message(text, "warning"))
 
@@ -159,10 +162,11 @@ class Keeper:
             )
 
 
-def _papers(launch: Launch) -> dict[str, str]:
+def _papers(launch: Launch, looked: Looked) -> dict[str, str]:
     """What is known before a launch, as texts by file name."""
     return {
         **launch.papers,
         "plan.json": indented_json(plan_document(launch.plan)) + "\n",
         "command": shell(launch.plan),
+        HOST: indented_json(document(looked.subject, looked.found, launch.on)) + "\n",
     }

@@ -35,12 +35,13 @@ def launch_and_watch(asked: Asked, services: Services) -> int:
         keeper = Keeper(services, on, asked.verb, asked.reason)
         keeper.settle()
         steps = steps_of(asked, services)
-        services.space.console.messages(text.lines(noticed(asked, steps, services)))
+        looked = noticed(asked, steps, services)
+        services.space.console.messages(text.lines(looked.found))
         usual = usual_of(asked.launch, steps, services)
         launch = replace(asked.launch, expected=expected_of(asked.launch, steps, usual))
         if asked.told is not None:
             services.space.console.messages((*asked.told, *numbered(steps)))
-        recorder = keeper.begin(launch, steps)
+        recorder = keeper.begin(launch, steps, looked)
         with BootView(services.space.console, launch.expected, simulated=on == "sim") as view:
             tools = services.tools(on, _both(recorder, view), lock)
             running = Launching(replace(asked, launch=launch), tools, keeper, recorder, view)

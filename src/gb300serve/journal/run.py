@@ -10,6 +10,7 @@ from gb300serve.journal.disk import Disk, Tape
 from gb300serve.journal.run_record import RunRecord
 
 RECORD, LOG, EVENTS, METRICS = "run.json", "log.txt", "events.jsonl", "metrics.txt"
+HOST, RECEIPTS = "host.json", "receipts.json"
 ROOM = ".room"
 # Kept free for the last words: when the log has filled the disk, the record, the metrics and the journal's entry still
 # find room (a record takes 4 to 20 kB, vLLM's metrics 60 kB).

@@ -45,7 +45,7 @@ class RunRecord:
     phases: tuple[tuple[str, float], ...] = ()
     receipts: tuple[Mapping[str, Any], ...] = ()
     verdict: Mapping[str, Any] | None = None
-    """What became of a boot that failed: message, and the diagnosis of its log."""
+    """What became of the boot: message and hint; `receipts` where it serves, reason and diagnosis where it failed."""
     exit: Mapping[str, Any] | None = None
     """`tool`: exit code of the command; `container` and `oom_killed` where it has ended."""
     log: Mapping[str, Any] | None = None

@@ -10,14 +10,17 @@ from gb300serve.core.clock import Clock
 from gb300serve.core.errors import BackendError
 from gb300serve.core.http import Http, UnreachableError
 from gb300serve.core.redaction import redact
+from gb300serve.core.values import indented_json
 from gb300serve.journal.moments import written
-from gb300serve.journal.run import LOG, METRICS, Run
+from gb300serve.journal.run import LOG, METRICS, RECEIPTS, Run
 from gb300serve.lifecycle.events import Announcement, BecameReady, BootEvent, Elapsed, LogSeen, StepBegan
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.ports import ContainerBackend, LogLine
+from gb300serve.lifecycle.receipts import verdict
 from gb300serve.lifecycle.steps import AwaitReady
 from gb300serve.lifecycle.watch_events import ReceiptsChecked
 
+RECEIPTS_SCHEMA = "gb300serve.receipts/1"
 # Shorter ones would hide half the log, and nobody guards anything with them.
 SHORTEST_SECRET = 4
 METRICS_TIMEOUT = 1.0
@@ -42,6 +45,7 @@ class Recorder:
         self._secrets = [value for value in launch.secrets.values() if len(value) >= SHORTEST_SECRET]
         self._visits: list[tuple[str, float]] = []
         self._receipts: list[dict[str, Any]] = []
+        self._verdict: dict[str, Any] | None = None
         self._lines = 0
         self._pending: list[str] = []
         self._written_at = clock.now()
@@ -66,10 +70,10 @@ class Recorder:
         if isinstance(announcement, BootEvent):
             self._hear_event(announcement)
         if isinstance(announcement, ReceiptsChecked):
-            self._receipts += [self.clean(one.as_json()) for one in announcement.receipts]
+            self._keep_receipts(announcement)
         if isinstance(announcement, BecameReady):
             self._at = announcement.seconds
-            self.save(state="ready", ready_seconds=announcement.seconds, phases=self._phases())
+            self.save(state="ready", ready_seconds=announcement.seconds, verdict=self._verdict)
         self._tell(announcement)
 
     def save(self, **changes: Any) -> None:
@@ -142,6 +146,16 @@ class Recorder:
                 self._receipts.append({"name": "tuning", "values": {"loaded": configs, "missed": True}, "at": at})
             case _:
                 pass
+
+    def _keep_receipts(self, checked: ReceiptsChecked) -> None:
+        """As `receipts REF --json` shows them, and beside what else the log showed."""
+        receipts = [self.clean(one.as_json()) for one in checked.receipts]
+        self._receipts += receipts
+        judged, name = verdict(checked.receipts, self._launch), (self.run.record.container or {}).get("name")
+        self._verdict = {"message": "it serves", "hint": None, "reason": None, "receipts": judged}
+        head = {"schema": RECEIPTS_SCHEMA, "release": self.run.record.ref, "container": name, "verdict": judged}
+        text = indented_json({**head, "binding": checked.binding, "receipts": receipts}) + "\n"
+        self._guarded(lambda: self.run.write(RECEIPTS, text))
 
     def _watching(self, container: str) -> None:
         self._learn_start(container)

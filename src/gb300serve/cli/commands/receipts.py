@@ -10,9 +10,9 @@ from gb300serve.cli.receipting import Kept, learned, of_lane, of_log
 from gb300serve.cli.services import Services
 from gb300serve.cli.workspace import Workspace, workspace
 from gb300serve.core.errors import CommandLineError, ServiceError
+from gb300serve.lifecycle.recorder import RECEIPTS_SCHEMA
 from gb300serve.recipe.dump import to_yaml
 
-SCHEMA = "gb300serve.receipts/1"
 LEARNED = "gb300serve.receipts-learned/1"
 
 
@@ -97,7 +97,7 @@ def _check(kept: Kept, space: Workspace, *, json: bool) -> int:
 
 
 def _document(kept: Kept, space: Workspace, place: str) -> int:
-    head = {"schema": SCHEMA, "release": kept.release, place: kept.where, "verdict": kept.verdict}
+    head = {"schema": RECEIPTS_SCHEMA, "release": kept.release, place: kept.where, "verdict": kept.verdict}
     space.console.document({**head, "receipts": [one.as_json() for one in kept.receipts]})
     return _exit_code(kept)
 
