@@ -2,10 +2,7 @@
 
 import json
 import os
-import random
-import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
@@ -121,18 +118,3 @@ def test_nothing_is_done_to_show_the_steps(program: Program, port: int) -> None:
     shown = program.run("up", "v14", "--on", "sim", "--show-steps", *on_port(port))
     assert (shown.code, len(shown.out.splitlines())) == (0, 3)
     assert program.run("status", "--on", "sim", "--json").document["lanes"] == []
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_killed_at_any_moment_the_next_up_and_down_cope(program: Program, port: int, seed: int) -> None:
-    chance = random.Random(seed)
-    killed = program.start("up", "v14", *FAST, *on_port(port))
-    time.sleep(chance.uniform(0.2, 2.0))
-    killed.send_signal(signal.SIGKILL)
-    killed.communicate()
-    up = program.up_until_ready("v14", *FAST, *on_port(port))
-    assert up.code in {0, 130}, up.err
-    down = program.run("down", "--on", "sim")
-    assert down.code == 0, down.err
-    lanes = program.run("status", "--on", "sim", "--json").document["lanes"]
-    assert [lane["state"] for lane in lanes] == ["stopped"]
