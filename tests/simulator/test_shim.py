@@ -1,10 +1,12 @@
 import json
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from gb300serve.simulator.shim import NO_CONTAINER, RUNS_ALREADY, Log, engine_environment, locked, rotate
+from gb300serve.simulator.shim import DELETED, NO_CONTAINER, RUNS_ALREADY, Log, engine_environment, locked, rotate
 from tests.support.command import complete
 from tests.support.stand_in import SRC
 
@@ -90,3 +92,21 @@ def test_a_whole_run(tmp_path: Path) -> None:
     assert shim(tmp_path) == 0
     assert json.loads((tmp_path / "state.json").read_text())["start"] == 2
     assert (tmp_path / "log-1.jsonl").exists()
+
+
+def test_an_engine_does_not_outlive_its_directory(tmp_path: Path) -> None:
+    directory = tmp_path / "container"
+    directory.mkdir()
+    container = {"command": ["--model", "/model"], "env": {}, "simulation": {}}
+    (directory / "container.json").write_text(json.dumps(container))
+    words = (sys.executable, "-m", "gb300serve.simulator.shim", str(directory))
+    with subprocess.Popen(words, env={"PYTHONPATH": str(SRC), "GB300SERVE_SIM_SPEED": "1"}) as running:
+        while "pid" not in json.loads(read(directory / "state.json") or "{}"):
+            assert running.poll() is None
+        shutil.rmtree(directory)
+        assert running.wait(60) == DELETED
+    assert not directory.exists()
+
+
+def read(path: Path) -> str:
+    return path.read_text() if path.exists() else ""

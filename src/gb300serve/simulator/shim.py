@@ -7,7 +7,7 @@ it lives, and its engine holds the same lock: whether a container runs is a ques
 no reuse of a process id can answer wrongly.
 
 A program of its own, so it may look at the time and the environment. Exit codes: 0 the engine ended, 3 the container
-runs already, 4 DIR holds no container.
+runs already, 4 DIR holds no container, 5 DIR was deleted under the engine, which was killed.
 """
 
 import fcntl
@@ -24,7 +24,8 @@ from typing import Any
 from gb300serve.simulator.engine_settings import FAULT, SHIMMED, SPEED
 from gb300serve.simulator.station_files import CONTAINER, LOCK, LOG, STATE, read_json, write_json
 
-RUNS_ALREADY, NO_CONTAINER = 3, 4
+RUNS_ALREADY, NO_CONTAINER, DELETED = 3, 4, 5
+_LOOK = 1.0  # seconds: how long an engine may outlive its container's directory
 # Others ask the lock by taking it for a moment: a second is a hundred times that.
 _LOCK_PATIENCE = 1.0
 _STREAMS = ("stdout", "stderr")
@@ -113,10 +114,13 @@ class Engine:
         os.close(self._ready)
         return float(said) if said else time.time()
 
-    def copy(self, log: Log) -> None:
-        """Until both streams have ended."""
+    def copy(self, log: Log, lock: int) -> None:
+        """Until both streams have ended. An engine whose lock was deleted answers to nobody any more: it is killed."""
         while self.streams:
-            for descriptor in select.select(list(self.streams), [], [])[0]:
+            readable = select.select(list(self.streams), [], [], _LOOK)[0]
+            if is_deleted(lock):
+                os.kill(self.pid, signal.SIGKILL)
+            for descriptor in readable:
                 data = os.read(descriptor, 65536)
                 if data:
                     log.feed(self.streams[descriptor], data)
@@ -129,6 +133,11 @@ class Engine:
         _, status = os.waitpid(self.pid, 0)
         code = os.waitstatus_to_exitcode(status)
         return 128 - code if code < 0 else code
+
+
+def is_deleted(lock: int) -> bool:
+    """Whether no name is left of the lock's file: the directory was deleted, or another stands in its place."""
+    return os.fstat(lock).st_nlink == 0
 
 
 def rotate(directory: Path, start: int) -> Path:
@@ -159,9 +168,11 @@ def run(directory: Path, own: Mapping[str, str]) -> int:
     log.started = engine.started()
     state |= {"pid": engine.pid, "started_at": log.started}
     write_json(directory / STATE, state)
-    engine.copy(log)
+    engine.copy(log, lock)
     log.close()
     code = engine.ended()
+    if is_deleted(lock):
+        return DELETED
     for number in _FORWARDED:
         signal.signal(number, signal.SIG_IGN)
     killed = code == 128 + signal.SIGKILL and own.get(FAULT) == "host-oom"
