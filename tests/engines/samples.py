@@ -37,6 +37,7 @@ _BY_KIND: dict[str, Value] = {
     "float": WrittenFloat("0.50"),
     "human-int": "8K",
     "human-int-or-auto": "1M",
+    "si-int": "1Mi",
     "json-or-text": {"a": [1]},
 }
 
@@ -60,6 +61,7 @@ def words_of(option: Option) -> tuple[str, ...]:
         "float": "0.50",
         "human-int": "8K",
         "human-int-or-auto": "1M",
+        "si-int": "1Mi",
         "json-or-text": '{"a":[1]}',
         "json-loads": '["a"]' if option.shape == "list" else "{}",
         "json-dataclass": "{}",

@@ -142,3 +142,25 @@ def test_the_dump_is_what_option_tables_reads() -> None:
         "mode": {"choices": ["a", "b"], "default": "FAST"},
         "enable_x": {"kind": "bool", "off": ["--no-enable-x"]},
     }
+
+
+def test_an_argument_of_sglang_goes_by_its_flag() -> None:
+    """Two flags that SGLang keeps under one name stay two options, neither an alias of the other."""
+    made = argparse.ArgumentParser()
+    made.add_argument("--enable-new", action="store_true")
+    old = made.add_argument("--old-backend", dest="enable_new", choices={"b", "a"})
+    made.add_argument("--tp-size", "--tensor-parallel-size", type=int, default=1)
+    assert [TOOL.sglang_argument(made, action) for action in made._actions[1:]] == [
+        row("--enable-new", "enable_new", action="_StoreTrueAction", nargs=0, default=False),
+        row("--old-backend", "old_backend", choices=["a", "b"]),
+        row("--tp-size", "tp_size", aliases=["--tp-size", "--tensor-parallel-size"], type="int", default=1),
+    ]
+    assert old.dest == "enable_new"
+
+
+def test_a_type_of_sglang_keeps_its_engine_s_name() -> None:
+    def human_readable_int(word: str) -> int:
+        return int(word)
+
+    human_readable_int.__module__ = "sglang.srt.utils.common"
+    assert TOOL.type_name(human_readable_int) == "sglang.human_readable_int"

@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.engines.human import human_int, human_int_or_auto
+from gb300serve.engines.human import human_int, human_int_or_auto, si_int
 
 SAID = {
     "1M": 1048576,
@@ -30,3 +30,17 @@ def test_refused(text: str) -> None:
 @pytest.mark.parametrize("text", ["auto", "AUTO", "-1", " auto"])
 def test_as_long_as_memory_allows(text: str) -> None:
     assert human_int_or_auto(text) == -1
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("1M", 1000000), ("1Mi", 1048576), ("25.6k", 25600), ("1.0005k", 1000), (" 8Ki ", 8192), ("7", 7), ("-1", -1)],
+)
+def test_suffixes_as_sglang_reads_them(text: str, number: int) -> None:
+    assert si_int(text) == number
+
+
+@pytest.mark.parametrize("text", ["1m", "8K", "1.5Ki", "1MM", "auto", ""])
+def test_refused_by_sglang(text: str) -> None:
+    with pytest.raises(ValueError, match=r"invalid literal for int"):
+        si_int(text)

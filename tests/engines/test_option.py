@@ -38,6 +38,7 @@ def test_a_full_row() -> None:
         "default": 1,
         "deprecated": True,
         "class": "AConfig",
+        "refusal": "not {word}",
         "fields": {"n": {"kind": "int|null", "ge": 1, "lt": 9, "choices": [2, 3]}, "s": "text"},
     }
     full = read_option("a", row)
@@ -47,6 +48,6 @@ def test_a_full_row() -> None:
     }
     assert full == Option(
         "a", "", "json-dataclass", "many", ("-a",), ("--no-a",), ("x",),
-        True, True, True, "list", 1, True, fields, "AConfig",
+        True, True, True, "list", 1, True, fields, "AConfig", "not {word}",
     )  # fmt: skip
     assert (full.takes_json, full.positional, full.shown) == (True, True, "a")

@@ -36,6 +36,18 @@ ROWS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (entry("--x", type="lambda:f", choices=["a"], default="a"), {"choices": ["a"], "default": "a", "folds": True}),
     (entry("--x", type="lambda:f"), {}),
     (entry("--x", type="str", nargs="+"), {"arity": "many"}),
+    (entry("--x", type="sglang.human_readable_int"), {"kind": "si-int"}),
+    (entry("--x", type="sglang.nullable_str"), {"nullable": True}),
+    (
+        entry("--x", type="sglang.json_list_type"),
+        {
+            "kind": "json-loads",
+            "refusal": "Invalid JSON list: {word}. Please provide a valid JSON list.",
+            "shape": "list",
+        },
+    ),
+    (entry("--hisparse-config", type="str"), {"kind": "json-or-text"}),
+    (entry("--x", action="LoRAPathAction", nargs="*"), {"arity": "many", "kind": "json-or-text"}),
     (entry("--x", action="LoRAParserAction", nargs="+"), {"arity": "many", "kind": "json-or-text"}),
     (entry("--x", action="_AppendAction", type="str"), {"arity": "append"}),
     (entry("--x", choices=["a", None, "None"]), {"choices": ["a", None, "None"]}),

@@ -8,19 +8,23 @@ from tests.engines.samples import DAY_ZERO, value_of, words_of
 SHIPPED = (DAY_ZERO, "0.29.0", "0.30.0", "0.31.0", "0.32.0", "0.33.0")
 
 
-def spoken_for(version: str | None) -> tuple[bool, tuple[str, ...]]:
-    choice = tables_for("vllm", version)
+SGLANG = ("0.5.20", "0.5.21", "0.5.22", "0.5.23")
+ALL = [*(("vllm", version) for version in SHIPPED), *(("sglang", version) for version in SGLANG)]
+
+
+def spoken_for(version: str | None, engine: str = "vllm") -> tuple[bool, tuple[str, ...]]:
+    choice = tables_for(engine, version)
     return choice.exact, tuple(table.version for table in choice.tables)
 
 
 def test_versions_are_sorted_oldest_first() -> None:
     assert versions("vllm") == SHIPPED
-    assert versions("sglang") == ()
+    assert versions("sglang") == SGLANG
 
 
-@pytest.mark.parametrize("version", SHIPPED)
-def test_every_option_can_be_said_printed_and_read_back(version: str) -> None:
-    shipped = table("vllm", version)
+@pytest.mark.parametrize(("engine", "version"), ALL)
+def test_every_option_can_be_said_printed_and_read_back(engine: str, version: str) -> None:
+    shipped = table(engine, version)
     for option in shipped.options():
         value = value_of(option)
         assert shipped.check(option.key, value) == (), option
@@ -29,9 +33,9 @@ def test_every_option_can_be_said_printed_and_read_back(version: str) -> None:
         assert normalised(parse_argv(words, shipped), shipped) == normalised({option.key: value}, shipped)
 
 
-@pytest.mark.parametrize("version", SHIPPED)
-def test_every_switch_has_its_off_form_or_is_refused(version: str) -> None:
-    shipped = table("vllm", version)
+@pytest.mark.parametrize(("engine", "version"), ALL)
+def test_every_switch_has_its_off_form_or_is_refused(engine: str, version: str) -> None:
+    shipped = table(engine, version)
     for option in shipped.options():
         if option.kind == "bool":
             words = shipped.words(option.key, False)
@@ -59,6 +63,22 @@ def test_every_switch_has_its_off_form_or_is_refused(version: str) -> None:
 )
 def test_which_tables_speak_for_a_version(version: str | None, expected: tuple[bool, tuple[str, ...]]) -> None:
     assert spoken_for(version) == expected
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("0.5.20", (True, ("0.5.20",))),
+        ("0.5.21.dev0+g582389ce", (False, ("0.5.20", "0.5.21"))),
+        ("0.5.24", (False, ("0.5.23",))),
+        ("0.5.9", (False, ("0.5.20",))),
+        (None, (False, SGLANG)),
+    ],
+)
+def test_a_nightly_of_sglang_is_spoken_for_by_its_neighbours(
+    version: str | None, expected: tuple[bool, tuple[str, ...]]
+) -> None:
+    assert spoken_for(version, "sglang") == expected
 
 
 def test_day_zero_table_says_on_what_it_stands() -> None:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from gb300serve.core.text import suggestion
 from gb300serve.core.values import Value, compact_json
 from gb300serve.engines.forms import is_secret, items, reads_as_flag, word
-from gb300serve.engines.human import human_int, human_int_or_auto
+from gb300serve.engines.human import human_int, human_int_or_auto, si_int
 from gb300serve.engines.json_fields import check_fields
 from gb300serve.engines.option import Option
 from gb300serve.engines.problem import Path, Problem
 
 _FEW = 8  # choices that still read well within a message
-_HUMAN = {"human-int": human_int, "human-int-or-auto": human_int_or_auto}
+_HUMAN = {"human-int": human_int, "human-int-or-auto": human_int_or_auto, "si-int": si_int}
 _BRACED = r"(?s)\s*\{.*\}\s*"
 _NUMBER = r"\d+(?:\.\d+)?"
 _WANTED = {
@@ -23,6 +23,7 @@ _WANTED = {
     "float": "a number",
     "human-int": "a whole number, also with a suffix (8K is 8192, 8k is 8000)",
     "human-int-or-auto": "a whole number, also with a suffix (1M is 1048576, 1m is 1000000), or auto",
+    "si-int": "a whole number, also with a suffix (1Mi is 1048576, 1M is 1000000)",
 }
 
 
@@ -107,7 +108,7 @@ def _right_type(option: Option, value: Value) -> bool:
             return isinstance(value, int) and not isinstance(value, bool)
         case "float":
             return isinstance(value, (int, float)) and not isinstance(value, bool)
-        case "human-int" | "human-int-or-auto":
+        case "human-int" | "human-int-or-auto" | "si-int":
             return _right_human(option, value)
         case _:
             return isinstance(value, str)

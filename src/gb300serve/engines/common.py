@@ -7,6 +7,8 @@ from gb300serve.engines.base import Options
 from gb300serve.engines.forms import flag_words, items, word
 
 POSITIONAL = "model_tag"
+MODEL_KEYS = {"vllm": "model", "sglang": "model_path"}
+"""The option that names the model by a flag."""
 
 
 def plain_words(key: str, value: Value) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from gb300serve.core.values import Value, WrittenFloat
-from gb300serve.engines.human import human_int, human_int_or_auto
+from gb300serve.engines.human import human_int, human_int_or_auto, si_int
 from gb300serve.engines.json_fields import chosen
 from gb300serve.engines.option import Choice, Field, Option
 from gb300serve.engines.pydantic_text import unexpected, validation_line, validation_text
@@ -80,10 +80,33 @@ def _human(option: Option, word: str) -> Value:
     return number if re.fullmatch(r"-?\d+", word) else word
 
 
+def _si(_option: Option, word: str) -> Value:
+    try:
+        number = si_int(word)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(_si_refusal(word.strip())) from error
+    return number if re.fullmatch(r"-?\d+", word) else word
+
+
+def _si_refusal(word: str) -> str:
+    if match := re.fullmatch(r"(\d+)\.\d+([KMGT]i)", word):
+        whole, suffix = match.groups()
+        return (
+            f"Decimals are not allowed with IEC suffixes like '{suffix}'. Use an integer IEC value such as "
+            f"'{whole}{suffix}', or an SI value such as '{word.removesuffix(suffix)}{suffix[0]}'."
+        )
+    return (
+        f"Invalid integer value: '{word}'. Use a plain integer, SI suffixes (1k, 1M), or IEC suffixes (1Ki, 1Mi). "
+        "Suffixes are case-sensitive."
+    )
+
+
 def _loads(option: Option, word: str) -> Value:
     try:
         found: Value = json.loads(word, parse_float=WrittenFloat)
     except ValueError as error:
+        if option.refusal is not None:
+            raise argparse.ArgumentTypeError(option.refusal.format(word=word, error=error)) from error
         if option.plain:
             raise
         kind = _FUNCTION.format("loads")
@@ -137,6 +160,7 @@ _READERS: dict[str, Callable[[Option, str], Value]] = {
     "float": _float,
     "human-int": _human,
     "human-int-or-auto": _human,
+    "si-int": _si,
     "json-loads": _loads,
     "json-or-text": _json_or_text,
     "json-dataclass": _dataclass,
@@ -146,6 +170,7 @@ _NAMES = {
     "float": "float",
     "human-int": "human_readable_int",
     "human-int-or-auto": "human_readable_int_or_auto",
+    "si-int": "human_readable_int",
     "json-loads": "loads",
     "json-or-text": "union_dict_and_str",
     "json-dataclass": "parse_dataclass",

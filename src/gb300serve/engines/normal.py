@@ -4,20 +4,21 @@ from collections.abc import Mapping
 
 from gb300serve.core.values import Value
 from gb300serve.engines.base import Options
-from gb300serve.engines.common import POSITIONAL
+from gb300serve.engines.common import MODEL_KEYS, POSITIONAL
 from gb300serve.engines.forms import is_secret, items
-from gb300serve.engines.human import human_int, human_int_or_auto
+from gb300serve.engines.human import human_int, human_int_or_auto, si_int
 from gb300serve.engines.option import Option
 from gb300serve.engines.table import OptionTable
 
 
 def normalised(options: Options, table: OptionTable) -> Mapping[str, Value]:
-    """The options with the model under `model`, lists where several are taken, suffixes read, and nulls left out."""
+    """The options with the model under its flag, lists where several are taken, suffixes read, and nulls left out."""
     found: dict[str, Value] = {}
     for key, value in options.items():
         if value is not None:
             option = table.find(key)
-            found["model" if key == POSITIONAL else key] = value if option is None else _normal(option, value)
+            plain = MODEL_KEYS[table.engine] if key == POSITIONAL else key
+            found[plain] = value if option is None else _normal(option, value)
     return found
 
 
@@ -34,4 +35,6 @@ def _one(option: Option, value: Value) -> Value:
         return value.lower().replace("-", "_")
     if option.kind == "human-int-or-auto":
         return human_int_or_auto(value)
+    if option.kind == "si-int":
+        return si_int(value)
     return human_int(value) if option.kind == "human-int" else value

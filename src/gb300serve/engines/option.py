@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 Kind: TypeAlias = Literal[
-    "bool", "text", "int", "float", "human-int", "human-int-or-auto", "json-dataclass", "json-loads", "json-or-text"
-]
+    "bool", "text", "int", "float", "human-int", "human-int-or-auto", "si-int", "json-dataclass", "json-loads",
+    "json-or-text",
+]  # fmt: skip
 Arity: TypeAlias = Literal["one", "many", "optional", "append"]
 Choice: TypeAlias = str | int
 
@@ -47,6 +48,8 @@ class Option(NamedTuple):
     fields: Mapping[str, Field] | None
     config: str | None
     """The engine's configuration class behind a JSON option, as its refusals name it."""
+    refusal: str | None = None
+    """How the engine words its refusal of text that is no JSON, with `{word}` and `{error}`; None for the usual one."""
 
     @property
     def takes_json(self) -> bool:
@@ -86,6 +89,7 @@ def read_option(key: str, raw: Mapping[str, Any]) -> Option:
         deprecated=raw.get("deprecated", False),
         fields={name: _read_field(rule) for name, rule in fields.items()} if fields else None,
         config=raw.get("class"),
+        refusal=raw.get("refusal"),
     )
 
 

@@ -1,23 +1,37 @@
 """The reverse of `argv`: the engine's words read as its own parser reads them, refusals in that parser's words.
 
-The parser is argparse itself, filled from the table, because the engine's is: abbreviations, `--a=b`, several words
-after one flag and the texts of its refusals come out the same. What the engine does to the words before argparse sees
+The parser is argparse itself, filled from the table, because the engines' are: abbreviations, `--a=b`, several words
+after one flag and the texts of its refusals come out the same. What an engine does to the words before argparse sees
 them (the model's place, underscores, dotted JSON keys, `-O3`) stands in `spelling`. `--config FILE` is not opened.
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 from gb300serve.core.errors import CompileError
 from gb300serve.core.values import Value
-from gb300serve.engines.common import POSITIONAL
+from gb300serve.engines.common import MODEL_KEYS, POSITIONAL
 from gb300serve.engines.convert import converter
 from gb300serve.engines.option import Option
-from gb300serve.engines.spelling import respelled
+from gb300serve.engines.spelling import model_named, respelled
 from gb300serve.engines.table import OptionTable
 
+
+class Dialect(NamedTuple):
+    """What differs between the engines: the words' first treatment, and the names of the parsers."""
+
+    respelled: Callable[[Sequence[str], OptionTable], Sequence[str]]
+    prog: str
+    root: str
+    """The parser that complains of words left over."""
+
+
+DIALECTS = {
+    "vllm": Dialect(respelled, "vllm serve", "vllm"),
+    "sglang": Dialect(model_named, "sglang serve", "sglang serve"),
+}
 _SHAPES: dict[str, dict[str, Any]] = {
     "many": {"nargs": "+"},
     "optional": {"nargs": "?", "const": True},
@@ -38,10 +52,11 @@ class ArgumentRefusedError(CompileError):
 class _Parser(argparse.ArgumentParser):
     """argparse that raises where it would print and exit."""
 
+    root = ""
+
     def error(self, message: str) -> NoReturn:
         # Words left over are the root parser's complaint; everything else is said by the one of `serve`.
-        root = message.startswith("unrecognized arguments")
-        raise ArgumentRefusedError("vllm" if root else self.prog, message)
+        raise ArgumentRefusedError(self.root if message.startswith("unrecognized arguments") else self.prog, message)
 
 
 class _Switch(argparse.Action):
@@ -58,20 +73,25 @@ class _Switch(argparse.Action):
 def parse_argv(argv: Sequence[str], table: OptionTable) -> Mapping[str, Value]:
     """The options that the engine's words say, as a recipe would write them, in the order in which they were said.
 
-    The model stands under `model` however it was said. Numbers keep their spelling (`1M` stays text). Raises
-    ArgumentRefusedError where the engine would exit with 2.
+    The model stands under `model` (SGLang: `model_path`) however it was said. Numbers keep their spelling (`1M` stays
+    text). Raises ArgumentRefusedError where the engine would exit with 2.
     """
-    parser = _parser(table)
-    said = parser.parse_args(respelled(argv, table))
-    found: dict[str, Value] = {"model" if key == POSITIONAL else key: value for key, value in vars(said).items()}
+    dialect = DIALECTS[table.engine]
+    said = _parser(table).parse_args(dialect.respelled(argv, table))
+    found: dict[str, Value] = {
+        MODEL_KEYS[table.engine] if key == POSITIONAL else key: value for key, value in vars(said).items()
+    }
     return found
 
 
 @lru_cache(maxsize=8)
 def _parser(table: OptionTable) -> argparse.ArgumentParser:
-    parser = _Parser(prog="vllm serve", add_help=False, argument_default=argparse.SUPPRESS)
+    dialect = DIALECTS[table.engine]
+    parser = _Parser(prog=dialect.prog, add_help=False, argument_default=argparse.SUPPRESS)
+    parser.root = dialect.root
     for option in table.options():
-        _add(parser, option)
+        if not option.positional or table.engine == "vllm":  # the parser of SGLang has no positional
+            _add(parser, option)
     return parser
 
 

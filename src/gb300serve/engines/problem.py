@@ -21,6 +21,7 @@ NAMES = {
     "OPT011": "value-reads-as-a-flag",
     "OPT012": "unknown-parser",
     "OPT013": "model-said-twice",
+    "OPT014": "served-name-with-colon",
 }
 
 

@@ -1,7 +1,7 @@
 """The engines that a recipe may name."""
 
 from gb300serve.engines.base import Engine
-from gb300serve.engines.sglang import Sglang
+from gb300serve.engines.sglang.engine import Sglang
 from gb300serve.engines.vllm.engine import Vllm
 
 ENGINES: dict[str, Engine] = {"sglang": Sglang(), "vllm": Vllm()}

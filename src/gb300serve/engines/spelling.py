@@ -1,4 +1,7 @@
-"""What vLLM does to its words before argparse reads them (vllm.utils.argparse_utils, 0.29 to 0.33)."""
+"""What the engines do to their words before argparse reads them.
+
+vLLM much (vllm.utils.argparse_utils, 0.29 to 0.33), SGLang little (sglang.cli.serve, 0.5.20 to 0.5.23).
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,6 +29,11 @@ def respelled(argv: Sequence[str], table: OptionTable) -> list[str]:
     for top, content in dotted.items():
         plain += [top, compact_json(content)]
     return plain
+
+
+def model_named(argv: Sequence[str], _table: OptionTable) -> Sequence[str]:
+    """`MODEL …` as `--model-path MODEL …`: what `sglang serve` does; underscores and dots stay as they are."""
+    return ("--model-path", *argv) if argv and not argv[0].startswith("-") else argv
 
 
 def _model_first(argv: Sequence[str]) -> Sequence[str]:

@@ -12,6 +12,19 @@ from gb300serve.engines.forms import words
 from gb300serve.engines.option import Option, read_option
 from gb300serve.engines.problem import Problem
 
+# What the engines call differently, vLLM's name first.
+TWINS = (
+    ("block_size", "page_size"),
+    ("cudagraph_capture_sizes", "cuda_graph_bs_decode"),
+    ("gpu_memory_utilization", "mem_fraction_static"),
+    ("max_cudagraph_capture_size", "cuda_graph_max_bs_decode"),
+    ("max_model_len", "context_length"),
+    ("max_num_batched_tokens", "chunked_prefill_size"),
+    ("max_num_seqs", "max_running_requests"),
+    ("model", "model_path"),
+    ("tokenizer", "tokenizer_path"),
+)
+
 
 @dataclass(frozen=True, eq=False)  # a version has one table: itself is its identity
 class OptionTable:
@@ -56,9 +69,19 @@ class OptionTable:
         return found
 
     def rightly(self, key: str) -> str | None:
-        """The key that a wrong one stands for: another spelling of it, else the closest one."""
+        """The key that a wrong one stands for: another spelling, the other engine's name, the closest one."""
         plain = key.lstrip("-").replace("-", "_")
-        return self._spelled.get(plain) or self._spelled.get(plain.lower()) or suggestion(plain, self.rows)
+        known = self._spelled.get(plain) or self._spelled.get(plain.lower()) or self._twin(plain)
+        return known or self._begun(plain) or suggestion(plain, self.rows)
+
+    def _twin(self, key: str) -> str | None:
+        names = (sglang if key == vllm else vllm for vllm, sglang in TWINS if key in (vllm, sglang))
+        return next((name for name in names if name in self.rows), None)
+
+    def _begun(self, key: str) -> str | None:
+        """The only key that begins with the words of this one: the engine's parser would complete its flag."""
+        begun = [name for name in self.rows if name.startswith(f"{key}_")]
+        return begun[0] if len(begun) == 1 else None
 
     def check(self, key: str, value: Value) -> tuple[Problem, ...]:
         """Everything wrong with one option; no problem means that the engine's parser takes it."""

@@ -70,7 +70,8 @@ _ROWS: tuple[tuple[str, str, Severity, str], ...] = (
     ("OPT010", "speculation-schedule-refused", "error", "The scheduler refuses the schedule, minutes into the boot."),
     ("OPT011", "value-reads-as-a-flag", "error", "The engine would take the value for a flag."),
     ("OPT012", "unknown-parser", "error", "This engine version registers no parser of that name."),
-    ("OPT013", "model-said-twice", "error", "`model` and `model_tag` both name the model."),
+    ("OPT013", "model-said-twice", "error", "`model` (SGLang: `model_path`) and `model_tag` both name the model."),
+    ("OPT014", "served-name-with-colon", "error", "SGLang keeps the colon of a served name for adapters."),
     ("SEC001", "undeclared-secret", "error", "A secret is spoken of, and container.secrets has none of that name."),
     ("SEC002", "secret-without-source", "error", "A secret names no source, or two: it has a variable or a file."),
     (

@@ -1,21 +1,15 @@
 """The engine `vllm`: its options checked against the tables and against what it refuses later."""
 
 from collections.abc import Iterator
-from functools import lru_cache
 
-from gb300serve.core.values import Value
 from gb300serve.engines.base import Options
-from gb300serve.engines.common import POSITIONAL, first_text, model_first, plain_words, texts, whole
-from gb300serve.engines.forms import words
+from gb300serve.engines.common import POSITIONAL, first_text, texts, whole
 from gb300serve.engines.problem import Problem
-from gb300serve.engines.shipped import TableChoice, elsewhere, tables_for
+from gb300serve.engines.shipped import TableChoice
+from gb300serve.engines.tabled import check_options, last_open_list, options_argv
 from gb300serve.engines.vllm.limits import DEFAULT_PORT, check_limits
 from gb300serve.engines.vllm.parsers import check_parsers
 from gb300serve.engines.vllm.schedule import check_schedule
-
-# What is longer is not worth remembering.
-_SHORT = 200
-_SIMPLE = frozenset({"bool", "int", "str"})
 
 
 class Vllm:
@@ -24,27 +18,13 @@ class Vllm:
     name = "vllm"
 
     def check(self, options: Options, version: str | None) -> tuple[Problem, ...]:
-        choice = tables_for(self.name, version)
-        found = [problem for key, value in options.items() for problem in _problems(version, key, value)]
-        wrong = {problem.path[0] for problem in found}
-        found += [problem for problem in _check_meaning(options, choice) if problem.path[0] not in wrong]
-        order = {key: place for place, key in enumerate(options)}
-        found.sort(key=lambda problem: order[str(problem.path[0])])
-        return (*found, *_note(choice, version))
+        return check_options(self.name, options, version, _check_meaning)
 
     def argv(self, options: Options, version: str | None) -> tuple[str, ...]:
-        choice = tables_for(self.name, version)
-        return tuple(said for key, value in model_first(options) for said in _say(choice, key, value))
+        return options_argv(self.name, options, version)
 
     def open_list(self, options: Options, version: str | None) -> str | None:
-        said = [key for key, value in model_first(options) if value is not None]
-        option = next(
-            (found for t in tables_for(self.name, version).tables if said and (found := t.find(said[-1]))), None
-        )
-        if option is None or option.positional:
-            return None
-        bare = option.arity == "optional" and options[option.key] is True
-        return option.key if option.arity == "many" or bare else None
+        return last_open_list(self.name, options, version)
 
     def served_names(self, options: Options) -> tuple[str, ...]:
         model = self.model_path(options)
@@ -57,52 +37,9 @@ class Vllm:
         return whole(options.get("port"), DEFAULT_PORT)
 
 
-def _problems(version: str | None, key: str, value: Value) -> tuple[Problem, ...]:
-    kind = type(value).__name__
-    if kind in _SIMPLE and len(f"{version}{key}{value}") <= _SHORT:
-        return _remembered(version, key, kind, value)
-    return _check_option(tables_for("vllm", version), key, value)
-
-
-# Recipes of a lane say the same things again and again; `kind` keeps true and 1 apart.
-@lru_cache(maxsize=4096)
-def _remembered(version: str | None, key: str, kind: str, value: Value) -> tuple[Problem, ...]:  # noqa: ARG001
-    return _check_option(tables_for("vllm", version), key, value)
-
-
-def _check_option(choice: TableChoice, key: str, value: Value) -> tuple[Problem, ...]:
-    """The newest table's problems, when every table that speaks refuses."""
-    refusals = []
-    for table in choice.tables:
-        refusals.append(table.check(key, value))
-        if not refusals[-1]:
-            return ()
-    table = choice.tables[-1]
-    return tuple(elsewhere(found, table.engine, key) if found.code == "OPT001" else found for found in refusals[-1])
-
-
 def _check_meaning(options: Options, choice: TableChoice) -> Iterator[Problem]:
     yield from check_limits(options)
     yield from check_schedule(options.get("speculative_config"))
     yield from check_parsers(options, choice.tables)
     if options.get(POSITIONAL) is not None and options.get("model") is not None:
         yield Problem(("model",), "OPT013", "model and model_tag both name the model", "leave one of them out")
-
-
-def _say(choice: TableChoice, key: str, value: Value) -> tuple[str, ...]:
-    """The words of the first table that takes the value, else of one that has the option, else the common form."""
-    having = [table for table in choice.tables if table.find(key) is not None]
-    fitting = having if choice.exact else [table for table in having if not table.check(key, value)] or having
-    option = fitting[0].find(key) if fitting else None
-    return plain_words(key, value) if option is None else words(option, value)
-
-
-def _note(choice: TableChoice, version: str | None) -> Iterator[Problem]:
-    if choice.exact:
-        return
-    against = " and ".join(table.version for table in choice.tables)
-    if version is None:
-        message = "engine.version is not stated: the options are checked against every table of vllm"
-    else:
-        message = f"vllm {version} has no option table: its options are checked against {against}"
-    yield Problem((), "OPT008", message, None, "note")

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from gb300serve.core.text import suggestion
 from gb300serve.engines.base import Options
+from gb300serve.engines.narrow import text
 from gb300serve.engines.problem import Problem
 from gb300serve.engines.table import OptionTable
-from gb300serve.engines.vllm.narrow import text
 
 
 def check_parsers(options: Options, tables: Iterable[OptionTable]) -> Iterator[Problem]:

@@ -9,10 +9,10 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from gb300serve.core.values import Value
 from gb300serve.engines.base import Options
+from gb300serve.engines.narrow import length, number, text
 from gb300serve.engines.pydantic_text import unexpected, validation_line, validation_text
 from gb300serve.engines.table import OptionTable
 from gb300serve.engines.vllm.limits import DEFAULT_PORT
-from gb300serve.engines.vllm.narrow import length, number, text
 from gb300serve.engines.vllm.schedule import SCHEDULE, tiers
 
 Stage: TypeAlias = Literal["config", "scheduler", "bind"]

@@ -5,8 +5,8 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from gb300serve.core.values import Value, compact_json
+from gb300serve.engines.narrow import is_list, is_whole
 from gb300serve.engines.problem import Path, Problem
-from gb300serve.engines.vllm.narrow import is_list, is_whole
 
 SCHEDULE = "num_speculative_tokens_per_batch_size"
 Tiers: TypeAlias = tuple[tuple[int, int, int], ...]

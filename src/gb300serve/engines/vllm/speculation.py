@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gb300serve.core.values import Value
-from gb300serve.engines.vllm.narrow import is_whole
+from gb300serve.engines.narrow import is_whole
 from gb300serve.engines.vllm.schedule import SCHEDULE, tiers
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from gb300serve.core.values import Value
 from gb300serve.engines.base import Options
 from gb300serve.engines.common import POSITIONAL, first_text, texts, whole
+from gb300serve.engines.narrow import flag, length, number, text
 from gb300serve.engines.vllm.limits import DEFAULT_PORT
-from gb300serve.engines.vllm.narrow import flag, length, number, text
 from gb300serve.engines.vllm.speculation import Speculation, speculation
 
 DEFAULT_UTILIZATION = 0.92  # vllm.config.cache.CacheConfig, 0.29 to 0.33

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
-from gb300serve.engines.vllm.narrow import length
+from gb300serve.engines.narrow import length
 from gb300serve.lint.book import rule
 from gb300serve.lint.subject import Subject, option_path
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from gb300serve.core.diagnostics import Severity
 from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
-from gb300serve.engines.vllm.narrow import is_whole
+from gb300serve.engines.narrow import is_whole
 from gb300serve.engines.vllm.schedule import SCHEDULE, tiers
 from gb300serve.engines.vllm.speculation import Speculation
 from gb300serve.lint.book import rule

@@ -1,5 +1,5 @@
 from gb300serve.core.values import WrittenFloat
-from gb300serve.engines.vllm.narrow import flag, is_list, is_whole, length, number, text
+from gb300serve.engines.narrow import flag, is_list, is_whole, length, number, si_length, text
 
 VALUES = (True, 3, WrittenFloat("0.5"), "1M", "x", [1], {"a": 1}, None)
 
@@ -11,6 +11,7 @@ def test_each_reads_its_own_type_only() -> None:
     assert [flag(value) for value in VALUES] == [True, None, None, None, None, None, None, None]
     assert [number(value) for value in VALUES] == [None, 3.0, 0.5, None, None, None, None, None]
     assert [length(value) for value in VALUES] == [None, 3, None, 1048576, None, None, None, None]
+    assert [si_length(value) for value in VALUES] == [None, 3, None, 1000000, None, None, None, None]
 
 
 def test_a_number_that_no_option_can_have_counts_as_not_given() -> None:

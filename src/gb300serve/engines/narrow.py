@@ -1,10 +1,10 @@
 """Reading a value as the type that an option has; anything else counts as not given."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeGuard
 
 from gb300serve.core.values import Value
-from gb300serve.engines.human import human_int_or_auto
+from gb300serve.engines.human import human_int_or_auto, si_int
 
 # No option means a larger number, and arithmetic with one of 400 digits fails.
 _LARGEST = 2**63
@@ -38,10 +38,19 @@ def number(value: Value) -> float | None:
 
 
 def length(value: Value) -> int | None:
-    """A whole number, also written with a suffix (`1M`); `auto` is -1; None for anything else."""
+    """A whole number as vLLM reads it, also with a suffix (`1M`); `auto` is -1; None for anything else."""
+    return _read(value, human_int_or_auto)
+
+
+def si_length(value: Value) -> int | None:
+    """A whole number as SGLang reads it, also with a suffix (`1Mi`); None for anything else."""
+    return _read(value, si_int)
+
+
+def _read(value: Value, read: Callable[[str], int]) -> int | None:
     if isinstance(value, str):
         try:
-            value = human_int_or_auto(value)
+            value = read(value)
         except ValueError:
             return None
     return value if is_whole(value) and abs(value) <= _LARGEST else None
