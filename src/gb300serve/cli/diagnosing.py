@@ -6,10 +6,9 @@ from typing import Any
 
 from gb300serve.boot.diagnosis import Diagnosis, Evidence
 from gb300serve.boot.heard import Heard
-from gb300serve.boot.machine import BootMachine
 from gb300serve.core.redaction import redact
 from gb300serve.fit.echo import arguments
-from gb300serve.fit.remedy import remedies
+from gb300serve.fit.reading import Reading
 
 # Options of the engine whose values are secrets; its echo prints them as they are.
 _SECRET_OPTIONS = ("api_key", "hf_token")
@@ -44,12 +43,10 @@ class Diagnosed:
 
 def diagnosed(lines: Iterable[str]) -> Diagnosed:
     """Read a log line by line; its size does not matter."""
-    machine, heard = BootMachine(), Heard()
+    reading = Reading()
     for line in lines:
-        heard.take(line, machine.feed(line))
-    found = machine.result()
-    advice = (*found.advice, *remedies(found, heard))
-    return Diagnosed(_without_secrets(replace(found, advice=advice), tuple(_secrets(heard))), heard)
+        reading.feed(line)
+    return Diagnosed(_without_secrets(reading.result(), tuple(_secrets(reading.heard))), reading.heard)
 
 
 def _short(text: str) -> str:

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from gb300serve.boot.diagnosis import Diagnosis
+from gb300serve.fit.reading import Reading
 from gb300serve.lifecycle.conflicts import live
 from gb300serve.lifecycle.ports import Container, ContainerBackend, LogLine
 from gb300serve.lifecycle.ready import TICK
@@ -32,12 +33,12 @@ def logs(
 
 def diagnose(container: Container, tools: Tools) -> Diagnosis:
     """What the log since the last start says; a running container's clock is told too."""
-    machine = tools.machine()
+    reading = Reading(tools.machine())
     for line in tools.backend.log(container.id):
-        machine.feed(line.text, line.elapsed)
+        reading.feed(line.text, line.elapsed)
     if live(container):
-        machine.tick(tools.backend.elapsed(container.id))
-    return machine.result()
+        reading.machine.tick(tools.backend.elapsed(container.id))
+    return reading.result()
 
 
 def died(container: Container, diagnosis: Diagnosis) -> bool:

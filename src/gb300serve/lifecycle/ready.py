@@ -18,6 +18,7 @@ from gb300serve.boot.events import (
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.core.errors import BackendError
+from gb300serve.fit.reading import Reading
 from gb300serve.lifecycle.conflicts import live
 from gb300serve.lifecycle.events import BecameReady, BootEvent, Elapsed, LogSeen, NotReady
 from gb300serve.lifecycle.failures import BootFailedError, BootTimedOutError, Ending, WrongServerError
@@ -105,7 +106,7 @@ class _Watch:
         self.container = container
         self.launch = launch
         self.tools = tools
-        self.machine = tools.machine()
+        self.reading = Reading(tools.machine())
         self.tail: deque[str] = deque(maxlen=TAIL)
         self.phase: Phase | None = None
         self.at = 0.0
@@ -126,7 +127,7 @@ class _Watch:
                     return self._served(stream)
             self._refuse_end()
             # The stream was cut although the container runs (its engine restarted): read the log again.
-            self.machine, self.witness = self.tools.machine(), Witness(self.launch)
+            self.reading, self.witness = Reading(self.tools.machine()), Witness(self.launch)
             self.tools.clock.sleep(PROBE_EVERY)
 
     def _ready(self, line: LogLine | None) -> bool:
@@ -138,7 +139,7 @@ class _Watch:
             self.at = line.elapsed
             self.tail.append(line.text)
             self.tools.announce(LogSeen(line))
-            events = self.machine.feed(line.text, line.elapsed)
+            events = self.reading.feed(line.text, line.elapsed)
             self.witness.feed(line.text, events)
         for event in events:
             self._take(event, self.at)
@@ -157,10 +158,10 @@ class _Watch:
 
     def _tick(self, at: float) -> None:
         self.tick_at_wall = self.tools.clock.now() + TICK
-        for event in (*self.attention.glimpse(self.machine, at), *self.machine.tick(at)):
+        for event in (*self.attention.glimpse(self.reading.machine, at), *self.reading.machine.tick(at)):
             self._take(event, at)
         self.tools.announce(Elapsed(self.phase, at))
-        self.attention.tick(self.machine, at)
+        self.attention.tick(self.reading.machine, at)
 
     def _take(self, event: Event, at: float) -> None:
         if isinstance(event, PhaseEntered):
@@ -219,7 +220,7 @@ class _Watch:
 
     def _refuse_silence(self, at: float) -> None:
         hanging = self.cause_at is not None and at - self.cause_at > CAUSE_PATIENCE
-        if hanging and self.machine.result().state == "failed":
+        if hanging and self.reading.machine.result().state == "failed":
             raise BootFailedError(self.launch, self._ending())
         limit = ANSWER_PATIENCE if self.complete_at is not None else patience(self.phase, self.launch.expected)
         if self.attention.judgement.active and self.attention.sees:
@@ -244,7 +245,7 @@ class _Watch:
 
     def _ending(self, now: Container | None = None, *, ended: bool = False) -> Ending:
         return Ending(
-            diagnosis=self.machine.result(),
+            diagnosis=self.reading.result(),
             tail=tuple(self.tail),
             seconds=self.at,
             exit_code=now.exit_code if now and not live(now) else None,
