@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.fit.catalog import checkpoints
+from gb300serve.fit.checkpoint import GIB
 from gb300serve.fit.demand import Demand, Speculation
 from gb300serve.fit.memory import memory_plan
 from gb300serve.fit.model import MemoryPlan
@@ -138,3 +139,23 @@ def test_nothing_measured_means_unknown() -> None:
 def test_a_context_of_nothing_has_no_concurrency() -> None:
     plan = memory_plan(FLASH, replace(V14, max_model_len=0))
     assert (plan.max_model_len, plan.concurrency_at_max_len) == (0, None)
+
+
+def test_tables_that_stay_on_the_gpu_are_counted() -> None:
+    kept = memory_plan(FLASH, replace(V14, host_tables=False))
+    tables = sum(table.bytes for table in FLASH.host_tables) / GIB
+    assert (kept.verdict, kept.basis) == ("refused", "assumed")
+    assert cache(kept) == pytest.approx(cache(memory_plan(FLASH, V14, look_up=False)) - tables, abs=0.2)
+
+
+@pytest.mark.parametrize("length", [1024, 131_072, 1_048_576])
+@pytest.mark.parametrize("speculation", [None, DSPARK])
+@pytest.mark.parametrize("host_tables", [True, False])
+def test_what_stands_beside_the_weights_is_never_less_than_any_boot_showed(
+    length: int, speculation: Speculation | None, host_tables: bool
+) -> None:
+    # v4 and v5 ran without the drafter, whose weights are in the checkpoint: 2.47 GiB less than all of them.
+    demand = replace(V12, max_model_len=length, speculation=speculation, host_tables=host_tables)
+    for asked in (0, 40, 60, 188):
+        plan = memory_plan(FLASH, replace(demand, cpu_offload_gb=asked))
+        assert (plan.hbm.overhead_gib or 0) > -2.48

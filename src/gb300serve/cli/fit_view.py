@@ -76,13 +76,19 @@ def _hbm(found: Answer) -> Iterator[str]:
             ("total of CUDA", GB300.total_gib, ""),
             ("usable", hbm.usable_gib, f"gpu_memory_utilization {share:.6g}"),
             ("weights that stay", hbm.weights_gib, f"{whole:.2f} less {plan.host.offloaded_gib:.2f} moved"),
-            ("overhead", hbm.overhead_gib, f"activations, graphs, buffers: {_basis(found)}"),
+            ("overhead", hbm.overhead_gib, f"{_beside(hbm.overhead_gib)}: {_basis(found)}"),
             ("KV cache", hbm.kv_cache_gib, _both(found)),
             ("one request at full length", plan.needed_gib, f"{plan.max_model_len:,} tokens"),
             ("tokens in the KV cache", plan.kv_cache_tokens, ""),
             ("requests at full length", plan.concurrency_at_max_len, ""),
         )
     )
+
+
+def _beside(overhead_gib: float | None) -> str:
+    """What the overhead is. A boot without speculation leaves the checkpoint's drafter out of the GPU."""
+    less = overhead_gib is not None and overhead_gib < 0
+    return "activations, graphs, buffers" + (", less weights that are not loaded" if less else "")
 
 
 def _basis(found: Answer) -> str:

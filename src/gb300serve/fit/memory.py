@@ -8,7 +8,7 @@ from gb300serve.fit.demand import Demand
 from gb300serve.fit.kv import longest_context, needed_gib, tokens_in
 from gb300serve.fit.model import GB300, Hbm, HbmPlan, HostPlan, MemoryPlan, Verdict
 from gb300serve.fit.offload import Offload, offload, rounded_up
-from gb300serve.fit.overhead import constant_for, measured_boots, same_boot
+from gb300serve.fit.overhead import constant_for, measured_boots, same_boot, weights_gib
 
 # Boots of one setting differ by 0.02 GiB and a patch cost 0.13: less than this to spare may fail on another day.
 SPARE_GIB = 0.15
@@ -108,13 +108,13 @@ def _constant(checkpoint: Checkpoint, demand: Demand, hbm: Hbm) -> Constant | No
     stated = checkpoint.overhead
     if stated is not None and stated.basis == "computed":
         return stated
-    found = constant_for(measured_boots(checkpoint, hbm.total_gib), demand)
+    found = constant_for(measured_boots(checkpoint, hbm.total_gib), demand, weights_gib(checkpoint, demand))
     return found if stated is None or (found is not None and found.basis == "computed") else stated
 
 
 def _hbm(checkpoint: Checkpoint, demand: Demand, moved: Offload, cache_gib: float | None, hbm: Hbm) -> HbmPlan:
     usable = demand.gpu_memory_utilization * hbm.total_gib
-    weights = (checkpoint.weights_bytes if demand.host_tables else checkpoint.bytes) / GIB - moved.moved_gib
+    weights = weights_gib(checkpoint, demand) - moved.moved_gib
     overhead = None if cache_gib is None else usable - weights - cache_gib
     return HbmPlan(hbm.visible_gib, usable, weights, overhead, cache_gib)
 

@@ -7,18 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gb300serve.fit.checkpoint import Basis, Boot, Checkpoint, Constant
+from gb300serve.fit.checkpoint import GIB, Basis, Boot, Checkpoint, Constant
 from gb300serve.fit.demand import Demand, demand_of, with_others
 from gb300serve.fit.offload import offload
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A boot with the demand that it had, the GiB it moved, and its F."""
+    """A boot with the demand that it had, the GiB of its weights (host tables apart), those it moved, and its F."""
 
     boot: Boot
     demand: Demand
     shape: tuple[object, ...]
+    weights_gib: float
     moved_gib: float
     constant: float
 
@@ -69,8 +70,13 @@ def measured_boots(checkpoint: Checkpoint, total_gib: float) -> tuple[Measured, 
         demand = demand_at(boot)
         moved = _moved(checkpoint, demand, boot)
         constant = demand.gpu_memory_utilization * total_gib + moved - available
-        found.append(Measured(boot, demand, _shape(demand), moved, constant))
+        found.append(Measured(boot, demand, _shape(demand), weights_gib(checkpoint, demand), moved, constant))
     return tuple(found)
+
+
+def weights_gib(checkpoint: Checkpoint, demand: Demand) -> float:
+    """What the GPU holds of the checkpoint before anything is moved: all of it, or all but the tables of the host."""
+    return (checkpoint.weights_bytes if demand.host_tables else checkpoint.bytes) / GIB
 
 
 def demand_at(boot: Boot) -> Demand:
@@ -126,13 +132,19 @@ def _slope(boots: Sequence[Measured]) -> float:
     return (high.gib - low.gib) / (lengths[-1] - lengths[0])
 
 
-def _at_length(near: Sequence[Measured], boots: Sequence[Measured], length: int) -> Constant:
-    """F of the nearest boots, carried to another context length by their own slope, else by that of any shape."""
+def _carried(near: Sequence[Measured], boots: Sequence[Measured], length: int, weights: float) -> Constant:
+    """F of the nearest boots, carried to another context length by their own slope, else by that of any shape, and to
+    other weights by their difference. It is never less than the weights; where a boot showed that the engine leaves
+    a part of those out (the drafter, without speculation), never less than without that part."""
     shapes = {one.shape for one in boots}
     families = [near, *([one for one in boots if one.shape == shape] for shape in sorted(shapes, key=str))]
     slope = next((steep for steep in map(_slope, families) if steep), 0.0)
-    carried = [one.constant + slope * (length - (one.demand.max_model_len or 0)) for one in near]
-    return Constant(sum(carried) / len(carried), "assumed", tuple(one.boot.name for one in near))
+    carried = [
+        one.constant + slope * (length - (one.demand.max_model_len or 0)) + weights - one.weights_gib for one in near
+    ]
+    average = sum(carried) / len(carried)
+    least = weights + min(0.0, *(one.constant - one.weights_gib for one in boots))
+    return Constant(max(average, least), "assumed", tuple(one.boot.name for one in near))
 
 
 def _nearest(boots: Sequence[Measured], demand: Demand) -> list[Measured]:
@@ -144,8 +156,8 @@ def _nearest(boots: Sequence[Measured], demand: Demand) -> list[Measured]:
     return [one for one in boots if alike(one) == best]
 
 
-def constant_for(boots: Sequence[Measured], demand: Demand) -> Constant | None:
-    """F for a demand that states its context length; None when nothing was ever measured."""
+def constant_for(boots: Sequence[Measured], demand: Demand, weights: float) -> Constant | None:
+    """F for a demand that states its context length, of `weights` GiB; None when nothing was ever measured."""
     if not boots:
         return None
     length = demand.max_model_len or 0
@@ -155,4 +167,4 @@ def constant_for(boots: Sequence[Measured], demand: Demand) -> Constant | None:
     exact = [one for one in exact if one.boot.learned] or exact
     if exact:
         return _mean(exact, "computed" if any(not one.boot.assumed for one in exact) else "assumed")
-    return _at_length(alike or _nearest(boots, demand), boots, length)
+    return _carried(alike or _nearest(boots, demand), boots, length, weights)
