@@ -25,6 +25,7 @@ OUTCOMES = {
     "patch-differs": (None, "ready", None),
     "hook-aborted": (1, "failed", "hook-aborted"),
     "crash-after-ready": (0, "failed", "killed"),
+    **{f"dies-in-{phase}": (1, "failed", "unknown") for phase in Phase},
 }
 
 
@@ -102,10 +103,20 @@ def test_tuning_hangs_in_the_middle() -> None:
     assert last.at > 405 + 2000
 
 
+@pytest.mark.parametrize("phase", Phase)
+def test_the_gpu_fails_in_each_phase(phase: Phase) -> None:
+    found = boot_of(boot_script(V14, Surroundings(fault=f"dies-in-{phase}"))).result()
+    assert (found.phase, [each.text.partition("Error: ")[2] for each in found.evidence]) == (
+        phase,
+        ["CUDA error: uncorrectable ECC error encountered"],
+    )
+
+
 def test_readme_lists_every_fault() -> None:
     text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     table = text.split("| fault | rehearses |", 1)[1].split("\n\n", 1)[0]
     listed = [row.split(" | ") for row in table.splitlines()[2:]]
-    assert {name.strip("|` "): summary.strip("| ") for name, summary in listed} == {
-        name: fault.summary for name, fault in FAULTS.items()
-    }
+    told = {name.strip("|` "): summary.strip("| ") for name, summary in listed}
+    in_phases = told.pop("dies-in-PHASE")
+    told |= {f"dies-in-{phase}": in_phases.replace("that phase", f"the phase {phase}") for phase in Phase}
+    assert told == {name: fault.summary for name, fault in FAULTS.items()}

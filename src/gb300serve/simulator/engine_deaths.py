@@ -24,6 +24,19 @@ _SCHEDULER = (
     "vllm/v1/engine/core.py:171:__init__:self.scheduler = Scheduler(",
     "vllm/v1/spec_decode/dynamic/utils.py:61:build_schedule:raise ValueError(",
 )
+_PROFILE = (*_KV, "vllm/v1/worker/gpu_worker.py:398:determine_available_memory:self.model_runner.profile_run()")
+_WARM = (*_KV, "vllm/v1/worker/gpu_worker.py:652:compile_or_warm_up_model:kernel_warmup(self)")
+# Where the engine process is in each phase that it boots through.
+_AT: dict[str, tuple[str, ...]] = {
+    "starting": _DEVICE,
+    "loading-weights": _LOAD,
+    "offloading": (*_LOAD, "/w/pin_hot_experts_hook.py:240:rehome:cold.copy_(weight, non_blocking=True)"),
+    "profiling": _PROFILE,
+    "compiling": (*_PROFILE, "vllm/compilation/wrapper.py:212:__call__:return self._compiled_callable(*args)"),
+    "sizing-kv-cache": (*_KV, "vllm/v1/worker/gpu_worker.py:561:initialize_from_config:torch.zeros(size)"),
+    "tuning-kernels": (*_WARM, "flashinfer/autotuner.py:880:_profile_single_kernel:torch.cuda.synchronize()"),
+    "capturing-graphs": (*_WARM, "vllm/v1/worker/gpu_model_runner.py:6102:capture_model:graph.replay()"),
+}
 _WAIT = (
     "/usr/local/bin/vllm:8:<module>:sys.exit(main())",
     "vllm/entrypoints/cli/main.py:120:main:args.dispatch_function(args)",
@@ -108,6 +121,23 @@ def hook_aborted(tape: Tape) -> None:
     error = "RuntimeError: PIN_HOT abort layer 9 before: MemAvailable 9.68 GiB < 10 GiB"
     tape.say("stderr", f"({CORE}) PIN_HOT rehome FAILED {error}")
     engine_death(tape, (*_LOAD, "/w/pin_hot_experts_hook.py:212:rehome:raise RuntimeError("), error)
+
+
+def gpu_failed(tape: Tape, phase: str) -> None:
+    """The GPU's memory fails: it may at any moment, and no setting is the cause."""
+    error = "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered"
+    if phase == "offloading":
+        tape.say("stderr", "PIN_HOT rehome order n=43 hbm_layers=26 uva_layers=17 strategy=hbm-then-uva")
+    if phase == "compiling":
+        tape.log(CORE, "backends.py:712", "Using cache directory: /root/.cache/vllm/torch_compile_cache/0d1e5f")
+    if phase in _AT:
+        engine_death(tape, _AT[phase], error)
+        return
+    tape.log(CORE, "core.py:1394", "EngineCore encountered a fatal error.", level="ERROR")
+    tape.logged_traceback("core.py:1394", (_ENGINE[0],), error)
+    tape.log(API, "core_client.py:701", "[shutdown] MPClient: engine core exited unexpectedly", level="ERROR")
+    tape.traceback(API, _WAIT[:2], "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.")
+    tape.exit(1)
 
 
 def port_taken(tape: Tape) -> None:

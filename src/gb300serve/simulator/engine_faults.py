@@ -6,7 +6,9 @@ Add one: a row in FAULTS. README lists them from here.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from gb300serve.boot.phases import Phase
 from gb300serve.simulator.engine_deaths import (
+    gpu_failed,
     gpu_memory_in_use,
     gpu_out_of_memory,
     hook_aborted,
@@ -80,6 +82,13 @@ def _engine_dies(tape: Tape, _settings: Settings) -> None:
     tape.exit(0)
 
 
+def _dies_in(phase: Phase) -> Fault:
+    """A phase that the simulated boot passes by begins with the death."""
+    passed_by = {Phase.OFFLOADING: ("profiling", 0.0), Phase.COMPILING: ("profiling", 0.2)}
+    at, share = passed_by.get(phase, (phase.value, 0.5))
+    return Fault(f"the GPU fails in the phase {phase}", at, share, lambda tape, _: gpu_failed(tape, phase))
+
+
 FAULTS: dict[str, Fault] = {
     "cache-miss": Fault("the kernel-tuning cache is empty: 74 minutes of tuning", untuned=True),
     "cache-foreign": Fault(
@@ -117,6 +126,7 @@ FAULTS: dict[str, Fault] = {
     "crash-after-ready": Fault(
         "the engine process dies a minute after READY; the exit code is 0", SERVE, 0.0, _engine_dies
     ),
+    **{f"dies-in-{phase}": _dies_in(phase) for phase in Phase},
 }
 
 

@@ -9,7 +9,7 @@ import shutil
 import signal
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -125,14 +125,11 @@ class SimulatedStation:
             raise NoSuchImageError(plan.image)
         cache = self._directory / "cache"
         record = record_of(plan, labels, secrets, image.id, str(cache))
-        try:
-            with self._exclusively():
-                self._refuse_taken(plan.container.name)
-                self._clean()
-                seed(cache, plan.engine_version)
-                return self._write_new(record)
-        except OSError as error:
-            raise StationUnwritableError(str(self._directory), error.strerror or str(error)) from error
+        with self._exclusively():
+            self._refuse_taken(plan.container.name)
+            self._clean()
+            seed(cache, plan.engine_version)
+            return self._write_new(record)
 
     def start(self, container: str) -> None:
         with self._exclusively():
@@ -222,9 +219,15 @@ class SimulatedStation:
         seen = log.stat().st_mtime if log.exists() else None
         return state_of(read_json(home / STATE), locked=locked, last_seen=seen)
 
-    def _exclusively(self) -> AbstractContextManager[None]:
-        self._containers.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return exclusively(self._directory / LOCK)
+    @contextmanager
+    def _exclusively(self) -> Iterator[None]:
+        """While containers are changed. A full disk, or one that cannot be written, is the Station's refusal."""
+        try:
+            self._containers.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with exclusively(self._directory / LOCK):
+                yield
+        except OSError as error:
+            raise StationUnwritableError(str(self._directory), error.strerror or str(error)) from error
 
     def _refuse_taken(self, name: str) -> None:
         holder = next((record for record in self._records() if record["name"] == name), None)
