@@ -1,7 +1,8 @@
 from dataclasses import replace
 
-from gb300serve.lifecycle.inside import endpoint_of, served_names
+from gb300serve.lifecycle.inside import endpoint_of, engine_of, served_names
 from gb300serve.probe.endpoint import Endpoint
+from gb300serve.probe.engine import SGLANG, VLLM
 from tests.support.launches import STRANGER, container, launch
 
 V14 = launch()
@@ -21,9 +22,23 @@ def test_the_recipe_fills_what_the_command_lacks() -> None:
     assert served_names(bare, None) == ("/model",)
 
 
+VLLM_STRANGER = replace(STRANGER, image="vllm/vllm-openai")
+
+
 def test_keys_come_from_the_command_or_the_environment() -> None:
     assert endpoint_of(replace(STRANGER, command=("--port=1", "--api-key=k")), None) == Endpoint(
-        "http://127.0.0.1:1", "k"
+        "http://127.0.0.1:1", "k", SGLANG
     )
-    keyed = replace(STRANGER, env={"VLLM_API_KEY": "k"}, host_network=False, published=(8021,))
-    assert endpoint_of(keyed, None) == Endpoint("http://127.0.0.1:8021", "k")
+    keyed = replace(
+        STRANGER, image="vllm/vllm-openai", env={"VLLM_API_KEY": "k"}, host_network=False, published=(8021,)
+    )
+    assert endpoint_of(keyed, None) == Endpoint("http://127.0.0.1:8021", "k", VLLM)
+
+
+def test_what_an_engine_is_asked_follows_from_the_recipe_or_the_image() -> None:
+    assert engine_of(STRANGER, None) == SGLANG
+    assert (
+        engine_of(replace(STRANGER, image="local", command=("python3", "-m", "sglang.launch_server")), None) == SGLANG
+    )
+    assert engine_of(replace(STRANGER, image="local", command=("--model", "/m")), None) == VLLM
+    assert engine_of(STRANGER, V14) == VLLM

@@ -3,6 +3,7 @@ import pytest
 from gb300serve.core.http import Response, UnreachableError
 from gb300serve.probe.answers import UnexpectedAnswerError
 from gb300serve.probe.endpoint import Endpoint
+from gb300serve.probe.engine import SGLANG
 from gb300serve.probe.metrics import Metrics, Sample, metrics, samples
 from tests.support.fake_http import FixedHttp
 
@@ -26,6 +27,17 @@ def test_reads_the_series_it_knows() -> None:
     client = FixedHttp({"/metrics": Response(200, TEXT)})
     assert metrics(client, ENDPOINT) == Metrics(1795981803.12, 7.0, 1.0, 0.061)
     assert client.asked == [("GET", "/metrics", {}, None)]
+
+
+def test_reads_the_series_of_the_other_engine() -> None:
+    text = (
+        'sglang:num_running_reqs{engine_type="unified",model_name="m",tp_rank="0"} 3.0\n'
+        'sglang:num_queue_reqs{engine_type="unified",model_name="m",tp_rank="0"} 1.0\n'
+        'sglang:token_usage{engine_type="unified",model_name="m",tp_rank="0"} 0.25\n'
+        "vllm:num_requests_running 9.0\n"
+    )
+    client = FixedHttp({"/metrics": Response(200, text)})
+    assert metrics(client, Endpoint("http://127.0.0.1:1", None, SGLANG)) == Metrics(None, 3.0, 1.0, 0.25)
 
 
 def test_a_series_that_is_missing_is_none() -> None:

@@ -5,8 +5,7 @@ from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.ports import Container
 from gb300serve.lifecycle.words import values
 from gb300serve.probe.endpoint import Endpoint
-
-_KEY_VARIABLE = "VLLM_API_KEY"
+from gb300serve.probe.engine import ENGINE_PROBES, EngineProbe
 
 
 def endpoint_of(container: Container, launch: Launch | None) -> Endpoint | None:
@@ -17,8 +16,17 @@ def endpoint_of(container: Container, launch: Launch | None) -> Endpoint | None:
         port = launch.plan.port
     if port is None:
         return None
-    key = next(iter(values(container.command, "--api-key")), None) or container.env.get(_KEY_VARIABLE)
-    return Endpoint(f"{address}:{port}", key)
+    engine = engine_of(container, launch)
+    key = next(iter(values(container.command, "--api-key")), None) or container.env.get(engine.key_variable or "")
+    return Endpoint(f"{address}:{port}", key, engine)
+
+
+def engine_of(container: Container, launch: Launch | None) -> EngineProbe:
+    """Its recipe's, else what its image and its first words name."""
+    if launch is not None:
+        return ENGINE_PROBES[launch.plan.engine]
+    named = " ".join((container.image, *container.command[:3])).lower()
+    return ENGINE_PROBES["sglang" if "sglang" in named else "vllm"]
 
 
 def served_names(container: Container, launch: Launch | None) -> tuple[str, ...]:

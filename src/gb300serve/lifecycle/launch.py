@@ -14,10 +14,10 @@ from gb300serve.plan.model import Plan
 from gb300serve.plan.ports import split_port
 from gb300serve.plan.words import SECRET
 from gb300serve.probe.endpoint import Endpoint
+from gb300serve.probe.engine import ENGINE_PROBES
 
 CHANGED = "+set"
 """What marks a release that `--set` changed."""
-_API_KEY_VARIABLE = "VLLM_API_KEY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +86,18 @@ class Launch:
 
     @property
     def endpoint(self) -> Endpoint:
-        return Endpoint(f"http://{_bracketed(self.address)}:{self.plan.port}", self._api_key())
+        engine = ENGINE_PROBES[self.plan.engine]
+        url = f"http://{_bracketed(self.address)}:{self.plan.port}"
+        return Endpoint(url, self._api_key(engine.key_variable), engine)
 
-    def _api_key(self) -> str | None:
+    def _api_key(self, variable: str | None) -> str | None:
         """The key that guards /v1: the first word of `--api-key`, else the engine's variable."""
         given = values(self.plan.command, "--api-key")
         if given:
             return SECRET.sub(lambda match: self.secrets.get(match[1], match[0]), given[0])
-        return self.secrets.get(_API_KEY_VARIABLE) or self.plan.container.env.get(_API_KEY_VARIABLE)
+        if variable is None:
+            return None
+        return self.secrets.get(variable) or self.plan.container.env.get(variable)
 
 
 def host_ports(plan: Plan) -> tuple[int, ...]:

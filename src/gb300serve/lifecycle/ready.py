@@ -19,6 +19,7 @@ from gb300serve.boot.phases import Phase
 from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.core.errors import BackendError
 from gb300serve.fit.reading import Reading
+from gb300serve.lifecycle.births import Birth, birth, is_believed
 from gb300serve.lifecycle.conflicts import live
 from gb300serve.lifecycle.events import BecameReady, BootEvent, Elapsed, LogSeen, NotReady
 from gb300serve.lifecycle.failures import BootFailedError, BootTimedOutError, Ending, WrongServerError
@@ -74,8 +75,9 @@ def await_ready(step: AwaitReady, launch: Launch, tools: Tools) -> Served:
     if container is None:
         raise ContainerGoneError(step.name)
     if step.running:
-        answer = _probe(container, launch, tools)
-        if answer.state == "ready":
+        told = birth(container, launch.endpoint, tools.backend)
+        answer = _probe(container, launch, tools, told)
+        if answer.state == "ready" and is_believed(answer, launch.endpoint, told):
             return Served(container, answer, tools.backend.elapsed(container.id))
     container = _begun(container, tools)
     with Attention(container.id, launch, tools) as attention:
@@ -92,9 +94,9 @@ def _begun(container: Container, tools: Tools) -> Container:
     return container
 
 
-def _probe(container: Container, launch: Launch, tools: Tools) -> Readiness:
+def _probe(container: Container, launch: Launch, tools: Tools, told: Birth) -> Readiness:
     started_at = container.created_at if container.started_at is None else container.started_at
-    return readiness(tools.http, launch.endpoint, launch.plan.served_names, started_at)
+    return readiness(tools.http, launch.endpoint, launch.plan.served_names, started_at, told.figures)
 
 
 class _Watch:
@@ -107,6 +109,7 @@ class _Watch:
         self.launch = launch
         self.tools = tools
         self.reading = Reading(tools.machine())
+        self.birth = Birth()
         self.tail: deque[str] = deque(maxlen=TAIL)
         self.phase: Phase | None = None
         self.at = 0.0
@@ -142,6 +145,7 @@ class _Watch:
             events = self.reading.feed(line.text, line.elapsed)
             self.witness.feed(line.text, events)
         for event in events:
+            self.birth.take(event)
             self._take(event, self.at)
         # A log that goes on and on (heartbeats, on a fast clock) is never silent, and yet the watch looks around.
         ticks = line is None or self.tools.clock.now() >= self.tick_at_wall
@@ -186,9 +190,9 @@ class _Watch:
 
     def _prove(self) -> bool:
         before = self.answer.why
-        self.answer = _probe(self.container, self.launch, self.tools)
+        self.answer = _probe(self.container, self.launch, self.tools, self.birth)
         if self.answer.state == "ready":
-            return self._same_start()
+            return is_believed(self.answer, self.launch.endpoint, self.birth) and self._same_start()
         if self.complete_at is not None and self.answer.state == "other-server":
             raise WrongServerError(self.launch, self._ending())
         if self.complete_at is not None and self.answer.why != before:

@@ -11,6 +11,7 @@ from gb300serve.boot.receipts import UNKEPT
 from gb300serve.core.errors import ServiceError
 from gb300serve.core.http import UnreachableError
 from gb300serve.journal.history import History
+from gb300serve.lifecycle.births import birth, is_believed
 from gb300serve.lifecycle.conflicts import live, on_gpu
 from gb300serve.lifecycle.drift import Drift, drift, from_journal, looks_like
 from gb300serve.lifecycle.gpu_held import GpuHeld
@@ -20,7 +21,8 @@ from gb300serve.lifecycle.logs import diagnose, died
 from gb300serve.lifecycle.names import is_failed, moment, release_of
 from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_RELEASE, Container
 from gb300serve.lifecycle.tools import Tools
-from gb300serve.probe.health import health
+from gb300serve.probe.endpoint import Endpoint
+from gb300serve.probe.health import alive, health
 from gb300serve.probe.readiness import Readiness, presence
 
 LaneState = Literal["ready", "booting", "tuning", "stalled", "failed", "stopped", "died", "degraded", "foreign"]
@@ -190,23 +192,31 @@ def _seen(container: Container, launch: Launch | None, tools: Tools, *, asked: b
 
 def _running(container: Container, launch: Launch | None, tools: Tools) -> _Seen:
     endpoint = endpoint_of(container, launch)
-    if endpoint is None:
-        answer = Readiness("silent", "no port of the host leads to its engine")
-    else:
-        started_at = container.created_at if container.started_at is None else container.started_at
-        answer = presence(tools.http, endpoint, served_names(container, launch), started_at)
+    answer = _presence(container, launch, tools, endpoint)
     facts = {**_answered(answer), "restarts": container.restart_count or None}
     if answer.state == "ready" and endpoint is not None:
         try:
-            alive = health(tools.http, endpoint) == 200
+            lives = alive(health(tools.http, endpoint), endpoint)
         except UnreachableError:
-            alive = False
-        why = None if alive else "/health does not answer with 200: its engine is dead or dying"
-        return _Seen("ready" if alive else "degraded", Phase.SERVING, {**facts, "why": why})
+            lives = False
+        why = None if lives else "/health does not answer with 200: its engine is dead or dying"
+        return _Seen("ready" if lives else "degraded", Phase.SERVING, {**facts, "why": why})
     diagnosis = diagnose(container, tools)
     state: LaneState = "degraded" if diagnosis.state == "ready" else diagnosis.state
     told = {**facts, "reason": _reason(diagnosis), "why": answer.why, **_looping(container)}
     return _Seen("died" if container.restart_count >= LOOP else state, diagnosis.phase, told)
+
+
+def _presence(container: Container, launch: Launch | None, tools: Tools, endpoint: Endpoint | None) -> Readiness:
+    """Who answers at its port, and whether that is it."""
+    if endpoint is None:
+        return Readiness("silent", "no port of the host leads to its engine")
+    started_at = container.created_at if container.started_at is None else container.started_at
+    told = birth(container, endpoint, tools.backend)
+    answer = presence(tools.http, endpoint, served_names(container, launch), started_at, told.figures)
+    if answer.state == "ready" and not is_believed(answer, endpoint, told):
+        return replace(answer, state="other-server", why="it has not booted, and another server answers on its port")
+    return answer
 
 
 def _looping(container: Container) -> dict[str, Any]:

@@ -1,15 +1,21 @@
-"""Where a server is reached, and with which key."""
+"""Where a server is reached, with which key, and what it is."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gb300serve.probe.engine import VLLM, EngineProbe
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """`url` is scheme, address and port, without a path; the key guards `/v1/*` only (vLLM 0.29 to 0.33)."""
+    """`url` is scheme, address and port, without a path.
+
+    The key guards `/v1/*` only (vLLM 0.29 to 0.33), or all but health and metrics (SGLang 0.5.20 to 0.5.23).
+    """
 
     url: str
     api_key: str | None = field(default=None, repr=False)
+    engine: EngineProbe = VLLM
 
     @property
     def headers(self) -> Mapping[str, str]:

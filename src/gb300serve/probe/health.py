@@ -3,9 +3,12 @@
 from gb300serve.core.http import Http
 from gb300serve.probe.endpoint import Endpoint
 
-TIMEOUT = 5.0
-
 
 def health(client: Http, endpoint: Endpoint) -> int:
     """The status of the answer. Raises UnreachableError."""
-    return client.get(f"{endpoint.url}/health", TIMEOUT, endpoint.headers).status
+    return client.get(f"{endpoint.url}/health", endpoint.engine.health_timeout, endpoint.headers).status
+
+
+def alive(status: int, endpoint: Endpoint) -> bool:
+    """Whether this status is that of a living engine: a server that wants its key answers 401, and lives."""
+    return status == 200 or (status == 401 and endpoint.api_key is not None)

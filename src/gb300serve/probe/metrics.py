@@ -35,17 +35,17 @@ class Metrics:
 
 
 def metrics(client: Http, endpoint: Endpoint) -> Metrics:
-    """Raises UnreachableError or UnexpectedAnswerError. The key is not needed: vLLM guards `/v1` only."""
+    """Raises UnreachableError or UnexpectedAnswerError. The key is not needed: no engine guards this path."""
     url = f"{endpoint.url}/metrics"
     response = client.get(url, TIMEOUT)
     if response.status != 200:
         raise UnexpectedAnswerError(url, response)
-    found = tuple(samples(response.text))
+    found, engine = tuple(samples(response.text)), endpoint.engine
     return Metrics(
         process_start=_highest(found, "process_start_time_seconds"),
-        requests_running=_total(found, "vllm:num_requests_running", "sglang:num_running_reqs"),
-        requests_waiting=_total(found, "vllm:num_requests_waiting", "sglang:num_queue_reqs"),
-        kv_cache_usage=_highest(found, "vllm:kv_cache_usage_perc", "sglang:token_usage"),
+        requests_running=_total(found, engine.requests_running),
+        requests_waiting=_total(found, engine.requests_waiting),
+        kv_cache_usage=_highest(found, engine.kv_cache_usage),
     )
 
 
@@ -70,11 +70,11 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _total(found: tuple[Sample, ...], *names: str) -> float | None:
+def _total(found: tuple[Sample, ...], name: str) -> float | None:
     """Over the data-parallel engines, which are a label."""
-    values = [sample.value for sample in found if sample.name in names]
+    values = [sample.value for sample in found if sample.name == name]
     return sum(values) if values else None
 
 
-def _highest(found: tuple[Sample, ...], *names: str) -> float | None:
-    return max((sample.value for sample in found if sample.name in names), default=None)
+def _highest(found: tuple[Sample, ...], name: str) -> float | None:
+    return max((sample.value for sample in found if sample.name == name), default=None)

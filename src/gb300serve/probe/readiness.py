@@ -1,15 +1,19 @@
 """Ready or not, and why not: the served name is listed, the server is ours, one completion came back."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal
 
 from gb300serve.core.http import Http, UnreachableError
 from gb300serve.probe.answers import UnexpectedAnswerError
 from gb300serve.probe.completion import EmptyCompletionError, completion
 from gb300serve.probe.endpoint import Endpoint
-from gb300serve.probe.identity import Identity, compare
+from gb300serve.probe.identity import Identity, identity
 from gb300serve.probe.metrics import Metrics, metrics
 from gb300serve.probe.models import ServedModel, models
+
+NOTHING_TOLD: Mapping[str, Any] = MappingProxyType({})
 
 ReadinessState = Literal["silent", "refusing", "other-model", "other-server", "no-completion", "ready"]
 
@@ -25,20 +29,36 @@ class Readiness:
     metrics: Metrics | None = None
 
 
-def presence(client: Http, endpoint: Endpoint, served_names: tuple[str, ...], started_at: float) -> Readiness:
-    """Who answers, without asking for a completion: state `ready` means that the right server lists the right name."""
+def presence(
+    client: Http,
+    endpoint: Endpoint,
+    served_names: tuple[str, ...],
+    started_at: float,
+    told: Mapping[str, Any] = NOTHING_TOLD,
+) -> Readiness:
+    """Who answers, without asking for a completion: state `ready` means that the right server lists the right name.
+
+    `told`: figures of the container's log that only its own start has (see `probe.identity`).
+    """
     try:
         listed = models(client, endpoint)
     except UnreachableError as error:
         return Readiness("silent", error.message)
     except UnexpectedAnswerError as error:
         return Readiness("refusing", error.message)
-    return _judged(listed, served_names, _metrics(client, endpoint), started_at)
+    measured = _metrics(client, endpoint)
+    return _judged(listed, served_names, measured, identity(client, endpoint, measured, started_at, told))
 
 
-def readiness(client: Http, endpoint: Endpoint, served_names: tuple[str, ...], started_at: float) -> Readiness:
-    """The whole proof. `started_at` is the container's start in seconds since 1970."""
-    present = presence(client, endpoint, served_names, started_at)
+def readiness(
+    client: Http,
+    endpoint: Endpoint,
+    served_names: tuple[str, ...],
+    started_at: float,
+    told: Mapping[str, Any] = NOTHING_TOLD,
+) -> Readiness:
+    """The whole proof. `started_at` is the container's start in seconds since 1970; `told` as in `presence`."""
+    present = presence(client, endpoint, served_names, started_at, told)
     if present.state != "ready" or present.model is None:
         return present
     try:
@@ -57,9 +77,8 @@ def _metrics(client: Http, endpoint: Endpoint) -> Metrics:
 
 
 def _judged(
-    listed: tuple[ServedModel, ...], served_names: tuple[str, ...], measured: Metrics, started_at: float
+    listed: tuple[ServedModel, ...], served_names: tuple[str, ...], measured: Metrics, whose: Identity
 ) -> Readiness:
-    whose = compare(measured.process_start, started_at)
     names = {model.name: model for model in listed}
     model = next((names[name] for name in served_names if name in names), None)
     if whose == "other":
