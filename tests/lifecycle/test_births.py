@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from dataclasses import replace
 
 from gb300serve.lifecycle.births import Birth, birth, is_believed
@@ -27,7 +28,7 @@ class Logged(FakeBackend):
         self.lines = lines
         self.read = 0
 
-    def log(self, container: str, tail: int | None = None):  # type: ignore[no-untyped-def]
+    def log(self, container: str, tail: int | None = None) -> Iterator[LogLine]:
         for text in self.lines:
             self.read += 1
             yield LogLine(text, 0.0, "stdout")
