@@ -6,7 +6,7 @@ import pytest
 from gb300serve.boot.events import CauseFound, PhaseEntered, StartupComplete
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.receipts import ExpectedLine
-from gb300serve.core.http import Response
+from gb300serve.core.http import Response, UnreachableError
 from gb300serve.core.values import Value
 from gb300serve.lifecycle.events import Announcement, BecameReady, BootEvent, Elapsed, LogSeen, NotReady
 from gb300serve.lifecycle.failures import BootFailedError, BootTimedOutError, WrongServerError
@@ -205,6 +205,30 @@ def test_another_server_while_booting_is_not_believed() -> None:
     watched = Watched(Script(BOOT[:3], ends_at=60.0))
     watched.http = BackendHttp(watched.station, stranger_started_at=START - 500.0)
     with pytest.raises(BootFailedError):
+        watched.run()
+
+
+def test_a_port_that_takes_connections_and_says_nothing_does_not_hold_up_the_log() -> None:
+    traceback = tuple((60.0, f"  frame {number}") for number in range(100))
+    watched = Watched(Script((*BOOT[:3], *traceback), ends_at=60.0))
+
+    class Silent(BackendHttp):
+        def get(self, url: str, timeout: float, headers: Mapping[str, str] | None = None) -> Response:
+            watched.station.clock.sleep(timeout)
+            raise UnreachableError(url, "timed out")
+
+    watched.http = Silent(watched.station)
+    with pytest.raises(BootFailedError):
+        watched.run()
+    assert watched.station.clock.now() - START < 80.0
+
+
+def test_another_container_on_the_port_that_started_after_ours_is_not_ours() -> None:
+    watched = Watched(replace(SERVES, ready_at=None))
+    started = watched.container.started_at or 0.0
+    watched.station.add(container(V14, id="b" * 64, name="pasted", labels={}, started_at=started + 20.0), SERVES)
+    watched.http = BackendHttp(watched.station, stranger_started_at=started + 20.1)
+    with pytest.raises(WrongServerError):
         watched.run()
 
 

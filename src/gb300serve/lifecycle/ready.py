@@ -27,6 +27,7 @@ from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.patience import ANSWER_PATIENCE, CAUSE_PATIENCE, patience
 from gb300serve.lifecycle.ports import Container, LogLine
 from gb300serve.lifecycle.receipts import Witness, binding, verdict
+from gb300serve.lifecycle.rivals import against_rivals
 from gb300serve.lifecycle.steps import AwaitReady
 from gb300serve.lifecycle.tools import Tools
 from gb300serve.lifecycle.watch import Attention
@@ -96,7 +97,8 @@ def _begun(container: Container, tools: Tools) -> Container:
 
 def _probe(container: Container, launch: Launch, tools: Tools, told: Birth) -> Readiness:
     started_at = container.created_at if container.started_at is None else container.started_at
-    return readiness(tools.http, launch.endpoint, launch.plan.served_names, started_at, told.figures)
+    answer = readiness(tools.http, launch.endpoint, launch.plan.served_names, started_at, told.figures)
+    return against_rivals(answer, container, launch.endpoint, tools.backend)
 
 
 class _Watch:
@@ -152,7 +154,7 @@ class _Watch:
         if ticks:
             self._tick(self.at)
         if not self.proved and self._probe_is_due(events):
-            self.proved = self._prove()
+            self.proved = self._prove_in_time()
         # The server may answer before its log is read up to that moment: receipts are judged on the whole boot.
         if self.proved:
             return line is None or self.complete_at is not None
@@ -183,10 +185,14 @@ class _Watch:
 
     def _probe_is_due(self, events: tuple[Event, ...]) -> bool:
         now = self.tools.clock.now()
-        if not any(isinstance(event, StartupComplete) for event in events) and now < self.probe_at_wall:
-            return False
-        self.probe_at_wall = now + PROBE_EVERY
-        return True
+        return any(isinstance(event, StartupComplete) for event in events) or now >= self.probe_at_wall
+
+    def _prove_in_time(self) -> bool:
+        """What takes connections and says nothing costs 5 s a question: the log is read for as long between two."""
+        began = self.tools.clock.now()
+        proved = self._prove()
+        self.probe_at_wall = began + max(PROBE_EVERY, 2 * (self.tools.clock.now() - began))
+        return proved
 
     def _prove(self) -> bool:
         before = self.answer.why

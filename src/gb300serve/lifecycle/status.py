@@ -20,6 +20,7 @@ from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.logs import diagnose, died
 from gb300serve.lifecycle.names import is_failed, moment, release_of
 from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_RELEASE, Container
+from gb300serve.lifecycle.rivals import against_rivals
 from gb300serve.lifecycle.tools import Tools
 from gb300serve.probe.endpoint import Endpoint
 from gb300serve.probe.health import alive, health
@@ -216,7 +217,7 @@ def _presence(container: Container, launch: Launch | None, tools: Tools, endpoin
     answer = presence(tools.http, endpoint, served_names(container, launch), started_at, told.figures)
     if answer.state == "ready" and not is_believed(answer, endpoint, told):
         return replace(answer, state="other-server", why="it has not booted, and another server answers on its port")
-    return answer
+    return against_rivals(answer, container, endpoint, tools.backend)
 
 
 def _looping(container: Container) -> dict[str, Any]:
