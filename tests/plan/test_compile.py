@@ -72,6 +72,7 @@ def test_everything(tmp_path: Path) -> None:
         served_names=("/model",),
         port=8021,
         model_path="/models/b",
+        launched_by=("serve",),
     )
 
 

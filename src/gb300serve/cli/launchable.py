@@ -31,6 +31,17 @@ class UnreachablePortError(CompileError):
         )
 
 
+class SeveralMachinesError(CompileError):
+    """One command of ours launches on one Station."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(
+            f"{plan.recipe} runs on {plan.nodes} Stations at once, and a launch here is one container on one of them",
+            hint=f"`gb300serve compile {plan.recipe.removesuffix('+set')}` prints the command for each Station; "
+            "--to kubernetes makes a LeaderWorkerSet",
+        )
+
+
 class SecretUnavailableError(MachineError):
     """A secret's value is not where the recipe says; its value is never part of a message."""
 
@@ -41,6 +52,8 @@ class SecretUnavailableError(MachineError):
 
 def launchable(plan: Plan) -> Plan:
     """The plan itself; raises CompileError where it can be compiled but not launched."""
+    if plan.nodes > 1:
+        raise SeveralMachinesError(plan)
     if not plan.container.name:
         raise NoContainerNameError(plan)
     if plan.port is None:

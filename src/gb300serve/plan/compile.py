@@ -6,6 +6,7 @@ from typing import Literal
 from gb300serve.core.errors import CompileError
 from gb300serve.engines.registry import engine
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
+from gb300serve.plan.nodes import BACKEND, OPTIONS, RAY
 from gb300serve.plan.ports import published_port
 from gb300serve.plan.variables import expand
 from gb300serve.plan.words import with_secret_words
@@ -48,6 +49,15 @@ class ListBeforeBareWordsError(CompileError):
         )
 
 
+class NodesSaidTwiceError(CompileError):
+    """An option that `nodes` gives each machine its own value of."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"engine.options.{key} is what `nodes` tells each machine for itself", hint=f"remove {key}, or `nodes`"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Compiler:
     """Compiles recipes for one site."""
@@ -60,6 +70,8 @@ class Compiler:
         spoken = engine(recipe.engine.name)
         options = with_secret_words(recipe.engine.options)
         port = spoken.port(options)
+        if recipe.nodes > 1:
+            _refuse_said_twice(recipe)
         return Plan(
             recipe=recipe.ref + ("+set" if changed else ""),
             lane=recipe.lane,
@@ -73,6 +85,9 @@ class Compiler:
             served_names=spoken.served_names(options),
             port=published_port(recipe.container.network, recipe.container.ports, port),
             model_path=self._expand(recipe.model.path, recipe) if recipe.model and recipe.model.path else None,
+            nodes=recipe.nodes,
+            ray=recipe.nodes > 1 and options.get(BACKEND) == RAY,
+            launched_by=tuple(recipe.engine.launcher),
         )
 
     def try_plan(self, recipe: Recipe) -> Plan | None:
@@ -176,6 +191,12 @@ def _command(recipe: Recipe) -> tuple[str, ...]:
     if key and section.extra_args and not section.extra_args[0].startswith("-"):
         raise ListBeforeBareWordsError(key)
     return (*section.launcher, *spoken.argv(options, section.version), *section.extra_args)
+
+
+def _refuse_said_twice(recipe: Recipe) -> None:
+    for key in OPTIONS[recipe.engine.name]:
+        if key in recipe.engine.options:
+            raise NodesSaidTwiceError(key)
 
 
 def _limit(value: int | UlimitSection) -> int | tuple[int, int]:

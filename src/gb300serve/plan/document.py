@@ -33,13 +33,15 @@ def _is_set(value: Any) -> bool:
 
 def digest(plan: Plan) -> str:
     """sha256 of what is launched, without what it is called: the identity of a plan."""
-    content = {
+    content: dict[str, Any] = {
         "engine": plan.engine,
         "image": plan.image,
         "image_id": plan.image_id,
         "container": container_document(plan.container),
         "command": plan.command,
     }
+    if plan.nodes > 1:
+        content["nodes"] = plan.nodes
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 

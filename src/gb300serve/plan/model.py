@@ -81,3 +81,9 @@ class Plan:
     """The port that clients reach: the engine's own on the host network, else the published one, None without one."""
     model_path: str | None
     """Where the model lies on the host."""
+    nodes: int = 1
+    """Machines that hold the model together; plan.nodes says what each one is told."""
+    ray: bool = False
+    """They are held together by Ray, not by the engine's own processes."""
+    launched_by: tuple[str, ...] = ()
+    """The words of `command` before the options that name the program."""

@@ -143,6 +143,7 @@ class TuningCacheSection(Section):
 
     identity: Text
     configs: int | None = None
+    missing: Literal["warn", "degrade"] = "warn"
     basis: Text | None = None
 
 
@@ -233,6 +234,7 @@ class Recipe(Section):
     image: ImageSection
     model: ModelSection | None = None
     models: list[ModelSection] = []
+    nodes: Annotated[int, Field(ge=1)] = 1
     container: ContainerSection = ContainerSection.model_construct()
     engine: EngineSection
     boot: BootSection = BootSection.model_construct()
@@ -253,6 +255,6 @@ class Recipe(Section):
 
 
 # What the plan is compiled from; the rest of a recipe is its record.
-PLAN_SECTIONS = frozenset({"image", "model", "models", "container", "engine"})
+PLAN_SECTIONS = frozenset({"image", "model", "models", "nodes", "container", "engine"})
 
 Options = dict[str, Value]

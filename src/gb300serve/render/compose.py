@@ -14,6 +14,7 @@ from gb300serve.render.target import (
     changed,
     common_gaps,
     head,
+    one_machine,
     with_secrets,
 )
 from gb300serve.render.yaml_text import yaml_text
@@ -143,6 +144,7 @@ def _healthcheck(serving: Serving) -> dict[str, Any]:
 def _gaps(plan: Plan) -> Iterator[Gap]:
     c = plan.container
     yield from common_gaps(plan)
+    yield from one_machine(plan, "a compose file")
     if c.restart != "no":
         yield changed(
             "restart",

@@ -2,9 +2,14 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 
 from gb300serve.plan.model import ContainerPlan, Plan, Secret
+from gb300serve.plan.nodes import OWN_ADDRESS, on_machine, says_own_address, variable
 from gb300serve.plan.words import SECRET, gpus_word, mount_word, secret_word, ulimit_word
+
+LEADER, RANK = "LEADER_ADDRESS", "NODE_RANK"
+"""Variables of the client's shell, for a model over several machines."""
 
 # What no shell treats specially in any place of a word. `=` first is zsh's, `~` first is everyone's: both are quoted.
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,-][A-Za-z0-9_./:@%+,=-]*")
@@ -78,7 +83,7 @@ def _with_variables(word: str, secrets: Collection[str]) -> str:
 
 def command_lines(plan: Plan) -> tuple[str, ...]:
     """The command, one flag a line, each but the last ending in a continuation."""
-    secrets = {secret.name for secret in plan.container.secrets}
+    secrets = {secret.name for secret in plan.container.secrets} | ({LEADER, RANK} if plan.nodes > 1 else set())
     detached, *options = (" ".join(map(quote, group)) for group in _options(plan.container))
     engine = (" ".join(_with_variables(word, secrets) for word in group) for group in _flags(plan.command))
     lines = (f"docker run {detached}", *(f"  {line}" for line in (*options, quote(plan.image), *engine)))
@@ -120,9 +125,50 @@ def _file(path: str) -> str:
 
 def shell(plan: Plan) -> str:
     """The text that `compile` prints: pasteable, ending in a newline."""
-    return "\n".join((*secret_lines(plan.container.secrets), *command_lines(plan))) + "\n"
+    checks = _machine_checks(plan) if plan.nodes > 1 else ()
+    return "\n".join((*checks, *secret_lines(plan.container.secrets), *_lines(plan))) + "\n"
 
 
 def pinned(plan: Plan) -> str:
     """The content of `<release>.command`: the command alone."""
-    return "\n".join(command_lines(plan)) + "\n"
+    return "\n".join(_lines(plan)) + "\n"
+
+
+def machine_plans(plan: Plan) -> tuple[Plan, Plan]:
+    """The launches on the leader's machine and on every other one, which LEADER_ADDRESS and NODE_RANK tell apart."""
+    if says_own_address(plan):
+        own = Secret(OWN_ADDRESS, env=OWN_ADDRESS)
+        plan = replace(plan, container=replace(plan.container, secrets=(*plan.container.secrets, own)))
+    leader = variable(LEADER)
+    return on_machine(plan, "0", leader), on_machine(plan, variable(RANK), leader)
+
+
+def _machine_checks(plan: Plan) -> tuple[str, ...]:
+    """`:` takes the place of a comment: an interactive zsh has none."""
+    others = "1 on the other" if plan.nodes == 2 else f"a number of its own up to {plan.nodes - 1} on each other one"
+    own = f': "${{{OWN_ADDRESS}:?set it to the address of the Station that you are on}}"'
+    return (
+        f": {quote(f'{plan.recipe} on {plan.nodes} Stations: paste all of this on each of them')}",
+        f': "${{{LEADER}:?set it to the address of the Station that leads}}"',
+        f': "${{{RANK}:?set it to 0 on the Station that leads, and {others}}}"',
+        *((own, f"export {OWN_ADDRESS}") if says_own_address(plan) else ()),
+    )
+
+
+def _lines(plan: Plan) -> tuple[str, ...]:
+    if plan.nodes == 1:
+        return command_lines(plan)
+    leader, worker = machine_plans(plan)
+    serves = f"the leader, which answers on port {plan.port}" if plan.port else "the leader"
+    others, does = ("Station 2", "the worker") if plan.nodes == 2 else (f"Stations 2 to {plan.nodes}", "a worker each")
+    ranks = "|".join(map(str, range(1, plan.nodes)))
+    return (
+        f'case "${{{RANK}}}" in',
+        f"0) : {quote(f'Station 1 of {plan.nodes}: {serves}')}",
+        *command_lines(leader),
+        ";;",
+        f"{ranks}) : {quote(f'{others} of {plan.nodes}: {does}')}",
+        *command_lines(worker),
+        ";;",
+        "esac",
+    )

@@ -7,6 +7,7 @@ from typing import Any
 from gb300serve.plan.model import ContainerPlan, Plan, Secret
 from gb300serve.plan.ports import split_port
 from gb300serve.render.kubernetes_gaps import gaps_of
+from gb300serve.render.kubernetes_nodes import VARIABLES, leader_worker_set, leads, machines, own_address
 from gb300serve.render.kubernetes_volumes import Volume, volumes
 from gb300serve.render.kubernetes_words import annotations, object_name, quantity, user_ids
 from gb300serve.render.target import HEALTH_PATH, Rendered, Serving, head, with_secrets
@@ -26,12 +27,31 @@ def kubernetes(plan: Plan, serving: Serving) -> Rendered:
     gaps = gaps_of(plan)
     name = object_name(plan)
     start = (f"Start it with `kubectl apply -f THIS-FILE`; watch it with `kubectl logs -f deployment/{name}`.",)
-    documents = (_deployment(plan, serving, name), _service(plan, serving, name))
+    if plan.nodes > 1:
+        start = (f"It needs the LeaderWorkerSet API; watch it with `kubectl logs -f {name}-0`.",)
+        documents = (_set(plan, serving, name), _service(plan, serving, name, leads(name)))
+    else:
+        documents = (_deployment(plan, serving, name), _service(plan, serving, name, _selector(name)))
     return Rendered(head(plan, "Kubernetes objects", start, gaps) + "---\n".join(map(yaml_text, documents)), gaps)
 
 
+def _selector(name: str) -> Object:
+    return {"app.kubernetes.io/name": name}
+
+
+def _set(plan: Plan, serving: Serving, name: str) -> Object:
+    leader, worker = machines(plan)
+    pods = (_pod(leader, serving), _pod(worker, serving, serves=False))
+    return leader_worker_set(plan, name, *(_template(plan, name, pod) for pod in pods))
+
+
+def _template(plan: Plan, name: str, pod: Object) -> Object:
+    marks = _without_nothing({"labels": _selector(name), "annotations": annotations(plan.container)})
+    return {"metadata": marks, "spec": pod}
+
+
 def _deployment(plan: Plan, serving: Serving, name: str) -> Object:
-    selector = {"app.kubernetes.io/name": name}
+    selector = _selector(name)
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -42,10 +62,7 @@ def _deployment(plan: Plan, serving: Serving, name: str) -> Object:
             "strategy": {"type": "Recreate"},
             "progressDeadlineSeconds": serving.patience + _ROLLOUT,
             "selector": {"matchLabels": selector},
-            "template": {
-                "metadata": _without_nothing({"labels": selector, "annotations": annotations(plan.container)}),
-                "spec": _pod(plan, serving),
-            },
+            "template": _template(plan, name, _pod(plan, serving)),
         },
     }
 
@@ -54,7 +71,7 @@ def _without_nothing(values: Object) -> Object:
     return {key: value for key, value in values.items() if value not in (None, {}, [], "", False)}
 
 
-def _pod(plan: Plan, serving: Serving) -> Object:
+def _pod(plan: Plan, serving: Serving, *, serves: bool = True) -> Object:
     c = plan.container
     found = volumes(plan)
     said: Object = _without_nothing(
@@ -69,12 +86,15 @@ def _pod(plan: Plan, serving: Serving) -> Object:
     said |= {"enableServiceLinks": False, "automountServiceAccountToken": False}
     if c.stop_timeout is not None:
         said["terminationGracePeriodSeconds"] = c.stop_timeout
-    said["containers"] = [_container(plan, serving, found)]
+    served: Object = {"ports": _ports(plan, serving), **_probes(c, serving)} if serves else {}
+    said["containers"] = [_container(plan, served, found)]
     return said | ({"volumes": [volume.source for volume in found]} if found else {})
 
 
-def _container(plan: Plan, serving: Serving, found: tuple[Volume, ...]) -> Object:
+def _container(plan: Plan, served: Object, found: tuple[Volume, ...]) -> Object:
+    """`served`: its ports and probes, where it answers clients."""
     c = plan.container
+    env = [*({"name": k, "value": _literal(v)} for k, v in c.env.items()), *map(_secret(plan), c.secrets)]
     return _without_nothing(
         {
             "name": plan.engine,
@@ -82,12 +102,12 @@ def _container(plan: Plan, serving: Serving, found: tuple[Volume, ...]) -> Objec
             "command": [_literal(c.entrypoint)] if c.entrypoint else None,
             "args": _args(plan),
             "workingDir": c.workdir,
-            "env": [*({"name": k, "value": _literal(v)} for k, v in c.env.items()), *map(_secret(plan), c.secrets)],
-            "ports": _ports(plan, serving),
+            "env": [*own_address(plan), *env],
+            "ports": served.get("ports"),
             "resources": _resources(c),
             "securityContext": _security(c),
             "volumeMounts": [volume.mount for volume in found],
-            **_probes(c, serving),
+            **served,
         }
     )
 
@@ -98,7 +118,7 @@ def _literal(text: str) -> str:
 
 
 def _args(plan: Plan) -> list[str]:
-    secrets = {secret.name for secret in plan.container.secrets}
+    secrets = {secret.name for secret in plan.container.secrets} | (VARIABLES if plan.nodes > 1 else set())
     return [with_secrets(word, "$({})".format, _literal, secrets) for word in plan.command]
 
 
@@ -162,7 +182,7 @@ def _probes(c: ContainerPlan, serving: Serving) -> Object:
     return said
 
 
-def _service(plan: Plan, serving: Serving, name: str) -> Object:
+def _service(plan: Plan, serving: Serving, name: str, selector: Object) -> Object:
     ports = [(plan.port or serving.port, serving.port, "http")]
     for word in plan.container.ports:
         outside, inside = split_port(word)
@@ -171,9 +191,9 @@ def _service(plan: Plan, serving: Serving, name: str) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": name, "labels": {"app.kubernetes.io/name": name}},
+        "metadata": {"name": name, "labels": _selector(name)},
         "spec": {
-            "selector": {"app.kubernetes.io/name": name},
+            "selector": selector,
             "ports": [{"name": n, "port": o, "targetPort": i, "protocol": "TCP"} for o, i, n in dict.fromkeys(ports)],
         },
     }

@@ -16,6 +16,7 @@ from gb300serve.render.target import (
     common_gaps,
     head,
     lost,
+    one_machine,
 )
 
 Lines = Iterator[str]
@@ -174,6 +175,7 @@ def _secrets_in_command(plan: Plan) -> tuple[Secret, ...]:
 def _gaps(plan: Plan) -> Iterator[Gap]:
     c = plan.container
     yield from common_gaps(plan)
+    yield from one_machine(plan, "a Podman unit")
     yield changed("name", "Podman removes the container when it ends; its log stays in the journal")
     if c.gpus and c.gpus.isdecimal():
         yield changed("gpus", f"a count is not a choice here: the first {c.gpus} are named", "name them by UUID")

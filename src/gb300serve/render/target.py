@@ -95,6 +95,13 @@ def common_gaps(plan: Plan) -> Iterator[Gap]:
             )
 
 
+def one_machine(plan: Plan, target: str) -> Iterator[Gap]:
+    """What targets that know one machine do not say of a model over several."""
+    if plan.nodes > 1:
+        message = f"{target} describes one machine of {plan.nodes}, whose engine will not find the others"
+        yield Gap(LOST, ("nodes",), message, "--to kubernetes, or the commands that `compile` prints for each Station")
+
+
 def with_secrets(word: str, write: Callable[[str], str], literal: Callable[[str], str], names: Iterable[str]) -> str:
     """A word of the engine: `write(NAME)` for each declared secret in it, `literal` of all other text."""
     declared = set(names)

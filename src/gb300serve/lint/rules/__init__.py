@@ -9,6 +9,7 @@ from gb300serve.lint.rules import (
     memory,
     model,
     mounts,
+    nodes,
     offload,
     options,
     parsers,
@@ -21,6 +22,6 @@ from gb300serve.lint.rules import (
 )
 
 FAMILIES = (
-    arguments, container, evidence, image, lengths, memory, model, mounts, offload, options, parsers, pinned, ports,
-    records, secrets, speculation, values,
+    arguments, container, evidence, image, lengths, memory, model, mounts, nodes, offload, options, parsers, pinned,
+    ports, records, secrets, speculation, values,
 )  # fmt: skip

@@ -77,7 +77,7 @@ def more_ranks_than_gpus(subject: Subject) -> Iterator[Finding]:
     Fix: write `tensor_parallel_size: 1`, and offload what does not fit.
     """
     gpus = subject.container.gpus
-    if gpus is None:
+    if gpus is None or subject.recipe.nodes > 1:  # NOD001 counts them over all machines
         return
     ranks = _ranks(subject)
     count = {"all": 1, "name": 1}.get(gpus.by) or (int(gpus.values[0]) if gpus.by == "count" else len(gpus.values))
