@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -188,3 +189,14 @@ def answers(url: str) -> bool:
     asked = Request(f"{url}/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
     with urlopen(asked, timeout=30) as answer:
         return int(json.load(answer)["usage"]["completion_tokens"]) > 0
+
+
+def answers_at_last(url: str, seconds: float = 60.0) -> bool:
+    """The same, of a lane that may still boot."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            return answers(url)
+        except OSError:
+            time.sleep(0.05)
+    return False

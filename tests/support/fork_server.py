@@ -1,12 +1,14 @@
 """Runs gb300serve's commands in forks of one process that has loaded it: a tenth of the CPU time of a fresh one.
 
-Reads a request a line, an object: `words`, `env`, `cwd`, `out` and `err` (files), and for a process that is to end
-itself `trail` (a file) and `dies_at`. Says the process's id, then, when it has ended, its exit code.
+Reads a request a line, an object: `words`, `env`, `cwd`, `out` and `err` (files), and for a process that is to be
+hindered `trail` (a file), `dies_at` or `fails_at`. Says the process's id, then, when it has ended, its exit code.
 
-A process with a `trail` writes down there what it is about to change, a line each; at the line numbered `dies_at` it
-kills itself as `kill -9` would, before that change.
+A process with a `trail` writes down there what it is about to change, a line each. At the line numbered `dies_at` it
+kills itself as `kill -9` would, before that change. The first change whose line holds all words of `fails_at` finds
+the disk full.
 """
 
+import errno
 import gc
 import json
 import os
@@ -28,21 +30,26 @@ def _changes(event: str, arguments: tuple[Any, ...]) -> bool:
     return event in _CHANGES or (event == "open" and isinstance(arguments[2], int) and bool(arguments[2] & _WRITING))
 
 
-def follow_trail(trail: str, dies_at: int | None) -> None:
-    """From here on every change is written down before it is made, up to the deadly one."""
-    descriptor = os.open(trail, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    told = 0
+class Hindrance:
+    """Hears of every change before it is made: writes it down, and hinders the one that it is to hinder."""
 
-    def hear(event: str, arguments: tuple[Any, ...]) -> None:
-        nonlocal told
-        if not _changes(event, arguments) or (dies_at is not None and told >= dies_at):
+    def __init__(self, trail: str, dies_at: int | None, fails_at: tuple[str, ...]) -> None:
+        self._trail = os.open(trail, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        self._dies_at = dies_at
+        self._fails_at = fails_at
+        self._told = 0
+
+    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if not _changes(event, arguments) or (self._dies_at is not None and self._told >= self._dies_at):
             return
-        told += 1
-        os.write(descriptor, f"{event} {arguments[0]}\n".encode("utf-8", "backslashreplace"))
-        if told == dies_at:
+        self._told += 1
+        line = f"{event} {arguments[0]}"
+        os.write(self._trail, f"{line}\n".encode("utf-8", "backslashreplace"))
+        if self._told == self._dies_at:
             os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.addaudithook(hear)
+        if self._fails_at and all(word in line for word in self._fails_at):
+            self._fails_at = ()
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def become(request: dict[str, Any]) -> None:
@@ -57,7 +64,7 @@ def become(request: dict[str, Any]) -> None:
         os.close(opened)
     sys.argv = ["gb300serve", *request["words"]]
     if request.get("trail"):
-        follow_trail(request["trail"], request.get("dies_at"))
+        sys.addaudithook(Hindrance(request["trail"], request.get("dies_at"), tuple(request.get("fails_at") or ())))
     main()
 
 

@@ -82,6 +82,13 @@ class Forked(Program):
         _signal(process, signal.SIGINT)
         return self._result()
 
+    def failing_at(self, change: tuple[str, ...], *words: str) -> Result:
+        """With a disk that is full for the first change that is told with all these words."""
+        self._begin(words, fails_at=change)
+        ended = self._result()
+        assert any(all(word in line for word in change) for line in self.trail()), (change, self.trail())
+        return ended
+
     def changes(self, *words: str) -> tuple[list[str], float]:
         """What the command changes until it serves or ends, and after how many seconds that is."""
         began = time.monotonic()
@@ -115,11 +122,12 @@ class Forked(Program):
     def _trail(self) -> Path:
         return self.home / "trail"
 
-    def _begin(self, words: tuple[str, ...], dies_at: int | None = None) -> int:
+    def _begin(self, words: tuple[str, ...], dies_at: int | None = None, fails_at: tuple[str, ...] = ()) -> int:
         for path in (self._out, self._err):
             path.write_text("")
-        trail = {} if dies_at is None else {"trail": str(self._trail), "dies_at": dies_at or None}
-        request = {"words": words, "env": self.environment, "cwd": str(self.home), **trail}
+        hindered = {"trail": str(self._trail), "dies_at": dies_at or None, "fails_at": fails_at}
+        told = hindered if fails_at or dies_at is not None else {}
+        request = {"words": words, "env": self.environment, "cwd": str(self.home), **told}
         return fork_server().begin(request | {"out": str(self._out), "err": str(self._err)})
 
     def _result(self) -> Result:
