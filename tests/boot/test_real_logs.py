@@ -116,6 +116,7 @@ SAID = {
     "utilization": Said(
         "failed", "starting", "bad-argument-value", 52, {"argument": "gpu_memory_utilization", "value": 97.0}
     ),
+    "worker-killed-booting": Said("failed", "loading-weights", "killed", 75, {}),
     "worker-killed": Said("failed", "serving", "killed", 98, {"process": "VllmWorker-0"}),
 }
 

@@ -66,3 +66,10 @@ def test_no_secret_is_repeated_from_the_log() -> None:
 def test_missing_receipts_are_the_story_not_the_log() -> None:
     ending = Ending(Diagnosis("ready", Phase.SERVING), ("INFO",), 400.0, unkept=("missing: b",))
     assert BootFailedError(Launch(plan()), ending).details == ()
+
+
+def test_what_was_killed_for_want_of_memory_is_said_so_although_the_log_only_says_killed() -> None:
+    killed = replace(SILENT, reason=Reason.KILLED)
+    assert Ending(killed, (), 1.0, exit_code=1).reason is Reason.KILLED
+    assert Ending(killed, (), 1.0, exit_code=1, oom_killed=True).reason is Reason.HOST_OOM_KILLED
+    assert Ending(NAMED, (), 1.0, exit_code=1, oom_killed=True).reason is Reason.KV_CACHE_TOO_SMALL

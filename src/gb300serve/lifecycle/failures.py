@@ -39,11 +39,11 @@ class Ending:
 
     @property
     def reason(self) -> Reason:
-        """The diagnosis', else what the way it ended tells: a killed engine says nothing."""
+        """The diagnosis', else what the way it ended tells: a killed engine says nothing, or not who killed it."""
+        if self.oom_killed and self.diagnosis.reason in {None, Reason.KILLED, Reason.UNKNOWN}:
+            return Reason.HOST_OOM_KILLED
         if self.diagnosis.reason is not None:
             return self.diagnosis.reason
-        if self.oom_killed:
-            return Reason.HOST_OOM_KILLED
         return Reason.KILLED if self.exit_code == SIGKILLED else Reason.UNKNOWN
 
 

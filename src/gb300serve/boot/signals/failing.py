@@ -64,14 +64,14 @@ CLOSING: tuple[Cause, ...] = (
         for needle in (
             "Engine core initialization failed",
             "EngineCore failed to start",
-            "WorkerProc failed to start",
-            "WorkerProc initialization failed",
             "EngineCore encountered a fatal error",
             "EngineCore encountered an issue",
             "EngineDeadError",
             "Executor failed",
         )
     ),
+    # A worker that can still say so was not killed (Reason.KILLED is what else would follow).
+    cause(Reason.UNKNOWN, "WorkerProc failed to start", rank=Rank.BARE, engine="vllm"),
     *(
         cause(Reason.UNKNOWN, needle, rank=Rank.CLOSING)
         for needle in ("Run 'docker run --help'", "exited with code", "scheduler is dead")
