@@ -157,6 +157,9 @@ def _elsewhere(subject: Subject) -> Diagnostic | None:
         return ANOTHER_MACHINE.says(f"{subject.recipe.engine.name} places its memory by rules that are not known here")
     if gpus is not None and gpus.by == "name" and gpus.values != ("GB300",):
         return ANOTHER_MACHINE.says(f"{', '.join(map(str, gpus.values))} is no GB300", path="container.gpus")
+    if subject.recipe.nodes > 1:
+        message = f"the model is spread over {subject.recipe.nodes} Stations, and the arithmetic is of one"
+        return ANOTHER_MACHINE.says(message, path="nodes")
     if view.tensor_parallel_size > 1 or view.data_parallel_size > 1:
         return ANOTHER_MACHINE.says("the model is spread over several GPUs, and the arithmetic is of one")
     if view.offload.backend == "prefetch":

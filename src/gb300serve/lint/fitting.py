@@ -37,7 +37,7 @@ def fitting(
     """
     gpus = recipe.container.gpus
     elsewhere = gpus is not None and gpus.by == "name" and gpus.values != ("GB300",)
-    if elsewhere or any(options.get(key) not in (None, 1) for key in _RANKS):
+    if elsewhere or recipe.nodes > 1 or any(options.get(key) not in (None, 1) for key in _RANKS):
         return None
     checkpoint = sized(known, recipe.memory, repo)
     if checkpoint is None:
