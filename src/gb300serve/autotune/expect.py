@@ -17,6 +17,8 @@ class Expectation:
     configs: int | None = None
     basis: str | None = None
     tuning_seconds: float | None = None
+    degrades: bool = False
+    """A lane without it is degraded, as the recipe says."""
 
 
 def short(identity: str) -> str:

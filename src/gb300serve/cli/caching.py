@@ -60,10 +60,14 @@ class Place:
             return directory
         if plan is None:
             return Path(self.services.site.cache or "")
-        source = next((one.source for one in plan.container.mounts if one.target.rstrip("/") == MOUNT), None)
+        source = _mounted(plan)
         if source is None:
             raise NoCacheError(plan.recipe)
         return Path(source)
+
+    def is_mounted(self, plan: Plan) -> bool:
+        """Whether its tuning outlives the container."""
+        return _mounted(plan) is not None
 
     def pins(self) -> dict[str, Pin]:
         return pins_of(read_document(self.state / "pins.json"))
@@ -139,6 +143,10 @@ class ReleaseCache:
             return self.sets[-1].flashinfer, self.sets[-1].arch
         known = checkpoint_of(self.recipe)
         return (known.autotune.flashinfer, known.autotune.arch) if known and known.autotune.flashinfer else None
+
+
+def _mounted(plan: Plan) -> str | None:
+    return next((one.source for one in plan.container.mounts if one.target.rstrip("/") == MOUNT), None)
 
 
 def _learned(document: Mapping[str, Any]) -> list[str]:

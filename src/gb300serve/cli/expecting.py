@@ -33,7 +33,7 @@ def tuning_of(recipe: Recipe) -> Expectation:
     seconds = known.autotune.tuning_seconds if known and known.autotune.tuning_seconds else None
     said = recipe.boot.tuning_cache
     if said is not None:
-        return Expectation(said.identity, said.configs, said.basis, seconds)
+        return Expectation(said.identity, said.configs, said.basis, seconds, said.missing == "degrade")
     found = recorded_of(recipe, known)
     if found is None:
         return Expectation(tuning_seconds=seconds)

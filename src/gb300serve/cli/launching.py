@@ -10,10 +10,11 @@ from gb300serve.cli.console import Console
 from gb300serve.cli.formats import text
 from gb300serve.cli.keeping import Keeper, alone
 from gb300serve.cli.services import Services
+from gb300serve.cli.tuned import check_tuning, refuse_wrong_tuning
 from gb300serve.core.errors import Gb300Error
 from gb300serve.lifecycle.events import Announcement
 from gb300serve.lifecycle.execute import Launched, execute
-from gb300serve.lifecycle.failures import CrashLoopError, LaneEndedError, LaunchInterruptedError
+from gb300serve.lifecycle.failures import CrashLoopError, LaneEndedError, LaunchInterruptedError, LaunchOvertakenError
 from gb300serve.lifecycle.following import tail
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.names import moment
@@ -44,7 +45,7 @@ def launch_and_watch(asked: Asked, services: Services) -> int:
         recorder = keeper.begin(launch, steps, looked)
         with BootView(services.space.console, launch.expected, simulated=on == "sim") as view:
             tools = services.tools(on, _both(recorder, view), lock)
-            running = Launching(replace(asked, launch=launch), tools, keeper, recorder, view)
+            running = Launching(replace(asked, launch=launch), services, tools, keeper, recorder, view)
             return running.run(detached(steps) if asked.detach else steps)
 
 
@@ -61,6 +62,7 @@ class Launching:
     """One launch, from its first step to its last line."""
 
     asked: Asked
+    services: Services
     tools: Tools
     keeper: Keeper
     recorder: Recorder
@@ -107,8 +109,11 @@ class Launching:
             self.console.message(f"{launch.name} boots; watch it with {launch.command('up')}")
             return 0
         self.recorder.keep_metrics(self.tools.http)
+        verified = check_tuning(self.asked, self.services)
+        self.recorder.save_verdict(tuning=verified.state if verified else None)
         try:
             refuse_degraded(launch, served.receipts)
+            refuse_wrong_tuning(verified, launch)
         except Gb300Error as error:
             self._close(error)
             raise
@@ -162,6 +167,8 @@ class Launching:
 
 
 def _result(error: Gb300Error) -> str:
+    if isinstance(error, LaunchOvertakenError):
+        return "stopped"  # by another command of ours, on purpose: no failure
     return "interrupted" if isinstance(error, LaunchInterruptedError) else "failed"
 
 

@@ -86,6 +86,10 @@ class Recorder:
         )
         self._guarded(self.run.save)
 
+    def save_verdict(self, **more: Any) -> None:
+        """Add to what became of a boot that serves."""
+        self.save(verdict={**(self.run.record.verdict or {}), **more})
+
     def keep_metrics(self, http: Http) -> None:
         """The engine's figures as they stand, where it answers."""
         try:
