@@ -75,8 +75,9 @@ def test_a_program_that_ends_without_a_word_says_why(reads: str) -> None:
     program = f"{reads}raise SystemExit('no route to\\n the station')"
     with connect((sys.executable, "-c", program)) as connection, connection.makefile("rb") as answer:
         connection.sendall(b"abc\n")
-        with pytest.raises(ConnectionError, match=r"^no route to the station$"):
+        with pytest.raises(ConnectionError, match=r"^no route to the station$") as ended:
             answer.readline()
+        assert ended.value.__context__ is None  # the words are the first cause
 
 
 def test_what_a_program_complains_of_beside_its_answer_is_not_an_error() -> None:

@@ -176,6 +176,7 @@ def test_down_from_another_terminal_ends_a_boot(program: Program, port: int) -> 
     _, err = booting.communicate(timeout=30)
     assert (booting.returncode, "was stopped while it booted, by gb300serve down" in err) == (8, True), err
     assert {name for _, name in lanes(program).values()} == {"stopped"}
+    assert sorted(entries(program)) == [("down", "stopped"), ("up", "ready"), ("up", "stopped")]
 
 
 def test_a_launch_that_was_killed_gets_its_entry_from_the_next_command(program: Program, port: int) -> None:

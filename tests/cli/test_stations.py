@@ -59,6 +59,8 @@ def test_silent_stations_hide_nothing(program: Program) -> None:
     assert (status.code, [(one["station"], one["on"]) for one in status.document["lanes"]]) == (7, [("west", "sim")])
     down = program.run("down", "--station", "west", "--on", "sim", "--remove")
     assert down.code == 0, down.err
+    again = program.run("down", "--station", "west", "--on", "sim")
+    assert (again.code, again.err.splitlines()[-1]) == (6, "  hint: gb300serve status --station west")
     (run,) = (program.home / ".local/state/gb300serve/stations/west/runs").iterdir()
     assert '"station": "west"' in (run / "run.json").read_text()
 

@@ -87,12 +87,16 @@ class Conversation(socket.socket):
 
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
         """As a socket's; ConnectionError with the program's words where it ends before it has said anything."""
+        reset: ConnectionError | None = None
+        count = 0
         try:
             count = super().recv_into(buffer, nbytes, flags)
-        except ConnectionError as error:
-            raise ConnectionError(self._said() or str(error)) from None
+        except ConnectionError as error:  # it ended before it had read all that it was told
+            reset = error
         if not count and not self._heard and (said := self._said()):
             raise ConnectionError(said)
+        if reset is not None:
+            raise reset
         self._heard = True
         return count
 

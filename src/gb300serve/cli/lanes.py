@@ -1,5 +1,6 @@
 """Which lane a verb means: by REF, else the only live one, on Docker or on the simulated Station."""
 
+import shlex
 from collections.abc import Iterator
 
 from gb300serve.cli.services import On, Services
@@ -12,9 +13,9 @@ from gb300serve.lifecycle.ports import Container
 class NoLaneError(MachineError):
     """Nothing of ours fits."""
 
-    def __init__(self, ref: str | None) -> None:
+    def __init__(self, ref: str | None, found_by: tuple[str, ...] = ()) -> None:
         what = f"nothing of {ref} is there" if ref else "no lane is running"
-        super().__init__(what, hint="gb300serve status")
+        super().__init__(what, hint=shlex.join(("gb300serve", "status", *found_by)))
 
 
 class SeveralPlacesError(MachineError):
@@ -39,7 +40,7 @@ def the_lane(verb: str, ref: str | None, services: Services, on: On | None) -> t
     if len(running) > 1:
         raise SeveralPlacesError([f"{each.name} ({place})" for place, each in running])
     if not (running or found):
-        raise NoLaneError(ref)
+        raise NoLaneError(ref, services.space.words)
     return (running or found)[0]
 
 
@@ -47,9 +48,11 @@ def _candidates(
     verb: str, lane: str | None, release: str | None, services: Services, on: On | None
 ) -> Iterator[tuple[On, Container]]:
     looked = places(services, on)
+    # What it says to type instead has to mean the same Station.
+    command = shlex.join((verb, *services.space.words))
     for place in looked:
         try:
-            chosen = choose(verb, services.backend(place).containers(), lane, release)
+            chosen = choose(command, services.backend(place).containers(), lane, release)
         except BackendError:
             if len(looked) == 1:
                 raise
