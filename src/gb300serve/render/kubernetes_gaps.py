@@ -22,7 +22,7 @@ def gaps_of(plan: Plan) -> tuple[Gap, ...]:
         *_sharing(c),
         *_limits(c),
         *_security(c),
-        *_life(c),
+        *_life(c, "Deployment" if plan.nodes == 1 else "LeaderWorkerSet"),
         *_places(plan),
         *_ports(c),
         *_secrets(plan),
@@ -73,13 +73,13 @@ def _security(c: ContainerPlan) -> Iterator[Gap]:
         yield lost("user", f"`{c.user}` is left out: a pod takes numbers", "write UID:GID")
 
 
-def _life(c: ContainerPlan) -> Iterator[Gap]:
+def _life(c: ContainerPlan, kind: str) -> Iterator[Gap]:
     if c.log_driver or c.log_options:
         yield lost("log", "the node's container runtime keeps the log its own way")
     if c.restart not in ("always", "unless-stopped"):
         yield lost(
             "restart",
-            f"`{c.restart}` is left out: a Deployment always restarts, and a boot that fails is repeated",
+            f"`{c.restart}` is left out: a {kind} always restarts, and a boot that fails is repeated",
             "`kubectl logs --previous` has the first error",
         )
     else:

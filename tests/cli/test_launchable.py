@@ -1,0 +1,39 @@
+from pathlib import Path
+
+import pytest
+
+from tests.support.invoke import run
+from tests.support.recipes import write
+from tests.support.spread import ALL
+
+
+@pytest.mark.parametrize("words", [("up", "v1", "--on", "sim"), ("doctor", "v1", "--on", "sim")])
+def test_one_model_over_several_stations_is_not_launched(words: tuple[str, ...], tmp_path: Path) -> None:
+    directory = write(tmp_path / "recipes", {"v1": ALL["own"]})
+    state = {"XDG_STATE_HOME": str(tmp_path / "state"), "KEY": "k"}
+    answer = run(*words, "--recipes", directory, variables=state)
+    assert (answer.code, answer.err.splitlines()[-2:]) == (
+        4,
+        [
+            "gb300serve: bench/v1 runs on 2 Stations at once, and a launch here is one container on one of them",
+            "  hint: `gb300serve compile bench/v1` prints the command for each Station; "
+            "--to kubernetes makes a LeaderWorkerSet",
+        ],
+    )
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize("target", ["compose", "quadlet"])
+def test_targets_of_one_machine_say_what_they_lack(target: str, tmp_path: Path) -> None:
+    directory = write(tmp_path / "recipes", {"v1": ALL["own"]})
+    answer = run("compile", "v1", "--to", target, "--recipes", directory)
+    what = {"compose": "a compose file", "quadlet": "a Podman unit"}[target]
+    said = f"warning TGT001 nodes: {what} describes one machine of 2, whose engine will not find the others"
+    assert (answer.code, sum(said in line for line in answer.out.splitlines())) == (0, 1)
+    assert "TGT001 nodes" not in run("compile", "v1", "--to", "kubernetes", "--recipes", directory).out
+
+
+def test_fit_is_about_one_station() -> None:
+    words = ("fit", "v14", "--set", "nodes=2", "--set", "engine.options.pipeline_parallel_size=2", "--json")
+    found = run(*words).document
+    assert (found["verdict"], [one["code"] for one in found["diagnostics"]]) == ("unknown", ["FIT007"])
