@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from gb300serve.core.values import compact_json
-from tests.support.imports import IMAGE, RUN, command, engine, said
+from tests.support.imports import IMAGE, RUN, command, engine, read, said
 
 
 @pytest.mark.parametrize(
@@ -80,10 +80,42 @@ def test_what_is_said(words: str, finding: tuple[str, str, int, int]) -> None:
     assert finding in said(RUN + IMAGE + words)
 
 
-def test_an_engine_without_a_table() -> None:
+SGLANG = "docker run --gpus all lmsysorg/sglang:v0.5.20 python3 -m sglang.launch_server "
+
+
+def test_an_engine_with_other_forms() -> None:
     words = (
-        "python3 -m sglang.launch_server --model-path /m --tp 2 --mem-fraction-static 0.83 --trust-remote-code "
-        "--cuda-graph-bs 1 2 4 --json-model-override-args '{\"a\": 1}' --device cuda --revision 0123 --seed -1"
+        "--model-path /m --tp-size 2 --mem-fraction-static 0.83 --trust-remote-code --cuda-graph-bs-decode 1 2 4 "
+        "--context-length 1Mi --device cuda --revision 0123 --random-seed -1 --json-model-override-args"
     )
-    text = f"docker run --gpus all lmsysorg/sglang:v0.5.20 {words}\n"
-    assert command(text) == [word.replace('\'{"a":', '{"a":1}') for word in words.replace(" 1}'", "").split()]
+    assert command(SGLANG + words + " '{\"a\": 1}'\n")[3:] == [*words.split(), '{"a":1}']
+
+
+@pytest.mark.parametrize(
+    ("words", "options", "finding"),
+    [
+        ("/model --port 1", {"model_tag": "/model", "port": 1}, None),
+        ("--tp 2", {"tp_size": 2}, ("note", "other-spelling")),
+        ("--model_path /m", {"model_path": "/m"}, ("warning", "refused-value")),
+        (
+            "--port 1 --trust-remote-code /m",
+            {"port": 1, "trust_remote_code": True, "model_path": "/m"},
+            ("warning", "refused-value"),
+        ),
+        ("--context-length 8K", {"context_length": "8K"}, ("warning", "refused-value")),
+        ('--api-key "$(cat /k)"', {"api_key": {"secret": "API_KEY"}}, None),
+        ('--lora-paths a \'{"lora_name":"b"}\'', {"lora_paths": ["a", {"lora_name": "b"}]}, None),
+    ],
+)
+def test_words_as_sglang_takes_them(words: str, options: dict[str, Any], finding: tuple[str, str] | None) -> None:
+    found = read(SGLANG + words + "\n")
+    assert found.document["engine"]["options"] == options
+    findings = [
+        (one.severity, one.name) for one in found.diagnostics if one.name in ("refused-value", "other-spelling")
+    ]
+    assert findings == ([finding] if finding else [])
+
+
+def test_a_dotted_flag_is_none_of_sglang() -> None:
+    found = read(SGLANG + "--model-path /m --hisparse-config.top_k 1\n").document["engine"]
+    assert found["extra_args"] == ["--hisparse-config.top_k", "1"]

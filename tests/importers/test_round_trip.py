@@ -59,6 +59,33 @@ OPTION_VALUES: dict[str, st.SearchStrategy[Any]] = {
     "port": st.integers(1, 65535),
 }
 OPTIONS = st.fixed_dictionaries({}, optional=OPTION_VALUES)
+SGLANG_VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "context_length": st.one_of(st.integers(1, 2**31), st.sampled_from(["64Ki", "1M", "1.5k"])),
+    "max_running_requests": st.integers(1, 4096),
+    "mem_fraction_static": st.sampled_from([0.5, 0.85]),
+    "trust_remote_code": st.just(value=True),
+    "lora_strict_loading": st.booleans(),
+    "served_model_name": WORDS,
+    "cuda_graph_bs_decode": st.lists(st.integers(1, 512), min_size=1, max_size=5),
+    "json_model_override_args": st.dictionaries(st.sampled_from(["a", "b"]), WORDS, min_size=1),
+    "preferred_sampling_params": st.fixed_dictionaries({"temperature": st.sampled_from([0.6, 1])}),
+    "kv_cache_dtype": st.sampled_from(["auto", "fp8_e4m3"]),
+    "chat_template": WORDS,
+    "port": st.integers(1, 65535),
+}
+SGLANG_OPTIONS = st.fixed_dictionaries({}, optional=SGLANG_VALUES)
+ENGINES = st.one_of(
+    st.tuples(st.just(("vllm", "0.33.0", "vllm/vllm-openai", ())), OPTIONS),
+    st.tuples(
+        st.sampled_from(
+            [
+                ("sglang", "0.5.23", "lmsysorg/sglang", ("python3", "-m", "sglang.launch_server")),
+                ("sglang", "0.5.23", "lmsysorg/sglang", ("sglang", "serve")),
+            ]
+        ),
+        SGLANG_OPTIONS,
+    ),
+)
 SOURCES = st.sampled_from(["/a", "/b c", "/it's", "/d$e"])
 CONTAINERS = st.fixed_dictionaries(
     {},
@@ -83,24 +110,35 @@ CONTAINERS = st.fixed_dictionaries(
 
 
 @settings(max_examples=40, deadline=None)
-@given(options=OPTIONS, container=CONTAINERS)
+@given(asked=ENGINES, container=CONTAINERS)
 def test_generated_recipes(
-    tmp_path_factory: pytest.TempPathFactory, options: dict[str, Any], container: dict[str, Any]
+    tmp_path_factory: pytest.TempPathFactory, asked: tuple[Any, dict[str, Any]], container: dict[str, Any]
 ) -> None:
+    (name, version, repository, launcher), options = asked
+    model = {"model" if name == "vllm" else "model_path": "/model"}
+    engine = {"name": name, "version": version} | ({"launcher": list(launcher)} if launcher else {})
     document = {
         "format": "gb300serve/1",
         "lane": "bench",
         "release": "v1",
         "title": "x",
         "status": "draft",
-        "image": {"repository": "vllm/vllm-openai", "tag": "v0.33.0"},
+        "image": {"repository": repository, "tag": f"v{version}"},
         "container": container,
-        "engine": {"name": "vllm", "version": "0.33.0", "options": {"model": "/model"} | options},
+        "engine": engine | {"options": model | options},
     }
     compiled = plan(write(tmp_path_factory.mktemp("r"), {"v1": to_yaml(document)}), "bench/v1")
     once = read(shell(compiled))
     assert docker_argv(once.plan) == docker_argv(compiled)
     assert read(shell(once.plan)).document == once.document
+
+
+@pytest.mark.parametrize("option", sorted(o.key for o in table("sglang", "0.5.23").options() if o.kind == "bool"))
+def test_every_switch_of_sglang(option: str) -> None:
+    shipped = table("sglang", "0.5.23")
+    launcher = ["docker", "run", "-d", "lmsysorg/sglang:v0.5.23", "sglang", "serve", "--model-path", "/model"]
+    words = [*launcher, *shipped.words(option, True)]
+    assert argv(shlex.join(words)) == words
 
 
 @pytest.mark.parametrize("option", sorted(o.key for o in table("vllm", "0.33.0").options() if o.kind == "bool"))

@@ -42,7 +42,6 @@ _IMAGE = re.compile(r"(?P<repository>[^@]*?)(?::(?P<tag>[\w][\w.-]{0,127}))?(?:@
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _KEYS = tuple(ContainerSection.model_fields)
-_SGLANG_OWN = frozenset(("--device", "--env"))
 
 
 # A launch has a hundred words; what has thousands is something else.
@@ -84,10 +83,7 @@ def from_command(draft: Draft, image: dict[str, Any], command: Sequence[Field]) 
 def _without_docker(draft: Draft, started: Started, flags: Flags) -> Started:
     """Docker's options that stand behind the image, and would reach the engine."""
 
-    def has(flag: str) -> bool:
-        return flag in flags or (started.engine == "sglang" and flag in _SGLANG_OWN)
-
-    options, left = misplaced(started.words, has)
+    options, left = misplaced(started.words, flags.__contains__)
     for option in options:
         flag = f"--{option.name}"
         said = f"{flag} {shown(option.value or '')}".strip()

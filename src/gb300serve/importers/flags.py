@@ -21,6 +21,8 @@ class Meant(NamedTuple):
     below: str = ""
     short: bool = False
     """It was abbreviated."""
+    dashed: bool = True
+    """False: it was said with underscores, which this engine does not take."""
 
 
 class Flags:
@@ -28,6 +30,8 @@ class Flags:
 
     def __init__(self, engine: str, version: str | None) -> None:
         choice = tables_for(engine, version)
+        # vLLM makes dashes of underscores and JSON of dotted flags before argparse; SGLang's parser is argparse alone.
+        self._plain = engine == "sglang"
         self._searched = 0
         self.tables: tuple[OptionTable, ...] = tuple(reversed(choice.tables))
 
@@ -43,14 +47,10 @@ class Flags:
     def __contains__(self, flag: str) -> bool:
         return flag in self._spelled
 
-    @property
-    def known(self) -> bool:
-        """Whether there is a table at all."""
-        return bool(self.tables)
-
     def find(self, flag: str) -> Meant | None:
-        """The option of a flag: underscores, dots and abbreviations as vLLM's parser takes them."""
-        top, dot, keys = flag.partition(".")
+        """The option of a flag: underscores, dots and abbreviations as the engine's parser takes them."""
+        top, dot, keys = (flag, "", "") if self._plain else flag.partition(".")
+        dashed = not self._plain or "_" not in top
         if top.startswith("--"):
             top = "--" + top[2:].replace("_", "-")
         option = self._spelled.get(top)
@@ -59,7 +59,7 @@ class Flags:
             option = self._abbreviated(top)
         if option is None or (dot and not option.takes_json):
             return None
-        return Meant(option, off=top in option.off, below=keys, short=short)
+        return Meant(option, off=top in option.off, below=keys, short=short, dashed=dashed)
 
     def _abbreviated(self, top: str) -> Option | None:
         if not top.startswith("--") or len(top) < 4:

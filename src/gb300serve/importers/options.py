@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gb300serve.engines.common import POSITIONAL
+from gb300serve.engines.common import MODEL_KEYS, POSITIONAL
 from gb300serve.engines.convert import converter
 from gb300serve.engines.human import human_int
 from gb300serve.engines.option import Option
@@ -20,7 +20,6 @@ from gb300serve.importers.secret_words import option_value, word_value
 from gb300serve.importers.syntax import Field
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,30}")
-_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]{0,30})\.[0-9]{1,30}")
 _SWITCHED = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
 
@@ -56,8 +55,6 @@ class Options:
 
     def _flag(self, flag: Field, values: list[Field], *, joined: bool) -> list[Field]:
         """One flag with the words up to the next one; the words that are not its own come back."""
-        if not self.flags.known:
-            return self._untabled(flag, values)
         if re.match(r"-O[0-9]?$", flag.text) and (level := self.flags.find("--optimization-level")) is not None:
             values = [Field(flag.text[2:], flag.place), *values] if flag.text[2:] else values
             return self._said(level, flag, values, joined=joined)
@@ -67,6 +64,9 @@ class Options:
         if meant.short:
             message = f"{flag.text} is short for {meant.option.flag}"
             self.draft.report.say(SPELLING, message, "an option added later could make it ambiguous", flag.place)
+        if not meant.dashed:
+            message = f"{shown(flag.text, 40)}: the parser of {self.engine} takes no underscores, and refuses it"
+            self.draft.report.say(REFUSED_VALUE, message, f"it was read as {meant.option.flag}", flag.place)
         if meant.below:
             return self._below(meant, flag, values)
         return self._said(meant, flag, values, joined=joined)
@@ -123,8 +123,13 @@ class Options:
 
     def _bare(self, word: Field) -> None:
         """A word that belongs to no flag: the model, where none was named."""
-        if POSITIONAL not in self.options and "model" not in self.options:
-            self.options[POSITIONAL] = self.draft.text(word.text, word.place, "the model")
+        named = MODEL_KEYS[self.engine]
+        if POSITIONAL not in self.options and named not in self.options:
+            key = POSITIONAL if self.engine == "vllm" or not self.options else named
+            if key == named:
+                message = f"`{shown(word.text, 40)}`: SGLang takes a bare model as the first word only, and refuses it"
+                self.draft.report.say(REFUSED_VALUE, message, f"it was read as --{named.replace('_', '-')}", word.place)
+            self.options[key] = self.draft.text(word.text, word.place, "the model")
             return
         message = f"`{shown(self.draft.report.clean(word.text), 40)}` belongs to no option: the engine would refuse it"
         self.draft.report.say(UNKNOWN_OPTION, message, "it stands in extra_args as it was said", word.place)
@@ -157,25 +162,6 @@ class Options:
         self.extra_args += [f"{flag.text}={texts[0]}"] if joined else [flag.text, *texts]
         return []
 
-    def _untabled(self, flag: Field, values: list[Field]) -> list[Field]:
-        """An option of an engine without a table: its key and the form of its values are what they look like."""
-        if not re.fullmatch(r"--[A-Za-z][\w-]*", flag.text):
-            return self._unknown(flag, values, joined=False)
-        key = flag.text[2:].replace("-", "_")
-        said = [option_value(self.draft, key, one, self._typed(flag, one)) for one in values]
-        self._put(key, True if not said else said[0] if len(said) == 1 else said, flag)
-        return []
-
-    def _typed(self, flag: Field, word: Field) -> Any:
-        text = word.text
-        if _INTEGER.fullmatch(text):
-            return int(text)
-        if _DECIMAL.fullmatch(text):
-            return fraction(text)
-        if text[:1] in ("{", "["):
-            return self._json(flag.text, word, text)
-        return text
-
     def _value(self, option: Option, word: Field) -> Any:
         """A value in the type that the option has; text where the engine would refuse it."""
         return option_value(self.draft, option.key, word, self._converted(option, word))
@@ -191,7 +177,7 @@ class Options:
                 return int(text) if _INTEGER.fullmatch(text) else fraction(text)
             if option.kind == "int":
                 return int(text)
-            return converter(option)(text) if _INTEGER.fullmatch(text) else _suffixed(text)
+            return converter(option)(text) if _INTEGER.fullmatch(text) else _suffixed(option, text)
         except (ValueError, ArgumentTypeError):
             self._refused(option, word)
             return text
@@ -218,8 +204,10 @@ class Options:
         return value
 
 
-def _suffixed(text: str) -> Any:
+def _suffixed(option: Option, text: str) -> Any:
     """A whole number with a suffix stays as it was written; other spellings become plain."""
+    if option.kind == "si-int":
+        return converter(option)(text)
     number = human_int(text) if text.strip().lower() != "auto" else None
     return text if number is None or not re.fullmatch(r"[0-9_+ ]+", text) else number
 
