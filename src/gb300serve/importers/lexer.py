@@ -250,7 +250,7 @@ class Lexer:
         kind = found[0].lstrip("0123456789&")
         if kind in ("<<", "<<-") and target is not None:
             self._waiting.append((target.plain, kind == "<<-"))
-        return Operator(found[0][-1], place)
+        return Operator(">" if ">" in kind else "<", place)
 
     def _here_documents(self) -> None:
         """Past the bodies of the here-documents that the ended line announced."""

@@ -1,0 +1,33 @@
+from gb300serve.importers.report import LEFT_OUT, MENDED, MOST, UNREADABLE, Place, Report, shown
+
+TOKEN = "hf_Qw3rTy7uIoPaSdFgHjKl"
+
+
+def test_each_finding_once_with_its_place() -> None:
+    report = Report("input.sh")
+    for _ in range(2):
+        report.say(MENDED, "a", "b", Place(3, 4), "c")
+    (found,) = report.diagnostics
+    assert (found.code, found.severity, found.message, found.hint) == ("IMP001", "warning", "a", "b")
+    assert (found.file, found.line, found.column, found.path) == ("input.sh", 3, 4, "c")
+
+
+def test_no_message_holds_a_secret_also_one_that_was_met_later() -> None:
+    report = Report()
+    report.say(MENDED, "says swordfish", f"and {TOKEN}", None, "env.swordfish")
+    report.hide("swordfish")
+    (found,) = report.diagnostics
+    assert "swordfish" not in repr(found)
+    assert TOKEN not in repr(found)
+
+
+def test_a_text_that_is_wrong_everywhere_is_not_listed_to_its_end() -> None:
+    report = Report()
+    for number in range(MOST + 50):
+        report.say(LEFT_OUT, str(number))
+    report.say(UNREADABLE, "the end")
+    assert (len(report.diagnostics), report.diagnostics[-1].message) == (MOST + 1, "the end")
+
+
+def test_short_enough_for_a_message() -> None:
+    assert (shown("a\n  b"), shown("x" * 70), len(shown("x" * 70))) == ("a b", "x" * 59 + "…", 60)

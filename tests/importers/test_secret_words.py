@@ -1,0 +1,38 @@
+import pytest
+
+from gb300serve.importers.draft import Draft
+from gb300serve.importers.report import Place, Report
+from gb300serve.importers.secret_words import option_value, secret_name, word_value
+from gb300serve.importers.syntax import Field, Reference, mark
+
+AT = Place(1, 1)
+
+
+@pytest.fixture
+def draft() -> Draft:
+    return Draft(Report(), [Reference("env", "KEY"), Reference("file", "/k")])
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "name"),
+    [
+        ("api_key", "abc", "API_KEY"),
+        ("api_key", "EMPTY", None),
+        ("api_key", mark(0), "API_KEY"),
+        ("chat_template", mark(1), "CHAT_TEMPLATE"),
+        ("chat_template", mark(0), None),
+        ("chat_template", "a", None),
+        ("chat_template", "hf_Qw3rTy7uIoPaSdFgHjKl", "CHAT_TEMPLATE"),
+        ("9lives", mark(1), "SECRET"),
+    ],
+)
+def test_which_values_are_secrets(draft: Draft, key: str, text: str, name: str | None) -> None:
+    assert secret_name(draft, key, text) == name
+
+
+def test_how_a_recipe_says_them(draft: Draft) -> None:
+    assert option_value(draft, "api_key", Field("abc", AT), "abc") == {"secret": "API_KEY"}
+    assert option_value(draft, "port", Field("3", AT), 3) == 3
+    assert option_value(draft, "chat_template", Field(f"x{mark(0)}", AT), f"x{mark(0)}") == "x$KEY"
+    assert word_value(draft, "--new-api-key", Field(mark(1), AT)) == "${secret:NEW_API_KEY}"
+    assert word_value(draft, "--new", Field("3", AT)) == "3"
