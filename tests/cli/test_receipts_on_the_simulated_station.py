@@ -86,6 +86,8 @@ def test_what_serves_otherwise_than_it_should_is_degraded_and_keeps_running(
     assert state(program) == "degraded"
     kept = program.run("receipts")
     assert kept.code == 9
+    again = program.run("up", release, *FAST, *port)
+    assert (again.code, "runs already as dsv41-vllm, but serves wrongly" in again.err) == (9, True), again.err
     assert any(line.startswith(sentence) for line in kept.out.splitlines())
 
 

@@ -22,6 +22,7 @@ from gb300serve.lifecycle.ports import Container
 from gb300serve.lifecycle.ready import Served
 from gb300serve.lifecycle.receipts import refuse_degraded
 from gb300serve.lifecycle.recorder import Recorder
+from gb300serve.lifecycle.serving import look_again
 from gb300serve.lifecycle.steps import AwaitReady, Step, detached
 from gb300serve.lifecycle.tools import Tools
 
@@ -94,6 +95,9 @@ class Launching:
     def _serve(self, launched: Launched, steps: tuple[Step, ...]) -> int:
         launch, served = self.launch, launched.served
         if served is not None and served.already:
+            self.recorder.run.discard()  # its record would stand for the launch that the container came from
+            notices = look_again(launched.container, launch, self.tools, self.services.history())
+            self.console.messages(notices, "warning")
             self._already("serves", launched.container)
             return 0
         if not steps:  # detached, and it runs: whether it serves was not looked at

@@ -198,7 +198,9 @@ class Services:
         plan = launchable(Compiler(site).plan(recipe, changed=loaded.changed))
         if recipe.status == "deprecated":
             self.space.console.message(f"{recipe.ref} is deprecated: {' '.join(recipe.limits)}", "warning")
-        return replace(self._secret(plan, loaded, recipe, site, on), overrides=tuple(sets or ()), given=ref)
+        pinned = None if sets else pinned_words(read_pin(loaded.found.path), plan)
+        launch = self._secret(plan, loaded, recipe, site, on)
+        return replace(launch, overrides=tuple(sets or ()), given=ref, pinned=pinned)
 
     def launch_again(self, record: RunRecord, on: On) -> Launch:
         """The launch of a run, from what it was compiled from; PlanDiffersError where that gives another plan."""
