@@ -17,3 +17,11 @@ def test_the_users_own_unless_the_site_names_one(tmp_path: Path) -> None:
     assert state_directory(space(None)) == Path("/home/x/.local/state/gb300serve")
     assert state_directory(space(None, XDG_STATE_HOME="/s")) == Path("/s/gb300serve")
     assert learned_boots(space(site)) == Path("/var/lib/serve/boots.json")
+
+
+def test_a_named_station_has_its_own_and_shares_what_was_learned(tmp_path: Path) -> None:
+    site = tmp_path / "site.yaml"
+    site.write_text("format: gb300serve.site/1\nstate: /var/lib/serve\nstations: {east: {}}\n")
+    east = space(site).at("east")
+    assert state_directory(east) == Path("/var/lib/serve/stations/east")
+    assert learned_boots(east) == Path("/var/lib/serve/boots.json")
