@@ -6,7 +6,7 @@ import pytest
 
 pytest.register_assert_rewrite("tests.support")
 
-pytest_plugins = ["tests.support.golden", "tests.support.station"]
+pytest_plugins = ["tests.support.golden", "tests.support.station", "tests.support.real_engine"]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,4 +1,4 @@
-"""The main job on a real Docker Engine: with the simulated engine as entrypoint, and once with the real vLLM."""
+"""The main job on a real Docker Engine, with the simulated engine as entrypoint."""
 
 import random
 import shutil
@@ -26,13 +26,6 @@ SIMULATED = {
     "engram_config": {"cpu_offload": True},
     "max_model_len": 131072,
     "max_num_seqs": 8,
-}
-REAL = {
-    "model": "/model",
-    "served_model_name": "tiny",
-    "max_model_len": 4096,
-    "max_num_seqs": 4,
-    "enforce_eager": True,
 }
 
 
@@ -110,26 +103,3 @@ def test_killed_at_any_moment_the_next_up_and_down_cope(program: Program, lane: 
     up = program.up_until_ready("v1")
     assert up.code in {0, 130}, up.err
     assert program.run("down").code == 0
-
-
-@pytest.mark.engine
-def test_the_real_engine(
-    program: Program, tmp_path: Path, docker_host: str, engine_image: Importer, engine_model: Path,
-    container_name: str, free_port: int,
-) -> None:  # fmt: skip
-    reference = "vllm/vllm-openai:workbench-cpu"
-    engine_image(reference)
-    lane = DockerLane(
-        tmp_path, docker_host, reference, container_name, REAL | {"port": free_port}, "0.32.0", engine_model,
-        {"VLLM_CPU_KVCACHE_SPACE": "1"},
-    )  # fmt: skip
-    lane.site()
-    lane.write("v1")
-    up = program.up_until_ready("v1", timeout=240)
-    assert up.code == 130, up.err
-    assert "READY: tiny answers" in up.err
-    (status,) = program.run("status", "--json", "--on", "docker").document["lanes"]
-    assert (status["state"], status["health"]["model"], status["health"]["max_model_len"]) == ("ready", "tiny", 4096)
-    assert "Application startup complete." in program.run("logs").out
-    down = program.run("down")
-    assert (down.code, "kept" in down.err) == (0, True), down.err

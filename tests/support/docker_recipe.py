@@ -23,6 +23,8 @@ class DockerLane:
     env: dict[str, str] = field(default_factory=dict)
     container: dict[str, object] = field(default_factory=dict)
     """Container options in place of the lane's own."""
+    extra_args: list[str] = field(default_factory=list)
+    """Raw words for the engine, which no check reads."""
 
     def write(self, release: str, **options: object) -> None:
         """A release; `options` add to the lane's own."""
@@ -48,7 +50,12 @@ class DockerLane:
                 "env": self.env,
                 "restart": "unless-stopped",
             } | self.container,
-            "engine": {"name": "vllm", "version": self.version, "options": self.options | options},
+            "engine": {
+                "name": "vllm",
+                "version": self.version,
+                "options": self.options | options,
+                "extra_args": self.extra_args,
+            },
         })  # fmt: skip
 
     def site(self) -> None:
