@@ -1,11 +1,13 @@
-"""Runs mutated recipes and logs through the program, over the processors, and keeps what fails, made small.
+"""Runs mutated recipes, logs and pastes through the program, over the processors, and keeps what fails, made small.
 
 A recipe goes through lint in every form, show, compile, fit and diff; a log through diagnose, a launch's watch and the
-calibration. The first input of each kind of failure lies under the directory of `--keep`; the exit status is 1 then.
+calibration; a paste through import. The first input of each kind of failure lies under the directory of `--keep`; the
+exit status is 1 then.
 """
 
 import argparse
 import gc
+import random
 import resource
 import sys
 import tempfile
@@ -19,6 +21,7 @@ from pathlib import Path
 
 from tests.support.fuzz_judges import Failure, RecipeJudge, judge_log, smaller
 from tests.support.fuzz_logs import LogMutator
+from tests.support.fuzz_pastes import judge_paste, paste
 from tests.support.fuzz_recipes import Mutator
 
 # Each batch has a seed of its own, so that any of them can be run again alone.
@@ -43,8 +46,8 @@ def main() -> int:
     asked = _arguments()
     began = time.perf_counter()
     failed = 0
-    for kind, count in (("recipes", asked.recipes), ("logs", asked.logs)):
-        failed += _run(kind, count, asked)
+    for kind, count in (("recipes", asked.recipes), ("logs", asked.logs), ("pastes", asked.pastes)):
+        failed += _run(kind, count, asked) if count else 0
     print(f"{time.perf_counter() - began:.0f} s with seed {asked.seed}")
     return 1 if failed else 0
 
@@ -53,6 +56,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/fuzz", description=__doc__)
     parser.add_argument("--recipes", type=int, default=100_000, metavar="N")
     parser.add_argument("--logs", type=int, default=20_000, metavar="N")
+    parser.add_argument("--pastes", type=int, default=100_000, metavar="N")
     parser.add_argument("--seed", type=int, default=1, metavar="S")
     parser.add_argument("--processes", type=int, default=2, metavar="P")
     parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"), metavar="DIR", help="for what fails")
@@ -62,7 +66,7 @@ def _arguments() -> argparse.Namespace:
 def _run(kind: str, count: int, asked: argparse.Namespace) -> int:
     """Prints the figures of one kind; returns how many distinct faults it has, growth among them."""
     began = time.perf_counter()
-    work = partial(recipes if kind == "recipes" else logs, asked.seed)
+    work = partial(WORK[kind], asked.seed)
     sizes = [min(BATCH, count - start) for start in range(0, count, BATCH)]
     done: list[Batch] = []
     kinds: Counter[str] = Counter()
@@ -113,6 +117,15 @@ def logs(seed: int, number: int, count: int) -> Batch:
     mutator = LogMutator(seed * 1_000_003 + number)
     return _batch(number, count, ((mutator.log(), judge_log) for _ in range(count)))
 
+
+def pastes(seed: int, number: int, count: int) -> Batch:
+    """One batch of pastes."""
+    chance = random.Random(seed * 1_000_003 + number)  # noqa: S311 - which paste comes next is no secret
+    texts = (paste(chance).encode("utf-8", "surrogatepass") for _ in range(count))
+    return _batch(number, count, ((text, judge_paste) for text in texts))
+
+
+WORK = {"recipes": recipes, "logs": logs, "pastes": pastes}
 
 Judged = Callable[[bytes], Failure | None]
 

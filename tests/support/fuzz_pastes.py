@@ -1,6 +1,13 @@
 """Pastes as they come: launches cut, doubled, spliced, strewn with what shells and editors treat specially."""
 
+import json
 import random
+
+from gb300serve.core.errors import CompileError, RecipeError
+from gb300serve.recipe.dump import to_yaml
+from gb300serve.render.plan_json import plan_document
+from tests.support.fuzz_judges import SECONDS, BrokenError, Failure, judged
+from tests.support.imports import read
 
 SECRETS = ("hf_Qw3rTy7uIoPaSdFgHjKlZxCvBn", "sk-proj-9f8e7d6c5b4a39281706f5e4", "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4")
 SEEDS = (
@@ -24,6 +31,10 @@ sudo docker run --gpus '"device=0,1"' --mount type=bind,src=$X,dst=/m,ro -e K=$K
     '--compilation-config {"a": [1, 2]} --attention_config.b.c=false `\r\n --api-key @SECRET@',
     """[{"Config": {"Image": "a:b", "Cmd": ["--model", "m", "--api-key", "@SECRET@"], "Env": ["T_TOKEN=@SECRET@"]},
 "HostConfig": {}}]""",
+    """IMG=vllm/vllm-openai:v0.33.0-cu130 D=/srv/{m,n}
+CID=$(docker run -d -v ${D%/*}/m:/model ${IMG%-*} --served-model-name {a,b}{1..3} --port ${#IMG} -e T_TOKEN=@SECRET@)
+docker logs -f $CID 2>&1
+""",
     "schema: jm-recipe/v1\nid: a/b\ntitle: abc\nlaunch:\n  command: docker run i:1 --model m --api-key @SECRET@\n",
 )
 PIECES = (
@@ -112,6 +123,32 @@ def paste(chance: random.Random) -> str:
     while "@SECRET@" in text:
         text = text.replace("@SECRET@", chance.choice(SECRETS), 1)
     return text
+
+
+def outcome(text: str) -> str:
+    """Everything that is printed of an import."""
+    try:
+        found = read(text)
+    except (CompileError, RecipeError) as error:
+        return " ".join((error.message, error.hint or "", *(json.dumps(d.as_json()) for d in error.diagnostics)))
+    plan = json.dumps(plan_document(found.plan), default=str)
+    return " ".join((to_yaml(found.document), plan, *(json.dumps(d.as_json()) for d in found.diagnostics)))
+
+
+def told(text: str) -> list[str]:
+    """The secrets that the outcome of a paste tells."""
+    said = outcome(text)
+    return [secret for secret in SECRETS if secret[:12] in said]
+
+
+def judge_paste(text: bytes, limit: float = SECONDS) -> Failure | None:
+    """None where the paste comes to a recipe or to a clean refusal, in time, and tells no secret."""
+    return judged(lambda: _no_secret(text.decode("utf-8", "surrogatepass")), limit)
+
+
+def _no_secret(text: str) -> None:
+    if found := told(text):
+        raise BrokenError(f"secret: {found}")
 
 
 def _changed(chance: random.Random, text: str) -> str:
