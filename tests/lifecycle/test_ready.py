@@ -80,6 +80,22 @@ def test_phases_come_with_their_expected_seconds_and_lines_are_passed_on() -> No
     assert any(isinstance(each, Elapsed) and each.phase is Phase.LOADING_WEIGHTS for each in watched.told)
 
 
+# Seconds between two lines, beside those of BOOT; 0: there are no others.
+@pytest.mark.parametrize("every", [0.0, 0.001, 0.9])
+@pytest.mark.parametrize("boot", [BOOT, BOOT[:-1]], ids=["complete", "untold"])
+@pytest.mark.parametrize("ready_at", [453.37, 454.01, 454.49])
+def test_ready_is_told_within_a_second_of_the_first_good_answer(
+    boot: tuple[tuple[float, str], ...], every: float, ready_at: float
+) -> None:
+    """Wherever the watch stands just then: at the end of a thousand lines a second, or in silence."""
+    count = int(1.2 / every) if every else 0
+    more = ((ready_at - 0.1 + number * every, f"(EngineCore pid=118) line {number}") for number in range(count))
+    watched = Watched(Script(tuple(sorted((*boot, *more))), ready_at=ready_at), ran_for=450.0)
+    watched.run(running=True)
+    assert isinstance(watched.told[-1], BecameReady)
+    assert 0.0 <= watched.station.clock.now() - START + 450.0 - ready_at <= 1.0
+
+
 def test_time_is_the_containers() -> None:
     watched = Watched(SERVES, speed=200.0)
     served = watched.run()

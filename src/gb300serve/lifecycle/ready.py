@@ -34,9 +34,10 @@ from gb300serve.lifecycle.watch import Attention
 from gb300serve.lifecycle.watch_events import ReceiptsChecked
 from gb300serve.probe.readiness import Readiness, readiness
 
-# Seconds on the wall between two ticks of a silent log, and between two probes.
+# Seconds on the wall between two ticks of a silent log, and between two probes: together less than the second within
+# which READY is told, and no tick of a silent log comes too early for a probe.
 TICK = 0.5
-PROBE_EVERY = 1.0
+PROBE_EVERY = 0.4
 TAIL = 40
 # The engine of containers reports an exit some moments after the log has ended.
 SETTLE_TRIES = 25
@@ -121,7 +122,7 @@ class _Watch:
         self.cause_at: float | None = None
         self.probe_at_wall = 0.0
         self.tick_at_wall = tools.clock.now() + TICK
-        self.proved = False
+        self.proved_at: float | None = None
         self.answer = Readiness("silent", "the port does not answer yet")
 
     def run(self) -> Served:
@@ -133,7 +134,7 @@ class _Watch:
             self._refuse_end()
             # The stream was cut although the container runs (its engine restarted): read the log again.
             self.reading, self.witness = Reading(self.tools.machine()), Witness(self.launch)
-            self.tools.clock.sleep(PROBE_EVERY)
+            self.tools.clock.sleep(2 * TICK)
 
     def _ready(self, line: LogLine | None) -> bool:
         """Take in one line or silence; True once the proof is complete."""
@@ -149,15 +150,17 @@ class _Watch:
         for event in events:
             self.birth.take(event)
             self._take(event, self.at)
+        if line is not None:
+            self.birth.hear(line.text)
         # A log that goes on and on (heartbeats, on a fast clock) is never silent, and yet the watch looks around.
         ticks = line is None or self.tools.clock.now() >= self.tick_at_wall
         if ticks:
             self._tick(self.at)
-        if not self.proved and self._probe_is_due(events):
-            self.proved = self._prove_in_time()
+        if self.proved_at is None and self._probe_is_due(events) and self._prove_in_time():
+            self.proved_at = self.tools.backend.elapsed(self.container.id)
         # The server may answer before its log is read up to that moment: receipts are judged on the whole boot.
-        if self.proved:
-            return line is None or self.complete_at is not None
+        if self.proved_at is not None:
+            return line is None or self.complete_at is not None or self.at > self.proved_at
         if ticks:
             self._refuse_silence(self.at)
         return False
