@@ -28,9 +28,10 @@ def test_a_checkpoint_is_known_by_its_repository_its_path_or_the_engines_model(t
     ]
 
 
-def test_other_engines_have_no_view_and_no_tables(tmp_path: Path) -> None:
+def test_another_engine_has_its_tables_and_no_view_of_vllm(tmp_path: Path) -> None:
     found = subject(tmp_path, SGLANG)
-    assert (found.vllm, found.tables, found.fitting) == (None, None, None)
+    assert (found.vllm, found.fitting) == (None, None)
+    assert [(table.engine, table.version) for table in found.tables.tables] == [("sglang", "0.5.20")]
 
 
 def test_plain_texts_leave_out_templates_and_prose(tmp_path: Path) -> None:

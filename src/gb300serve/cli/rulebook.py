@@ -11,11 +11,19 @@ from gb300serve.lint.run import RULES
 def described(rules: Iterable[Rule[Any]] = RULES) -> list[dict[str, Any]]:
     """Every code, rules (lint's, when no others are given) and findings of the format, in the order of the codes."""
     explained = [
-        {"code": r.code, "name": r.name, "severity": r.severity, "summary": r.summary, "why": r.why, "fix": r.fix}
+        {
+            "code": r.code,
+            "name": r.name,
+            "severity": r.severity,
+            "summary": r.summary,
+            "why": r.why,
+            "fix": r.fix,
+            "engine": r.engine,
+        }
         for r in rules
     ]
     return sorted([*explained, *map(_plain, CODES)], key=lambda row: str(row["code"]))
 
 
 def _plain(code: Code) -> dict[str, Any]:
-    return {**code._asdict(), "why": None, "fix": None}
+    return {**code._asdict(), "why": None, "fix": None, "engine": None}

@@ -28,7 +28,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Rule(Generic[S]):
-    """`summary`, `why` and `fix` come from the function's docstring."""
+    """`summary`, `why` and `fix` come from the function's docstring; `engine` is the only one that it speaks of."""
 
     code: str
     name: str
@@ -37,6 +37,7 @@ class Rule(Generic[S]):
     why: str
     fix: str
     check: Callable[[S], Iterator[Finding]]
+    engine: str | None = None
 
 
 class RuleDocumentationError(TypeError):
@@ -54,15 +55,16 @@ class RuleBook(Generic[S]):
         self._ordered: tuple[Rule[S], ...] = ()
 
     def rule(
-        self, code: str, severity: Severity
+        self, code: str, severity: Severity, engine: str | None = None
     ) -> Callable[[Callable[[S], Iterator[Finding]]], Callable[[S], Iterator[Finding]]]:
-        """Decorates a rule; its name is the function's, with dashes."""
+        """Decorates a rule; its name is the function's, with dashes. Without `engine` it speaks of every engine."""
 
         def register(check: Callable[[S], Iterator[Finding]]) -> Callable[[S], Iterator[Finding]]:
             name = check.__name__.replace("_", "-")
             if code in self._rules:
                 raise RuleDocumentationError(f"{name}: code {code} is taken")
-            self._rules[code] = Rule(code, name, severity, *_sections(name, inspect.getdoc(check) or ""), check)
+            sections = _sections(name, inspect.getdoc(check) or "")
+            self._rules[code] = Rule(code, name, severity, *sections, check, engine)
             return check
 
         return register

@@ -1,7 +1,11 @@
-"""Where lint's rules register: `from gb300serve.lint.book import rule`."""
+"""Where lint's rules register: `rule` for any engine, `vllm_rule` and `sglang_rule` for what only one of them does."""
+
+from functools import partial
 
 from gb300serve.core.rules import RuleBook
 from gb300serve.lint.subject import Subject
 
 RULES: RuleBook[Subject] = RuleBook()
 rule = RULES.rule
+vllm_rule = partial(RULES.rule, engine="vllm")
+sglang_rule = partial(RULES.rule, engine="sglang")

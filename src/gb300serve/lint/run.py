@@ -24,7 +24,9 @@ def findings(subject: Subject, noticed: Iterable[Diagnostic] = ()) -> tuple[Diag
     `noticed` are the warnings and notes that loading the recipe gave: they can be ignored like any other.
     """
     ignored = subject.recipe.lint.ignore
-    found = [diagnostic(subject.loaded, rule, finding) for rule in RULES for finding in rule.check(subject)]
+    ours = (None, subject.recipe.engine.name)
+    rules = [rule for rule in RULES if rule.engine in ours]
+    found = [diagnostic(subject.loaded, rule, finding) for rule in rules for finding in rule.check(subject)]
     found += noticed
     shown = [one for one in found if one.code not in ignored]
     if ignored:

@@ -98,9 +98,9 @@ class Subject:
         return fitting(self.checkpoint, self.repo, self.options, self.vllm, self.recipe)
 
     @cached_property
-    def tables(self) -> TableChoice | None:
-        """The option tables that speak for the engine version; None for an engine without any."""
-        return tables_for("vllm", self.version) if self.recipe.engine.name == "vllm" else None
+    def tables(self) -> TableChoice:
+        """The option tables that speak for the engine version."""
+        return tables_for(self.recipe.engine.name, self.version)
 
     @property
     def repo(self) -> str:

@@ -39,6 +39,7 @@ def test_json() -> None:
                 "summary": rule.summary,
                 "why": rule.why,
                 "fix": rule.fix,
+                "engine": None,
             }
         ],
     }

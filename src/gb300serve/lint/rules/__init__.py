@@ -17,11 +17,12 @@ from gb300serve.lint.rules import (
     ports,
     records,
     secrets,
+    sglang,
     speculation,
     values,
 )
 
 FAMILIES = (
     arguments, container, evidence, image, lengths, memory, model, mounts, nodes, offload, options, parsers, pinned,
-    ports, records, secrets, speculation, values,
+    ports, records, secrets, sglang, speculation, values,
 )  # fmt: skip

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
+from gb300serve.engines.common import MODEL_KEYS, POSITIONAL
 from gb300serve.engines.option import Option
 from gb300serve.engines.registry import engine
-from gb300serve.lint.book import rule
+from gb300serve.lint.book import rule, sglang_rule, vllm_rule
 from gb300serve.lint.rules.image import OFFICIAL
 from gb300serve.lint.subject import Subject, option_path
 
@@ -24,7 +25,7 @@ def _words(subject: Subject) -> Iterator[tuple[Path, str]]:
             yield ("engine", key, index), word
 
 
-@rule("ARG001", "error")
+@vllm_rule("ARG001", "error")
 def entry_words_twice(subject: Subject) -> Iterator[Finding]:
     """The command repeats words that the image's entrypoint says already.
 
@@ -33,7 +34,7 @@ def entry_words_twice(subject: Subject) -> Iterator[Finding]:
     Fix: begin with the options.
     """
     section, image = subject.recipe.engine, subject.recipe.image
-    if section.name != "vllm" or subject.container.entrypoint is not None or image.repository != OFFICIAL["vllm"]:
+    if subject.container.entrypoint is not None or image.repository != OFFICIAL["vllm"]:
         return
     for index, word in enumerate(section.launcher):
         yield Finding(
@@ -50,7 +51,7 @@ def entry_words_twice(subject: Subject) -> Iterator[Finding]:
         )
 
 
-@rule("ARG002", "error")
+@sglang_rule("ARG002", "error")
 def launcher_missing(subject: Subject) -> Iterator[Finding]:
     """The image starts no engine by itself, and nothing in the recipe does.
 
@@ -59,7 +60,7 @@ def launcher_missing(subject: Subject) -> Iterator[Finding]:
     """
     section = subject.recipe.engine
     bare = not section.launcher and subject.container.entrypoint is None
-    if bare and section.name == "sglang" and subject.recipe.image.repository == OFFICIAL["sglang"]:
+    if bare and subject.recipe.image.repository == OFFICIAL["sglang"]:
         hint = "add `launcher: [python3, -m, sglang.launch_server]`"
         yield Finding(("engine", "name"), "this image starts no engine by itself", hint)
 
@@ -90,7 +91,7 @@ def _flags(subject: Subject) -> Iterator[tuple[Path, str]]:
 def _option(subject: Subject, flag: str) -> Option | None:
     """The option that a flag says, by its own name, an alias or its off form."""
     key = flag.lstrip("-").partition(".")[0].replace("-", "_")
-    for table in subject.tables.tables if subject.tables else ():
+    for table in subject.tables.tables:
         if (option := table.find(key)) is not None:
             return option
         other = table.rightly(key)
@@ -104,7 +105,7 @@ def _key(subject: Subject, flag: str) -> str:
     plain = flag.lstrip("-").replace("-", "_")
     option = _option(subject, flag) if flag.startswith("-") else None
     key = option.key if option else plain
-    return "model" if key == "model_tag" else key
+    return MODEL_KEYS[subject.recipe.engine.name] if key == POSITIONAL else key
 
 
 @rule("ARG004", "note")
@@ -131,8 +132,6 @@ def abbreviated_flag(subject: Subject) -> Iterator[Finding]:
     Why: the engine's parser completes it today; the next version with a second option that begins so refuses it.
     Fix: write the whole flag, better in `engine.options`.
     """
-    if subject.tables is None:
-        return
     table = subject.tables.tables[-1]
     for path, flag in _flags(subject):
         key = flag.lstrip("-").replace("-", "_")
@@ -148,7 +147,7 @@ def abbreviated_flag(subject: Subject) -> Iterator[Finding]:
             yield Finding(path, message, "write the whole flag", severity="error")
 
 
-@rule("ARG006", "error")
+@vllm_rule("ARG006", "error")
 def dotted_flag_replaces_json(subject: Subject) -> Iterator[Finding]:
     """A dotted flag stands beside the JSON of the same option.
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
-from gb300serve.lint.book import rule
+from gb300serve.lint.book import rule, vllm_rule
 from gb300serve.lint.subject import Subject, option_path
 
 _CHOOSERS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
@@ -23,7 +23,7 @@ def restart_always(subject: Subject) -> Iterator[Finding]:
     if policy == "always":
         message = "restart always brings a lane back that was stopped on purpose"
         yield Finding(("container", "restart"), message, "write unless-stopped")
-    elif policy.startswith("on-failure"):
+    elif policy.startswith("on-failure") and subject.vllm is not None:
         message = "restart on-failure does not fire: the server exits with 0 when its engine dies"
         yield Finding(("container", "restart"), message, "write unless-stopped")
 
@@ -96,7 +96,7 @@ def nameless_container(subject: Subject) -> Iterator[Finding]:
         yield Finding(("container",), "container.name is not said: docker invents one", "add `name:`", of_key=True)
 
 
-@rule("CON007", "warning")
+@vllm_rule("CON007", "warning")
 def shared_memory_small(subject: Subject) -> Iterator[Finding]:
     """Several ranks share 64 MiB.
 
@@ -124,7 +124,7 @@ def shm_size_without_effect(subject: Subject) -> Iterator[Finding]:
         yield Finding(("container", "shm_size"), "shm_size has no effect with ipc: host", "remove it", of_key=True)
 
 
-@rule("CON009", "warning")
+@vllm_rule("CON009", "warning")
 def killed_before_drained(subject: Subject) -> Iterator[Finding]:
     """Docker kills the server before it has drained.
 

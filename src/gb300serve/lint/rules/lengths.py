@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
-from gb300serve.engines.narrow import length
-from gb300serve.lint.book import rule
+from gb300serve.engines.narrow import length, si_length
+from gb300serve.lint.book import rule, vllm_rule
 from gb300serve.lint.subject import Subject, option_path
 
 # From here on one prompt occupies several seconds of steps that short requests wait for.
@@ -21,7 +21,7 @@ _ROUNDED = 0.04
 _SHORTEST = 2048
 
 
-@rule("LEN001", "error")
+@vllm_rule("LEN001", "error")
 def context_above_model(subject: Subject) -> Iterator[Finding]:
     """The context is longer than the model's.
 
@@ -37,7 +37,7 @@ def context_above_model(subject: Subject) -> Iterator[Finding]:
         yield Finding(option_path("max_model_len"), message, f"write {known.max_position_embeddings}")
 
 
-@rule("LEN002", "warning")
+@vllm_rule("LEN002", "warning")
 def threshold_without_effect(subject: Subject) -> Iterator[Finding]:
     """`long_prefill_token_threshold` is not below `max_num_batched_tokens`.
 
@@ -58,7 +58,7 @@ def threshold_without_effect(subject: Subject) -> Iterator[Finding]:
         )
 
 
-@rule("LEN003", "error")
+@vllm_rule("LEN003", "error")
 def threshold_above_context(subject: Subject) -> Iterator[Finding]:
     """`long_prefill_token_threshold` is above `max_model_len`.
 
@@ -74,7 +74,7 @@ def threshold_above_context(subject: Subject) -> Iterator[Finding]:
         yield Finding(option_path("long_prefill_token_threshold"), message, "write less than max_model_len")
 
 
-@rule("LEN004", "error")
+@vllm_rule("LEN004", "error")
 def batch_below_seats(subject: Subject) -> Iterator[Finding]:
     """`max_num_batched_tokens` is below `max_num_seqs`.
 
@@ -93,7 +93,7 @@ def batch_below_seats(subject: Subject) -> Iterator[Finding]:
         yield Finding(option_path("max_num_active_seqs"), message, "write at most max_num_seqs")
 
 
-@rule("LEN005", "error")
+@vllm_rule("LEN005", "error")
 def batch_below_context(subject: Subject) -> Iterator[Finding]:
     """Chunked prefill is off, and a prompt of full length does not fit a step.
 
@@ -130,7 +130,7 @@ def _served(subject: Subject) -> int | None:
     if subject.vllm is not None:
         given = subject.vllm.max_model_len
         return given if given is not None or subject.checkpoint is None else subject.checkpoint.max_position_embeddings
-    return length(subject.options.get("context_length"))
+    return si_length(subject.options.get("context_length"))
 
 
 def _promises(title: str) -> Iterator[tuple[str, tuple[float, ...]]]:
@@ -151,7 +151,7 @@ def _close(served: int, promised: float) -> bool:
     return abs(served - promised) <= _ROUNDED * promised
 
 
-@rule("LEN007", "note")
+@vllm_rule("LEN007", "note")
 def no_long_prefill_threshold(subject: Subject) -> Iterator[Finding]:
     """Long prompts may take whole steps from short ones.
 

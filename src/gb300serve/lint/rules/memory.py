@@ -8,7 +8,7 @@ from gb300serve.document.nodes import Path
 from gb300serve.engines.vllm.view import VllmOptions
 from gb300serve.fit.host import STATION, host_verdict
 from gb300serve.fit.model import MemoryPlan
-from gb300serve.lint.book import rule
+from gb300serve.lint.book import vllm_rule
 from gb300serve.lint.fitting import Fitting
 from gb300serve.lint.subject import Subject, option_given, option_path
 
@@ -44,7 +44,7 @@ def way_out(plan: MemoryPlan) -> str:
     return "offload more, or raise gpu_memory_utilization" + (f"; max_model_len {length} would fit" if length else "")
 
 
-@rule("MEM001", "error")
+@vllm_rule("MEM001", "error")
 def kv_cache_does_not_fit(subject: Subject) -> Iterator[Finding]:
     """The KV cache left over does not hold one request of the context length.
 
@@ -60,7 +60,7 @@ def kv_cache_does_not_fit(subject: Subject) -> Iterator[Finding]:
     yield Finding(deciding_place(subject), message, way_out(fitting.plan), severity=severity)
 
 
-@rule("MEM002", "warning")
+@vllm_rule("MEM002", "warning")
 def kv_cache_short(subject: Subject) -> Iterator[Finding]:
     """The KV cache holds one request of the context length with next to nothing to spare.
 
@@ -74,7 +74,7 @@ def kv_cache_short(subject: Subject) -> Iterator[Finding]:
         )
 
 
-@rule("MEM003", "warning")
+@vllm_rule("MEM003", "warning")
 def host_memory_overcommitted(subject: Subject) -> Iterator[Finding]:
     """What is to be pinned in host memory may be more than the host has.
 
@@ -96,7 +96,7 @@ def host_memory_overcommitted(subject: Subject) -> Iterator[Finding]:
     yield Finding(option_path("cpu_offload_gb"), message, "lower cpu_offload_gb", severity=severity)
 
 
-@rule("MEM004", "warning")
+@vllm_rule("MEM004", "warning")
 def utilization_near_all(subject: Subject) -> Iterator[Finding]:
     """The engine is given nearly the whole GPU.
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
-from gb300serve.lint.book import rule
+from gb300serve.lint.book import rule, vllm_rule
 from gb300serve.lint.known import tuning_store
 from gb300serve.lint.rules.model import covers
 from gb300serve.lint.subject import Subject
@@ -127,7 +127,7 @@ def _is_patch(mount: MountSection) -> bool:
     )
 
 
-@rule("MNT006", "warning")
+@vllm_rule("MNT006", "warning")
 def cache_not_mounted(subject: Subject) -> Iterator[Finding]:
     """The engine's cache is lost with the container.
 
@@ -144,7 +144,7 @@ def cache_not_mounted(subject: Subject) -> Iterator[Finding]:
         yield Finding(place, message, f'add {{source: "${{cache}}", target: {root}}}', of_key=True)
 
 
-@rule("MNT007", "note")
+@vllm_rule("MNT007", "note")
 def tuning_outside_cache(subject: Subject) -> Iterator[Finding]:
     """This engine version keeps its kernel tuning outside the mounted cache.
 

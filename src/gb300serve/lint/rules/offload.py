@@ -8,7 +8,7 @@ from gb300serve.core.rules import Finding
 from gb300serve.fit.checkpoint import GIB, Checkpoint
 from gb300serve.fit.model import GB300
 from gb300serve.fit.offload import matches
-from gb300serve.lint.book import rule
+from gb300serve.lint.book import vllm_rule
 from gb300serve.lint.known import runner_v2_ignores
 from gb300serve.lint.subject import Subject, option_given, option_path
 
@@ -27,7 +27,7 @@ _PREFETCH = ("offload_group_size", "offload_num_in_group", "offload_prefetch_ste
 _UVA = ("cpu_offload_gb", "cpu_offload_params")
 
 
-@rule("OFF001", "warning")
+@vllm_rule("OFF001", "warning")
 def offload_pattern_without_offload(subject: Subject) -> Iterator[Finding]:
     """Parameters to offload are named, and nothing is offloaded.
 
@@ -44,7 +44,7 @@ def offload_pattern_without_offload(subject: Subject) -> Iterator[Finding]:
         )
 
 
-@rule("OFF002", "error")
+@vllm_rule("OFF002", "error")
 def offload_pattern_matches_nothing(subject: Subject) -> Iterator[Finding]:
     """A pattern of `cpu_offload_params` matches no parameter of the model.
 
@@ -89,7 +89,7 @@ def _hint(checkpoint: Checkpoint | None) -> str:
     return f"write [{', '.join(name for name in names if 'scale' not in name)}]"
 
 
-@rule("OFF003", "warning")
+@vllm_rule("OFF003", "warning")
 def settings_of_another_backend(subject: Subject) -> Iterator[Finding]:
     """Offload settings belong to a backend that is not chosen.
 
@@ -112,7 +112,7 @@ def settings_of_another_backend(subject: Subject) -> Iterator[Finding]:
             )
 
 
-@rule("OFF004", "warning")
+@vllm_rule("OFF004", "warning")
 def offload_of_nothing(subject: Subject) -> Iterator[Finding]:
     """An offload backend is chosen, and nothing is given to it.
 
@@ -132,7 +132,7 @@ def offload_of_nothing(subject: Subject) -> Iterator[Finding]:
         )
 
 
-@rule("OFF005", "note")
+@vllm_rule("OFF005", "note")
 def offload_without_pattern(subject: Subject) -> Iterator[Finding]:
     """The engine offloads whatever comes first.
 
@@ -156,7 +156,7 @@ def offload_without_pattern(subject: Subject) -> Iterator[Finding]:
         )
 
 
-@rule("OFF006", "warning")
+@vllm_rule("OFF006", "warning")
 def nothing_to_gain_from_offload(subject: Subject) -> Iterator[Finding]:
     """Weights are offloaded although everything fits on the GPU.
 
@@ -185,7 +185,7 @@ def named_gib(repo: str) -> float | None:
     return float(count[1]) * 1e9 * size / GIB
 
 
-@rule("OFF007", "warning")
+@vllm_rule("OFF007", "warning")
 def offload_ignored_by_runner(subject: Subject) -> Iterator[Finding]:
     """This engine version runs the model with a runner that is reported to ignore offload.
 

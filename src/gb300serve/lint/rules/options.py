@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from gb300serve.core.diagnostics import Severity
 from gb300serve.core.rules import Finding
-from gb300serve.lint.book import rule
+from gb300serve.lint.book import rule, vllm_rule
 from gb300serve.lint.subject import Subject, option_given, option_path
 
 # The engine refuses both at once (`… are mutually exclusive`): the option, the JSON option and its field.
@@ -22,7 +22,7 @@ _EXCLUSIVE = (
 _GRAPHS = ("cudagraph_capture_sizes", "max_cudagraph_capture_size")
 
 
-@rule("OPT101", "error")
+@vllm_rule("OPT101", "error")
 def setting_said_in_two_options(subject: Subject) -> Iterator[Finding]:
     """One setting is said by two options.
 
@@ -38,7 +38,7 @@ def setting_said_in_two_options(subject: Subject) -> Iterator[Finding]:
             yield Finding(option_path(option), message, "keep one of them", of_key=True)
 
 
-@rule("OPT102", "warning")
+@vllm_rule("OPT102", "warning")
 def graphs_while_eager(subject: Subject) -> Iterator[Finding]:
     """CUDA graphs are tuned, and `enforce_eager` switches them off.
 
@@ -53,7 +53,7 @@ def graphs_while_eager(subject: Subject) -> Iterator[Finding]:
                 )
 
 
-@rule("OPT103", "note")
+@vllm_rule("OPT103", "note")
 def utilization_overridden(subject: Subject) -> Iterator[Finding]:
     """`kv_cache_memory_bytes` overrides `gpu_memory_utilization`.
 
@@ -88,7 +88,7 @@ def more_ranks_than_gpus(subject: Subject) -> Iterator[Finding]:
         yield Finding(option_path(key), message, "write 1", of_key=True, severity=severity)
 
 
-_PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "tp_size", "tp")
+_PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "tp_size", "pp_size")
 
 
 def _ranks(subject: Subject) -> int:

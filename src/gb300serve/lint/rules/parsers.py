@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
-from gb300serve.lint.book import rule
+from gb300serve.lint.book import rule, vllm_rule
 from gb300serve.lint.known import plain_models, thinking
 from gb300serve.lint.subject import Subject, option_given, option_path
 
 
-@rule("PRS001", "error")
+@vllm_rule("PRS001", "error")
 def tool_choice_without_parser(subject: Subject) -> Iterator[Finding]:
     """Automatic tool choice is on, and no tool parser is named.
 
@@ -23,7 +23,7 @@ def tool_choice_without_parser(subject: Subject) -> Iterator[Finding]:
         yield Finding(option_path("enable_auto_tool_choice"), message, hint, of_key=True)
 
 
-@rule("PRS002", "warning")
+@vllm_rule("PRS002", "warning")
 def tool_parser_without_choice(subject: Subject) -> Iterator[Finding]:
     """A tool parser is named, and automatic tool choice is off.
 
@@ -48,7 +48,22 @@ def thinking_without_parser(subject: Subject) -> Iterator[Finding]:
     parser = _reasoning_parser(subject)
     if parser is not None:
         message = f"{subject.repo} thinks before it answers, and there is no reasoning_parser"
-        yield Finding(("engine", "options"), message, f"add `reasoning_parser: {parser}`", of_key=True)
+        name = _registered(subject, "reasoning_parser", parser)
+        hint = f"add `reasoning_parser: {name}`" if name else "add reasoning_parser with the model's parser"
+        yield Finding(("engine", "options"), message, hint, of_key=True)
+
+
+def _registered(subject: Subject, key: str, parser: str) -> str | None:
+    """The engine's own name of a parser: vLLM's deepseek_v41 is deepseekv41 and deepseek-v41 to SGLang."""
+    if subject.vllm is not None:
+        return parser
+    table = subject.tables.tables[-1]
+    names = table.tool_call_parsers if key == "tool_call_parser" else table.reasoning_parsers
+    return next((name for name in names if _folded(name) == _folded(parser)), None)
+
+
+def _folded(parser: str) -> str:
+    return parser.lower().replace("_", "").replace("-", "")
 
 
 def _reasoning_parser(subject: Subject) -> str | None:
@@ -72,11 +87,13 @@ def parser_of_another_model(subject: Subject) -> Iterator[Finding]:
         return
     for key, right in (("tool_call_parser", known.tool_call_parser), ("reasoning_parser", known.reasoning_parser)):
         said = subject.options.get(key)
-        if isinstance(said, str) and said and right is not None and said != right:
-            yield Finding(option_path(key), f"{known.repo} speaks as {right}, not as {said}", f"write {right}")
+        name = _registered(subject, key, right) if right is not None else None
+        # `auto` of SGLang asks the checkpoint.
+        if isinstance(said, str) and said and name is not None and said not in (name, "auto"):
+            yield Finding(option_path(key), f"{known.repo} speaks as {name}, not as {said}", f"write {name}")
 
 
-@rule("PRS005", "note")
+@vllm_rule("PRS005", "note")
 def no_tool_parser(subject: Subject) -> Iterator[Finding]:
     """The model calls tools, and the lane does not take calls.
 

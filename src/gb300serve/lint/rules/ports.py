@@ -12,6 +12,8 @@ _PORT = re.compile(
     r"(?:(?P<address>\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-fA-F:]+\]|localhost):)?(?:(?P<host>\d+(?:-\d+)?)?:)?"
     r"(?P<inside>\d+(?:-\d+)?)(?:/(?:tcp|udp|sctp))?"
 )
+# vLLM listens everywhere unless told; SGLang on 127.0.0.1 (sglang.srt.server_args.ServerArgs.host).
+_DEFAULT_HOST = {"vllm": "0.0.0.0", "sglang": "127.0.0.1"}  # noqa: S104 - what the engines do
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -115,8 +117,10 @@ def listens_inside_only(subject: Subject) -> Iterator[Finding]:
     """The engine listens on the container's own loopback.
 
     Why: published ports arrive at another interface of the container: every connection is reset.
-    Fix: write `host: 0.0.0.0` (or leave it out), and restrict with an address in `ports`.
+    Fix: write `host: 0.0.0.0` (vLLM: or leave it out), and restrict with an address in `ports`.
     """
-    host = subject.options.get("host")
+    host = subject.options.get("host", _DEFAULT_HOST[subject.recipe.engine.name])
     if _bridged(subject) and subject.container.ports and host in _LOOPBACK:
-        yield Finding(option_path("host"), f"on {host} the engine hears only its own container", "write 0.0.0.0")
+        given = "host" in subject.options
+        place, hint = (option_path("host"), "write 0.0.0.0") if given else (("engine", "options"), "add host: 0.0.0.0")
+        yield Finding(place, f"on {host} the engine hears only its own container", hint, of_key=not given)

@@ -9,7 +9,7 @@ from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
 from gb300serve.fit.checkpoint import Checkpoint
 from gb300serve.fit.demand import demand_of
-from gb300serve.lint.book import rule
+from gb300serve.lint.book import rule, vllm_rule
 from gb300serve.lint.known import Tried, tried
 from gb300serve.lint.rules.memory import deciding_place, judged, way_out
 from gb300serve.lint.subject import Subject, option_path
@@ -17,7 +17,7 @@ from gb300serve.lint.subject import Subject, option_path
 _SEVERITIES: Mapping[str, Severity] = {"error": "error", "warning": "warning", "note": "note"}
 
 
-@rule("REC001", "error")
+@vllm_rule("REC001", "error")
 def never_booted_here(subject: Subject) -> Iterator[Finding]:
     """A boot with these parameters offloaded failed, with no longer a context.
 
@@ -63,7 +63,7 @@ def _said(subject: Subject, record: Tried) -> Iterator[tuple[Path, Any]]:
         yield ("container", "env", record.variable), subject.container.env[record.variable]
 
 
-@rule("REC003", "note")
+@vllm_rule("REC003", "note")
 def effort_medium(subject: Subject) -> Iterator[Finding]:
     """Requests think with effort `medium` unless they say otherwise.
 
@@ -84,7 +84,7 @@ def effort_medium(subject: Subject) -> Iterator[Finding]:
         )
 
 
-@rule("REC004", "note")
+@vllm_rule("REC004", "note")
 def breakpoints_never_tuned(subject: Subject) -> Iterator[Finding]:
     """No boot is on record with this schedule of draft lengths.
 

@@ -9,7 +9,7 @@ from gb300serve.document.nodes import Path
 from gb300serve.engines.narrow import is_whole
 from gb300serve.engines.vllm.schedule import SCHEDULE, tiers
 from gb300serve.engines.vllm.speculation import Speculation
-from gb300serve.lint.book import rule
+from gb300serve.lint.book import vllm_rule
 from gb300serve.lint.known import divides_draft, drafter_block, runner_v2_ignores
 from gb300serve.lint.rules.offload import uses_runner_v2
 from gb300serve.lint.subject import Subject, option_path
@@ -31,7 +31,7 @@ def _tier(subject: Subject, start: int) -> Path:
     return option_path(_CONFIG, SCHEDULE, index)
 
 
-@rule("SPC001", "warning")
+@vllm_rule("SPC001", "warning")
 def schedule_gap(subject: Subject) -> Iterator[Finding]:
     """Batch sizes between two ranges of the schedule are in neither.
 
@@ -49,7 +49,7 @@ def schedule_gap(subject: Subject) -> Iterator[Finding]:
             )
 
 
-@rule("SPC002", "warning")
+@vllm_rule("SPC002", "warning")
 def schedule_ends_early(subject: Subject) -> Iterator[Finding]:
     """The schedule's last range ends before `max_num_seqs`.
 
@@ -63,7 +63,7 @@ def schedule_ends_early(subject: Subject) -> Iterator[Finding]:
         yield Finding(_tier(subject, last.start), message, f"write [{last.start}, {most}, {last.tokens}]")
 
 
-@rule("SPC003", "warning")
+@vllm_rule("SPC003", "warning")
 def schedule_past_max_num_seqs(subject: Subject) -> Iterator[Finding]:
     """The schedule speaks of more sequences than the engine takes.
 
@@ -78,7 +78,7 @@ def schedule_past_max_num_seqs(subject: Subject) -> Iterator[Finding]:
         yield Finding(_tier(subject, last.start), message, f"end it at {most}, or write max_num_seqs: {last.end}")
 
 
-@rule("SPC004", "warning")
+@vllm_rule("SPC004", "warning")
 def schedule_above_draft_length(subject: Subject) -> Iterator[Finding]:
     """A range of the schedule drafts more than `num_speculative_tokens`.
 
@@ -96,7 +96,7 @@ def schedule_above_draft_length(subject: Subject) -> Iterator[Finding]:
             yield Finding(_tier(subject, tier.start), message, hint)
 
 
-@rule("SPC005", "warning")
+@vllm_rule("SPC005", "warning")
 def draft_longer_than_block(subject: Subject) -> Iterator[Finding]:
     """More tokens are drafted at once than the checkpoint's drafter was made for.
 
@@ -115,7 +115,7 @@ def draft_longer_than_block(subject: Subject) -> Iterator[Finding]:
         yield Finding(place, message, f"write {block}", severity="error" if refused else None)
 
 
-@rule("SPC006", "error")
+@vllm_rule("SPC006", "error")
 def method_of_another_model(subject: Subject) -> Iterator[Finding]:
     """The checkpoint has no drafter for this method.
 
@@ -134,7 +134,7 @@ def method_of_another_model(subject: Subject) -> Iterator[Finding]:
         yield Finding(option_path(_CONFIG, "method"), message, f"write {known.drafter}")
 
 
-@rule("SPC007", "error")
+@vllm_rule("SPC007", "error")
 def drafter_missing(subject: Subject) -> Iterator[Finding]:
     """The method drafts with a model of its own, and none is named.
 
@@ -147,7 +147,7 @@ def drafter_missing(subject: Subject) -> Iterator[Finding]:
         yield Finding(option_path(_CONFIG), message, "add `model: /draft`, the mount of the drafter", of_key=True)
 
 
-@rule("SPC008", "warning")
+@vllm_rule("SPC008", "warning")
 def schedule_dropped(subject: Subject) -> Iterator[Finding]:
     """The engine drops the schedule of draft lengths.
 
@@ -168,7 +168,7 @@ def schedule_dropped(subject: Subject) -> Iterator[Finding]:
         yield Finding(place, message, "measure many streams with and without it", of_key=True)
 
 
-@rule("SPC009", "warning")
+@vllm_rule("SPC009", "warning")
 def capture_sizes_in_sequences(subject: Subject) -> Iterator[Finding]:
     """The CUDA graphs do not cover the tokens of a full batch.
 
@@ -219,7 +219,7 @@ def _largest_capture(subject: Subject) -> tuple[Path, int] | None:
     return None
 
 
-@rule("SPC010", "note")
+@vllm_rule("SPC010", "note")
 def static_draft_length(subject: Subject) -> Iterator[Finding]:
     """The same number of tokens is drafted at every batch size.
 
@@ -236,7 +236,7 @@ def static_draft_length(subject: Subject) -> Iterator[Finding]:
         yield Finding(place, message, f"a schedule ({SCHEDULE}) drafts less when many stream")
 
 
-@rule("SPC011", "error")
+@vllm_rule("SPC011", "error")
 def runner_cannot_draft(subject: Subject) -> Iterator[Finding]:
     """The recipe forces a model runner that does not know the method.
 
