@@ -21,7 +21,8 @@ _HEADER = re.compile(
     r"(?:\[rank\d+\]:\s?)?"
     r"(?:(?P<level>[A-Z]{4,8}) (?P<vllm>\d\d-\d\d \d\d:\d\d:\d\d) \[?[\w./-]+:\d+\] ?"
     r"|(?P<dated>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?P<fraction>,\d+)? - (?P<level2>[A-Z]+) - (?:\S+ - )?(?:[\w.]+: )?"
-    r"|\[(?P<sglang>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?: [^\]]*)?\] (?:(?P<level5>DEBUG|INFO|WARNING|ERROR|CRITICAL|TRACE):? +)?"
+    r"|\[(?P<sglang>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?: [^\]]*)?\] "
+    r"(?:(?P<level5>DEBUG|INFO|WARNING|ERROR|CRITICAL|TRACE):? +)?"
     r"|(?P<level3>INFO|WARNING|ERROR|CRITICAL): {2,}"
     r"|\[(?P<level4>[IWEF])\d{4} [^\]]*\] )?"
 )

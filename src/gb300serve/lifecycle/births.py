@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 from gb300serve.boot.events import BootBegan, Event, Receipt, ReceiptValue, StartupComplete
 from gb300serve.boot.machine import BootMachine
+from gb300serve.boot.seed import seed_in
 from gb300serve.lifecycle.ports import Container, ContainerBackend
 from gb300serve.probe.endpoint import Endpoint
-from gb300serve.probe.identity import RECEIPTS
+from gb300serve.probe.identity import RECEIPTS, SEED
 from gb300serve.probe.readiness import Readiness
 
 
@@ -33,6 +34,12 @@ class Birth:
         elif isinstance(event, Receipt) and event.name in RECEIPTS:
             self._figures.update(event.values)
 
+    def hear(self, text: str) -> None:
+        """A line, after its events."""
+        seed = seed_in(text)
+        if seed is not None:
+            self._figures[SEED] = seed
+
 
 def birth(container: Container, endpoint: Endpoint, backend: ContainerBackend) -> Birth:
     """Of a container that has booted: its log is read up to READY, and only where the engine's answers need it."""
@@ -43,6 +50,7 @@ def birth(container: Container, endpoint: Endpoint, backend: ContainerBackend) -
     for line in backend.log(container.id):
         for event in machine.feed(line.text, line.elapsed):
             found.take(event)
+        found.hear(line.text)
         if found.served:
             break
     return found

@@ -27,7 +27,7 @@ TIMEOUT = 5.0
 # Receipts of a boot's log whose figures only this start has, and the keys of those figures.
 SEED = "random_seed"
 TIMINGS = ("load_weight", "kv_cache_allocation", "scheduler_e2e", "tokenizer_e2e")
-RECEIPTS = frozenset({"engine_seed", "startup_timings"})
+RECEIPTS = frozenset({"startup_timings"})
 # The log gives hundredths of a second.
 _ROUNDING = 0.0051
 

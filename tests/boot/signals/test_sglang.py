@@ -59,7 +59,6 @@ def test_receipts() -> None:
         event.name: dict(event.values) for event in events(SglangLog().ready().lines) if isinstance(event, Receipt)
     }
     assert found == {
-        "engine_seed": {"random_seed": 421873650},
         "model_loading": {"seconds": 61.2, "gib": 179.2},
         "kv_cache_tokens": {"tokens": 812345},
         "tuning_cache": {"path": "/root/.cache/sglang/flashinfer/autotune/rank_tp0.json"},

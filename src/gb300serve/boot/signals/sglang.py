@@ -11,7 +11,6 @@ _STARTING: tuple[Signal, ...] = (
     signal("usage: sglang serve", mark=Mark.PREAMBLE),
     # entrypoints/engine.py, _launch_subprocesses.
     signal("server_args=", mark=Mark.ARGUMENTS),
-    signal("server_args=", r"server_args=.*?\brandom_seed'?[:=] ?(?P<random_seed>\d+)", receipt="engine_seed"),
     # distributed/bootstrap.py.
     signal("Init torch distributed begin."),
     signal("Init torch distributed ends."),
