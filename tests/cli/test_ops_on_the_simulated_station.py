@@ -79,11 +79,11 @@ def test_ctrl_c_in_the_middle_of_a_boot(program: Program, port: int, again_after
     process = program.start("up", "v14", *SLOW, "--set", f"engine.options.port={port}")
     ended, seconds = interrupted(process, "loading-weights", again_after)
     assert (ended.code, seconds < 2.0) == (130, True), ended.err
-    assert ended.err.splitlines()[-2:] == [
-        "gb300serve: interrupted; dsv41-vllm keeps running",
-        f"  hint: watch it again: gb300serve up v14 --on sim --set engine.options.port={port}; "
-        "stop it: gb300serve down v14 --on sim",
-    ]
+    assert ended.err.splitlines()[-1] == (
+        "gb300serve: interrupted; dsv41-vllm keeps running; "
+        f"watch it again: gb300serve up v14 --on sim --set engine.options.port={port}; "
+        "stop it: gb300serve down v14 --on sim"
+    )
     (run,) = runs(program)
     assert (run["state"], run["exit"], run["log"]["complete"]) == ("interrupted", {"tool": 130}, True)
     host = json.loads(next((state(program) / "runs").glob("*/host.json")).read_text())
@@ -192,6 +192,19 @@ def test_a_launch_that_was_killed_gets_its_entry_from_the_next_command(program: 
     up(program, "v14", port)
     assert entries(program) == [("up", "cut-short"), ("up", "ready")]
     assert [run["state"] for run in runs(program)] == ["cut-short", "ready"]
+
+
+def test_a_launch_that_was_killed_between_its_record_and_the_journal(program: Program, port: int) -> None:
+    up(program, "v14", port)
+    journal = state(program) / "journal.jsonl"
+    journal.unlink()
+    assert program.run("down", "--on", "sim").code == 0
+    assert entries(program) == [("up", "ready"), ("down", "stopped")]
+    told = program.run("journal", "--json").document["entries"][0]
+    assert told["said"] == (
+        "deepseek-v4.1-flash/v14+set became READY; its command was killed before it could write down what came of it"
+    )
+    assert [run["state"] for run in runs(program)] == ["ready"]
 
 
 def test_a_file_in_the_place_of_the_runs(program: Program, port: int) -> None:

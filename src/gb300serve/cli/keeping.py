@@ -57,9 +57,12 @@ class Keeper:
 
     def settle(self) -> None:
         """Give the launches whose command was killed their entry: nobody else will."""
-        for record in self._services.history().runs:
-            if record.on == self._on and record.state in UNFINISHED and self._is_dead(record):
-                self._cut_short(record)
+        history = self._services.history()
+        told = {entry.run for entry in history.entries}
+        for record in history.runs:
+            lacks = record.run not in told and record.state in {*UNFINISHED, "ready"}
+            if record.on == self._on and (lacks or record.state in UNFINISHED) and self._is_dead(record):
+                self._settle(record, lacks=lacks)
 
     def enter(self, result: str, said: str, run: str | None = None, secrets: tuple[str, ...] = ()) -> None:
         """One entry about this command; what serves afterwards is looked up."""
@@ -127,29 +130,34 @@ class Keeper:
         same_host = record.by.host == self._services.asker.host
         return same_host and SystemProcesses().start_mark(record.by.pid) != record.process
 
-    def _cut_short(self, record: RunRecord) -> None:
-        last = self._services.history().serving(self._on)
-        now = self._services.clock.now()
-        said = "its command was killed before it could write down what came of it"
-        self._add(
-            Entry(
-                at=now,
-                verb=record.verb,
-                on=self._on,
-                by=record.by,
-                result="cut-short",
-                said=said,
-                reason=record.reason,
-                before=last.after if last else (),
-                after=self.before,
-                run=record.run,
-                station=record.station,
-            )
-        )
+    def _settle(self, record: RunRecord, *, lacks: bool) -> None:
+        """`lacks`: the journal has no entry of it."""
+        ready, now = record.state == "ready", self._services.clock.now()
+        if lacks:
+            self._add(self._belated(record, now, "ready" if ready else "cut-short"))
+        if ready:
+            return
         try:
             self._services.runs.rewrite(replace(record, state="cut-short", ended=now))
         except OSError:
             return  # it is said where the next thing is written
+
+    def _belated(self, record: RunRecord, now: float, result: str) -> Entry:
+        last = self._services.history().serving(self._on)
+        became = f"{record.ref} became READY; " if result == "ready" else ""
+        return Entry(
+            at=now,
+            verb=record.verb,
+            on=self._on,
+            by=record.by,
+            result=result,
+            said=f"{became}its command was killed before it could write down what came of it",
+            reason=record.reason,
+            before=last.after if last else (),
+            after=self.before,
+            run=record.run,
+            station=record.station,
+        )
 
     def _add(self, entry: Entry) -> None:
         try:
