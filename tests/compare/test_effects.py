@@ -82,3 +82,16 @@ def test_another_cache_directory_may_hold_another_cache() -> None:
 def test_an_effect_knows_its_field() -> None:
     found = effect_of(Change("engine.options.max_num_seqs", 16, 24), DAY_ZERO)
     assert (found.field, found.launch) == ("engine.options.max_num_seqs", "requests at once")
+
+
+@pytest.mark.parametrize(
+    ("path", "effect"),
+    [
+        ("engine.options.port", ("the port that it listens on", "keeps", "nothing is tuned for it")),
+        ("engine.options.seed", ("another engine argument", "unknown", "what sglang tunes is not on record")),
+        ("image.digest", ("another image", "unknown", "what sglang tunes is not on record")),
+    ],
+)
+def test_of_another_engine_nothing_is_said_that_was_read_in_vllm(path: str, effect: tuple[str, str, str]) -> None:
+    found = effect_of(Change(path, 1, 2), "0.5.20", "sglang")
+    assert (found.launch, found.touch, found.reason) == effect

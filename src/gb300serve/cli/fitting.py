@@ -10,6 +10,7 @@ from gb300serve.cli.state import learned_boots
 from gb300serve.cli.workspace import Workspace
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import CompileError
+from gb300serve.engines.narrow import number
 from gb300serve.fit.answer import Answer, advised, answer
 from gb300serve.fit.around import around
 from gb300serve.fit.checkpoint import Checkpoint
@@ -132,6 +133,10 @@ def _read(subject: Subject, directory: Path) -> Checkpoint:
 
 def _demand(recipe: Recipe, known: Checkpoint | None) -> Demand:
     variant = known.variant(recipe.container.env) if known else None
+    if recipe.engine.name == "sglang":
+        # The share that it gives to weights and KV cache; without one it computes its own, which is not known here.
+        share = number(recipe.engine.options.get("mem_fraction_static"))
+        return Demand(recipe.engine.version, variant, gpu_memory_utilization=share or 0.0)
     return with_others(demand_of(recipe.engine.options, recipe.engine.version, variant), around(recipe, variant))
 
 

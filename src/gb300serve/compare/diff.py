@@ -53,7 +53,8 @@ def difference(before: Side, after: Side) -> Difference:
     """What `after` changes against `before`."""
     found = changes(dict(before.recipe), dict(after.recipe))
     launched = tuple(change for change in found if change.in_plan)
-    effects = [effect_of(change, after.facts.engine_version) for change in launched]
+    engine = str(after.recipe.get("engine", {}).get("name", "vllm"))
+    effects = [effect_of(change, after.facts.engine_version, engine) for change in launched]
     removed, added = changed_words(before.argv, after.argv)
     spent = costs(before.facts, after.facts, effects, restart=before.digest != after.digest)
     return Difference(

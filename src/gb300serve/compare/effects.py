@@ -93,9 +93,23 @@ _PLACES: tuple[tuple[str, Effect], ...] = (
 _TUNED = "/root/.cache/vllm"
 
 
-def effect_of(change: Change, engine_version: str | None) -> Effect:
+# What no engine tunes for.
+_NEVER_TUNED = ("host", "port", "api_key", "served_model_name", "tool_call_parser", "reasoning_parser")
+
+
+def effect_of(change: Change, engine_version: str | None, engine: str = "vllm") -> Effect:
     """What the change of one field does, as far as the field alone tells."""
-    return replace(_effect(change, engine_version), field=change.path)
+    found = _effect(change, engine_version) if engine == "vllm" else _untold(change, engine)
+    return replace(found, field=change.path)
+
+
+def _untold(change: Change, engine: str) -> Effect:
+    """Of another engine nobody read what it tunes, and no boot is on record."""
+    option = change.path.removeprefix("engine.options.")
+    if option in _NEVER_TUNED:
+        return Effect(_OPTIONS[option][0], "keeps", "nothing is tuned for it")
+    launch = next(effect.launch for place, effect in _PLACES if f"{change.path}.".startswith(f"{place}."))
+    return Effect(launch, "unknown", f"what {engine} tunes is not on record")
 
 
 def _effect(change: Change, engine_version: str | None) -> Effect:

@@ -20,7 +20,7 @@ def document(name: str, demand: Demand, answer: Answer | None, diagnostics: Iter
         "verdict": answer.verdict if answer else "unknown",
         "hbm": {
             "visible_gib": _gib(GB300.visible_gib),
-            "usable_gib": _gib(demand.gpu_memory_utilization * GB300.total_gib),
+            "usable_gib": _gib(demand.gpu_memory_utilization * GB300.total_gib or None),
             "weights_gib": _gib(plan.hbm.weights_gib if plan else None),
             "overhead_gib": _gib(plan.hbm.overhead_gib if plan else None),
             "kv_cache_gib": _gib(plan.hbm.kv_cache_gib if plan else None),

@@ -209,12 +209,21 @@ def test_a_directory_that_is_no_checkpoint(tmp_path: Path, name: str) -> None:
     assert f"{name}/config.json: No such file or directory" in answer.err
 
 
-def test_another_machine_is_unknown(tmp_path: Path) -> None:
-    sglang = alone("engine: {name: sglang, options: {model_path: /model}}\n")
-    write(tmp_path, {"v2": sglang.replace("release: v1", "release: v2")})
-    assert run("fit", "bench/v2", "--recipes", tmp_path, "--json").document["verdict"] == "unknown"
+def test_another_machine_is_unknown() -> None:
     spread = run("fit", "v14", "--set", "engine.options.tensor_parallel_size=2", "--json").document
     assert (spread["verdict"], [one["code"] for one in spread["diagnostics"]]) == ("unknown", ["FIT007"])
+
+
+def test_another_engine_is_unknown_and_says_why(tmp_path: Path) -> None:
+    sglang = alone("engine: {name: sglang, options: {model_path: /model}}\n")
+    write(tmp_path, {"v2": sglang.replace("release: v1", "release: v2")})
+    found = run("fit", "bench/v2", "--recipes", tmp_path, "--json").document
+    assert (found["verdict"], found["hbm"]["usable_gib"]) == ("unknown", None)
+    assert [one["message"] for one in found["diagnostics"]] == [
+        "sglang places its memory by rules that are not known here"
+    ]
+    share = run("fit", "bench/v2", "--recipes", tmp_path, "--set", "engine.options.mem_fraction_static=0.5", "--json")
+    assert share.document["hbm"]["usable_gib"] == 124.9068
 
 
 def boot(path: Path, available: float, **settings: object) -> Path:
