@@ -5,7 +5,11 @@ Nothing here fails: figures are for reading, tests never depend on them.
 """
 
 import argparse
+import json
+import os
 import resource
+import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -23,6 +27,22 @@ from pathlib import Path
 from gb300serve.recipe.model import Recipe
 for path in sorted(Path(sys.argv[1]).rglob("*.yaml")):
     Recipe.model_validate(yaml.load(path.read_text(), yaml.CSafeLoader))
+"""
+# The Engine's stream of LINES as it comes, decoded and told once each; prints seconds of CPU time a line.
+DECODE = """
+import struct, sys, time
+from gb300serve.adapters.docker_logs import Delivered, LogDecoder
+lines = open(sys.argv[1], "rb").readlines()
+stamps = (f"2026-11-30T00:{n // 60000 % 60:02}:{n // 1000 % 60:02}.{n % 1000:03}000000Z " for n in range(len(lines)))
+pairs = [(stamp.encode(), line) for stamp, line in zip(stamps, lines)]
+framed = [struct.pack(">BxxxL", 1, len(stamp) + len(line)) + stamp + line for stamp, line in pairs]
+decoder, delivered, began = LogDecoder(), Delivered(0), time.process_time()
+for frame in framed:
+    for entry in decoder.feed(frame):
+        if delivered.is_new(entry):
+            for line in entry.lines(0):
+                pass
+print((time.process_time() - began) / len(lines))
 """
 READ = """
 import sys
@@ -102,6 +122,63 @@ def memory_of(arguments: list[str]) -> float:
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
 
 
+def cpu_seconds(process: int) -> float:
+    """What a process has used so far (fields 14 and 15 of /proc/PID/stat; proc(5))."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def write_lines(log: Path, per_second: int, seconds: float) -> None:
+    """As a simulated container says them, a hundred times a second; none a second is silence."""
+    lines = [json.dumps({"at": 30.0, "stream": "stdout", "text": line.rstrip("\n")}) + "\n" for line in log_lines(1000)]
+    began, told = time.monotonic(), 0
+    with log.open("a", encoding="utf-8") as file:
+        while (gone := time.monotonic() - began) < seconds:
+            due = int(gone * per_second)
+            file.writelines(lines[number % 1000] for number in range(told, due))
+            file.flush()
+            told = due
+            time.sleep(0.01)
+
+
+def following(directory: Path, seconds: float) -> None:
+    """Print the share of a core that `up` takes while a boot says 1,000 lines a second, and while it is silent."""
+    environment = {**os.environ, "HOME": str(directory), "XDG_STATE_HOME": str(directory / "state")}
+    words = ["--on", "sim", "--sim-speed", "1", "--set", f"engine.options.port={free_port()}"]
+    watching = subprocess.Popen(
+        ours("up", "v14", *words), cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        while not (logs := list(directory.glob("state/gb300serve/sim/containers/*/log.jsonl"))):
+            time.sleep(0.1)
+        time.sleep(3)  # it has read what was there, and everything that it loads is loaded
+        shares = []
+        for per_second in (0, 1000):
+            before = cpu_seconds(watching.pid)
+            write_lines(logs[0], per_second, seconds)
+            shares.append((cpu_seconds(watching.pid) - before) / seconds)
+    finally:
+        watching.send_signal(signal.SIGINT)
+        watching.wait(timeout=30)
+        down = ours("down", "--on", "sim", "--timeout", "1")
+        subprocess.run(down, cwd=ROOT, env=environment, capture_output=True, check=True)
+    print(
+        f"{'up, following 1,000 lines a second':44} {shares[1]:7.1%}  of one core (bound 2 %); silent {shares[0]:.1%}"
+    )
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def decoding(log: Path) -> None:
+    """Print what Docker's own framing of a log adds to that."""
+    done = subprocess.run(python(DECODE, str(log)), check=True, capture_output=True, text=True, cwd=ROOT)
+    print(f"{'Docker stream, 1,000 lines a second':44} {float(done.stdout) * 1000:7.1%}  of one core, to be added")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer runs, smaller inputs")
@@ -125,6 +202,8 @@ def main() -> None:
         log.write_text("".join(log_lines(100_000 if quick else 1_000_000)), encoding="utf-8")
         paired("boot machine / reading the lines", "40", python(DIAGNOSE, str(log)), python(READ, str(log)), 3)
         print(f"{'':44} peak memory of everything so far {memory_of(python(DIAGNOSE, str(log))):.0f} MiB")
+        following(directory / "station", 10 if quick else 30)
+        decoding(log)
 
 
 if __name__ == "__main__":

@@ -34,8 +34,11 @@ def follow(path: Path, ended: Callable[[], bool], clock: Clock, every: float) ->
     with path.open("rb") as file:
         rest, heard = b"", clock.now()
         while True:
-            last = ended()
-            data = file.read()
+            data, last = file.read(), False
+            if not data:
+                # What was written before the end is read after it is known; asking costs more than reading.
+                last = ended()
+                data = file.read()
             *records, rest = (rest + data).split(b"\n")
             for record in records:
                 heard = clock.now()
