@@ -2,7 +2,7 @@ from io import StringIO
 
 import pytest
 
-from gb300serve.boot.events import CauseFound, PhaseEntered, Progress, Receipt, TuningHit, TuningMiss
+from gb300serve.boot.events import BootBegan, CauseFound, PhaseEntered, Progress, Receipt, TuningHit, TuningMiss
 from gb300serve.boot.outlook import Bar, outlook
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.pulse import Judgement
@@ -43,7 +43,7 @@ def shown(*announcements: object, terminal: bool = False, simulated: bool = Fals
         (TuningHit(210, 406.0), "   406 s    tuning cache loaded: 210 configurations\n"),
         (TuningMiss(0, 406.0), ""),
         (Progress(Phase.LOADING_WEIGHTS, "shards", 1, 2, 30.0), ""),
-        (CauseFound("gpu-oom", {}, 4, "OutOfMemoryError", 88.0), "    88 s    gpu-oom: OutOfMemoryError\n"),
+        (CauseFound("gpu-oom", {}, 4, "OutOfMemoryError", 88.0), "    88 s    gpu-oom, by line 4 of the log\n"),
     ],
 )
 def test_what_the_log_means(event: object, line: str) -> None:
@@ -73,6 +73,17 @@ def test_ready_and_what_is_not_yet() -> None:
         "[simulated]    454 s  READY: dsv41-flash-uva answers from dsv41-vllm "
         "(its process start time could not be compared)\n"
     )
+
+
+def test_the_words_of_a_cause_are_shown_where_the_boot_outlives_it() -> None:
+    ready = BecameReady("dsv41-vllm", "dsv41-flash-uva", 454.0, identity_known=True)
+    cause = BootEvent(CauseFound("hook-not-installed", {}, 4, "no hook", 88.0))
+    assert shown(cause, ready).splitlines() == [
+        "    88 s    hook-not-installed, by line 4 of the log",
+        "    88 s    in spite of hook-not-installed: no hook",
+        "   454 s  READY: dsv41-flash-uva answers from dsv41-vllm",
+    ]
+    assert "in spite of" not in shown(cause, BootEvent(BootBegan(2)), ready)
 
 
 def test_the_log_is_shown_once_it_serves() -> None:

@@ -69,9 +69,17 @@ def test_a_boot_that_cannot_succeed_names_its_cause_first(program: Program, port
     (cause,) = [line for line in up.err.splitlines() if line.startswith("gb300serve: ")]
     assert "(2.2 GiB KV cache is needed, which is larger than the available KV cache memory (0.65 GiB)" in cause
     assert "max_model_len 123264 would fit" in up.err
+    assert up.err.count("(2.2 GiB KV cache is needed") == 1
     (lane,) = program.run("status", "--on", "sim", "--json").document["lanes"]
     assert lane["state"] == "failed"
     assert lane["container"].startswith("dsv41-vllm-failed-")
+    again = program.run("up", "v14", *FAST, *on_port(port), "--set", "engine.options.cpu_offload_gb=54")
+    assert again.code == 8
+    failed = {each["container"] for each in program.run("status", "--on", "sim", "--json").document["lanes"]}
+    down = program.run("down", "v14", "--on", "sim", "--remove")
+    assert (down.code, len(failed)) == (0, 2), down.err
+    assert all(name in down.err for name in failed)
+    assert program.run("status", "--on", "sim", "--json").document["lanes"] == []
 
 
 def test_a_launch_whose_reader_has_gone_is_carried_through(program: Program, port: int) -> None:

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.lifecycle.down import NotOursError, StillRunningError, down
+from gb300serve.lifecycle.down import NotOursError, StillRunningError, down, remove_failed
 from gb300serve.lifecycle.events import Announcement, StepBegan
 from gb300serve.lifecycle.ready import ContainerGoneError
 from gb300serve.lifecycle.tools import Tools
@@ -80,3 +80,16 @@ def test_a_container_that_will_not_end_is_an_error() -> None:
     station.stop = lambda container, timeout: None  # type: ignore[method-assign]  # an engine that only says so
     with pytest.raises(StillRunningError, match="dsv41-vllm is still running after it was stopped and killed"):
         down(stuck, tools_of(station))
+
+
+def test_failed_boots_of_a_release_are_removed_together() -> None:
+    station = backend()
+    ended = {"state": "exited", "started_at": START - 60.0, "finished_at": START, "exit_code": 1}
+    failed = "dsv41-vllm-failed-20261129T19500"
+    for number in (1, 2):
+        station.add(container(V14, id=f"failed-{number}", name=f"{failed}{number}Z", **ended))
+    station.add(container(launch("v13"), id="failed-v13", name=f"{failed}9Z", **ended))
+    station.add(replace(STRANGER, name=f"{failed}8Z", state="exited"))
+    serving = station.add(container(V14), SERVES)
+    assert remove_failed(serving, tools_of(station)) == (f"{failed}1Z", f"{failed}2Z")
+    assert [each.id for each in station.containers()] == ["failed-v13", "id-stranger", "id-v14"]

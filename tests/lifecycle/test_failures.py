@@ -28,13 +28,13 @@ def shown(launch: Launch, ending: Ending) -> list[str]:
 
 
 def test_cause_phase_end_of_the_log_and_what_to_do() -> None:
-    ending = Ending(NAMED, ("a\tb", KV_LINE), 378.0, exit_code=1, container=KEPT)
+    ending = Ending(NAMED, ("a\tb", KV_LINE, "x" * 300), 378.0, exit_code=1, container=KEPT)
     assert shown(Launch(plan()), ending) == [
         f"gb300serve: {KV_LINE}",
         "kv-cache-too-small in phase sizing-kv-cache, 378 s after the start, exit code 1",
         "    the end of its log:",
         "    a\tb",
-        f"    {KV_LINE[: LONGEST - 1]}…",
+        f"    {'x' * (LONGEST - 1)}…",
         "  hint: 0.65 GiB are left.",
         "        max_model_len 123264 would fit.",
         f"        the container is kept as {KEPT} (docker logs {KEPT})",
@@ -57,10 +57,10 @@ def test_the_last_lines_only() -> None:
 
 def test_no_secret_is_repeated_from_the_log() -> None:
     line = "error: unrecognized arguments: --key correct-horse-battery"
-    ending = Ending(replace(NAMED, evidence=(Evidence(1, line),)), (line,), 1.0)
+    ending = Ending(replace(NAMED, evidence=(Evidence(1, line),)), (line, f"{line} twice"), 1.0)
     error = BootFailedError(Launch(plan(), secrets={"KEY": "correct-horse-battery"}), ending)
     assert "correct" not in " ".join((error.message, *error.details, error.hint or ""))
-    assert error.details[-1] == "error: unrecognized arguments: --key [secret]"
+    assert error.details[-1] == "error: unrecognized arguments: --key [secret] twice"
 
 
 def test_missing_receipts_are_the_story_not_the_log() -> None:

@@ -268,9 +268,10 @@ def test_interrupted_while_booting_keeps_booting() -> None:
     tools = Tools(station, Impatient(station), station.clock)
     with pytest.raises(LaunchInterruptedError) as caught:
         execute(prepare(V14, tools), V14, tools)
-    assert caught.value.message == "interrupted; dsv41-vllm keeps running"
-    assert caught.value.hint == (
-        "watch it again: gb300serve up deepseek-v4.1-flash/v14; stop it: gb300serve down deepseek-v4.1-flash/v14"
+    assert (caught.value.message, caught.value.hint) == (
+        "interrupted; dsv41-vllm keeps running; "
+        "watch it again: gb300serve up deepseek-v4.1-flash/v14; stop it: gb300serve down deepseek-v4.1-flash/v14",
+        None,
     )
     assert states(station) == {"dsv41-vllm": "running no"}
     up(V14, station)

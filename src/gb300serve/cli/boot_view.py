@@ -53,6 +53,7 @@ class BootView:
         self.expected = expected
         self.simulated = simulated
         self.serving = False
+        self._survived: list[CauseFound] = []
         terminal = Terminal(file=console.err, no_color=console.no_color, highlight=False)
         self.live = Live(console=terminal, auto_refresh=False, transient=True) if terminal.is_terminal else None
 
@@ -102,13 +103,17 @@ class BootView:
                 self._say(f"{clock(at)}    {_short(text)}", "dim")
             case TuningHit(configs, at):
                 self._say(f"{clock(at)}    tuning cache loaded: {configs} configurations", "good")
-            case CauseFound(reason, _, _, text, at):
-                self._say(f"{clock(at)}    {reason}: {_short(text)}", "error")
+            case CauseFound(reason, _, line, _, at):
+                # Its words are said once: when the boot has failed of it, or when it serves in spite of it.
+                self._survived.append(event)
+                self._say(f"{clock(at)}    {reason}, by line {line} of the log", "error")
             case Stalled(phase, silent, at):
                 self._say(f"{clock(at)}    no progress in {phase} for {silent:.0f} s", "warning")
             case StartupComplete(at):
                 self._say(f"{clock(at)}    the server says it started; asking it", "dim")
-            case BootBegan() | Stopped() | TuningMiss():  # what a miss costs is told by TuningForeseen
+            case BootBegan():
+                self._survived.clear()
+            case Stopped() | TuningMiss():  # what a miss costs is told by TuningForeseen
                 pass
             case _:
                 assert_never(event)
@@ -121,6 +126,9 @@ class BootView:
         return "" if seconds is None else f"  (expected {seconds:.0f} s)"
 
     def _ready(self, ready: BecameReady) -> None:
+        for cause in self._survived:
+            self._say(f"{clock(cause.at)}    in spite of {cause.reason}: {_short(cause.text)}", "warning")
+        self._survived.clear()
         proof = "" if ready.identity_known else " (its process start time could not be compared)"
         self._say(f"{clock(ready.seconds)}  READY: {ready.model} answers from {ready.name}{proof}", "good")
 

@@ -7,7 +7,7 @@ from gb300serve.lifecycle.conflicts import live
 from gb300serve.lifecycle.events import StepBegan
 from gb300serve.lifecycle.failures import SIGKILLED
 from gb300serve.lifecycle.leftovers import Leftovers, Remains, Watcher
-from gb300serve.lifecycle.names import title
+from gb300serve.lifecycle.names import is_failed, ref_of, title
 from gb300serve.lifecycle.ports import Container
 from gb300serve.lifecycle.ready import ContainerGoneError
 from gb300serve.lifecycle.reconcile import STOP_TIMEOUT
@@ -78,6 +78,18 @@ def down(
     if remove:
         tools.backend.remove(container.id)
     return Downed(ended, was_running, removed=remove, leftovers=leftovers)
+
+
+def remove_failed(like: Container, tools: Tools) -> tuple[str, ...]:
+    """Remove what was set aside of the same release after failed boots; their names. Raises BackendError (7)."""
+    found = [
+        each
+        for each in tools.backend.containers()
+        if each.ours and is_failed(each) and not live(each) and ref_of(each) == ref_of(like) and each.id != like.id
+    ]
+    for each in found:
+        tools.backend.remove(each.id)
+    return tuple(each.name for each in found)
 
 
 def _without_policy(container: Container, tools: Tools) -> None:

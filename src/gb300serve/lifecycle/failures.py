@@ -126,21 +126,21 @@ class CrashLoopError(BootError):
 
 
 class LaunchInterruptedError(Gb300Error):
-    """Ctrl-C. The last line says what became of the container."""
+    """Ctrl-C. One line, which is the last one, says what became of the container and what to do now."""
 
     exit_code: ClassVar[int] = 130
 
     def __init__(self, launch: Launch, *, running: bool, put_back: tuple[str, ...] = ()) -> None:
         if running:
             message = f"interrupted; {launch.name} keeps running"
-            hint = f"watch it again: {launch.command('up')}; stop it: {launch.command('down')}"
+            now = f"watch it again: {launch.command('up')}; stop it: {launch.command('down')}"
         elif put_back:
             message = f"interrupted before {launch.name} was started; {', '.join(put_back)} was started again"
-            hint = "see: gb300serve status"
+            now = "see: gb300serve status"
         else:
             message = f"interrupted; nothing of {launch.ref} is running"
-            hint = f"start it: {launch.command('up')}"
-        super().__init__(message, hint=hint)
+            now = f"start it: {launch.command('up')}"
+        super().__init__(f"{message}; {now}")
         self.running = running
 
 
@@ -167,8 +167,10 @@ def _circumstances(ending: Ending) -> str:
 
 
 def _last_lines(launch: Launch, ending: Ending) -> tuple[str, ...]:
-    """The end of the log: what a boot that names no cause is judged by."""
-    last = [redact(line, launch.secrets.values()) for line in ending.tail[-TAIL_SHOWN:]]
+    """The end of the log: what a boot that names no cause is judged by. The cause itself is said once, above."""
+    said = tuple(item.text[-LONGEST:] for item in ending.diagnosis.evidence if item.text.strip())
+    other = [line for line in ending.tail if not (said and line.endswith(said))]
+    last = [redact(line, launch.secrets.values()) for line in other[-TAIL_SHOWN:]]
     shown = [line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…" for line in last]
     return ("the end of its log:", *shown) if shown else ()
 

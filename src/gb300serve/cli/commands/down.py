@@ -11,7 +11,7 @@ from gb300serve.cli.lanes import the_lane
 from gb300serve.cli.parameters import On, OptionalRef, Reason, RecipeDirs, SiteFile, Station
 from gb300serve.cli.services import Services
 from gb300serve.cli.workspace import workspace
-from gb300serve.lifecycle.down import Downed, down
+from gb300serve.lifecycle.down import Downed, down, remove_failed
 from gb300serve.lifecycle.names import release_of
 
 
@@ -19,7 +19,13 @@ def run(
     ctx: typer.Context,
     ref: OptionalRef = None,
     on: On = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Remove the container too: its log goes with it.")] = False,
+    remove: Annotated[
+        bool,
+        typer.Option(
+            "--remove",
+            help="Remove the container too, and with REF those of its failed boots: their logs go with them.",
+        ),
+    ] = False,
     timeout: Annotated[
         float | None, typer.Option(min=0, help="Seconds until it is killed.", show_default=False)
     ] = None,
@@ -38,12 +44,15 @@ def run(
         keeper.settle()
         tools = services.tools(place, view.show, lock)
         done = down(container, tools, remove=remove, timeout=timeout, remains=services.remains(place))
+        failed = remove_failed(container, tools) if remove and ref else ()
         if done.was_running or done.removed:
-            keeper.enter("removed" if done.removed else "stopped", f"{release_of(done.container)}: {_said(done)}")
+            said = "; ".join((f"{release_of(done.container)}: {_said(done)}", *map(_removed_too, failed)))
+            keeper.enter("removed" if done.removed else "stopped", said)
     space.console.messages(_left(done), "warning")
     if place == "docker" and done.was_running and done.container.gpus and not done.leftovers.gpu_checked:
         unchecked = "whether the GPU's memory is free again was not checked: nvidia-smi cannot be asked from here"
         space.console.message(unchecked, "dim")
+    space.console.messages(map(_removed_too, failed))
     space.console.message(_said(done))
     return 0
 
@@ -58,6 +67,10 @@ def _said(done: Downed) -> str:
         else f"ended with exit code {done.container.exit_code}"
     )
     return f"{name} {how}; {'removed' if done.removed else 'kept'}"
+
+
+def _removed_too(name: str) -> str:
+    return f"{name}, set aside after a failed boot, was removed too"
 
 
 def _left(done: Downed) -> Iterator[str]:
