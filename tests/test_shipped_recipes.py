@@ -1,4 +1,4 @@
-"""The shipped releases of deepseek-v4.1-flash, word for word."""
+"""The shipped releases: deepseek-v4.1-flash word for word, and every lane as its launches were."""
 
 import json
 import shutil
@@ -13,6 +13,7 @@ from tests.support.invoke import Answer, run
 RECIPES = Path(__file__).parents[1] / "recipes"
 LANE = "deepseek-v4.1-flash"
 RELEASES = ("v11", "v12", "v13", "v14", "v15")
+EVERY = sorted(f"{path.parent.name}/{path.stem}" for path in RECIPES.glob("*/*.yaml"))
 REVISION = "df42c109f1defefcbfcedbe7d905718a12266e40"
 DIGEST = "sha256:00d577a6a63281e15336029d5bcee4e9a2cf182214a4f20ba6111b1c8e79893d"
 
@@ -101,17 +102,87 @@ def test_the_mounts_of_v15_are_checked() -> None:
     ]
 
 
-@pytest.mark.parametrize("release", RELEASES)
-def test_the_pin_is_what_compiles(release: str) -> None:
-    path = RECIPES / LANE / f"{release}.yaml"
-    assert pin_path(path).read_text() == ours("compile", f"{LANE}/{release}").out
+@pytest.mark.parametrize("ref", EVERY)
+def test_every_pin_is_what_compiles(ref: str) -> None:
+    compiled = ours("compile", ref).out
+    # What asks for the secrets is no part of the pin.
+    assert pin_path(RECIPES / f"{ref}.yaml").read_text() == compiled[compiled.index("docker run") :]
 
 
 def test_all_are_shipped_and_clean() -> None:
     assert sorted(path.stem for path in (RECIPES / LANE).glob("*.yaml")) == sorted(RELEASES)
     answer = run("lint", RECIPES)
     assert answer.code == 0
-    assert answer.err.startswith("5 files: 0 errors, 0 warnings, ")
+    assert answer.err.startswith(f"{len(EVERY)} files: 0 errors, 0 warnings, ")
+
+
+# The other lanes' launches, as they were typed; a path of the machine stands for each of its own.
+GLM = (
+    "docker run -d --name glmf-daily --gpus all --network host --shm-size 32g -v /models/GLM-5.3-Flash-NVFP4:/model:ro "
+    "-v /models/GLM-5.3-Flash-DFlash2:/draft:ro -e TORCHINDUCTOR_COMPILE_THREADS=1 "
+    "glmf-sglang:0922-582389ce-revert39688-tf5.16.1 python3 -m sglang.launch_server --model-path /model "
+    "--host 0.0.0.0 --port 30001 --quantization modelopt_fp4 --trust-remote-code --served-model-name glm-5.3-flash "
+    "--tool-call-parser glm47 --reasoning-parser glm45 --context-length 1048576 --mem-fraction-static 0.85 "
+    "--cuda-graph-max-bs-decode 16 --max-running-requests 16 --max-prefill-tokens 8192 --chunked-prefill-size 8192 "
+    "--kv-cache-dtype fp8_e4m3 --speculative-algorithm DFLASH --speculative-draft-model-path /draft "
+    "--speculative-draft-attention-backend fa4 --max-mamba-cache-size 48 --speculative-dflash-block-size 7 "
+    "--enable-linear-replayssm-spec"
+)
+
+
+def test_the_daily_launch_of_glm_flash_word_for_word() -> None:
+    assert ours("compile", "glm-5.3-flash/interactive_daily", "--json").document["argv"] == GLM.split()
+
+
+@pytest.mark.parametrize(
+    ("release", "parent", "added", "removed"),
+    [
+        (
+            "interactive_v0520",
+            "interactive_daily",
+            ["glmf-sglang:0.5.20-tf5.16.1"],
+            ["glmf-sglang:0922-582389ce-revert39688-tf5.16.1", "--enable-linear-replayssm-spec"],
+        ),
+        ("interactive_more_kv", "interactive_daily", [], ["--max-mamba-cache-size", "48"]),
+        (
+            "batch_fp32_state",
+            "batch_48_users",
+            ["--mamba-full-memory-ratio", "3.0"],
+            [
+                *("--context-length", "131072", "--kv-cache-dtype", "fp8_e4m3", "--max-mamba-cache-size", "640"),
+                *("--mamba-ssm-dtype", "bfloat16", "--linear-attn-decode-backend", "triton"),
+            ],
+        ),
+    ],
+)
+def test_variants_differ_by_what_they_say(release: str, parent: str, added: list[str], removed: list[str]) -> None:
+    command = ours("diff", f"glm-5.3-flash/{parent}", f"glm-5.3-flash/{release}", "--json").document["command"]
+    assert (command["added"], command["removed"]) == (added, removed)
+
+
+def test_the_list_shows_lanes_status_and_the_first_figure_with_its_load() -> None:
+    rows = ours("list", "--all", "--json").document["releases"]
+    others = {(row["lane"], row["release"]): row for row in rows if row["lane"] != LANE}
+    assert {key: row["status"] for key, row in others.items()} == {
+        ("deepseek-v4.1-flash-sglang", "day0"): "deprecated",
+        ("dsf-vision-exp", "v1"): "verified",
+        ("glm-5.3-big", "v1"): "experimental",
+        ("glm-5.3-flash", "batch_48_users"): "experimental",
+        ("glm-5.3-flash", "batch_fp32_state"): "experimental",
+        ("glm-5.3-flash", "interactive_daily"): "verified",
+        ("glm-5.3-flash", "interactive_more_kv"): "experimental",
+        ("glm-5.3-flash", "interactive_v0520"): "experimental",
+    }
+    headlines = [str(row["headline"]).partition(" (")[0] for row in others.values() if row["headline"]]
+    assert headlines == [
+        "decode speed: 3.3 tok/s",
+        "throughput, 64 streams: 2985 tok/s",
+        "decode speed: 33 tok/s",
+        "boot: 384 s",
+        "throughput, 8 streams: 490 tok/s",
+    ]
+    assert {row["pinned"] for row in rows} == {True}
+    assert "day0" not in ours("list").out
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,38 @@
+docker run -d \
+  --name dsf-vision-exp \
+  --gpus all \
+  --ipc host \
+  --network host \
+  --ulimit memlock=-1 \
+  --ulimit stack=67108864 \
+  --cap-add IPC_LOCK \
+  --cap-add SYS_NICE \
+  -v /models/DeepSeek-V4-Flash-Vision-Exp/6821d6ad3681a4b137b066b76094fa82ebd0a380/original:/model:ro \
+  -v /srv/gb300serve/patches/dsf-vision-exp/dspark_sps_tp1.json:/dspark_sps_tp1.json:ro \
+  -v /srv/gb300serve/patches/dsf-vision-exp/encoding_dsv4.py:/sgl-workspace/sglang/python/sglang/srt/entrypoints/openai/encoding_dsv4.py:ro \
+  -v /srv/gb300serve/cache/dsf-vision-exp/root-cache:/root/.cache \
+  -v /srv/gb300serve/cache/dsf-vision-exp/tilelang:/root/.tilelang \
+  -v /srv/gb300serve/cache/dsf-vision-exp/triton:/root/.triton \
+  -v /srv/gb300serve/cache/dsf-vision-exp/nv:/root/.nv \
+  -e SGLANG_API_KEY \
+  lmsysorg/sglang:dev-dsv4-flash-vision@sha256:7ac467a50508b7029a23e846c150998fdd26d95c1cfd377ea7e74e28374486a6 \
+  python3 -m sglang.launch_server \
+  --trust-remote-code \
+  --model-path /model \
+  --tp-size 1 \
+  --mem-fraction-static 0.90 \
+  --context-length 1048576 \
+  --chunked-prefill-size 8192 \
+  --cuda-graph-max-bs-decode 64 \
+  --cuda-graph-bs-decode 1 2 4 8 16 32 64 \
+  --max-running-requests 64 \
+  --enable-metrics \
+  --host 0.0.0.0 \
+  --port 30003 \
+  --served-model-name dsf-vision-exp \
+  --api-key "${SGLANG_API_KEY}" \
+  --tool-call-parser deepseekv4 \
+  --reasoning-parser deepseek-v4 \
+  --speculative-algorithm DSPARK \
+  --swa-full-tokens-ratio 0.1 \
+  --speculative-dspark-sps-table-path /dspark_sps_tp1.json
