@@ -51,6 +51,7 @@ SAID = {
     "dspark": Said(
         "failed", "starting", "unsupported-on-engine", 61, {"runner": "V1", "feature": "dspark speculative decoding"}
     ),
+    "engine-killed-booting": Said("failed", "starting", "killed", 79, {}),
     "engine-killed": Said("failed", "serving", "killed", 100, {}),
     "engram": Said("failed", "starting", "unsupported-on-engine", 51, {}),
     "interrupt": Said("stopped", "serving", None, 0, {}),

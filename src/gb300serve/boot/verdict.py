@@ -131,6 +131,8 @@ def _explained(
     if finding is None:
         return _unexplained(course, state)
     evidence: tuple[Evidence, ...] = (Evidence(finding.line, finding.text),)
+    if finding.rank is Rank.CLOSING and not course.opened:  # the log was cut: what was said before is not known
+        return Reason.UNKNOWN, dict(finding.values), evidence
     if finding.reason is Reason.GPU_OOM or finding.reason is Reason.KV_CACHE_NEGATIVE:
         asked = _offload_asked(course)
         if asked and not course.receipts.get("offloaded_gib", {}).get("gib"):

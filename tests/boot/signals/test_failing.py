@@ -48,7 +48,15 @@ CASES = [
         {"exception": "ZeroDivisionError"},
         Phase.PROFILING,
     ),
-    Case(Reason.UNKNOWN, [*LOADING, CLOSING], 10, {}, Phase.PROFILING),
+    Case(Reason.KILLED, [*LOADING, CLOSING], 10, {}, Phase.PROFILING),  # without a word of the engine process
+    Case(
+        Reason.UNKNOWN,
+        [*LOADING, "(EngineCore pid=118) ERROR 12-03 08:00:09 [core.py:1510] EngineCore failed to start.", CLOSING],
+        10,
+        {},
+        Phase.PROFILING,
+    ),
+    Case(Reason.UNKNOWN, [CLOSING], 1, {}, Phase.STARTING),  # the end of a log that was cut
     Case(
         Reason.CRASH_LOOP,
         argparse("unrecognized arguments: --max-seqs 8") * 3,

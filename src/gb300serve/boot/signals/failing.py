@@ -62,7 +62,7 @@ CLOSING: tuple[Cause, ...] = (
     *(
         cause(Reason.UNKNOWN, needle, rank=Rank.CLOSING, engine="vllm")
         for needle in (
-            "Engine core initialization failed",
+            "WorkerProc failed to start",
             "EngineCore failed to start",
             "EngineCore encountered a fatal error",
             "EngineCore encountered an issue",
@@ -70,8 +70,11 @@ CLOSING: tuple[Cause, ...] = (
             "Executor failed",
         )
     ),
-    # A worker that can still say so was not killed (Reason.KILLED is what else would follow).
-    cause(Reason.UNKNOWN, "WorkerProc failed to start", rank=Rank.BARE, engine="vllm"),
+    # A process that fails says so before who waits for it says this; one that is killed cannot. The first line counts.
+    *(
+        cause(Reason.KILLED, needle, rank=Rank.CLOSING, engine="vllm")
+        for needle in ("WorkerProc initialization failed", "Engine core initialization failed")
+    ),
     *(
         cause(Reason.UNKNOWN, needle, rank=Rank.CLOSING)
         for needle in ("Run 'docker run --help'", "exited with code", "scheduler is dead")

@@ -119,8 +119,6 @@ CAUSES: tuple[Cause, ...] = (
     cause(Reason.KILLED, "exited with code 137", r"exited with code (?P<exit_code>137)", Rank.CONSEQUENCE),
     cause(Reason.KILLED, "Killed", r"^(?:\S+: line \d+: +\d+ )?Killed(?: .*)?$", Rank.CONSEQUENCE),
     cause(Reason.KILLED, "engine core exited unexpectedly", rank=Rank.BARE, engine="vllm"),
-    # "See stack trace for root cause": a worker that fails has written one. One that is killed has not.
-    cause(Reason.KILLED, "WorkerProc initialization failed", rank=Rank.BARE, engine="vllm"),
     cause(
         Reason.KILLED,
         "died unexpectedly",
