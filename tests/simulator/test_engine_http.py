@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gb300serve.simulator.engine_http import EngineServer, bound_socket
+from gb300serve.simulator.engine_http import EngineServer, Handler, bound_socket
 from gb300serve.simulator.engine_memory import memory_of
 from gb300serve.simulator.engine_service import Service
 from gb300serve.simulator.engine_settings import Surroundings
@@ -51,7 +51,7 @@ def serving(words: tuple[str, ...]) -> Iterator[Client]:
     port = free_port()
     found = settings((*words, "--port", str(port)), FAST)
     held = bound_socket(found)
-    server = EngineServer(held, Service(found, memory_of(found), STARTED))
+    server = EngineServer(held, Service(found, memory_of(found), STARTED), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield Client(port)

@@ -108,9 +108,20 @@ def test_everything_is_there_by_default(station: SimulatedStation, plan: Plan) -
     assert station.missing_sources(plan) == ()
 
 
-def test_another_engine_has_no_stand_in(station: SimulatedStation, plan: Plan) -> None:
-    with pytest.raises(BackendError, match="sglang"):
-        station.create(replace(plan, engine="sglang"), LABELS, {})
+def test_the_other_engine_boots_in_its_own_words(station: SimulatedStation, plan: Plan) -> None:
+    words = ("python3", "-m", "sglang.launch_server", "--model-path", "/model", "--port", str(plan.port))
+    launched = replace(plan, engine="sglang", engine_version="0.5.23", command=words, model_path="/models/unknown")
+    created = station.create(launched, LABELS, {})
+    station.start(created)
+    for line in station.follow(created, 0.1):
+        if line is not None and "fired up" in line.text:
+            break
+    assert "server_args=" in "".join(line.text for line in station.log(created))
+    station.stop(created, 30.0)
+    ended = station.find(created)
+    assert ended is not None
+    assert (ended.state, ended.exit_code) == ("exited", 0)
+    assert "Gracefully exiting..." in "".join(line.text for line in station.log(created))
 
 
 def test_secrets_reach_the_command_and_the_environment_and_no_other_eye(

@@ -48,6 +48,7 @@ def test_a_plan_becomes_a_record() -> None:
         "pinned": {},
     }
     assert simulation == {
+        "GB300SERVE_SIM_ENGINE": "vllm",
         "GB300SERVE_SIM_VERSION": "0.1.dev20904+g179dd0fa9",
         "GB300SERVE_SIM_MODEL": "deepseek-ai/DeepSeek-V4.1-Flash",
         "GB300SERVE_SIM_MOUNTS": json.dumps(["/model"]),

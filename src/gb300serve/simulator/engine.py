@@ -1,5 +1,7 @@
 """The engine stand-in: `python -m gb300serve.simulator.engine [serve] ARGV…` takes the engine's own words.
 
+GB300SERVE_SIM_ENGINE says which engine it is: vllm (the default) or sglang, whose launcher may stand before its words.
+
 It boots in virtual time, prints what the engine prints, binds 127.0.0.1 and answers, or dies the way the engine dies.
 The environment says how it is rehearsed: GB300SERVE_SIM_SPEED (virtual seconds a second, 200), _VERSION (whose option
 table, the day-0 build), _MODEL (repository of the checkpoint; empty: one of no known size), _FAULT (a name from
@@ -18,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gb300serve.engines.parse import ArgumentRefusedError
+from gb300serve.simulator.engine_kind import KINDS
 from gb300serve.simulator.engine_player import Player, Signals
-from gb300serve.simulator.engine_script import refused_script, script, settings_of
 from gb300serve.simulator.engine_settings import Settings, Surroundings, SurroundingsError, surroundings_of
 from gb300serve.simulator.engine_tuning import cache_path, identity, stored_configs
 
@@ -29,7 +31,7 @@ BAD_ENVIRONMENT = 78  # sysexits.h: EX_CONFIG
 def stored(settings: Settings) -> int | None:
     """What the tuning cache holds for this launch; None where no cache is kept."""
     surroundings = settings.surroundings
-    if surroundings.cache is None:
+    if surroundings.cache is None or surroundings.engine != "vllm":
         return None
     name = identity(settings.checkpoint, settings.options)
     return stored_configs(Path(surroundings.cache), cache_path(settings.checkpoint, name, surroundings.version))
@@ -49,12 +51,12 @@ def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
     signals = Signals()
     try:
         surroundings = surroundings_of(env)
-        started = began(surroundings)
+        started, kind = began(surroundings), KINDS[surroundings.engine]
         try:
-            settings = settings_of(argv, surroundings)
+            settings = kind.settings(argv, surroundings)
         except ArgumentRefusedError as error:
-            return Player(surroundings, signals, started).play(refused_script(error, started))
-        return Player(surroundings, signals, started, settings).play(script(settings, stored(settings), started))
+            return Player(surroundings, signals, started).play(kind.refused(error, started))
+        return Player(surroundings, signals, started, settings).play(kind.script(settings, stored(settings), started))
     except SurroundingsError as error:
         print(f"simulated engine: {error}", file=sys.stderr)
         return BAD_ENVIRONMENT

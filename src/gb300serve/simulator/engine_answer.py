@@ -9,6 +9,9 @@ from gb300serve.simulator.engine_reply import Reply, ToolCall, narrated, prose, 
 from gb300serve.simulator.engine_request import Asked
 from gb300serve.simulator.engine_settings import Settings
 
+# vLLM's name for what the model thinks.
+THOUGHT = "reasoning"
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -66,8 +69,8 @@ def _calls(call: ToolCall, identifier: str) -> list[dict[str, Any]]:
     return [{"id": f"chatcmpl-tool-{identifier}", "type": "function", "function": function}]
 
 
-def body(request: Asked, given: Answer, identifier: str, created: int) -> dict[str, Any]:
-    """The whole answer as one object."""
+def body(request: Asked, given: Answer, identifier: str, created: int, thought: str = THOUGHT) -> dict[str, Any]:
+    """The whole answer as one object; `thought` is the engine's name for what the model thinks."""
     text = "".join(given.text)
     choice: dict[str, Any] = {"index": 0, "logprobs": None, "finish_reason": given.finish_reason, "stop_reason": None}
     if request.chat:
@@ -76,7 +79,7 @@ def body(request: Asked, given: Answer, identifier: str, created: int) -> dict[s
             "content": text or None,
             "refusal": None,
             "tool_calls": _calls(given.call, identifier) if given.call else [],
-            "reasoning": "".join(given.thought) or None,
+            thought: "".join(given.thought) or None,
         }
     else:
         choice["text"] = text
@@ -90,18 +93,18 @@ def body(request: Asked, given: Answer, identifier: str, created: int) -> dict[s
     }
 
 
-def _deltas(request: Asked, given: Answer, identifier: str) -> Iterator[dict[str, Any]]:
+def _deltas(request: Asked, given: Answer, identifier: str, thought: str) -> Iterator[dict[str, Any]]:
     if not request.chat:
         yield from ({"text": token} for token in given.text)
         return
     yield {"delta": {"role": "assistant", "content": ""}}
-    yield from ({"delta": {"reasoning": token}} for token in given.thought)
+    yield from ({"delta": {thought: token}} for token in given.thought)
     yield from ({"delta": {"content": token}} for token in given.text)
     if given.call:
         yield {"delta": {"tool_calls": [{"index": 0, **_calls(given.call, identifier)[0]}]}}
 
 
-def chunks(request: Asked, given: Answer, identifier: str, created: int) -> Iterator[str]:
+def chunks(request: Asked, given: Answer, identifier: str, created: int, thought: str = THOUGHT) -> Iterator[str]:
     """The answer as server-sent events, one a token: the deltas, how it ended, the usage if asked for, `[DONE]`."""
     head = {
         "id": f"{'chatcmpl' if request.chat else 'cmpl'}-{identifier}",
@@ -109,7 +112,7 @@ def chunks(request: Asked, given: Answer, identifier: str, created: int) -> Iter
         "created": created,
         "model": request.model,
     }
-    for delta in _deltas(request, given, identifier):
+    for delta in _deltas(request, given, identifier, thought):
         yield json.dumps({**head, "choices": [{"index": 0, **delta, "logprobs": None, "finish_reason": None}]})
     last: dict[str, Any] = {"delta": {}} if request.chat else {"text": ""}
     yield json.dumps(

@@ -16,6 +16,7 @@ from gb300serve.simulator.engine_deaths import (
 )
 from gb300serve.simulator.engine_events import Bind, Enter, Event, Script, Serve
 from gb300serve.simulator.engine_settings import Settings, SurroundingsError
+from gb300serve.simulator.engine_sglang_deaths import ENDINGS, UNCHANGED
 from gb300serve.simulator.engine_tape import API, CORE, Tape
 
 Ending = Callable[[Tape, Settings], None]
@@ -132,9 +133,11 @@ FAULTS: dict[str, Fault] = {
 
 def fault(settings: Settings) -> Fault | None:
     """The fault asked for; SurroundingsError lists the names when there is none of this name."""
-    name = settings.surroundings.fault
+    name, engine = settings.surroundings.fault, settings.surroundings.engine
     if name is None:
         return None
+    if engine == "sglang" and name in FAULTS and name not in {*ENDINGS, *UNCHANGED}:
+        raise SurroundingsError(f"no rehearsal of {name} for {engine}; there are {', '.join((*ENDINGS, *UNCHANGED))}")
     if name not in FAULTS:
         raise SurroundingsError(f"no fault is called {name!r}; there are {', '.join(FAULTS)}")
     return FAULTS[name]
@@ -170,6 +173,13 @@ def _place(script: Script, found: Fault) -> tuple[int, float] | None:
     return next(index for index, event in enumerate(script) if event.at >= cut and event is not begun), cut
 
 
+def _ending(found: Fault, settings: Settings) -> Ending | None:
+    """In the words of the engine."""
+    if settings.surroundings.engine == "vllm" or settings.surroundings.fault is None:
+        return found.ending
+    return ENDINGS.get(settings.surroundings.fault)
+
+
 def afflicted(script: Script, settings: Settings, started: float) -> Script:
     """The script with the fault in it; a boot that dies before the fault's place dies as it would."""
     found = fault(settings)
@@ -182,10 +192,11 @@ def afflicted(script: Script, settings: Settings, started: float) -> Script:
         _hook_line(tape, settings)
         events = [*events[:1], *tape.script, *events[1:]]
     place = _place(tuple(events), found) if found.at else None
-    if place is None or found.ending is None:
+    ending = _ending(found, settings)
+    if place is None or ending is None:
         return tuple(events)
     index, at = place
     tape = Tape(started)
     tape.until(at)
-    found.ending(tape, settings)
+    ending(tape, settings)
     return (*events[:index], *tape.script)

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from gb300serve.simulator.engine_answer import answer, body, chunks
+from gb300serve.simulator.engine_answer import THOUGHT, answer, body, chunks
 from gb300serve.simulator.engine_request import Asked, RequestRefusedError, asked
 from gb300serve.simulator.engine_service import Service
 from gb300serve.simulator.engine_settings import Settings
 from gb300serve.simulator.engine_tape import API
 
-_TEXT = "text/plain; version=0.0.4; charset=utf-8"
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
 _MOST_BYTES = 64 * 1024 * 1024
 
 
@@ -38,8 +38,8 @@ class EngineServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 1024
 
-    def __init__(self, held: socket.socket, service: Service) -> None:
-        super().__init__(held.getsockname()[:2], Handler, bind_and_activate=False)
+    def __init__(self, held: socket.socket, service: Service, handler: "type[Handler]") -> None:
+        super().__init__(held.getsockname()[:2], handler, bind_and_activate=False)
         self.socket.close()
         self.socket = held
         self.service = service
@@ -60,6 +60,7 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     server: EngineServer
+    thought = THOUGHT
     server_version = "uvicorn"
     sys_version = ""
 
@@ -70,7 +71,15 @@ class Handler(BaseHTTPRequestHandler):
         del size
         peer = f"{self.client_address[0]}:{self.client_address[1]}"
         status = f"{int(code)} {self.responses.get(int(code), ('',))[0]}" if str(code).isdigit() else str(code)
-        self.server.access(f'({API}) INFO:     {peer} - "{self.command} {self.path} HTTP/1.1" {status}')
+        self.server.access(self.access_line(peer, status))
+
+    def access_line(self, peer: str, status: str) -> str:
+        """Uvicorn's, behind the engine's own header."""
+        return f'({API}) INFO:     {peer} - "{self.command} {self.path} HTTP/1.1" {status}'
+
+    def guards(self, path: str) -> bool:
+        """Whether the key is asked for."""
+        return path.startswith("/v1/")
 
     def do_GET(self) -> None:  # http.server's name
         self._answer()
@@ -83,19 +92,19 @@ class Handler(BaseHTTPRequestHandler):
         sent = self._body()
         if sent is None:
             return
-        if path.startswith("/v1/") and not self._allowed():
-            self._json(401, {"error": "Unauthorized"})
+        if self.guards(path) and not self._allowed():
+            self.json(401, {"error": "Unauthorized"})
             return
         try:
-            self._route(path, sent)
+            self.route(path, sent)
         except RequestRefusedError as refused:
-            self._json(refused.status, refused.body)
+            self.json(refused.status, refused.body)
 
     def _body(self) -> bytes | None:
         length = self.headers.get("Content-Length", "0")
         if not length.isdigit() or int(length) > _MOST_BYTES:
             self.close_connection = True
-            self._json(413, {"detail": "Request body too large"})
+            self.json(413, {"detail": "Request body too large"})
             return None
         return self.rfile.read(int(length))
 
@@ -104,23 +113,25 @@ class Handler(BaseHTTPRequestHandler):
         scheme, _, token = self.headers.get("Authorization", "").partition(" ")
         return not keys or (scheme.lower() == "bearer" and token in keys)
 
-    def _route(self, path: str, sent: bytes) -> None:
+    def route(self, path: str, sent: bytes) -> None:
+        """Answer one request."""
         service, get = self.server.service, self.command == "GET"
         if path in ("/health", "/ping") and (get or path == "/ping"):
-            self._send(200, b"", "application/json")
+            self.send(200, b"", "application/json")
         elif path == "/version" and get:
-            self._json(200, {"version": service.settings.surroundings.version})
+            self.json(200, {"version": service.settings.surroundings.version})
         elif path == "/metrics" and get:
-            self._send(200, service.metrics().encode(), _TEXT)
+            self.send(200, service.metrics().encode(), TEXT)
         elif path == "/v1/models" and get:
-            self._json(200, _models(service.settings, int(service.started)))
+            cards = [self.model_card(name, int(service.started)) for name in service.settings.served_names]
+            self.json(200, {"object": "list", "data": cards})
         elif path in ("/v1/chat/completions", "/v1/completions"):
             if get:
-                self._json(405, {"detail": "Method Not Allowed"})
+                self.json(405, {"detail": "Method Not Allowed"})
             else:
                 self._complete(asked(sent, service.settings, chat="chat" in path))
         else:
-            self._json(404, {"detail": "Not Found"})
+            self.json(404, {"detail": "Not Found"})
 
     def _complete(self, request: Asked) -> None:
         service = self.server.service
@@ -131,12 +142,26 @@ class Handler(BaseHTTPRequestHandler):
             pace = service.token_seconds()
             service.wait(service.prefill_seconds(request))
             if request.stream:
-                self._stream(list(chunks(request, given, identifier, created)), pace)
+                self._stream(list(chunks(request, given, identifier, created, self.thought)), pace)
             else:
                 service.wait(pace * given.completion_tokens)
             service.finished(request, given, queued, pace)
         if not request.stream:
-            self._json(200, body(request, given, identifier, created))
+            self.json(200, body(request, given, identifier, created, self.thought))
+
+    def model_card(self, name: str, created: int) -> dict[str, Any]:
+        """One entry of /v1/models; `root` is the model's path."""
+        settings = self.server.service.settings
+        return {
+            "id": name,
+            "object": "model",
+            "created": created,
+            "owned_by": "vllm",
+            "root": settings.model,
+            "parent": None,
+            "max_model_len": settings.max_model_len,
+            "permission": [],
+        }
 
     def _stream(self, events: list[str], pace: float) -> None:
         self.send_response(200)
@@ -150,32 +175,14 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
         self.wfile.write(b"0\r\n\r\n")
 
-    def _json(self, status: int, content: Mapping[str, Any]) -> None:
-        self._send(status, json.dumps(content, ensure_ascii=False).encode(), "application/json")
+    def json(self, status: int, content: Mapping[str, Any]) -> None:
+        """Send an object."""
+        self.send(status, json.dumps(content, ensure_ascii=False).encode(), "application/json")
 
-    def _send(self, status: int, content: bytes, kind: str) -> None:
+    def send(self, status: int, content: bytes, kind: str) -> None:
+        """Send bytes of a media type."""
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
-
-
-def _models(settings: Settings, created: int) -> dict[str, Any]:
-    """The served names; `root` is the model's path."""
-    return {
-        "object": "list",
-        "data": [
-            {
-                "id": name,
-                "object": "model",
-                "created": created,
-                "owned_by": "vllm",
-                "root": settings.model,
-                "parent": None,
-                "max_model_len": settings.max_model_len,
-                "permission": [],
-            }
-            for name in settings.served_names
-        ],
-    }

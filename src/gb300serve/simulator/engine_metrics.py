@@ -72,28 +72,31 @@ def count_drafts(counters: Counters, settings: Settings, made: int) -> None:
         counters.accepted[position] += number
 
 
-def _sample(name: str, value: float, labels: Mapping[str, str]) -> str:
+def sample(name: str, value: float, labels: Mapping[str, str]) -> str:
+    """One line of the text."""
     shown = ",".join(f'{key}="{text}"' for key, text in labels.items())
     return f"{name}{{{shown}}} {float(value)}" if shown else f"{name} {float(value)}"
 
 
-def _family(name: str, kind: str, text: str) -> Iterator[str]:
+def family(name: str, kind: str, text: str) -> Iterator[str]:
+    """The lines before the samples of a series."""
     yield f"# HELP {name} {text}"
     yield f"# TYPE {name} {kind}"
 
 
 def _counter(name: str, text: str, value: float, labels: Mapping[str, str]) -> Iterator[str]:
-    yield from _family(name, "counter", text)
-    yield _sample(name, value, labels)
+    yield from family(name, "counter", text)
+    yield sample(name, value, labels)
 
 
-def _histogram(name: str, seen: Histogram, labels: Mapping[str, str]) -> Iterator[str]:
-    yield from _family(name, "histogram", f"Histogram of {name.removeprefix('vllm:').replace('_', ' ')}.")
+def histogram(name: str, seen: Histogram, labels: Mapping[str, str]) -> Iterator[str]:
+    """A whole histogram; `name` has the engine's prefix."""
+    yield from family(name, "histogram", f"Histogram of {name.partition(':')[2].replace('_', ' ')}.")
     for bound, number in zip(_TIMES, seen.counts, strict=True):
-        yield _sample(f"{name}_bucket", number, {**labels, "le": str(bound)})
-    yield _sample(f"{name}_bucket", seen.number, {**labels, "le": "+Inf"})
-    yield _sample(f"{name}_count", seen.number, labels)
-    yield _sample(f"{name}_sum", seen.total, labels)
+        yield sample(f"{name}_bucket", number, {**labels, "le": str(bound)})
+    yield sample(f"{name}_bucket", seen.number, {**labels, "le": "+Inf"})
+    yield sample(f"{name}_count", seen.number, labels)
+    yield sample(f"{name}_sum", seen.total, labels)
 
 
 def _speculation(counters: Counters, settings: Settings, labels: Mapping[str, str]) -> Iterator[str]:
@@ -106,16 +109,16 @@ def _speculation(counters: Counters, settings: Settings, labels: Mapping[str, st
     accepted = sum(counters.accepted)
     yield from _counter(f"{prefix}_accepted_tokens_total", "Number of accepted tokens.", accepted, labels)
     name = f"{prefix}_accepted_tokens_per_pos_total"
-    yield from _family(name, "counter", "Accepted tokens per draft position.")
+    yield from family(name, "counter", "Accepted tokens per draft position.")
     for position in range(plan.tokens):
         number = counters.accepted[position] if position < len(counters.accepted) else 0
-        yield _sample(name, number, {**labels, "position": str(position)})
+        yield sample(name, number, {**labels, "position": str(position)})
 
 
 def _cache(settings: Settings, memory: MemoryPlan) -> Iterator[str]:
     block = settings.checkpoint.kv_cache.block_tokens
     pool = memory.kv_cache_tokens or 0
-    yield from _family("vllm:cache_config_info", "gauge", "Information of the LLMEngine CacheConfig")
+    yield from family("vllm:cache_config_info", "gauge", "Information of the LLMEngine CacheConfig")
     labels = {
         "block_size": str(block),
         "cache_dtype": settings.demand.kv_cache_dtype,
@@ -125,14 +128,14 @@ def _cache(settings: Settings, memory: MemoryPlan) -> Iterator[str]:
         "kv_cache_size_tokens": str(pool),
         "num_gpu_blocks": str(pool // block),
     }
-    yield _sample("vllm:cache_config_info", 1, labels)
+    yield sample("vllm:cache_config_info", 1, labels)
 
 
 def metrics(settings: Settings, memory: MemoryPlan, counters: Counters, started: float) -> str:
     """The whole text. `started` is the real start of the process, seconds since 1970: clients compare it."""
     labels = {"engine": "0", "model_name": settings.served_names[0]}
-    lines = [*_family("process_start_time_seconds", "gauge", "Start time of the process since unix epoch in seconds.")]
-    lines.append(_sample("process_start_time_seconds", started, {}))
+    lines = [*family("process_start_time_seconds", "gauge", "Start time of the process since unix epoch in seconds.")]
+    lines.append(sample("process_start_time_seconds", started, {}))
     used = (counters.running * 1000) / (memory.kv_cache_tokens or 1)
     gauges = {
         "num_requests_running": ("Number of requests in model execution batches.", counters.running),
@@ -140,7 +143,7 @@ def metrics(settings: Settings, memory: MemoryPlan, counters: Counters, started:
         "kv_cache_usage_perc": ("KV-cache usage. 1 means 100 percent usage.", min(1.0, used)),
     }
     for name, (text, value) in gauges.items():
-        lines += [*_family(f"vllm:{name}", "gauge", text), _sample(f"vllm:{name}", value, labels)]
+        lines += [*family(f"vllm:{name}", "gauge", text), sample(f"vllm:{name}", value, labels)]
     totals = {
         "prompt_tokens_total": ("Number of prefill tokens processed.", counters.prompt_tokens),
         "generation_tokens_total": ("Number of generation tokens processed.", counters.generation_tokens),
@@ -150,11 +153,11 @@ def metrics(settings: Settings, memory: MemoryPlan, counters: Counters, started:
     }
     for name, (text, value) in totals.items():
         lines += _counter(f"vllm:{name}", text, value, labels)
-    lines += _family("vllm:request_success_total", "counter", "Count of successfully processed requests.")
+    lines += family("vllm:request_success_total", "counter", "Count of successfully processed requests.")
     for reason, number in counters.finished.items():
-        lines.append(_sample("vllm:request_success_total", number, {**labels, "finished_reason": reason}))
+        lines.append(sample("vllm:request_success_total", number, {**labels, "finished_reason": reason}))
     lines += _speculation(counters, settings, labels)
     lines += _cache(settings, memory)
     for name, seen in counters.histograms.items():
-        lines += _histogram(f"vllm:{name}", seen, labels)
+        lines += histogram(f"vllm:{name}", seen, labels)
     return "\n".join(lines) + "\n"

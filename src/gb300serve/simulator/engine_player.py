@@ -11,17 +11,15 @@ import threading
 import time
 from pathlib import Path
 
-from gb300serve.simulator.engine_deaths import port_taken
 from gb300serve.simulator.engine_events import Bind, Event, Exit, Repeat, Save, Say, Script, Serve, Stream
 from gb300serve.simulator.engine_http import EngineServer, bound_socket
+from gb300serve.simulator.engine_kind import KINDS
 from gb300serve.simulator.engine_memory import memory_of
 from gb300serve.simulator.engine_service import Service
 from gb300serve.simulator.engine_settings import Settings, Surroundings
-from gb300serve.simulator.engine_shutdown import shutdown_script
 from gb300serve.simulator.engine_tape import Tape, stamp
 from gb300serve.simulator.engine_tuning import store_configs
 
-INTERRUPTED = 130
 KILLED = 137
 # Python imports: as PID 1 of a container the engine has no handler yet, and a signal does nothing.
 _DEAF_SECONDS = 2.0
@@ -57,6 +55,7 @@ class Player:
         self, surroundings: Surroundings, signals: Signals, started: float, settings: Settings | None = None
     ) -> None:
         self._speed = surroundings.speed
+        self._kind = KINDS[surroundings.engine]
         self._started = started
         self._settings = settings
         self._signals = signals
@@ -93,8 +92,8 @@ class Player:
 
     def _ended(self) -> int:
         if not self._serving:
-            return INTERRUPTED
-        for event in shutdown_script(self._started, self._now()):
+            return self._kind.interrupted
+        for event in self._kind.shutdown(self._started, self._now()):
             if isinstance(event, Exit):
                 return event.code
             self._do(event)
@@ -137,7 +136,7 @@ class Player:
         except OSError:
             tape = Tape(self._started)
             tape.until(self._now())
-            port_taken(tape)
+            self._kind.port_taken(tape, self._settings)
             return self.play(tape.script)
         return None
 
@@ -157,7 +156,7 @@ class Player:
             return
         service = Service(self._settings, memory_of(self._settings), self._started)
         try:
-            server = EngineServer(self._held, service)
+            server = EngineServer(self._held, service, self._kind.handler)
         except OSError:
             # Another server began to listen on the port that both had bound: this one stays alive, deaf and silent.
             return

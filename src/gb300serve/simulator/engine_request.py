@@ -50,7 +50,8 @@ def parsed(body: bytes) -> Mapping[str, Any]:
 
 def _model(content: Mapping[str, Any], settings: Settings) -> str:
     name = content.get("model") or settings.served_names[0]
-    if name not in settings.served_names:
+    # SGLang looks at no name: it has one model.
+    if name not in settings.served_names and settings.surroundings.engine == "vllm":
         known = ", ".join(settings.served_names)
         message = f"The model `{name}` does not exist. Valid aliases: {known}."
         raise RequestRefusedError(404, message, "NotFoundError", "model")

@@ -35,6 +35,10 @@ class Service:
         """Virtual seconds since the process started."""
         return (time.time() - self.started) * self.settings.surroundings.speed
 
+    def virtual_now(self) -> float:
+        """Seconds since 1970 in virtual time, as the log's stamps count."""
+        return self.started + self.now()
+
     def wait(self, seconds: float) -> None:
         """Let so many virtual seconds pass."""
         time.sleep(max(0.0, seconds) / self.settings.surroundings.speed)

@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
+from gb300serve.boot.signals.model import EngineName
 from gb300serve.fit.checkpoint import Checkpoint
 from gb300serve.fit.demand import Demand, demand_of
 
 SPEED = "GB300SERVE_SIM_SPEED"
+ENGINE = "GB300SERVE_SIM_ENGINE"
 VERSION = "GB300SERVE_SIM_VERSION"
 MODEL = "GB300SERVE_SIM_MODEL"
 FAULT = "GB300SERVE_SIM_FAULT"
@@ -47,6 +49,7 @@ class Surroundings:
     """A descriptor on which to say when virtual time begins; the stand-in ends with its parent process."""
     env: Mapping[str, str] | None = None
     """The container's own environment: hooks and VLLM_* variables."""
+    engine: EngineName = "vllm"
 
 
 def _number(name: str, text: str) -> float:
@@ -66,6 +69,14 @@ def _json(name: str, text: str) -> Any:
         raise SurroundingsError(f"{name} is not JSON: {error}") from error
 
 
+def _engine(name: str | None) -> EngineName:
+    if name in {None, "", "vllm"}:
+        return "vllm"
+    if name != "sglang":
+        raise SurroundingsError(f"{ENGINE} is {name!r}; there are vllm and sglang")
+    return "sglang"
+
+
 def surroundings_of(env: Mapping[str, str]) -> Surroundings:
     """From an environment; an empty variable counts as absent, except the model's: then nothing is known of it.
 
@@ -74,6 +85,7 @@ def surroundings_of(env: Mapping[str, str]) -> Surroundings:
     boot, mounts = env.get(BOOT), env.get(MOUNTS)
     return Surroundings(
         speed=_number(SPEED, env[SPEED]) if env.get(SPEED) else DEFAULT_SPEED,
+        engine=_engine(env.get(ENGINE)),
         version=env.get(VERSION) or DEFAULT_VERSION,
         model=env.get(MODEL, DEFAULT_MODEL),
         fault=env.get(FAULT) or None,
@@ -95,6 +107,8 @@ class Settings:
     surroundings: Surroundings
     spliced: bool = False
     """The model was said as `--model`, which the engine moves to the front with a warning."""
+    said: Mapping[str, Any] = field(default_factory=dict)
+    """SGLang's options by its own names; `options` then holds what they mean in vLLM's."""
 
     @property
     def model(self) -> str:

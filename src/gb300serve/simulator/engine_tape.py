@@ -46,6 +46,11 @@ class Tape:
     def script(self) -> Script:
         return tuple(self._events)
 
+    @property
+    def now(self) -> float:
+        """Seconds since 1970, UTC, of what is written next."""
+        return self._started + self.at
+
     def wait(self, seconds: float) -> None:
         """Let virtual time pass."""
         self.at += seconds

@@ -23,7 +23,6 @@ from gb300serve.simulator.engine_settings import DEFAULT_SPEED, FAULT, SPEED
 from gb300serve.simulator.station_cache import seed
 from gb300serve.simulator.station_errors import (
     NameTakenError,
-    NoStandInError,
     NoSuchImageError,
     NoSuchSimulationError,
     NotStoppedError,
@@ -118,8 +117,6 @@ class SimulatedStation:
         return tuple(source for source in sources if not self._rehearsal.has_path(source))
 
     def create(self, plan: Plan, labels: Mapping[str, str], secrets: Mapping[str, str]) -> str:
-        if plan.engine != "vllm":
-            raise NoStandInError(plan.engine)
         image = self.image(plan.image)
         if image is None:
             raise NoSuchImageError(plan.image)

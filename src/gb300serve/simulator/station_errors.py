@@ -29,16 +29,6 @@ class NoSuchImageError(BackendError):
         super().__init__(f"{image} is not on the simulated Station", hint="it has every image that is not left out")
 
 
-class NoStandInError(BackendError):
-    """The engine is not simulated."""
-
-    def __init__(self, engine: str) -> None:
-        super().__init__(
-            f"the simulated Station has no stand-in for {engine}",
-            hint="launch it with Docker, or rehearse a vllm release",
-        )
-
-
 class StillRunningError(BackendError):
     """Only what has ended can be removed."""
 

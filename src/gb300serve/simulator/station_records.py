@@ -11,9 +11,11 @@ from gb300serve.lifecycle.ports import Container, Image
 from gb300serve.lifecycle.receipts_patches import patches
 from gb300serve.plan.model import Plan
 from gb300serve.plan.words import SECRET
-from gb300serve.simulator.engine_settings import CACHE, DEFAULT_VERSION, LISTEN, MODEL, MOUNTS, VERSION
+from gb300serve.simulator.engine_settings import CACHE, DEFAULT_VERSION, ENGINE, LISTEN, MODEL, MOUNTS, VERSION
 
 ENTRYPOINT = ("vllm", "serve")
+# The newest of those that have an option table.
+DEFAULT_VERSIONS = {"vllm": DEFAULT_VERSION, "sglang": "0.5.23"}
 # Nobody was there to see how it ended: the machine went down, or the shim was killed with its engine.
 LOST = 255
 
@@ -70,7 +72,8 @@ def _simulation(plan: Plan, cache: str) -> dict[str, str]:
     targets = [mount.target for mount in plan.container.mounts]
     published = plan.container.network != "host" and bool(plan.container.ports)
     return {
-        VERSION: plan.engine_version or DEFAULT_VERSION,
+        ENGINE: plan.engine,
+        VERSION: plan.engine_version or DEFAULT_VERSIONS[plan.engine],
         MODEL: known.repo if known else "",
         CACHE: cache,
         # Without any mount the model is in the image, as far as anybody can tell.

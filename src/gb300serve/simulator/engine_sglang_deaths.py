@@ -1,0 +1,117 @@
+"""How SGLang refuses and dies: its own texts (0.5.20, 0.5.23), from the scheduler's traceback to the last line."""
+
+from collections.abc import Callable, Mapping
+
+from gb300serve.fit.model import GB300
+from gb300serve.simulator.engine_settings import Settings
+from gb300serve.simulator.engine_sglang_tape import say, traceback, uvicorn
+from gb300serve.simulator.engine_tape import Tape, traceback_lines
+
+Ending = Callable[[Tape, Settings], None]
+
+_MAIN = (
+    "<frozen runpy>:198:_run_module_as_main:",
+    "sglang/launch_server.py:83:<module>:run_server(server_args)",
+    "sglang/launch_server.py:29:run_server:server_args.resolve_once()",
+)
+_CONFIG = (
+    *_MAIN,
+    "sglang/srt/arg_groups/model_override_base.py:213:model_config_of:ModelConfig.from_server_args(server_args)",
+)
+_SCHEDULER = (
+    "sglang/srt/managers/scheduler.py:6360:run_scheduler_process:scheduler = Scheduler(server_args, port_args)",
+    "sglang/srt/managers/tp_worker.py:302:__init__:self._init_model_runner()",
+)
+_LOAD = (*_SCHEDULER, "sglang/srt/model_executor/model_runner.py:1314:load_model:load_model_with_memory_saver(")
+_POOL = (*_SCHEDULER, "sglang/srt/model_executor/pool_configurator.py:100:__post_init__:raise RuntimeError(msg)")
+_TENSOR_GIB = 6.7
+
+
+def refusal(settings: Settings) -> tuple[tuple[str, ...], str] | None:
+    """What it refuses of its options before it loads anything: frames and the last line of the traceback."""
+    most, asked = settings.checkpoint.max_position_embeddings, settings.max_model_len
+    allowed = (settings.surroundings.env or {}).get("SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN") in {"1", "true"}
+    if not settings.model_is_visible:
+        frames = (*_MAIN, "transformers/utils/hub.py:595:cached_files:raise OSError(")
+        return frames, (
+            "OSError: Repo id must use alphanumeric chars, '-', '_' or '.'. The name cannot start or end with '-' or "
+            f"'.' and the maximum length is 96: '{settings.model}'."
+        )
+    if asked > most and not allowed:
+        return (*_CONFIG, "sglang/srt/configs/model_config.py:1314:_derive_context_length:raise ValueError("), (
+            f"ValueError: Warning: User-specified context_length ({asked}) is greater than the derived context_length "
+            f"({most}). This may lead to incorrect model outputs or CUDA errors. Note that the derived context_length "
+            "may differ from max_position_embeddings in the model's config. To allow overriding this maximum, set the "
+            "env var SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1"
+        )
+    return None
+
+
+def scheduler_death(tape: Tape, frames: tuple[str, ...], error: str) -> None:
+    """The scheduler tells its exception and asks the server to end everything; exit code 137, as it kills itself."""
+    first, *rest = traceback_lines(frames, error)
+    say(tape, f"Scheduler hit an exception: {first}")
+    for line in [*rest, ""]:
+        tape.say("stderr", line)
+    tape.wait(0.4)
+    say(tape, "Received sigquit from a child process. It usually means the child failed.")
+    tape.exit(137)
+
+
+def out_of_memory(tape: Tape) -> None:
+    """The weights do not fit: creating the next expert tensor fails."""
+    free = GB300.total_gib % _TENSOR_GIB
+    scheduler_death(
+        tape,
+        (*_LOAD, "sglang/srt/layers/moe/fused_moe_triton/layer.py:402:create_weights:torch.empty("),
+        f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {_TENSOR_GIB:.2f} GiB. GPU 0 has a total "
+        f"capacity of {GB300.total_gib:.2f} GiB of which {free:.2f} GiB is free.",
+    )
+
+
+def no_room_for_kv_cache(tape: Tape, fraction: float) -> None:
+    """Weights took all of the share."""
+    scheduler_death(
+        tape,
+        _POOL,
+        "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. Current value: "
+        f"mem_fraction_static={fraction}",
+    )
+
+
+def port_taken(tape: Tape, settings: Settings) -> None:
+    """Another server listens on the port; uvicorn ends with 1 once the application is down again."""
+    address = f"('{settings.said.get('host', '127.0.0.1')}', {settings.port})"
+    error = f"[Errno 98] error while attempting to bind on address {address}: address already in use"
+    uvicorn(tape, error, level="ERROR")
+    uvicorn(tape, "Waiting for application shutdown.")
+    uvicorn(tape, "Application shutdown complete.")
+    tape.exit(1)
+
+
+def _scheduler_killed(tape: Tape, _settings: Settings) -> None:
+    tape.wait(60.0)
+    say(tape, "Subprocess scheduler_0 (pid=214) crashed with exit code -9. Triggering SIGQUIT for cleanup...")
+    say(tape, "SIGQUIT received. signum=3, frame=None. It usually means one child failed.")
+    tape.exit(137)
+
+
+def _killed_at_start(tape: Tape, _settings: Settings) -> None:
+    traceback(
+        tape,
+        ("sglang/srt/entrypoints/engine.py:2043:_wait_for_scheduler_ready:raise _scheduler_died_error(j, proc)",),
+        "RuntimeError: Rank 0 scheduler died during initialization (exit code: -9). If exit code is -9 (SIGKILL), a "
+        "common cause is the OS OOM killer. Run `dmesg -T | grep -i oom` to check.",
+    )
+    tape.exit(1)
+
+
+# Of the rehearsals, those that SGLang has a death for, in its own words.
+ENDINGS: Mapping[str, Ending] = {
+    "host-oom": _killed_at_start,
+    "gpu-oom": lambda tape, _: out_of_memory(tape),
+    "port-taken": port_taken,
+    "crash-after-ready": _scheduler_killed,
+}
+# Of the rehearsals, those without a death: what they change has the same effect whatever the engine.
+UNCHANGED = frozenset({"slow-disk", "patch-differs"})
