@@ -10,7 +10,7 @@ from gb300serve.adapters.clock import SystemClock
 from gb300serve.adapters.docker_sdk import DockerEngine, Endpoint
 from gb300serve.adapters.docker_watch import WatchedDocker
 from gb300serve.lifecycle.receipts_patches import ReadsFiles
-from gb300serve.lifecycle.watch_ports import DumpsStacks, ShowsBars, TellsVitals
+from gb300serve.lifecycle.watch_ports import DumpsStacks, KnowsProcesses, ShowsBars, TellsVitals
 from gb300serve.plan.model import Mount
 from tests.adapters.test_docker_backend import shell_plan
 from tests.support.backend_contract import EVERY, LABELS, texts
@@ -52,8 +52,15 @@ def running(
 def test_it_can_do_all_that_a_watch_asks_for(docker_engine: WatchedDocker) -> None:
     assert isinstance(docker_engine, TellsVitals)
     assert isinstance(docker_engine, ShowsBars)
+    assert isinstance(docker_engine, KnowsProcesses)
     assert isinstance(docker_engine, DumpsStacks)
     assert isinstance(docker_engine, ReadsFiles)
+
+
+@pytest.mark.parametrize("running", [BUSY], indirect=True)
+def test_its_processes_by_the_numbers_of_the_host(docker_engine: WatchedDocker, running: str) -> None:
+    (pid,) = docker_engine.processes(running)
+    assert "done" in Path(f"/proc/{pid}/cmdline").read_text()
 
 
 @pytest.mark.parametrize("running", [BARS], indirect=True)

@@ -9,7 +9,10 @@ V14 = launch()
 
 class FakeListeners:
     def on(self, port: int) -> Listener | None:
-        return Listener(port, "0.0.0.0") if port == 30006 else None
+        return next(iter(self.each_on(port)), None)
+
+    def each_on(self, port: int) -> tuple[Listener, ...]:
+        return (Listener(port, "0.0.0.0"),) if port == 30006 else ()
 
 
 def test_a_bare_machine() -> None:

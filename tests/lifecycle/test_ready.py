@@ -11,7 +11,7 @@ from gb300serve.core.values import Value
 from gb300serve.lifecycle.events import Announcement, BecameReady, BootEvent, Elapsed, LogSeen, NotReady
 from gb300serve.lifecycle.failures import BootFailedError, BootTimedOutError, WrongServerError
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.ports import Container, LogLine
+from gb300serve.lifecycle.ports import Container, Listener, LogLine
 from gb300serve.lifecycle.ready import ContainerGoneError, Served, await_ready
 from gb300serve.lifecycle.steps import AwaitReady
 from gb300serve.lifecycle.tools import Tools
@@ -19,7 +19,7 @@ from gb300serve.lifecycle.watch_events import ReceiptsChecked
 from gb300serve.lifecycle.watch_ports import Vitals
 from tests.support.fake_backend import FakeBackend, Script
 from tests.support.fake_clock import START
-from tests.support.fake_http import BackendHttp
+from tests.support.fake_http import BackendHttp, FixedHttp
 from tests.support.launches import BOOT, COMPLETE, FAILS, KV_LINE, SERVES, backend, container, launch
 
 V14 = launch()
@@ -215,6 +215,37 @@ def test_another_server_on_the_port_is_told_apart() -> None:
         watched.run()
     assert caught.value.message.startswith("another server answers at http://127.0.0.1:30006: it is not the one in ")
     assert any(isinstance(event, StartupComplete) for event in watched.events())
+
+
+class TwoListen:
+    """Another program has 127.0.0.1, the engine every address."""
+
+    def on(self, port: int) -> Listener | None:
+        return self.each_on(port)[0]
+
+    def each_on(self, port: int) -> tuple[Listener, ...]:
+        return (Listener(port, "127.0.0.1", "python3, process 9", 9), Listener(port, "0.0.0.0", "vllm, process 7", 7))
+
+
+class TellingBackend(FakeBackend):
+    def processes(self, container: str) -> frozenset[int]:
+        return frozenset({7}) if self.find(container) else frozenset()
+
+
+def test_a_program_that_answers_in_its_place_is_named() -> None:
+    watched = Watched(replace(SERVES, ready_at=None))
+    watched.use(TellingBackend(clock=watched.station.clock, images=watched.station.images))
+    other = FixedHttp({"/v1/models": Response(404, "no such page")})
+    tools = Tools(watched.station, other, watched.station.clock, listeners=TwoListen())
+    with pytest.raises(WrongServerError) as caught:
+        await_ready(AwaitReady(watched.container.id, "dsv41-vllm"), V14, tools)
+    assert caught.value.message == (
+        "another server answers at http://127.0.0.1:30006: python3, process 9 listens on 127.0.0.1:30006, and is not "
+        "dsv41-vllm, our container, which shares the port with it and will never answer"
+    )
+    assert caught.value.hint == (
+        "end it (see what it is: ps -fp 9), and launch again: gb300serve up deepseek-v4.1-flash/v14"
+    )
 
 
 def test_another_server_while_booting_is_not_believed() -> None:

@@ -10,7 +10,7 @@ from gb300serve.adapters.clock import SystemClock
 from gb300serve.adapters.process import SystemProcesses
 from gb300serve.lifecycle.ports import LogLine
 from gb300serve.lifecycle.receipts_patches import ReadsFiles
-from gb300serve.lifecycle.watch_ports import DumpsStacks, TellsVitals
+from gb300serve.lifecycle.watch_ports import DumpsStacks, KnowsProcesses, TellsVitals
 from gb300serve.plan.model import Mount, Plan
 from gb300serve.simulator.station import Rehearsal
 from gb300serve.simulator.station_watch import WatchedStation, busy_seconds
@@ -46,9 +46,15 @@ def running(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[WatchedS
     found.stop(launched.container.name, 0.0)
 
 
+def test_its_process_is_the_engine(running: WatchedStation) -> None:
+    (pid,) = running.processes("dsv41-vllm")
+    assert "simulator" in Path(f"/proc/{pid}/cmdline").read_text()
+
+
 def test_it_can_do_all_that_a_watch_asks_for(tmp_path: Path) -> None:
     found = station(tmp_path)
     assert isinstance(found, TellsVitals)
+    assert isinstance(found, KnowsProcesses)
     assert isinstance(found, DumpsStacks)
     assert isinstance(found, ReadsFiles)
 

@@ -29,7 +29,7 @@ def unknown() -> float | None:
 
 
 class WatchedDocker(DockerBackend):
-    """Satisfies `TellsVitals`, `ShowsBars`, `DumpsStacks` and `ReadsFiles` too.
+    """Satisfies `TellsVitals`, `KnowsProcesses`, `ShowsBars`, `DumpsStacks` and `ReadsFiles` too.
 
     `gpu_use` gives 0 to 1, or None where nobody knows.
     """
@@ -44,6 +44,11 @@ class WatchedDocker(DockerBackend):
         spent = stats.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage")
         seconds = None if spent is None else spent / NANO
         return Vitals(seconds, self._gpu_use(), self._inspect(container).get("RestartCount", 0))
+
+    def processes(self, container: str) -> frozenset[int]:
+        """As `docker top` shows them."""
+        told = self._engine.get(f"{_path(container)}/top", {"ps_args": "-eo pid"})
+        return frozenset(int(row[0]) for row in told.get("Processes") or () if row and str(row[0]).isdecimal())
 
     def bars(self, container: str) -> AbstractContextManager[Bars]:
         return self._bars(container)

@@ -15,15 +15,15 @@ class SystemListeners:
     """Implements lifecycle's `Listeners` for the machine that the client runs on."""
 
     def on(self, port: int) -> Listener | None:
+        return next(iter(self.each_on(port)), None)
+
+    def each_on(self, port: int) -> tuple[Listener, ...]:
         tables = [PROC / "net" / name for name in ("tcp", "tcp6")]
         if not any(table.exists() for table in tables):
-            return self._bound(port)
-        for table in tables:
-            text = table.read_text(encoding="ascii") if table.exists() else ""
-            for found in listening(text):
-                if found.port == port:
-                    return Listener(port, found.address, _owner(found))
-        return None
+            bound = self._bound(port)
+            return () if bound is None else (bound,)
+        texts = (table.read_text(encoding="ascii") for table in tables if table.exists())
+        return tuple(_listener(found) for text in texts for found in listening(text) if found.port == port)
 
     @staticmethod
     def _bound(port: int) -> Listener | None:
@@ -35,17 +35,17 @@ class SystemListeners:
         return None
 
 
-def _owner(found: Socket) -> str | None:
-    """Name and number of the process that holds the socket; None where we may not look."""
+def _listener(found: Socket) -> Listener:
+    """With the name and number of the process that holds the socket, where we may look."""
     target = f"socket:[{found.inode}]"
     for process in _processes():
         try:
             if any(str(entry.readlink()) == target for entry in (process / "fd").iterdir()):
                 name = (process / "comm").read_text(encoding="utf-8", errors="replace").strip()
-                return f"{name}, process {process.name}"
+                return Listener(found.port, found.address, f"{name}, process {process.name}", int(process.name))
         except OSError:
             continue  # it ended, or it is not ours to see
-    return None
+    return Listener(found.port, found.address)
 
 
 def _processes() -> Iterator[Path]:

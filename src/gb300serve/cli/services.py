@@ -170,6 +170,7 @@ class Services:
             announce,
             lock=lock or NoLock(),
             uninterrupted=uninterrupted,
+            listeners=self.listeners(on),
             gpu=self.gpu_memory(on),
         )
 

@@ -188,6 +188,6 @@ def _retold(
         case BootTimedOutError():
             return BootTimedOutError(launch, ending, error.waiting_for, error.silent)
         case WrongServerError():
-            return WrongServerError(launch, ending)
+            return WrongServerError(launch, ending, error.listener)
         case _:
             assert_never(error)

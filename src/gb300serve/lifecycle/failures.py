@@ -9,6 +9,7 @@ from gb300serve.boot.reasons import Reason
 from gb300serve.core.errors import BootError, Gb300Error
 from gb300serve.core.redaction import redact
 from gb300serve.lifecycle.launch import Launch
+from gb300serve.lifecycle.ports import Listener
 
 SIGKILLED = 137
 # A traceback's last frames and its error, on half a screen; the engine's echo of its configuration is a line of 5 kB.
@@ -78,14 +79,19 @@ class BootTimedOutError(BootError):
 class WrongServerError(BootError):
     """The engine says that it started, and another server answers on its port: ours never will."""
 
-    def __init__(self, launch: Launch, ending: Ending) -> None:
+    def __init__(self, launch: Launch, ending: Ending, listener: Listener | None = None) -> None:
+        who = f"{listener.process or 'a process'} listens on {listener.address}:{listener.port}" if listener else ""
+        whose = f"{who}, and is not" if who else "it is not the one in"
+        find = f"find it (ss -ltnp 'sport = :{launch.plan.port}'), end it"
+        end = f"end it (see what it is: ps -fp {listener.pid})" if listener and listener.pid else find
         super().__init__(
-            f"another server answers at {launch.endpoint.url}: it is not the one in {launch.name}, which shares "
+            f"another server answers at {launch.endpoint.url}: {whose} {launch.name}, our container, which shares "
             "the port with it and will never answer",
-            hint=f"find it (ss -ltnp 'sport = :{launch.plan.port}'), end it, and launch again",
+            hint=f"{end}, and launch again: {launch.command('up')}",
         )
         self.launch = launch
         self.ending = ending
+        self.listener = listener
 
 
 class LaneEndedError(BootError):

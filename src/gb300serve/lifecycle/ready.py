@@ -23,15 +23,17 @@ from gb300serve.lifecycle.births import Birth, birth, is_believed
 from gb300serve.lifecycle.conflicts import live
 from gb300serve.lifecycle.events import BecameReady, BootEvent, Elapsed, LogSeen, NotReady
 from gb300serve.lifecycle.failures import BootFailedError, BootTimedOutError, Ending, WrongServerError
+from gb300serve.lifecycle.intruder import intruder
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.patience import ANSWER_PATIENCE, CAUSE_PATIENCE, patience
-from gb300serve.lifecycle.ports import Container, LogLine
+from gb300serve.lifecycle.ports import Container, Listener, LogLine
 from gb300serve.lifecycle.receipts import Witness, binding, verdict
 from gb300serve.lifecycle.rivals import against_rivals
 from gb300serve.lifecycle.steps import AwaitReady
 from gb300serve.lifecycle.tools import Tools
 from gb300serve.lifecycle.watch import Attention
 from gb300serve.lifecycle.watch_events import ReceiptsChecked
+from gb300serve.lifecycle.watch_ports import KnowsProcesses
 from gb300serve.probe.readiness import Readiness, readiness
 
 # Seconds on the wall between two ticks of a silent log, and between two probes: together less than the second within
@@ -202,11 +204,25 @@ class _Watch:
         self.answer = _probe(self.container, self.launch, self.tools, self.birth)
         if self.answer.state == "ready":
             return is_believed(self.answer, self.launch.endpoint, self.birth) and self._same_start()
-        if self.complete_at is not None and self.answer.state == "other-server":
-            raise WrongServerError(self.launch, self._ending())
+        if self.complete_at is not None:
+            listener = self._intruder()
+            if listener is not None or self.answer.state == "other-server":
+                raise WrongServerError(self.launch, self._ending(), listener)
         if self.complete_at is not None and self.answer.why != before:
             self.tools.announce(NotReady(self.answer.why))
         return False
+
+    def _intruder(self) -> Listener | None:
+        """The program that has our port, where it can be seen that it is none of our container's."""
+        listeners, backend = self.tools.listeners, self.tools.backend
+        port = self.launch.endpoint.url.rpartition(":")[2]
+        if listeners is None or not isinstance(backend, KnowsProcesses) or not port.isdecimal():
+            return None
+        try:
+            own = backend.processes(self.container.id)
+        except BackendError:
+            return None  # it has just ended: that is seen by its log
+        return intruder(listeners.each_on(int(port)), own, self.launch.address) if own else None
 
     def _same_start(self) -> bool:
         """It still runs, and was not started again behind our back."""

@@ -10,7 +10,7 @@ from gb300serve.core.clock import Clock
 from gb300serve.core.http import Http
 from gb300serve.lifecycle.events import Announcement
 from gb300serve.lifecycle.gpu_held import GpuMemory
-from gb300serve.lifecycle.ports import ContainerBackend
+from gb300serve.lifecycle.ports import ContainerBackend, Listeners
 
 
 def unheard(announcement: Announcement) -> None:
@@ -64,5 +64,6 @@ class Tools:
     machine: Callable[[], BootMachine] = BootMachine
     lock: Lock = field(default_factory=NoLock)
     uninterrupted: Callable[[], AbstractContextManager[None]] = nullcontext
+    listeners: Listeners | None = None
     gpu: GpuMemory | None = None
     """None where it cannot be looked at."""

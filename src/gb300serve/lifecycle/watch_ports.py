@@ -21,6 +21,14 @@ class TellsVitals(Protocol):
     def vitals(self, container: str) -> Vitals: ...
 
 
+@runtime_checkable
+class KnowsProcesses(Protocol):
+    """Raises BackendError."""
+
+    def processes(self, container: str) -> frozenset[int]:
+        """The process ids of a running container, as its host numbers them."""
+
+
 class Bars(Protocol):
     """Progress bars as they are drawn, before the log has them."""
 

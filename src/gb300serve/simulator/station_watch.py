@@ -27,7 +27,7 @@ Thread 364 (idle): "MainThread"
 
 
 class WatchedStation(SimulatedStation):
-    """Satisfies `TellsVitals`, `DumpsStacks` and `ReadsFiles` too."""
+    """Satisfies `TellsVitals`, `KnowsProcesses`, `DumpsStacks` and `ReadsFiles` too."""
 
     def vitals(self, container: str) -> Vitals:
         """Virtual CPU seconds: one core, and none from where the engine hangs."""
@@ -36,6 +36,10 @@ class WatchedStation(SimulatedStation):
             return Vitals(elapsed * _CORES, 0.9)
         seconds = busy_seconds(self.log(container))
         return Vitals(seconds * _CORES, 0.0 if elapsed > seconds else 0.9)
+
+    def processes(self, container: str) -> frozenset[int]:
+        pid = self._state(self._existing(container)).pid
+        return frozenset() if pid is None else frozenset({pid})
 
     def stack_command(self, container: str) -> str:
         return f"docker exec {container} py-spy dump --pid 364    # on a Station; here nothing runs that has a stack"
