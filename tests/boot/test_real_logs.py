@@ -45,6 +45,7 @@ SAID = {
         "failed", "starting", "bad-argument-value", 52, {"max_num_batched_tokens": 4, "max_num_seqs": 8}
     ),
     "clean-stop": Said("stopped", "serving", None, 0, {}),
+    "compiled": Said("ready", "serving", None, 0, {}),
     "config-cut": Said("failed", "starting", "model-files-incomplete", 73, {"path": "/model/config.json"}),
     "context": Said("failed", "starting", "context-exceeds-model", 53, {"asked": 1048576, "limit": 4096}),
     "double-bind": Said("ready", "serving", None, 0, {}),
@@ -142,6 +143,11 @@ def test_what_the_real_engine_said(name: str) -> None:
     values = {key: value for key, value in found.values.items() if key in said.values}
     assert Said(found.state, found.phase, found.reason, line, values) == said
     assert found.boots == 1
+
+
+def test_the_phases_of_a_boot_that_compiles() -> None:
+    phases = [str(phase) for phase, _ in diagnosed("compiled").phases]
+    assert phases == ["starting", "loading-weights", "compiling", "profiling", "sizing-kv-cache", "serving"]
 
 
 def test_every_log_is_judged() -> None:

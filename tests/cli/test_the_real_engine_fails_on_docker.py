@@ -93,7 +93,7 @@ def test_a_boot_that_fails_by_itself(
 
 
 KILLED = {
-    "EngineCore": Failing("killed", "EngineCore"),
+    "EngineCore": Failing("killed", "Engine core initialization failed"),
     "Worker": Failing("killed", "WorkerProc initialization failed", phase=""),
 }
 

@@ -46,6 +46,14 @@ LOADING: tuple[Signal, ...] = (
 )
 
 PROFILING: tuple[Signal, ...] = (
+    signal("Warming up model for the compilation", phase=Phase.COMPILING),  # on a CPU
+    signal("[backbone] saved AOT compiled function", phase=Phase.COMPILING),
+    signal(
+        "[backbone] Initial profiling/warmup run took",
+        r".*?took (?P<seconds>[\d.]+) s",
+        phase=Phase.PROFILING,
+        receipt="profiling_seconds",
+    ),
     signal("Using cache directory:", phase=Phase.COMPILING),
     signal("Dynamo bytecode transform time:", phase=Phase.COMPILING),
     signal("Directly load", phase=Phase.COMPILING),
