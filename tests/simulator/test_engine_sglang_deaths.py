@@ -14,7 +14,7 @@ from tests.support.simulated import boot_of, exit_code
     [
         ("host-oom", "killed", "loading-weights", 1),
         ("gpu-oom", "gpu-oom", "loading-weights", 137),
-        ("port-taken", "port-in-use", "serving", 1),
+        ("port-taken", "port-in-use", "serving", 137),
         ("crash-after-ready", "killed", "serving", 137),
     ],
 )

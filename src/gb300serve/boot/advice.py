@@ -170,6 +170,10 @@ SENTENCES: dict[Reason, tuple[str, ...]] = {
 
 # What the options of SGLang, or its ways, change of it.
 SENTENCES_OF_SGLANG: dict[Reason, tuple[str, ...]] = {
+    Reason.INVALID_JSON: (
+        "An option whose value is JSON holds none; the engine says: {error}",
+        "Use double quotes inside and put the whole value in single quotes: a shell takes bare ones away.",
+    ),
     Reason.CONTEXT_EXCEEDS_MODEL: (
         "context_length {asked} is more than the model was made for: set context_length {limit} or less.",
     ),

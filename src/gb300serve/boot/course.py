@@ -101,9 +101,12 @@ class Course:
         return True
 
     def complete(self) -> None:
-        """The server started: what seemed to be a cause was none, unless it lasts."""
+        """The server started: what seemed to be a cause was none, unless it lasts.
+
+        A port that was taken stays taken: SGLang's first request to itself is answered by the server that holds it.
+        """
         self.served = True
-        self.findings = [finding for finding in self.findings if finding.lasting]
+        self.findings = [each for each in self.findings if each.lasting or each.reason is Reason.PORT_IN_USE]
 
     def argument(self, name: str) -> str | None:
         """The value of one argument in the engine's echo, as it is written there."""

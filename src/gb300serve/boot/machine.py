@@ -17,6 +17,13 @@ from gb300serve.boot.signals.telling import told_by
 from gb300serve.boot.verdict import History, diagnose
 
 _NOTHING: tuple[Event, ...] = ()
+# Python prints an exception that another one followed: what comes next may say the same, and is no other boot.
+_CHAINED = frozenset(
+    {
+        "During handling of the above exception, another exception occurred:",
+        "The above exception was the direct cause of the following exception:",
+    }
+)
 
 
 def _worth_reading(pieces: list[str]) -> Iterator[str]:
@@ -42,6 +49,7 @@ class BootMachine:
         self._events: list[Event] = []
         self._before = ""
         self._engine: EngineName | None = None
+        self._chained = False
 
     @property
     def engine(self) -> EngineName | None:
@@ -115,6 +123,7 @@ class BootMachine:
             if explanation is not None:
                 self._blame(with_field(explanation, self._before), piece, record, at)
             self._before = record.text
+            self._chained = self._chained or record.text in _CHAINED
 
     def _read(self, record: Record, candidates: tuple[Signal, ...], at: float | None) -> bool:
         """Apply the signals that the record gives; False when it gives none."""
@@ -178,8 +187,9 @@ class BootMachine:
 
     def _blame(self, explanation: Explanation, piece: str, record: Record, at: float | None) -> None:
         course = self._current(at)
-        if self._repeats_boot(course, explanation, record):
+        if not self._chained and self._repeats_boot(course, explanation, record):
             course = self._begin(at)
+        self._chained = False
         finding = Finding(
             reason=explanation.reason,
             rank=explanation.rank,

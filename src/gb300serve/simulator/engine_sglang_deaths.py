@@ -25,6 +25,8 @@ _SCHEDULER = (
 _LOAD = (*_SCHEDULER, "sglang/srt/model_executor/model_runner.py:1314:load_model:load_model_with_memory_saver(")
 _POOL = (*_SCHEDULER, "sglang/srt/model_executor/pool_configurator.py:100:__post_init__:raise RuntimeError(msg)")
 _TENSOR_GIB = 6.7
+# entrypoints/http_server.py, _execute_server_warmup: 120 looks, a second apart.
+_WARMUP_SECONDS = 120.0
 
 
 def refusal(settings: Settings) -> tuple[tuple[str, ...], str] | None:
@@ -80,13 +82,19 @@ def no_room_for_kv_cache(tape: Tape, fraction: float) -> None:
 
 
 def port_taken(tape: Tape, settings: Settings) -> None:
-    """Another server listens on the port; uvicorn ends with 1 once the application is down again."""
+    """Another server listens on the port. Its own first request still waits for an answer, two minutes long."""
     address = f"('{settings.said.get('host', '127.0.0.1')}', {settings.port})"
     error = f"[Errno 98] error while attempting to bind on address {address}: address already in use"
     uvicorn(tape, error, level="ERROR")
     uvicorn(tape, "Waiting for application shutdown.")
-    uvicorn(tape, "Application shutdown complete.")
-    tape.exit(1)
+    tape.wait(_WARMUP_SECONDS)
+    frames = ("sglang/srt/entrypoints/http_server.py:2373:_execute_server_warmup:assert res.status_code == 200",)
+    first, *rest = traceback_lines(frames, "AssertionError: res=<Response [404]>, res.text='Not Found'")
+    say(tape, f"Initialization failed. warmup error: {first}")
+    for line in [*rest, ""]:
+        tape.say("stderr", line)
+    say(tape, "kill_process_tree called: parent_pid=1, include_parent=True, pid=1")
+    tape.exit(137)
 
 
 def _scheduler_killed(tape: Tape, _settings: Settings) -> None:

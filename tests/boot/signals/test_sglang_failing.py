@@ -302,6 +302,14 @@ def test_every_failure_has_advice(case: Case) -> None:
     assert diagnosed(case.lines).advice
 
 
+def test_a_server_that_is_answered_by_the_one_on_its_port_has_failed() -> None:
+    log = SglangLog().ready()
+    taken = "ERROR:    [Errno 98] error while attempting to bind on address ('0.0.0.0', 30001): address already in use"
+    lines = [*log.lines[:-1], f"[{log.stamp()}] {taken}", log.lines[-1]]
+    diagnosis = diagnosed(lines)
+    assert (diagnosis.state, diagnosis.reason, diagnosis.evidence[0].line) == ("failed", Reason.PORT_IN_USE, 24)
+
+
 def test_the_closing_line_is_the_evidence_of_last_resort() -> None:
     diagnosis = diagnosed(SglangLog().arguments().said(CLOSING, 5).lines)
     assert (diagnosis.state, diagnosis.reason, diagnosis.evidence[0].line) == ("failed", Reason.UNKNOWN, 3)
