@@ -26,9 +26,15 @@ INSPECTED: dict[str, Any] = {
         "Labels": {"gb300serve.plan": "0123"},
         "Env": ["A=1", "B=x=y", "C="],
         "StopTimeout": 30,
+        "Entrypoint": ["vllm", "serve"],
     },
     "HostConfig": {
         "NetworkMode": "host",
+        "IpcMode": "host",
+        "CapAdd": ["CAP_IPC_LOCK"],
+        "Binds": ["/models/x:/model:ro", "/cache/:/root/.cache/vllm/"],
+        "Mounts": [{"Type": "bind", "Source": "/w", "Target": "/w", "ReadOnly": True}, {"Type": "volume"}],
+        "Ulimits": [{"Name": "memlock", "Soft": -1, "Hard": -1}, {"Name": "nofile", "Soft": 1024, "Hard": 4096}],
         "RestartPolicy": {"Name": "on-failure", "MaximumRetryCount": 3},
         "DeviceRequests": [{"Driver": "", "Count": -1, "DeviceIDs": None, "Capabilities": [["gpu"]]}],
         "PortBindings": {"80/tcp": [{"HostIp": "", "HostPort": "8021"}], "81/tcp": [{"HostIp": "", "HostPort": ""}]},
@@ -59,6 +65,17 @@ def test_container() -> None:
         env={"A": "1", "B": "x=y", "C": ""},
         published=(8021, 49153),
         stop_timeout=30,
+        options={
+            "network": "host",
+            "ipc": "host",
+            "cap_add": "IPC_LOCK",
+            "entrypoint": "vllm serve",
+            "mounts./model": "/models/x, read-only",
+            "mounts./root/.cache/vllm": "/cache",
+            "mounts./w": "/w, read-only",
+            "ulimits.memlock": "-1",
+            "ulimits.nofile": "1024:4096",
+        },
     )
 
 

@@ -5,7 +5,9 @@ from gb300serve.journal.history import History
 from gb300serve.journal.run_record import RunRecord
 from gb300serve.lifecycle.drift import drift, from_journal, looks_like, masked
 from gb300serve.lifecycle.launch import Launch
+from gb300serve.lifecycle.options import wanted_options
 from gb300serve.lifecycle.ports import Container, Image
+from gb300serve.plan.model import Mount
 from tests.support.entries import V13, entry, record
 from tests.support.fake_clock import START
 from tests.support.launches import COMMAND, FOUND, STRANGER, contained, container, launch, plan
@@ -85,6 +87,17 @@ def test_drift_by_field() -> None:
         "found": "nothing",
         "message": "command: the recipe says --port 30006, the container has nothing",
     }
+
+
+def test_options_of_the_container_are_compared_by_field() -> None:
+    wanted = replace(V14, plan=contained(plan(), ulimits={"memlock": -1}, mounts=(Mount("/models/x", "/model"),)))
+    asked = wanted_options(wanted.plan.container)
+    assert drift(container(wanted, options=asked), wanted, FOUND) == ()
+    other = container(wanted, options={**asked, "ulimits.memlock": "65536", "mounts./model": "/models/y"})
+    assert [(each.field, each.wanted, each.found) for each in drift(other, wanted, FOUND)] == [
+        ("mounts./model", "/models/x", "/models/y"),
+        ("ulimits.memlock", "-1", "65536"),
+    ]
 
 
 def test_a_policy_that_is_not_applied_yet_is_no_drift() -> None:

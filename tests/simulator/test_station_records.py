@@ -44,6 +44,7 @@ def test_a_plan_becomes_a_record() -> None:
         "gpus": "all",
         "published": [8021],
         "stop_timeout": 30,
+        "options": {"network": "bridge", "ipc": "private", "cap_add": "nothing", "mounts./model": "/models/x"},
         "mounts": {"/model": "/models/x"},
         "pinned": {},
     }

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gb300serve.core.errors import BackendError
+from gb300serve.lifecycle.options import differences, wanted_options
 from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_PLAN, ContainerBackend, LogLine
 from gb300serve.plan.model import Mount, Plan
 
@@ -77,6 +78,8 @@ class BackendContract:
         assert (found.started_at, found.finished_at, found.exit_code) == (None, None, None)
         assert (found.restart_policy, found.restart_count, found.oom_killed) == ("no", 0, False)
         assert found.gpus == plan.container.gpus
+        assert found.options is not None
+        assert list(differences(wanted_options(plan.container), found.options)) == []
         assert found.host_network == (plan.container.network == "host")
         assert plan.container.env.items() <= found.env.items()
 

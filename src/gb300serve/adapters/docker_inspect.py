@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from gb300serve.lifecycle import options as words
 from gb300serve.lifecycle.ports import Container, Image
 
 Json = dict[str, Any]
@@ -72,7 +73,27 @@ def container(inspected: Json) -> Container:
         env=environment(config["Env"] or ()),
         published=published(inspected),
         stop_timeout=config.get("StopTimeout"),
+        options=options(host, config),
     )
+
+
+def options(host: Json, config: Json) -> dict[str, str]:
+    """What the container was created with, beyond its command (`lifecycle.options`)."""
+    found = {
+        "network": words.network(host.get("NetworkMode") or ""),
+        "ipc": words.ipc(host.get("IpcMode") or ""),
+        "cap_add": words.capabilities(tuple(host.get("CapAdd") or ())),
+        "entrypoint": " ".join(config.get("Entrypoint") or ()),
+    }
+    for bind in host.get("Binds") or ():
+        source, target, mode = (*bind.split(":"), "", "")[:3]
+        found[f"mounts.{words.target(target)}"] = words.mount_text(source, "ro" in mode.split(","))
+    for mount in host.get("Mounts") or ():
+        if mount.get("Type") == "bind":
+            place = f"mounts.{words.target(mount['Target'])}"
+            found[place] = words.mount_text(mount["Source"], bool(mount.get("ReadOnly")))
+    limits = host.get("Ulimits") or ()
+    return found | {f"ulimits.{each['Name']}": words.limit_text(each["Soft"], each["Hard"]) for each in limits}
 
 
 def published(inspected: Json) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from gb300serve.journal.history import History
 from gb300serve.lifecycle.conflicts import live
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.names import moment, release_of
+from gb300serve.lifecycle.options import differences, wanted_options
 from gb300serve.lifecycle.ports import LABEL_PLAN, Container, Image
 from gb300serve.plan.words import SECRET
 
@@ -86,6 +87,9 @@ def _differences(container: Container, launch: Launch, image: Image | None) -> I
     for name, value in plan.container.env.items():
         if container.env.get(name) != value:
             yield Drift(f"env.{name}", "recipe", f"env {name}: the container has another value than the recipe")
+    if container.options is not None:
+        for name, wanted, found in differences(wanted_options(plan.container), container.options):
+            yield from _field(name, wanted, found)
     if live(container) and container.ours and container.restart_policy not in {"no", plan.container.restart}:
         yield from _field("restart", plan.container.restart, container.restart_policy)
     if container.ours and container.labels.get(LABEL_PLAN) != launch.digest:

@@ -42,6 +42,8 @@ class Container:
     """Ports of the host that lead into it; empty with the host's network."""
     stop_timeout: int | None = None
     """Seconds to wait after the stop signal, where it was created with them."""
+    options: Mapping[str, str] | None = None
+    """Mounts, limits, capabilities, network, IPC, entrypoint: texts by field (lifecycle.options). None: not told."""
 
     @property
     def ours(self) -> bool:

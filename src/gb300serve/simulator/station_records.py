@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gb300serve.fit.catalog import checkpoint_at
+from gb300serve.lifecycle.options import wanted_options
 from gb300serve.lifecycle.ports import Container, Image
 from gb300serve.lifecycle.receipts_patches import patches
 from gb300serve.plan.model import Plan
@@ -103,6 +104,7 @@ def record_of(
         "gpus": options.gpus,
         "published": [plan.port] if options.ports and not host_network else [],
         "stop_timeout": options.stop_timeout,
+        "options": wanted_options(options),
         "mounts": {mount.target: mount.source for mount in options.mounts},
         "pinned": dict(patches(plan)),
         "simulation": _simulation(plan, cache),
@@ -135,5 +137,6 @@ def container_of(record: Mapping[str, Any], state: State) -> Container:
         env=record["env"],
         published=tuple(record["published"]),
         stop_timeout=record["stop_timeout"],
+        options=record.get("options"),
         **_ending(state),
     )
