@@ -1,6 +1,8 @@
 """The real vLLM for the CPU as a lane on the test's Docker Engine, and what a test does to it from outside.
 
-One boot takes 18 s on two quiet cores (eager, with a cache of model classes; 6 s more without), an early failure 8 s.
+One boot takes 18 s on two quiet cores (25 s of CPU time; eager, with a cache of model classes), an early failure 8 s
+(10 s of CPU time). All tests with it together take about 400 s of CPU time. What a comment at a test says is for two
+quiet cores.
 """
 
 import json
@@ -73,6 +75,7 @@ def said_until(process: subprocess.Popen[str], *words: str) -> str:
                 return "".join(said)
     finally:
         watchdog.cancel()
+    process.communicate()
     pytest.fail(f"it ended before it said {' or '.join(words)}:\n{''.join(said)}")
 
 
