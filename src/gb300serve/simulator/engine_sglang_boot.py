@@ -107,6 +107,7 @@ def arguments(settings: Settings, started: float) -> str:
         "served_model_name": settings.served_names[0],
         "mem_fraction_static": settings.said.get("mem_fraction_static") or DEFAULT_FRACTION,
         "random_seed": seed(settings, started),
+        **({"speculative_algorithm": "EAGLE"} if settings.said.get("speculative_algorithm") == "NEXTN" else {}),
         "port": settings.port,
     }
     return repr({name: list(value) if isinstance(value, tuple) else value for name, value in shown.items()})
