@@ -165,8 +165,8 @@ def test_the_list_shows_lanes_status_and_the_first_figure_with_its_load() -> Non
     others = {(row["lane"], row["release"]): row for row in rows if row["lane"] != LANE}
     assert {key: row["status"] for key, row in others.items()} == {
         ("deepseek-v4.1-flash-sglang", "day0"): "deprecated",
-        ("dsf-vision-exp", "v1"): "verified",
-        ("glm-5.3-big", "v1"): "experimental",
+        ("dsf-vision-exp", "dspark"): "verified",
+        ("glm-5.3-big", "bigv1"): "experimental",
         ("glm-5.3-flash", "batch_48_users"): "experimental",
         ("glm-5.3-flash", "batch_fp32_state"): "experimental",
         ("glm-5.3-flash", "interactive_daily"): "verified",

@@ -104,7 +104,7 @@ def test_a_container(tmp_path: Path) -> None:
         site.write_text(f'format: gb300serve.site/1\ndocker: {{host: "{docker.host}"}}\n')
         answer = run("import", "--container", "bench", "--site", site, "--json")
         assert answer.code == 0, answer.err
-        assert answer.document["recipe"]["engine"] == {"name": "sglang", "options": {"model_path": "/m", "tp": 2}}
+        assert answer.document["recipe"]["engine"] == {"name": "sglang", "options": {"model_path": "/m", "tp_size": 2}}
         assert answer.document["recipe"]["container"] == {"name": "bench", "gpus": "all", "network": "host"}
         missing = run("import", "--container", "none", "--site", site)
         assert missing.code == 7
