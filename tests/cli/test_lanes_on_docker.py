@@ -1,6 +1,5 @@
 """The main job on a real Docker Engine, with the simulated engine as entrypoint."""
 
-import random
 import shutil
 import signal
 import time
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.aftermath import Aftermath, DockerPlace
 from tests.support.checkpoints import write_whole
 from tests.support.docker_recipe import DockerLane
 from tests.support.program import Program
@@ -94,12 +94,23 @@ def test_a_failed_boot_is_kept_under_another_name(program: Program, lane: Docker
     )
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_killed_at_any_moment_the_next_up_and_down_cope(program: Program, lane: DockerLane, seed: int) -> None:
-    killed = program.start("up", "v1")
-    time.sleep(random.Random(seed).uniform(0.3, 2.5))
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.9])
+def test_killed_at_any_moment_of_replacing_another_release(
+    program: Program, lane: DockerLane, docker: Docker, share: float
+) -> None:
+    url = f"http://127.0.0.1:{lane.options['port']}"
+    place = DockerPlace(docker, lane.name)
+    began = time.monotonic()
+    assert program.up_until_ready("v1").code == 130
+    span = time.monotonic() - began
+    lane.write("v2", max_num_seqs=4)
+    after = Aftermath(program, place, program.home / ".local" / "state" / "gb300serve", place.containers())
+    killed = program.start("up", "v2", "--replace")
+    time.sleep(share * span)
     killed.send_signal(signal.SIGKILL)
     killed.communicate()
-    up = program.up_until_ready("v1")
-    assert up.code in {0, 130}, up.err
-    assert program.run("down").code == 0
+    after.judge()
+    after.judge_status()
+    after.judge_up(program.up_until_ready("v2", "--replace"), "v2", url)
+    after.judge_up(program.run("rollback"), "v1", url)
+    after.judge_down(program.run("down"))

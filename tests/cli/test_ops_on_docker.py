@@ -6,11 +6,13 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.cli.test_lanes_on_docker import DAY_ZERO, SIMULATED
+from tests.support.aftermath import Aftermath, DockerPlace, answers_at_last
 from tests.support.checkpoints import write_whole
 from tests.support.command import run
 from tests.support.docker_recipe import DockerLane
@@ -23,6 +25,7 @@ pytestmark = pytest.mark.docker
 ENTRY = """\
 #!/bin/sh
 [ -e /switch/fail ] && { echo "%s" >&2; exit 1; }
+[ -e /switch/fail-once ] && { rm /switch/fail-once; echo "%s" >&2; exit 1; }
 [ -e /switch/noise ] && { i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo "noise noise noise noise noise noise \
 noise noise noise noise noise noise noise $i"; done; }
 exec vllm serve "$@"
@@ -46,7 +49,7 @@ def lane(tmp_path: Path, docker_host: str, pinned_image: Importer, container_nam
     model = write_whole(tmp_path / "models" / "workbench")
     entry = tmp_path / "switch" / "entry"
     entry.parent.mkdir()
-    entry.write_text(ENTRY % KV)
+    entry.write_text(ENTRY % (KV, KV))
     entry.chmod(0o755)
     mounts = [
         {"source": "${cache}", "target": "/root/.cache/vllm"},
@@ -189,6 +192,39 @@ def test_rollback(program: Program, lane: DockerLane, docker: Docker) -> None:
     assert docker("inspect", "--format", "{{.Id}}", lane.name) == first
     assert policy(docker, lane.name).startswith("unless-stopped")
     assert len(docker("ps", "--quiet", "--filter", f"name={lane.name}").split()) == 1
+
+
+@pytest.mark.parametrize(
+    ("broken", "code", "kept"),
+    [
+        ({}, 8, True),  # it dies as soon as it starts
+        ({"memory": "1m"}, 7, False),  # Docker makes no container with less than 6 MiB
+        ({"entrypoint": "/nothing/here"}, 7, False),  # nor does it start one without its program
+    ],
+    ids=["boot", "create", "start"],
+)
+def test_a_replacement_that_fails(
+    program: Program, lane: DockerLane, docker: Docker, broken: dict[str, object], code: int, kept: bool
+) -> None:
+    up(program, "v1")
+    place = DockerPlace(docker, lane.name)
+    after = Aftermath(program, place, state(program), place.containers())
+    replace(lane, container=lane.container | broken).write("v2", max_num_seqs=4)
+    if not broken:
+        (switch(lane) / "fail-once").touch()
+    failed = program.run("up", "v2", "--replace", "--reason", "rehearsed")
+    assert failed.code == code, failed.err
+    assert "Traceback" not in failed.err
+    url = f"http://127.0.0.1:{lane.options['port']}"
+    assert answers_at_last(url)
+    after.judge_up(program.run("up", "v1"), "v1", url)
+    assert policy(docker, lane.name).startswith("unless-stopped")
+    assert entries(program) == [("up", "ready"), ("up", "failed")]
+    found = [each for each in place.containers() if each.release == "v2"]
+    assert [each.name.startswith(f"{lane.name}-failed-") for each in found] == [True] * kept
+    run = after.runs()[-1]
+    assert (run["release"], run["state"], run["exit"]["tool"]) == ("v2", "failed", code)
+    assert run["verdict"]["message"]
 
 
 @pytest.fixture
