@@ -43,7 +43,12 @@ def run(
         raise OneOrAllError
     space = workspace(ctx, recipes, site, station)
     services = Services(space.at(None) if everything else space)
-    seen = everywhere(services, on, deadline) if everything else (one(services, on),)
+    try:
+        seen = everywhere(services, on, deadline) if everything else (one(services, on),)
+    except BackendError:
+        if json:  # whoever reads it gets an object, whatever the exit code
+            space.console.document({"schema": SCHEMA, "lanes": [], "stations": []})
+        raise
     if json:
         each = [lane for found in seen for lane in found.lanes_as_json()]
         space.console.document({"schema": SCHEMA, "lanes": each, "stations": [found.as_json() for found in seen]})
