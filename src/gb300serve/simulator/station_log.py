@@ -8,6 +8,8 @@ from gb300serve.core.clock import Clock
 from gb300serve.lifecycle.ports import LogLine
 
 _POLL = 0.02
+# Whether a container has ended costs 0.3 ms to find out, fifty times as much as a look at its log.
+_ASK = 0.1
 
 
 def _line(record: bytes) -> LogLine:
@@ -32,12 +34,12 @@ def follow(path: Path, ended: Callable[[], bool], clock: Clock, every: float) ->
             return
         clock.sleep(min(every, _POLL))
     with path.open("rb") as file:
-        rest, heard = b"", clock.now()
+        rest, heard, asked = b"", clock.now(), clock.now() - _ASK
         while True:
             data, last = file.read(), False
-            if not data:
-                # What was written before the end is read after it is known; asking costs more than reading.
-                last = ended()
+            if not data and clock.now() - asked >= _ASK:
+                # What was written before the end is read after it is known.
+                last, asked = ended(), clock.now()
                 data = file.read()
             *records, rest = (rest + data).split(b"\n")
             for record in records:
