@@ -286,6 +286,8 @@ def test_an_image_may_be_pinned_by_its_id(tmp_path: Path, plan: Plan) -> None:
         assert image.id == "sha256:beef"
         identity = station.create(replace(plan, image="local/dsv41:1", image_id="sha256:beef"), LABELS, {})
         assert found(station, identity).image_id == "sha256:beef"
+        (other,) = station_of(tmp_path / "sim", Rehearsal())  # another command, which launches nothing
+        assert other.image("local/dsv41:1") == image
 
 
 def test_several_tools_at_once_make_one_container_and_one_engine(

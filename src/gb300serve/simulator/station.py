@@ -110,7 +110,12 @@ class SimulatedStation:
         if reference in self._rehearsal.lacks_images:
             return None
         image = image_of(reference)
-        return replace(image, id=self._rehearsal.image_ids.get(reference, image.id))
+        pinned = self._rehearsal.image_ids.get(reference) or self._id_of(reference)
+        return replace(image, id=pinned or image.id)
+
+    def _id_of(self, reference: str) -> str | None:
+        """The id that a container was made from: a launch may have pinned one."""
+        return next((each["image_id"] for each in self._records() if each["image"] == reference), None)
 
     def missing_sources(self, plan: Plan) -> tuple[str, ...]:
         sources = dict.fromkeys(mount.source for mount in plan.container.mounts)
