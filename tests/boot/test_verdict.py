@@ -96,3 +96,15 @@ def test_an_offload_without_end_is_no_offload() -> None:
     log = Log().arguments("'cpu_offload_gb': 1e999").engine().failing("torch.OutOfMemoryError: CUDA out of memory.")
     found = diagnosed(log.lines)
     assert (found.reason, found.values) == (Reason.GPU_OOM, {})
+
+
+def test_a_loop_of_boots_that_were_cut_while_they_tuned_does_not_say_let_it_finish() -> None:
+    cut = Log().arguments().engine().loaded().sized().tuned(0).lines[:-2]
+    once = diagnosed(cut)
+    assert (once.state, once.advice[0][:27]) == ("tuning", "Kernels are being tuned bec")
+    again = diagnosed(cut * 4)
+    assert (again.state, again.reason) == ("failed", Reason.CRASH_LOOP)
+    assert again.advice == (
+        "4 boots, and none of the last ones served; the first of them ended with: unknown.",
+        "Remove the restart policy until one boot serves.",
+    )

@@ -168,8 +168,7 @@ SENTENCES: dict[Reason, tuple[str, ...]] = {
     Reason.UNKNOWN: ("The log does not name a cause that is known here; the line given is what it says.",),
 }
 
-# What the options of SGLang, or its ways, change of it.
-SENTENCES_OF_SGLANG: dict[Reason, tuple[str, ...]] = {
+_OF_SGLANG: dict[Reason, tuple[str, ...]] = {
     Reason.INVALID_JSON: (
         "An option whose value is JSON holds none; the engine says: {error}",
         "Use double quotes inside and put the whole value in single quotes: a shell takes bare ones away.",
@@ -210,15 +209,18 @@ SENTENCES_OF_SGLANG: dict[Reason, tuple[str, ...]] = {
     ),
 }
 
+# What the options of an engine, or its ways, change of it.
+SENTENCES_OF: dict[EngineName, dict[Reason, tuple[str, ...]]] = {"vllm": {}, "sglang": _OF_SGLANG}
+
 # A damaged line, or one that names its cause without a figure.
 NOTHING_MORE = "The line says all that is known of it here."
 
 
 def advise(reason: Reason, values: Mapping[str, ReceiptValue], engine: EngineName | None = None) -> tuple[str, ...]:
     """The sentences about `reason` whose values are known."""
-    sentences = SENTENCES_OF_SGLANG.get(reason) if engine == "sglang" else None
+    sentences = SENTENCES_OF[engine or "vllm"].get(reason, SENTENCES[reason])
     known = defaultdict(lambda: "\0", {name: _short(value) for name, value in values.items()})
-    texts = (sentence.format_map(known) for sentence in sentences or SENTENCES[reason])
+    texts = (sentence.format_map(known) for sentence in sentences)
     return tuple(text for text in texts if "\0" not in text) or (NOTHING_MORE,)
 
 

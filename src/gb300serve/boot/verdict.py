@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from gb300serve.boot.advice import advise, advise_stalled, advise_tuning
 from gb300serve.boot.course import Course
 from gb300serve.boot.diagnosis import Diagnosis, Evidence, State
+from gb300serve.boot.dialect import dialect
 from gb300serve.boot.events import ReceiptValue
 from gb300serve.boot.findings import Finding, best
 from gb300serve.boot.phases import Phase
@@ -15,12 +16,6 @@ from gb300serve.boot.silence import is_stalled
 
 # Runs of a restart policy that end before they serve; two can be a first try and its correction.
 LOOP = 3
-# Where the arguments name no port: vLLM's, SGLang's.
-DEFAULT_PORT = 8000
-DEFAULT_PORT_OF_SGLANG = 30000
-# What advice may name of the arguments.
-_NAMED = ("max_model_len", "gpu_memory_utilization", "cpu_offload_gb", "cpu_offload_params", "max_num_seqs")
-_NAMED_OF_SGLANG = ("context_length", "mem_fraction_static", "max_running_requests", "kv_cache_dtype", "quantization")
 
 
 @dataclass(slots=True)
@@ -68,13 +63,15 @@ def _never_listened(course: Course) -> bool:
 
 
 def _loop(last: Diagnosis, first: Diagnosis, boots: int) -> Diagnosis:
+    """Where the first boot was only cut short, what was to be done about it then (let it tune) is no advice now."""
+    of_first = first.advice if first.reason is not None else ()
     return Diagnosis(
         state="failed",
         phase=first.phase,
         reason=Reason.CRASH_LOOP,
         values=first.values,
         evidence=first.evidence,
-        advice=(*advise(Reason.CRASH_LOOP, {"boots": boots, "reason": first.reason or "unknown"}), *first.advice),
+        advice=(*advise(Reason.CRASH_LOOP, {"boots": boots, "reason": first.reason or "unknown"}), *of_first),
         phases=last.phases,
         boots=boots,
     )
@@ -146,8 +143,7 @@ def _explained(
         evidence = (*evidence, *_at(course.receipts_at.get("kv_cache_gib")))
     if finding.reason is Reason.PORT_IN_USE and "port" not in values:
         port = course.argument("port")
-        unnamed = DEFAULT_PORT_OF_SGLANG if course.engine == "sglang" else DEFAULT_PORT
-        values["port"] = int(port) if port and port.isdigit() else unnamed
+        values["port"] = int(port) if port and port.isdigit() else dialect(course.engine).port
     return finding.reason, values, evidence
 
 
@@ -166,7 +162,7 @@ def _at(place: tuple[int, str] | None) -> tuple[Evidence, ...]:
 
 def _offload_asked(course: Course) -> float:
     """GiB that the arguments ask the UVA backend to offload; 0 where the engine says nothing of it."""
-    if course.engine == "sglang" or course.argument("offload_backend") == "prefetch":
+    if not dialect(course.engine).offloads or course.argument("offload_backend") == "prefetch":
         return 0.0
     asked = number(course.argument("cpu_offload_gb") or "")
     return float(asked) if isinstance(asked, int | float) else 0.0
@@ -190,7 +186,7 @@ def _seconds(course: Course) -> tuple[tuple[Phase, float], ...]:
 def _advice(course: Course, reason: Reason | None, values: Mapping[str, ReceiptValue], state: State) -> tuple[str, ...]:
     if reason is not None:
         known: dict[str, ReceiptValue] = {"phase": course.phase.value}
-        for name in _NAMED_OF_SGLANG if course.engine == "sglang" else _NAMED:
+        for name in dialect(course.engine).named:
             value = course.argument(name)
             if value:
                 known[name] = value
