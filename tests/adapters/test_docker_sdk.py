@@ -12,7 +12,7 @@ from gb300serve.adapters.docker_sdk import DockerEngine, Endpoint, connect
 from tests.support.ssh import ssh_stand_in
 from tests.support.station import Docker
 
-START_IT = "start it, or name another one: `docker: {host: …}` in the site file, or DOCKER_HOST"
+ANOTHER = "or name another one: `docker: {host: …}` in the site file, or DOCKER_HOST"
 
 
 @pytest.fixture
@@ -38,15 +38,19 @@ def test_connecting_waits_until_something_is_asked(tmp_path: Path) -> None:
     assert (
         refused.value.message == f"no Docker Engine answers at unix://{tmp_path}/none.sock: No such file or directory"
     )
-    assert (refused.value.hint, refused.value.exit_code) == (START_IT, 7)
+    assert (refused.value.hint, refused.value.exit_code) == (
+        f"there is no such socket: install Docker or start it, {ANOTHER}",
+        7,
+    )
 
 
 def test_a_port_that_nothing_listens_on() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         host = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(DockerUnreachableError, match="Connection refused"):
+        with pytest.raises(DockerUnreachableError, match="Connection refused") as refused:
             connect(host, None, SystemClock()).check()
+    assert refused.value.hint == f"nobody listens there: start it (sudo systemctl start docker), {ANOTHER}"
 
 
 def test_an_engine_that_accepts_and_never_answers(tmp_path: Path) -> None:
@@ -58,8 +62,39 @@ def test_an_engine_that_accepts_and_never_answers(tmp_path: Path) -> None:
             (unix, f"unix://{tmp_path}/silent.sock"),
         ):
             listener.listen()
-            with pytest.raises(DockerUnreachableError, match=r"no Docker Engine answers at .*: timed out"):
-                DockerEngine(Endpoint(host, patience=0.2)).get("/info")
+            engine = DockerEngine(Endpoint(host, patience=0.2))
+            with pytest.raises(DockerUnreachableError, match=r"no Docker Engine answers at .*: timed out") as refused:
+                engine.get("/info")
+            assert refused.value.hint == (
+                f"it does not answer in time: restart it (sudo systemctl restart docker), {ANOTHER}"
+            )
+
+
+def test_an_engine_that_is_not_there_is_asked_once(tmp_path: Path) -> None:
+    """Several questions do not add up their waits."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        engine = DockerEngine(Endpoint(f"tcp://127.0.0.1:{listener.getsockname()[1]}", patience=0.2))
+        for _ in range(3):
+            with pytest.raises(DockerUnreachableError, match="timed out"):
+                engine.get("/info")
+        listener.settimeout(0.0)
+        listener.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+
+
+def test_what_each_errno_asks_for() -> None:
+    told = {
+        type(cause).__name__: str(DockerUnreachableError("unix:///d", "no", cause).hint).partition(",")[0]
+        for cause in (FileNotFoundError(), ConnectionRefusedError(), PermissionError(), TimeoutError(), OSError())
+    }
+    assert told == {
+        "FileNotFoundError": "there is no such socket: install Docker or start it",
+        "ConnectionRefusedError": "nobody listens there: start it (sudo systemctl start docker)",
+        "PermissionError": "your user may not use its socket: run as root",
+        "TimeoutError": "it does not answer in time: restart it (sudo systemctl restart docker)",
+        "OSError": "start it",
+    }
 
 
 def test_an_address_that_is_none() -> None:

@@ -2,17 +2,24 @@
 
 from gb300serve.core.errors import BackendError, CompileError, MachineError
 
+_ANOTHER = "or name another one: `docker: {host: …}` in the site file, or DOCKER_HOST"
+_WHAT_TO_DO: tuple[tuple[type[OSError], str], ...] = (
+    (
+        PermissionError,
+        "your user may not use its socket: run as root, or join its group (sudo usermod -aG docker $USER)",
+    ),
+    (FileNotFoundError, f"there is no such socket: install Docker or start it, {_ANOTHER}"),
+    (ConnectionRefusedError, f"nobody listens there: start it (sudo systemctl start docker), {_ANOTHER}"),
+    (TimeoutError, f"it does not answer in time: restart it (sudo systemctl restart docker), {_ANOTHER}"),
+)
+
 
 class DockerUnreachableError(BackendError):
-    """No Docker Engine answers."""
+    """No Docker Engine answers; `cause` is what the system said of the attempt, where it did."""
 
-    def __init__(self, endpoint: str, reason: str, *, denied: bool = False) -> None:
-        hint = (
-            "your user may not use its socket: run as root, or join its group (sudo usermod -aG docker $USER)"
-            if denied
-            else "start it, or name another one: `docker: {host: …}` in the site file, or DOCKER_HOST"
-        )
-        super().__init__(f"no Docker Engine answers at {endpoint}: {reason}", hint=hint)
+    def __init__(self, endpoint: str, reason: str, cause: BaseException | None = None) -> None:
+        hints = (hint for kind, hint in _WHAT_TO_DO if isinstance(cause, kind))
+        super().__init__(f"no Docker Engine answers at {endpoint}: {reason}", hint=next(hints, f"start it, {_ANOTHER}"))
 
 
 class DockerContextError(BackendError):

@@ -23,8 +23,9 @@ from gb300serve.core.clock import Clock
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 CONNECT_TIMEOUT = 30.0
 # The first question, its version, which an Engine answers at once: an address where nobody speaks must not hold up
-# `up` and `status` for a minute. Over ssh the connection itself takes its time.
-VERSION_TIMEOUT = 3.0
+# `up` and `status` for a minute: together with their own start they end within 5 s on a loaded machine. Over ssh the
+# connection itself takes its time.
+VERSION_TIMEOUT = 2.5
 SSH_TIMEOUT = 60.0
 
 
@@ -83,11 +84,15 @@ def _over(adapter: DialAdapter, version: str, timeout: float) -> docker.APIClien
 
 
 class DockerEngine:
-    """Implements `docker_backend.Engine` with the SDK's session; connects when first asked."""
+    """Implements `docker_backend.Engine` with the SDK's session; connects when first asked.
+
+    One that could not be connected to is not tried again: several questions in a row must not add up their waits.
+    """
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._opened: docker.APIClient | None = None
+        self._absent: DockerUnreachableError | None = None
 
     def get(self, path: str, params: Mapping[str, Any] = NOTHING) -> Any:
         return self._ask("GET", path, params=params).json()
@@ -105,13 +110,20 @@ class DockerEngine:
 
     def _session(self) -> docker.APIClient:
         """Not a cached_property: up to Python 3.11 all Engines would wait for the one that is being connected to."""
+        if self._absent is not None:
+            raise self._absent
         if self._opened is None:
-            self._opened = self._endpoint.open()
+            try:
+                with self._translated():
+                    self._opened = self._endpoint.open()
+            except DockerUnreachableError as error:
+                self._absent = error
+                raise
         return self._opened
 
     def _ask(self, method: str, path: str, **options: Any) -> requests.Response:
+        session = self._session()
         with self._translated():
-            session = self._session()
             url = f"{session.base_url}/v{session.api_version}{path}"
             answer = session.request(method, url, **{"timeout": (CONNECT_TIMEOUT, 60.0), **options})
             if answer.ok:
@@ -125,8 +137,7 @@ class DockerEngine:
         except (requests.RequestException, DockerException, OSError) as error:
             cause = _deepest(error)
             reason = getattr(cause, "strerror", None) or str(cause)
-            denied = isinstance(cause, PermissionError)
-            raise DockerUnreachableError(self._endpoint.host, reason, denied=denied) from error
+            raise DockerUnreachableError(self._endpoint.host, reason, cause) from error
 
 
 def connect(host: str | None, context: str | None, clock: Clock) -> DockerBackend:
