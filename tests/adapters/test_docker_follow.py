@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from gb300serve.adapters.docker_errors import DockerUnreachableError
+from gb300serve.adapters.docker_errors import DockerUnreachableError, NoSuchContainerError
 from gb300serve.adapters.docker_follow import PATIENCE, Chunks, Follower, Start
 from gb300serve.adapters.docker_inspect import NANO
+from gb300serve.core.errors import BackendError
 from gb300serve.lifecycle.ports import LogLine
 
 START = 1_000 * NANO
@@ -36,8 +37,8 @@ class FakeChunks:
 class FakeEngine:
     """Answers what the test lists, in order; an error is raised."""
 
-    starts: list[Start | DockerUnreachableError]
-    logs: list[list[bytes] | DockerUnreachableError]
+    starts: list[Start | BackendError]
+    logs: list[list[bytes] | BackendError]
     asked: list[tuple[int, bool]] = field(default_factory=list)
     started: list[int] = field(default_factory=list)
     """What `started_at` says, in order; then the start that is followed."""
@@ -47,7 +48,7 @@ class FakeEngine:
 
     def last_start(self, container: str) -> Start:
         answer = self.starts.pop(0)
-        if isinstance(answer, DockerUnreachableError):
+        if isinstance(answer, BackendError):
             raise answer
         return answer
 
@@ -56,7 +57,7 @@ class FakeEngine:
     ) -> AbstractContextManager[Chunks]:
         self.asked.append((since, live))
         answer = self.logs.pop(0)
-        if isinstance(answer, DockerUnreachableError):
+        if isinstance(answer, BackendError):
             raise answer
         return self._opened(answer)
 
@@ -96,7 +97,7 @@ def test_equal_lines_of_one_moment_are_told_as_often_as_they_were_written() -> N
 
 
 def test_a_lost_connection_is_taken_up_again() -> None:
-    logs: list[list[bytes] | DockerUnreachableError] = [
+    logs: list[list[bytes] | BackendError] = [
         [at(1, "one"), at(5, "two")],
         GONE,
         [at(4.5, "late"), at(5, "two"), at(6, "three")],
@@ -120,6 +121,13 @@ def test_an_engine_that_stays_away() -> None:
     with pytest.raises(DockerUnreachableError):
         follow(engine, clock)
     assert PATIENCE < clock.time <= PATIENCE + 1
+
+
+def test_a_container_that_is_removed_has_ended() -> None:
+    """Before its end is seen, and between that and a last look at its log."""
+    removed = NoSuchContainerError("lane")
+    assert follow(FakeEngine([RUNNING, removed], [[at(1, "one")]])) == ["one"]
+    assert follow(FakeEngine([RUNNING, ENDED], [[at(1, "one")], removed])) == ["one"]
 
 
 def test_the_next_start_is_not_followed() -> None:

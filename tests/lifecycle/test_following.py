@@ -1,4 +1,6 @@
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 
@@ -6,6 +8,7 @@ from gb300serve.core.errors import BackendError
 from gb300serve.lifecycle.events import Announcement, BecameReady, LogSeen, NotReady
 from gb300serve.lifecycle.failures import CrashLoopError, LaneEndedError
 from gb300serve.lifecycle.following import tail
+from gb300serve.lifecycle.ports import Container, LogLine
 from gb300serve.lifecycle.ready import Served
 from gb300serve.lifecycle.tools import Tools
 from gb300serve.probe.readiness import Readiness
@@ -57,6 +60,31 @@ def test_a_lane_that_was_removed_is_gone() -> None:
     tools.backend.stop(served.container.id, 1.0)
     tools.backend.remove(served.container.id)
     assert tail(Served(served.container, served.readiness, 1.0), V14, tools) is None
+
+
+class Vanishing(FakeBackend):
+    """As Docker does while it removes a container by force: it is there, and is not; its log is refused."""
+
+    state: Literal["removing", "exited"] = "removing"
+
+    def find(self, name: str) -> Container | None:
+        found = super().find(name)
+        state = self.state
+        self.state = "removing"
+        return replace(found, state=state, finished_at=self.clock.now(), exit_code=137) if found else None
+
+    def log(self, container: str, tail: int | None = None) -> Iterator[LogLine]:
+        raise BackendError("can not get logs from container which is dead or marked for removal")
+
+
+@pytest.mark.parametrize("first", ["removing", "exited"])
+def test_a_lane_that_is_being_removed_is_gone(first: Literal["removing", "exited"]) -> None:
+    station = Vanishing()
+    station.add(container(V14), SERVES, V14.plan)
+    (found,) = station.containers()
+    station.state = first
+    tools = Tools(station, BackendHttp(station), station.clock)
+    assert tail(Served(found, Readiness("ready"), 1.0), V14, tools) is None
 
 
 CAUSE = "[shutdown] MPClient: engine core exited unexpectedly; starting"

@@ -255,7 +255,8 @@ def _path(container: str) -> str:
 
 
 def _of_container(error: DockerRefusedError, container: str) -> DockerRefusedError | NoSuchContainerError:
-    if error.status == 404:
+    # While `docker rm --force` is at it, its log is refused with a conflict: "… which is dead or marked for removal".
+    if error.status == 404 or (error.status == 409 and "marked for removal" in error.said):
         return NoSuchContainerError(container)
     return NameInUseError(error.said) if error.status == 409 and "already in use" in error.said else error
 

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from gb300serve.adapters.docker_errors import DockerUnreachableError
+from gb300serve.adapters.docker_errors import DockerUnreachableError, NoSuchContainerError
 from gb300serve.adapters.docker_inspect import NANO
 from gb300serve.adapters.docker_logs import Delivered, Entry, LogDecoder
 from gb300serve.core.clock import Clock
@@ -69,21 +69,23 @@ class Follower:
         self._lost_at: float | None = None
 
     def follow(self, every: float) -> Iterator[LogLine | None]:
-        """Until the container has ended; None after every `every` seconds of silence."""
-        while self._start.at:
+        """Until the container has ended or is removed; None after every `every` seconds of silence."""
+        ended = not self._start.at
+        while not ended:
             try:
                 yield from self._lines(every, live=True)
                 now = self._source.last_start(self._container)
+                ended = not (now.running and now.at == self._start.at)  # else the connection was lost
+                if ended:  # The stream may end before the last lines are in it.
+                    yield from self._lines(every, live=False, before=now.at if now.at != self._start.at else None)
+            except NoSuchContainerError:
+                return
             except DockerUnreachableError:
                 if self._away() > PATIENCE:
                     raise
+                ended = False
                 self._clock.sleep(min(every, 1.0))
                 yield None
-                continue
-            if not (now.running and now.at == self._start.at):  # else the connection was lost, not the container
-                # The stream may end before the last lines are in it.
-                yield from self._lines(every, live=False, before=now.at if now.at != self._start.at else None)
-                return
 
     def log(self, entries: int | None) -> Iterator[LogLine]:
         """As it stands: the last `entries` entries, or all."""

@@ -21,17 +21,22 @@ def live(container: Container) -> bool:
     return container.state in _LIVE
 
 
+def going(container: Container) -> bool:
+    """It is being removed, or could not be removed whole: nothing can be done with it any more."""
+    return container.state in {"removing", "dead"}
+
+
 def refuse_conflicts(launch: Launch, observed: Observed, leaving: frozenset[str]) -> None:
     """Raise for the first holder of the GPU or a port; `leaving` are the ids that the launch itself uses or stops."""
     staying = tuple(each for each in observed.containers if live(each) and each.id not in leaving)
     for holder in on_gpu(launch.plan.container.gpus, staying):
         raise GpuBusyError(launch, holder, observed.gpu)
-    going = tuple(each for each in observed.containers if live(each) and each.id in leaving)
+    stopping = tuple(each for each in observed.containers if live(each) and each.id in leaving)
     for port in host_ports(launch.plan):
         for holder in on_port(port, (*staying, *observed.neighbours)):
             raise PortHeldError(port, holder)
         heard = next((each for each in observed.listeners if each.port == port), None)
-        if heard and not any(on_port(port, going)):
+        if heard and not any(on_port(port, stopping)):
             raise PortListenedError(heard)
 
 

@@ -4,7 +4,7 @@ from collections import deque
 
 from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.core.errors import BackendError
-from gb300serve.lifecycle.conflicts import live
+from gb300serve.lifecycle.conflicts import going, live
 from gb300serve.lifecycle.events import LogSeen, NotReady, StepBegan
 from gb300serve.lifecycle.failures import BootFailedError, CrashLoopError, Ending, LaneEndedError
 from gb300serve.lifecycle.launch import Launch
@@ -51,9 +51,14 @@ def _followed(served: Served, tools: Tools) -> tuple[str, ...]:
     return tuple(last)
 
 
-def _ended(ended: Container, last: tuple[str, ...], launch: Launch, tools: Tools) -> Container:
-    """The container, where it was to end."""
-    diagnosis = diagnose(ended, tools)
+def _ended(ended: Container, last: tuple[str, ...], launch: Launch, tools: Tools) -> Container | None:
+    """The container, where it was to end; None where it is removed meanwhile."""
+    try:
+        diagnosis = diagnose(ended, tools)
+    except BackendError:
+        if _remaining(tools.backend.find(ended.id)) is None:
+            return None
+        raise
     asked = diagnosis.state == "stopped" or tools.lock.stopped_by(ended.id) is not None
     if asked or not has_died(ended, diagnosis):
         return ended
@@ -126,10 +131,15 @@ def _cause(diagnosis: Diagnosis) -> str:
 
 def _settled(container: Container, tools: Tools) -> Container | None:
     """As it stands once its engine of containers knows that it has ended, or that it runs again."""
-    now = tools.backend.find(container.id)
+    now = _remaining(tools.backend.find(container.id))
     for _ in range(SETTLE_TRIES):
         if now is None or not live(now) or now.started_at != container.started_at or now.state == "restarting":
             return now
         tools.clock.sleep(SETTLE_EVERY)
-        now = tools.backend.find(container.id)
+        now = _remaining(tools.backend.find(container.id))
     return now
+
+
+def _remaining(found: Container | None) -> Container | None:
+    """None for what is being removed: neither its log nor its exit code can be had any more."""
+    return None if found is None or going(found) else found

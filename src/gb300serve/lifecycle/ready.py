@@ -20,7 +20,7 @@ from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.core.errors import BackendError
 from gb300serve.fit.reading import Reading
 from gb300serve.lifecycle.births import Birth, birth, is_believed
-from gb300serve.lifecycle.conflicts import live
+from gb300serve.lifecycle.conflicts import going, live
 from gb300serve.lifecycle.events import BecameReady, BootEvent, Elapsed, LogSeen, NotReady
 from gb300serve.lifecycle.failures import BootFailedError, BootTimedOutError, Ending, WrongServerError
 from gb300serve.lifecycle.intruder import intruder
@@ -129,10 +129,14 @@ class _Watch:
 
     def run(self) -> Served:
         while True:
-            stream = self.tools.backend.follow(self.container.id, TICK)
-            for line in stream:
-                if self._ready(line):
-                    return self._served(stream)
+            try:
+                stream = self.tools.backend.follow(self.container.id, TICK)
+                for line in stream:
+                    if self._ready(line):
+                        return self._served(stream)
+            except BackendError:
+                if self._found() is not None:
+                    raise
             self._refuse_end()
             # The stream was cut although the container runs (its engine restarted): read the log again.
             self.reading, self.witness = Reading(self.tools.machine()), Witness(self.launch)
@@ -266,11 +270,16 @@ class _Watch:
     def _refuse_end(self) -> None:
         """Raise unless the container still runs the boot that is being watched."""
         for _ in range(SETTLE_TRIES):
-            now = self.tools.backend.find(self.container.id)
+            now = self._found()
             if now is None or not live(now) or now.started_at != self.container.started_at:
                 raise BootFailedError(self.launch, self._ending(now, ended=True))
             self.tools.clock.sleep(SETTLE_EVERY)
         self._refuse_silence(self.tools.backend.elapsed(self.container.id))
+
+    def _found(self) -> Container | None:
+        """None where it is removed, or is being removed."""
+        found = self.tools.backend.find(self.container.id)
+        return None if found is None or going(found) else found
 
     def _ending(self, now: Container | None = None, *, ended: bool = False) -> Ending:
         return Ending(

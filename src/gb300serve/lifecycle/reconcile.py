@@ -2,7 +2,7 @@
 
 from dataclasses import replace as changed
 
-from gb300serve.lifecycle.conflicts import live, on_gpu, on_port, refuse_conflicts
+from gb300serve.lifecycle.conflicts import going, live, on_gpu, on_port, refuse_conflicts
 from gb300serve.lifecycle.launch import Launch, host_ports
 from gb300serve.lifecycle.names import is_failed, kept_name
 from gb300serve.lifecycle.observe import Observed
@@ -39,7 +39,7 @@ def reconcile(launch: Launch, observed: Observed, at: float, *, replace: bool = 
     kept = _same_plan(launch, observed)
     if kept and live(kept):
         return _taken_up(launch, kept)
-    if kept and not _whole(kept):
+    if kept and going(kept):
         raise ContainerUnusableError(kept)
     holder = observed.named(launch.name)
     if holder is not None and (kept is None or holder.id != kept.id):
@@ -66,12 +66,8 @@ def _same_plan(launch: Launch, observed: Observed) -> Container | None:
     A launch that was cut short while replacing leaves it under its kept name.
     """
     same = [each for each in observed.containers if each.labels.get(LABEL_PLAN) == launch.digest]
-    usable = [each for each in same if not is_failed(each) and (each.name == launch.name or _whole(each))]
+    usable = [each for each in same if not is_failed(each) and (each.name == launch.name or not going(each))]
     return max(usable, key=lambda each: (live(each), each.name == launch.name, each.finished_at or 0.0), default=None)
-
-
-def _whole(container: Container) -> bool:
-    return container.state not in {"removing", "dead"}
 
 
 def _taken_up(launch: Launch, container: Container) -> tuple[Step, ...]:
@@ -90,7 +86,7 @@ def _taken_up(launch: Launch, container: Container) -> tuple[Step, ...]:
 def _refuse_holder(launch: Launch, holder: Container, *, replace: bool) -> None:
     if not holder.ours:
         raise NameHeldByStrangerError(launch, holder)
-    if not _whole(holder):
+    if going(holder):
         raise ContainerUnusableError(holder)
     if live(holder) and not _same_lane(launch, holder):
         raise NameHeldByLaneError(launch, holder)

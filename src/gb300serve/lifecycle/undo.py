@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from gb300serve.core.errors import BackendError
-from gb300serve.lifecycle.conflicts import live
+from gb300serve.lifecycle.conflicts import going, live
 from gb300serve.lifecycle.events import PutBack, SetAside, StepUndone, UndoFailed
 from gb300serve.lifecycle.names import failed_name
 from gb300serve.lifecycle.ports import LABEL_PLAN, Container
@@ -23,7 +23,7 @@ from gb300serve.lifecycle.tools import Tools
 def set_aside(container: str, name: str, tools: Tools) -> str | None:
     """Stop what failed and keep it as `NAME-failed-<UTC>`; None where it is gone or would not be renamed."""
     found = tools.backend.find(container)
-    if found is None:
+    if found is None or going(found):
         return None
     after = failed_name(name, tools.clock.now())
     try:
@@ -39,7 +39,7 @@ def set_aside(container: str, name: str, tools: Tools) -> str | None:
 def end(container: str, tools: Tools) -> str | None:
     """Stop what failed where it is; its name, None where it is gone or would not stop."""
     found = tools.backend.find(container)
-    if found is None:
+    if found is None or going(found):
         return None
     try:
         _quiet(found, tools)
