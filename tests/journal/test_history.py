@@ -22,6 +22,18 @@ def test_who_was_asked_to_end() -> None:
     assert not History().was_asked_to_end("id-v14", None)
 
 
+def test_since_when_a_container_runs_and_whether_it_was_seen_to_serve() -> None:
+    started = entry(at=START + 100.0, result="started", before=(V13,), after=(V13, V14), run="r2")
+    told = History((entry(after=(V13,)), started, entry(on="sim", after=())), (record("v14", run="r2"),))
+    assert [told.began(each.id, "docker") for each in (V13, V14)] == [START, START + 100.0]
+    assert told.began("id-v15", "docker") is None
+    assert told.became_ready("id-v13", START)
+    assert not told.became_ready("id-v14", START + 100.0)
+    beside = entry(at=START + 200.0, before=(V14,), after=(V13, V14), run="r3")
+    assert not History((started, beside), (record("v13", run="r3"),)).became_ready("id-v14", START)
+    assert History((started, beside), (record("v14", run="r3"),)).became_ready("id-v14", START)
+
+
 def test_a_launch_is_under_way_until_its_entry_is_there() -> None:
     booting = record(state="booting", at=150.0, ready_seconds=None)
     assert History((REPLACED,), (booting,)).under_way("docker")

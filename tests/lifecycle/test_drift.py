@@ -125,16 +125,30 @@ def test_what_the_journal_says_serves() -> None:
     assert from_the_journal(ended, serves, stopped) == []
     assert from_the_journal(live) == [], "nothing was written down yet"
     assert from_the_journal(live, serves, stopped) == [
-        "it runs, and the journal says that nothing serves since 2026-11-29 19:50:03Z: it was started by other means"
+        "it runs, and the journal says that nothing runs since 2026-11-29 19:50:03Z: it was started by other means"
     ]
     assert from_the_journal(live, entry(after=(V13,))) == [
-        "it runs, and the journal says that deepseek-v4.1-flash/v13 serves since 2026-11-29 19:50:03Z: "
+        "it runs, and the journal says that deepseek-v4.1-flash/v13 runs since 2026-11-29 19:50:03Z: "
         "it was started by other means"
     ]
     assert from_the_journal(ended, serves) == [
         "the journal says that it serves since 2026-11-29 19:50:03Z, and nobody asked gb300serve to end it"
     ]
     assert from_the_journal(STRANGER, serves) == []
+
+
+def test_what_was_only_started_is_not_said_to_serve() -> None:
+    ended = container(V14, state="exited", finished_at=START)
+    v14 = Serving("deepseek-v4.1-flash/v14", "dsv41-vllm", ended.id, V14.digest)
+    for result in ("started", "interrupted"):
+        assert from_the_journal(ended, entry(result=result, after=(v14,))) == [
+            "the journal says that it was started 2026-11-29 19:50:03Z and not watched until READY, "
+            "and nobody asked gb300serve to end it"
+        ]
+    watched = entry(at=START + 60.0, before=(v14,), after=(v14,), run="r2")
+    assert from_the_journal(ended, entry(result="started", after=(v14,)), watched) == [
+        "the journal says that it serves since 2026-11-29 19:50:03Z, and nobody asked gb300serve to end it"
+    ]
 
 
 def test_a_launch_that_is_under_way_is_no_drift() -> None:

@@ -22,9 +22,30 @@ class History:
         return next((each for each in reversed(self.entries) if each.on == on), None)
 
     def should_run(self, container: str, on: str) -> bool:
-        """Whether the journal says that the container (by id) serves there."""
+        """Whether the journal says that the container (by id) runs there."""
         last = self.serving(on)
         return last is not None and container in _ids(last.after)
+
+    def began(self, container: str, on: str) -> float | None:
+        """Since when, without a break, the journal has the container (by id) among what runs there; None: it has not.
+
+        Seconds since 1970. What runs need not have become READY: see `became_ready`.
+        """
+        since = None
+        for each in reversed(self.entries):
+            if each.on == on:
+                if container not in _ids(each.after):
+                    break
+                since = each.at
+        return since
+
+    def became_ready(self, container: str, since: float) -> bool:
+        """Whether a launch or a rollback since then saw the container (by id) serve."""
+        other = {run.run for run in self.runs if run.container_id != container}
+        return any(
+            each.result == "ready" and each.at >= since and container in _ids(each.after) and each.run not in other
+            for each in self.entries
+        )
 
     def under_way(self, on: str) -> bool:
         """Whether a launch there has begun since, and has not written down yet what came of it."""

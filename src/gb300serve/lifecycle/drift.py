@@ -48,15 +48,22 @@ def from_journal(container: Container, on: str, history: History) -> tuple[Drift
         return ()
     should = {each.id: each for each in last.after}
     known = any(each.id == container.id for entry in history.entries for each in (*entry.before, *entry.after))
-    when = moment(last.at)
     if live(container) and container.id not in should:
-        says = ", ".join(each.release for each in last.after) or "nothing"
-        message = f"it runs, and the journal says that {says} serves since {when}: it was started by other means"
+        says, when = ", ".join(each.release for each in last.after) or "nothing", moment(last.at)
+        message = f"it runs, and the journal says that {says} runs since {when}: it was started by other means"
         return (Drift("running", "journal", message, says, release_of(container)),)
     if not live(container) and known and container.id in should:
-        message = f"the journal says that it serves since {when}, and nobody asked gb300serve to end it"
+        message = f"the journal says that {_told(container, on, history)}, and nobody asked gb300serve to end it"
         return (Drift("running", "journal", message, "running", container.state),)
     return ()
+
+
+def _told(container: Container, on: str, history: History) -> str:
+    """Of one that should run: since when, and whether anybody saw it serve."""
+    since = history.began(container.id, on) or 0.0
+    if history.became_ready(container.id, since):
+        return f"it serves since {moment(since)}"
+    return f"it was started {moment(since)} and not watched until READY"
 
 
 def looks_like(container: Container, launch: Launch) -> bool:

@@ -179,7 +179,7 @@ def _since(container: Container) -> str | None:
 
 
 def _seen(container: Container, launch: Launch | None, tools: Tools, *, asked: bool, due: bool) -> _Seen:
-    """`asked`: a command of ours has taken it away. `due`: the journal says that it serves."""
+    """`asked`: a command of ours has taken it away. `due`: the journal says that it runs."""
     if container.state == "running":
         return _running(container, launch, tools)
     if container.state in {"paused", "restarting"}:
