@@ -11,7 +11,7 @@ from tests.support.program import Program
 @pytest.mark.parametrize("change", ["cpu_offload_gb=55", "cpu_offload_params=[experts.w13_weight]"])
 def test_up_advises_as_diagnose_does(tmp_path: Path, change: str) -> None:
     program = Program(tmp_path)
-    words = ("--on", "sim", "--sim-speed", "4000", "--set", f"engine.options.port={free_port()}")
+    words = ("--on", "sim", "--sim-speed", "800", "--set", f"engine.options.port={free_port()}")
     failed = program.run("up", "v14", *words, "--set", f"engine.options.{change}")
     assert failed.code == 8, failed.err
     (log,) = (tmp_path / ".local/state/gb300serve/runs").glob("*/log.txt")

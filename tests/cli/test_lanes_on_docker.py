@@ -39,7 +39,7 @@ def lane(tmp_path: Path, docker_host: str, pinned_image: Importer, container_nam
     model = write_whole(tmp_path / "models" / "workbench")
     found = DockerLane(
         tmp_path, docker_host, pinned_image("workbench"), container_name,
-        SIMULATED | {"port": free_port}, DAY_ZERO, model, {"GB300SERVE_SIM_SPEED": "4000"},
+        SIMULATED | {"port": free_port}, DAY_ZERO, model, {"GB300SERVE_SIM_SPEED": "800"},
     )  # fmt: skip
     found.site()
     found.write("v1")

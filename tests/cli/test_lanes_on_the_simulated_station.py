@@ -12,7 +12,7 @@ import pytest
 from tests.support.free_port import free_port
 from tests.support.program import Program
 
-FAST = ("--on", "sim", "--sim-speed", "4000")
+FAST = ("--on", "sim", "--sim-speed", "800")
 
 
 @pytest.fixture

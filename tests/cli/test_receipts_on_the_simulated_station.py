@@ -8,7 +8,7 @@ import pytest
 from tests.support.free_port import free_port
 from tests.support.program import Program, Result
 
-FAST = ("--on", "sim", "--sim-speed", "4000")
+FAST = ("--on", "sim", "--sim-speed", "800")
 
 
 @pytest.fixture

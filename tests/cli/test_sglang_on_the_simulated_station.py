@@ -8,7 +8,7 @@ import pytest
 from tests.support.free_port import free_port
 from tests.support.program import Program
 
-FAST = ("--on", "sim", "--sim-speed", "4000")
+FAST = ("--on", "sim", "--sim-speed", "800")
 RECIPE = """\
 format: gb300serve/1
 lane: glm

@@ -39,7 +39,7 @@ def lane(tmp_path: Path, docker_host: str, sim_image: Importer, container_name: 
     sim_image(IMAGE)
     found = DockerLane(
         tmp_path, docker_host, IMAGE, container_name, SIMULATED | {"port": free_port}, DAY_ZERO, model,
-        {"GB300SERVE_SIM_SPEED": "4000"},
+        {"GB300SERVE_SIM_SPEED": "800"},
     )  # fmt: skip
     found.write("v1")
     return found

@@ -24,7 +24,7 @@ def program(tmp_path: Path) -> Iterator[Program]:
 
 def up(program: Program, *sets: str) -> Result:
     words = [word for each in (f"engine.options.port={free_port()}", *sets) for word in ("--set", each)]
-    return program.up_until_ready("v14", "--on", "sim", "--sim-speed", "4000", *words)
+    return program.up_until_ready("v14", "--on", "sim", "--sim-speed", "800", *words)
 
 
 def verdict(program: Program) -> dict[str, object]:
