@@ -123,9 +123,12 @@ def memory_of(arguments: list[str]) -> float:
 
 
 def cpu_seconds(process: int) -> float:
-    """What a process has used so far (fields 14 and 15 of /proc/PID/stat; proc(5))."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """What the threads of a process have used so far (/proc/PID/task/TID/schedstat; sched-stats.rst).
+
+    Exact, where utime of /proc/PID/stat counts whole ticks: what wakes on a timer's tick is charged all of it.
+    """
+    threads = Path(f"/proc/{process}/task").glob("*/schedstat")
+    return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
 
 
 def write_lines(log: Path, per_second: int, seconds: float) -> None:

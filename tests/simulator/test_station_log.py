@@ -64,7 +64,7 @@ def test_silence_is_told(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(record("one"))
     clock = Steps(*[lambda: None] * 10)
-    found = list(follow(path, lambda: clock.done, clock, 0.05))
+    found = list(follow(path, lambda: clock.done, clock, 0.1))
     assert [line and line.text for line in found] == ["one", None, None, None]
 
 

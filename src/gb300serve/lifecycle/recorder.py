@@ -26,7 +26,7 @@ SHORTEST_SECRET = 4
 METRICS_TIMEOUT = 1.0
 # Looking for secrets costs as much for a hundred lines as for one: what comes within this many seconds is written
 # together, and at the next silence at the latest.
-TOGETHER = 0.05
+TOGETHER = 0.25
 # Told at every tick, and told again by what comes of them.
 _UNREMARKABLE = frozenset({"Elapsed", "Watching", "Progress"})
 
