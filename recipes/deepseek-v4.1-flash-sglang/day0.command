@@ -9,4 +9,6 @@ docker run -d \
   lmsysorg/sglang \
   python3 -m sglang.launch_server \
   --model-path /model \
-  --tp-size 1
+  --tp-size 1 \
+  --offload-group-size 8 \
+  --offload-num-in-group 3
