@@ -19,6 +19,22 @@ def test_the_image(image: str, section: dict[str, str], engine: str | None) -> N
     assert (found["image"], found["engine"].get("version")) == (section, engine)
 
 
+@pytest.mark.parametrize(
+    ("image", "refused"),
+    [
+        ("ghcr.io/Foo/bar:x", True),
+        ("a:b:c", True),
+        ("A=2", True),
+        ("Foo/bar:x", False),
+        ("host.io:5000/a/b__c-d.e", False),
+        ("'$IMAGE'", False),
+    ],
+)
+def test_what_docker_takes_for_no_image(image: str, refused: bool) -> None:
+    found = [one for one in read(f"docker run {image} --model /m\n").diagnostics if one.path == "image.repository"]
+    assert [one.code for one in found] == ["IMP012"] * refused
+
+
 def test_a_digest_that_is_none() -> None:
     assert ("warning", "not-taken-over", 1, 12) in said("docker run r/vllm@sha256:abc --model /m\n")
 

@@ -52,6 +52,8 @@ def test_options(options: str, section: dict[str, Any]) -> None:
         ("--runtime runsc", "a recipe has no word for --runtime runsc"),
         ("--frob x", "docker run has no option --frob x"),
         ("-z", "docker run has no option -z"),
+        ("--gpus '\"device=0\",capabilities=utility'", "--gpus: a recipe has no word for capabilities=utility"),
+        ("--runtime nvidia --gpus all", "--runtime nvidia is left out: --gpus alone chooses the GPUs"),
         ("--rm", "--rm is left out: a lane's container is kept when it stops, so that it can be started again"),
         ("--ulimit memlock=lots", "--ulimit memlock=lots is not NAME=SOFT[:HARD]"),
         ("--restart sometimes", "--restart sometimes is no policy of docker's"),
@@ -71,6 +73,14 @@ def test_nothing_is_dropped_in_silence(options: str, finding: str) -> None:
     found = read(f"docker run {options} {IMAGE} /model\n").diagnostics
     assert finding in [d.message for d in found]
     assert {d.line for d in found} == {1}
+
+
+def test_an_option_of_docker_that_is_misspelt() -> None:
+    found = read(f"docker run --gpu all --qqqq x {IMAGE} /model\n").diagnostics
+    assert [one.hint for one in found if one.code == "IMP003"] == [
+        "did you mean --gpus? It was not taken over",
+        "it was not taken over",
+    ]
 
 
 def test_an_env_file() -> None:

@@ -59,3 +59,12 @@ def test_any_other_text_holds_neither_a_secret_nor_a_reference(draft: Draft) -> 
     assert draft.text(f"a{mark(1)}", AT, "the image") == "a$(cat /k)"
     assert draft.text(TOKEN, AT, "the image") == HIDDEN
     assert draft.plain("\ue0009\ue001", AT, "x") == ""
+
+
+@pytest.mark.parametrize("value", ["<secret>", "<your token>", "xxx", "...", "{{ HF_TOKEN }}"])
+def test_a_placeholder_for_a_secret_is_a_reference(draft: Draft, value: str) -> None:
+    draft.variable("HF_TOKEN", value, AT)
+    draft.variable("MODE", value, AT)
+    assert (draft.secrets, draft.env) == ({"HF_TOKEN": {"env": "HF_TOKEN"}}, {"MODE": value})
+    assert draft.for_option("API_KEY", value, AT) == "API_KEY"
+    assert (codes(draft), draft.report.hidden) == (["IMP014", "IMP014"], [])

@@ -33,6 +33,7 @@ def bash(tmp_path_factory: pytest.TempPathFactory) -> Shell:
         'docker run "${A:-"b c"}" ${A:-${B:-c}} "${A:-\'q\'}"\n',
         "docker run ~ ~/x a~ \"~\" ~/'y z'\n",
         "A=~/x B=$HOME/y\ndocker run $A $B ${HOME}/z\n",
+        "A=~/x:~/y:~ B=a~:z~\ndocker run -e C=~ -e D=~/x:~/y:~ --env=E=~/z -e F='~' -e G=a~:~/'b:~' -v ~/x:~/y $A $B\n",
         "docker run a # b\ndocker ps >/dev/null\n",
         "docker run a#b '#' \\# \n",
         "cat <<EOF >/dev/null\ndocker run not-this\nEOF\ndocker run this\n",

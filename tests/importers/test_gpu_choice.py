@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from gb300serve.importers.gpu_choice import by_devices, from_gpus
+from gb300serve.importers.gpu_choice import beside_devices, by_devices, from_gpus
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,17 @@ def test_the_value_of_gpus(value: str, chosen: Any) -> None:
 )
 def test_devices(names: list[str], chosen: Any) -> None:
     assert by_devices(names) == chosen
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("all", []),
+        ("device=0,1", []),
+        ("'\"device=0,1\",capabilities=utility'", ["capabilities=utility"]),
+        ('all,"capabilities=compute,utility",driver=nvidia', ["capabilities=compute,utility", "driver=nvidia"]),
+        ("a\nb", []),
+    ],
+)
+def test_what_stands_beside_the_devices(value: str, said: list[str]) -> None:
+    assert beside_devices(value) == said

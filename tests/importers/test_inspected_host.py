@@ -42,6 +42,7 @@ from gb300serve.importers.inspected_host import host_options, listed, mapping, t
         ({"RestartPolicy": {"Name": "no"}}, []),
         ({"Privileged": True, "AutoRemove": False, "NanoCpus": 0, "UTSMode": "host"},
          [("privileged", None), ("uts", "host")]),
+        ({"NanoCpus": 2_500_000_000}, [("cpus", "2.5")]),
         ({"Binds": "nonsense", "Ulimits": 3, "PortBindings": [], "LogConfig": None}, []),
     ],
 )  # fmt: skip

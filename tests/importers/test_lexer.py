@@ -24,6 +24,8 @@ def shown(text: str) -> list[str]:
         ("cat <<E\nx y\nE\nb", ["<cat>", "<", "\n", "<b>"]),
         ("a \\\n b", ["<a>", "<b>"]),
         ("(a)", ["(", "<a>", ")"]),
+        ("a <b> c=<d e>:/f <g\n", ["<a>", "<<b>>", "<c=<d e>:/f>", "<", "\n"]),
+        ("a <b >c <<E>d\nE\n", ["<a>", "<", ">", "<", ">", "\n"]),
     ],
 )
 def test_words_and_operators(text: str, expected: list[str]) -> None:
@@ -82,3 +84,15 @@ def test_json_without_its_quotes_is_one_word() -> None:
 def test_a_text_that_is_nested_too_deeply() -> None:
     with pytest.raises(Stop):
         Lexer(Marked("a"), Report(), 41)
+
+
+def test_a_placeholder_that_bash_would_take_for_redirections() -> None:
+    report = Report()
+    assert [token.plain for token in tokens("a '<b>' --key=<c d>", report) if isinstance(token, Word)] == [
+        "a",
+        "<b>",
+        "--key=<c d>",
+    ]
+    (found,) = report.diagnostics
+    assert (found.code, found.line, found.column) == ("IMP001", 1, 15)
+    assert found.message == "<c d> is a placeholder that is not quoted: bash takes `<` and `>` for redirections"

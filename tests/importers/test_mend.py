@@ -15,6 +15,7 @@ WORDS = ["/model", "--max-num-seqs", "7", "--port", "31"]
         ("docker run i:1 /model \\ # the model\n --max-num-seqs 7 --port 31\n", "damaged-text", (1, 23)),
         ("docker run i:1 /model \\\n# more\n --max-num-seqs 7 --port 31\n", "damaged-text", (3, 2)),
         ("docker run i:1 /model\\\n--max-num-seqs 7\\\n--port 31\n", "damaged-text", (1, 22)),
+        ("docker run i:1 /model \\\\\n--max-num-seqs 7 \\\\ \n--port 31\n", "damaged-text", (1, 23)),
         ("docker run i:1 /model\n --max-num-seqs 7 --port 31\n", "damaged-text", (2, 2)),
         ("docker run \\\n\n --name ab i:1 /model --max-num-seqs 7 --port 31\n", "damaged-text", (3, 2)),
         ("docker run --name ab\norg/i:1 /model --max-num-seqs 7 --port 31\n", "damaged-text", (2, 1)),

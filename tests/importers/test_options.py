@@ -119,3 +119,9 @@ def test_words_as_sglang_takes_them(words: str, options: dict[str, Any], finding
 def test_a_dotted_flag_is_none_of_sglang() -> None:
     found = read(SGLANG + "--model-path /m --hisparse-config.top_k 1\n").document["engine"]
     assert found["extra_args"] == ["--hisparse-config.top_k", "1"]
+
+
+def test_a_key_that_is_said_again_is_not_in_the_message() -> None:
+    found = read("docker run vllm:1 --model /m --api-key sk-one-1234567 --api-key sk-two-1234567\n").diagnostics
+    (message,) = [one.message for one in found if one.code == "IMP010"]
+    assert message == "`--api-key` stands here again (api_key): the engine keeps the last value, a secret"

@@ -39,6 +39,11 @@ from gb300serve.site.model import Site
 
 _VERSION = re.compile(r"v?(\d+\.\d+\.\d+(?:\.post\d+|rc\d+)?)(?:-.*)?")
 _IMAGE = re.compile(r"(?P<repository>[^@]*?)(?::(?P<tag>[\w][\w.-]{0,127}))?(?:@(?P<digest>.*))?")
+# github.com/distribution/reference: a host, then names in small letters.
+_REPOSITORY = re.compile(
+    r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::\d+)?/)?"
+    r"[a-z0-9]+(?:(?:__?|\.|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:__?|\.|-+)[a-z0-9]+)*)*"
+)
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _KEYS = tuple(ContainerSection.model_fields)
@@ -121,6 +126,9 @@ def image_section(draft: Draft, word: Field) -> dict[str, Any]:
         draft.report.say(UNPINNED, f"the image {shown(text)} has no digest: a tag can move", hint, word.place, "image")
     if not section["repository"]:
         raise Stop("the image has no name", word.place, "write repository:tag")
+    if not _REPOSITORY.fullmatch(section["repository"]) and "$" not in text:
+        message, hint = f"docker takes {shown(text)} for no image", "repository:tag, the repository in small letters"
+        draft.report.say(REFUSED_VALUE, message, hint, word.place, "image.repository")
     return section
 
 

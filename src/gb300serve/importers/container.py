@@ -4,9 +4,10 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gb300serve.importers.docker_words import VALUED, Option
+from gb300serve.core.text import suggestion
+from gb300serve.importers.docker_words import SWITCHES, VALUED, Option
 from gb300serve.importers.draft import VARIABLE, Draft
-from gb300serve.importers.gpu_choice import CDI, by_devices, from_gpus
+from gb300serve.importers.gpu_choice import CDI, beside_devices, by_devices, from_gpus
 from gb300serve.importers.mounts import add_mount, add_volume
 from gb300serve.importers.report import LEFT_OUT, NOT_TAKEN, REPEATED, SPELLING, UNSET, shown
 
@@ -63,7 +64,9 @@ def _untold(draft: Draft, option: Option) -> None:
             NOT_TAKEN, f"a recipe has no word for {flag}{said}", "the launch that it describes lacks it", option.place
         )
     else:
-        draft.report.say(NOT_TAKEN, f"docker run has no option {flag}{said}", "it was not taken over", option.place)
+        meant = suggestion(option.name, (*VALUED, *SWITCHES)) if len(option.name) > 1 else None
+        hint = f"did you mean --{meant}? It was not taken over" if meant else "it was not taken over"
+        draft.report.say(NOT_TAKEN, f"docker run has no option {flag}{said}", hint, option.place)
 
 
 def _single(draft: Draft, option: Option, key: str) -> None:
@@ -182,8 +185,11 @@ def _runtime(draft: Draft, option: Option) -> None:
         _untold(draft, option)
 
 
-def _deferred(_draft: Draft, _option: Option) -> None:
-    """`--gpus`: all spellings are looked at together."""
+def _gpus(draft: Draft, option: Option) -> None:
+    """What stands beside the devices; all ways to choose these are looked at together."""
+    if untold := beside_devices(option.value or ""):
+        message = f"--gpus: a recipe has no word for {shown(', '.join(untold))}"
+        draft.report.say(NOT_TAKEN, message, "the launch that it describes lacks it", option.place)
 
 
 def _choose_gpus(draft: Draft, options: list[Option]) -> None:
@@ -213,11 +219,18 @@ def _choose_gpus(draft: Draft, options: list[Option]) -> None:
             )
         elif not said.startswith("--gpus"):
             draft.report.say(SPELLING, f"{shown(said)} chooses GPUs: it became container.gpus", None, option.place)
-    if runtime is not None and not ways:
+    if runtime is not None:
+        _say_runtime(draft, runtime, [option.name for option, *_ in ways])
+
+
+def _say_runtime(draft: Draft, runtime: Option, ways: list[str]) -> None:
+    if not ways:
         message = (
             "--runtime nvidia chooses no GPU by itself: what the image's NVIDIA_VISIBLE_DEVICES says is not known here"
         )
         draft.report.say(NOT_TAKEN, message, "add gpus: all to the recipe's container", runtime.place)
+    elif "gpus" in ways:
+        draft.report.say(SPELLING, "--runtime nvidia is left out: --gpus alone chooses the GPUs", None, runtime.place)
 
 
 _HANDLERS: dict[str, Handler] = {
@@ -233,7 +246,7 @@ _HANDLERS: dict[str, Handler] = {
     "env-file": _env_file,
     "device": _device,
     "runtime": _runtime,
-    "gpus": _deferred,
+    "gpus": _gpus,
     "volume": add_volume,
     "mount": add_mount,
 }

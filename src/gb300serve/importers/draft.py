@@ -5,12 +5,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gb300serve.core.redaction import HIDDEN, literal_secret
-from gb300serve.importers.report import NOT_TAKEN, REFERENCE, SECRET, UNSET, Place, Report
+from gb300serve.core.redaction import HIDDEN, holds_secret, literal_secret
+from gb300serve.importers.report import NOT_TAKEN, PLACEHOLDER, REFERENCE, SECRET, UNSET, Place, Report
 from gb300serve.importers.syntax import CLOSE, OPEN, Reference
 
 MARK = re.compile(f"{OPEN}([0-9]+){CLOSE}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FILLED_IN = re.compile(r"(?i)<[^<>]+>|x{3,}|\.{3,}|…|\{+[^{}]+\}+")
 
 ReadFile = Callable[[str], str | None]
 """The text of a file that the input names, None where it cannot be read."""
@@ -56,6 +57,8 @@ class Draft:
             self.refer(name, reference, at)
         elif (kind := literal_secret(name, MARK.sub("", value))) is not None:
             self.hide(name, kind, value, at)
+        elif holds_secret(name) and _FILLED_IN.fullmatch(value):
+            self._awaited(name, at)
         else:
             self.secrets.pop(name, None)
             self.env[name] = self.plain(value, at, name)
@@ -93,13 +96,23 @@ class Draft:
         )
         self.report.say(SECRET, message, hint, at, f"container.secrets.{name}")
 
+    def _awaited(self, name: str, at: Place | None) -> None:
+        """A secret that the author left out."""
+        self.env.pop(name, None)
+        self.secrets[name] = {"env": name}
+        message = f"{name} holds a placeholder for a secret: it became a secret reference"
+        self.report.say(PLACEHOLDER, message, f"export {name} before a launch", at, f"container.secrets.{name}")
+
     def for_option(self, name: str, value: str, at: Place | None) -> str:
         """The name of the secret that stands for an option's value."""
         reference = self.reference(value)
         if reference is None:
             while name in self.secrets or name in self.env:
                 name += "_2"
-            self.hide(name, "a secret", value, at)
+            if _FILLED_IN.fullmatch(value):
+                self._awaited(name, at)
+            else:
+                self.hide(name, "a secret", value, at)
             return name
         if reference.kind == "env":
             name = reference.name

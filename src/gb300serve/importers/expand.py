@@ -19,6 +19,7 @@ _CAT = re.compile(
     r"(?:(?:sudo\s+)?(?:/bin/)?cat(?:\s+--)?\s|<)\s*(?P<file>[^|;&<>]+?)\s*(?:\|\s*(?:tr|xargs|head|tail|sed|cut|awk)\b[^;&]*)?",
     re.DOTALL,
 )
+_NAMED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _LONGEST = 200_000
 
 Variables = dict[str, "str | Stop"]
@@ -85,7 +86,24 @@ class Expander:
         return mark(self.references.index(reference))
 
     def _tilde(self, word: Word) -> tuple[Part, ...]:
-        return self.with_home(word.parts) if word.bare else word.parts
+        if not word.bare:
+            return word.parts
+        named = _NAMED.match(word.parts[0].text)
+        return self.with_home(word.parts) if named is None else self.with_homes(word.parts, named.end())
+
+    def with_homes(self, parts: tuple[Part, ...], start: int) -> tuple[Part, ...]:
+        """A value behind `NAME=`, from `start` in its first part: bash puts the home directory for each `~` at its
+        beginning and behind a colon, in a word of a command too."""
+        first = parts[0]
+        value = re.sub(r"(?:^|(?<=:))~(?=[/:]|$)", lambda _: self.around.home, first.text[start:])
+        others = (
+            part if part.kind != "text" or part.quoted else part._replace(text=self._behind_colons(part.text))
+            for part in parts[1:]
+        )
+        return (first._replace(text=first.text[:start] + value), *others)
+
+    def _behind_colons(self, text: str) -> str:
+        return re.sub(r"(?<=:)~(?=[/:]|$)", lambda _: self.around.home, text)
 
     def with_home(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
         """Parts whose first begins with `~`, with the home directory in its place."""

@@ -26,6 +26,12 @@ def from_gpus(value: str) -> Any:
     return by_devices(devices)
 
 
+def beside_devices(value: str) -> list[str]:
+    """What `--gpus` says besides which GPUs: `capabilities=…`, `driver=…`."""
+    fields = next(csv.reader([value.strip().strip("'")], skipinitialspace=True), []) if "\n" not in value else []
+    return [item.strip() for item in fields if item.strip().strip('"').partition("=")[0] in ("capabilities", "driver")]
+
+
 def _counted(text: str) -> Any:
     if text in ("all", "-1"):
         return "all"

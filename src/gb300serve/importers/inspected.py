@@ -94,7 +94,7 @@ class _Inspected:
             elif name:
                 yield Option("env", word, _AT)
         if left and not self.known:
-            message = f"{', '.join(left)} were taken for the image's own variables, and left out"
+            message = f"taken for the image's own variables, and left out: {', '.join(left)}"
             self.report.say(LEFT_OUT, message, "add those that the launch set to container.env", _AT)
 
     def _chooses(self, name: str, value: str) -> bool:

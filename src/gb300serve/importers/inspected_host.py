@@ -21,7 +21,6 @@ _LISTS = {
 _VALUES = {
     "CpusetCpus": "cpuset-cpus",
     "CpusetMems": "cpuset-mems",
-    "NanoCpus": "cpus",
     "PidsLimit": "pids-limit",
     "UTSMode": "uts",
 }
@@ -144,5 +143,7 @@ def _others(host: Mapping[str, Any]) -> Said:
     if (name := text(policy.get("Name"))) not in ("", "no"):
         retries = policy.get("MaximumRetryCount")
         yield "restart", f"{name}:{retries}" if isinstance(retries, int) and retries and name == "on-failure" else name
+    if isinstance(nano := host.get("NanoCpus"), int) and nano > 0:
+        yield "cpus", f"{nano / 1e9:g}"
     yield from ((name, None) for key, name in _UNSAID.items() if host.get(key) is True)
     yield from ((name, text(host[key])) for key, name in _VALUES.items() if text(host.get(key)) not in ("", "0", "-1"))

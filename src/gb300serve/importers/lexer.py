@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from gb300serve.importers.lost_quotes import json_at
 from gb300serve.importers.marked import Marked
-from gb300serve.importers.report import JSON_MENDED, MENDED, NOT_TAKEN, Report, Stop, shown
+from gb300serve.importers.report import JSON_MENDED, MENDED, NOT_TAKEN, Place, Report, Stop, shown
 from gb300serve.importers.syntax import Operator, Part, Word
 
 _OPERATOR = re.compile(r"&&|\|\||;;&?|;&|\|&|[;&|()\n]")
@@ -15,6 +15,7 @@ _PLAIN = re.compile(r"[^\s\\'\"$`;&|()<>{\[]+")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v"}
 _ANSI = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|([0-7]{1,3})|(.))", re.DOTALL)
 _DEEPEST = 40
+_PLACEHOLDER = re.compile(r"<[A-Za-z](?:[\w ./-]{0,60}\w)?>(?=[\s:/\"'\\]|$)")
 
 
 class Lexer:
@@ -23,6 +24,8 @@ class Lexer:
     def __init__(self, source: Marked, report: Report, depth: int = 0) -> None:
         self.source, self.text, self.report, self.depth = source, source.text, report, depth
         self.at = 0
+        self.comment: Place | None = None
+        """The last comment that was passed over."""
         self._waiting: list[tuple[str, bool]] = []
         if depth > _DEEPEST:
             raise Stop("the text is nested too deeply", source.place(0))
@@ -30,7 +33,8 @@ class Lexer:
     def tokens(self) -> Iterator[Word | Operator]:
         """Words and operators; a redirection is an operator whose text is `>` or `<` and what it names."""
         while self._skip():
-            if found := _REDIRECTION.match(self.text, self.at):
+            found = None if self._placeholder() else _REDIRECTION.match(self.text, self.at)
+            if found:
                 yield self._redirection(found)
             elif found := _OPERATOR.match(self.text, self.at):
                 place = self.source.place(self.at)
@@ -67,6 +71,7 @@ class Lexer:
             elif self.text.startswith("\\\n", self.at):
                 self.at += 2
             elif rest == "#":
+                self.comment = self.source.place(self.at)
                 end = self.text.find("\n", self.at)
                 self.at = len(self.text) if end < 0 else end
             else:
@@ -85,7 +90,11 @@ class Lexer:
 
     def _ends_word(self) -> bool:
         sign = self.text[self.at]
-        return sign in " \t\n;&|<>)" or sign == "("
+        return (sign in " \t\n;&|<>)" or sign == "(") and not self._placeholder()
+
+    def _placeholder(self) -> re.Match[str] | None:
+        """`<your-token>`: to bash two redirections, the second of which takes the next word for the name of a file."""
+        return _PLACEHOLDER.match(self.text, self.at)
 
     def _glued(self, parts: list[Part]) -> bool:
         """A continuation without a blank on either side: bash makes one word of two lines. Was that meant?"""
@@ -114,11 +123,19 @@ class Lexer:
                 part = self._dollar(quoted=False)
             case "`":
                 part = self._backticks(quoted=False)
+            case "<" if found := self._placeholder():
+                part = self._filled_in(found)
             case _:
                 found = _PLAIN.match(self.text, self.at)
                 part = Part("text", found[0] if found else sign, quoted=False)
                 self.at += len(part.text)
         return [part]
+
+    def _filled_in(self, found: re.Match[str]) -> Part:
+        message = f"{found[0]} is a placeholder that is not quoted: bash takes `<` and `>` for redirections"
+        self.report.say(MENDED, message, "read as a word; write the value in its place", self.source.place(self.at))
+        self.at = found.end()
+        return Part("text", found[0], quoted=True)
 
     def _json(self, *, whole: bool) -> Part | None:
         """JSON that was pasted without the quotes that keep it whole."""

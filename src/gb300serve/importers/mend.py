@@ -37,7 +37,17 @@ _CARET = r"(?<=[ \t])\^[ \t]*$"
 def mended(text: str, report: Report) -> Marked:
     """The text as it was typed, everything that was changed reported once with its first place."""
     found = Marked(text)
-    for step in (_line_ends, _invisible, _fences, _prompts, _dashes, _quotes, _other_continuations, _blanks_at_ends):
+    for step in (
+        _line_ends,
+        _invisible,
+        _fences,
+        _prompts,
+        _dashes,
+        _quotes,
+        _other_continuations,
+        _doubled,
+        _blanks_at_ends,
+    ):
         found = step(found, report)
     return found
 
@@ -159,6 +169,16 @@ def _other_continuations(text: Marked, report: Report) -> Marked:
         report.say(NOTICED, message, "read as a backslash", text.place(found.start()))
         text = text.sub(pattern, lambda _: "\\", re.MULTILINE)
     return text
+
+
+def _doubled(text: Marked, report: Report) -> Marked:
+    pattern = r"(?<=[ \t])\\\\(?=[ \t]*\n[ \t]*\S)"
+    found = re.search(pattern, text.text)
+    if found is None:
+        return text
+    message = "two backslashes stand at the end of the line: to bash the first makes a plain sign of the second"
+    report.say(MENDED, message, "read as one, which continues the line", text.place(found.start()))
+    return text.sub(pattern, lambda _: "\\")
 
 
 def _blanks_at_ends(text: Marked, report: Report) -> Marked:

@@ -10,23 +10,25 @@ from gb300serve.importers.draft import Draft
 from gb300serve.importers.report import LEFT_OUT, NOT_TAKEN, PLACEHOLDER, shown
 
 _PLACEHOLDER = re.compile(r"/path/to\b|<[A-Za-z][^<>]*>|\byour[-_ /]|/YOUR|\.\.\.|…", re.IGNORECASE)
-_SILENT = frozenset(("rw", "z", "Z"))
+_WINDOWS = re.compile(r"[A-Za-z]:(?!/[^:]*(?::[A-Za-z,]+)?$)|%\w+%")
 
 
 def add_volume(draft: Draft, option: Option) -> None:
     """`-v SOURCE:TARGET[:MODE]`."""
     text = draft.plain(option.value or "", option.place, "-v")
+    if _WINDOWS.match(text):
+        message = f"-v {shown(text)} names a directory of Windows: the Station has none"
+        draft.report.say(NOT_TAKEN, message, "write the path of a directory of the Station", option.place)
+        return
     source, *rest = text.split(":")
     if not rest:
         message = f"-v {shown(text)} has one path only: docker makes an anonymous volume there, and mounts no directory"
         draft.report.say(NOT_TAKEN, message, "write -v SOURCE:TARGET", option.place)
         return
     target, modes = rest[0], [mode for part in rest[1:] for mode in part.split(",") if mode]
-    for mode in modes:
-        if mode not in _SILENT and mode != "ro":
-            draft.report.say(
-                LEFT_OUT, f"-v {shown(text)}: a recipe has no word for the mode {mode}", None, option.place
-            )
+    if untold := [mode for mode in dict.fromkeys(modes) if mode not in ("ro", "rw")]:
+        message = f"-v {shown(text)}: a recipe has no word for the mode {shown(','.join(untold), 30)}"
+        draft.report.say(LEFT_OUT, message, None, option.place)
     _add(draft, option, source, target, read_only="ro" in modes)
 
 

@@ -113,9 +113,8 @@ class Options:
         if value is None:
             return
         if key in self.options:
-            message = (
-                f"{flag.text} stands here again ({key}): the engine keeps the last value, {shown(_written(value), 40)}"
-            )
+            last = "a secret" if isinstance(value, dict) and "secret" in value else shown(_written(value), 40)
+            message = f"`{flag.text}` stands here again ({key}): the engine keeps the last value, {last}"
             self.draft.report.say(
                 REPEATED, message, "the earlier one was left out", flag.place, f"engine.options.{key}"
             )
@@ -194,7 +193,7 @@ class Options:
     def _json(self, flag: str, word: Field, text: str) -> Any:
         found = loads(text)
         if found is None:
-            message = f"{flag}: {shown(self.draft.report.clean(text), 40)} is not JSON"
+            message = f"{flag}: {shown(self.draft.report.clean(text), 40)} is no JSON object"
             self.draft.report.say(REFUSED_VALUE, message, "it is kept as it was said", word.place)
             return text
         value, mended = found

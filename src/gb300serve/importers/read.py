@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from posixpath import join
 from typing import Any, NamedTuple
 
 from gb300serve.core.diagnostics import Diagnostic
@@ -84,7 +85,14 @@ def _read(text: str, report: Report, around: Surroundings, read_file: ReadFile) 
 def from_shell(source: Marked, report: Report, around: Surroundings, read_file: ReadFile) -> Imported:
     """The launch that a shell text means."""
     run = read_script(source, around, report)
-    draft = Draft(report, run.expander.references, run.exported, around.directory, read_file)
+    directory = run.expander.around.directory
+    if directory != around.directory:
+        from_there = read_file
+
+        def read_file(path: str) -> str | None:
+            return from_there(path if path.startswith("~") else join(directory, path))
+
+    draft = Draft(report, run.expander.references, run.exported, directory, read_file)
     return from_words(draft, run.words)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from gb300serve.importers.around import changes_directory, kept_launch, launches, only_expands, say_engine
 from gb300serve.importers.docker_words import image_at
 from gb300serve.importers.expand import Expander, Surroundings
 from gb300serve.importers.lexer import Lexer
@@ -23,7 +24,6 @@ _CLIENTS = frozenset(("docker", "podman", "nerdctl"))
 _VALUED = frozenset(
     ("-u", "--user", "-g", "--context", "-c", "-H", "--host", "--config", "-l", "--log-level", "-C", "--connection")
 )
-_LAUNCHES = re.compile(r"\b(?:docker|podman|nerdctl)\b(?s:.)*\b(?:run|create)\b")
 _CONTINUES = re.compile(r"-|[{\[]|/[A-Za-z]|[\w.-]+(?:[:/][\w.-]+)*/[\w.-]+[:@][\w.:@-]+$")
 _NOTHING_HINT = (
     "paste the `docker run` command, the output of `docker inspect`, or import a running container: --container NAME"
@@ -47,6 +47,8 @@ class _Reader:
     control: tuple[str, Place] | None = None
     run: Run | None = None
     ignored: list[tuple[str, Place]] = field(default_factory=list)
+    comment: Place | None = None
+    """The comment that stands behind the launch on its last line."""
     open: bool = False
     """The launch was the last command, and a line end ended it: a next line may belong to it."""
 
@@ -66,6 +68,7 @@ class _Reader:
         else:
             self._launch(words, start)
         self.open = self.open and command.end == "\n"
+        self.comment = command.comment
         if self.open or (self.run is not None and words[0].place == self.run.place):
             self.ignored += ((f"{target.plain} …", target.place) for target in command.redirections)
 
@@ -80,6 +83,7 @@ class _Reader:
                     self.expander.meant[name] = self.exported[name] = value
         fields = [one for word in words[start:] for one in self.expander.fields(word)]
         first = next(n for n, one in enumerate(fields) if one.text in ("run", "create"))
+        say_engine(fields[1:first], self.exported, words[start].place, self.report)
         self.run = Run(tuple(fields[first + 1 :]), words[start].place, self.exported, self.expander)
         self.open = True
 
@@ -95,12 +99,15 @@ class _Reader:
     def _join(self, words: list[Word]) -> None:
         if self.run is None:
             return
-        message = (
-            "the line before has no backslash at its end: bash ends the command there, and runs this line by itself"
+        what, hint = (
+            "the line before has no backslash at its end",
+            "end the line before with a backslash to continue it",
         )
-        self.report.say(
-            MENDED, message, "read as one command; end the line before with a backslash to continue it", words[0].place
-        )
+        if self.comment is not None:
+            what = f"the comment on line {self.comment.line} takes the rest of its line, a backslash too"
+            hint = "write the comment above the command"
+        message = f"{what}: bash ends the command there, and runs this line by itself"
+        self.report.say(MENDED, message, f"read as one command; {hint}", words[0].place)
         more = tuple(one for word in words for one in self.expander.fields(word))
         self.run = self.run._replace(words=self.run.words + more)
 
@@ -111,9 +118,13 @@ class _Reader:
         if first in _DECLARING:
             self._declare(words[1:])
             return
+        if only_expands(words, self.expander):
+            return
+        if self.run is None and self.control is None and changes_directory(words, self.expander):
+            return
         left = [word for word in words if assigned(word) is None]
         if left:  # assignments in front of a command are that command's alone
-            self.ignored.append((" ".join(word.plain for word in left[:4]), left[0].place))
+            self.ignored.append((" ".join(word.plain.replace("\0", "…") for word in left[:4]), left[0].place))
             return
         for word in words:
             self._assign(word)
@@ -147,10 +158,10 @@ class _Reader:
             self.exported[name] = value
 
     def _value(self, word: Word, found: re.Match[str]) -> tuple[str, "str | Stop"]:
-        first = word.parts[0]
-        parts = (first._replace(text=first.text[found.end() :]), *word.parts[1:])
+        first, *others = self.expander.with_homes(word.parts, found.end())
+        parts = (first._replace(text=first.text[found.end() :]), *others)
         try:
-            return found[1], self.expander.text(self.expander.with_home(parts), word.place)
+            return found[1], self.expander.text(parts, word.place)
         except Stop as stop:
             return found[1], stop
 
@@ -166,18 +177,21 @@ def read_script(source: Marked, around: Surroundings, report: Report, expander: 
             raise
         report.say(NOT_TAKEN, f"behind the launch, the text cannot be read: {stop.reason}", None, stop.place)
     if reader.run is None:
-        raise _nothing(reader)
+        raise _nothing(reader, source)
     _say_ignored(reader, report)
     return reader.run
 
 
-def _nothing(reader: _Reader) -> Stop:
+def _nothing(reader: _Reader, source: Marked) -> Stop:
     """Why there is no launch: a substitution may hold it."""
     for value in reader.expander.variables.values():
         if isinstance(value, Stop) and "run" in value.reason and "docker" in value.reason:
             return value
     if reader.control is not None:
         return Stop(f"no `docker run` stands in the text outside of `{reader.control[0]}`", reader.control[1])
+    if (place := kept_launch(source)) is not None:
+        message = "this launch stands in quotes, a here-document or a comment: the text itself does not run it"
+        return Stop(message, place, "import the command alone, without what stands around it")
     return Stop("the text has no `docker run` command", None, _NOTHING_HINT)
 
 
@@ -218,7 +232,7 @@ def commands(lexer: Lexer) -> Iterator[Command]:
         if token.text in "<>":
             command.redirections.append(Word((Part("text", token.text, quoted=True),), token.place))
             continue
-        command.end = token.text
+        command.end, command.comment, lexer.comment = token.text, lexer.comment, None
         yield command
         command = Command()
     yield command
@@ -244,7 +258,7 @@ def _substituted(word: Word, found: re.Match[str]) -> Part | None:
     values = [part for part in word.parts[1:] if part.kind != "text" or part.text]
     if word.parts[0].text[found.end() :] or len(values) != 1 or values[0].kind != "command":
         return None
-    return values[0] if _LAUNCHES.search(values[0].text) else None
+    return values[0] if launches(values[0].text) else None
 
 
 def _client(words: list[Word]) -> int | None:

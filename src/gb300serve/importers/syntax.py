@@ -52,6 +52,7 @@ class Command:
     words: list[Word] = field(default_factory=list)
     end: str = ""
     redirections: list[Word] = field(default_factory=list)
+    comment: Place | None = None
 
 
 class Field(NamedTuple):
