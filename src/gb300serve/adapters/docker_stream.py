@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Self
@@ -12,6 +13,10 @@ import urllib3
 # A piece is at most 64 kB: this holds back a container that writes faster than its log is read.
 _PIECES = 256
 _PIECE = 65536
+# The Engine sends every line by itself. Two threads that hand over a thousand of them a second one by one take 1.4 % of
+# a core; what comes within this many seconds is handed over together. A log that is there already does not wait.
+_TOGETHER = 0.03
+_FEW = 16
 
 
 class ResponseChunks:
@@ -38,7 +43,12 @@ class ResponseChunks:
         self._response.close()
 
     def next(self, timeout: float) -> bytes | None:
-        return None if self._ended else self._take(timeout)
+        if self._ended:
+            return None
+        first = self._take(timeout)
+        if first and self._pieces.qsize() < _FEW:
+            time.sleep(min(_TOGETHER, timeout))
+        return first and first + b"".join(self._waiting())
 
     def _take(self, timeout: float | None) -> bytes | None:
         try:
@@ -47,6 +57,11 @@ class ResponseChunks:
             return b""
         self._ended = piece is None
         return piece
+
+    def _waiting(self) -> Iterator[bytes]:
+        """What is there now."""
+        while not self._ended and not self._pieces.empty():
+            yield self._take(None) or b""
 
     def _arriving(self) -> Iterator[bytes]:
         """What an attached container writes comes without chunks: reading it whole would wait for its end."""
