@@ -101,3 +101,8 @@ def test_items_of_a_list_have_addresses_of_their_own() -> None:
 def test_a_long_value_is_shown_short() -> None:
     assert shown(["x" * 100]) == '["' + "x" * 55 + "..."
     assert shown("x") == "'x'"
+
+
+def test_a_choice_that_was_cut_short() -> None:
+    (problem,) = table("sglang", "0.5.22").check("kv_cache_dtype", "fp8")
+    assert problem.hint == "write 'fp8_e5m2' or 'fp8_e4m3'"

@@ -12,7 +12,8 @@ def test_ports() -> None:
 
 
 def test_percentages_stand_for_fractions() -> None:
-    assert [meant_fraction(value) for value in (0.5, 1, 85, 100, 101)] == [
+    assert [meant_fraction(value) for value in (0.5, 1, 1.5, 85, 100, 101)] == [
+        None,
         None,
         None,
         "a fraction is meant: write 0.85",

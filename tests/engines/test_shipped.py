@@ -2,7 +2,7 @@ import pytest
 
 from gb300serve.engines.normal import normalised
 from gb300serve.engines.parse import parse_argv
-from gb300serve.engines.shipped import table, tables_for, versions
+from gb300serve.engines.shipped import elsewhere, table, tables_for, versions
 from tests.engines.samples import DAY_ZERO, value_of, words_of
 
 SHIPPED = (DAY_ZERO, "0.29.0", "0.30.0", "0.31.0", "0.32.0", "0.33.0")
@@ -93,3 +93,21 @@ def test_day_zero_table_says_on_what_it_stands() -> None:
 def test_parsers_of_the_model_are_registered_since_day_zero() -> None:
     having = [name for name in SHIPPED if "deepseek_v41" in table("vllm", name).tool_call_parsers]
     assert having == [DAY_ZERO, "0.30.0", "0.31.0", "0.32.0", "0.33.0"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "key", "hint"),
+    [
+        ("sglang", "speculative_config", "vllm has it, sglang has nothing of that name"),
+        ("sglang", "enable_prefix_caching", "vllm has it, sglang has nothing of that name"),
+        ("vllm", "disable_radix_cache", "sglang has it, vllm has nothing of that name"),
+        ("sglang", "max_num_seqs", "write 'max_running_requests'"),
+        ("sglang", "tensor_parallel_size", "write 'tp_size'"),
+        ("sglang", "served_model_nam", "write 'served_model_name'"),
+        ("sglang", "nothing_like_it_at_all", None),
+    ],
+)
+def test_an_option_of_the_other_engine(engine: str, key: str, hint: str | None) -> None:
+    choice = table(engine, versions(engine)[-1])
+    (problem,) = choice.check(key, 1)
+    assert elsewhere(problem, engine, key).hint == hint

@@ -153,7 +153,11 @@ def _wrong_choice(option: Option, path: Path, value: Value) -> Problem:
     close = same or suggestion(wanted, choices)
     few = len(choices) <= _FEW
     message = f"{option.key} is {shown(value)}, none of {', '.join(choices) if few else f'its {len(choices)} values'}"
-    hint = f"write {shown(close)}" if close else None if few else f"one of {', '.join(choices)}"
+    begun = [choice for choice in choices if choice.startswith((f"{wanted}_", f"{wanted}-"))]
+    if begun and not same:
+        hint: str | None = f"write {' or '.join(map(shown, begun))}"
+    else:
+        hint = f"write {shown(close)}" if close else None if few else f"one of {', '.join(choices)}"
     return Problem(path, "OPT003", message, hint)
 
 

@@ -32,4 +32,4 @@ def outside(key: str, value: Value, wanted: str, hint: str | None = None) -> Pro
 
 def meant_fraction(value: float) -> str | None:
     """The hint where a percentage stands for a fraction."""
-    return f"a fraction is meant: write {value / 100:g}" if 1 < value <= 100 else None
+    return f"a fraction is meant: write {value / 100:g}" if 10 <= value <= 100 else None

@@ -76,9 +76,18 @@ def elsewhere(problem: Problem, engine: str, key: str) -> Problem:
     """An unknown option's problem, with the versions that do have it."""
     known = [name for name in versions(engine) if table(engine, name).find(key) is not None]
     if not known:
-        return problem
+        other = _other_engine(engine, key)
+        return replace(problem, hint=f"{other} has it, {engine} has nothing of that name") if other else problem
     has = f"{engine} {_span(engine, known)} it"
     return replace(problem, hint=f"{problem.hint}; {has}" if problem.hint else has)
+
+
+def _other_engine(engine: str, key: str) -> str | None:
+    """The engine that has the option, where this one has none that means the same: no misspelling is to be mended."""
+    if table(engine, versions(engine)[-1]).same(key):
+        return None
+    others = sorted({name for name, _ in _shipped()} - {engine})
+    return next((name for name in others if table(name, versions(name)[-1]).find(key) is not None), None)
 
 
 def _span(engine: str, known: list[str]) -> str:

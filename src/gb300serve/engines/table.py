@@ -71,8 +71,11 @@ class OptionTable:
     def rightly(self, key: str) -> str | None:
         """The key that a wrong one stands for: another spelling, the other engine's name, the closest one."""
         plain = key.lstrip("-").replace("-", "_")
-        known = self._spelled.get(plain) or self._spelled.get(plain.lower()) or self._twin(plain)
-        return known or self._begun(plain) or suggestion(plain, self.rows)
+        return self.same(plain) or self._begun(plain) or suggestion(plain, self.rows)
+
+    def same(self, key: str) -> str | None:
+        """The key that is said by another spelling, or by the other engine's name for it."""
+        return self._spelled.get(key) or self._spelled.get(key.lower()) or self._twin(key)
 
     def _twin(self, key: str) -> str | None:
         names = (sglang if key == vllm else vllm for vllm, sglang in TWINS if key in (vllm, sglang))

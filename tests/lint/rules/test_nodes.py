@@ -23,6 +23,20 @@ CASES = (
         good={**HOST, **TWO, "    port: 8000\n": "    pipeline_parallel_size: 2\n    port: 8000\n"},
     ),
     Case(
+        "NOD001",
+        "sglang",
+        bad={"container:\n": "nodes: 2\ncontainer:\n"},
+        said=Said(
+            "error",
+            "the model is split over 1 x 1 GPUs (tensor x pipeline), and 2 nodes with 1 each have 2",
+            "write pp_size: 2, and tp_size: 1",
+            15,
+            8,
+            "nodes",
+        ),
+        good={"container:\n": "nodes: 2\ncontainer:\n", "    port: 30778\n": "    pp_size: 2\n    port: 30778\n"},
+    ),
+    Case(
         "NOD002",
         "other",
         bad={**TWO, "    port: 8000\n": "    pipeline_parallel_size: 2\n    port: 8000\n"},
@@ -39,6 +53,6 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.code}-{case.base}")
 def test_one_finding_and_none_in_the_neighbour(tmp_path: Path, case: Case) -> None:
     judge(case, tmp_path)

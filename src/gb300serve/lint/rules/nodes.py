@@ -7,7 +7,7 @@ from gb300serve.lint.book import rule
 from gb300serve.lint.subject import Subject
 from gb300serve.recipe.gpus import Gpus
 
-# By the names that the engines take; SGLang has the long ones too.
+# By the names that the engines take, vLLM's first, SGLang's second.
 _TENSOR = ("tensor_parallel_size", "tp_size", "tp")
 _PIPELINE = ("pipeline_parallel_size", "pp_size", "pp")
 # Data parallelism counts in other ways, from engine to engine.
@@ -20,7 +20,8 @@ def nodes_not_used(subject: Subject) -> Iterator[Finding]:
 
     Why: tensor x pipeline is the number of GPUs that hold the model; with fewer than `nodes` has the engine refuses to
     start or leaves machines idle, with more it waits for GPUs that never come. `gpus: all` is a Station's one.
-    Fix: write `pipeline_parallel_size: n` beside `nodes: n`, with the tensor size that one machine has.
+    Fix: write `pipeline_parallel_size: n` (SGLang: `pp_size: n`) beside `nodes: n`, with the tensor size of one
+    machine.
     """
     nodes, each = subject.recipe.nodes, _count(subject.container.gpus)
     if nodes == 1 or any(name in subject.options for name in _OTHER):
@@ -31,7 +32,9 @@ def nodes_not_used(subject: Subject) -> Iterator[Finding]:
             f"the model is split over {tensor} x {pipeline} GPUs (tensor x pipeline), "
             f"and {nodes} nodes with {each} each have {nodes * each}"
         )
-        yield Finding(("nodes",), message, f"write pipeline_parallel_size: {nodes}, and tensor_parallel_size: {each}")
+        place = 1 if subject.recipe.engine.name == "sglang" else 0
+        hint = f"write {_PIPELINE[place]}: {nodes}, and {_TENSOR[place]}: {each}"
+        yield Finding(("nodes",), message, hint)
 
 
 @rule("NOD002", "warning")
