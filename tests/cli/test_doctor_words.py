@@ -100,6 +100,13 @@ def test_a_release() -> None:
     }
 
 
+def test_containers_that_nobody_could_name() -> None:
+    silent = launched(station(docker=Missing("no Docker Engine answers")).host, container={"gpus": None})
+    assert words(silent)["containers"] == ["no Docker Engine answers"]
+    unasked = launched(station(docker=Missing("the simulated Station", asked=False)).host, container={"gpus": None})
+    assert words(unasked)["containers"] == ["nothing in the way"]
+
+
 def test_what_a_release_does_not_ask_for_has_no_row() -> None:
     assert words(launched(container={"gpus": None})) == {
         "image": ["sha256:aaaa, arm64, entrypoint vllm serve"],

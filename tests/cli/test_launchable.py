@@ -16,7 +16,7 @@ def test_one_model_over_several_stations_is_not_launched(words: tuple[str, ...],
         4,
         [
             "gb300serve: bench/v1 runs on 2 Stations at once, and a launch here is one container on one of them",
-            "  hint: `gb300serve compile bench/v1` prints the command for each Station; "
+            "  hint: `gb300serve compile` of the same REF prints the command for each Station; "
             "--to kubernetes makes a LeaderWorkerSet",
         ],
     )

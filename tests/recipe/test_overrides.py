@@ -128,3 +128,23 @@ def test_any_keys_make_a_path(keys: list[str]) -> None:
     plain = [key for key in keys if not set(key) & set(".[]=")]
     if plain:
         assert split_path(".".join(plain)) == tuple(plain)
+
+
+def test_what_is_only_passed_through_still_stands_in_the_file() -> None:
+    laid = applied("engine.options.max_model_len=1", "container.mounts.0.source=/x")
+    found = {}
+    for path in ("engine", "engine.options", "engine.options.max_model_len", "container", "container.mounts"):
+        node, *words = laid, *path.split(".")
+        for word in words[:-1]:
+            node = node[word]
+        spot = node.spots[words[-1]]
+        found[path] = (spot.source.name, spot.key.line + 1)
+    assert found == {
+        "engine": ("f", 7),
+        "engine.options": ("f", 8),
+        "engine.options.max_model_len": ("--set engine.options.max_model_len=1", 1),
+        "container": ("f", 2),
+        "container.mounts": ("f", 4),
+    }
+    first, second = laid["container"]["mounts"].spots
+    assert (first.source.name, second.source.name) == ("f", "f")

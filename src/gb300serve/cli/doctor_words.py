@@ -51,8 +51,11 @@ def release_rows(subject: Subject, release: Release) -> Iterator[Row]:
     if subject.wants_gpu:
         memory = release.memory
         yield "fit", _figures(memory), [_fit(memory)]
-    refusal = release.refusal
-    yield "containers", refusal and refusal.message, ["in the way" if refusal else "nothing in the way"]
+    refusal, docker = release.refusal, subject.host.docker
+    if refusal is None and isinstance(docker, Missing) and docker.asked:
+        yield "containers", docker, [docker.why]
+    else:
+        yield "containers", refusal and refusal.message, ["in the way" if refusal else "nothing in the way"]
 
 
 def _row(name: str, value: T | Missing, shown: Callable[[T], Sequence[str]]) -> Row:

@@ -37,7 +37,7 @@ class SeveralMachinesError(CompileError):
     def __init__(self, plan: Plan) -> None:
         super().__init__(
             f"{plan.recipe} runs on {plan.nodes} Stations at once, and a launch here is one container on one of them",
-            hint=f"`gb300serve compile {plan.recipe.removesuffix('+set')}` prints the command for each Station; "
+            hint="`gb300serve compile` of the same REF prints the command for each Station; "
             "--to kubernetes makes a LeaderWorkerSet",
         )
 

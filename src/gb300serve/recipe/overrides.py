@@ -118,12 +118,14 @@ def _lay(root: MapNode, words: tuple[str, ...], value: Any, spot: Spot, text: st
     target = child
     for depth, word in enumerate(words[:-1]):
         before = node.get(word) if isinstance(node, MapNode) else None
+        # What is only passed through still stands in the file.
+        kept = node.spots.get(word, spot) if isinstance(node, MapNode) else spot
         if isinstance(before, ListNode):
             changed = _with_item(before, words[depth + 1 :], value, spot, text)
-            target.put(word, changed, spot)
+            target.put(word, changed, kept)
             return _merged(root, child, text)
         deeper = MapNode()
-        target.put(f"+{word}" if _is_json(words[: depth + 1], before) else word, deeper, spot)
+        target.put(f"+{word}" if _is_json(words[: depth + 1], before) else word, deeper, kept)
         target, node = deeper, before
     target.put(words[-1], value, spot)
     return _merged(root, child, text)
@@ -149,12 +151,11 @@ def _with_item(items: ListNode, words: tuple[str, ...], value: Any, spot: Spot, 
     result.spots.extend(items.spots)
     item = items[index]
     if len(words) == 1:
-        result[index] = value
+        result[index], result.spots[index] = value, spot
     elif isinstance(item, ListNode):
         result[index] = _with_item(item, words[1:], value, spot, text)
     elif isinstance(item, MapNode):
         result[index] = _lay(item, words[1:], value, spot, text)
     else:
         raise UnknownPathError(text, words[1], "a single value has no parts, and none")
-    result.spots[index] = spot
     return result
