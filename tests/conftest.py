@@ -6,7 +6,12 @@ import pytest
 
 pytest.register_assert_rewrite("tests.support")
 
-pytest_plugins = ["tests.support.golden", "tests.support.station", "tests.support.real_engine"]
+pytest_plugins = [
+    "tests.support.golden",
+    "tests.support.station",
+    "tests.support.real_engine",
+    "tests.support.switched",
+]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.host import SystemMachine, nearest, writable
+from gb300serve.adapters.host import SystemMachine, nearest, refusal, writable
 from gb300serve.host.facts import Directory, Heard
 from gb300serve.host.missing import Missing
 from gb300serve.host.ports import Entry, Space
@@ -123,6 +123,8 @@ def test_a_directory_that_can_be_made_or_cannot(tmp_path: Path) -> None:
     below = tmp_path / "file" / "x"
     assert writable(below) == Directory(str(below), f"{os.path.realpath(tmp_path)}/file is a file")
     assert not fine.exists()
+    assert refusal(fine) is None
+    assert (refusal(tmp_path / "file"), refusal(below)) == ("it is a file", "Not a directory")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="left out: root may write everywhere")
@@ -131,4 +133,5 @@ def test_a_directory_of_somebody_else(tmp_path: Path) -> None:
     assert writable(tmp_path) == Directory(str(tmp_path), f"{tmp_path} may not be written")
     below = tmp_path / "x"
     assert writable(below) == Directory(str(below), f"{tmp_path} may not be written, to make it in")
+    assert refusal(below) == "Permission denied"
     tmp_path.chmod(0o700)

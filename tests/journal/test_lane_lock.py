@@ -46,6 +46,18 @@ def test_a_lock_that_is_let_go_is_free_at_once(tmp_path: Path) -> None:
         held.acquire(0.0)
 
 
+def test_a_launch_goes_on_where_its_state_directory_cannot_be_written_any_more(tmp_path: Path) -> None:
+    held = lock(tmp_path)
+    held.acquire(0.0)
+    held.release()
+    (tmp_path / "state").rename(tmp_path / "gone")
+    (tmp_path / "state").write_text("")
+    held.acquire(0.0)
+    held.release()
+    with pytest.raises(NotADirectoryError):
+        lock(tmp_path).acquire(0.0)
+
+
 def test_a_stop_by_another_command_is_remembered(tmp_path: Path) -> None:
     clock = FakeClock()
     watching = lock(tmp_path, clock=clock)

@@ -22,6 +22,18 @@ power.limit [W], power.max_limit [W], power.draw [W], clocks_event_reasons.activ
 """
 
 
+def write_nvidia_smi(path: Path, used: int = 0, processes: str = "") -> None:
+    """A script that prints MiB in use, and lines of compute processes."""
+    path.parent.mkdir(exist_ok=True)
+    apps = NO_PROCESSES + processes
+    path.write_text(
+        "#!/bin/sh\n"
+        f'case "$*" in\n*query-compute-apps*) cat <<END\n{apps}END\n;;\n'
+        f"*query-gpu*) cat <<END\n{GPUS.format(used=used)}END\n;;\nesac\n"
+    )
+    path.chmod(0o755)
+
+
 @dataclass
 class BenchHost:
     """`bench/v1` and all that it needs, below `home`."""
@@ -49,15 +61,7 @@ class BenchHost:
 
     def nvidia_smi(self, used: int = 0, processes: str = "") -> None:
         """What nvidia-smi prints: MiB in use, and lines of compute processes."""
-        path = self.home / "bin" / "nvidia-smi"
-        path.parent.mkdir(exist_ok=True)
-        apps = NO_PROCESSES + processes
-        path.write_text(
-            "#!/bin/sh\n"
-            f'case "$*" in\n*query-compute-apps*) cat <<END\n{apps}END\n;;\n'
-            f"*query-gpu*) cat <<END\n{GPUS.format(used=used)}END\n;;\nesac\n"
-        )
-        path.chmod(0o755)
+        write_nvidia_smi(self.home / "bin" / "nvidia-smi", used, processes)
 
     def write(self, release: str = "v1", options: str = "") -> None:
         """The lane's release; `options` are more lines of its container."""

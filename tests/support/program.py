@@ -53,9 +53,10 @@ class Program:
     def command(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "gb300serve", *words]
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str, group: bool = False) -> subprocess.Popen[str]:
+        """`group`: in a process group of its own, which a terminal's Ctrl-C would reach as one."""
         return subprocess.Popen(
-            self.command(*words), env=self.environment, cwd=self.home, text=True,
+            self.command(*words), env=self.environment, cwd=self.home, text=True, start_new_session=group,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 

@@ -1,5 +1,6 @@
 """The machine that this process runs on, as `host.ports.Machine`."""
 
+import errno
 import hashlib
 import os
 import resource
@@ -105,6 +106,16 @@ def nearest(path: str) -> str:
     """The path without links, or the nearest directory above it that exists."""
     where = Path(os.path.realpath(path))
     return str(next((each for each in (where, *where.parents) if each.exists()), where))
+
+
+def refusal(directory: Path) -> str | None:
+    """What the system would say to a file that is made in a directory that may not exist yet; nothing is made."""
+    above = Path(nearest(str(directory)))
+    if not above.is_dir():
+        return "it is a file" if directory.exists() else os.strerror(errno.ENOTDIR)
+    if os.access(above, os.W_OK | os.X_OK):
+        return None
+    return os.strerror(errno.EROFS if os.statvfs(above).f_flag & os.ST_RDONLY else errno.EACCES)
 
 
 def writable(directory: Path) -> Directory:

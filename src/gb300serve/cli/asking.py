@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from gb300serve.adapters.host import writable
+from gb300serve.adapters.host import refusal
 from gb300serve.cli.doctoring import NOTHING_BEARABLE, Looked, for_launch
 from gb300serve.cli.formats import text
 from gb300serve.cli.services import Services
@@ -36,9 +36,8 @@ class Asked:
 
 def show_steps(asked: Asked, services: Services) -> int:
     """What would be done, after the same looks as before doing it: refused with the same words and exit code."""
-    directory = writable(services.runs.directory)
-    if directory.problem is not None:
-        problem = "it is a file" if services.runs.directory.is_file() else directory.problem
+    problem = refusal(services.runs.directory)
+    if problem is not None:
         raise StateUnusableError(services.runs.directory, problem)
     steps = steps_of(asked, services)
     services.space.console.messages(text.lines(noticed(asked, steps, services).found))

@@ -54,20 +54,33 @@ class LaneLock:
         self._command = command
         self._by = by
         self._hold: Hold | None = None
+        self._was_held = False
         self._began = clock.now()
 
     def acquire(self, patience: float) -> None:
-        """Nothing where it is held already. Raises LaneHeldError after `patience` seconds, OSError."""
+        """Nothing where it is held already. Raises LaneHeldError after `patience` seconds, OSError the first time.
+
+        Later, a state directory that cannot be written any more keeps no launch from going on: it keeps out the others.
+        """
         if self._hold is not None:
             return
+        try:
+            self._hold = self._taken(patience)
+        except OSError:
+            if not self._was_held:
+                raise
+            return
+        self._was_held = True
+        self._write(self._content() | {"holder": _document(Holder(self._command, self._by, self._clock.now()))})
+
+    def _taken(self, patience: float) -> Hold:
         self._disk.make(self._path.parent)
         until = self._clock.now() + patience
         while (hold := self._disk.try_hold(self._path)) is None:
             if self._clock.now() >= until:
                 raise LaneHeldError(_holder(self._content().get("holder")))
             self._clock.sleep(_POLL)
-        self._hold = hold
-        self._write(self._content() | {"holder": _document(Holder(self._command, self._by, self._clock.now()))})
+        return hold
 
     def release(self) -> None:
         if self._hold is not None:
