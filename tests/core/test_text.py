@@ -28,6 +28,9 @@ def test_the_nearest_word() -> None:
     assert suggestion("prot", words) == "port"
     assert suggestion("unrelated", words) is None
     assert suggestion("x", []) is None
+    assert suggestion("enable_reasoning", ["enable_prefix_caching"]) is None
+    assert suggestion("spec_model", ["grpc_mode"]) is None
+    assert suggestion("max_seqs", ["max_num_seqs"]) == "max_num_seqs"
 
 
 def test_a_word_that_nobody_could_copy_is_cut() -> None:

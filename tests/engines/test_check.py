@@ -106,3 +106,18 @@ def test_a_long_value_is_shown_short() -> None:
 def test_a_choice_that_was_cut_short() -> None:
     (problem,) = table("sglang", "0.5.22").check("kv_cache_dtype", "fp8")
     assert problem.hint == "write 'fp8_e5m2' or 'fp8_e4m3'"
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        ('{"mode": 3}', 'write {"mode":3}, without quotes around it'),
+        ("3", "write it as a mapping"),
+        ("[1]", "write it as a mapping"),
+        ("null", "write it as a mapping"),
+        ("{", "write it as a mapping"),
+    ],
+)
+def test_json_as_a_text(value: str, hint: str) -> None:
+    (problem,) = table("vllm", "0.30.0").check("attention_config", value)
+    assert problem.hint == hint

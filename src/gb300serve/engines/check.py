@@ -181,8 +181,9 @@ def _right_shape(option: Option, value: Value) -> bool:
 
 def _json_as_text(option: Option, path: Path, value: str) -> Problem:
     try:
-        compact = compact_json(json.loads(value))
+        meant = json.loads(value)
     except ValueError:
-        compact = ""
-    hint = f"write {compact}, without quotes around it" if compact else f"write it as a {option.shape}"
+        meant = None
+    fits = meant is not None and _right_shape(option, meant)
+    hint = f"write {compact_json(meant)}, without quotes around it" if fits else f"write it as a {option.shape}"
     return Problem(path, "OPT002", f"{option.key} is the text {shown(value)}, not a {option.shape}", hint)
