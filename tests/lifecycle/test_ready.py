@@ -6,6 +6,7 @@ import pytest
 from gb300serve.boot.events import CauseFound, PhaseEntered, StartupComplete
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.receipts import ExpectedLine
+from gb300serve.core.errors import BackendError
 from gb300serve.core.http import Response, UnreachableError
 from gb300serve.core.values import Value
 from gb300serve.lifecycle.events import Announcement, BecameReady, BootEvent, Elapsed, LogSeen, NotReady
@@ -285,6 +286,35 @@ def test_a_container_that_was_removed_is_gone() -> None:
     watched.station.remove(watched.container.id)
     with pytest.raises(ContainerGoneError, match="the container dsv41-vllm is not there any more"):
         watched.run()
+
+
+@dataclass
+class Vanishing(FakeBackend):
+    """Removed by force while its log is followed: Docker says so to whoever asks, in one way or another."""
+
+    refuses: bool = False
+    listed: bool = False
+
+    def follow(self, container: str, every: float) -> Iterator[LogLine | None]:
+        for line in super().follow(container, every):
+            yield line
+            if line is not None and "Loading weights took" in line.text:
+                self._change(container, state="removing", exit_code=137)
+                if not self.listed:
+                    del self._containers[container]
+                if self.refuses:
+                    raise BackendError("no such container")
+                return
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_container_that_is_removed_while_it_boots(refuses: bool, listed: bool) -> None:
+    watched = Watched(SERVES)
+    watched.use(Vanishing(refuses=refuses, listed=listed))
+    with pytest.raises(BootFailedError, match="the container was removed while it booted") as caught:
+        watched.run()
+    assert (caught.value.ending.gone, caught.value.ending.exit_code) == (True, None)
 
 
 def test_a_container_that_was_started_again_meanwhile_is_not_ours_to_call_ready() -> None:
