@@ -87,3 +87,41 @@ def test_a_command_that_says_no_launch(command: str) -> None:
 def test_a_file_that_is_no_yaml() -> None:
     with pytest.raises(SourceInvalidError):
         read(TEXT + "a: [")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (DIGEST, "sha256:0d", ("IMP003", "runtime.container.digest sha256:0d is no digest")),
+        (f', digest: "{DIGEST}"', "", ("IMP013", "the image has no digest")),
+        (
+            'image: "vllm/vllm-openai:bench"',
+            'image: "vllm/vllm-openai:other"',
+            ("IMP010", "launch.command says the tag bench, runtime.container.image says other"),
+        ),
+        (
+            "engine: vllm\n",
+            "engine: sglang\n",
+            ("IMP010", "runtime.engine is sglang, and the command's image and words say vllm"),
+        ),
+        (
+            "vllm-openai:bench --model",
+            "vllm-openai:v0.32.0 --model",
+            ("IMP010", "runtime.engine_version is 0.33.0, and the command's image and words say 0.32.0"),
+        ),
+        (
+            "    unit: tok/s\n",
+            "",
+            ("IMP003", "1 of the metrics lack a number, a unit, a workload or a method: evidence has all of them"),
+        ),
+        (
+            "quantization: fp8}",
+            "draft: {repo: org/D, revision: main}}",
+            ("IMP003", "model.draft.revision main is no commit"),
+        ),
+    ],
+)
+def test_nothing_of_the_pins_is_dropped_in_silence(old: str, new: str, said: tuple[str, str]) -> None:
+    assert TEXT.count(old) == 1
+    assert said in [(one.code, one.message) for one in read(TEXT.replace(old, new)).diagnostics]
+    assert said not in [(one.code, one.message) for one in read(TEXT).diagnostics]

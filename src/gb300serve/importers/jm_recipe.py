@@ -15,6 +15,7 @@ from gb300serve.importers.report import (
     LEFT_OUT,
     NOT_TAKEN,
     REPEATED,
+    UNPINNED,
     Kind,
     Place,
     Report,
@@ -62,7 +63,7 @@ def _command(root: MapNode, command: str, report: Report, around: Surroundings, 
         at = place and Place(place.line + (stop.place.line if stop.place else 1), 1)
         raise Stop(f"launch.command: {stop.reason}", at, stop.hint) from stop
     for one in inner.diagnostics:
-        if one.code != "IMP013":  # the digest is pinned beside the command
+        if one.code != UNPINNED.code:  # a digest stands beside the command
             at = Place(place.line + one.line, one.column or 1) if place and one.line else place
             report.say(Kind(one.code, one.name, one.severity), f"launch.command: {one.message}", one.hint, at, one.path)
     return found
@@ -73,9 +74,11 @@ def _laid_over(root: MapNode, found: Imported, report: Report) -> Imported:
     runtime = mapping(root.get("runtime"))
     image = dict(known["image"]) | _image(mapping(runtime.get("container")), known["image"], report)
     engine = dict(known["engine"])
-    version = text(runtime.get("engine_version"))
+    version = text(runtime.get("engine_version")).removeprefix("v")
     if version and "version" not in engine:
-        engine = {"name": engine["name"], "version": version.removeprefix("v")} | engine
+        engine = {"name": engine["name"], "version": version} | engine
+    _differs(report, "engine_version", version, engine.get("version"))
+    _differs(report, "engine", text(runtime.get("engine")).lower(), engine["name"])
     for patch in map(mapping, listed(runtime.get("patches"))):
         named = f"{shown(text(patch.get('path')))} (sha256 {shown(text(patch.get('sha256')), 12)})"
         message = f"whether the command mounts the patch {named} is not known"
@@ -88,7 +91,14 @@ def _laid_over(root: MapNode, found: Imported, report: Report) -> Imported:
     if "model" in known and "path" in known["model"]:
         mount = {"source": known["model"]["path"], "target": known["model"]["mount"], "read_only": True}
         draft.container["mounts"] = [mount, *container.get("mounts", [])]
-    return finished(draft, image, engine, _above(root))
+    above = _above(root)
+    if missed := len(listed(root.get("metrics"))) - len(above.get("evidence", ())):
+        message = f"{missed} of the metrics lack a number, a unit, a workload or a method: evidence has all of them"
+        report.say(NOT_TAKEN, message, None, _place(root, "metrics"))
+    drafter = text(mapping(mapping(root.get("model")).get("draft")).get("revision"))
+    if drafter and not _COMMIT.fullmatch(drafter):
+        report.say(NOT_TAKEN, f"model.draft.revision {shown(drafter)} is no commit", None, _place(root, "model"))
+    return finished(draft, image, engine, above)
 
 
 def _image(container: Mapping[str, Any], said: Mapping[str, Any], report: Report) -> dict[str, str]:
@@ -99,8 +109,21 @@ def _image(container: Mapping[str, Any], said: Mapping[str, Any], report: Report
     if repository and repository != said["repository"]:
         message = f"launch.command says {shown(said['repository'])}, runtime.container.image says {shown(repository)}"
         report.say(REPEATED, message, "the pinned image was taken", None, "image.repository")
-    found = {"repository": repository, "tag": tag, "digest": digest if _DIGEST.fullmatch(digest) else ""}
+    elif tag and tag != said.get("tag", tag):
+        message = f"launch.command says the tag {shown(said['tag'])}, runtime.container.image says {shown(tag)}"
+        report.say(REPEATED, message, "the pinned image was taken", None, "image.tag")
+    if not _DIGEST.fullmatch(digest):
+        message = f"runtime.container.digest {shown(digest)} is no digest" if digest else "the image has no digest"
+        report.say(NOT_TAKEN if digest else UNPINNED, message, "sha256: and 64 hexadecimal digits", None, "image")
+        digest = ""
+    found = {"repository": repository, "tag": tag, "digest": digest}
     return {key: value for key, value in found.items() if value}
+
+
+def _differs(report: Report, key: str, pinned: str, said: str | None) -> None:
+    if pinned and pinned != said:
+        message = f"runtime.{key} is {shown(pinned)}, and the command's image and words say {shown(said or '')}"
+        report.say(REPEATED, message, "what the command says was taken", None, "engine")
 
 
 def _above(root: MapNode) -> dict[str, Any]:
