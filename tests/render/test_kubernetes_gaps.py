@@ -16,7 +16,8 @@ from tests.support.targets import codes, with_container
         ({"gpus": "device=GPU-1"}, [("TGT001", "gpus")]),
         ({"devices": ("/dev/fuse",)}, [("TGT001", "devices")]),
         ({"ipc": "host"}, [("TGT002", "ipc")]),
-        ({"pid": "host", "network": "host"}, [("TGT002", "ipc")]),
+        ({"pid": "host", "network": "host"}, [("TGT002", "network")]),
+        ({"pid": "host"}, [("TGT002", "pid")]),
         ({"ipc": "shareable"}, [("TGT001", "ipc")]),
         ({"ipc": "private", "network": "bridge"}, []),
         ({"network": "none"}, [("TGT001", "network")]),
@@ -63,3 +64,6 @@ def test_one_command_makes_the_secret() -> None:
     assert (
         found.hint == 'kubectl create secret generic bench-secrets --from-literal=K="$A" --from-literal=L="$(cat /l)"'
     )
+    (_, found) = gaps_of(with_container(secrets=(Secret("L", file="~/a key"),), restart="always"))
+    assert found.hint is not None
+    assert found.hint.endswith("""--from-literal=L="$(cat "$HOME"/'a key')\"""")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
+from gb300serve.render.docker_run import client_file
 from gb300serve.render.target import (
     HEALTH_PATH,
     TO_DO,
@@ -159,5 +160,5 @@ def _gaps(plan: Plan) -> Iterator[Gap]:
         )
     for secret in c.secrets:
         if secret.file:
-            hint = f'export {secret.name}="$(cat {secret.file})"'
+            hint = f'export {secret.name}="$(cat {client_file(secret.file)})"'
             yield Gap(TO_DO, ("container", "secrets", secret.name), "compose reads it from its environment", hint)

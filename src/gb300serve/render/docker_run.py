@@ -113,13 +113,13 @@ def _secret(secret: Secret) -> tuple[str, ...]:
     export = f"export {name}"
     if secret.file:
         asked = f': "${{{name}:?no value in the file of this secret}}"'
-        return (f"{name}=$(cat {_file(secret.file)})", asked, export)
+        return (f"{name}=$(cat {client_file(secret.file)})", asked, export)
     asked = f': "${{{secret.env}:?set it to the value of the secret}}"'
     return (asked, export if secret.env == name else f'{export}="${secret.env}"')
 
 
-def _file(path: str) -> str:
-    """The client's home is the shell's to know: quoted, `~` would be a directory of that name."""
+def client_file(path: str) -> str:
+    """A path as a word of the client's shell, which knows its home: quoted, `~` would be a directory of that name."""
     return f'"$HOME"/{quote(path[2:])}' if path.startswith("~/") else quote(path)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from gb300serve.plan.model import ContainerPlan, Plan, Secret
 from gb300serve.plan.ports import split_port
+from gb300serve.render.docker_run import client_file
 from gb300serve.render.kubernetes_volumes import has_own_shm, is_guessed, tmpfs_rest
 from gb300serve.render.kubernetes_words import is_annotation, object_name, quantity, user_ids
 from gb300serve.render.target import TO_DO, Gap, binds, changed, common_gaps, lost
@@ -39,9 +40,9 @@ def _devices(c: ContainerPlan) -> Iterator[Gap]:
 
 
 def _sharing(c: ContainerPlan) -> Iterator[Gap]:
-    if "host" in (c.ipc, c.network, c.pid):
+    if shared := next((name for name in ("ipc", "network", "pid") if getattr(c, name) == "host"), None):
         yield changed(
-            "ipc", "the host's namespaces need a namespace that admits privileged pods", "Pod Security Admission"
+            shared, "the host's namespaces need a namespace that admits privileged pods", "Pod Security Admission"
         )
     if c.ipc not in (None, "host", "private"):
         yield lost("ipc", f"`{c.ipc}` is left out: it is the host's or the pod's own")
@@ -123,5 +124,5 @@ def _secrets(plan: Plan) -> Iterator[Gap]:
 
 def _value(secret: Secret) -> str:
     """The file's last line feed is no part of the value."""
-    value = f"$(cat {secret.file})" if secret.file else f"${secret.env}"
+    value = f"$(cat {client_file(secret.file)})" if secret.file else f"${secret.env}"
     return f'--from-literal={secret.name}="{value}"'

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from gb300serve.plan.model import ContainerPlan, Plan, Secret
 from gb300serve.plan.words import SECRET, mount_word, ulimit_word
+from gb300serve.render.docker_run import client_file
 from gb300serve.render.systemd import assignment, exec_lines, raw
 from gb300serve.render.target import (
     HEALTH_PATH,
@@ -196,5 +197,5 @@ def _gaps(plan: Plan) -> Iterator[Gap]:
 
 def _create(secret: Secret) -> str:
     """The file's last line feed is no part of the value."""
-    value = f"$(cat {secret.file})" if secret.file else f"${secret.env}"
+    value = f"$(cat {client_file(secret.file)})" if secret.file else f"${secret.env}"
     return f'printf %s "{value}" | podman secret create {secret.name} -'
