@@ -26,6 +26,7 @@ WORDS = ["/model", "--max-num-seqs", "7", "--port", "31"]
         ("docker run i:1 \u201c/model\u201d --max-num-seqs \u20187\u2019 --port 31\n", "damaged-text", (1, 16)),
         ("docker run i:1 /model\u00a0--max-num-seqs 7 --port 31\n", "damaged-text", (1, 22)),
         ("\ufeffdocker run i:1 /model --max-num-seqs 7 --po\u200brt 31\n", "damaged-text", (1, 1)),
+        ("\x1b]0;title\x07docker \x1b[1;31mrun\x1b[0m i:1 /model --max-num-seqs 7 --port 31\n", "damaged-text", (1, 1)),
         ("```bash\ndocker run i:1 /model --max-num-seqs 7 --port 31\n```\n", "copied-text", (1, 1)),
         ("docker run i:1 /model `\n --max-num-seqs 7 `\n --port 31\n", "copied-text", (1, 23)),
         ("docker run i:1 /model ^\n --max-num-seqs 7 ^\n --port 31\n", "copied-text", (1, 23)),

@@ -28,6 +28,8 @@ _QUOTES = {
 _CURLY = "[" + "".join(_QUOTES) + "]"
 _BLANKS = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 _INVISIBLE = "\u200b-\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ufeff\ue000\ue001"
+# ECMA-48: what sets colours and moves the cursor, and what sets a title.
+_ESCAPE = r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)"
 _SINGLE = re.compile(r"(?<![^\s=\"])'[^'\n]*'(?=[\s'\"\\]|$)", re.MULTILINE)
 _MOST = 20  # places of one kind that are named
 _TICK = r"(?<=[ \t])`[ \t]*$"
@@ -39,6 +41,7 @@ def mended(text: str, report: Report) -> Marked:
     found = Marked(text)
     for step in (
         _line_ends,
+        _colours,
         _invisible,
         _fences,
         _prompts,
@@ -94,6 +97,15 @@ def _line_ends(text: Marked, report: Report) -> Marked:
         text.place(text.text.index("\r")),
     )
     return text.sub(r"\r\n?", lambda _: "\n")
+
+
+def _colours(text: Marked, report: Report) -> Marked:
+    found = re.search(_ESCAPE, text.text)
+    if found is None:
+        return text
+    message = "the text holds a terminal's own sequences (colours, titles), as a recording of one does"
+    report.say(MENDED, message, "they were left out", text.place(found.start()))
+    return text.sub(_ESCAPE, lambda _: "")
 
 
 def _invisible(text: Marked, report: Report) -> Marked:
