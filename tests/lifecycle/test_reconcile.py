@@ -18,6 +18,7 @@ from gb300serve.lifecycle.refusals import (
     PortHeldError,
     PortlessError,
     PortListenedError,
+    SecretsChangedError,
     UnnamedError,
 )
 from tests.support.fake_clock import START
@@ -260,3 +261,37 @@ def test_a_lane_must_be_found_and_reached_again() -> None:
     assert unnamed.value.hint == ("gb300serve up deepseek-v4.1-flash/v14 --set container.name=deepseek-v4.1-flash")
     with pytest.raises(PortlessError):
         reconcile(replace(V14, plan=replace(plan(), port=None)), seen(), START)
+
+
+ROTATED = replace(V14, secrets={"VLLM_API_KEY": "new-value"})
+OLD_KEY = {"env": {"VLLM_API_KEY": "old-value"}}
+
+
+def test_a_kept_container_with_the_secrets_of_now_is_started() -> None:
+    kept = container(V14, **ENDED, env={"VLLM_API_KEY": "new-value"})
+    assert steps(seen(kept), ROTATED) == ["start dsv41-vllm (the kept container)", NEW[-1]]
+
+
+@pytest.mark.parametrize("found", [container(V14, **ENDED, **OLD_KEY), container(V14, **OLD_KEY)])
+def test_another_value_of_a_secret_is_refused_by_name(found: Container) -> None:
+    with pytest.raises(SecretsChangedError) as caught:
+        reconcile(ROTATED, seen(found), START)
+    assert "was created with another value of VLLM_API_KEY" in caught.value.message
+    assert caught.value.hint is not None
+    assert "up deepseek-v4.1-flash/v14 --replace" in caught.value.hint
+    assert "old-value" not in f"{caught.value.message}{caught.value.hint}"
+
+
+def test_another_value_of_a_secret_is_replaced_by_a_fresh_container() -> None:
+    away = "rename dsv41-vllm to dsv41-vllm-kept-v14-20261129T195003Z"
+    stopped = steps(seen(container(V14, **ENDED, **OLD_KEY)), ROTATED, replace=True)
+    running = steps(seen(container(V14, **OLD_KEY)), ROTATED, replace=True)
+    assert stopped[0] == away
+    assert stopped[1].startswith("create dsv41-vllm ")
+    assert running[0].startswith("stop dsv41-vllm")
+    assert running[1:] == stopped
+
+
+def test_an_old_value_under_a_kept_name_stands_in_nobodys_way() -> None:
+    kept = container(V14, **ENDED, **OLD_KEY, name="dsv41-vllm-kept-v14-20261129T195003Z")
+    assert steps(seen(kept), ROTATED)[0].startswith("create dsv41-vllm ")

@@ -83,7 +83,7 @@ def test_costs() -> None:
     )
     tuned = record("v13", receipts=({"name": "tuning", "values": {"loaded": 0, "missed": True}},))
     assert tuple(costs(tuned, None, Measured(), simulated=True))[1:] == (
-        "its container is gone: a fresh one is created",
+        "no container of it can be started again: a fresh one is created",
         "expected time: not known; on the Station 4 to 5 minutes for a kept container, 8 for a fresh one",
         "kernels: they were tuned in that run and saved; they are loaded unless the cache was changed since",
     )

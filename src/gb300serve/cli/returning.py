@@ -9,6 +9,7 @@ from gb300serve.core.errors import BackendError
 from gb300serve.journal.history import History
 from gb300serve.journal.run_record import RunRecord
 from gb300serve.lifecycle.conflicts import live
+from gb300serve.lifecycle.launch import other_secrets
 from gb300serve.lifecycle.ports import Container
 from gb300serve.lifecycle.rollback import Wish, costs, kept_container, target
 
@@ -46,7 +47,8 @@ def asked_for(found: Sought, services: Services, reason: str | None) -> Asked:
         checked=replace(launch, given=own, overrides=()),
     )
     usual = usual_of(launch, steps_of(asked, services), services)
-    kept = kept_container(record, found.containers)
+    usable = [each for each in found.containers if not other_secrets(launch, each)]
+    kept = kept_container(record, usable)
     return replace(asked, told=tuple(costs(record, kept, usual, simulated=found.on == "sim")))
 
 

@@ -15,7 +15,7 @@ from gb300serve.lifecycle.failures import (
     WrongServerError,
 )
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.ports import Container
+from gb300serve.lifecycle.ports import LABEL_PLAN, Container
 from gb300serve.lifecycle.ready import ContainerGoneError, Served, await_ready
 from gb300serve.lifecycle.steps import (
     ApplyRestart,
@@ -109,10 +109,23 @@ class _Execution:
     def _container(self, served: Served | None, steps: tuple[Step, ...]) -> Container:
         """As it stands after the last step."""
         started = (step.container for step in reversed(steps) if isinstance(step, StartContainer))
-        container = self.tools.backend.find(served.container.id if served else next(started, self.launch.name))
+        named = served.container.id if served else next(started, None)
+        container = self.tools.backend.find(named) if named else self._running()
         if container is None:
             raise ContainerGoneError(self.launch.name)
         return container
+
+    def _running(self) -> Container | None:
+        """What runs of this plan already: under any name, and not who else has the name."""
+        plan = self.launch.digest
+        return next(
+            (
+                each
+                for each in self.tools.backend.containers()
+                if each.ours and live(each) and each.labels.get(LABEL_PLAN) == plan
+            ),
+            None,
+        )
 
     def _interrupted(self, step: Step | None) -> LaunchInterruptedError:
         """What was started keeps running, with everything that led to it; before that, all is taken back.

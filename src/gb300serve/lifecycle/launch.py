@@ -7,7 +7,7 @@ from typing import Literal
 
 from gb300serve.autotune.expect import Expectation
 from gb300serve.boot.receipts import ExpectedLine
-from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_PLAN, LABEL_RELEASE
+from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_PLAN, LABEL_RELEASE, Container
 from gb300serve.lifecycle.words import values
 from gb300serve.plan.document import digest
 from gb300serve.plan.model import Plan
@@ -105,6 +105,12 @@ def host_ports(plan: Plan) -> tuple[int, ...]:
     if plan.container.network == "host":
         return () if plan.port is None else (plan.port,)
     return tuple(host for host, _ in map(split_port, plan.container.ports) if host is not None)
+
+
+def other_secrets(launch: Launch, container: Container) -> tuple[str, ...]:
+    """Names of the launch's secrets of which the container holds another value than the one that was read now."""
+    held = container.env
+    return tuple(name for name, value in launch.secrets.items() if held.get(name, value) != value)
 
 
 def _bracketed(address: str) -> str:

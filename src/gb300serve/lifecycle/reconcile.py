@@ -3,7 +3,7 @@
 from dataclasses import replace as changed
 
 from gb300serve.lifecycle.conflicts import going, live, on_gpu, on_port, refuse_conflicts
-from gb300serve.lifecycle.launch import Launch, host_ports
+from gb300serve.lifecycle.launch import Launch, host_ports, other_secrets
 from gb300serve.lifecycle.names import is_failed, kept_name
 from gb300serve.lifecycle.observe import Observed
 from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_PLAN, Container
@@ -16,6 +16,7 @@ from gb300serve.lifecycle.refusals import (
     NameHeldByStrangerError,
     NameHeldError,
     PortlessError,
+    SecretsChangedError,
     UnnamedError,
     image_found,
 )
@@ -37,6 +38,10 @@ def reconcile(launch: Launch, observed: Observed, at: float, *, replace: bool = 
     """`at` is now, seconds since 1970: it goes into the name of what is replaced. Raises a MachineError (exit 6)."""
     _refuse_unreachable(launch)
     kept = _same_plan(launch, observed)
+    if kept and other_secrets(launch, kept):
+        if not replace and (live(kept) or kept.name == launch.name):
+            raise SecretsChangedError(launch, kept, other_secrets(launch, kept))
+        kept = None
     if kept and live(kept):
         return _taken_up(launch, kept)
     if kept and going(kept):
@@ -67,7 +72,16 @@ def _same_plan(launch: Launch, observed: Observed) -> Container | None:
     """
     same = [each for each in observed.containers if each.labels.get(LABEL_PLAN) == launch.digest]
     usable = [each for each in same if not is_failed(each) and (each.name == launch.name or not going(each))]
-    return max(usable, key=lambda each: (live(each), each.name == launch.name, each.finished_at or 0.0), default=None)
+    return max(
+        usable,
+        key=lambda each: (
+            live(each),
+            not other_secrets(launch, each),
+            each.name == launch.name,
+            each.finished_at or 0.0,
+        ),
+        default=None,
+    )
 
 
 def _taken_up(launch: Launch, container: Container) -> tuple[Step, ...]:
@@ -99,7 +113,7 @@ def _leaving(launch: Launch, observed: Observed, holder: Container | None) -> tu
     lane = tuple(each for each in observed.containers if each.ours and live(each) and _same_lane(launch, each))
     blocking = {each.id for each in on_gpu(launch.plan.container.gpus, lane)}
     blocking |= {each.id for port in host_ports(launch.plan) for each in on_port(port, lane)}
-    if holder is not None and holder.labels.get(LABEL_PLAN) != launch.digest:
+    if holder is not None and (holder.labels.get(LABEL_PLAN) != launch.digest or other_secrets(launch, holder)):
         blocking.add(holder.id)
     return tuple(each for each in observed.containers if each.id in blocking)
 

@@ -69,6 +69,20 @@ class NameHeldError(MachineError):
         )
 
 
+class SecretsChangedError(MachineError):
+    """Values of secrets are given when a container is created: starting it again would serve with the old ones."""
+
+    def __init__(self, launch: Launch, holder: Container, names: tuple[str, ...]) -> None:
+        super().__init__(
+            f"{holder.name} ({release_of(holder)}, {condition(holder)}) was created with another value of"
+            f" {', '.join(names)}, and keeps it for as long as it exists",
+            hint=(
+                f"to keep it under another name and launch with the value of now: {launch.command('up', '--replace')}; "
+                f"to remove it first: {launch.command('down', '--remove')}"
+            ),
+        )
+
+
 class NameHeldByLaneError(MachineError):
     """Another lane of ours runs under the name: replacing is for releases of one lane."""
 

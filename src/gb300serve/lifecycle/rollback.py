@@ -67,7 +67,7 @@ def costs(record: RunRecord, kept: Container | None, usual: Measured, *, simulat
     yield (
         f"its container is kept as {kept.name}, and is started again"
         if kept
-        else "its container is gone: a fresh one is created"
+        else "no container of it can be started again: a fresh one is created"
     )
     if usual.total is None:
         yield "expected time: not known; on the Station 4 to 5 minutes for a kept container, 8 for a fresh one"
