@@ -12,7 +12,7 @@ from gb300serve.lifecycle.events import Announcement, StepBegan, UndoFailed
 from gb300serve.lifecycle.execute import Launched, execute
 from gb300serve.lifecycle.failures import BootFailedError, LaunchInterruptedError, LaunchOvertakenError
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.steps import AwaitReady, StopContainer
+from gb300serve.lifecycle.steps import AwaitReady, StopContainer, detached
 from gb300serve.lifecycle.tools import Tools
 from gb300serve.lifecycle.up import prepare
 from tests.support.fake_backend import FakeBackend
@@ -180,3 +180,12 @@ def test_a_failed_boot_under_a_policy_loses_it_first() -> None:
     (failed,) = station.containers()
     assert (failed.restart_policy, failed.state) == ("no", "exited")
     assert failed.name.startswith("dsv41-vllm-failed-")
+
+
+def test_what_runs_already_is_found_under_any_name() -> None:
+    station = backend()
+    running = up(V14, station, FakeLock()).container
+    station.rename(running.id, "other")
+    tools = Tools(station, BackendHttp(station), station.clock, lock=FakeLock())
+    found = execute(detached(prepare(V14, tools)), V14, tools)
+    assert (found.container.id, found.container.name, found.served) == (running.id, "other", None)

@@ -127,7 +127,7 @@ class Launching:
         """Nothing was launched, so nothing is kept."""
         launch, since = self.launch, moment(container.started_at)
         self.recorder.run.discard()
-        self.console.message(f"{launch.ref} already {does}: {launch.name}, at {launch.endpoint.url}, since {since}")
+        self.console.message(f"{launch.ref} already {does}: {container.name}, at {launch.endpoint.url}, since {since}")
 
     def _done(self) -> int:
         self.recorder.close(exit={"tool": 0})
