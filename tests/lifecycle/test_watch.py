@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from gb300serve.autotune.expect import Expectation
-from gb300serve.boot.events import Progress, TuningMiss
+from gb300serve.boot.events import Progress, Receipt, TuningMiss
 from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.phases import Phase
 from gb300serve.core.errors import BackendError
@@ -233,3 +233,16 @@ def test_a_set_of_another_environment_is_a_miss() -> None:
     (foreseen,) = watched.heard(TuningForeseen)
     assert isinstance(foreseen, TuningForeseen)
     assert foreseen.why == "the tuning cache was made in another environment (cublas: 1, 2)"
+
+
+def test_a_foreign_set_does_not_promise_that_waiting_helps_the_next_boot() -> None:
+    watched = Watched()
+    watched.attention.take(
+        Receipt("tuning_cache_ignored", {"difference": "cublas: cached 13.0, current 13.1"}, "", 409.0)
+    )
+    (foreseen,) = watched.heard(TuningForeseen)
+    assert isinstance(foreseen, TuningForeseen)
+    assert foreseen.why == "the tuning cache was made in another environment (cublas: cached 13.0, current 13.1)"
+    assert foreseen.ways_out[0] == (
+        "waiting helps this boot only: beside such a file nothing is saved, and every boot tunes again"
+    )

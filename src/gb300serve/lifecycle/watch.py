@@ -17,6 +17,8 @@ from gb300serve.lifecycle.watch_ports import Bars, DumpsStacks, ShowsBars, Tells
 
 # Seconds on the wall between two looks at a container's vital signs: each is a call to its engine.
 VITALS_EVERY = 1.0
+_SAVED_ONCE = "wait: the set is saved once, when tuning ends, and the next boot loads it"
+_NEVER_SAVED = "waiting helps this boot only: beside such a file nothing is saved, and every boot tunes again"
 
 
 class Attention:
@@ -77,7 +79,8 @@ class Attention:
             case Receipt("tuning_cache", values, _, at):
                 self._compare(str(values.get("identity", "")), at)
             case Receipt("tuning_cache_ignored", values, _, at):
-                self._foresee(f"the tuning cache was made in another environment ({values['difference']})", at)
+                why = f"the tuning cache was made in another environment ({values['difference']})"
+                self._foresee(why, at, _NEVER_SAVED)
             case _:
                 pass
 
@@ -142,14 +145,14 @@ class Attention:
         if wanted and identity and not same_identity(wanted, identity):
             self._foresee(f"the engine looks for tuning set {short(identity)}, the recipe expects {short(wanted)}", at)
 
-    def _foresee(self, why: str, at: float) -> None:
+    def _foresee(self, why: str, at: float, waits: str = _SAVED_ONCE) -> None:
         if self._told_of_tuning:
             return
         self._told_of_tuning = True
         cost = price(self._launch.tuning.tuning_seconds)
         seed = self._launch.command("cache seed")
         ways_out = (
-            "wait: the set is saved once, when tuning ends, and the next boot loads it",
+            waits,
             f"or stop it ({self._launch.command('down')}), put a known set in place ({seed}) and launch again",
         )
         self._tools.announce(TuningForeseen(why, cost, ways_out, at))
