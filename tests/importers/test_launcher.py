@@ -93,3 +93,19 @@ def test_a_shell_that_starts_something_else() -> None:
         1,
         26,
     )
+
+
+@pytest.mark.parametrize(
+    ("launch", "engine", "assumed"),
+    [
+        ("ghcr.io/x/text-generation:3 --model-id m", "vllm", True),
+        ("a/b:1", "vllm", True),
+        ("a/b:1 --model m --max_model_len=4096", "vllm", False),
+        ("a/b:1 --model-path m", "sglang", False),
+        ("a/vllm:1 --model m", "vllm", False),
+    ],
+)
+def test_an_engine_that_nothing_names_is_said(launch: str, engine: str, assumed: bool) -> None:
+    found = read(f"docker run {launch}\n")
+    assert found.document["engine"]["name"] == engine
+    assert [one.code for one in found.diagnostics if one.path == "engine.name"] == ["IMP009"] * assumed

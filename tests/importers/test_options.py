@@ -125,3 +125,11 @@ def test_a_key_that_is_said_again_is_not_in_the_message() -> None:
     found = read("docker run vllm:1 --model /m --api-key sk-one-1234567 --api-key sk-two-1234567\n").diagnostics
     (message,) = [one.message for one in found if one.code == "IMP010"]
     assert message == "`--api-key` stands here again (api_key): the engine keeps the last value, a secret"
+
+
+def test_what_is_no_json_of_the_option() -> None:
+    found = read("docker run vllm:1 --model /m --allowed-origins '*' --attention-config 3\n").diagnostics
+    assert [one.message for one in found if one.code == "IMP012"] == [
+        "--allowed-origins: * is no JSON list",
+        "--attention-config: 3 is no JSON object",
+    ]

@@ -35,6 +35,13 @@ _IN_FRONT = frozenset(
     )
 )
 _HARMLESS = frozenset(("set", "true", ":", "echo", "ulimit", "shopt", "trap", "wait"))
+_SIGNS: tuple[tuple[EngineName, frozenset[str]], ...] = (
+    ("sglang", frozenset(("--model-path", "--mem-fraction-static", "--context-length", "--max-running-requests"))),
+    (
+        "vllm",
+        frozenset(("--max-model-len", "--gpu-memory-utilization", "--max-num-seqs", "--max-num-batched-tokens")),
+    ),
+)
 _OWN_ENTRYPOINT = re.compile(r"(?:^|/)vllm-openai[\w.-]*$")
 
 
@@ -116,12 +123,19 @@ class Starter:
         texts = [word.text for word in words]
         found = launcher([entrypoint, *texts]) if entrypoint else launcher(texts)
         count = max(0, found.length - bool(entrypoint)) if found.engine else 0
-        engine = found.engine or of_image(self.repository) or _guess(texts)
+        engine = found.engine or of_image(self.repository) or _guess(texts) or self._assumed(words)
         if not entrypoint and found.length and engine == "vllm" and _OWN_ENTRYPOINT.search(self.repository):
             self._repeated(words, count)
             return Started(engine, (), tuple(words[count:]))
         said = tuple(self.draft.text(text, None, "the launcher") for text in texts[:count])
         return Started(engine, said, tuple(words[count:]))
+
+    def _assumed(self, words: Sequence[Field]) -> EngineName:
+        message = f"neither the image {shown(self.repository)} nor the command says which engine starts: vllm was taken"
+        kind = Kind(LAUNCHER.code, LAUNCHER.name, "warning")
+        at = words[0].place if words else None
+        self.draft.report.say(kind, message, "write engine.name; a recipe is for vllm or sglang", at, "engine.name")
+        return "vllm"
 
     def _repeated(self, words: Sequence[Field], count: int) -> None:
         said = " ".join(word.text for word in words[:count])
@@ -132,9 +146,10 @@ class Starter:
         self.draft.report.say(kind, message, "they were left out", words[0].place if words else None)
 
 
-def _guess(words: Sequence[str]) -> EngineName:
-    signs = ("--model-path", "--mem-fraction-static", "--context-length", "--max-running-requests")
-    return "sglang" if any(word.startswith(signs) for word in words) else "vllm"
+def _guess(words: Sequence[str]) -> EngineName | None:
+    """By options that only one of both has."""
+    said = {word.partition("=")[0].replace("_", "-") for word in words if word.startswith("--")}
+    return next((engine for engine, signs in _SIGNS if said & signs), None)
 
 
 def _shell_text(words: Sequence[str]) -> int | None:

@@ -168,7 +168,7 @@ class Options:
     def _converted(self, option: Option, word: Field) -> Any:
         text = word.text
         if option.takes_json:
-            return self._json(option.flag, word, text) if option.kind != "json-or-text" or text[:1] == "{" else text
+            return self._json(option, word, text) if option.kind != "json-or-text" or text[:1] == "{" else text
         if option.kind == "text" or (option.nullable and text in ("", "None")):
             return text
         try:
@@ -190,10 +190,11 @@ class Options:
                 REFUSED_VALUE, message, "it is kept as it was said", word.place, f"engine.options.{option.key}"
             )
 
-    def _json(self, flag: str, word: Field, text: str) -> Any:
-        found = loads(text)
+    def _json(self, option: Option, word: Field, text: str) -> Any:
+        flag, found = option.flag, loads(text)
         if found is None:
-            message = f"{flag}: {shown(self.draft.report.clean(text), 40)} is no JSON object"
+            wanted = "list" if option.shape == "list" else "object"
+            message = f"{flag}: {shown(self.draft.report.clean(text), 40)} is no JSON {wanted}"
             self.draft.report.say(REFUSED_VALUE, message, "it is kept as it was said", word.place)
             return text
         value, mended = found

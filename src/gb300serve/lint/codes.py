@@ -98,7 +98,7 @@ _ROWS: tuple[tuple[str, str, Severity, str], ...] = (
     ("IMP006", "unset-variable", "warning", "Nothing in the text sets a variable, or a name cannot be used."),
     ("IMP007", "json-mended", "warning", "The engine would refuse the JSON as it stands: it was read as it was meant."),
     ("IMP008", "docker-option-after-the-image", "warning", "An option of docker stood where the engine would get it."),
-    ("IMP009", "launcher-words", "note", "Words that start the engine repeat what the image starts."),
+    ("IMP009", "launcher-words", "note", "What starts the engine is said twice, or not at all."),
     ("IMP010", "repeated-option", "warning", "Something is said twice, and only one of both holds."),
     ("IMP011", "unknown-option", "warning", "No option table knows the option: it stands in extra_args."),
     ("IMP012", "refused-value", "warning", "The engine or docker would refuse the value."),
