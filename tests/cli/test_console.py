@@ -53,3 +53,14 @@ def test_what_cannot_be_said_stops_nothing() -> None:
     console.messages(["a", "b"], "error")
     console.result("c")
     assert out.getvalue() == "c\n"
+
+
+def test_hidden_values_are_shown_nowhere() -> None:
+    out, err = StringIO(), StringIO()
+    console = Console(out, err, no_color=True)
+    console.hide(("s3cret-value",))
+    console.result("server_args api_key='s3cret-value'")
+    console.document({"schema": "x", "text": "s3cret-value"})
+    console.message("--api-key s3cret-value is unknown")
+    assert "s3cret" not in out.getvalue() + err.getvalue()
+    assert "api_key='[secret]'" in out.getvalue()

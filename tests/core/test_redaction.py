@@ -106,3 +106,11 @@ def test_lines_hide_the_values_of_names() -> None:
 def test_long_texts_cost_no_more_than_their_length() -> None:
     for text in ("sk-" * 300_000, "eyJ" * 300_000, "a://" * 250_000, "KEY=" + "A" * 900_000, "Bearer " * 100_000):
         redact(text)
+
+
+def test_a_known_secret_goes_whole_and_as_python_writes_it() -> None:
+    blanks = "two words and more"
+    quoted = """it's a "key" \\ of mine"""
+    assert redact(f"key: {blanks}.", (blanks,)) == "key: [secret]."
+    assert redact(f"api_key={quoted!r}, port=1", (quoted,)) == "api_key='[secret]', port=1"
+    assert redact("nothing is hidden by nothing", ("",)) == "nothing is hidden by nothing"

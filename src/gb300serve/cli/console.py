@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 from gb300serve.core.errors import MachineError
+from gb300serve.core.redaction import redact
 from gb300serve.core.text import brief, printable
 from gb300serve.core.values import indented_json
 
@@ -31,15 +32,20 @@ class Console:
         self.out = out
         self.err = err
         self.no_color = no_color
+        self._hidden: tuple[str, ...] = ()
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        """Nothing that is said from now on shows these values: an engine may print them."""
+        self._hidden = (*self._hidden, *secrets)
 
     def result(self, text: str) -> None:
         """A line (or lines) of the command's result."""
-        self._write(printable(text))
+        self._write(printable(self._without_secrets(text)))
 
     def document(self, value: dict[str, Any]) -> None:
         """The result as JSON: characters outside ASCII stay readable, control characters are escaped."""
         text = _HIGH_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", indented_json(value))
-        self._write(text)
+        self._write(self._without_secrets(text))
 
     def message(self, text: str, style: str | None = None) -> None:
         """A line of progress or an explanation.
@@ -47,7 +53,9 @@ class Console:
         Nothing stops because it cannot be said: a launch whose reader has gone (`up … 2>&1 | head`) is carried through.
         """
         with suppress(OSError):
-            print(self.styled(brief(printable(text)), style, self.err), file=self.err, flush=True)
+            print(
+                self.styled(brief(printable(self._without_secrets(text))), style, self.err), file=self.err, flush=True
+            )
 
     def messages(self, texts: Iterable[str], style: str | None = None) -> None:
         """Several of them."""
@@ -59,6 +67,9 @@ class Console:
         if style is None or self.no_color or not stream.isatty():
             return text
         return f"\x1b[{_COLOURS[style]}m{text}\x1b[0m"
+
+    def _without_secrets(self, text: str) -> str:
+        return redact(text, self._hidden) if self._hidden else text
 
     def _write(self, text: str) -> None:
         try:

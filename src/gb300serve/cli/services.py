@@ -219,6 +219,7 @@ class Services:
         ids = {plan.image: plan.image_id} if plan.image_id else {}
         self.rehearsal = replace(self.rehearsal, image_ids=ids, afflicts=digest(plan))
         secrets = read_secrets(plan, self.space.environment.variables)
+        self.space.console.hide(secrets.values())
         known = site.model_dump(include={*DIRECTORIES, "gpus", "lanes"}, exclude_none=True)
         papers = {RECIPE: to_yaml(loaded.root), SITE: to_yaml({"format": FORMAT, **known})}
         return replace(self._launch(plan, recipe, on), secrets=secrets, papers=papers)

@@ -130,7 +130,9 @@ def named_secret(name: str, value: str, *, strict: bool = False) -> str | None:
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """`text` with everything that looks like a secret replaced, and `secrets` too, also where they were cut short."""
-    for secret in secrets:
+    for secret in filter(None, secrets):
+        for said in (secret, repr(secret)[1:-1]):  # engines print their arguments as Python writes them
+            text = text.replace(said, HIDDEN)
         if secret[:8] in text:
             text = re.sub(re.escape(secret[:8]) + r"[^\s'\"`,]*", HIDDEN, text)
     for _, pattern in _possible(text):

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from gb300serve.cli.hiding import held_secrets
 from gb300serve.cli.lanes import the_lane
 from gb300serve.cli.parameters import On, OptionalRef, RecipeDirs, SiteFile, Station
 from gb300serve.cli.services import Services
@@ -23,10 +24,11 @@ def run(
     station: Station = None,
     recipes: RecipeDirs = None,
 ) -> int:
-    """Print a lane's log since its last start."""
+    """Print a lane's log since its last start, without the values of its secrets."""
     space = workspace(ctx, recipes, site, station)
     services = Services(space)
     place, container = the_lane("logs", ref, services, on)
+    space.console.hide(held_secrets(container, services))
     for line in logs(services.backend(place), container, tail=lines, follow=follow):
         space.console.result(line.text)
     return 0
