@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.host import SystemMachine, nearest, refusal, writable
+from gb300serve.adapters.host import SystemMachine, nearest, refusal, usable_state, writable
 from gb300serve.host.facts import Directory, Heard
 from gb300serve.host.missing import Missing
 from gb300serve.host.ports import Entry, Space
@@ -135,3 +135,15 @@ def test_a_directory_of_somebody_else(tmp_path: Path) -> None:
     assert writable(below) == Directory(str(below), f"{tmp_path} may not be written, to make it in")
     assert refusal(below) == "Permission denied"
     tmp_path.chmod(0o700)
+
+
+def test_a_state_directory_whose_parts_are_something_else(tmp_path: Path) -> None:
+    runs, journal = tmp_path / "runs", tmp_path / "journal.jsonl"
+    assert usable_state(tmp_path, runs, journal) == Directory(str(tmp_path))
+    journal.mkdir()
+    assert usable_state(tmp_path, runs, journal) == Directory(str(tmp_path), f"{journal}: Is a directory")
+    journal.rmdir()
+    journal.write_text("")
+    runs.write_text("")
+    assert usable_state(tmp_path, runs, journal) == Directory(str(tmp_path), f"{os.path.realpath(runs)} is a file")
+    assert usable_state(runs, runs / "runs", journal).problem == f"{os.path.realpath(runs)} is a file"

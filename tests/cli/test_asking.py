@@ -66,6 +66,14 @@ def test_a_file_in_the_place_of_the_runs(bench: BenchHost) -> None:
     assert "runs cannot be written: it is a file; nothing was launched" in shown.err
 
 
+def test_a_directory_in_the_place_of_the_journal(bench: BenchHost) -> None:
+    journal = bench.home / ".local" / "state" / "gb300serve" / "journal.jsonl"
+    journal.mkdir(parents=True)
+    shown, launched = up(bench, "--show-steps"), up(bench)
+    assert (shown.code, launched.code, shown.err) == (6, 6, launched.err)
+    assert f"{journal} cannot be written: Is a directory; nothing was launched" in shown.err
+
+
 def test_steps_are_numbered() -> None:
     stop, start = StopContainer("id1", "one", 30.0), StartContainer("two", "two")
     assert numbered((stop, start)) == (f"1. {stop.describe()}", f"2. {start.describe()}")

@@ -12,6 +12,7 @@ import pytest
 from gb300serve.adapters.clock import SystemClock
 from gb300serve.adapters.disk import SystemDisk
 from gb300serve.journal.journal import Journal, Story
+from gb300serve.journal.runs import StateUnusableError
 from tests.support.entries import entry
 from tests.support.fake_clock import FakeClock
 from tests.support.faulty_disk import FaultyDisk, Killed
@@ -145,3 +146,13 @@ def start_writer(directory: Path, name: str) -> tuple[str, subprocess.Popen[str]
     words = [sys.executable, "-c", WRITER, str(directory), name]
     paths = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
     return name, subprocess.Popen(words, env=paths, text=True, stdout=subprocess.PIPE)
+
+
+def test_what_could_take_no_entry_is_refused_before_anything_is_done(tmp_path: Path) -> None:
+    journal(tmp_path).check()
+    assert journal(tmp_path).read() == Story()
+    kept = journal(tmp_path / "other")
+    kept.path.mkdir(parents=True)
+    with pytest.raises(StateUnusableError) as caught:
+        kept.check()
+    assert caught.value.message == f"{kept.path} cannot be written: Is a directory; nothing was launched"

@@ -118,6 +118,13 @@ def refusal(directory: Path) -> str | None:
     return os.strerror(errno.EROFS if os.statvfs(above).f_flag & os.ST_RDONLY else errno.EACCES)
 
 
+def file_refusal(path: Path) -> str | None:
+    """What the system would say to a file that is written to, or made where its directory lets it."""
+    if path.is_dir():
+        return os.strerror(errno.EISDIR)
+    return os.strerror(errno.EACCES) if path.exists() and not os.access(path, os.W_OK) else None
+
+
 def writable(directory: Path) -> Directory:
     """Whether files can be made in a directory that may not exist yet; nothing is made."""
     above = Path(nearest(str(directory)))
@@ -126,6 +133,17 @@ def writable(directory: Path) -> Directory:
         problem = f"{above} is a file"
     elif not os.access(above, os.W_OK | os.X_OK):
         problem = f"{above} may not be written" if above == directory else f"{above} may not be written, to make it in"
+    return Directory(str(directory), problem)
+
+
+def usable_state(directory: Path, runs: Path, journal: Path) -> Directory:
+    """As `writable`, with what has to be written below it: a directory of runs and a file."""
+    found = writable(directory)
+    if found.problem is not None:
+        return found
+    problem = writable(runs).problem
+    if (refused := file_refusal(journal)) is not None:
+        problem = f"{journal}: {refused}"
     return Directory(str(directory), problem)
 
 

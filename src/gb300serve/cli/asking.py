@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from gb300serve.adapters.host import refusal
+from gb300serve.adapters.host import file_refusal, refusal
 from gb300serve.cli.doctoring import NOTHING_BEARABLE, Looked, for_launch
 from gb300serve.cli.formats import text
 from gb300serve.cli.services import Services
@@ -36,9 +36,10 @@ class Asked:
 
 def show_steps(asked: Asked, services: Services) -> int:
     """What would be done, after the same looks as before doing it: refused with the same words and exit code."""
-    problem = refusal(services.runs.directory)
-    if problem is not None:
-        raise StateUnusableError(services.runs.directory, problem)
+    runs, journal = services.runs.directory, services.journal.path
+    for path, problem in ((runs, refusal(runs)), (journal, file_refusal(journal))):
+        if problem is not None:
+            raise StateUnusableError(path, problem)
     steps = steps_of(asked, services)
     services.space.console.messages(text.lines(noticed(asked, steps, services).found))
     for line in (*(asked.told or ()), *numbered(steps)):

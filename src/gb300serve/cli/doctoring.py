@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from gb300serve.adapters.docker_sdk import DockerEngine
-from gb300serve.adapters.host import SystemMachine, writable
+from gb300serve.adapters.host import SystemMachine, usable_state
 from gb300serve.adapters.host_engine import BackendEngine
 from gb300serve.cli.fitting import Fitter
 from gb300serve.cli.launchable import SecretUnavailableError, launchable, read_secrets
@@ -126,7 +126,9 @@ class Doctor:
 
     @cached_property
     def _host(self) -> HostFacts:
-        return host_facts(self._machine(), self._engine(), writable(state_directory(self.services.space)))
+        services = self.services
+        state = usable_state(services.state, services.runs.directory, services.journal.path)
+        return host_facts(self._machine(), self._engine(), state)
 
     def _machine(self) -> Machine:
         local = SystemMachine(self.services.space.environment.variables.get("PATH", ""))

@@ -33,6 +33,7 @@ def launch_and_watch(asked: Asked, services: Services) -> int:
     """Exit code: 0 where it serves already, was detached, ended on request or is not followed, 130 after Ctrl-C."""
     on = asked.launch.on
     services.runs.check()
+    services.journal.check()
     with once(), alone(services.lock(on, asked.words), services) as lock:
         keeper = Keeper(services, on, asked.verb, asked.reason)
         keeper.settle()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from gb300serve.adapters.clock import SystemClock
 from gb300serve.adapters.disk import SystemDisk
@@ -27,7 +27,7 @@ from gb300serve.cli.workspace import Workspace
 from gb300serve.core.errors import BackendError
 from gb300serve.journal.entry import Asker
 from gb300serve.journal.history import History
-from gb300serve.journal.journal import Journal
+from gb300serve.journal.journal import Journal, Story
 from gb300serve.journal.lane_lock import LaneLock
 from gb300serve.journal.run_record import RunRecord
 from gb300serve.journal.runs import Runs
@@ -54,6 +54,7 @@ from gb300serve.site.model import DIRECTORIES, FORMAT, Site
 gc.enable()  # a verb that acts may run for days
 
 On = Literal["docker", "sim"]
+_Read = TypeVar("_Read")
 SIM_SPEED = 200.0
 LOOPBACK = "127.0.0.1"
 RECIPE, SITE = "recipe.yaml", "site.yaml"
@@ -65,6 +66,7 @@ class Services:
 
     space: Workspace
     rehearsal: Rehearsal = field(default_factory=Rehearsal)
+    _unread: set[str] = field(default_factory=set)
 
     @cached_property
     def site(self) -> Site:
@@ -101,11 +103,18 @@ class Services:
 
     def history(self) -> History:
         """What the journal and the runs say; what cannot be read is said, and is as if nothing were there."""
+        story = self._read(self.journal.path, self.journal.read, Story())
+        return History(story.entries, self._read(self.runs.directory, self.runs.all, ()))
+
+    def _read(self, path: Path, read: Callable[[], _Read], nothing: _Read) -> _Read:
         try:
-            return History(self.journal.read().entries, self.runs.all())
+            return read()
         except OSError as error:
-            self.space.console.message(f"{self.state} cannot be read: {error.strerror or error}", "warning")
-            return History()
+            said = f"{path} cannot be read: {error.strerror or error}"
+            if said not in self._unread:  # a launch asks more than once
+                self._unread.add(said)
+                self.space.console.message(said, "warning")
+            return nothing
 
     @cached_property
     def endpoint(self) -> Endpoint:

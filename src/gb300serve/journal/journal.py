@@ -8,6 +8,7 @@ from pathlib import Path
 from gb300serve.core.clock import Clock
 from gb300serve.journal.disk import Disk, Hold
 from gb300serve.journal.entry import Entry, entry_of
+from gb300serve.journal.runs import StateUnusableError
 
 FILE, TORN = "journal.jsonl", "journal.torn"
 # An entry takes a millisecond to write, most of it for the disk: who holds the lock for seconds hangs.
@@ -31,6 +32,14 @@ class Journal:
         self._torn = directory / TORN
         self._disk = disk
         self._clock = clock
+
+    def check(self) -> None:
+        """Raises StateUnusableError unless an entry could be added."""
+        try:
+            self._disk.make(self.path.parent)
+            self._disk.open(self.path).close()
+        except OSError as error:
+            raise StateUnusableError(self.path, error.strerror or str(error)) from error
 
     def add(self, entry: Entry) -> None:
         """Written and on the disk when it returns; raises OSError, and then nothing of it is there."""
