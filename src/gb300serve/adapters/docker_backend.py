@@ -33,6 +33,10 @@ START_TIMEOUT = 300.0
 STOP_MARGIN = 60.0
 # A long line comes in several entries of 16 KiB, a progress bar's states in one: ask for more, keep the last ones.
 ENTRIES_A_LINE = 4
+# Between a container's death and the moment at which the Engine notes it, its runtime has nothing to update.
+_NOT_UPDATED = "Cannot update container"
+UPDATE_TRIES = 25
+UPDATE_EVERY = 0.2
 # The Engine remembers its last 256 events and answers at once.
 EVENTS_TIMEOUT = 10.0
 _NO_SOURCE = re.compile(r"bind source path does not exist: (.*)", re.DOTALL)
@@ -139,7 +143,15 @@ class DockerBackend:
             raise _of_container(error, container) from error
 
     def set_restart(self, container: str, policy: str) -> None:
-        self._post(container, "update", body={"RestartPolicy": restart_policy(policy)})
+        for left in reversed(range(UPDATE_TRIES)):
+            try:
+                self._post(container, "update", body={"RestartPolicy": restart_policy(policy)})
+            except DockerRefusedError as error:
+                if _NOT_UPDATED not in error.said or not left:
+                    raise
+                self._clock.sleep(UPDATE_EVERY)
+            else:
+                return
 
     def elapsed(self, container: str) -> float:
         """By the clock of the Engine's machine, which may be another one."""

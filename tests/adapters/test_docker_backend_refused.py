@@ -1,0 +1,51 @@
+"""What the backend makes of refusals that a real Engine gives only at some moments."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from gb300serve.adapters.docker_backend import UPDATE_TRIES, DockerBackend, OpenChunks
+from gb300serve.adapters.docker_errors import DockerRefusedError, NoSuchContainerError
+from tests.support.fake_clock import FakeClock
+
+DYING = "Cannot update container c0ffee: cannot update a stopped container: unknown"
+REMOVING = "can not get logs from container which is dead or marked for removal"
+
+
+@dataclass
+class Refusing:
+    """Refuses so many updates, and every log."""
+
+    updates: int = 0
+    asked: list[str] = field(default_factory=list)
+
+    def get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
+        raise NotImplementedError
+
+    def post(self, path: str, params: Mapping[str, Any] | None = None, body: Any = None, timeout: float = 60.0) -> Any:
+        self.asked.append(path)
+        if len(self.asked) <= self.updates:
+            raise DockerRefusedError(DYING, 500)
+
+    def delete(self, path: str, params: Mapping[str, Any] | None = None) -> None:
+        raise NotImplementedError
+
+    def stream(self, path: str, params: Mapping[str, Any], *, method: str = "GET", body: Any = None) -> OpenChunks:
+        raise DockerRefusedError(REMOVING, 409)
+
+
+def test_a_policy_is_set_once_the_engine_has_noted_a_death() -> None:
+    engine = Refusing(updates=3)
+    DockerBackend(engine, FakeClock()).set_restart("lane", "no")
+    assert engine.asked == ["/containers/lane/update"] * 4
+    never = Refusing(updates=1000)
+    with pytest.raises(DockerRefusedError, match="cannot update a stopped container"):
+        DockerBackend(never, FakeClock()).set_restart("lane", "no")
+    assert len(never.asked) == UPDATE_TRIES
+
+
+def test_the_log_of_what_is_being_removed_is_gone() -> None:
+    with pytest.raises(NoSuchContainerError):
+        DockerBackend(Refusing(), FakeClock()).open_log("lane", 0, live=True)
