@@ -66,7 +66,13 @@ class Keeper:
 
     def enter(self, result: str, said: str, run: str | None = None, secrets: tuple[str, ...] = ()) -> None:
         """One entry about this command; what serves afterwards is looked up."""
-        after = self._serving()
+        self._enter(result, redact(said, secrets), self._serving(), run)
+
+    def enter_asked_to_end(self, container: str, said: str) -> None:
+        """A stop that was asked for and not waited for: the container (by id) is to serve no more."""
+        self._enter("interrupted", said, tuple(each for each in self._serving() if each.id != container))
+
+    def _enter(self, result: str, said: str, after: tuple[Serving, ...], run: str | None = None) -> None:
         self._add(
             Entry(
                 at=self._services.clock.now(),
@@ -74,7 +80,7 @@ class Keeper:
                 on=self._on,
                 by=self._services.asker,
                 result=result,
-                said=redact(said, secrets),
+                said=said,
                 reason=self._reason,
                 before=self.before,
                 after=after,

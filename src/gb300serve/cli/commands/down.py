@@ -1,18 +1,25 @@
 """`gb300serve down`."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import typer
 
+from gb300serve.adapters.signals import once
 from gb300serve.cli.boot_view import BootView
 from gb300serve.cli.keeping import Keeper, alone
 from gb300serve.cli.lanes import the_lane
 from gb300serve.cli.parameters import On, OptionalRef, Reason, RecipeDirs, SiteFile, Station
 from gb300serve.cli.services import Services
 from gb300serve.cli.workspace import workspace
+from gb300serve.core.errors import Gb300Error
 from gb300serve.lifecycle.down import Downed, down, remove_failed
-from gb300serve.lifecycle.names import release_of
+from gb300serve.lifecycle.events import Announcement, StepBegan
+from gb300serve.lifecycle.names import ref_of, release_of
+from gb300serve.lifecycle.ports import Container
+from gb300serve.lifecycle.steps import Step, StopContainer
+from gb300serve.lifecycle.tools import Tools
 
 
 def run(
@@ -39,11 +46,16 @@ def run(
     services = Services(space)
     place, container = the_lane("down", ref, services, on)
     view = BootView(space.console, {}, simulated=place == "sim")
-    with alone(services.lock(place, f"down {ref or container.name}"), services) as lock:
+    with once(), alone(services.lock(place, f"down {ref or container.name}"), services) as lock:
         keeper = Keeper(services, place, "down", reason)
         keeper.settle()
-        tools = services.tools(place, view.show, lock)
-        done = down(container, tools, remove=remove, timeout=timeout, remains=services.remains(place))
+        stopping = _Stopping(view)
+        tools = services.tools(place, stopping.hear, lock)
+        try:
+            done = down(container, tools, remove=remove, timeout=timeout, remains=services.remains(place))
+        except KeyboardInterrupt:
+            with tools.uninterrupted():
+                raise stopping.interrupted(container, tools, keeper) from None
         failed = remove_failed(container, tools) if remove and ref else ()
         if done.was_running or done.removed:
             said = "; ".join((f"{release_of(done.container)}: {_said(done)}", *map(_removed_too, failed)))
@@ -55,6 +67,39 @@ def run(
     space.console.messages(map(_removed_too, failed))
     space.console.message(_said(done))
     return 0
+
+
+class DownInterruptedError(Gb300Error):
+    """Ctrl-C or SIGTERM before the lane had ended."""
+
+    exit_code = 130
+
+    def __init__(self, said: str, container: Container) -> None:
+        hint = f"see: gb300serve status; wait for its end: gb300serve down {ref_of(container)}"
+        super().__init__(f"interrupted; {said}", hint=hint)
+
+
+@dataclass
+class _Stopping:
+    """How far `down` has come."""
+
+    view: BootView
+    begun: list[Step] = field(default_factory=list)
+
+    def hear(self, announcement: Announcement) -> None:
+        if isinstance(announcement, StepBegan):
+            self.begun.append(announcement.step)
+        self.view.show(announcement)
+
+    def interrupted(self, container: Container, tools: Tools, keeper: Keeper) -> DownInterruptedError:
+        """A stop that was asked for cannot be taken back; before it, the restart policy is put back."""
+        if any(isinstance(step, StopContainer) for step in self.begun):
+            said = f"{container.name} was asked to end, and its end was not waited for"
+            keeper.enter_asked_to_end(container.id, f"{release_of(container)}: {said}")
+            return DownInterruptedError(said, container)
+        if self.begun:
+            tools.backend.set_restart(container.id, container.restart_policy)
+        return DownInterruptedError(f"{container.name} is left as it was", container)
 
 
 def _said(done: Downed) -> str:
