@@ -19,3 +19,7 @@ def test_the_median_of_good_boots_of_the_same_plan() -> None:
 
 def test_nothing_is_known_of_what_never_ran() -> None:
     assert measured([record()], "another", "docker", kept=False) == Measured()
+
+
+def test_a_boot_that_nobody_timed_counts_for_nothing() -> None:
+    assert measured([record(ready_seconds=None, state="ready")], "plan-v14", "docker", kept=False) == Measured()

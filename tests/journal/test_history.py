@@ -43,7 +43,12 @@ def test_a_launch_is_under_way_until_its_entry_is_there() -> None:
 
 
 def test_the_last_good_run_of_another_plan() -> None:
-    runs = (record("v12"), record("v13", 1.0), record("v15", 2.0, ready_seconds=None), record("v14", 3.0))
+    runs = (
+        record("v12"),
+        record("v13", 1.0),
+        record("v15", 2.0, ready_seconds=None, state="started"),
+        record("v14", 3.0),
+    )
     told = History((), runs)
     assert told.last_good("deepseek-v4.1-flash", "docker", other_than="plan-v14") == runs[1]
     assert told.last_good("deepseek-v4.1-flash", "docker", other_than="plan-v13") == runs[3]

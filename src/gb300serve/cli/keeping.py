@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from gb300serve.adapters.process import SystemProcesses
@@ -14,10 +14,11 @@ from gb300serve.core.values import indented_json
 from gb300serve.journal.entry import Entry, Serving
 from gb300serve.journal.lane_lock import LaneLock
 from gb300serve.journal.run import HOST
-from gb300serve.journal.run_record import UNFINISHED, RunRecord
+from gb300serve.journal.run_record import UNFINISHED, UNWATCHED, RunRecord
 from gb300serve.lifecycle.changes import serving
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.recorder import Recorder
+from gb300serve.lifecycle.status import lane_status
 from gb300serve.lifecycle.steps import StartContainer, Step
 from gb300serve.render.docker_run import shell
 from gb300serve.render.plan_json import plan_document
@@ -63,6 +64,7 @@ class Keeper:
             lacks = record.run not in told and record.state in {*UNFINISHED, "ready"}
             if record.on == self._on and (lacks or record.state in UNFINISHED) and self._is_dead(record):
                 self._settle(record, lacks=lacks)
+        self._see_who_serves()
 
     def enter(self, result: str, said: str, run: str | None = None, secrets: tuple[str, ...] = ()) -> None:
         """One entry about this command; what serves afterwards is looked up."""
@@ -130,6 +132,19 @@ class Keeper:
 
     def _serving(self) -> tuple[Serving, ...]:
         return serving(self._services.backend(self._on))
+
+    def _see_who_serves(self) -> None:
+        """A launch that nobody watched to its end is READY too, if it serves now: what may be returned to later."""
+        last = {each.container_id: each for each in self._services.history().runs if each.on == self._on}
+        tools = self._services.tools(self._on)
+        for served in self.before:
+            record = last.get(served.id)
+            container = (
+                tools.backend.find(served.id) if record and record.state in UNWATCHED and not record.good else None
+            )
+            if record and container and lane_status(container, tools).state == "ready":
+                with suppress(OSError):  # it is said where the next thing is written
+                    self._services.runs.rewrite(replace(record, state="ready"))
 
     def _is_dead(self, record: RunRecord) -> bool:
         """Processes of another host cannot be seen: what is theirs stays as it is."""

@@ -110,6 +110,7 @@ class Launching:
         self.keeper.enter(result, f"{said}; its boot was taken up" if watched else said, self.recorder.run.path.name)
         self.tools.lock.release()
         if served is None:
+            self.recorder.learn(launched.container)
             self.recorder.close(state="started", exit={"tool": 0})
             self.console.message(f"{launch.name} boots; watch it with {launch.command('up')}")
             return 0

@@ -18,7 +18,8 @@ class Measured:
 
 def measured(records: Iterable[RunRecord], plan: str, on: str, *, kept: bool) -> Measured:
     """Of boots that became READY, fresh and kept containers apart: 8 minutes against 4 to 5 on the Station."""
-    alike = [each for each in records if each.good and (each.plan, each.on, each.kept) == (plan, on, kept)]
+    seen = (each for each in records if each.ready_seconds is not None)
+    alike = [each for each in seen if (each.plan, each.on, each.kept) == (plan, on, kept)]
     if not alike:
         return Measured()
     seconds: dict[str, list[float]] = {}

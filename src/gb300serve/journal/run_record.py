@@ -13,6 +13,8 @@ RunState = Literal[
 ]
 UNFINISHED = frozenset({"launching", "booting"})
 """States that only a run whose process lives can have."""
+UNWATCHED = frozenset({"started", "interrupted", "cut-short"})
+"""States of a run whose boot went on when its command had ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class RunRecord:
     @property
     def good(self) -> bool:
         """It has been READY, whatever came later."""
-        return self.ready_seconds is not None
+        return self.ready_seconds is not None or self.state == "ready"
 
     @property
     def container_id(self) -> str | None:

@@ -15,7 +15,7 @@ from gb300serve.journal.moments import written
 from gb300serve.journal.run import LOG, METRICS, RECEIPTS, Run
 from gb300serve.lifecycle.events import Announcement, BecameReady, BootEvent, Elapsed, LogSeen, StepBegan
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.ports import ContainerBackend, LogLine
+from gb300serve.lifecycle.ports import Container, ContainerBackend, LogLine
 from gb300serve.lifecycle.receipts import verdict
 from gb300serve.lifecycle.steps import AwaitReady
 from gb300serve.lifecycle.watch_events import ReceiptsChecked
@@ -75,6 +75,13 @@ class Recorder:
             self._at = announcement.seconds
             self.save(state="ready", ready_seconds=announcement.seconds, verdict=self._verdict)
         self._tell(announcement)
+
+    def learn(self, container: Container) -> None:
+        """What the run is of; written with what is saved next."""
+        self._started_at = container.started_at or container.created_at
+        known = {"name": container.name, "id": container.id, "image_id": container.image_id}
+        started = {} if container.started_at is None else {"started_at": written(container.started_at)}
+        self.run.record = replace(self.run.record, container=known | started)
 
     def save(self, **changes: Any) -> None:
         """Change the record, and write it."""
@@ -171,10 +178,7 @@ class Recorder:
         except BackendError:
             return
         if found is not None:
-            self._started_at = found.started_at or found.created_at
-            known = {"name": found.name, "id": found.id, "image_id": found.image_id}
-            started = {} if found.started_at is None else {"started_at": written(found.started_at)}
-            self.run.record = replace(self.run.record, container=known | started)
+            self.learn(found)
 
     def _phases(self) -> tuple[tuple[str, float], ...]:
         """Names and seconds, in the order in which they came."""
