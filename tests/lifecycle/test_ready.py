@@ -275,9 +275,10 @@ def test_another_container_on_the_port_that_started_after_ours_is_not_ours() -> 
     watched = Watched(replace(SERVES, ready_at=None))
     started = watched.container.started_at or 0.0
     watched.station.add(container(V14, id="b" * 64, name="pasted", labels={}, started_at=started + 20.0), SERVES)
-    watched.http = BackendHttp(watched.station, stranger_started_at=started + 20.1)
+    watched.http = http = BackendHttp(watched.station, stranger_started_at=started + 20.1)
     with pytest.raises(WrongServerError):
         watched.run()
+    assert http.asked == 0
 
 
 def test_a_container_that_was_removed_is_gone() -> None:

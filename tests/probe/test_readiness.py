@@ -6,7 +6,7 @@ from gb300serve.core.http import Response
 from gb300serve.probe.endpoint import Endpoint
 from gb300serve.probe.metrics import Metrics
 from gb300serve.probe.models import ServedModel
-from gb300serve.probe.readiness import Readiness, presence, readiness
+from gb300serve.probe.readiness import Readiness, completed, presence
 from tests.support.fake_http import FixedHttp
 
 ENDPOINT = Endpoint("http://127.0.0.1:30006")
@@ -18,7 +18,8 @@ TINY = ServedModel("tiny", "/model", 4096)
 
 
 def judged(answers: dict[str, Response], names: tuple[str, ...] = ("tiny",)) -> Readiness:
-    return readiness(FixedHttp(answers), ENDPOINT, names, 1000.0)
+    http = FixedHttp(answers)
+    return completed(http, ENDPOINT, presence(http, ENDPOINT, names, 1000.0))
 
 
 def test_ready_needs_name_identity_and_completion() -> None:

@@ -11,7 +11,7 @@ from gb300serve.probe.endpoint import Endpoint
 from gb300serve.probe.engine import SGLANG
 from gb300serve.probe.health import health
 from gb300serve.probe.metrics import Metrics, metrics
-from gb300serve.probe.readiness import presence, readiness
+from gb300serve.probe.readiness import completed, presence
 from gb300serve.simulator.engine_http import EngineServer, bound_socket
 from gb300serve.simulator.engine_memory import memory_of
 from gb300serve.simulator.engine_service import Service
@@ -60,7 +60,7 @@ TOLD = {"random_seed": seed(settings(), STARTED), "tokenizer_e2e": timings(setti
 
 
 def test_the_probe_knows_it_by_its_log(client: Http, at: Endpoint) -> None:
-    found = readiness(client, at, NAMES, STARTED, TOLD)
+    found = completed(client, at, presence(client, at, NAMES, STARTED, TOLD))
     assert (found.state, found.identity, found.metrics) == ("ready", "ours", Metrics())
     assert found.model is not None
     assert (found.model.root, found.model.max_model_len) == ("glm-5.3-flash", 1048576)

@@ -38,6 +38,8 @@ class BackendHttp:
     stranger_started_at: float | None = None
     """Another server, on every port, that started then."""
     completes: bool = True
+    asked: int = 0
+    """Completions that were asked for."""
 
     def get(self, url: str, timeout: float, headers: Mapping[str, str] | None = None) -> Response:
         names, started_at = self._server(url)
@@ -48,6 +50,7 @@ class BackendHttp:
 
     def post_json(self, url: str, body: Value, headers: Mapping[str, str], timeout: float) -> Response:
         self._server(url)
+        self.asked += 1
         if not self.completes:
             return Response(500, '{"error": {"message": "EngineCore encountered an issue"}}')
         message = {"role": "assistant", "content": None, "reasoning": "The user wants"}

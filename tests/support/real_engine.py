@@ -55,7 +55,7 @@ def engine_lane(
     engine_image(REFERENCE)
     lane = DockerLane(
         tmp_path, docker_host, REFERENCE, container_name, OPTIONS | {"port": free_port}, "0.32.0", engine_model,
-        {"VLLM_CPU_KVCACHE_SPACE": "1"},
+        {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"},
         {"restart": "no", "mounts": [{"source": str(engine_cache), "target": "/root/.cache/vllm"}]},
     )  # fmt: skip
     lane.site()

@@ -34,7 +34,7 @@ from gb300serve.lifecycle.tools import Tools
 from gb300serve.lifecycle.watch import Attention
 from gb300serve.lifecycle.watch_events import ReceiptsChecked
 from gb300serve.lifecycle.watch_ports import KnowsProcesses
-from gb300serve.probe.readiness import Readiness, readiness
+from gb300serve.probe.readiness import Readiness, completed, presence
 
 # Seconds on the wall between two ticks of a silent log, and between two probes: together less than the second within
 # which READY is told, and no tick of a silent log comes too early for a probe.
@@ -100,8 +100,10 @@ def _begun(container: Container, tools: Tools) -> Container:
 
 def _probe(container: Container, launch: Launch, tools: Tools, told: Birth) -> Readiness:
     started_at = container.created_at if container.started_at is None else container.started_at
-    answer = readiness(tools.http, launch.endpoint, launch.plan.served_names, started_at, told.figures)
-    return against_rivals(answer, container, launch.endpoint, tools.backend)
+    answer = presence(tools.http, launch.endpoint, launch.plan.served_names, started_at, told.figures)
+    answer = against_rivals(answer, container, launch.endpoint, tools.backend)
+    # A server that is not ours is not put to work, twice a second for as long as our boot takes.
+    return completed(tools.http, launch.endpoint, answer) if is_believed(answer, launch.endpoint, told) else answer
 
 
 class _Watch:

@@ -50,15 +50,8 @@ def presence(
     return _judged(listed, served_names, measured, identity(client, endpoint, measured, started_at, told))
 
 
-def readiness(
-    client: Http,
-    endpoint: Endpoint,
-    served_names: tuple[str, ...],
-    started_at: float,
-    told: Mapping[str, Any] = NOTHING_TOLD,
-) -> Readiness:
-    """The whole proof. `started_at` is the container's start in seconds since 1970; `told` as in `presence`."""
-    present = presence(client, endpoint, served_names, started_at, told)
+def completed(client: Http, endpoint: Endpoint, present: Readiness) -> Readiness:
+    """What `presence` found, once a completion came back; only the right server is asked for one."""
     if present.state != "ready" or present.model is None:
         return present
     try:
