@@ -10,8 +10,9 @@ from gb300serve.core.files import expanded
 class LogUnreadableError(CommandLineError):
     """The log cannot be opened."""
 
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path}: {reason}", hint="name a log file, or - for standard input")
+    def __init__(self, path: str, reason: str, *, runs: str | None = None) -> None:
+        run = f", a run (a directory's name below {runs})" if runs else ""
+        super().__init__(f"{path}: {reason}", hint=f"name a log file{run}, or - for standard input")
 
 
 def read_log(file: str) -> Iterator[str]:

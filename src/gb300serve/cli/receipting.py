@@ -1,5 +1,7 @@
 """Receipts of a lane that runs, and of logs."""
 
+import errno
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -8,7 +10,7 @@ from gb300serve.boot.events import BootBegan, Event, StartupComplete
 from gb300serve.boot.learning import Lesson
 from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.receipts import CheckedReceipt
-from gb300serve.cli.boot_log import read_log
+from gb300serve.cli.boot_log import LogUnreadableError, read_log
 from gb300serve.cli.expecting import receipts_of
 from gb300serve.cli.lanes import the_lane
 from gb300serve.cli.services import On, Services
@@ -100,8 +102,10 @@ def _good_boot(space: Workspace, log: str) -> Iterator[tuple[str, tuple[Event, .
 def log_lines(space: Workspace, named: str) -> Iterator[str]:
     """The lines of a log file, of `-`, or of a run by its directory or its name."""
     path = expanded(named)
-    run = state_directory(space) / "runs" / named
-    inside = next((each / _LOG for each in (path, run) if named != "-" and (each / _LOG).is_file()), None)
+    runs = state_directory(space) / "runs"
+    inside = next((each / _LOG for each in (path, runs / named) if named != "-" and (each / _LOG).is_file()), None)
+    if inside is None and named != "-" and not path.exists():
+        raise LogUnreadableError(named, os.strerror(errno.ENOENT), runs=str(runs))
     yield from read_log(str(inside or named))
 
 

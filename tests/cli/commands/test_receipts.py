@@ -127,3 +127,14 @@ def test_without_a_lane_there_is_nothing_to_show() -> None:
 
 def test_what_is_printed_as_json_is_one_object(log: Path) -> None:
     assert json.loads(receipts("learn", log, "--json").out)["schema"] == "gb300serve.receipts-learned/1"
+
+
+def test_what_is_neither_a_run_nor_a_log_is_told_where_runs_lie(tmp_path: Path) -> None:
+    answer = run("receipts", "learn", "v14", variables={"HOME": str(tmp_path)})
+    assert (answer.code, answer.out, answer.err) == (
+        2,
+        "",
+        "gb300serve: v14: No such file or directory\n"
+        f"  hint: name a log file, a run (a directory's name below {tmp_path}/.local/state/gb300serve/runs), "
+        "or - for standard input\n",
+    )
