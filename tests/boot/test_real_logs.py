@@ -119,6 +119,8 @@ SAID = {
         "failed", "starting", "bad-argument-value", 52, {"argument": "gpu_memory_utilization", "value": 97.0}
     ),
     "worker-killed-booting": Said("failed", "loading-weights", "killed", 75, {}),
+    "worker-killed-loading": Said("failed", "loading-weights", "killed", 75, {}),
+    "worker-killed-sizing": Said("failed", "sizing-kv-cache", "killed", 54, {"process": "VllmWorker-0", "signal": 9}),
     "worker-killed": Said("failed", "serving", "killed", 98, {"process": "VllmWorker-0"}),
 }
 

@@ -62,19 +62,19 @@ CLOSING: tuple[Cause, ...] = (
     *(
         cause(Reason.UNKNOWN, needle, rank=Rank.CLOSING, engine="vllm")
         for needle in (
-            "WorkerProc failed to start",
             "EngineCore failed to start",
             "EngineCore encountered a fatal error",
             "EngineCore encountered an issue",
             "EngineDeadError",
             "Executor failed",
+            # The engine's call that its worker, dead, will not answer.
+            "RuntimeError: cancelled",
         )
     ),
     # A process that fails says so before who waits for it says this; one that is killed cannot. The first line counts.
-    *(
-        cause(Reason.KILLED, needle, rank=Rank.CLOSING, engine="vllm")
-        for needle in ("WorkerProc initialization failed", "Engine core initialization failed")
-    ),
+    cause(Reason.KILLED, "Engine core initialization failed", rank=Rank.CLOSING, engine="vllm"),
+    cause(Reason.UNKNOWN, "WorkerProc failed to start", rank=Rank.CLOSING_WORKER, engine="vllm"),
+    cause(Reason.KILLED, "WorkerProc initialization failed", rank=Rank.CLOSING_WORKER, engine="vllm"),
     *(
         cause(Reason.UNKNOWN, needle, rank=Rank.CLOSING)
         for needle in ("Run 'docker run --help'", "exited with code", "scheduler is dead")

@@ -122,7 +122,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.KILLED,
         "died unexpectedly",
-        r"(?:proc|process) (?P<process>\S+) died unexpectedly",
+        r"(?:proc|process) (?P<process>\S+) died unexpectedly(?: \(exit code: -(?P<signal>\d+)\))?",
         Rank.BARE,
         engine="vllm",
     ),

@@ -46,15 +46,17 @@ class Rank(IntEnum):
 
     CLOSING = 0
     """Says that something failed, never what."""
-    BARE = 1
+    CLOSING_WORKER = 1
+    """The same, nearer to the cause: of a process that the engine's process waited for."""
+    BARE = 2
     """An exception without a message."""
-    EXCEPTION = 2
+    EXCEPTION = 3
     """An exception whose text is not in our tables."""
-    CONSEQUENCE = 3
+    CONSEQUENCE = 4
     """True, but rather the effect than the cause (a process ended by a signal)."""
-    BROAD = 4
+    BROAD = 5
     """A text that several causes share."""
-    SPECIFIC = 5
+    SPECIFIC = 6
 
 
 @dataclass(frozen=True, slots=True)
