@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,12 @@ def test_one_holds_a_file(tmp_path: Path) -> None:
     again = DISK.try_hold(tmp_path / "lock")
     assert again is not None
     again.release()
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "journal.jsonl"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="it is a pipe"):
+        DISK.read(pipe)
+    with pytest.raises(OSError, match="it is a pipe"):
+        DISK.open(pipe)

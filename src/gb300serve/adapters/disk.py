@@ -1,8 +1,10 @@
 """Files of this machine as `journal.disk.Disk`."""
 
+import errno
 import fcntl
 import os
 import shutil
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,11 +39,14 @@ class SystemDisk:
 
     def read(self, path: Path) -> bytes | None:
         try:
+            _refuse_pipes(path)
             return path.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def open(self, path: Path) -> Tape:
+        with suppress(FileNotFoundError):
+            _refuse_pipes(path)
         return _Tape(os.open(path, _APPEND, _PRIVATE))
 
     def replace(self, path: Path, data: bytes) -> None:
@@ -110,6 +115,12 @@ class _Hold:
 
     def release(self) -> None:
         os.close(self._descriptor)
+
+
+def _refuse_pipes(path: Path) -> None:
+    """Opening a pipe waits for its other end, for ever."""
+    if stat.S_ISFIFO(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is a pipe", str(path))
 
 
 def _write(descriptor: int, data: bytes) -> None:

@@ -28,6 +28,7 @@ PRIVATE = ("container", "secrets")
 
 _PATTERN_MEANING = {
     r"^sha256:[0-9a-f]{64}$": "`sha256:` and 64 hexadecimal digits",
+    r"^(?:unix|tcp|ssh|https?|fd)://.": "an address as DOCKER_HOST has it (`unix:///…`, `ssh://…`, `tcp://…`)",
     r"^[/~]": "a path from the root (`/…`) or from the home directory (`~/…`)",
     r"^[0-9a-f]{64}$": "64 hexadecimal digits",
     r"^[a-z0-9][a-z0-9._-]*$": "small letters, digits, `.`, `-` and `_`, a letter or digit first",

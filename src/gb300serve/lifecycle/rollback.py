@@ -24,11 +24,11 @@ class NoLaneToReturnError(MachineError):
 class NothingToReturnToError(MachineError):
     """No other run of the lane was ever READY here."""
 
-    def __init__(self, lane: str, release: str | None) -> None:
+    def __init__(self, lane: str, release: str | None, on: str) -> None:
         what = f"{lane}/{release}" if release else f"another release of {lane}"
         super().__init__(
             f"there is nothing to roll back to: no run of {what} became READY here",
-            hint="see: gb300serve journal; launch a release by name: gb300serve up REF --replace",
+            hint=f"see: gb300serve journal; launch a release by name: gb300serve up REF --replace{_place(on)}",
         )
 
 
@@ -36,10 +36,16 @@ class PlanDiffersError(MachineError):
     """What the run was launched from compiles to another plan now."""
 
     def __init__(self, record: RunRecord, reason: str) -> None:
+        again = f"gb300serve up {record.ref.removesuffix('+set')} --replace{_place(record.on)}"
         super().__init__(
             f"the launch of run {record.run} cannot be made again: {reason}",
-            hint=f"launch the release as it is now: gb300serve up {record.ref.removesuffix('+set')} --replace",
+            hint=f"launch the release as it is now: {again}",
         )
+
+
+def _place(on: str) -> str:
+    """The option that a command needs where it does not mean Docker."""
+    return " --on sim" if on == "sim" else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,7 @@ def target(wish: Wish, on: str, containers: Iterable[Container], history: Histor
     serves = _plan(lane, on, ours, history)
     found = history.last_good(lane, on, other_than=serves, release=wish.release)
     if found is None:
-        raise NothingToReturnToError(lane, wish.release)
+        raise NothingToReturnToError(lane, wish.release, on)
     return found
 
 

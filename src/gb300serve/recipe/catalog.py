@@ -19,7 +19,7 @@ class UnknownReleaseError(CommandLineError):
         meant = suggestion(ref, [*known, *(name.partition("/")[2] for name in known)])
         looked = ", ".join(map(str, directories)) or "no directory"
         hint = f"did you mean {meant}?" if meant else f"looked in {looked}; `gb300serve list` prints what there is"
-        super().__init__(f"there is no release {ref}", hint=hint)
+        super().__init__(f"there is no release {ref or repr(ref)}", hint=hint)
 
 
 class AmbiguousReleaseError(CommandLineError):

@@ -16,13 +16,14 @@ class _Section(BaseModel):
 Text = Annotated[str, Field(min_length=1)]
 # Relative to what? Each command would have a state directory of its own, beside wherever it was typed.
 Rooted = Annotated[str, Field(pattern=r"^[/~]")]
+EngineAddress = Annotated[str, Field(pattern=r"^(?:unix|tcp|ssh|https?|fd)://.")]
 StationName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 
 
 class DockerSection(_Section):
     """Which Docker Engine: `host` as DOCKER_HOST has it, or a `context` of the docker client; not both."""
 
-    host: Text | None = None
+    host: EngineAddress | None = None
     context: Text | None = None
 
     @model_validator(mode="after")
