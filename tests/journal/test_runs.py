@@ -38,6 +38,7 @@ def test_records_come_in_their_order_and_others_are_passed_over(tmp_path: Path) 
     (kept.directory / "broken").mkdir()
     (kept.directory / "broken" / "run.json").write_text('{"schema": "gb300serve.run/1", "ru')
     assert kept.all() == (first, second)
+    assert kept.damaged() == ("broken",)
 
 
 def test_a_record_is_rewritten_for_a_run_whose_command_is_gone(tmp_path: Path) -> None:

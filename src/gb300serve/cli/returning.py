@@ -26,6 +26,8 @@ class Sought:
 def sought(goal: str | None, services: Services, on: str | None) -> Sought:
     """Raises MachineError (6) where there is nothing to return to, BackendError (7)."""
     history = services.history()
+    for run in services.damaged_runs():
+        services.space.console.message(f"the record of run {run} cannot be read: it counts as nothing", "warning")
     place = _place(services, on, history)
     containers = services.backend(place).containers()
     return Sought(target(_wish(goal, services, history), place, containers, history), place, containers)

@@ -106,6 +106,10 @@ class Services:
         story = self._read(self.journal.path, self.journal.read, Story())
         return History(story.entries, self._read(self.runs.directory, self.runs.all, ()))
 
+    def damaged_runs(self) -> tuple[str, ...]:
+        """Runs whose record cannot be read."""
+        return self._read(self.runs.directory, self.runs.damaged, ())
+
     def _read(self, path: Path, read: Callable[[], _Read], nothing: _Read) -> _Read:
         try:
             return read()

@@ -1,7 +1,7 @@
 """The runs of this machine: a directory for each launch, `<state>/runs/<UTC>-<lane>-<release>/`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,18 +54,27 @@ class Runs:
 
     def all(self) -> tuple[RunRecord, ...]:
         """The oldest first; a directory without a record that can be read is left out. Raises OSError."""
-        names = (name for name in self._disk.names(self.directory) if not name.startswith("."))
-        found = (self.read(name) for name in names)
+        found = (self.read(name) for name in self._names())
         return tuple(sorted((each for each in found if each), key=lambda each: each.began))
+
+    def damaged(self) -> tuple[str, ...]:
+        """Runs whose record is there and cannot be read. Raises OSError."""
+        return tuple(name for name in self._names() if self._content(name) and self.read(name) is None)
 
     def read(self, name: str) -> RunRecord | None:
         """The record of one run."""
-        content = self._disk.read(self.directory / name / RECORD)
+        content = self._content(name)
         try:
             found = record_of(json.loads(content)) if content else None
         except (ValueError, KeyError, TypeError):
             return None
         return replace(found, run=name) if found else None
+
+    def _names(self) -> Iterator[str]:
+        return (name for name in self._disk.names(self.directory) if not name.startswith("."))
+
+    def _content(self, name: str) -> bytes | None:
+        return self._disk.read(self.directory / name / RECORD)
 
     def rewrite(self, record: RunRecord) -> None:
         """For a run whose own process is gone. Raises OSError."""
