@@ -230,7 +230,7 @@ class Services:
     def _secret(self, plan: Plan, loaded: Loaded, recipe: Recipe, site: Site, on: On) -> Launch:
         """With the values of its secrets, and with what it was compiled from."""
         ids = {plan.image: plan.image_id} if plan.image_id else {}
-        self.rehearsal = replace(self.rehearsal, image_ids=ids, afflicts=digest(plan))
+        self.rehearsal = replace(self.rehearsal, image_ids=ids, afflicts=plan)
         secrets = read_secrets(plan, self.space.environment.variables)
         self.space.console.hide(secrets.values())
         known = site.model_dump(include={*DIRECTORIES, "gpus", "lanes"}, exclude_none=True)

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from gb300serve.core.clock import Clock
 from gb300serve.core.process import Processes
 from gb300serve.lifecycle.ports import LABEL_PLAN, Container, Image, LogLine
+from gb300serve.plan.document import digest
 from gb300serve.plan.model import Plan
 from gb300serve.simulator.engine_faults import FAULTS
 from gb300serve.simulator.engine_settings import DEFAULT_SPEED, FAULT, SPEED
@@ -29,8 +30,10 @@ from gb300serve.simulator.station_errors import (
     ShimFailedError,
     StationUnwritableError,
     StillRunningError,
+    UnfitFaultError,
     UnknownFaultError,
 )
+from gb300serve.simulator.station_faults import lacks
 from gb300serve.simulator.station_files import (
     CONTAINER,
     LOCK,
@@ -62,12 +65,12 @@ class Rehearsal:
     """How containers are run: virtual seconds a second, a fault to rehearse, and what the Station is to lack.
 
     `image_ids` are ids by reference, for launches that pin one; an image's id otherwise follows from its reference.
-    `afflicts` is the digest of the plan that the fault is for: what that launch puts back boots without it.
+    `afflicts` is the plan that the fault is for: what that launch puts back boots without it.
     """
 
     speed: float = DEFAULT_SPEED
     fault: str | None = None
-    afflicts: str | None = None
+    afflicts: Plan | None = None
     lacks_images: frozenset[str] = frozenset()
     has_path: Callable[[str], bool] = _every_path
     image_ids: Mapping[str, str] = field(default_factory=dict)
@@ -94,10 +97,12 @@ class SimulatedStation:
         return self._directory / "containers"
 
     def check(self) -> None:
-        """Raises UnknownFaultError: the directory is made when the first container is."""
-        fault = self._rehearsal.fault
+        """Raises UnknownFaultError, UnfitFaultError: the directory is made when the first container is."""
+        fault, plan = self._rehearsal.fault, self._rehearsal.afflicts
         if fault is not None and fault not in FAULTS:
             raise UnknownFaultError(fault, FAULTS)
+        if fault is not None and plan is not None and (lacking := lacks(fault, plan)) is not None:
+            raise UnfitFaultError(fault, plan.recipe, lacking)
 
     def find(self, name: str) -> Container | None:
         record = self._record(name)
@@ -254,7 +259,8 @@ class SimulatedStation:
         write_json(self._home(record) / CONTAINER, record)
 
     def _shim_environment(self, record: Mapping[str, Any]) -> dict[str, str]:
-        spared = self._rehearsal.afflicts not in {None, record["labels"].get(LABEL_PLAN)}
+        afflicted = self._rehearsal.afflicts
+        spared = afflicted is not None and digest(afflicted) != record["labels"].get(LABEL_PLAN)
         fault = None if spared else self._rehearsal.fault
         return {
             "PATH": "/usr/local/bin:/usr/bin:/bin",

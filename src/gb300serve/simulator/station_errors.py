@@ -68,3 +68,10 @@ class UnknownFaultError(CommandLineError):
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         super().__init__(f"no simulated fault is called {name!r}", hint=f"there are {', '.join(known)}")
+
+
+class UnfitFaultError(CommandLineError):
+    """A fault that this launch has nothing for: it would come up as if nothing were wrong."""
+
+    def __init__(self, name: str, recipe: str, lacking: str) -> None:
+        super().__init__(f"{recipe} cannot rehearse {name}: {lacking}", hint="choose another fault, or another release")
