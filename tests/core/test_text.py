@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.core.text import brief, printable, suggestion
+from gb300serve.core.text import brief, natural, printable, suggestion
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,13 @@ def test_the_nearest_word() -> None:
 def test_a_word_that_nobody_could_copy_is_cut() -> None:
     assert brief("a " + "9" * 1000) == "a " + "9" * 1000
     assert brief("a " + "9" * 5000 + " b") == f"a {'9' * 80}… (5,000 characters) …{'9' * 20} b"
+
+
+@pytest.mark.parametrize(("text", "number"), [("0", 0), ("08", 8), ("9" * 18, 10**18 - 1)])
+def test_a_number_of_plain_digits(text: str, number: int) -> None:
+    assert natural(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.0", "8\u2460", "\u0663", "9" * 19, "9" * 5000])
+def test_what_is_no_number_of_plain_digits(text: str) -> None:
+    assert natural(text) is None

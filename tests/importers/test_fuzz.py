@@ -37,6 +37,8 @@ def test_pastes(seed: int) -> None:
         "`" * 30_001,
         " " * 200_000 + "docker run i:1",
         "docker run -e " + "a" * 500_000 + " i:1",
+        "docker run -p 8\u2460 i:1 /m",
+        f"docker run -p {'9' * 5000}:80 i:1 /m",
     ],
     ids=lambda text: text[:24],
 )

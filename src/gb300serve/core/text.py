@@ -20,6 +20,12 @@ def printable(text: str) -> str:
     return _ESCAPES.sub("", text)
 
 
+def natural(text: str) -> int | None:
+    """A number as plain digits, 18 of them at most: to `str.isdigit` a circled one is a digit too, and `int` takes it
+    for none, nor anything of more than 4,300 digits."""
+    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
+
+
 def brief(text: str) -> str:
     """`text` with the middle of words of more than 1,000 signs left out."""
     return _LONG_WORD.sub(lambda found: f"{found[0][:80]}… ({len(found[0]):,} characters) …{found[0][-20:]}", text)

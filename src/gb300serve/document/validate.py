@@ -6,7 +6,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from gb300serve.core.diagnostics import Diagnostic
-from gb300serve.core.text import suggestion
+from gb300serve.core.text import natural, suggestion
 from gb300serve.document.nodes import MapNode, Path, Source, place_of, spot_at
 
 M = TypeVar("M", bound=BaseModel)
@@ -82,7 +82,7 @@ def wrong_format(wanted: str, root: MapNode, source: Source) -> Diagnostic | Non
     place = place_of(spot) if spot and exact else (source.name, 1, 1)
     kind, _, ours = wanted.partition("/")
     name, _, version = written.partition("/") if isinstance(written, str) else ("", "", "")
-    if name == kind and version.isdigit() and int(version) > int(ours):
+    if name == kind and (natural(version) or 0) > int(ours):
         message = f"format {written} needs gb300serve {version}.0 or newer; this one reads {wanted}"
         return Diagnostic("FMT006", "newer-format", "error", message, "pipx upgrade gb300serve", *place, "format")
     message = (

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from gb300serve.core.text import natural
+
 
 def published_port(network: str | None, ports: Iterable[str], inside: int) -> int | None:
     """The host's port that leads to port `inside`; on the host network that is the same one."""
@@ -19,4 +21,4 @@ def split_port(word: str) -> tuple[int | None, int | None]:
     words = word.partition("/")[0].rsplit(":", 2)
     container = words[-1]
     host = words[-2] if len(words) > 1 else ""
-    return (int(host) if host.isdigit() else None), (int(container) if container.isdigit() else None)
+    return natural(host), natural(container)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from gb300serve.core.text import natural
 from gb300serve.simulator.engine_answer import THOUGHT, answer, body, chunks
 from gb300serve.simulator.engine_request import Asked, RequestRefusedError, asked
 from gb300serve.simulator.engine_service import Service
@@ -102,11 +103,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes | None:
         length = self.headers.get("Content-Length", "0")
-        if not length.isdigit() or int(length) > _MOST_BYTES:
+        if (size := natural(length)) is None or size > _MOST_BYTES:
             self.close_connection = True
             self.json(413, {"detail": "Request body too large"})
             return None
-        return self.rfile.read(int(length))
+        return self.rfile.read(size)
 
     def _allowed(self) -> bool:
         keys = self.server.service.settings.api_keys
