@@ -118,8 +118,9 @@ def _lay(root: MapNode, words: tuple[str, ...], value: Any, spot: Spot, text: st
     target = child
     for depth, word in enumerate(words[:-1]):
         before = node.get(word) if isinstance(node, MapNode) else None
-        # What is only passed through still stands in the file.
-        kept = node.spots.get(word, spot) if isinstance(node, MapNode) else spot
+        # What is only passed through still stands in the file; a scalar there makes way for a mapping of this place.
+        passed = isinstance(node, MapNode) and isinstance(before, MapNode | ListNode)
+        kept = node.spots.get(word, spot) if passed else spot
         if isinstance(before, ListNode):
             changed = _with_item(before, words[depth + 1 :], value, spot, text)
             target.put(word, changed, kept)
