@@ -65,7 +65,7 @@ def test_several_lanes(catalog: Catalog, default_lane: str | None) -> None:
 def test_an_unknown_release(catalog: Catalog, ref: str, hint: str | None) -> None:
     with pytest.raises(CommandLineError) as error:
         catalog.find(ref)
-    assert error.value.message == f"there is no release {ref}"
+    assert error.value.message == f"there is no release {ref or repr(ref)}"
     looked = ", ".join(map(str, catalog.directories))
     assert error.value.hint == (hint or f"looked in {looked}; `gb300serve list` prints what there is")
 
