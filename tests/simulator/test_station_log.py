@@ -3,7 +3,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gb300serve.lifecycle.ports import LogLine
-from gb300serve.simulator.station_log import follow, read
+from gb300serve.simulator.station_log import follow, poll, read
 
 
 class Steps:
@@ -70,3 +70,7 @@ def test_silence_is_told(tmp_path: Path) -> None:
 
 def test_a_container_that_ended_without_a_log(tmp_path: Path) -> None:
     assert list(follow(tmp_path / "log", lambda: True, Steps(), 1.0)) == []
+
+
+def test_a_fast_clock_is_looked_at_more_often() -> None:
+    assert [poll(speed) for speed in (1.0, 100.0, 200.0, 800.0)] == [0.2, 0.1, 0.05, 0.05]

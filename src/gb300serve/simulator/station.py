@@ -44,7 +44,7 @@ from gb300serve.simulator.station_files import (
     read_json,
     write_json,
 )
-from gb300serve.simulator.station_log import follow, read
+from gb300serve.simulator.station_log import follow, poll, read
 from gb300serve.simulator.station_records import State, container_of, image_of, record_of, state_of
 
 # Real seconds: a shim and its engine take 0.3 to come up on an idle machine.
@@ -185,7 +185,8 @@ class SimulatedStation:
 
     def follow(self, container: str, every: float) -> Iterator[LogLine | None]:
         record = self._existing(container)
-        start = self._state(record).start
+        begun = self._state(record)
+        start = begun.start
         if not start:
             return iter(())
 
@@ -193,7 +194,7 @@ class SimulatedStation:
             state = self._state(record)
             return state.start != start or not state.running
 
-        return follow(self._home(record) / LOG, ended, self._clock, every)
+        return follow(self._home(record) / LOG, ended, self._clock, every, poll(begun.speed))
 
     def log(self, container: str, tail: int | None = None) -> Iterator[LogLine]:
         lines = read(self._home(self._existing(container)) / LOG)

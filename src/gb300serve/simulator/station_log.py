@@ -7,7 +7,9 @@ from pathlib import Path
 from gb300serve.core.clock import Clock
 from gb300serve.lifecycle.ports import LogLine
 
-_POLL = 0.05
+# How often the log is looked at, in virtual seconds and within these bounds of real ones: on a fast clock a pause would
+# pass for silence, on a real one each look costs more than the lines that it finds.
+_POLL, _SOONEST, _LATEST = 10.0, 0.05, 0.2
 # Whether a container has ended costs 0.3 ms to find out, fifty times as much as a look at its log.
 _ASK = 0.1
 
@@ -27,12 +29,22 @@ def read(path: Path) -> Iterator[LogLine]:
                 yield _line(record.decode())
 
 
-def follow(path: Path, ended: Callable[[], bool], clock: Clock, every: float) -> Iterator[LogLine | None]:
-    """Each record once, live; None after every `every` seconds of silence; ends when `ended` and all is read."""
+def poll(speed: float) -> float:
+    """Real seconds between two looks, at `speed` virtual ones a second."""
+    return min(max(_POLL / speed, _SOONEST), _LATEST)
+
+
+def follow(
+    path: Path, ended: Callable[[], bool], clock: Clock, every: float, look: float = _SOONEST
+) -> Iterator[LogLine | None]:
+    """Each record once, live; None after every `every` seconds of silence; ends when `ended` and all is read.
+
+    `look`: seconds between two looks at the file.
+    """
     while not path.exists():
         if ended():
             return
-        clock.sleep(min(every, _POLL))
+        clock.sleep(min(every, look))
     with path.open("rb") as file:
         rest, heard, asked = b"", clock.now(), clock.now() - _ASK
         while True:
@@ -52,4 +64,4 @@ def follow(path: Path, ended: Callable[[], bool], clock: Clock, every: float) ->
                     heard = clock.now()
                     yield None
                 else:
-                    clock.sleep(min(every, _POLL))
+                    clock.sleep(min(every, look))
