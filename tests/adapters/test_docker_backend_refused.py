@@ -22,7 +22,7 @@ class Refusing:
     asked: list[str] = field(default_factory=list)
 
     def get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
-        raise NotImplementedError
+        raise AssertionError(path)  # never asked here
 
     def post(self, path: str, params: Mapping[str, Any] | None = None, body: Any = None, timeout: float = 60.0) -> Any:
         self.asked.append(path)
@@ -30,7 +30,7 @@ class Refusing:
             raise DockerRefusedError(DYING, 500)
 
     def delete(self, path: str, params: Mapping[str, Any] | None = None) -> None:
-        raise NotImplementedError
+        raise AssertionError(path)  # never asked here
 
     def stream(self, path: str, params: Mapping[str, Any], *, method: str = "GET", body: Any = None) -> OpenChunks:
         raise DockerRefusedError(REMOVING, 409)

@@ -4,7 +4,8 @@ import pytest
 
 from gb300serve.plan.model import Mount, Plan
 from gb300serve.simulator.engine_faults import FAULTS
-from gb300serve.simulator.station_faults import OF_SGLANG, lacks
+from gb300serve.simulator.engine_sglang_deaths import REHEARSED
+from gb300serve.simulator.station_faults import lacks
 from tests.support.launches import contained, plan
 
 BARE = replace(plan(), command=("--model", "/model"))
@@ -14,7 +15,7 @@ HOOKED = contained(
     mounts=(Mount("/p/hook.py", "/w/hook.py", read_only=True, sha256="ab" * 32),),
 )
 UNPINNED = {"patch-differs": "the recipe pins no file over the image"}
-OTHER_ENGINE = f"an SGLang lane rehearses {', '.join(OF_SGLANG)}"
+OTHER_ENGINE = f"an SGLang lane rehearses {', '.join(REHEARSED)}"
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,7 @@ OTHER_ENGINE = f"an SGLang lane rehearses {', '.join(OF_SGLANG)}"
                 "hook-aborted": "the launch installs no hook",
             },
         ),
-        (replace(BARE, engine="sglang"), {**dict.fromkeys(set(FAULTS) - set(OF_SGLANG), OTHER_ENGINE), **UNPINNED}),
+        (replace(BARE, engine="sglang"), {**dict.fromkeys(set(FAULTS) - set(REHEARSED), OTHER_ENGINE), **UNPINNED}),
     ],
 )
 def test_what_a_launch_lacks(launched: Plan, lacking: dict[str, str]) -> None:

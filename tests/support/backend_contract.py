@@ -34,7 +34,10 @@ def texts(lines: Iterator[LogLine | None]) -> Iterator[str]:
 
 
 class BackendContract:
-    """Semantics of `lifecycle.ports.ContainerBackend`."""
+    """Semantics of `lifecycle.ports.ContainerBackend`.
+
+    The suite of each backend brings the first three fixtures: here they are only described, and raise.
+    """
 
     @pytest.fixture
     def backend(self) -> ContainerBackend:

@@ -16,14 +16,14 @@ class _Question(Generic[T]):
 
     def __init__(self, ask: Callable[[], T]) -> None:
         self._ask = ask
-        self.answer: list[T | BaseException] = []
+        self.answer: list[T | Exception] = []
         self.thread = threading.Thread(target=self._run, name="question", daemon=True)
         self.thread.start()
 
     def _run(self) -> None:
         try:
             self.answer.append(self._ask())
-        except BaseException as error:  # noqa: BLE001 - raised again by whoever waits for it
+        except Exception as error:  # noqa: BLE001 - nobody above a thread: whoever waits for the answer raises it
             self.answer.append(error)
 
 
@@ -38,7 +38,7 @@ def at_once(asks: Mapping[K, Callable[[], T]], patience: float) -> dict[K, T | G
     for key, question in questions.items():
         question.thread.join(max(0.0, until - time.monotonic()))
         answer = question.answer[0] if question.answer else None
-        if isinstance(answer, BaseException) and not isinstance(answer, Gb300Error):
+        if isinstance(answer, Exception) and not isinstance(answer, Gb300Error):
             raise answer
         found[key] = answer
     return found

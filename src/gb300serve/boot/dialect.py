@@ -1,4 +1,4 @@
-"""What differs between the engines when a boot is judged: their defaults, and the names of their arguments."""
+"""What differs between the engines when a boot is judged: the names of their arguments."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,20 +10,16 @@ from gb300serve.boot.signals.model import EngineName
 class Dialect:
     """One engine's. `named`: the arguments that advice may name; `offloads`: GiB are asked with `cpu_offload_gb`."""
 
-    port: int
     named: tuple[str, ...]
     offloads: bool
 
 
-# Ports where the arguments name none: vllm.entrypoints, sglang.srt.server_args.ServerArgs.port.
 DIALECTS: Mapping[EngineName, Dialect] = {
     "vllm": Dialect(
-        8000,
         ("max_model_len", "gpu_memory_utilization", "cpu_offload_gb", "cpu_offload_params", "max_num_seqs"),
         offloads=True,
     ),
     "sglang": Dialect(
-        30000,
         ("context_length", "mem_fraction_static", "max_running_requests", "kv_cache_dtype", "quantization"),
         offloads=False,
     ),

@@ -13,6 +13,7 @@ from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from gb300serve.boot.signals.model import Rank, number
 from gb300serve.boot.silence import is_stalled
+from gb300serve.core.default_ports import DEFAULT_PORTS
 from gb300serve.core.text import natural
 
 # Runs of a restart policy that end before they serve; two can be a first try and its correction.
@@ -144,7 +145,7 @@ def _explained(
         evidence = (*evidence, *_at(course.receipts_at.get("kv_cache_gib")))
     if finding.reason is Reason.PORT_IN_USE and "port" not in values:
         port = natural(course.argument("port") or "")
-        values["port"] = dialect(course.engine).port if port is None else port
+        values["port"] = DEFAULT_PORTS[course.engine or "vllm"] if port is None else port
     return finding.reason, values, evidence
 
 

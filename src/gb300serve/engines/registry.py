@@ -1,10 +1,10 @@
 """The engines that a recipe may name."""
 
 from gb300serve.engines.base import Engine
-from gb300serve.engines.sglang.engine import Sglang
-from gb300serve.engines.vllm.engine import Vllm
+from gb300serve.engines.sglang.engine import SGLANG
+from gb300serve.engines.vllm.engine import VLLM
 
-ENGINES: dict[str, Engine] = {"sglang": Sglang(), "vllm": Vllm()}
+ENGINES: dict[str, Engine] = {each.name: each for each in (SGLANG, VLLM)}
 
 
 def engine(name: str) -> Engine:

@@ -1,12 +1,14 @@
-"""What the engines with option tables share: checks against the tables, words by the tables."""
+"""An engine with option tables: checks against the tables, words by the tables."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
+from gb300serve.core.default_ports import DEFAULT_PORTS
 from gb300serve.core.values import Value
 from gb300serve.engines.base import Options
-from gb300serve.engines.common import model_first, plain_words
+from gb300serve.engines.common import MODEL_KEYS, POSITIONAL, first_text, model_first, plain_words, texts, whole
 from gb300serve.engines.forms import words
 from gb300serve.engines.problem import Problem
 from gb300serve.engines.shipped import TableChoice, elsewhere, tables_for
@@ -19,31 +21,50 @@ _SHORT = 200
 _SIMPLE = frozenset({"bool", "int", "str"})
 
 
-def check_options(engine: str, options: Options, version: str | None, meaning: Meaning) -> tuple[Problem, ...]:
-    """Everything wrong with the options, in their order; notes stand last."""
-    choice = tables_for(engine, version)
-    found = [problem for key, value in options.items() for problem in _problems((engine, version), key, value)]
-    wrong = {problem.path[0] for problem in found}
-    found += [problem for problem in meaning(options, choice) if problem.path[0] not in wrong]
-    order = {key: place for place, key in enumerate(options)}
-    found.sort(key=lambda problem: order[str(problem.path[0])])
-    return (*found, *_note(engine, choice, version))
+@dataclass(frozen=True, slots=True)
+class TabledEngine:
+    """Implements `engines.base.Engine` for the engine of this name."""
+
+    name: str
+    meaning: Meaning
+
+    def check(self, options: Options, version: str | None) -> tuple[Problem, ...]:
+        choice = tables_for(self.name, version)
+        found = [problem for key, value in options.items() for problem in _problems((self.name, version), key, value)]
+        wrong = {problem.path[0] for problem in found}
+        later = (*self.meaning(options, choice), *_check_model(options, MODEL_KEYS[self.name]))
+        found += [problem for problem in later if problem.path[0] not in wrong]
+        order = {key: place for place, key in enumerate(options)}
+        found.sort(key=lambda problem: order[str(problem.path[0])])
+        return (*found, *_note(self.name, choice, version))
+
+    def argv(self, options: Options, version: str | None) -> tuple[str, ...]:
+        choice = tables_for(self.name, version)
+        return tuple(said for key, value in model_first(options) for said in _say(choice, key, value))
+
+    def open_list(self, options: Options, version: str | None) -> str | None:
+        tables = tables_for(self.name, version).tables
+        said = [key for key, value in model_first(options) if value is not None]
+        option = next((found for table in tables if said and (found := table.find(said[-1]))), None)
+        if option is None or option.positional:
+            return None
+        bare = option.arity == "optional" and options[option.key] is True
+        return option.key if option.arity == "many" or bare else None
+
+    def served_names(self, options: Options) -> tuple[str, ...]:
+        model = self.model_path(options)
+        return texts(options.get("served_model_name")) or ((model,) if model else ())
+
+    def model_path(self, options: Options) -> str | None:
+        return first_text(options, POSITIONAL, MODEL_KEYS[self.name])
+
+    def port(self, options: Options) -> int:
+        return whole(options.get("port"), DEFAULT_PORTS[self.name])
 
 
-def options_argv(engine: str, options: Options, version: str | None) -> tuple[str, ...]:
-    """The engine's words: the positional model first and bare, then the options in their order."""
-    choice = tables_for(engine, version)
-    return tuple(said for key, value in model_first(options) for said in _say(choice, key, value))
-
-
-def last_open_list(engine: str, options: Options, version: str | None) -> str | None:
-    """The key of the last option when it would swallow bare words printed after it, else None."""
-    said = [key for key, value in model_first(options) if value is not None]
-    option = next((found for t in tables_for(engine, version).tables if said and (found := t.find(said[-1]))), None)
-    if option is None or option.positional:
-        return None
-    bare = option.arity == "optional" and options[option.key] is True
-    return option.key if option.arity == "many" or bare else None
+def _check_model(options: Options, key: str) -> Iterator[Problem]:
+    if options.get(POSITIONAL) is not None and options.get(key) is not None:
+        yield Problem((key,), "OPT013", f"{key} and model_tag both name the model", "leave one of them out")
 
 
 def _problems(asked: tuple[str, str | None], key: str, value: Value) -> tuple[Problem, ...]:

@@ -59,16 +59,13 @@ class Runs:
 
     def damaged(self) -> tuple[str, ...]:
         """Runs whose record is there and cannot be read. Raises OSError."""
-        return tuple(name for name in self._names() if self._content(name) and self.read(name) is None)
+        found = ((name, self._content(name)) for name in self._names())
+        return tuple(name for name, content in found if content and _record(name, content) is None)
 
     def read(self, name: str) -> RunRecord | None:
         """The record of one run."""
         content = self._content(name)
-        try:
-            found = record_of(json.loads(content)) if content else None
-        except (ValueError, KeyError, TypeError):
-            return None
-        return replace(found, run=name) if found else None
+        return _record(name, content) if content else None
 
     def _names(self) -> Iterator[str]:
         return (name for name in self._disk.names(self.directory) if not name.startswith("."))
@@ -86,3 +83,11 @@ class Runs:
         while not self._disk.claim(path := self.directory / (name if number == 1 else f"{name}-{number}")):
             number += 1
         return path
+
+
+def _record(name: str, content: bytes) -> RunRecord | None:
+    try:
+        found = record_of(json.loads(content))
+    except (ValueError, KeyError, TypeError):
+        return None
+    return replace(found, run=name) if found else None

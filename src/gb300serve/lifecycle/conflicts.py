@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from gb300serve.core.default_ports import DEFAULT_PORTS
 from gb300serve.lifecycle.launch import Launch, host_ports
 from gb300serve.lifecycle.observe import Observed
 from gb300serve.lifecycle.ports import Container
@@ -12,7 +13,6 @@ _LIVE = frozenset({"running", "paused", "restarting"})
 _GPU_LABEL = "gpu-lane"
 """How one owner marks the container that holds the GPU, whatever options it was started with."""
 # What the engines bind without --port (vLLM 0.29 to 0.33; SGLang).
-_DEFAULT_PORTS = {"vllm": 8000, "sglang": 30000}
 _DEVICES = "device="
 
 
@@ -66,7 +66,7 @@ def engine_port(container: Container) -> int | None:
         if text.isdecimal():
             return int(text)
     named = " ".join((container.image, *container.command[:3])).lower()
-    return next((port for engine, port in _DEFAULT_PORTS.items() if engine in named), None)
+    return next((port for engine, port in DEFAULT_PORTS.items() if engine in named), None)
 
 
 def _overlap(one: str, other: str) -> bool:

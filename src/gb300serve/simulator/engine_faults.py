@@ -16,7 +16,7 @@ from gb300serve.simulator.engine_deaths import (
 )
 from gb300serve.simulator.engine_events import Bind, Enter, Event, Script, Serve
 from gb300serve.simulator.engine_settings import Settings, SurroundingsError
-from gb300serve.simulator.engine_sglang_deaths import ENDINGS, UNCHANGED
+from gb300serve.simulator.engine_sglang_deaths import ENDINGS, REHEARSED
 from gb300serve.simulator.engine_tape import API, CORE, Tape
 
 Ending = Callable[[Tape, Settings], None]
@@ -31,6 +31,7 @@ class Fault:
     writes what comes instead. `seconds` changes what the boot starts from, `hook` False leaves the hook out, `untuned`
     empties the tuning cache, `foreign` makes the cache file one of another environment, `drops` are options that never
     reach the engine. `hangs`: from its place on nothing computes. `patched`: pinned files are others in the container.
+    `of_hook`: it is about a hook, which the launch must have.
     """
 
     summary: str
@@ -44,6 +45,7 @@ class Fault:
     drops: tuple[str, ...] = ()
     hangs: bool = False
     patched: bool = False
+    of_hook: bool = False
 
 
 def _killed(tape: Tape, _settings: Settings) -> None:
@@ -116,13 +118,17 @@ FAULTS: dict[str, Fault] = {
         lambda tape, settings: gpu_memory_in_use(tape, settings.demand.gpu_memory_utilization),
     ),
     "port-taken": Fault("another program listens on the port", BIND, 0.0, lambda tape, _: port_taken(tape)),
-    "hook-failed": Fault("the hook is not installed, and the engine serves without it", hook=False),
+    "hook-failed": Fault("the hook is not installed, and the engine serves without it", hook=False, of_hook=True),
     "argument-lost": Fault(
         "the prefill threshold is lost between the command and the engine", drops=("long_prefill_token_threshold",)
     ),
     "patch-differs": Fault("the files over the image are not those that the recipe pins", patched=True),
     "hook-aborted": Fault(
-        "the hook stops the boot for lack of host memory", "profiling", 0.3, lambda tape, _: hook_aborted(tape)
+        "the hook stops the boot for lack of host memory",
+        "profiling",
+        0.3,
+        lambda tape, _: hook_aborted(tape),
+        of_hook=True,
     ),
     "crash-after-ready": Fault(
         "the engine process dies a minute after READY; the exit code is 0", SERVE, 0.0, _engine_dies
@@ -136,8 +142,8 @@ def fault(settings: Settings) -> Fault | None:
     name, engine = settings.surroundings.fault, settings.surroundings.engine
     if name is None:
         return None
-    if engine == "sglang" and name in FAULTS and name not in {*ENDINGS, *UNCHANGED}:
-        raise SurroundingsError(f"no rehearsal of {name} for {engine}; there are {', '.join((*ENDINGS, *UNCHANGED))}")
+    if engine == "sglang" and name in FAULTS and name not in REHEARSED:
+        raise SurroundingsError(f"no rehearsal of {name} for {engine}; there are {', '.join(REHEARSED)}")
     if name not in FAULTS:
         raise SurroundingsError(f"no fault is called {name!r}; there are {', '.join(FAULTS)}")
     return FAULTS[name]

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from gb300serve.boot.signals.model import EngineName
+from gb300serve.core.default_ports import DEFAULT_PORTS
 from gb300serve.fit.checkpoint import Checkpoint
 from gb300serve.fit.demand import Demand, demand_of
 
@@ -24,7 +25,6 @@ SHIMMED = "GB300SERVE_SIM_SHIMMED"
 DEFAULT_SPEED = 200.0
 DEFAULT_VERSION = "0.1.dev20904+g179dd0fa9"
 DEFAULT_MODEL = "deepseek-ai/DeepSeek-V4.1-Flash"
-DEFAULT_PORT = 8000
 
 
 class SurroundingsError(Exception):
@@ -128,7 +128,7 @@ class Settings:
 
     @property
     def port(self) -> int:
-        return int(self.options.get("port", DEFAULT_PORT))
+        return int(self.options.get("port", DEFAULT_PORTS["vllm"]))
 
     @property
     def listen_port(self) -> int:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gb300serve.core.default_ports import DEFAULT_PORTS
 from gb300serve.engines.parse import parse_argv
-from gb300serve.engines.sglang.limits import DEFAULT_PORT
 from gb300serve.engines.shipped import tables_for
 from gb300serve.engines.table import OptionTable
 from gb300serve.fit.catalog import checkpoint
@@ -56,7 +56,7 @@ def _meaning(said: Mapping[str, Any], known: Checkpoint, surroundings: Surroundi
     """Options by vLLM's names: those that memory and answers depend on."""
     meant = {name: said[key] for key, name in _MEANS.items() if said.get(key) is not None}
     meant |= {
-        "port": said.get("port", DEFAULT_PORT),
+        "port": said.get("port", DEFAULT_PORTS["sglang"]),
         "gpu_memory_utilization": said.get("mem_fraction_static") or DEFAULT_FRACTION,
         "enable_auto_tool_choice": said.get("tool_call_parser") is not None,
         "enforce_eager": bool(said.get("disable_cuda_graph")),

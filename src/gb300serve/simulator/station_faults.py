@@ -4,19 +4,17 @@ from gb300serve.fit.catalog import checkpoints
 from gb300serve.lifecycle.receipts_patches import patches
 from gb300serve.plan.model import Plan
 from gb300serve.simulator.engine_faults import FAULTS
-from gb300serve.simulator.engine_sglang_deaths import ENDINGS, UNCHANGED
-
-OF_SGLANG = (*ENDINGS, *UNCHANGED)
+from gb300serve.simulator.engine_sglang_deaths import REHEARSED
 
 
 def lacks(name: str, plan: Plan) -> str | None:
     """What the launch lacks for the fault to show, as the end of a sentence; None where it would show."""
     found = FAULTS[name]
-    if plan.engine == "sglang" and name not in OF_SGLANG:
-        return f"an SGLang lane rehearses {', '.join(OF_SGLANG)}"
+    if plan.engine == "sglang" and name not in REHEARSED:
+        return f"an SGLang lane rehearses {', '.join(REHEARSED)}"
     if found.patched and not any(patches(plan)):
         return "the recipe pins no file over the image"
-    if (not found.hook or name == "hook-aborted") and not _hooked(plan):
+    if found.of_hook and not _hooked(plan):
         return "the launch installs no hook"
     missing = [f"--{key.replace('_', '-')}" for key in found.drops if f"--{key.replace('_', '-')}" not in plan.command]
     return f"the command has no {missing[0]}" if missing else None

@@ -9,7 +9,6 @@ from gb300serve.engines.limits import check_least, check_port, meant_fraction, o
 from gb300serve.engines.narrow import number, si_length
 from gb300serve.engines.problem import Problem
 
-DEFAULT_PORT = 30000  # sglang.srt.server_args.ServerArgs.port
 LEAST = {
     "dp_size": 1,
     "max_running_requests": 1,

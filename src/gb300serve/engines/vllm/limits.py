@@ -8,7 +8,6 @@ from gb300serve.engines.limits import check_least, check_port, meant_fraction, o
 from gb300serve.engines.narrow import length, number
 from gb300serve.engines.problem import Problem
 
-DEFAULT_PORT = 8000  # vllm.entrypoints.openai.cli_args
 # The engine's configuration classes; the key of a recipe, the smallest value, and what a smaller one would mean.
 LEAST = {
     "block_size": 1,

@@ -7,12 +7,12 @@ The process exits with 1. `stage` says how far it came: `config` is 7 to 15 s af
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
+from gb300serve.core.default_ports import DEFAULT_PORTS
 from gb300serve.core.values import Value
 from gb300serve.engines.base import Options
 from gb300serve.engines.narrow import length, number, text
 from gb300serve.engines.pydantic_text import unexpected, validation_line, validation_text
 from gb300serve.engines.table import OptionTable
-from gb300serve.engines.vllm.limits import DEFAULT_PORT
 from gb300serve.engines.vllm.schedule import SCHEDULE, tiers
 
 Stage: TypeAlias = Literal["config", "scheduler", "bind"]
@@ -124,7 +124,7 @@ def _range(start: int, end: int, tokens: int) -> Iterator[str]:
 
 
 def _port(options: Options, _table: OptionTable) -> Iterator[str]:
-    port = number(options.get("port", DEFAULT_PORT))
+    port = number(options.get("port", DEFAULT_PORTS["vllm"]))
     if port is not None and not 0 <= port <= 65535:
         yield "OverflowError: bind(): port must be 0-65535."
 

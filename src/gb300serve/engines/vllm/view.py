@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gb300serve.core.default_ports import DEFAULT_PORTS
 from gb300serve.core.values import Value
 from gb300serve.engines.base import Options
 from gb300serve.engines.common import POSITIONAL, first_text, texts, whole
 from gb300serve.engines.narrow import flag, length, number, text
-from gb300serve.engines.vllm.limits import DEFAULT_PORT
 from gb300serve.engines.vllm.speculation import Speculation, speculation
 
 DEFAULT_UTILIZATION = 0.92  # vllm.config.cache.CacheConfig, 0.29 to 0.33
@@ -65,7 +65,7 @@ def view(options: Options) -> VllmOptions:
         model=first_text(options, POSITIONAL, "model"),
         served_model_name=texts(given("served_model_name")),
         host=text(given("host")),
-        port=whole(given("port"), DEFAULT_PORT),
+        port=whole(given("port"), DEFAULT_PORTS["vllm"]),
         max_model_len=length(given("max_model_len")),
         max_num_seqs=length(given("max_num_seqs")),
         max_num_batched_tokens=length(given("max_num_batched_tokens")),
