@@ -8,6 +8,7 @@ pytest.register_assert_rewrite("tests.support")
 
 pytest_plugins = [
     "tests.support.golden",
+    "tests.support.program",
     "tests.support.station",
     "tests.support.real_engine",
     "tests.support.switched",

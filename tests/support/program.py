@@ -11,9 +11,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 # The variables that a test must not inherit: they would lead it to the user's own recipes, sites and Engines.
 LEADING = re.compile(r"GB300SERVE_(?!TEST_)|DOCKER_|XDG_")
+
+_STARTED: list[subprocess.Popen[str]] = []
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown() -> None:
+    """End what a failed test left running: it would hold a mount or a port that a fixture is about to take away."""
+    while _STARTED:
+        process = _STARTED.pop()
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +69,12 @@ class Program:
 
     def start(self, *words: str, group: bool = False) -> subprocess.Popen[str]:
         """`group`: in a process group of its own, which a terminal's Ctrl-C would reach as one."""
-        return subprocess.Popen(
+        process = subprocess.Popen(
             self.command(*words), env=self.environment, cwd=self.home, text=True, start_new_session=group,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
+        _STARTED.append(process)
+        return process
 
     def up_until_ready(self, *words: str, timeout: float = 120.0) -> Result:
         """`up`, then Ctrl-C as soon as it says that it serves; fails when it ends before."""
