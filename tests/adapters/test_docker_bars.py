@@ -1,4 +1,5 @@
 import struct
+import threading
 import time
 from types import TracebackType
 
@@ -75,11 +76,11 @@ def test_without_a_way_in_there_are_none() -> None:
 
 
 class Pieces:
-    """A response that gives its pieces and then only silence."""
+    """A response that gives its pieces, and then only silence until it is closed."""
 
     def __init__(self, *pieces: bytes) -> None:
         self.pieces = list(pieces)
-        self.closed = False
+        self.closed = threading.Event()
 
     def __enter__(self) -> "Pieces":
         return self
@@ -87,10 +88,10 @@ class Pieces:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.closed = True
+        self.closed.set()
 
     def next(self, timeout: float) -> bytes | None:
-        return self.pieces.pop(0) if self.pieces else b""
+        return self.pieces.pop(0) if self.pieces else None if self.closed.wait(timeout) else b""
 
 
 @pytest.mark.parametrize("pieces", [(frame("\rTuning:  10%"), frame("\rTuning:  20%"))])
@@ -103,4 +104,5 @@ def test_a_thread_keeps_up_and_ends_with_its_user(pieces: tuple[bytes, ...]) -> 
         while not (found := bars.fresh()) and time.monotonic() < until:
             time.sleep(0.001)
         assert found[0].startswith("Tuning:")
-    assert opened.closed
+    assert opened.closed.is_set()
+    assert "docker-bars" not in {thread.name for thread in threading.enumerate()}

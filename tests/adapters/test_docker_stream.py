@@ -5,7 +5,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import requests
 
-from gb300serve.adapters.docker_stream import ResponseChunks
+from gb300serve.adapters.docker_stream import ResponseChunks, paused
 
 # Far beyond what a piece takes; only what goes wrong waits for it.
 PATIENCE = 60.0
@@ -18,6 +18,13 @@ class Pieces(BaseHTTPRequestHandler):
     go_on = threading.Event()
 
     def do_GET(self) -> None:
+        if self.path == "/whole":
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            port = str(self.client_address[1]).encode()
+            self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(port), port))
+            return
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
@@ -64,3 +71,26 @@ def test_leaving_does_not_wait_for_what_never_comes(address: str) -> None:
             assert chunks.next(PATIENCE) == b"one"
         assert "docker-log" not in {thread.name for thread in threading.enumerate()}
         assert threading.active_count() <= before + 1
+
+
+def test_what_was_read_to_its_end_leaves_its_connection_to_the_next(address: str) -> None:
+    seen = []
+    with requests.Session() as session:
+        for _ in range(3):
+            with ResponseChunks(session.get(f"{address}/whole", stream=True)) as chunks:
+                seen.append(chunks.next(PATIENCE))
+                assert chunks.next(PATIENCE) is None
+    assert len(set(seen)) == 1
+
+
+def test_pauses_grow_while_little_comes_and_no_more_comes_than_the_sender_can_hold() -> None:
+    quiet = [0.002]
+    while quiet[-1] < 0.2:
+        quiet.append(paused(quiet[-1], 1))
+    assert len(quiet) == 8
+    assert paused(0.2, 200) == 0.2
+    for per_second in (1_000, 5_000, 50_000):
+        pause = 0.2
+        for _ in range(12):  # of what comes in a pause, 277 lines are there when it ends, and the rest waits
+            pause = paused(pause, min(277, round(per_second * pause)))
+        assert pause * per_second == pytest.approx(200, abs=2)

@@ -25,6 +25,8 @@ class DockerLane:
     """Container options in place of the lane's own."""
     extra_args: list[str] = field(default_factory=list)
     """Raw words for the engine, which no check reads."""
+    launcher: list[str] = field(default_factory=list)
+    """Words behind the entrypoint, before the engine's options."""
 
     def write(self, release: str, **options: object) -> None:
         """A release; `options` add to the lane's own."""
@@ -55,6 +57,7 @@ class DockerLane:
                 "version": self.version,
                 "options": self.options | options,
                 "extra_args": self.extra_args,
+                **({"launcher": self.launcher} if self.launcher else {}),
             },
         })  # fmt: skip
 

@@ -7,8 +7,8 @@ from typing import Self
 from gb300serve.adapters.docker_backend import OpenChunks
 from gb300serve.adapters.docker_logs import frames
 
-# Seconds between two looks of the thread at whether anybody still wants the bars.
-_LOOK = 0.2
+# Seconds. It is woken by what comes, and by the end.
+_LONG = 3600.0
 # A line of the engine is 5 kB at most; whatever is longer is no bar.
 _LONGEST = 65536
 
@@ -28,8 +28,8 @@ class BarText:
             self._draw("stdout", data)
             return
         found, self._buffer = frames(self._buffer + data)
-        for stream, payload in found:
-            self._draw(stream, payload)
+        for stream in {stream for stream, _ in found}:
+            self._draw(stream, b"".join(payload for of, payload in found if of == stream))
 
     def fresh(self) -> tuple[str, ...]:
         """States that moved since the last call."""
@@ -56,17 +56,17 @@ class AttachedBars:
         self._opened = opened
         self._text = BarText(tty=tty)
         self._guard = threading.Lock()
-        self._done = threading.Event()
         self._thread = threading.Thread(target=self._read, name="docker-bars", daemon=True)
 
     def __enter__(self) -> Self:
+        self._chunks = self._opened.__enter__()
         self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._done.set()
+        self._opened.__exit__(kind, error, trace)
         self._thread.join()
 
     def fresh(self) -> tuple[str, ...]:
@@ -74,13 +74,9 @@ class AttachedBars:
             return self._text.fresh()
 
     def _read(self) -> None:
-        with self._opened as chunks:
-            while not self._done.is_set():
-                data = chunks.next(_LOOK)
-                if data is None:
-                    return
-                with self._guard:
-                    self._text.feed(data)
+        while (data := self._chunks.next(_LONG)) is not None:
+            with self._guard:
+                self._text.feed(data)
 
 
 class NoBars:

@@ -2,21 +2,29 @@
 
 import queue
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import requests
 import urllib3
 
-# A piece is at most 64 kB: this holds back a container that writes faster than its log is read.
-_PIECES = 256
+from gb300serve.adapters.docker_chunked import ChunkError, dechunked
+
 _PIECE = 65536
-# The Engine sends every line by itself. Two threads that hand over a thousand of them a second one by one take 1.4 % of
-# a core; what comes within this many seconds is handed over together. A log that is there already does not wait.
-_TOGETHER = 0.03
-_FEW = 16
+# This many pieces hold back a container that writes faster than its log is read.
+_PIECES = 256
+# The Engine sends every line by itself, and to wake up for each of a thousand a second takes 2 % of a core. So a
+# connection is left alone for a while once all of it is read: at first, and for an answer that ends, for hardly any
+# time, then for longer; as long as no more lines come together than a socket holds (Linux: 277 small writes; beyond
+# them the Engine waits for us, and behind 1 MB the container waits for the Engine).
+_PAUSE, _LONGEST_PAUSE = 0.002, 0.2
+_ROOM = 200
+
+
+def paused(before: float, lines: int) -> float:
+    """Seconds to leave a connection alone, after as many lines came together in the pause `before`."""
+    return min(_LONGEST_PAUSE, before * min(2.0, _ROOM / max(1, lines)))
 
 
 class ResponseChunks:
@@ -26,6 +34,7 @@ class ResponseChunks:
         self._response = response
         self._pieces: queue.Queue[bytes | None] = queue.Queue(_PIECES)
         self._ended = False
+        self._leaving = threading.Event()
         self._thread = threading.Thread(target=self._read, name="docker-log", daemon=True)
 
     def __enter__(self) -> Self:
@@ -35,6 +44,7 @@ class ResponseChunks:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._leaving.set()
         if not self._ended:
             self._response.raw.shutdown()  # wakes the thread; closing alone does not
         while not self._ended:
@@ -43,40 +53,44 @@ class ResponseChunks:
         self._response.close()
 
     def next(self, timeout: float) -> bytes | None:
-        if self._ended:
-            return None
-        first = self._take(timeout)
-        if first and self._pieces.qsize() < _FEW:
-            time.sleep(min(_TOGETHER, timeout))
-        return first and first + b"".join(self._waiting())
+        return None if self._ended else self._take(timeout)
 
     def _take(self, timeout: float | None) -> bytes | None:
         try:
             piece = self._pieces.get(timeout=timeout)
         except queue.Empty:
             return b""
-        self._ended = piece is None
+        if piece is None:
+            self._ended = True
+            self._pieces.put(None)  # for whoever waits beside
         return piece
-
-    def _waiting(self) -> Iterator[bytes]:
-        """What is there now."""
-        while not self._ended and not self._pieces.empty():
-            yield self._take(None) or b""
-
-    def _arriving(self) -> Iterator[bytes]:
-        """What an attached container writes comes without chunks: reading it whole would wait for its end."""
-        if getattr(self._response.raw, "chunked", False):
-            yield from self._response.iter_content(chunk_size=None)
-            return
-        while piece := self._response.raw.read1(_PIECE):
-            yield piece
 
     def _read(self) -> None:
         # A connection that breaks ends like one that is closed: whoever reads asks what became of the container.
         try:
-            for piece in self._arriving():
+            for piece in self._body():
                 self._pieces.put(piece)
-        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError):
+        except (ChunkError, urllib3.exceptions.HTTPError, OSError):
             return
         finally:
             self._pieces.put(None)
+
+    def _body(self) -> Iterator[bytes]:
+        """What an attached container writes comes without chunks."""
+        raw: Any = self._response.raw
+        if not getattr(raw, "chunked", False):
+            yield from self._arriving(raw.read1, b"\n")
+            return
+        below = raw._fp  # http.client's response: urllib3 has no way of its own to what is below the chunks
+        yield from dechunked(self._arriving(below.fp.read1, b"\n\r\n"))
+        below.close()  # read to its end, so that the connection can take the next question
+        raw.release_conn()
+
+    def _arriving(self, read: Callable[[int], bytes], end: bytes) -> Iterator[bytes]:
+        """`end`: of a line, as it is sent."""
+        pause = _PAUSE
+        while piece := read(_PIECE):
+            yield piece
+            if len(piece) < _PIECE:
+                pause = paused(pause, piece.count(end))
+                self._leaving.wait(pause)

@@ -43,7 +43,7 @@ class WatchedDocker(DockerBackend):
         stats = self._engine.get(f"{_path(container)}/stats", {"stream": 0, "one-shot": 1})
         spent = stats.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage")
         seconds = None if spent is None else spent / NANO
-        return Vitals(seconds, self._gpu_use(), self._inspect(container).get("RestartCount", 0))
+        return Vitals(seconds, self._gpu_use(), self._glance(container).get("RestartCount", 0))
 
     def processes(self, container: str) -> frozenset[int]:
         """As `docker top` shows them."""

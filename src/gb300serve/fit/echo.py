@@ -10,7 +10,8 @@ from math import isfinite
 from typing import Any
 
 PREFIX = "non-default args:"
-PREFIXES = (PREFIX, "server_args=")
+_SGLANGS = "server_args="
+PREFIXES = (PREFIX, _SGLANGS)
 _LARGEST = 2**63
 _ENUM = re.compile(r"<[\w.]+: ([^<>]*)>")
 _OBJECT = re.compile(r"<[^<>]*>")
@@ -18,7 +19,7 @@ _OBJECT = re.compile(r"<[^<>]*>")
 
 def echoes(text: str) -> bool:
     """Whether the line holds the echo."""
-    return any(prefix in text for prefix in PREFIXES)
+    return PREFIX in text or _SGLANGS in text
 
 
 def arguments(text: str) -> dict[str, Any] | None:

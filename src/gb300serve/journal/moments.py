@@ -6,8 +6,8 @@ from functools import lru_cache
 
 def written(at: float) -> str:
     """Seconds since 1970 as `2026-11-29T19:50:03.123Z`."""
-    whole, part = divmod(round(at * 1000), 1000)
-    return f"{_second(whole)}.{part:03d}Z"
+    milliseconds = round(at * 1000)
+    return f"{_second(milliseconds // 1000)}.{milliseconds % 1000:03d}Z"
 
 
 @lru_cache(maxsize=64)

@@ -161,10 +161,11 @@ class _Watch:
         if line is not None:
             self.birth.hear(line.text)
         # A log that goes on and on (heartbeats, on a fast clock) is never silent, and yet the watch looks around.
-        ticks = line is None or self.tools.clock.now() >= self.tick_at_wall
+        now = self.tools.clock.now()
+        ticks = line is None or now >= self.tick_at_wall
         if ticks:
             self._tick(self.at)
-        if self.proved_at is None and self._probe_is_due(events) and self._prove_in_time():
+        if self.proved_at is None and self._probe_is_due(events, now) and self._prove_in_time():
             self.proved_at = self.tools.backend.elapsed(self.container.id)
         # The server may answer before its log is read up to that moment: receipts are judged on the whole boot.
         if self.proved_at is not None:
@@ -194,9 +195,8 @@ class _Watch:
         self.tools.announce(BootEvent(event, expected))
         self.attention.take(event)
 
-    def _probe_is_due(self, events: tuple[Event, ...]) -> bool:
-        now = self.tools.clock.now()
-        return any(isinstance(event, StartupComplete) for event in events) or now >= self.probe_at_wall
+    def _probe_is_due(self, events: tuple[Event, ...], now: float) -> bool:
+        return now >= self.probe_at_wall or any(isinstance(event, StartupComplete) for event in events)
 
     def _prove_in_time(self) -> bool:
         """What takes connections and says nothing costs 5 s a question: the log is read for as long between two."""

@@ -1,6 +1,6 @@
 """The receipts of a launch: gathered while its boot is watched, judged when it serves."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from gb300serve.boot.events import BootBegan, Event
@@ -53,9 +53,9 @@ class Witness:
         self._book = ReceiptBook(launch.receipts)
         self._echo = ""
 
-    def feed(self, text: str, events: Iterable[Event] = ()) -> None:
+    def feed(self, text: str, events: Sequence[Event] = ()) -> None:
         """One record of the log, and what the boot machine made of it."""
-        if any(isinstance(event, BootBegan) and event.number > 1 for event in events):
+        if events and any(isinstance(event, BootBegan) and event.number > 1 for event in events):
             self._book.again()
             self._echo = ""
         self._book.feed(text)

@@ -47,7 +47,7 @@ class Recorder:
         self._receipts: list[dict[str, Any]] = []
         self._verdict: dict[str, Any] | None = None
         self._lines = 0
-        self._pending: list[str] = []
+        self._pending: list[LogLine] = []
         self._written_at = clock.now()
         self._started_at = clock.now()
         self._at = 0.0
@@ -128,10 +128,11 @@ class Recorder:
 
     def _hear_line(self, line: LogLine) -> None:
         if line.elapsed < self._at - 1.0:  # its restart policy has started it again
+            self._write_lines()
             self._learn_start(self.run.record.container_id or self._launch.name)
         self._at = line.elapsed
         if self._lost_at is None:
-            self._pending.append(f"{written(self._started_at + line.elapsed)} {line.text}")
+            self._pending.append(line)
         now = self._clock.now()
         if now - self._written_at >= TOGETHER:
             self._written_at = now
@@ -140,7 +141,8 @@ class Recorder:
     def _write_lines(self) -> None:
         if not self._pending:
             return
-        count, text = len(self._pending), str(self.clean("\n".join(self._pending)))
+        lines = (f"{written(self._started_at + line.elapsed)} {line.text}" for line in self._pending)
+        count, text = len(self._pending), str(self.clean("\n".join(lines)))
         self._pending.clear()
         self._guarded(lambda: self.run.log(text))
         self._lines += 0 if self._lost_at else count
