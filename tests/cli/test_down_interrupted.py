@@ -29,7 +29,8 @@ def test_a_stop_that_was_not_waited_for(program: Program, number: signal.Signals
     _, err = down.communicate(timeout=30)
     assert (down.returncode, err.splitlines()) == (130, [
         "gb300serve: interrupted; dsv41-vllm was asked to end, and its end was not waited for",
-        "  hint: see: gb300serve status; wait for its end: gb300serve down deepseek-v4.1-flash/v14",
+        "  hint: see: gb300serve status --on sim; wait for its end: "
+        "gb300serve down deepseek-v4.1-flash/v14 --on sim",
     ])  # fmt: skip
     entry = program.run("journal", "--json").document["entries"][-1]
     assert (entry["verb"], entry["result"], entry["to"]) == ("down", "interrupted", [])

@@ -27,6 +27,7 @@ def test_commands_mean_the_same_launch() -> None:
     assert there.command("down") == "gb300serve down './my v14.yaml' --on sim"
     elsewhere = replace(there, found_by=("--site", "my site.yaml"))
     assert elsewhere.command("cache seed") == "gb300serve cache seed './my v14.yaml' --on sim --site 'my site.yaml'"
+    assert elsewhere.beside("down", "other/v1") == "gb300serve down other/v1 --on sim --site 'my site.yaml'"
 
 
 def test_the_endpoint_carries_the_key() -> None:

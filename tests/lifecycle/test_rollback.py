@@ -58,9 +58,9 @@ def test_never_a_guess() -> None:
     said = "there is nothing to roll back to: no run of another release of glm became READY here"
     assert caught.value.message == said
     with pytest.raises(NothingToReturnToError) as caught:
-        target(Wish("glm"), "sim", (), RUNS)
+        target(Wish("glm", found_by=("--station", "west")), "sim", (), RUNS)
     assert caught.value.hint == (
-        "see: gb300serve journal; launch a release by name: gb300serve up REF --replace --on sim"
+        "see: gb300serve journal; launch a release by name: gb300serve up REF --replace --on sim --station west"
     )
     with pytest.raises(NothingToReturnToError, match=r"no run of deepseek-v4\.1-flash/v9"):
         target(Wish(LANE, "v9"), "docker", (), RUNS)

@@ -75,10 +75,11 @@ def _runs(services: Services, place: On) -> bool:
 
 def _wish(goal: str | None, services: Services, history: History) -> Wish:
     """A lane by its name, else a release."""
+    words = services.space.words
     if goal is None:
-        return Wish()
+        return Wish(found_by=words)
     lanes = {ref.partition("/")[0] for ref in services.space.catalog.refs()} | {each.lane for each in history.runs}
     if goal in lanes:
-        return Wish(lane=goal)
+        return Wish(lane=goal, found_by=words)
     _, recipe = services.space.load(goal)
-    return Wish(recipe.lane, recipe.release)
+    return Wish(recipe.lane, recipe.release, words)

@@ -223,7 +223,7 @@ class Services:
         site = load_site(directory / SITE, None)
         plan = Compiler(site).plan(recipe, changed=record.release.endswith(CHANGED))
         if digest(plan) != record.plan:
-            raise PlanDiffersError(record, "its recipe and site compile to another plan now")
+            raise PlanDiffersError(record, "its recipe and site compile to another plan now", self.space.words)
         launch = self._secret(plan, loaded, recipe, site, on)
         return replace(launch, overrides=record.overrides, given=record.ref.removesuffix(CHANGED))
 

@@ -34,7 +34,7 @@ def refuse_conflicts(launch: Launch, observed: Observed, leaving: frozenset[str]
     stopping = tuple(each for each in observed.containers if live(each) and each.id in leaving)
     for port in host_ports(launch.plan):
         for holder in on_port(port, (*staying, *observed.neighbours)):
-            raise PortHeldError(port, holder)
+            raise PortHeldError(launch, port, holder)
         heard = next((each for each in observed.listeners if each.port == port), None)
         if heard and not any(on_port(port, stopping)):
             raise PortListenedError(heard)

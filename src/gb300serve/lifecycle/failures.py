@@ -112,7 +112,7 @@ class LaunchOvertakenError(BootError):
     def __init__(self, launch: Launch, by: str) -> None:
         super().__init__(
             f"{launch.name} was stopped while it booted, by {by}; everything is left as that command left it",
-            hint=f"see: gb300serve status; launch it again: {launch.command('up')}",
+            hint=f"see: {launch.beside('status')}; launch it again: {launch.command('up')}",
         )
         self.launch = launch
 
@@ -142,7 +142,7 @@ class LaunchInterruptedError(Gb300Error):
             now = f"watch it again: {launch.command('up')}; stop it: {launch.command('down')}"
         elif put_back:
             message = f"interrupted before {launch.name} was started; {', '.join(put_back)} was started again"
-            now = "see: gb300serve status"
+            now = f"see: {launch.beside('status')}"
         else:
             message = f"interrupted; nothing of {launch.ref} is running"
             now = f"start it: {launch.command('up')}"
@@ -185,7 +185,7 @@ def _advice(launch: Launch, ending: Ending) -> str:
     """One thing to do a line."""
     parts = [*ending.diagnosis.advice, _kept(launch, ending)]
     if ending.put_back:
-        parts.append(f"{', '.join(ending.put_back)} was put back and boots again: gb300serve status")
+        parts.append(f"{', '.join(ending.put_back)} was put back and boots again: {launch.beside('status')}")
     return "\n".join(part for part in parts if part) or f"read the log: {launch.command('logs')}"
 
 

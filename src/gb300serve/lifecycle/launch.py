@@ -1,12 +1,12 @@
 """A launch: the plan with what the moment adds (values of secrets, expected times), and what follows from both."""
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from gb300serve.autotune.expect import Expectation
 from gb300serve.boot.receipts import ExpectedLine
+from gb300serve.lifecycle.commands import command
 from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_PLAN, LABEL_RELEASE, Container
 from gb300serve.lifecycle.words import values
 from gb300serve.plan.document import digest
@@ -56,9 +56,12 @@ class Launch:
 
     def command(self, verb: str, *words: str) -> str:
         """A command of ours about this launch, to be pasted into a shell; `verb` may be two words (`cache seed`)."""
-        place = ("--on", "sim") if self.on == "sim" else ()
         overrides = tuple(word for override in self.overrides for word in ("--set", override)) if verb == "up" else ()
-        return shlex.join(("gb300serve", *verb.split(), self.ref, *place, *self.found_by, *overrides, *words))
+        return command(*verb.split(), self.ref, on=self.on, found_by=self.found_by, options=(*overrides, *words))
+
+    def beside(self, *words: str) -> str:
+        """A command of ours about something else in the same place."""
+        return command(*words, on=self.on, found_by=self.found_by)
 
     @property
     def name(self) -> str:

@@ -89,7 +89,7 @@ class NameHeldByLaneError(MachineError):
     def __init__(self, launch: Launch, holder: Container) -> None:
         super().__init__(
             f"the name {launch.name} is held by another lane: {release_of(holder)}, {condition(holder)}",
-            hint=f"gb300serve down {ref_of(holder)}",
+            hint=launch.beside("down", ref_of(holder)),
         )
 
 
@@ -135,18 +135,18 @@ class GpuBusyError(MachineError):
             hint = launch.command("up", "--replace")
         else:
             message = f"another lane is on the GPU: {title(holder)}, {condition(holder)}"
-            hint = f"gb300serve down {ref_of(holder)}"
+            hint = launch.beside("down", ref_of(holder))
         super().__init__(message, hint=hint)
 
 
 class PortHeldError(MachineError):
     """Two engines on one port both start without an error, and the wrong one answers: refuse before."""
 
-    def __init__(self, port: int, holder: Container) -> None:
+    def __init__(self, launch: Launch, port: int, holder: Container) -> None:
         where = "on the host's network" if holder.host_network else "as a published port"
         super().__init__(
             f"port {port} is taken by {title(holder)}, {where}, {condition(holder)}",
-            hint=f"gb300serve down {ref_of(holder)}" if holder.ours else f"docker stop {holder.name}",
+            hint=launch.beside("down", ref_of(holder)) if holder.ours else f"docker stop {holder.name}",
         )
 
 
@@ -175,10 +175,9 @@ def _two_ways(launch: Launch) -> str:
 
 def _stop_and_replace(launch: Launch, holder: Container) -> str:
     """Beside a running one there is no room for another: no GPU, and no port."""
-    place = " --on sim" if launch.on == "sim" else ""
     return (
         f"to stop it, keep it under another name and launch: {launch.command('up', '--replace')}; "
-        f"to stop it only: gb300serve down {ref_of(holder)}{place}"
+        f"to stop it only: {launch.beside('down', ref_of(holder))}"
     )
 
 

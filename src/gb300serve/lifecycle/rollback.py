@@ -8,44 +8,42 @@ from gb300serve.journal.expected import Measured
 from gb300serve.journal.history import History
 from gb300serve.journal.moments import written
 from gb300serve.journal.run_record import RunRecord
+from gb300serve.lifecycle.commands import command
 from gb300serve.lifecycle.conflicts import live
+from gb300serve.lifecycle.launch import CHANGED
 from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_PLAN, Container
 
 
 class NoLaneToReturnError(MachineError):
     """Without a REF the lane is the one that serves, or the last that did."""
 
-    def __init__(self, lanes: Iterable[str] = ()) -> None:
+    def __init__(self, again: str, lanes: Iterable[str] = ()) -> None:
         several = ", ".join(lanes)
         message = f"several lanes run: {several}" if several else "nothing serves, and nothing is known to have served"
-        super().__init__(message, hint="say which: gb300serve rollback LANE")
+        super().__init__(message, hint=f"say which: {again}")
 
 
 class NothingToReturnToError(MachineError):
     """No other run of the lane was ever READY here."""
 
-    def __init__(self, lane: str, release: str | None, on: str) -> None:
-        what = f"{lane}/{release}" if release else f"another release of {lane}"
+    def __init__(self, lane: str, wish: "Wish", on: str) -> None:
+        what = f"{lane}/{wish.release}" if wish.release else f"another release of {lane}"
+        up = command("up", "REF", "--replace", on=on, found_by=wish.found_by)
         super().__init__(
             f"there is nothing to roll back to: no run of {what} became READY here",
-            hint=f"see: gb300serve journal; launch a release by name: gb300serve up REF --replace{_place(on)}",
+            hint=f"see: gb300serve journal; launch a release by name: {up}",
         )
 
 
 class PlanDiffersError(MachineError):
     """What the run was launched from compiles to another plan now."""
 
-    def __init__(self, record: RunRecord, reason: str) -> None:
-        again = f"gb300serve up {record.ref.removesuffix('+set')} --replace{_place(record.on)}"
+    def __init__(self, record: RunRecord, reason: str, found_by: tuple[str, ...] = ()) -> None:
+        again = command("up", record.ref.removesuffix(CHANGED), "--replace", on=record.on, found_by=found_by)
         super().__init__(
             f"the launch of run {record.run} cannot be made again: {reason}",
             hint=f"launch the release as it is now: {again}",
         )
-
-
-def _place(on: str) -> str:
-    """The option that a command needs where it does not mean Docker."""
-    return " --on sim" if on == "sim" else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +52,18 @@ class Wish:
 
     lane: str | None = None
     release: str | None = None
+    found_by: tuple[str, ...] = ()
+    """The options that led to the site and the Station, for commands in messages."""
 
 
 def target(wish: Wish, on: str, containers: Iterable[Container], history: History) -> RunRecord:
     """The last good run of the lane that is of another plan than what serves (or served last)."""
     ours = [each for each in containers if each.ours]
-    lane = wish.lane or _lane(on, ours, history)
+    lane = wish.lane or _lane(wish, on, ours, history)
     serves = _plan(lane, on, ours, history)
     found = history.last_good(lane, on, other_than=serves, release=wish.release)
     if found is None:
-        raise NothingToReturnToError(lane, wish.release, on)
+        raise NothingToReturnToError(lane, wish, on)
     return found
 
 
@@ -91,16 +91,17 @@ def kept_container(record: RunRecord, containers: Iterable[Container]) -> Contai
     return max(usable, key=lambda each: each.finished_at or 0.0, default=None)
 
 
-def _lane(on: str, ours: list[Container], history: History) -> str:
+def _lane(wish: Wish, on: str, ours: list[Container], history: History) -> str:
     running = sorted({each.labels[LABEL_LANE] for each in ours if live(each) and LABEL_LANE in each.labels})
+    again = command("rollback", "LANE", on=on, found_by=wish.found_by)
     if len(running) > 1:
-        raise NoLaneToReturnError(running)
+        raise NoLaneToReturnError(again, running)
     if running:
         return running[0]
     last = history.serving(on)
     served = (last.after or last.before) if last else ()
     if not served:
-        raise NoLaneToReturnError
+        raise NoLaneToReturnError(again)
     return served[0].release.rpartition("/")[0]
 
 

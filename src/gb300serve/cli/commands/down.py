@@ -7,13 +7,15 @@ from typing import Annotated
 import typer
 
 from gb300serve.adapters.signals import once
+from gb300serve.cli import parameters
 from gb300serve.cli.boot_view import BootView
 from gb300serve.cli.keeping import Keeper, alone
 from gb300serve.cli.lanes import the_lane
-from gb300serve.cli.parameters import On, OptionalRef, Reason, RecipeDirs, SiteFile, Station
-from gb300serve.cli.services import Services
+from gb300serve.cli.parameters import OptionalRef, Reason, RecipeDirs, SiteFile, Station
+from gb300serve.cli.services import On, Services
 from gb300serve.cli.workspace import workspace
 from gb300serve.core.errors import Gb300Error
+from gb300serve.lifecycle.commands import command
 from gb300serve.lifecycle.down import Downed, down, remove_failed
 from gb300serve.lifecycle.events import Announcement, StepBegan
 from gb300serve.lifecycle.names import ref_of, release_of
@@ -25,7 +27,7 @@ from gb300serve.lifecycle.tools import Tools
 def run(
     ctx: typer.Context,
     ref: OptionalRef = None,
-    on: On = None,
+    on: parameters.On = None,
     remove: Annotated[
         bool,
         typer.Option(
@@ -49,7 +51,7 @@ def run(
     with once(), alone(services.lock(place, f"down {ref or container.name}"), services) as lock:
         keeper = Keeper(services, place, "down", reason)
         keeper.settle()
-        stopping = _Stopping(view)
+        stopping = _Stopping(view, place, space.words)
         tools = services.tools(place, stopping.hear, lock)
         try:
             done = down(container, tools, remove=remove, timeout=timeout, remains=services.remains(place))
@@ -74,8 +76,8 @@ class DownInterruptedError(Gb300Error):
 
     exit_code = 130
 
-    def __init__(self, said: str, container: Container) -> None:
-        hint = f"see: gb300serve status; wait for its end: gb300serve down {ref_of(container)}"
+    def __init__(self, said: str, *, status: str, again: str) -> None:
+        hint = f"see: {status}; wait for its end: {again}"
         super().__init__(f"interrupted; {said}", hint=hint)
 
 
@@ -84,6 +86,8 @@ class _Stopping:
     """How far `down` has come."""
 
     view: BootView
+    on: On
+    found_by: tuple[str, ...]
     begun: list[Step] = field(default_factory=list)
 
     def hear(self, announcement: Announcement) -> None:
@@ -96,10 +100,15 @@ class _Stopping:
         if any(isinstance(step, StopContainer) for step in self.begun):
             said = f"{container.name} was asked to end, and its end was not waited for"
             keeper.enter_asked_to_end(container.id, f"{release_of(container)}: {said}")
-            return DownInterruptedError(said, container)
+            return self._interrupted(said, container)
         if self.begun:
             tools.backend.set_restart(container.id, container.restart_policy)
-        return DownInterruptedError(f"{container.name} is left as it was", container)
+        return self._interrupted(f"{container.name} is left as it was", container)
+
+    def _interrupted(self, said: str, container: Container) -> DownInterruptedError:
+        status = command("status", on=self.on, found_by=self.found_by)
+        again = command("down", ref_of(container), on=self.on, found_by=self.found_by)
+        return DownInterruptedError(said, status=status, again=again)
 
 
 def _said(done: Downed) -> str:
