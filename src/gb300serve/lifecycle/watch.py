@@ -17,7 +17,7 @@ from gb300serve.lifecycle.watch_ports import Bars, DumpsStacks, ShowsBars, Tells
 
 # Seconds on the wall between two looks at a container's vital signs: each is a call to its engine, and what they are
 # judged by is a minute long.
-VITALS_EVERY = 4.0
+VITALS_EVERY = 2.0
 _SAVED_ONCE = "wait: the set is saved once, when tuning ends, and the next boot loads it"
 _NEVER_SAVED = "waiting helps this boot only: beside such a file nothing is saved, and every boot tunes again"
 

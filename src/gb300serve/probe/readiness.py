@@ -45,7 +45,7 @@ def presence(
     except UnreachableError as error:
         return Readiness("silent", error.message)
     except UnexpectedAnswerError as error:
-        return Readiness("refusing", error.message)
+        return Readiness("refusing", "; ".join(filter(None, (error.message, error.hint))))
     measured = _metrics(client, endpoint)
     return _judged(listed, served_names, measured, identity(client, endpoint, measured, started_at, told))
 
