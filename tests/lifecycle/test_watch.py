@@ -51,6 +51,7 @@ class Watchful(FakeBackend):
 
     cpu: float | None = 0.0
     gone: bool = False
+    dumps: bool = True
     dump: str | None = "Thread 364 (idle)"
     drawn: Drawn = field(default_factory=Drawn)
 
@@ -63,7 +64,7 @@ class Watchful(FakeBackend):
         return f"docker exec {container} py-spy dump --pid 1"
 
     def stacks(self, container: str) -> str | None:
-        if self.gone:
+        if not self.dumps:
             raise BackendError("the Engine has gone")
         return self.dump
 
@@ -124,23 +125,21 @@ def test_stuck_is_told_once_with_a_way_to_look_at_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gone", "dump", "text"),
+    ("dumps", "dump", "text"),
     [
-        (False, "Thread 364 (idle)", "Thread 364 (idle)"),
-        (False, None, "py-spy is not to be had in the container"),
-        (True, None, "the Engine has gone"),
+        (True, "Thread 364 (idle)", "Thread 364 (idle)"),
+        (True, None, "py-spy is not to be had in the container"),
+        (False, None, "the Engine has gone"),
     ],
 )
-def test_a_stack_is_taken_where_it_was_asked_for(*, gone: bool, dump: str | None, text: str) -> None:
+def test_a_stack_is_taken_where_it_was_asked_for(*, dumps: bool, dump: str | None, text: str) -> None:
     station = Watchful(dump=dump)
     watched = Watched(replace(V14, stack_dump=True), station)
     watched.say(LOADING, 23.0)
     for at in (30.0, 100.0):
         watched.wait(at)
-    station.clock.sleep(-2.0)  # vital signs are not asked for again: they were idle
-    watched.machine.tick(170.0)
-    station.gone = gone
-    watched.attention.tick(watched.machine, 170.0)
+    station.dumps = dumps
+    watched.wait(170.0)
     assert watched.heard(StackTaken) == [StackTaken(text, 170.0)]
 
 
@@ -246,3 +245,20 @@ def test_a_foreign_set_does_not_promise_that_waiting_helps_the_next_boot() -> No
     assert foreseen.ways_out[0] == (
         "waiting helps this boot only: beside such a file nothing is saved, and every boot tunes again"
     )
+
+
+def test_vital_signs_are_asked_for_every_two_seconds_of_the_container() -> None:
+    class Counting(Watchful):
+        asked = 0
+
+        def vitals(self, container: str) -> Vitals:
+            self.asked += 1
+            return super().vitals(container)
+
+    station = Counting()
+    watched = Watched(V14, station)
+    told = []
+    for at in (0.5, 1.0, 2.0, 2.5, 4.0, 4.5, 0.5, 1.0):  # it was started again
+        watched.attention.tick(watched.machine, at)
+        told.append(station.asked)
+    assert told == [1, 1, 1, 2, 2, 3, 4, 4]

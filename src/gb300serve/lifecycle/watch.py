@@ -15,8 +15,8 @@ from gb300serve.lifecycle.tools import Tools
 from gb300serve.lifecycle.watch_events import HealthChanged, StackTaken, TuningForeseen, Watching
 from gb300serve.lifecycle.watch_ports import Bars, DumpsStacks, ShowsBars, TellsVitals, Vitals
 
-# Seconds on the wall between two looks at a container's vital signs: each is a call to its engine, and what they are
-# judged by is a minute long.
+# Seconds, of the container's own, between two looks at its vital signs: each is a call to its engine of containers, and
+# what they are judged by is a minute long.
 VITALS_EVERY = 2.0
 _SAVED_ONCE = "wait: the set is saved once, when tuning ends, and the next boot loads it"
 _NEVER_SAVED = "waiting helps this boot only: beside such a file nothing is saved, and every boot tunes again"
@@ -33,7 +33,7 @@ class Attention:
         self._bars: Bars | None = None
         self._pulse = Pulse()
         self._vitals = Vitals()
-        self._looked_at_wall = 0.0
+        self._looked_at: float | None = None
         self._moves = 0
         self._phase: Phase | None = None
         self._entered_at = 0.0
@@ -87,7 +87,7 @@ class Attention:
 
     def tick(self, machine: BootMachine, at: float) -> None:
         """The log is silent: look around, judge, and say how it goes on."""
-        self._look()
+        self._look(at)
         self._pulse.take(
             Sample(
                 at,
@@ -116,11 +116,12 @@ class Attention:
         tuning = machine.result().state == "tuning"
         return self._pulse.judge(tuning=tuning, phase_for=ahead.phase_for, expected=ahead.expected)
 
-    def _look(self) -> None:
-        backend, now = self._tools.backend, self._tools.clock.now()
-        if not isinstance(backend, TellsVitals) or now < self._looked_at_wall + VITALS_EVERY:
+    def _look(self, at: float) -> None:
+        backend, before = self._tools.backend, self._looked_at
+        # A container that was started again counts from 0 again.
+        if not isinstance(backend, TellsVitals) or (before is not None and before <= at < before + VITALS_EVERY):
             return
-        self._looked_at_wall = now
+        self._looked_at = at
         try:
             self._vitals = backend.vitals(self._container)
         except BackendError:
