@@ -39,8 +39,8 @@ def test_an_engine_without_metrics_can_be_ready() -> None:
         (
             {"/v1/models": Response(401, "")},
             "refusing",
-            "http://127.0.0.1:30006/v1/models answers with status 401 and nothing else; the server wants a key: say it in "
-            "the recipe, container.secrets.VLLM_API_KEY or engine.options.api_key",
+            "http://127.0.0.1:30006/v1/models answers with status 401 and nothing else; "
+            "the server wants a key: say it in the recipe, container.secrets.VLLM_API_KEY or engine.options.api_key",
         ),
         (
             {"/v1/models": MODELS, "/metrics": OTHER, "/v1/chat/completions": COMPLETION},
