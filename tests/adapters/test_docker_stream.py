@@ -73,6 +73,11 @@ def test_leaving_does_not_wait_for_what_never_comes(address: str) -> None:
         assert threading.active_count() <= before + 1
 
 
+def test_leaving_what_has_ended_unread(address: str) -> None:
+    with requests.Session() as session, ResponseChunks(session.get(f"{address}/whole", stream=True)) as chunks:
+        chunks._thread.join(PATIENCE)  # it has read all, and nobody has asked for it
+
+
 def test_what_was_read_to_its_end_leaves_its_connection_to_the_next(address: str) -> None:
     seen = []
     with requests.Session() as session:

@@ -3,6 +3,7 @@
 import queue
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -45,8 +46,9 @@ class ResponseChunks:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._leaving.set()
-        if not self._ended:
-            self._response.raw.shutdown()  # wakes the thread; closing alone does not
+        with suppress(RuntimeError):  # it has just read the end, and given the connection back
+            if not self._ended:
+                self._response.raw.shutdown()  # wakes the thread; closing alone does not
         while not self._ended:
             self._take(None)
         self._thread.join()
