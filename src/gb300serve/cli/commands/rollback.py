@@ -8,6 +8,7 @@ from gb300serve.cli.asking import show_steps
 from gb300serve.cli.boot_view import SIMULATED
 from gb300serve.cli.launching import launch_and_watch
 from gb300serve.cli.parameters import On, Reason, RecipeDirs, SimFault, SimSpeed, SiteFile, Station
+from gb300serve.cli.rehearsing import only_simulated
 from gb300serve.cli.returning import asked_for, sought
 from gb300serve.cli.services import SIM_SPEED, Services
 from gb300serve.cli.workspace import workspace
@@ -36,8 +37,12 @@ def run(
     What serves is stopped and kept. When the other one fails, it is put back.
     """
     space = workspace(ctx, recipes, site, station)
-    services = Services(space, Rehearsal(sim_speed, sim_fault))
+    rehearsal = Rehearsal(sim_speed, sim_fault)
+    if on is not None:
+        only_simulated(rehearsal, on)
+    services = Services(space, rehearsal)
     found = sought(goal, services, on)
+    only_simulated(rehearsal, found.on)
     asked = asked_for(found, services, reason)
     if asked.launch.on == "sim":
         space.console.message(SIMULATED, "warning")

@@ -9,6 +9,7 @@ from gb300serve.cli.asking import Asked, show_steps
 from gb300serve.cli.boot_view import SIMULATED
 from gb300serve.cli.launching import launch_and_watch
 from gb300serve.cli.parameters import On, Reason, RecipeDirs, Ref, Sets, SimFault, SimSpeed, SiteFile, Station
+from gb300serve.cli.rehearsing import only_simulated
 from gb300serve.cli.services import SIM_SPEED, Services
 from gb300serve.cli.workspace import workspace
 from gb300serve.simulator.station import Rehearsal
@@ -38,7 +39,9 @@ def run(
 ) -> int:
     """Launch a release, watch its boot until it serves, then show its log until Ctrl-C (the lane keeps running)."""
     space = workspace(ctx, recipes, site, station)
-    services = Services(space, Rehearsal(sim_speed, sim_fault))
+    rehearsal = Rehearsal(sim_speed, sim_fault)
+    only_simulated(rehearsal, on or "docker")
+    services = Services(space, rehearsal)
     launch = replace_fields(services.launch(ref, sets, on or "docker"), stack_dump=stack_dump)
     space.say_notes()
     if launch.on == "sim":
