@@ -110,8 +110,8 @@ def test_what_stands_around_the_launch_is_said_and_not_run() -> None:
     assert found.document["image"] == {"repository": "i", "tag": "1"}
     assert [d.message for d in found.diagnostics if d.name in ("left-out", "not-taken-over")] == [
         "another container is launched here: only the first is imported",
-        "not part of the launch, and not read further: `set -e` (line 1); `docker rm -f old` (line 2); "
-        "`true` (line 2); `docker logs -f x` (line 4)",
+        "not part of the launch, and not read further: `set …` (line 1); `docker rm …` (line 2); "
+        "`true` (line 2); `docker logs …` (line 4)",
     ]
 
 

@@ -62,8 +62,26 @@ def test_what_is_not_part_of_it_is_named() -> None:
     report = Report()
     run("mkdir -p /x\ndocker run i:1\ndocker logs -f a\n", report)
     assert [(found.code, found.message) for found in report.diagnostics] == [
-        ("IMP015", "not part of the launch, and not read further: `mkdir -p /x` (line 1); `docker logs -f a` (line 3)")
+        ("IMP015", "not part of the launch, and not read further: `mkdir …` (line 1); `docker logs …` (line 3)")
     ]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "docker login -u me -p hunter2pass registry",
+        "sshpass -phunter2pass ssh box",
+        "echo hunter2pass | docker login --password-stdin",
+        "curl --user me:hunter2pass localhost",
+        "sudo docker login -p hunter2pass",
+    ],
+)
+def test_a_password_of_another_command_is_not_shown(command: str) -> None:
+    report = Report()
+    run(f"{command}\ndocker run i:1\n", report)
+    (found,) = report.diagnostics
+    assert found.code == "IMP015"
+    assert "hunter2" not in found.message
 
 
 @pytest.mark.parametrize(

@@ -36,3 +36,10 @@ def test_how_a_recipe_says_them(draft: Draft) -> None:
     assert option_value(draft, "chat_template", Field(f"x{mark(0)}", AT), f"x{mark(0)}") == "x$KEY"
     assert word_value(draft, "--new-api-key", Field(mark(1), AT)) == "${secret:NEW_API_KEY}"
     assert word_value(draft, "--new", Field("3", AT)) == "3"
+
+
+def test_the_name_of_an_unknown_flag_is_enough(draft: Draft) -> None:
+    assert word_value(draft, "--admin-api-key", Field("hunter2", AT)) == "${secret:ADMIN_API_KEY}"
+    assert draft.secrets == {"ADMIN_API_KEY": {"env": "ADMIN_API_KEY"}}
+    assert word_value(draft, "--pad-token", Field("<pad>", AT)) == "<pad>"
+    assert secret_name(draft, "session_token", "plain") is None

@@ -1,7 +1,7 @@
 """From a text to the one command that launches: assignments before it, lines that lost their continuation, the rest."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ _CONTROL = frozenset((
     "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "select", "function",
     "{", "}", "[[", "((",
 ))  # fmt: skip
+_VERBED = frozenset(("docker", "podman", "nerdctl", "sudo"))
 _DECLARING = frozenset(("export", "readonly", "declare", "typeset", "local"))
 _WRAPPERS = frozenset(("sudo", "nohup", "exec", "time", "command", "env", "doas", "!", "then", "do", "else"))
 _CLIENTS = frozenset(("docker", "podman", "nerdctl"))
@@ -124,7 +125,7 @@ class _Reader:
             return
         left = [word for word in words if assigned(word) is None]
         if left:  # assignments in front of a command are that command's alone
-            self.ignored.append((" ".join(word.plain.replace("\0", "…") for word in left[:4]), left[0].place))
+            self.ignored.append((_told(left), left[0].place))
             return
         for word in words:
             self._assign(word)
@@ -193,6 +194,13 @@ def _nothing(reader: _Reader, source: Marked) -> Stop:
         message = "this launch stands in quotes, a here-document or a comment: the text itself does not run it"
         return Stop(message, place, "import the command alone, without what stands around it")
     return Stop("the text has no `docker run` command", None, _NOTHING_HINT)
+
+
+def _told(words: Sequence[Word]) -> str:
+    """A command by its program, docker's with its verb: a password among its words has no shape to be known by."""
+    kept = words[: 2 if words[0].plain in _VERBED else 1]
+    said = " ".join(word.plain.replace("\0", "…") for word in kept)
+    return said if len(kept) == len(words) else f"{said} …"
 
 
 def _say_ignored(reader: _Reader, report: Report) -> None:

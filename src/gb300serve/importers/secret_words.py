@@ -22,20 +22,20 @@ def option_value(draft: Draft, key: str, word: Field, value: Any) -> Any:
 
 
 def word_value(draft: Draft, flag: str, word: Field) -> str:
-    """A word of extra_args; a secret stands there by its name."""
-    name = secret_name(draft, flag.lstrip("-").replace("-", "_"), word.text)
+    """A word of extra_args; a secret stands there by its name. No table knows the flag: its name alone may convict."""
+    name = secret_name(draft, flag.lstrip("-").replace("-", "_"), word.text, strict=False)
     if name is not None:
         return secret_word(draft.for_option(name, word.text, word.place))
     return draft.plain(word.text, word.place, flag or "a word")
 
 
-def secret_name(draft: Draft, key: str, text: str) -> str | None:
-    """The variable to hold the value in, when it is a secret."""
+def secret_name(draft: Draft, key: str, text: str, *, strict: bool = True) -> str | None:
+    """The variable to hold the value in, when it is a secret; `strict`: one that looks random, or of a known option."""
     reference = draft.reference(text)
     secret = key in SECRET_OPTIONS and text not in _NO_SECRETS
     if reference is not None and (secret or reference.kind == "file"):
         return _variable(key)
-    if reference is None and (secret or literal_secret(key, MARK.sub("", text), strict=True) is not None):
+    if reference is None and (secret or literal_secret(key, MARK.sub("", text), strict=strict) is not None):
         return _variable(key) if text[:1] not in "{[" else None
     return None
 
