@@ -21,7 +21,7 @@ LOG = (
     + frame(2, "problem\n")
     + frame(1, "begun ")
     + frame(2, "in between\n")
-    + frame(1, "and ended\n", "1970-01-01T00:00:09Z")
+    + frame(1, "and ended\n")
     + frame(1, "\n")
     + frame(1, "ü")
 )
@@ -48,6 +48,37 @@ def test_with_a_terminal() -> None:
     decoder = LogDecoder(tty=True)
     assert list(decoder.feed(f"{STAMP} one\r\n{STAMP} tw".encode())) == [Entry(NANO + 2, "stdout", "one\r")]
     assert list(decoder.feed(b"o\n")) == [Entry(NANO + 2, "stdout", "two")]
+
+
+LATER = STAMP.replace("02Z", "03Z")
+
+
+def test_a_terminals_long_lines_come_in_pieces() -> None:
+    """Of 16384 bytes, each with the stamp of the first; nothing but the stamps tells where they begin."""
+    long = "x" * 16384 + "y" * 16384 + "z"
+    cut = "".join(f"{STAMP} {long[at : at + 16384]}" for at in range(0, len(long), 16384))
+    decoder = LogDecoder(tty=True)
+    assert decoder.feed(f"{cut}\r\n{LATER} next\r\n".encode()) == [
+        Entry(NANO + 2, "stdout", f"{long}\r"),
+        Entry(NANO + 3, "stdout", "next\r"),
+    ]
+
+
+def test_a_terminals_last_line_without_a_line_feed() -> None:
+    decoder = LogDecoder(tty=True)
+    assert decoder.feed(f"{STAMP} one\n{LATER} \rLoading 50%".encode()) == [Entry(NANO + 2, "stdout", "one")]
+    assert list(decoder.flush()) == [Entry(NANO + 3, "stdout", "\rLoading 50%")]
+    assert list(decoder.flush()) == []
+
+
+def test_a_long_line_whose_line_feed_was_not_kept() -> None:
+    """The log driver `local` (Docker 28.2) keeps none behind a line of more than 16 KiB."""
+    decoder = LogDecoder()
+    assert decoder.feed(frame(1, "x" * 16384) + frame(1, "y") + frame(2, "z\n")) == [Entry(NANO + 2, "stderr", "z")]
+    assert decoder.feed(frame(1, "next\n", LATER)) == [
+        Entry(NANO + 2, "stdout", "x" * 16384 + "y"),
+        Entry(NANO + 3, "stdout", "next"),
+    ]
 
 
 def test_each_state_of_a_progress_bar_is_a_line() -> None:

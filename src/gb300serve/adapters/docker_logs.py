@@ -1,5 +1,6 @@
 """The Engine's log stream as lines: frames, timestamps, long lines in pieces, progress bars. Pure."""
 
+import re
 import struct
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -14,6 +15,9 @@ _STREAMS: dict[int, Stream] = {0: "stdout", 1: "stdout", 2: "stderr"}
 # How far back a new connection asks again: the two streams are stamped apart, so neither is quite in order.
 OVERLAP = NANO
 _DIGITS = 9
+# A terminal's log has no frames: where the pieces of a line begin is seen by their stamps. Shorter lines are one piece.
+_STAMPED = re.compile(rb"(?=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z )")
+_CUT = 16384
 
 
 class Entry(NamedTuple):  # a dataclass takes four times as long to make, a thousand times a second
@@ -50,7 +54,8 @@ class LogDecoder:
     """Bytes of `GET /containers/ID/logs?timestamps=1` → entries, whatever the pieces in which they arrive.
 
     Without a terminal, each frame has a header of eight bytes (stream, length); the Engine cuts lines at 16 KiB into
-    frames with a stamp of their own, of which only the last ends with a line feed. With one, plain lines.
+    frames with the stamp of the first, of which the last ends with a line feed (not with the log driver `local`, which
+    keeps none behind such a line). With a terminal the same without headers.
     """
 
     def __init__(self, *, tty: bool = False) -> None:
@@ -62,10 +67,13 @@ class LogDecoder:
     def feed(self, data: bytes) -> list[Entry]:
         self._buffer += data
         found = self._plain_lines() if self._tty else self._frames()
-        return [entry for stream, frame in found if (entry := self._joined(stream, frame)) is not None]
+        return [entry for stream, frame in found for entry in self._taken(stream, frame)]
 
     def flush(self) -> Iterator[Entry]:
         """What the container wrote last, if it did not end it with a line feed."""
+        if self._tty:
+            yield from (entry for piece in _pieces(self._buffer) for entry in self._taken("stdout", piece))
+            self._buffer = b""
         for stream, (stamp, pieces) in self._begun.items():
             yield Entry(stamp, stream, _text(pieces))
         self._begun.clear()
@@ -77,18 +85,22 @@ class LogDecoder:
     def _plain_lines(self) -> Iterator[tuple[Stream, bytes]]:
         *lines, self._buffer = self._buffer.split(b"\n")
         for line in lines:
-            yield "stdout", line + b"\n"
+            yield from (("stdout", piece) for piece in _pieces(line + b"\n"))
 
-    def _joined(self, stream: Stream, frame: bytes) -> Entry | None:
-        """The line that the frame ends; None where more of it is to come."""
+    def _taken(self, stream: Stream, frame: bytes) -> tuple[Entry, ...]:
+        """The lines that the frame ends: by its line feed, or the one before by being of another moment."""
         written, _, piece = frame.partition(b" ")
+        stamp = self._moment(written)
+        ended: tuple[Entry, ...] = ()
         begun = self._begun.pop(stream, None)
-        stamp, pieces = begun or (self._moment(written), [])
+        if begun is not None and begun[0] != stamp:
+            ended, begun = (Entry(begun[0], stream, _text(begun[1])),), None
+        pieces = [] if begun is None else begun[1]
         pieces.append(piece)
         if piece.endswith(b"\n"):
-            return Entry(stamp, stream, _text(pieces))
+            return (*ended, Entry(stamp, stream, _text(pieces)))
         self._begun[stream] = stamp, pieces
-        return None
+        return ended
 
     def _moment(self, written: bytes) -> int:
         """The second of a stamp is nearly always that of the line before: to read it anew takes 1 us."""
@@ -97,6 +109,12 @@ class LogDecoder:
             return self._whole + int(fraction)
         self._second, self._whole = second, nanoseconds(f"{second.decode('ascii', 'replace')}0Z")
         return nanoseconds(written.decode("ascii", "replace"))
+
+
+def _pieces(line: bytes) -> list[bytes]:
+    if len(line) <= _CUT:
+        return [line] if line else []
+    return [piece for piece in _STAMPED.split(line) if piece]
 
 
 def _text(pieces: list[bytes]) -> str:
