@@ -37,14 +37,24 @@ boot: soon
         ("FMT004", "sha256:00d5", "write `sha256:` and 64 hexadecimal digits (4 given)"),
         ("FMT002", '"10"', "write 10 (without quotes)"),
         ("FMT002", "IPC_LOCK", "write [IPC_LOCK]"),
-        ("FMT002", "1", None),
+        ("FMT002", "1", "write true or false, without quotes"),
         ("FMT002", "1, 1B", 'write "1" (quoted)'),
         ("FMT004", "1B", "write the name of a variable: letters, digits and underscores"),
         ("FMT003", "{source", "add `target:`"),
         ("FMT001", "readonly", "write `read_only`"),
         ("FMT004", "vlm, version", "write vllm or sglang"),
         ("FMT002", "0.30", 'write "0.30" (quoted)'),
-        ("FMT002", "soon", None),
+        ("FMT002", "soon", "write its keys below it: phases, total, receipts, tuning_cache"),
+    ]
+
+
+def test_what_to_write_where_a_mapping_or_a_list_of_them_is_meant(tmp_path: Path) -> None:
+    text = container("mounts: /a:/b\nenv: A=1\ncap_add: IPC_LOCK\n").replace("image: {", "image: vllm:v1 #")
+    assert [d.hint for d in problems(tmp_path, text) if d.code == "FMT002"] == [
+        "write its keys below it: repository, tag, digest, id",
+        "write a list of mappings, whose keys are source, target, read_only, sha256",
+        "write `key: value` below it, a line each",
+        "write [IPC_LOCK]",
     ]
 
 

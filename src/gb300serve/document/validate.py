@@ -107,7 +107,8 @@ def _diagnostic(model: type[BaseModel], root: MapNode, source: Source, item: Any
     written = "what stands here" if private else _written(_value_at(root, path))
     if kind in _KIND:
         message = f"{dotted} is {_KIND[kind]}, and {written} is {_kind_of(_value_at(root, path))}"
-        return Diagnostic("FMT002", "wrong-type", "error", message, _type_hint(kind, written), *place, dotted)
+        hint = _type_hint(kind, written, _fields_at(model, path))
+        return Diagnostic("FMT002", "wrong-type", "error", message, hint, *place, dotted)
     message = f"{dotted}: {written} is not allowed here"
     return Diagnostic("FMT004", "bad-value", "error", message, _value_hint(item, written), *place, dotted)
 
@@ -183,14 +184,25 @@ def _kind_of(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
-def _type_hint(kind: str, written: str) -> str | None:
-    plain = written.strip("`")
-    if kind == "string_type" and plain != written:
+def _type_hint(kind: str, written: str, fields: list[str]) -> str | None:
+    """`fields`: the keys of the mapping that is wanted here, or of those in the list that is."""
+    keys, plain = ", ".join(fields), written.strip("`")
+    if _KIND[kind] == "a mapping":
+        return f"write its keys below it: {keys}" if keys else "write `key: value` below it, a line each"
+    if kind == "list_type" and keys:
+        return f"write a list of mappings, whose keys are {keys}"
+    return _plain_hint(kind, plain) if plain != written or kind == "bool_type" else None
+
+
+def _plain_hint(kind: str, plain: str) -> str | None:
+    if kind == "string_type":
         return f'write "{plain}" (quoted)'
-    if kind in {"int_type", "float_type", "float_parsing"} and plain.replace(".", "", 1).isdigit():
-        return f"write {plain} (without quotes)" if kind != "int_type" or "." not in plain else "write a whole number"
-    if kind == "list_type" and plain != written:
+    if kind == "bool_type":
+        return "write true or false, without quotes"
+    if kind == "list_type":
         return f"write [{plain}]"
+    if plain.replace(".", "", 1).isdigit():
+        return f"write {plain} (without quotes)" if kind != "int_type" or "." not in plain else "write a whole number"
     return None
 
 
