@@ -7,6 +7,7 @@ import typer
 from gb300serve.cli.parameters import Json, RecipeDirs
 from gb300serve.cli.table import table
 from gb300serve.cli.workspace import Workspace, workspace
+from gb300serve.recipe.load import Loaded
 from gb300serve.recipe.model import EvidenceSection, Recipe
 from gb300serve.recipe.pins import pin_path
 
@@ -50,7 +51,7 @@ def _row(space: Workspace, ref: str) -> dict[str, Any] | None:
     loaded = space.loader.load_file(found)
     recipe = loaded.recipe
     if recipe is None:
-        space.console.message(f"{found.path} is not a valid recipe; `gb300serve lint {found.path}` says why", "warning")
+        space.console.message(f"{found.path} is not a valid recipe, and left out{_why(loaded)}", "warning")
         return None
     return {
         "lane": recipe.lane,
@@ -62,6 +63,13 @@ def _row(space: Workspace, ref: str) -> dict[str, Any] | None:
         "headline": _headline(recipe),
         "file": str(found.path),
     }
+
+
+def _why(loaded: Loaded) -> str:
+    """The first problem: some of them are none to `lint`, which may not take its directory for one of recipes."""
+    first = next((found for found in loaded.problems if found.severity == "error"), None)
+    where = f"line {first.line}: " if first is not None and first.line else ""
+    return f": {where}{first.message}" if first is not None else ""
 
 
 def _headline(recipe: Recipe) -> str | None:
