@@ -63,7 +63,8 @@ def test_the_published_command_as_a_recipe() -> None:
     ("text", "reason", "line"),
     [
         ("", "the text has no `docker run` command", None),
-        ("docker ps -a\nvllm serve /model\n", "the text has no `docker run` command", None),
+        ("docker ps -a\nls /model\n", "the text has no `docker run` command", None),
+        ("docker ps -a\nvllm serve /model\n", "the engine is started here without a container: no image is named", 2),
         ("docker run -d --gpus all\n", "the command names no image", 1),
         ("A=(1 2)\ndocker run i:1 ${A[@]}\n", "${A[@]} is a bash array or a text that bash computes", 2),
         ('docker run i:1 "$@"\n', "${@} is arguments of the script", 1),

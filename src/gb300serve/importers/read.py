@@ -14,6 +14,7 @@ from gb300serve.importers.inspected import from_inspect
 from gb300serve.importers.jm_recipe import SCHEMA, from_jm_recipe
 from gb300serve.importers.marked import Marked
 from gb300serve.importers.mend import mended
+from gb300serve.importers.other_forms import refuse_other_form
 from gb300serve.importers.report import (
     TOKEN,
     UNREADABLE,
@@ -79,6 +80,7 @@ def _read(text: str, report: Report, around: Surroundings, read_file: ReadFile) 
         return from_inspect(_json(text, report), report)
     if len(text) > LONGEST_SHELL:
         raise Stop(f"the text is longer than {LONGEST_SHELL:,} characters", None, "cut it down to the command")
+    refuse_other_form(Marked(text))
     return from_shell(mended(text, report), report, around, read_file)
 
 
