@@ -42,8 +42,10 @@ class FakeEngine:
     asked: list[tuple[int, bool]] = field(default_factory=list)
     started: list[int] = field(default_factory=list)
     """What `started_at` says, in order; then the start that is followed."""
+    questions: int = 0
 
     def started_at(self, container: str) -> int:
+        self.questions += 1
         return self.started.pop(0) if self.started else START
 
     def last_start(self, container: str) -> Start:
@@ -73,7 +75,9 @@ GONE = DockerUnreachableError("unix:///d.sock", "Connection refused")
 def at(seconds: float, text: str) -> bytes:
     """A frame of standard output, `seconds` after the start."""
     nanos = START + int(seconds * NANO)
-    body = f"1970-01-01T00:{nanos // NANO // 60:02d}:{nanos // NANO % 60:02d}.{nanos % NANO:09d}Z {text}\n".encode()
+    minutes, left = divmod(nanos, 60 * NANO)
+    stamp = f"1970-01-01T{minutes // 60:02d}:{minutes % 60:02d}:{left // NANO:02d}.{left % NANO:09d}Z"
+    body = f"{stamp} {text}\n".encode()
     return struct.pack(">BxxxL", 1, len(body)) + body
 
 
@@ -170,3 +174,25 @@ def test_a_stream_that_goes_on_into_the_next_start_ends_before_it() -> None:
 def test_a_silent_stream_is_looked_after_too() -> None:
     engine = FakeEngine([RUNNING, AGAIN], [[at(1, "one"), b"", b""], [at(1, "one")]], started=[START, START, AGAIN.at])
     assert follow(engine) == ["one", None]
+
+
+def test_a_start_that_has_ended_is_left_before_the_next_one_is_noted() -> None:
+    """Its restart policy waits, or the next start writes already: what it wrote last is asked for once more."""
+    waits = Start(START, 0, running=False)
+    live = [at(1, "one"), at(4.6, "the next start's")]
+    engine = FakeEngine([RUNNING, waits], [live, [at(1, "one"), at(1.1, "last words")]], started=[START, 0])
+    assert follow(engine) == ["one", "last words"]
+
+
+def test_the_next_start_begins_where_its_own_log_does() -> None:
+    rest = [at(1, "one"), at(4.4, "last words"), at(4.9, "the next start's, before it was noted")]
+    engine = FakeEngine([RUNNING, AGAIN], [[at(1, "one")], rest], started=[START])
+    assert follow(engine) == ["one", "last words"]
+
+
+def test_what_came_together_is_one_question() -> None:
+    """A line every minute, for a day."""
+    day = b"".join(at(60 * minute, str(minute)) for minute in range(24 * 60 - 20))
+    engine = FakeEngine([RUNNING, ENDED], [[day], []])
+    assert follow(engine) == [str(minute) for minute in range(24 * 60 - 20)]
+    assert engine.questions == 1

@@ -25,7 +25,7 @@ class Counting:
             return {"SystemTime": STARTED}
         if path.endswith("/stats"):
             return {"cpu_stats": {"cpu_usage": {"total_usage": 3_000_000_000}}}
-        return {"State": {"StartedAt": self.started}, "RestartCount": 2}
+        return {"State": {"StartedAt": self.started, "Running": True}, "RestartCount": 2}
 
     def post(self, path: str, params: Mapping[str, Any] | None = None, body: Any = None, timeout: float = 60.0) -> Any:
         raise AssertionError(path)

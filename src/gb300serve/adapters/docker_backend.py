@@ -176,13 +176,15 @@ class DockerBackend:
         inspected = self._inspect(container)
         state = inspected["State"]
         at, ended = nanoseconds(state["StartedAt"]), nanoseconds(state["FinishedAt"])
-        if at and not state["Running"]:  # it says when this start ended (which for a short one lies before it)
+        running = docker_inspect.runs(state)
+        if at and not running:  # it says when this start ended (which for a short one lies before it)
             ended = self._end_before(inspected["Id"], at)
-        return Start(at, ended, running=state["Running"], tty=inspected["Config"]["Tty"])
+        return Start(at, ended, running=running, tty=inspected["Config"]["Tty"])
 
     def started_at(self, container: str) -> int:
         """Implements `docker_follow.LogSource`."""
-        return nanoseconds(self._inspect(container)["State"]["StartedAt"])
+        state = self._inspect(container)["State"]
+        return nanoseconds(state["StartedAt"]) if docker_inspect.runs(state) else docker_inspect.NEVER
 
     def open_log(self, container: str, since: int, *, live: bool, entries: int | None = None) -> OpenChunks:
         """Implements `docker_follow.LogSource`."""

@@ -1,6 +1,6 @@
 """Following a container's log through dropped connections and restarts of the Docker Engine."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -49,7 +49,7 @@ class LogSource(Protocol):
     def last_start(self, container: str) -> Start: ...
 
     def started_at(self, container: str) -> int:
-        """When it was started last: nanoseconds since 1970, 0 for never. Cheaper than `last_start`."""
+        """When what runs was started: nanoseconds since 1970, 0 between two starts too. Cheaper than `last_start`."""
 
     def open_log(
         self, container: str, since: int, *, live: bool, entries: int | None = None
@@ -77,7 +77,7 @@ class Follower:
                 now = self._source.last_start(self._container)
                 ended = not (now.running and now.at == self._start.at)  # else the connection was lost
                 if ended:  # The stream may end before the last lines are in it.
-                    yield from self._lines(every, live=False, before=now.at if now.at != self._start.at else None)
+                    yield from self._lines(every, live=False, before=now.log_from if now.at != self._start.at else None)
             except NoSuchContainerError:
                 return
             except DockerUnreachableError:
@@ -91,8 +91,8 @@ class Follower:
         """As it stands: the last `entries` entries, or all."""
         if self._start.at:
             opened = self._source.open_log(self._container, self._start.log_from, live=False, entries=entries)
-            for entry in self._entries(opened, PATIENCE):
-                if entry is not None:
+            for together in self._pieces(opened, PATIENCE):
+                for entry in together or ():
                     yield from entry.lines(self._start.at)
 
     def _away(self) -> float:
@@ -105,23 +105,27 @@ class Follower:
         opened = self._source.open_log(self._container, self._delivered.resume(), live=live)
         self._lost_at = None
         newest = self._start.at
-        for entry in self._entries(opened, every, whole=not live):
-            paused = entry is None or entry.stamp - newest >= PAUSE
-            newest = max(newest, entry.stamp) if entry else newest
+        for entries in self._pieces(opened, every, whole=not live):
+            paused = entries is None
+            for entry in entries or ():
+                paused = paused or entry.stamp - newest >= PAUSE
+                newest = max(newest, entry.stamp)
+            # All of a piece was written before this question, and a question a line takes minutes for a week's log.
             if live and paused and self._source.started_at(self._container) != self._start.at:
                 return
-            if entry is None:
+            if entries is None:
                 yield None
-            elif self._delivered.is_new(entry) and (before is None or entry.stamp < before):
-                yield from entry.lines(self._start.at)
+            for entry in entries or ():
+                if self._delivered.is_new(entry) and (before is None or entry.stamp < before):
+                    yield from entry.lines(self._start.at)
 
-    def _entries(
+    def _pieces(
         self, opened: AbstractContextManager[Chunks], every: float, *, whole: bool = True
-    ) -> Iterator[Entry | None]:
-        """None after silence; a last line without a line feed only when the `whole` log is read."""
+    ) -> Iterator[Iterable[Entry] | None]:
+        """What came together; None after silence. A last line without a line feed only when the `whole` log is read."""
         decoder = LogDecoder(tty=self._start.tty)
         with opened as chunks:
             while (chunk := chunks.next(every)) is not None:
-                yield from decoder.feed(chunk) if chunk else (None,)
+                yield decoder.feed(chunk) if chunk else None
         if whole:
-            yield from decoder.flush()
+            yield tuple(decoder.flush())

@@ -38,6 +38,11 @@ def seconds(stamp: str) -> float | None:
     return nanoseconds(stamp) / NANO or None
 
 
+def runs(state: Json) -> bool:
+    """While its restart policy waits, the Engine calls it running too, with the times of the start that ended."""
+    return bool(state["Running"]) and not state.get("Restarting", False)
+
+
 def gpus(host_config: Json) -> str | None:
     """The device request as the plan says it: `all`, a count, or `device=` and a list."""
     for request in host_config.get("DeviceRequests") or []:
