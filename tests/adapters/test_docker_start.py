@@ -46,10 +46,9 @@ class Restarting:
     def delete(self, path: str, params: Mapping[str, Any] | None = None) -> None:
         raise AssertionError(path)
 
-    @contextmanager
-    def stream(self, path: str, params: Mapping[str, Any], *, method: str = "GET", body: Any = None) -> Iterator[Ended]:
+    def stream(self, path: str, params: Mapping[str, Any], *, method: str = "GET", body: Any = None) -> Ended:
         assert path == "/events"
-        yield Ended([b"".join(json.dumps({"timeNano": end}).encode() + b"\n" for end in self.died)])
+        return Ended([b"".join(json.dumps({"timeNano": end}).encode() + b"\n" for end in self.died)])
 
 
 def test_a_start_that_is_to_be_restarted_has_ended_and_keeps_its_whole_log() -> None:
