@@ -42,6 +42,16 @@ def test_v14_keeps_all_its_receipts(program: Program, port: tuple[str, str]) -> 
     assert {one["state"] for one in kept.document["receipts"]} == {"kept"}
 
 
+def test_a_lane_that_was_launched_from_a_file(program: Program, port: tuple[str, str], tmp_path: Path) -> None:
+    shown = program.run("show", "v14").out.replace("lane: deepseek-v4.1-flash", "lane: own")
+    file = tmp_path / "own.yaml"
+    file.write_text(shown, encoding="utf-8")
+    program.up_until_ready(str(file), *FAST, *port)
+    for words in ((), (str(file),)):
+        kept = program.run("receipts", *words)
+        assert kept.out.splitlines()[-1] == "own/v14+set (dsv41-vllm): 4 of 4 kept"
+
+
 def test_v15_keeps_those_of_its_patches_too(program: Program, port: tuple[str, str]) -> None:
     up = program.up_until_ready("v15", *FAST, *port)
     assert "receipts: 9 of 9 kept" in plain(up)

@@ -13,15 +13,19 @@ from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.cli.boot_log import LogUnreadableError, read_log
 from gb300serve.cli.expecting import receipts_of
 from gb300serve.cli.lanes import the_lane
-from gb300serve.cli.services import On, Services
+from gb300serve.cli.services import RECIPE, On, Services
 from gb300serve.cli.state import state_directory
 from gb300serve.cli.workspace import Workspace
 from gb300serve.core.errors import BootError
 from gb300serve.core.files import expanded
+from gb300serve.journal.run_record import RunRecord
 from gb300serve.lifecycle.launch import CHANGED, Launch
 from gb300serve.lifecycle.names import release_of
 from gb300serve.lifecycle.ports import Container
 from gb300serve.lifecycle.receipts import Verdict, Witness, binding, verdict
+from gb300serve.recipe.catalog import UnknownReleaseError
+from gb300serve.recipe.load import Loaded
+from gb300serve.recipe.model import Recipe
 
 # As a run keeps it.
 _LOG = "log.txt"
@@ -53,7 +57,7 @@ def of_lane(services: Services, ref: str | None, on: On | None) -> Kept:
     """Of a container of ours, since its last start. Raises MachineError (6), BackendError (7)."""
     place, container = the_lane("receipts", ref, services, on)
     backend = services.backend(place)
-    launch = _launch_of(container, services, place)
+    launch = _launch_of(container, ref, services, place)
     machine, witness = BootMachine(), Witness(launch)
     for line in backend.log(container.id):
         witness.feed(line.text, machine.feed(line.text, line.elapsed))
@@ -109,18 +113,27 @@ def log_lines(space: Workspace, named: str) -> Iterator[str]:
     yield from read_log(str(inside or named))
 
 
-def _launch_of(container: Container, services: Services, place: On) -> Launch:
+def _launch_of(container: Container, ref: str | None, services: Services, place: On) -> Launch:
     """The release that it was launched from, with the words that the container really has."""
     named = release_of(container)
-    ref = named.removesuffix(CHANGED)
-    loaded, recipe = services.space.load(ref)
+    loaded, recipe = _recipe_of(container, ref or named.removesuffix(CHANGED), services)
     plan = services.space.compile(loaded, recipe)
-    overrides = _overrides(container, services) if named.endswith(CHANGED) else ()
+    runs = _runs_of(container, services)
+    # Without a run nobody knows what `--set` changed.
+    overrides = (runs[-1].overrides if runs else ("?",)) if named.endswith(CHANGED) else ()
     launch = Launch(plan, receipts=receipts_of(recipe), on=place, overrides=overrides)
     return replace(launch, plan=replace(plan, command=container.command))
 
 
-def _overrides(container: Container, services: Services) -> tuple[str, ...]:
-    """What `--set` said, from the run that launched it; without one nobody knows what was changed."""
-    runs = [run for run in services.history().runs if run.container_id == container.id]
-    return runs[-1].overrides if runs else ("?",)
+def _recipe_of(container: Container, ref: str, services: Services) -> tuple[Loaded, Recipe]:
+    """The release; where no recipes directory here has it (it was launched from a file), as its run kept it."""
+    try:
+        return services.space.load(ref)
+    except UnknownReleaseError:
+        if not (runs := _runs_of(container, services)):
+            raise
+        return services.space.load(str(services.runs.directory / runs[-1].run / RECIPE))
+
+
+def _runs_of(container: Container, services: Services) -> list[RunRecord]:
+    return [run for run in services.history().runs if run.container_id == container.id]
