@@ -52,7 +52,8 @@ def test_everything_that_blocks_is_said_at_once(bench: BenchHost) -> None:
     with pytest.raises(MachineUnfitError) as caught:
         for_launch(used, launch, created(launch))
     assert [one.code for one in caught.value.diagnostics] == ["PRE023", "PRE051"]
-    assert (caught.value.exit_code, caught.value.hint) == (6, "gb300serve doctor v1")
+    again = f"gb300serve doctor v1 --recipes {bench.home / 'recipes'}"
+    assert (caught.value.exit_code, caught.value.hint) == (6, again)
 
 
 def test_a_lane_that_runs_is_left_alone(bench: BenchHost) -> None:
@@ -89,10 +90,12 @@ def test_a_kept_container_needs_no_image(bench: BenchHost) -> None:
 
 
 def test_the_release_as_it_is_examined(bench: BenchHost) -> None:
-    subject = Doctor(services(bench), "docker").examine("v1", (), replace=False)
+    changes = ("engine.options.seed=3",)
+    subject = Doctor(services(bench), "docker").examine("v1", changes, replace=False)
     assert subject.release is not None
     assert (subject.release.own, subject.release.refusal) == (Own(), None)
-    assert subject.release.plan.recipe == "bench/v1"
+    assert subject.release.plan.recipe == "bench/v1+set"
+    assert subject.release.fit == (f"gb300serve fit v1 --recipes {bench.home / 'recipes'} --set engine.options.seed=3")
 
 
 def test_what_may_be_borne_warns(bench: BenchHost) -> None:

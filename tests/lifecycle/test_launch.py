@@ -24,6 +24,8 @@ def test_commands_mean_the_same_launch() -> None:
     assert there.command("up", "--replace") == (
         "gb300serve up './my v14.yaml' --on sim --set engine.options.seed=3 --replace"
     )
+    assert there.command("doctor") == "gb300serve doctor './my v14.yaml' --on sim --set engine.options.seed=3"
+    assert there.command("fit") == "gb300serve fit './my v14.yaml' --set engine.options.seed=3"
     assert there.command("down") == "gb300serve down './my v14.yaml' --on sim"
     elsewhere = replace(there, found_by=("--site", "my site.yaml"))
     assert elsewhere.command("cache seed") == "gb300serve cache seed './my v14.yaml' --on sim --site 'my site.yaml'"

@@ -85,6 +85,7 @@ def launched(
             memory() if answer is None else answer,
             own,
             refusal,
+            "gb300serve fit deepseek-v4.1-flash/v14",
         ),
     )
 

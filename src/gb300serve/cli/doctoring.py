@@ -65,7 +65,7 @@ def for_launch(
     judged = judge(subject)
     found = tuple(replace(each, severity="warning") if each.code in bearable else each for each in judged)
     if blocking(found):
-        raise MachineUnfitError(launch.ref, found)
+        raise MachineUnfitError(launch.ref, launch.command("doctor"), found)
     return Looked(subject, found)
 
 
@@ -103,7 +103,7 @@ class Doctor:
             wanted(plan, recipe, host_ports(plan)), self._machine(), self._engine(), self._secrets(plan)
         )
         memory = self._memory(launch, loaded, recipe, _grace(host, own))
-        return Subject(host, Release(plan, facts, memory, own, refusal))
+        return Subject(host, Release(plan, facts, memory, own, refusal, launch.command("fit")))
 
     def containers(self) -> tuple[Container, ...]:
         """All on this place; none where nobody answers, which is a finding of its own."""

@@ -19,6 +19,12 @@ from gb300serve.probe.engine import ENGINE_PROBES
 CHANGED = "+set"
 """What marks a release that `--set` changed."""
 
+_CHANGEABLE = frozenset(("up", "doctor", "fit"))
+"""Verbs that are told `--set` again; the others find the container that it was launched as, or the recorded set."""
+
+_NOWHERE = frozenset(("fit",))
+"""Verbs that look at no machine, and take no `--on`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Launch:
@@ -56,8 +62,10 @@ class Launch:
 
     def command(self, verb: str, *words: str) -> str:
         """A command of ours about this launch, to be pasted into a shell; `verb` may be two words (`cache seed`)."""
-        overrides = tuple(word for override in self.overrides for word in ("--set", override)) if verb == "up" else ()
-        return command(*verb.split(), self.ref, on=self.on, found_by=self.found_by, options=(*overrides, *words))
+        first, *_ = spoken = verb.split()
+        overrides = tuple(word for each in self.overrides for word in ("--set", each)) if first in _CHANGEABLE else ()
+        on = "docker" if first in _NOWHERE else self.on
+        return command(*spoken, self.ref, on=on, found_by=self.found_by, options=(*overrides, *words))
 
     def beside(self, *words: str) -> str:
         """A command of ours about something else in the same place."""

@@ -12,10 +12,11 @@ __all__ = ["CHECKS", "FAMILIES", "MachineUnfitError", "blocking", "judge"]
 class MachineUnfitError(MachineError):
     """Something blocks the launch; the diagnostics say what."""
 
-    def __init__(self, ref: str, found: tuple[Diagnostic, ...]) -> None:
+    def __init__(self, ref: str, doctor: str, found: tuple[Diagnostic, ...]) -> None:
+        """`doctor`: the command that shows the whole table."""
         blocks = blocking(found)
         what = "one thing blocks" if len(blocks) == 1 else f"{len(blocks)} things block"
-        super().__init__(f"{what} {ref} on this machine", hint=f"gb300serve doctor {ref}", diagnostics=blocks)
+        super().__init__(f"{what} {ref} on this machine", hint=doctor, diagnostics=blocks)
 
 
 def judge(subject: Subject) -> tuple[Diagnostic, ...]:

@@ -41,6 +41,8 @@ class Release:
     memory: Answer | None = None
     own: Own = field(default_factory=Own)
     refusal: Refusal | None = None
+    fit: str = "gb300serve fit REF"
+    """The command that shows its memory plan."""
 
 
 @dataclass(frozen=True)

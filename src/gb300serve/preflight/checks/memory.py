@@ -31,7 +31,7 @@ def gpu_memory_too_small(subject: Subject) -> Iterator[Finding]:
     if found is None or not subject.wants_gpu:
         return
     other = next((gpu for gpu in subject.computing if not _is_gb300(gpu)), None)
-    hint = f"gb300serve fit {subject.release.plan.lane}/{subject.release.plan.release}" if subject.release else None
+    hint = subject.release.fit if subject.release else None
     if other is not None:
         yield from (Finding(("fit",), message, hint) for message in _elsewhere(found, other))
     elif found.plan.verdict in ("refused", "short"):
@@ -97,5 +97,5 @@ def memory_not_computed(subject: Subject) -> Iterator[Finding]:
         return
     found = _answer(subject)
     if found is None or found.plan.verdict == "unknown":
-        ref = f"{subject.release.plan.lane}/{subject.release.plan.release}"
-        yield Finding(("fit",), "not checked: whether it fits the GPU's memory", f"gb300serve fit {ref} says why")
+        hint = f"{subject.release.fit} says why"
+        yield Finding(("fit",), "not checked: whether it fits the GPU's memory", hint)
