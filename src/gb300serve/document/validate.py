@@ -1,5 +1,6 @@
 """Nodes to a typed model: every error at its place, with what to write instead."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar, get_args
 
@@ -29,6 +30,8 @@ PRIVATE = ("container", "secrets")
 _PATTERN_MEANING = {
     r"^sha256:[0-9a-f]{64}$": "`sha256:` and 64 hexadecimal digits",
     r"^(?:unix|tcp|ssh|https?|fd)://.": "an address as DOCKER_HOST has it (`unix:///…`, `ssh://…`, `tcp://…`)",
+    r"^/": "a path from the root (`/…`), in full: no `~`, no variable",
+    r"^[^\s/]+$": "a host name or an address, without scheme and port",
     r"^[/~]": "a path from the root (`/…`) or from the home directory (`~/…`)",
     r"^[0-9a-f]{64}$": "64 hexadecimal digits",
     r"^[a-z0-9][a-z0-9._-]*$": "small letters, digits, `.`, `-` and `_`, a letter or digit first",
@@ -217,7 +220,7 @@ def _value_hint(item: Any, written: str) -> str:
     if item["type"] == "value_error":
         return str(context["error"])
     message: str = item["msg"]
-    return message.removeprefix("Input ").replace("should", "it must", 1)
+    return re.sub(r"^\w+ should", "it must", message)
 
 
 def _fields_at(model: type[BaseModel], path: Path) -> list[str]:

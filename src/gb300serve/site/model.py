@@ -16,6 +16,9 @@ class _Section(BaseModel):
 Text = Annotated[str, Field(min_length=1)]
 # Relative to what? Each command would have a state directory of its own, beside wherever it was typed.
 Rooted = Annotated[str, Field(pattern=r"^[/~]")]
+# Of the host that runs the containers, which may be another machine: no home directory and no place to start from.
+Directory = Annotated[str, Field(pattern=r"^/")]
+HostName = Annotated[str, Field(pattern=r"^[^\s/]+$")]
 EngineAddress = Annotated[str, Field(pattern=r"^(?:unix|tcp|ssh|https?|fd)://.")]
 StationName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 
@@ -36,17 +39,17 @@ class DockerSection(_Section):
 class LaneSection(_Section):
     """What one lane has otherwise on this site."""
 
-    cache: Text | None = None
+    cache: Directory | None = None
 
 
 class StationSection(_Section):
     """What one Station has otherwise than the top level of the site. A key replaces the whole of that key there."""
 
     docker: DockerSection | None = None
-    models: Text | None = None
-    cache: Text | None = None
-    patches: Text | None = None
-    address: Text | None = None
+    models: Directory | None = None
+    cache: Directory | None = None
+    patches: Directory | None = None
+    address: HostName | None = None
     gpus: dict[str, Text] | None = None
     lanes: dict[str, LaneSection] | None = None
 
@@ -58,12 +61,12 @@ class Site(_Section):
     """
 
     format: str = FORMAT
-    models: Text | None = None
-    cache: Text | None = None
-    patches: Text | None = None
+    models: Directory | None = None
+    cache: Directory | None = None
+    patches: Directory | None = None
     state: Rooted | None = None
     docker: DockerSection = DockerSection.model_construct()
-    address: Text | None = None
+    address: HostName | None = None
     gpus: dict[str, Text] = {}
     default_lane: Text | None = None
     lanes: dict[str, LaneSection] = {}
