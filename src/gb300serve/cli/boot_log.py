@@ -1,8 +1,8 @@
 """A boot log that the command line names."""
 
-import sys
 from collections.abc import Iterator
 
+from gb300serve.cli.standard_input import standard_input
 from gb300serve.core.errors import CommandLineError
 from gb300serve.core.files import expanded
 
@@ -17,8 +17,8 @@ class LogUnreadableError(CommandLineError):
 
 def read_log(file: str) -> Iterator[str]:
     """Its lines as they come; `-` is standard input."""
-    source = sys.stdin.fileno() if file == "-" else expanded(file)
     try:
+        source = standard_input().fileno() if file == "-" else expanded(file)
         # A carriage return does not end a line: numbers are those of `grep -n`.
         with open(source, encoding="utf-8", errors="replace", newline="\n") as log:  # noqa: PTH123 - standard input has no path
             yield from log

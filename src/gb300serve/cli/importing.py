@@ -1,6 +1,5 @@
 """Importing for the command line: where the text comes from, what stands around it, and the recipe as it is printed."""
 
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from gb300serve.adapters.docker_raw import raw_inspect
 from gb300serve.adapters.docker_sdk import DockerEngine
 from gb300serve.cli.services import Services
+from gb300serve.cli.standard_input import standard_input
 from gb300serve.cli.workspace import Workspace
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import CommandLineError, RecipeError
@@ -51,7 +51,7 @@ def imported(space: Workspace, file: str | None, container: str | None) -> Resul
 
 def _text(file: str, name: str) -> str:
     try:
-        raw = sys.stdin.buffer.read(4 * LONGEST) if file == "-" else expanded(file).read_bytes()
+        raw = standard_input().buffer.read(4 * LONGEST) if file == "-" else expanded(file).read_bytes()
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UnreadableError(name, f"not UTF-8: byte {error.start} is {error.object[error.start]:#04x}") from error
