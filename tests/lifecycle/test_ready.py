@@ -351,6 +351,39 @@ def test_a_cut_stream_is_followed_again() -> None:
     assert [each.line.text for each in watched.told if isinstance(each, LogSeen)].count(COMPLETE) == 1
 
 
+@dataclass
+class Away(FakeBackend):
+    """It is upgraded from 200 s to `until` s of the boot: nothing but the log, which waits for it, goes on."""
+
+    until: float = 230.0
+
+    following: bool = False
+
+    def follow(self, container: str, every: float) -> Iterator[LogLine | None]:
+        lines = super().follow(container, every)
+        while True:
+            self.following = True
+            line = next(lines)
+            self.following = False
+            yield line
+
+    def elapsed(self, container: str) -> float:
+        at = super().elapsed(container)
+        if 200.0 < at < self.until and not self.following:
+            raise BackendError("no Docker Engine answers")
+        return at
+
+
+def test_an_engine_of_containers_may_be_away_for_a_while() -> None:
+    watched = Watched(SERVES)
+    watched.use(Away())
+    assert watched.run().readiness.state == "ready"
+    assert [each.line.text for each in watched.told if isinstance(each, LogSeen)] == [text for _, text in BOOT]
+    watched.use(Away(until=400.0))
+    with pytest.raises(BackendError, match="no Docker Engine answers"):
+        watched.run()
+
+
 OFFLOADED = ExpectedLine("Total CPU offloaded parameters: {value}", 61.17, 0.01)
 OFFLOADED_LINE = (100.0, "(EngineCore pid=118) INFO 11-29 19:51:43 [uva.py:68] Total CPU offloaded parameters: {}")
 

@@ -19,6 +19,7 @@ from gb300serve.boot.phases import Phase
 from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.core.errors import BackendError
 from gb300serve.fit.reading import Reading
+from gb300serve.lifecycle.absence import Absence
 from gb300serve.lifecycle.births import Birth, birth, is_believed
 from gb300serve.lifecycle.conflicts import going, live
 from gb300serve.lifecycle.events import BecameReady, BootEvent, Elapsed, LogSeen, NotReady
@@ -117,6 +118,7 @@ class _Watch:
         self.tools = tools
         self.reading = Reading(tools.machine())
         self.birth = Birth()
+        self.absence = Absence(tools.clock)
         self.tail: deque[str] = deque(maxlen=TAIL)
         self.phase: Phase | None = None
         self.at = 0.0
@@ -134,7 +136,10 @@ class _Watch:
             try:
                 stream = self.tools.backend.follow(self.container.id, TICK)
                 for line in stream:
-                    if self._ready(line):
+                    ready = False
+                    with self.absence:
+                        ready = self._ready(line)
+                    if ready:
                         return self._served(stream)
             except BackendError:
                 if self._found() is not None:
