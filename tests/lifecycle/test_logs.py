@@ -1,6 +1,9 @@
 import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from gb300serve.lifecycle.logs import diagnose, logs
+from gb300serve.lifecycle.ports import LogLine
 from gb300serve.lifecycle.tools import Tools
 from tests.support.fake_backend import FakeBackend, Script
 from tests.support.fake_clock import START
@@ -32,6 +35,24 @@ def test_following_goes_on_after_the_tail_without_repeating() -> None:
     endless = station_with(SERVES)
     stream = logs(endless, endless.containers()[0], follow=True)
     assert [line.text for line in itertools.islice(stream, len(TEXTS))] == TEXTS
+
+
+@dataclass
+class Rotated(FakeBackend):
+    """Its oldest lines go between two readings of its log."""
+
+    def follow(self, container: str, every: float) -> Iterator[LogLine | None]:
+        yield from itertools.islice(super().follow(container, every), 3, None)
+
+
+def test_a_log_that_is_rotated_meanwhile_loses_no_line_behind_the_tail() -> None:
+    script = Script((*BOOT, (3700.0, "later"), (3701.0, "last")), ends_at=3800.0)
+    station = Rotated()
+    station.add(container(V14, started_at=START - 3600.0), script, V14.plan)
+    found = station.containers()[0]
+    assert [line.text for line in logs(station, found, tail=2, follow=True)] == [*TEXTS[-2:], "later", "last"]
+    assert [line.text for line in logs(station, found, tail=0, follow=True)] == []
+    assert [line.text for line in logs(station, found, follow=True)] == [*TEXTS[3:], "later", "last"]
 
 
 def test_the_log_is_diagnosed_with_the_containers_clock() -> None:

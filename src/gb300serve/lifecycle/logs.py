@@ -18,17 +18,28 @@ def logs(
     if not follow:
         yield from backend.log(container.id, tail)
         return
-    told = 0
+    old = () if tail is None else tuple(line.elapsed for line in backend.log(container.id))
+    yield from _from_tail(backend.follow(container.id, TICK), tail, old)
+
+
+def _from_tail(stream: Iterator[LogLine | None], tail: int | None, old: tuple[float, ...]) -> Iterator[LogLine]:
+    """The last `tail` of the lines that were there (of those moments), and what follows.
+
+    Counting alone would leave out new lines where old ones went meanwhile: a log is rotated.
+    """
+    left, end = len(old), max(old, default=0.0)
     last: deque[LogLine] = deque(maxlen=tail)
-    for written in backend.log(container.id):
-        told += 1
-        last.append(written)
+    for line in stream:
+        if line is not None and left > 0 and line.elapsed <= end:
+            last.append(line)
+            left -= 1
+        elif line is not None or left == 0 or (last and last[-1].elapsed >= end):
+            yield from last
+            last.clear()
+            left = 0
+            if line is not None:
+                yield line
     yield from last
-    for line in backend.follow(container.id, TICK):
-        if line is not None and told > 0:
-            told -= 1
-        elif line is not None:
-            yield line
 
 
 def diagnose(container: Container, tools: Tools) -> Diagnosis:
