@@ -4,7 +4,7 @@ import pytest
 
 from gb300serve.cli.workspace import shipped_recipes
 from tests.support.invoke import Answer, run
-from tests.support.recipes import ENGINE, alone, write
+from tests.support.recipes import ENGINE, alone, container, write
 
 TEXT = alone('container: {mounts: [{source: "${cache}", target: /c}]}\n' + ENGINE)
 
@@ -13,6 +13,22 @@ def site(path: Path, cache: str, more: str = "") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"format: gb300serve.site/1\ncache: {cache}\n{more}")
     return path
+
+
+@pytest.mark.parametrize(
+    "words", [("compile",), ("compile", "--json"), ("show",), ("diff", "bench/v1"), ("pin",), ("up", "--on", "sim")]
+)
+def test_a_literal_secret_is_not_repeated(recipes: Path, words: tuple[str, ...]) -> None:
+    text = container("env: {HF_TOKEN: hf_Qw3rTy7uIoPaSdFgHjKl}")
+    path = recipes / "bench" / "v3.yaml"
+    path.write_text(text.replace("v1", "v3"))
+    answer = run(words[0], *words[1:], "bench/v3", "--recipes", recipes)
+    said = "container.env.HF_TOKEN holds a literal secret (a Hugging Face token), which would be shown"
+    assert (answer.code, answer.out) == (4, "")
+    assert f"gb300serve: {path}:8: {said}" in answer.err
+    assert "hf_Qw3" not in answer.err
+    path.write_text(path.read_text() + "lint: {ignore: {SEC003: an example of the documentation}}\n")
+    assert run("compile", "bench/v3", "--recipes", recipes).code == 0
 
 
 def cache(answer: Answer) -> str:

@@ -24,7 +24,7 @@ _LEDGER = ("REC001", "REC002", "REC003", "REC004")
 
 def side(space: Workspace, ref: str, sets: Sequence[str] = ()) -> Side:
     """One side, with `--set` laid over it. Raises RecipeError, CommandLineError, CompileError."""
-    loaded, recipe = space.load(ref, sets)
+    loaded, recipe = space.shareable(ref, sets)
     plan = space.compile(loaded, recipe)
     return Side(loaded.root, docker_argv(plan), digest(plan), facts(space, loaded, recipe, sets))
 

@@ -207,7 +207,7 @@ class Services:
 
     def launch(self, ref: str, sets: list[str] | None, on: On) -> Launch:
         """The launch of a release, with the values of its secrets. Raises RecipeError, CompileError, MachineError."""
-        loaded, recipe = self.space.load(ref, sets)
+        loaded, recipe = self.space.shareable(ref, sets)
         site = self.site_with_gpu(loaded, recipe, on)
         plan = launchable(Compiler(site).plan(recipe, changed=loaded.changed))
         if recipe.status == "deprecated":

@@ -11,12 +11,13 @@ from gb300serve.cli.console import Console
 from gb300serve.cli.environment import Environment
 from gb300serve.cli.formats import text
 from gb300serve.core.diagnostics import Diagnostic
-from gb300serve.core.errors import CommandLineError, RecipeError
+from gb300serve.core.errors import CommandLineError, CompileError, RecipeError
 from gb300serve.core.files import is_directory, is_file
 from gb300serve.core.text import suggestion
 from gb300serve.plan.check import check
 from gb300serve.plan.compile import Compiler, ImageRef
 from gb300serve.plan.model import Plan
+from gb300serve.plan.secrets import Literal, literal_secrets
 from gb300serve.recipe.catalog import Catalog, Found, is_path
 from gb300serve.recipe.load import Loaded, Loader
 from gb300serve.recipe.model import Recipe
@@ -24,12 +25,29 @@ from gb300serve.recipe.overrides import PREFIX
 from gb300serve.site.load import load_site
 from gb300serve.site.model import Site
 
+IGNORABLE = "SEC003"
+"""The rule about literal secrets: a recipe that ignores it says that what was found is none."""
+
 
 class RecipeInvalidError(RecipeError):
     """The file is not a recipe; the diagnostics say why."""
 
     def __init__(self, file: str, diagnostics: tuple[Diagnostic, ...]) -> None:
         super().__init__(f"{file} is not a valid recipe", diagnostics=diagnostics)
+
+
+class LiteralSecretError(CompileError):
+    """A secret stands in clear where commands, plans and runs would repeat it; its value is never part of a message."""
+
+    def __init__(self, loaded: Loaded, literal: Literal) -> None:
+        path = literal.path[:-1] if literal.in_key else literal.path
+        place = loaded.place(literal.path, of_key=literal.in_key)
+        where = ".".join(map(str, path)) or "the recipe"
+        super().__init__(
+            f"{place.file}:{place.line}: {where} holds a literal secret ({literal.kind}), which would be shown",
+            hint=f"replace it at its issuer, and write a reference (gb300serve rules {IGNORABLE}); where it is none, "
+            f"lint.ignore: {{{IGNORABLE}: why}}",
+        )
 
 
 class OverrideInvalidError(CommandLineError):
@@ -160,6 +178,13 @@ class Workspace:
         noticed += [_deprecated(loaded)] if loaded.recipe.status == "deprecated" else []
         self.notes += [d for d in noticed if d not in self.notes]
         return loaded, loaded.recipe
+
+    def shareable(self, ref: str, sets: Sequence[str] | None = None) -> tuple[Loaded, Recipe]:
+        """As `load`, of what is going to be printed, pinned or launched: no literal secret is in it (exit 4)."""
+        loaded, recipe = self.load(ref, sets)
+        if IGNORABLE not in recipe.lint.ignore and (literal := next(literal_secrets(loaded.root), None)):
+            raise LiteralSecretError(loaded, literal)
+        return loaded, recipe
 
     def compile(self, loaded: Loaded, recipe: Recipe, image_ref: ImageRef = "digest") -> Plan:
         """Compiled for the site that applies; raises CompileError (exit 4)."""

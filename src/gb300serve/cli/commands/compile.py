@@ -31,7 +31,7 @@ def run(
 ) -> int:
     """Compile a release to the exact command that launches it, or to a file for another runtime."""
     space = workspace(ctx, recipes, site, station)
-    loaded, recipe = space.load(ref, sets)
+    loaded, recipe = space.shareable(ref, sets)
     plan = space.compile(loaded, recipe, image_ref)
     text = shell(plan) if to in ("shell", "json") else _targeted(to, space, loaded, recipe, plan)
     if json or to == "json":

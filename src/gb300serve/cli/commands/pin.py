@@ -47,7 +47,7 @@ def run(
 
 
 def _compiled(space: Workspace, ref: str, *, force: bool) -> tuple[Path, str, str]:
-    loaded, recipe = space.load(ref)
+    loaded, recipe = space.shareable(ref)
     text = pinned(space.pinned_plan(loaded, recipe))
     before = read_pin(loaded.found.path)
     if before is not None and not force:

@@ -20,7 +20,7 @@ def run(
 ) -> int:
     """Print a release with everything that it inherits; what is printed is a recipe that stands alone."""
     space = workspace(ctx, recipes, site, station)
-    loaded, _ = space.load(ref, sets)
+    loaded, _ = space.shareable(ref, sets)
     if json:
         space.console.document({"schema": SCHEMA, "recipe": loaded.root})
         return 0
