@@ -105,6 +105,20 @@ CASES = (
             "  ipc: host\n": "  ipc: host\n  stop_timeout: 45\n",
         },
     ),
+    Case(
+        "CON010",
+        "other",
+        bad={"  ipc: host\n": '  shm_size: "16"\n'},
+        said=Said("error", "`16` is 16 bytes", "write 16g, say", 18, 13, "container.shm_size"),
+        good={"  ipc: host\n": "  shm_size: 16gb\n"},
+    ),
+    Case(
+        "CON010",
+        "other",
+        bad={"  ipc: host\n": "  ipc: host\n  memory: -4g\n"},
+        said=Said("error", "`-4g` is no size", "write a number and its unit, as 16g", 19, 11, "container.memory"),
+        good={"  ipc: host\n": '  ipc: host\n  memory: "68719476736"\n'},
+    ),
 )
 
 

@@ -1,5 +1,6 @@
 """The container: GPUs, variables, restarts, shared memory, names."""
 
+import re
 from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
@@ -9,6 +10,9 @@ from gb300serve.lint.subject import Subject, option_path
 _CHOOSERS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 # Docker kills what has not ended 10 s after its stop.
 _STOP_TIMEOUT = 10
+# As docker reads them (go-units' RAMInBytes).
+_SIZE = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?) ?(?P<unit>[kKmMgGtTpP]?)[iI]?[bB]?")
+_LEAST_SIZE = 1 << 20
 
 
 @rule("CON001", "warning")
@@ -136,3 +140,21 @@ def killed_before_drained(subject: Subject) -> Iterator[Finding]:
     if subject.vllm is not None and isinstance(drain, int) and drain >= patience:
         message = f"the server drains for {drain} s, and docker kills it after {patience}"
         yield Finding(option_path("shutdown_timeout"), message, f"add `stop_timeout: {drain + 10}` to the container")
+
+
+@rule("CON010", "error")
+def not_a_size(subject: Subject) -> Iterator[Finding]:
+    """A size is none to docker, or lacks its unit.
+
+    Why: docker refuses `huge` at launch, and takes a number without a unit for bytes: `shm_size: "16"` is 16 of them.
+    Fix: write a number and its unit: 512m, 16g.
+    """
+    for name in ("shm_size", "memory"):
+        value = getattr(subject.container, name)
+        if value is None:
+            continue
+        found = _SIZE.fullmatch(value)
+        if found is None:
+            yield Finding(("container", name), f"`{value}` is no size", "write a number and its unit, as 16g")
+        elif not found["unit"] and float(found["number"]) < _LEAST_SIZE:
+            yield Finding(("container", name), f"`{value}` is {value} bytes", f"write {found['number']}g, say")
