@@ -66,11 +66,12 @@ def test_the_engine_that_docker_is_sent_to_is_said(client: str, said: str) -> No
     [
         ("cat > run.sh <<'X'\ndocker run i:1 /m\nX\nbash run.sh\n", 2, 1),
         ('ssh gb300 "docker run i:1 /m"\n', 1, 12),
+        ("ssh gb300 docker run i:1 /m\n", 1, 11),
         ("true # docker container run i:1 /m\n", 1, 8),
     ],
 )
 def test_a_launch_that_the_text_does_not_start_itself(text: str, line: int, column: int) -> None:
-    message = "this launch stands in quotes, a here-document or a comment: the text itself does not run it"
+    message = "the text does not run this launch: quotes, a here-document, a comment or another command hold it"
     assert refused(text) == (message, line, column)
     assert kept_launch(Marked(text)) == Place(line, column)
 

@@ -191,7 +191,7 @@ def _nothing(reader: _Reader, source: Marked) -> Stop:
     if reader.control is not None:
         return Stop(f"no `docker run` stands in the text outside of `{reader.control[0]}`", reader.control[1])
     if (place := kept_launch(source)) is not None:
-        message = "this launch stands in quotes, a here-document or a comment: the text itself does not run it"
+        message = "the text does not run this launch: quotes, a here-document, a comment or another command hold it"
         return Stop(message, place, "import the command alone, without what stands around it")
     return Stop("the text has no `docker run` command", None, _NOTHING_HINT)
 
