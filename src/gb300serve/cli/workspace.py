@@ -57,6 +57,14 @@ class OverrideInvalidError(CommandLineError):
         super().__init__(f"{first.file}: {first.message}", hint=first.hint)
 
 
+class OverridesDisagreeError(CommandLineError):
+    """A valid recipe is none any more with what `--set` says; the diagnostics name what no longer fits."""
+
+    def __init__(self, sets: Sequence[str], file: str, diagnostics: tuple[Diagnostic, ...]) -> None:
+        said = " ".join(f"--set {each}" for each in sets)
+        super().__init__(f"{said}: the rest of {file} does not fit that", diagnostics=diagnostics)
+
+
 class UnknownStationError(CommandLineError):
     """The site has no Station of this name."""
 
@@ -171,6 +179,8 @@ class Workspace:
         overridden = [d for d in errors if d.file and d.file.startswith(PREFIX)]
         if overridden:
             raise OverrideInvalidError(overridden[0])
+        if (errors or loaded.recipe is None) and sets and self._valid(ref):
+            raise OverridesDisagreeError(sets, loaded.source.name, errors)
         if errors or loaded.recipe is None:
             raise RecipeInvalidError(loaded.source.name, errors)
         noticed = [d for d in found if d.severity != "error"]
@@ -178,6 +188,10 @@ class Workspace:
         noticed += [_deprecated(loaded)] if loaded.recipe.status == "deprecated" else []
         self.notes += [d for d in noticed if d not in self.notes]
         return loaded, loaded.recipe
+
+    def _valid(self, ref: str) -> bool:
+        """Without what `--set` changes."""
+        return all(found.severity != "error" for found in check(self.loader.load_file(self.find(ref))))
 
     def shareable(self, ref: str, sets: Sequence[str] | None = None) -> tuple[Loaded, Recipe]:
         """As `load`, of what is going to be printed, pinned or launched: no literal secret is in it (exit 4)."""
