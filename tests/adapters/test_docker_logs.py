@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gb300serve.adapters.docker_inspect import NANO
-from gb300serve.adapters.docker_logs import Delivered, Entry, LogDecoder
+from gb300serve.adapters.docker_logs import REMEMBERED, Delivered, Entry, LogDecoder
 from gb300serve.lifecycle.ports import LogLine
 
 STAMP = "1970-01-01T00:00:01.000000002Z"
@@ -99,10 +99,39 @@ def test_bytes_that_are_no_text() -> None:
     assert [entry.text for entry in LogDecoder().feed(struct.pack(">BxxxL", 1, len(body)) + body)] == ["��"]
 
 
-def test_only_the_last_second_is_remembered() -> None:
+def test_only_the_last_second_is_asked_for_again() -> None:
     delivered = Delivered(0)
     entries = [Entry(second * NANO, "stdout", "x") for second in range(1, 5)]
     assert [delivered.is_new(entry) for entry in entries] == [True] * 4
     assert delivered.resume() == 3 * NANO
-    assert [delivered.is_new(entry) for entry in entries[2:]] == [False, False]
-    assert delivered.is_new(entries[3])
+    later = Entry(3 * NANO + 1, "stdout", "x")
+    assert [delivered.is_new(entry) for entry in (entries[2], later, entries[3])] == [False, True, False]
+
+
+def test_what_the_engine_tells_again_by_itself_is_known() -> None:
+    """It goes back when a log is rotated; what it tells next to that may be new."""
+    delivered = Delivered(0)
+    out = [Entry(number * NANO, "stdout", f"line {number}") for number in range(1, 9)]
+    errors = [Entry(number * NANO + 5, "stderr", "the same") for number in range(1, 9)]
+    told = [line for pair in zip(out, errors, strict=True) for line in pair]
+    assert [delivered.is_new(entry) for entry in told] == [True] * 16
+    again = [
+        *told[4:],
+        *told[-2:],
+        Entry(8 * NANO, "stdout", "another of that moment"),
+        Entry(9 * NANO, "stdout", "line 9"),
+    ]
+    assert [delivered.is_new(entry) for entry in again] == [False] * 14 + [True] * 2
+
+
+def test_a_clock_that_was_set_back_hides_no_line() -> None:
+    delivered = Delivered(0)
+    assert [delivered.is_new(Entry(stamp * NANO, "stdout", "x")) for stamp in (100, 50, 51)] == [True] * 3
+
+
+def test_what_is_remembered_has_an_end() -> None:
+    delivered = Delivered(0)
+    for number in range(REMEMBERED + 10):
+        delivered.is_new(Entry(number * NANO, "stdout", "x"))
+    assert delivered.is_new(Entry(9 * NANO, "stdout", "x"))
+    assert not delivered.is_new(Entry(10 * NANO, "stdout", "x"))

@@ -14,6 +14,9 @@ _HEADER = struct.Struct(">BxxxL")
 _STREAMS: dict[int, Stream] = {0: "stdout", 1: "stdout", 2: "stderr"}
 # How far back a new connection asks again: the two streams are stamped apart, so neither is quite in order.
 OVERLAP = NANO
+# Where a log is rotated while it is followed, the Engine (28.2, both of its log drivers) goes back now and then and
+# tells lines of that file once more: at most as many as a file of the usual 10 MB has.
+REMEMBERED = 50_000
 _DIGITS = 9
 # A terminal's log has no frames: where the pieces of a line begin is seen by their stamps. Shorter lines are one piece.
 _STAMPED = re.compile(rb"(?=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z )")
@@ -122,26 +125,38 @@ def _text(pieces: list[bytes]) -> str:
 
 
 class Delivered:
-    """What was delivered already, as far back as a new connection asks again."""
+    """What was delivered already, as far back as a new connection asks again, or the Engine tells again by itself."""
 
     def __init__(self, since: int) -> None:
         self._newest = since
         self._since = since
-        self._recent: deque[Entry] = deque()
-        self._again: Counter[Entry] = Counter()
+        self._recent: deque[tuple[int, int]] = deque()
+        """Stamps and hashes, which take 6 MB at most."""
+        self._again: Counter[int] = Counter()
+        self._last: dict[Stream, tuple[int, int]] = {}
 
     def resume(self) -> int:
         """From when to ask; until then, what comes again is known."""
         since = max(self._since, self._newest - OVERLAP)
-        self._again = Counter(entry for entry in self._recent if entry.stamp >= since)
+        self._expect_again(since)
         return since
 
     def is_new(self, entry: Entry) -> bool:
-        if self._again.get(entry, 0) > 0:
-            self._again[entry] -= 1
+        key = hash(entry)
+        last, last_key = self._last.get(entry.stream, (0, 0))
+        if entry.stamp < last:
+            self._expect_again(entry.stamp)
+        elif entry.stamp == last and key == last_key:  # no stream writes one line twice within a nanosecond
+            return False
+        self._last[entry.stream] = entry.stamp, key
+        if self._again.get(key, 0) > 0:
+            self._again[key] -= 1
             return False
         self._newest = max(self._newest, entry.stamp)
-        self._recent.append(entry)
-        while self._recent[0].stamp < self._newest - OVERLAP:
+        self._recent.append((entry.stamp, key))
+        while len(self._recent) > REMEMBERED and self._recent[0][0] < self._newest - OVERLAP:
             self._recent.popleft()
         return True
+
+    def _expect_again(self, since: int) -> None:
+        self._again = Counter(key for stamp, key in self._recent if stamp >= since)
