@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gb300serve.boot.diagnosis import Diagnosis, Evidence
+from gb300serve.boot.events import BootBegan, PhaseEntered
 from gb300serve.boot.heard import Heard
 from gb300serve.core.redaction import redact
 from gb300serve.fit.echo import arguments
@@ -22,6 +23,8 @@ class Diagnosed:
 
     diagnosis: Diagnosis
     heard: Heard
+    told: bool = True
+    """Whether any line says more than that something began."""
 
     def as_json(self) -> dict[str, Any]:
         """The object `gb300serve.diagnosis/1`; `tuning` is null where the boot tells nothing of its tuning cache."""
@@ -43,10 +46,11 @@ class Diagnosed:
 
 def diagnosed(lines: Iterable[str]) -> Diagnosed:
     """Read a log line by line; its size does not matter."""
-    reading = Reading()
+    reading, told = Reading(), False
     for line in lines:
-        reading.feed(line)
-    return Diagnosed(_without_secrets(reading.result(), tuple(_secrets(reading.heard))), reading.heard)
+        events = reading.feed(line)
+        told = told or any(not isinstance(event, (BootBegan, PhaseEntered)) for event in events)
+    return Diagnosed(_without_secrets(reading.result(), tuple(_secrets(reading.heard))), reading.heard, told)
 
 
 def _short(text: str) -> str:

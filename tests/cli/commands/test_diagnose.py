@@ -27,6 +27,16 @@ def test_json(tmp_path: Path) -> None:
     assert answer.document["evidence"] == [{"line": 2, "text": REFUSED.strip()}]
 
 
+def test_a_text_that_is_no_log_of_a_boot(tmp_path: Path) -> None:
+    log = tmp_path / "notes.txt"
+    log.write_text("milk\nbread\n")
+    answer = run("diagnose", log)
+    said = "no line tells how far a boot of vLLM or SGLang came: it has only begun, or this is no log of one\n"
+    assert (answer.code, answer.out.splitlines()[0], answer.err) == (0, "booting in starting", said)
+    log.write_text(f"milk\n{REFUSED}")
+    assert run("diagnose", log).err == ""
+
+
 def test_a_log_that_is_not_there(tmp_path: Path) -> None:
     for path, reason in ((tmp_path / "absent", "No such file or directory"), (tmp_path, "Is a directory")):
         answer = run("diagnose", path)

@@ -9,6 +9,8 @@ from gb300serve.cli.boot_log import read_log
 from gb300serve.cli.diagnosing import diagnosed
 from gb300serve.cli.parameters import Json
 
+_UNTOLD = "no line tells how far a boot of vLLM or SGLang came: it has only begun, or this is no log of one"
+
 
 def run(
     ctx: typer.Context,
@@ -23,4 +25,6 @@ def run(
     else:
         for line in found.sentences():
             console.result(line)
+        if not found.told:
+            console.message(_UNTOLD, "warning")
     return exit_code(found.diagnosis)
