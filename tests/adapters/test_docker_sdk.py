@@ -9,6 +9,7 @@ import pytest
 from gb300serve.adapters.clock import SystemClock
 from gb300serve.adapters.docker_errors import DockerContextError, DockerUnreachableError
 from gb300serve.adapters.docker_sdk import DockerEngine, Endpoint, connect
+from gb300serve.core.errors import BackendError
 from tests.support.ssh import ssh_stand_in
 from tests.support.station import Docker
 
@@ -95,6 +96,16 @@ def test_what_each_errno_asks_for() -> None:
         "TimeoutError": "it does not answer in time: restart it (sudo systemctl restart docker)",
         "OSError": "start it",
     }
+
+
+@pytest.mark.parametrize("first", [BackendError("the engine ended with exit code 3"), KeyboardInterrupt()])
+def test_what_was_dealt_with_meanwhile_is_not_the_reason(tmp_path: Path, first: BaseException) -> None:
+    backend = connect(f"unix://{tmp_path}/none.sock", None, SystemClock())
+    try:
+        raise first
+    except (BackendError, KeyboardInterrupt):
+        with pytest.raises(DockerUnreachableError, match=r"none\.sock: No such file or directory$"):
+            backend.check()
 
 
 def test_an_address_that_is_none() -> None:

@@ -19,6 +19,7 @@ from gb300serve.adapters.docker_dial import DialAdapter, dial_ssh, dial_unix
 from gb300serve.adapters.docker_errors import DockerContextError, DockerRefusedError, DockerUnreachableError
 from gb300serve.adapters.docker_stream import ResponseChunks
 from gb300serve.core.clock import Clock
+from gb300serve.core.errors import Gb300Error
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 CONNECT_TIMEOUT = 30.0
@@ -161,4 +162,5 @@ def _deepest(error: BaseException) -> BaseException:
     """What it all began with: libraries wrap the one sentence that says something."""
     nested = next((part for part in error.args if isinstance(part, BaseException)), None)
     inner = error.__cause__ or error.__context__ or nested
-    return _deepest(inner) if inner else error
+    # What is asked while a failure of ours, or Ctrl-C, is dealt with did not begin with that.
+    return _deepest(inner) if isinstance(inner, Exception) and not isinstance(inner, Gb300Error) else error
