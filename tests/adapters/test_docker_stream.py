@@ -1,3 +1,5 @@
+import socket
+import struct
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,7 +14,7 @@ PATIENCE = 60.0
 
 
 class Pieces(BaseHTTPRequestHandler):
-    """Sends a piece, and the next when the test says so; breaks off where it asks for /broken."""
+    """Sends a piece, and the next when the test says so; breaks off where it asks for /broken, or /reset."""
 
     protocol_version = "HTTP/1.1"
     go_on = threading.Event()
@@ -25,12 +27,20 @@ class Pieces(BaseHTTPRequestHandler):
             port = str(self.client_address[1]).encode()
             self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(port), port))
             return
+        if self.path == "/attached":
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"one")
+            self.close_connection = True
+            return
+        if self.path == "/reset":
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         self.wfile.write(b"3\r\none\r\n")
         self.go_on.wait(PATIENCE)
-        if self.path != "/broken":
+        if self.path not in {"/broken", "/reset"}:
             self.wfile.write(b"3\r\ntwo\r\n0\r\n\r\n")
         self.close_connection = True
 
@@ -76,6 +86,16 @@ def test_leaving_does_not_wait_for_what_never_comes(address: str) -> None:
 def test_leaving_what_has_ended_unread(address: str) -> None:
     with requests.Session() as session, ResponseChunks(session.get(f"{address}/whole", stream=True)) as chunks:
         chunks._thread.join(PATIENCE)  # it has read all, and nobody has asked for it
+
+
+@pytest.mark.parametrize("path", ["/whole", "/broken", "/attached", "/reset"])
+def test_leaving_what_has_just_ended_by_itself(address: str, path: str) -> None:
+    """Its end has come, and nobody has taken it yet: its connection may be another's already, or closed."""
+    Pieces.go_on.set()
+    with requests.Session() as session, ResponseChunks(session.get(f"{address}{path}", stream=True)):
+        for thread in threading.enumerate():
+            if thread.name == "docker-log":
+                thread.join(PATIENCE)
 
 
 def test_what_was_read_to_its_end_leaves_its_connection_to_the_next(address: str) -> None:

@@ -48,7 +48,7 @@ class ResponseChunks:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._leaving.set()
-        with suppress(RuntimeError):  # it has just read the end, and given the connection back
+        with suppress(RuntimeError, OSError):  # it has just ended: the connection is given back, or reset
             if not self._ended:
                 self._response.raw.shutdown()  # wakes the thread; closing alone does not
         while not self._ended:
