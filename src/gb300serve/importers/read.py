@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable
-from posixpath import join
+from posixpath import join, normpath
 from typing import Any, NamedTuple
 
 from gb300serve.core.diagnostics import Diagnostic
@@ -25,6 +25,7 @@ from gb300serve.importers.report import (
     Stop,
 )
 from gb300serve.importers.script import read_script
+from gb300serve.importers.written_files import written_files
 from gb300serve.plan.model import Plan
 
 LONGEST = 2_000_000
@@ -88,13 +89,15 @@ def from_shell(source: Marked, report: Report, around: Surroundings, read_file: 
     """The launch that a shell text means."""
     run = read_script(source, around, report)
     directory = run.expander.around.directory
-    if directory != around.directory:
-        from_there = read_file
+    written = {normpath(join(directory, path)): text for path, text in written_files(source.text).items()}
 
-        def read_file(path: str) -> str | None:
-            return from_there(path if path.startswith("~") else join(directory, path))
+    def read(path: str) -> str | None:
+        there = normpath(join(directory, path))
+        if there in written:
+            return written[there]
+        return read_file(path if path.startswith("~") or directory == around.directory else join(directory, path))
 
-    draft = Draft(report, run.expander.references, run.exported, directory, read_file)
+    draft = Draft(report, run.expander.references, run.exported, directory, read)
     return from_words(draft, run.words)
 
 
