@@ -2,7 +2,7 @@ import pytest
 
 from gb300serve.document.nodes import Source
 from gb300serve.document.read import parse
-from gb300serve.document.syntax import Broken, Explained, explained
+from gb300serve.document.syntax import explained
 
 QUOTED = "write the value between quotes"
 ENDED = "the value ends before this"
@@ -51,4 +51,4 @@ def test_the_mistakes_of_a_hand(text: str, line: int, message: str, hint: str | 
 
 
 def test_a_message_without_a_place() -> None:
-    assert explained("a", Broken("broken", "", None, None)) == Explained("broken", None, None)
+    assert explained("a", "broken", "", None, None) == ("broken", None, None)

@@ -25,7 +25,7 @@ from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.text import printable
 from gb300serve.core.values import WrittenFloat
 from gb300serve.document.nodes import ListNode, MapNode, Mark, Source, Spot
-from gb300serve.document.syntax import Broken, explained
+from gb300serve.document.syntax import explained
 
 # A recipe is at most eight levels deep; the limit keeps a hostile file from exhausting the interpreter's stack.
 DEEPEST = 64
@@ -107,8 +107,8 @@ def parse(source: Source) -> Document:
     try:
         _Reader(document, loader.get_event).read()
     except yaml.MarkedYAMLError as error:
-        broken = Broken(error.problem or "", error.context or "", error.problem_mark, error.context_mark)
-        message, hint, mark = explained(source.text, broken)
+        said = error.problem or "", error.context or ""
+        message, hint, mark = explained(source.text, *said, error.problem_mark, error.context_mark)
         document.problems.append(_problem(source, NOT_YAML, mark, f"this is not YAML: {message}", hint))
     except yaml.reader.ReaderError as error:
         before = source.text.encode("utf-8")[: error.position].decode("utf-8", "replace")

@@ -1,41 +1,26 @@
 """What libyaml's messages mean to somebody who edits by hand: what stands there, and what to write instead."""
 
-from typing import NamedTuple
-
 from gb300serve.document.nodes import Mark
 
-
-class Broken(NamedTuple):
-    """Where a text stops being YAML: libyaml's own words, and the marks (from 0) that it gives them."""
-
-    problem: str
-    context: str
-    mark: Mark | None
-    opened: Mark | None
-    """Where the construct began that could not be read to its end."""
+Explained = tuple[str, str | None, Mark | None]
+"""A message behind `this is not YAML:`, what to do, and where to look."""
 
 
-class Explained(NamedTuple):
-    """A message behind `this is not YAML:`, what to do, and where to look."""
+def explained(text: str, problem: str, context: str, mark: Mark | None, opened: Mark | None) -> Explained:
+    """The mistakes of a hand, by their usual causes; libyaml's own words for everything else.
 
-    message: str
-    hint: str | None
-    mark: Mark | None
-
-
-def explained(text: str, broken: Broken) -> Explained:
-    """The mistakes of a hand, by their usual causes; libyaml's own words for everything else."""
+    `problem` and `context` are these, `mark` is where (from 0), `opened` where the construct began that is not whole.
+    """
     before, sign = "", ""
-    if broken.mark is not None:
-        line = "".join(text.split("\n")[broken.mark.line : broken.mark.line + 1])
-        before, sign = line[: broken.mark.column], line[broken.mark.column : broken.mark.column + 1]
-    message, hint = _meant(broken, before, sign)
-    at = broken.opened if "could not find expected ':'" in broken.problem else None
-    return Explained(message, hint, at or broken.mark or broken.opened)
+    if mark is not None:
+        line = "".join(text.split("\n")[mark.line : mark.line + 1])
+        before, sign = line[: mark.column], line[mark.column : mark.column + 1]
+    message, hint = _meant(problem, before, sign) or _unclosed(problem, context, opened)
+    at = opened if "could not find expected ':'" in problem else None
+    return message, hint, at or mark or opened
 
 
-def _meant(broken: Broken, before: str, sign: str) -> tuple[str, str | None]:
-    problem = broken.problem
+def _meant(problem: str, before: str, sign: str) -> tuple[str, str | None] | None:
     if sign == "\t" or "tab character" in problem:
         return "a tab stands where the line is indented", "indent with blanks"
     if "cannot start any token" in problem:
@@ -52,7 +37,7 @@ def _meant(broken: Broken, before: str, sign: str) -> tuple[str, str | None]:
         )
     if "expected key" in problem or "expected '-' indicator" in problem:
         return _stray(before, sign, in_list="'-'" in problem)
-    return _unclosed(broken)
+    return None
 
 
 def _stray(before: str, sign: str, *, in_list: bool) -> tuple[str, str | None]:
@@ -68,13 +53,12 @@ def _stray(before: str, sign: str, *, in_list: bool) -> tuple[str, str | None]:
     return "this line is indented as none above it", "indent it as the keys that it belongs to"
 
 
-def _unclosed(broken: Broken) -> tuple[str, str | None]:
-    problem = broken.problem
-    where = f"on line {broken.opened.line + 1}" if broken.opened is not None else "here"
+def _unclosed(problem: str, context: str, opened: Mark | None) -> tuple[str, str | None]:
+    where = f"on line {opened.line + 1}" if opened is not None else "here"
     if "expected ',' or '" in problem:
         return f"the `{'{' if '}' in problem else '['}` that opens {where} is not closed", f"write `{problem[-2]}`"
-    if "unexpected end of stream" in problem and "quoted" in broken.context:
+    if "unexpected end of stream" in problem and "quoted" in context:
         return f"the quote that opens {where} is not closed", "close it; an apostrophe between single quotes is doubled"
     if "could not find expected ':'" in problem:
         return "this line is neither `key: value` nor a value", "a key is followed by `:` and a blank"
-    return " ".join(filter(None, (broken.context, problem))), None
+    return " ".join(filter(None, (context, problem))), None
