@@ -111,13 +111,14 @@ def test_what_was_read_to_its_end_leaves_its_connection_to_the_next(address: str
 def test_pauses_grow_while_little_comes_and_no_more_comes_than_the_sender_can_hold() -> None:
     quiet = [0.002]
     while quiet[-1] < 0.2:
-        quiet.append(paused(quiet[-1], 1, 100))
+        quiet.append(paused(quiet[-1], 0.0, 1, 100))
     assert len(quiet) == 8
-    assert paused(0.2, 200, 20_000) == 0.2
+    assert paused(0.2, 0.0, 200, 20_000) == 0.2
+    assert (paused(0.2, 0.1, 1, 100), paused(0.2, 0.3, 1, 100)) == (0.2, 0.002), "after silence it begins anew"
     for per_second in (1_000, 5_000, 50_000):
         pause = 0.2
         for _ in range(12):  # of what comes in a pause, 277 lines are there when it ends, and the rest waits
-            pause = paused(pause, min(277, round(per_second * pause)), 0)
+            pause = paused(pause, 0.0, min(277, round(per_second * pause)), 0)
         assert pause * per_second == pytest.approx(200, abs=2)
 
 
@@ -126,5 +127,5 @@ def test_pauses_leave_room_for_bytes_without_lines() -> None:
     for per_second in (2_000_000, 100_000_000):
         pause = 0.2
         for _ in range(20):
-            pause = paused(pause, 0, min(200_000, round(per_second * pause)))
+            pause = paused(pause, 0.0, 0, min(200_000, round(per_second * pause)))
         assert pause * per_second == pytest.approx(65_536, rel=0.01)

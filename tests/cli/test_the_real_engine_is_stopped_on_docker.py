@@ -13,14 +13,14 @@ from tests.support.station import Docker
 
 pytestmark = [pytest.mark.docker, pytest.mark.engine]
 
-# The line of `up` at which the boot is stopped. Between the last two the tiny model takes a second: there the engine is
-# held, so that its phase lasts as it does with a large one.
+# The line of `up` at which the boot is stopped, and the line of the log at which the engine is held, so that the phase
+# of the tiny model lasts as that of a large one does.
 MOMENTS = {
-    "importing": (" starting", False),
-    "engine-process": ("Initializing a V1 LLM engine", False),
-    "loading-weights": ("  loading-weights", True),
-    "compiling": ("  compiling", True),
-    "sizing-kv-cache": ("  sizing-kv-cache", True),
+    "importing": (" starting", ""),
+    "engine-process": ("Initializing a V1 LLM engine", ""),
+    "loading-weights": ("  loading-weights", "Starting to load model"),
+    "compiling": ("  compiling", "Warming up model for the compilation"),
+    "sizing-kv-cache": ("  sizing-kv-cache", "Explicitly set ("),
 }
 PHASES = ["starting", "loading-weights", "profiling", "compiling", "sizing-kv-cache"]
 
@@ -28,12 +28,14 @@ PHASES = ["starting", "loading-weights", "profiling", "compiling", "sizing-kv-ca
 # 5 s, 15 s, and 20 s for each of the others.
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_down_while_it_boots(engine_program: Program, engine_lane: DockerLane, docker: Docker, moment: str) -> None:
-    words, held = MOMENTS[moment]
+    words, held_at = MOMENTS[moment]
     engine_lane.write("v1", enforce_eager=moment != "compiling")
     booting = engine_program.start("up", "v1")
-    said = said_until(booting, words)
-    if held:
-        hold(docker, engine_lane.name)
+    said = said_until(booting, " starting")
+    if held_at:
+        hold(docker, engine_lane.name, held_at)
+    if moment != "importing":
+        said += said_until(booting, words)
     down = engine_program.run("down", "--timeout", "3", "--reason", moment)
     said += said_at_last(booting)
     assert (booting.returncode, "was stopped while it booted, by gb300serve down" in said) == (8, True), said

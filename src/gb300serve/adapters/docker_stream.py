@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
@@ -24,10 +25,13 @@ _PAUSE, _LONGEST_PAUSE = 0.002, 0.2
 _ROOM = 200
 
 
-def paused(before: float, lines: int, size: int) -> float:
-    """Seconds to leave a connection alone, after as many lines and bytes came together in the pause `before`."""
+def paused(before: float, waited: float, lines: int, size: int) -> float:
+    """Seconds to leave a connection alone, after as many lines and bytes came together in the pause `before`.
+
+    `waited` is how long nothing came behind that pause: what speaks so seldom is passed on at once.
+    """
     share = max(lines / _ROOM, size / _PIECE)
-    return min(_LONGEST_PAUSE, before / max(0.5, share))
+    return _PAUSE if waited > _LONGEST_PAUSE else min(_LONGEST_PAUSE, before / max(0.5, share))
 
 
 class ResponseChunks:
@@ -92,11 +96,13 @@ class ResponseChunks:
 
     def _arriving(self, read: Callable[[int], bytes], ends: tuple[bytes, ...]) -> Iterator[bytes]:
         """`ends`: of a line or of the state of a bar, as they are sent."""
-        pause, lines, size = _PAUSE, 0, 0
+        pause, lines, size, since = _PAUSE, 0, 0, time.monotonic()
         while piece := read(_PIECE):
+            waited = time.monotonic() - since
             yield piece
             lines, size = lines + sum(map(piece.count, ends)), size + len(piece)
             if len(piece) < _PIECE:
-                pause = paused(pause, lines, size)
+                pause = paused(pause, waited, lines, size)
                 lines = size = 0
                 self._leaving.wait(pause)
+            since = time.monotonic()
