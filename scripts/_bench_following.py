@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from tests.support.checkpoints import write_whole
 from tests.support.docker_recipe import DockerLane
+from tests.support.free_port import free_port
 
 ROOT = Path(__file__).resolve().parents[1]
 PER_SECOND = 1000
@@ -149,9 +149,3 @@ def write_lines(log: Path, per_second: int, seconds: float) -> None:
             file.flush()
             told = due
             time.sleep(0.01)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from gb300serve.adapters.docker_errors import DockerUnreachableError, NoSuchContainerError
-from gb300serve.adapters.docker_follow import PATIENCE, Chunks, Follower, Start
+from gb300serve.adapters.docker_follow import Chunks, Follower, Start
 from gb300serve.adapters.docker_inspect import NANO
 from gb300serve.core.errors import BackendError
+from gb300serve.lifecycle.absence import PATIENCE
 from gb300serve.lifecycle.ports import LogLine
 
 START = 1_000 * NANO

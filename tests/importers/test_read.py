@@ -3,28 +3,8 @@ import json
 import pytest
 
 from gb300serve.importers.report import NotImportableError, SourceInvalidError
-from tests.support.imports import argv, command, container, read, refused, said
+from tests.support.imports import ARTICLE, argv, command, container, read, refused, said
 
-# As people published it: a raw line feed inside the quoted JSON, no indentation, one flag with two values.
-ARTICLE = """\
-docker run -d --name dsv41-vllm --gpus all --ipc host --network host \\
---ulimit memlock=-1 --cap-add IPC_LOCK \\
--v /models/DeepSeek-V4.1-Flash-df42c109f1defefcbfcedbe7d905718a12266e40:/model:ro \\
--v /path/to/vllm-cache:/root/.cache/vllm \\
-vllm/vllm-openai:deepseekv41-flash-0909 \\
---model /model --served-model-name dsv41-flash-uva --trust-remote-code \\
---tensor-parallel-size 1 \\
---offload-backend uva --cpu-offload-gb 60 \\
---cpu-offload-params routed_experts.w13_weight routed_experts.w2_weight \\
---engram-config '{"cpu_offload": true}' \\
---speculative-config '{"method":"dspark","num_speculative_tokens":5,
-"num_speculative_tokens_per_batch_size":[[1,4,5],[5,16,1]]}' \\
---max-model-len 1048576 --max-num-seqs 16 --max-num-batched-tokens 8192 \\
---gpu-memory-utilization 0.97 \\
---long-prefill-token-threshold 6144 \\
---tool-call-parser deepseek_v41 --reasoning-parser deepseek_v41 --enable-auto-tool-choice \\
---port 30006
-"""
 SCHEDULE = '{"method":"dspark","num_speculative_tokens":5,"num_speculative_tokens_per_batch_size":[[1,4,5],[5,16,1]]}'
 
 

@@ -9,13 +9,12 @@ from gb300serve.adapters.docker_errors import DockerUnreachableError, NoSuchCont
 from gb300serve.adapters.docker_inspect import NANO
 from gb300serve.adapters.docker_logs import Delivered, Entry, LogDecoder
 from gb300serve.core.clock import Clock
+from gb300serve.lifecycle.absence import PATIENCE
 from gb300serve.lifecycle.ports import LogLine
 
 # A container writes before the Engine notes that it runs: over a loaded machine's hundreds of milliseconds, and less
 # than it takes to stop an engine and start it again.
 EARLY = NANO
-# An Engine that is upgraded is away for some ten seconds; after a minute it is not coming back by itself.
-PATIENCE = 60.0
 # Docker waits 0.1 s before its restart policy starts a container again, and lets the same stream go on: whatever comes
 # after a pause of that length may be the next start's.
 PAUSE = NANO // 10

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from gb300serve.core.errors import CompileError
+from gb300serve.plan.sizes import read_size
 
 Json = dict[str, Any]
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)*) ?([kmgtp])?(i?b)?", re.IGNORECASE | re.ASCII)
-_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _PORT = re.compile(r"(?:(?P<ip>\[[^\]]*\]|[^:]*):)??(?:(?P<host>[\d-]*):)?(?P<inside>[\d-]+)(?:/(?P<protocol>\w+))?")
 # vendor.tld/class=name: a device of the Container Device Interface.
 _CDI = re.compile(r"[A-Za-z][\w.-]*/[A-Za-z][\w-]*=[\w.:-]+")
@@ -26,10 +25,10 @@ def size(option: str, text: str | None) -> int:
     """`16g` → bytes, in powers of 1024; 0 for None, which leaves the choice to the daemon."""
     if text is None:
         return 0
-    found = _SIZE.fullmatch(text)
-    if not found:
+    found = read_size(text)
+    if found is None:
         raise DockerWordError(option, text, "a number and b, k, m, g, t or p, such as 16g")
-    return int(float(found[1]) * 1024 ** _POWERS[(found[2] or "").lower()])
+    return found.bytes
 
 
 def capabilities(words: tuple[str, ...]) -> list[str] | None:

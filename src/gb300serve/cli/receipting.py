@@ -116,24 +116,20 @@ def log_lines(space: Workspace, named: str) -> Iterator[str]:
 def _launch_of(container: Container, ref: str | None, services: Services, place: On) -> Launch:
     """The release that it was launched from, with the words that the container really has."""
     named = release_of(container)
-    loaded, recipe = _recipe_of(container, ref or named.removesuffix(CHANGED), services)
+    run = next((each for each in reversed(services.history().runs) if each.container_id == container.id), None)
+    loaded, recipe = _recipe_of(run, ref or named.removesuffix(CHANGED), services)
     plan = services.space.compile(loaded, recipe)
-    runs = _runs_of(container, services)
     # Without a run nobody knows what `--set` changed.
-    overrides = (runs[-1].overrides if runs else ("?",)) if named.endswith(CHANGED) else ()
+    overrides = (run.overrides if run else ("?",)) if named.endswith(CHANGED) else ()
     launch = Launch(plan, receipts=receipts_of(recipe), on=place, overrides=overrides)
     return replace(launch, plan=replace(plan, command=container.command))
 
 
-def _recipe_of(container: Container, ref: str, services: Services) -> tuple[Loaded, Recipe]:
+def _recipe_of(run: RunRecord | None, ref: str, services: Services) -> tuple[Loaded, Recipe]:
     """The release; where no recipes directory here has it (it was launched from a file), as its run kept it."""
     try:
         return services.space.load(ref)
     except UnknownReleaseError:
-        if not (runs := _runs_of(container, services)):
+        if run is None:
             raise
-        return services.space.load(str(services.runs.directory / runs[-1].run / RECIPE))
-
-
-def _runs_of(container: Container, services: Services) -> list[RunRecord]:
-    return [run for run in services.history().runs if run.container_id == container.id]
+        return services.space.load(str(services.runs.directory / run.run / RECIPE))

@@ -18,10 +18,10 @@ _CONTROL = frozenset((
     "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "select", "function",
     "{", "}", "[[", "((",
 ))  # fmt: skip
-_VERBED = frozenset(("docker", "podman", "nerdctl", "sudo"))
 _DECLARING = frozenset(("export", "readonly", "declare", "typeset", "local"))
 _WRAPPERS = frozenset(("sudo", "nohup", "exec", "time", "command", "env", "doas", "!", "then", "do", "else"))
 _CLIENTS = frozenset(("docker", "podman", "nerdctl"))
+_VERBED = _CLIENTS | {"sudo"}
 _VALUED = frozenset(
     ("-u", "--user", "-g", "--context", "-c", "-H", "--host", "--config", "-l", "--log-level", "-C", "--connection")
 )

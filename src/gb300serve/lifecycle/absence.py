@@ -5,7 +5,7 @@ from types import TracebackType
 from gb300serve.core.clock import Clock
 from gb300serve.core.errors import BackendError
 
-# Seconds: as long as a followed log waits for it.
+# Seconds. One that is upgraded is away for some ten; after a minute it is not coming back by itself.
 PATIENCE = 60.0
 
 

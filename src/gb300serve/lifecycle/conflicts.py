@@ -12,7 +12,6 @@ from gb300serve.lifecycle.words import values
 _LIVE = frozenset({"running", "paused", "restarting"})
 _GPU_LABEL = "gpu-lane"
 """How one owner marks the container that holds the GPU, whatever options it was started with."""
-# What the engines bind without --port (vLLM 0.29 to 0.33; SGLang).
 _DEVICES = "device="
 
 

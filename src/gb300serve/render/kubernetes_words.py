@@ -3,8 +3,8 @@
 import re
 
 from gb300serve.plan.model import ContainerPlan, Plan
+from gb300serve.plan.sizes import read_size
 
-_SIZE = re.compile(r"(\d+) ?([kmgtp])?(i?b)?", re.IGNORECASE | re.ASCII)
 _UNITS = {"": "", "k": "Ki", "m": "Mi", "g": "Gi", "t": "Ti", "p": "Pi"}
 _ANNOTATION = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _USER = re.compile(r"(\d+)(?::(\d+))?", re.ASCII)
@@ -18,8 +18,8 @@ def object_name(plan: Plan) -> str:
 
 def quantity(text: str) -> str | None:
     """`16g` → `16Gi`: Docker counts in powers of 1024. None where it is not a whole number of a unit."""
-    found = _SIZE.fullmatch(text)
-    return f"{found[1]}{_UNITS[(found[2] or '').lower()]}" if found else None
+    size = read_size(text)
+    return f"{size.number}{_UNITS[size.unit]}" if size is not None and size.number.isdecimal() else None
 
 
 def user_ids(user: str | None) -> tuple[int | None, int | None]:

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.fake_docker import fake_docker, inspected
+from tests.support.imports import ARTICLE
 from tests.support.invoke import run
 
 TEXT = "docker run -d --name bench --rm \\\n  vllm/vllm-openai:v0.33.0 --model /m --max-num-seqs 7 -e K=x\n"
@@ -111,30 +112,12 @@ def test_a_container(tmp_path: Path) -> None:
         assert missing.code == 7
 
 
-PUBLISHED = """\
-docker run -d --name dsv41-vllm --gpus all --ipc host --network host \\
---ulimit memlock=-1 --cap-add IPC_LOCK \\
--v /models/DeepSeek-V4.1-Flash-df42c109f1defefcbfcedbe7d905718a12266e40:/model:ro \\
--v /path/to/vllm-cache:/root/.cache/vllm \\
-vllm/vllm-openai:deepseekv41-flash-0909 \\
---model /model --served-model-name dsv41-flash-uva --trust-remote-code \\
---tensor-parallel-size 1 --offload-backend uva --cpu-offload-gb 60 \\
---cpu-offload-params routed_experts.w13_weight routed_experts.w2_weight \\
---engram-config '{"cpu_offload":true}' \\
---speculative-config '{"method":"dspark","num_speculative_tokens":5,
-"num_speculative_tokens_per_batch_size":[[1,4,5],[5,16,1]]}' \\
---max-model-len 1048576 --max-num-seqs 16 --max-num-batched-tokens 8192 --gpu-memory-utilization 0.97 \\
---long-prefill-token-threshold 6144 --tool-call-parser deepseek_v41 --reasoning-parser deepseek_v41 \\
---enable-auto-tool-choice --port 30006
-"""
-
-
 def test_a_published_launch_lints_with_what_a_careful_reader_would_say(tmp_path: Path) -> None:
-    (tmp_path / "launch.sh").write_text(PUBLISHED)
+    (tmp_path / "launch.sh").write_text(ARTICLE)
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(run("import", str(tmp_path / "launch.sh")).out)
     found = run("lint", str(recipe), "--json").document["diagnostics"]
     assert [each["code"] for each in found if each["severity"] != "note"] == ["IMG003", "MOD002", "VAL007"]
     argv = run("compile", str(recipe), "--json").document["argv"]
-    text = PUBLISHED.replace('\n"num_spec', '"num_spec').replace("\\\n", " ")
+    text = ARTICLE.replace('\n"num_spec', '"num_spec').replace('": true', '":true').replace("\\\n", " ")
     assert argv == shlex.split(text)

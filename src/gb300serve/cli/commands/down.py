@@ -7,12 +7,11 @@ from typing import Annotated
 import typer
 
 from gb300serve.adapters.signals import once
-from gb300serve.cli import parameters
 from gb300serve.cli.boot_view import BootView
 from gb300serve.cli.keeping import Keeper, alone
 from gb300serve.cli.lanes import the_lane
-from gb300serve.cli.parameters import OptionalRef, Reason, RecipeDirs, SiteFile, Station
-from gb300serve.cli.services import On, Services
+from gb300serve.cli.parameters import On, OptionalRef, Reason, RecipeDirs, SiteFile, Station
+from gb300serve.cli.services import Services
 from gb300serve.cli.workspace import workspace
 from gb300serve.core.errors import Gb300Error
 from gb300serve.lifecycle.commands import command
@@ -27,7 +26,7 @@ from gb300serve.lifecycle.tools import Tools
 def run(
     ctx: typer.Context,
     ref: OptionalRef = None,
-    on: parameters.On = None,
+    on: On = None,
     remove: Annotated[
         bool,
         typer.Option(
@@ -86,7 +85,7 @@ class _Stopping:
     """How far `down` has come."""
 
     view: BootView
-    on: On
+    on: str
     found_by: tuple[str, ...]
     begun: list[Step] = field(default_factory=list)
 

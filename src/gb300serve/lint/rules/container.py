@@ -1,17 +1,15 @@
 """The container: GPUs, variables, restarts, shared memory, names."""
 
-import re
 from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
 from gb300serve.lint.book import rule, vllm_rule
 from gb300serve.lint.subject import Subject, option_path
+from gb300serve.plan.sizes import read_size
 
 _CHOOSERS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 # Docker kills what has not ended 10 s after its stop.
 _STOP_TIMEOUT = 10
-# As docker reads them (go-units' RAMInBytes).
-_SIZE = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?) ?(?P<unit>[kKmMgGtTpP]?)[iI]?[bB]?")
 _LEAST_SIZE = 1 << 20
 
 
@@ -153,8 +151,8 @@ def not_a_size(subject: Subject) -> Iterator[Finding]:
         value = getattr(subject.container, name)
         if value is None:
             continue
-        found = _SIZE.fullmatch(value)
-        if found is None:
+        size = read_size(value)
+        if size is None:
             yield Finding(("container", name), f"`{value}` is no size", "write a number and its unit, as 16g")
-        elif not found["unit"] and float(found["number"]) < _LEAST_SIZE:
-            yield Finding(("container", name), f"`{value}` is {value} bytes", f"write {found['number']}g, say")
+        elif not size.unit and 0 < size.bytes < _LEAST_SIZE:  # 0 leaves the choice to docker
+            yield Finding(("container", name), f"`{value}` is {size.number} bytes", f"write {size.number}g, say")
