@@ -10,6 +10,7 @@ from gb300serve.importers.marked import Marked
 from gb300serve.importers.report import LEFT_OUT, Place, Report, Stop, shown
 from gb300serve.importers.syntax import OPEN, Field, Word
 
+CLIENTS = frozenset(("docker", "podman", "nerdctl"))
 _CLIENT = re.compile(r"\b(?:docker|podman|nerdctl)\b")
 _VERB = re.compile(r"\b(?:run|create)\b")
 _LAUNCH = re.compile(r"\b(?:docker|podman|nerdctl)(?:[ \t]+container)?[ \t]+(?:run|create)\b")
@@ -63,3 +64,10 @@ def kept_launch(source: Marked) -> Place | None:
     """Where the text has a launch that its shell would not start itself: quoted, in a here-document, in a comment."""
     found = _LAUNCH.search(source.text)
     return source.place(found.start()) if found else None
+
+
+def told(words: Sequence[Word]) -> str:
+    """A command by its program, docker's with its verb: a password among its words has no shape to be known by."""
+    kept = words[: 2 if words[0].plain in CLIENTS | {"sudo"} else 1]
+    said = " ".join(word.plain.replace("\0", "…") for word in kept)
+    return said if len(kept) == len(words) else f"{said} …"

@@ -1,4 +1,4 @@
-"""Shell text to words and operators, as bash splits it. Here-documents and comments are passed over."""
+"""Shell text to words and operators, as bash splits it. Here-documents are kept apart, comments are passed over."""
 
 import re
 from collections.abc import Iterator
@@ -26,6 +26,8 @@ class Lexer:
         self.at = 0
         self.comment: Place | None = None
         """The last comment that was passed over."""
+        self.documents: list[str] = []
+        """The bodies of the here-documents that the last line announced."""
         self._waiting: list[tuple[str, bool]] = []
         if depth > _DEEPEST:
             raise Stop("the text is nested too deeply", source.place(0))
@@ -267,21 +269,25 @@ class Lexer:
         kind = found[0].lstrip("0123456789&")
         if kind in ("<<", "<<-") and target is not None:
             self._waiting.append((target.plain, kind == "<<-"))
-        return Operator(">" if ">" in kind else "<", place)
+        return Operator(">" if ">" in kind else "<", place, kind, target)
 
     def _here_documents(self) -> None:
         """Past the bodies of the here-documents that the ended line announced."""
+        self.documents = []
         for delimiter, tabs in self._waiting:
-            start = self.at
+            start, lines = self.at, list[str]()
             while self.at < len(self.text):
                 end = self.text.find("\n", self.at)
                 line = self.text[self.at : end if end >= 0 else None]
                 self.at = len(self.text) if end < 0 else end + 1
-                if (line.lstrip("\t") if tabs else line) == delimiter:
+                line = line.lstrip("\t") if tabs else line
+                if line == delimiter:
                     break
+                lines.append(f"{line}\n")
             else:
                 message = f"the here-document that ends with {shown(delimiter, 20)} has no such line"
                 self.report.say(NOT_TAKEN, message, "the rest of the text belongs to it", self.source.place(start))
+            self.documents.append("".join(lines))
         self._waiting.clear()
 
 

@@ -25,7 +25,6 @@ from gb300serve.importers.report import (
     Stop,
 )
 from gb300serve.importers.script import read_script
-from gb300serve.importers.written_files import written_files
 from gb300serve.plan.model import Plan
 
 LONGEST = 2_000_000
@@ -89,12 +88,11 @@ def from_shell(source: Marked, report: Report, around: Surroundings, read_file: 
     """The launch that a shell text means."""
     run = read_script(source, around, report)
     directory = run.expander.around.directory
-    written = {normpath(join(directory, path)): text for path, text in written_files(source.text).items()}
 
     def read(path: str) -> str | None:
         there = normpath(join(directory, path))
-        if there in written:
-            return written[there]
+        if there in run.files:
+            return run.files[there]
         return read_file(path if path.startswith("~") or directory == around.directory else join(directory, path))
 
     draft = Draft(report, run.expander.references, run.exported, directory, read)

@@ -1,17 +1,26 @@
 """From a text to the one command that launches: assignments before it, lines that lost their continuation, the rest."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gb300serve.importers.around import changes_directory, kept_launch, launches, only_expands, say_engine
+from gb300serve.importers.around import (
+    CLIENTS,
+    changes_directory,
+    kept_launch,
+    launches,
+    only_expands,
+    say_engine,
+    told,
+)
 from gb300serve.importers.docker_words import image_at
 from gb300serve.importers.expand import Expander, Surroundings
 from gb300serve.importers.lexer import Lexer
 from gb300serve.importers.marked import Marked
 from gb300serve.importers.report import LEFT_OUT, MENDED, NOT_TAKEN, Place, Report, Stop, shown
 from gb300serve.importers.syntax import Command, Field, Operator, Part, Word
+from gb300serve.importers.written_files import write_file
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _CONTROL = frozenset((
@@ -20,8 +29,6 @@ _CONTROL = frozenset((
 ))  # fmt: skip
 _DECLARING = frozenset(("export", "readonly", "declare", "typeset", "local"))
 _WRAPPERS = frozenset(("sudo", "nohup", "exec", "time", "command", "env", "doas", "!", "then", "do", "else"))
-_CLIENTS = frozenset(("docker", "podman", "nerdctl"))
-_VERBED = _CLIENTS | {"sudo"}
 _VALUED = frozenset(
     ("-u", "--user", "-g", "--context", "-c", "-H", "--host", "--config", "-l", "--log-level", "-C", "--connection")
 )
@@ -32,12 +39,14 @@ _NOTHING_HINT = (
 
 
 class Run(NamedTuple):
-    """The words behind `docker run`, what its environment was given, and what only the client can know."""
+    """The words behind `docker run`, what its environment was given, what only the client can know, and what the text
+    wrote before, by whole paths (None where bash would have to compute it)."""
 
     words: tuple[Field, ...]
     place: Place
     exported: dict[str, str]
     expander: Expander
+    files: Mapping[str, str | None]
 
 
 @dataclass(slots=True)
@@ -45,6 +54,7 @@ class _Reader:
     expander: Expander
     report: Report
     exported: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str | None] = field(default_factory=dict)
     control: tuple[str, Place] | None = None
     run: Run | None = None
     ignored: list[tuple[str, Place]] = field(default_factory=list)
@@ -61,6 +71,7 @@ class _Reader:
             self._join(words)
         elif (start := _client(words)) is None:
             self.open = False
+            write_file(command, self.expander.around.directory, self.files)
             self._other(words)
         elif self.run is not None:
             self.open = False
@@ -71,7 +82,7 @@ class _Reader:
         self.open = self.open and command.end == "\n"
         self.comment = command.comment
         if self.open or (self.run is not None and words[0].place == self.run.place):
-            self.ignored += ((f"{target.plain} …", target.place) for target in command.redirections)
+            self.ignored += ((f"{each.text} …", each.place) for each in command.redirections)
 
     def _launch(self, words: list[Word], start: int) -> None:
         if self.control is not None:
@@ -85,7 +96,7 @@ class _Reader:
         fields = [one for word in words[start:] for one in self.expander.fields(word)]
         first = next(n for n, one in enumerate(fields) if one.text in ("run", "create"))
         say_engine(fields[1:first], self.exported, words[start].place, self.report)
-        self.run = Run(tuple(fields[first + 1 :]), words[start].place, self.exported, self.expander)
+        self.run = Run(tuple(fields[first + 1 :]), words[start].place, self.exported, self.expander, dict(self.files))
         self.open = True
 
     def _belongs(self, words: list[Word]) -> bool:
@@ -125,7 +136,7 @@ class _Reader:
             return
         left = [word for word in words if assigned(word) is None]
         if left:  # assignments in front of a command are that command's alone
-            self.ignored.append((_told(left), left[0].place))
+            self.ignored.append((told(left), left[0].place))
             return
         for word in words:
             self._assign(word)
@@ -196,13 +207,6 @@ def _nothing(reader: _Reader, source: Marked) -> Stop:
     return Stop("the text has no `docker run` command", None, _NOTHING_HINT)
 
 
-def _told(words: Sequence[Word]) -> str:
-    """A command by its program, docker's with its verb: a password among its words has no shape to be known by."""
-    kept = words[: 2 if words[0].plain in _VERBED else 1]
-    said = " ".join(word.plain.replace("\0", "…") for word in kept)
-    return said if len(kept) == len(words) else f"{said} …"
-
-
 def _say_ignored(reader: _Reader, report: Report) -> None:
     if reader.ignored:
         first = "; ".join(
@@ -224,22 +228,17 @@ def commands(lexer: Lexer) -> Iterator[Command]:
             command.words.append(token)
             last = token
             continue
-        if (
-            token.text == "("
-            and last is not None
-            and command.words
-            and command.words[-1] is last
-            and assigned(last)
-            and last.plain.endswith("=")
-        ):
+        if token.text == "(" and last is not None and assigned(last) and last.plain.endswith("="):
             command.words[-1] = Word((*last.parts, Part("program", "a bash array", quoted=False)), last.place)
             _skip_brackets(lexer, token)
             last = None
             continue
         last = None
         if token.text in "<>":
-            command.redirections.append(Word((Part("text", token.text, quoted=True),), token.place))
+            command.redirections.append(token)
             continue
+        if token.text == "\n":
+            command.documents, lexer.documents = lexer.documents, []
         command.end, command.comment, lexer.comment = token.text, lexer.comment, None
         yield command
         command = Command()
@@ -274,7 +273,7 @@ def _client(words: list[Word]) -> int | None:
     at = 0
     while at < len(words):
         text = words[at].plain
-        if text.rpartition("/")[2] in _CLIENTS:
+        if text.rpartition("/")[2] in CLIENTS:
             return at if _runs(words[at + 1 :]) else None
         wraps = text in _WRAPPERS or text.startswith("-") or assigned(words[at]) or _is_value(words, at)
         if not wraps:

@@ -39,10 +39,13 @@ class Word(NamedTuple):
 
 
 class Operator(NamedTuple):
-    """`;`, `&&`, `|`, a parenthesis or the end of a line."""
+    """`;`, `&&`, `|`, a parenthesis, the end of a line; or `>` or `<`, of which `kind` is the whole sign."""
 
     text: str
     place: Place
+    kind: str = ""
+    target: Word | None = None
+    """The file that a redirection names, or the word that ends its here-document."""
 
 
 @dataclass(slots=True)
@@ -51,7 +54,9 @@ class Command:
 
     words: list[Word] = field(default_factory=list)
     end: str = ""
-    redirections: list[Word] = field(default_factory=list)
+    redirections: list[Operator] = field(default_factory=list)
+    documents: list[str] = field(default_factory=list)
+    """The bodies of the here-documents that its line announced, where it ends the line."""
     comment: Place | None = None
 
 
