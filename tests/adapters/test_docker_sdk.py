@@ -1,7 +1,5 @@
-import json
 import os
 import socket
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -10,8 +8,8 @@ from gb300serve.adapters.clock import SystemClock
 from gb300serve.adapters.docker_errors import DockerContextError, DockerUnreachableError
 from gb300serve.adapters.docker_sdk import DockerEngine, Endpoint, connect
 from gb300serve.core.errors import BackendError
+from tests.support.docker_context import write_context
 from tests.support.ssh import ssh_stand_in
-from tests.support.station import Docker
 
 ANOTHER = "or name another one: `docker: {host: …}` in the site file, or DOCKER_HOST"
 
@@ -22,14 +20,6 @@ def configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     (tmp_path / "config.json").write_text("{}")
     return tmp_path
-
-
-def add_context(configuration: Path, name: str, host: str) -> None:
-    """As `docker context create` writes it."""
-    directory = configuration / "contexts" / "meta" / sha256(name.encode()).hexdigest()
-    directory.mkdir(parents=True)
-    meta = {"Name": name, "Metadata": {}, "Endpoints": {"docker": {"Host": host, "SkipTLSVerify": False}}}
-    (directory / "meta.json").write_text(json.dumps(meta))
 
 
 def test_connecting_waits_until_something_is_asked(tmp_path: Path) -> None:
@@ -114,14 +104,14 @@ def test_an_address_that_is_none() -> None:
 
 
 def test_a_host_beats_a_context(configuration: Path) -> None:
-    add_context(configuration, "station", "ssh://me@station")
+    write_context(configuration, "station", "ssh://me@station")
     assert Endpoint.choose("unix:///run/other.sock", "station") == Endpoint("unix:///run/other.sock")
     assert Endpoint.choose(None, "station") == Endpoint("ssh://me@station")
 
 
 def test_the_context_that_the_client_uses(configuration: Path) -> None:
     assert Endpoint.choose(None, None) == Endpoint("unix:///var/run/docker.sock")
-    add_context(configuration, "station", "ssh://me@station")
+    write_context(configuration, "station", "ssh://me@station")
     (configuration / "config.json").write_text('{"currentContext": "station"}')
     assert Endpoint.choose(None, None) == Endpoint("ssh://me@station")
 
@@ -131,24 +121,6 @@ def test_a_context_that_is_not_there(configuration: Path) -> None:
         connect(None, "station", SystemClock())
     assert refused.value.message == "docker context 'station': there is none of this name"
     assert (refused.value.hint, refused.value.exit_code) == ("docker context ls shows those that exist", 7)
-
-
-@pytest.mark.docker
-def test_a_context_by_name(configuration: Path, docker_host: str) -> None:
-    add_context(configuration, "station", docker_host)
-    connect(None, "station", SystemClock()).check()
-
-
-@pytest.mark.docker
-def test_through_ssh(docker: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no ssh server here: a stand-in on PATH runs the last words, as ssh does on the other machine."""
-    asked = ssh_stand_in(tmp_path, {"station": docker.host})
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    backend = connect("ssh://me@station", None, SystemClock())
-    backend.check()
-    assert backend.find("no-such-container") is None
-    said = set(asked.read_text().splitlines())
-    assert said == {"-o ConnectTimeout=30 -T -o BatchMode=yes -l me -- station docker system dial-stdio"}
 
 
 def test_what_ssh_says_where_it_cannot_connect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,9 +144,3 @@ def test_what_ssh_says_where_it_cannot_connect(tmp_path: Path, monkeypatch: pyte
 def test_the_machine_of_an_endpoint(host: str, is_here: bool, hostname: str | None) -> None:
     endpoint = Endpoint(host)
     assert (endpoint.is_here, endpoint.hostname) == (is_here, hostname)
-
-
-@pytest.mark.docker
-def test_the_engine_speaks_its_own_words(docker_host: str) -> None:
-    engine = DockerEngine(Endpoint(docker_host))
-    assert engine.get("/version")["ApiVersion"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gb300serve.recipe.dump import to_yaml
-from tests.cli.test_lanes_on_docker import DAY_ZERO, SIMULATED
+from tests.e2e.docker.test_lanes import DAY_ZERO, SIMULATED
 from tests.support.checkpoints import write_whole
 from tests.support.command import run
 from tests.support.docker_recipe import DockerLane

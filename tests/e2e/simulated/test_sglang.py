@@ -1,9 +1,6 @@
 """A lane on the other engine, end to end on the simulated Station: the recipe is the test's own."""
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.support.free_port import free_port
 from tests.support.program import Program
@@ -34,13 +31,6 @@ engine:
     max_running_requests: 16
     speculative_algorithm: NEXTN
 """
-
-
-@pytest.fixture
-def program(tmp_path: Path) -> Iterator[Program]:
-    found = Program(tmp_path)
-    yield found
-    found.run("down", "--on", "sim", "--timeout", "1")
 
 
 def recipe(directory: Path, context: int = 131072) -> str:

@@ -1,16 +1,20 @@
 import dataclasses
 import itertools
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from gb300serve.adapters.clock import SystemClock
 from gb300serve.adapters.docker_backend import LABEL_CHECK
-from gb300serve.adapters.docker_sdk import connect
+from gb300serve.adapters.docker_sdk import DockerEngine, Endpoint, connect
 from gb300serve.core.errors import BackendError
 from gb300serve.lifecycle.ports import ContainerBackend
 from gb300serve.plan.model import ContainerPlan, Mount, Plan
 from tests.support.backend_contract import EVERY, LABELS, BackendContract, texts
+from tests.support.docker_context import write_context
+from tests.support.ssh import ssh_stand_in
 from tests.support.station import Docker, Importer
 
 pytestmark = pytest.mark.docker
@@ -147,3 +151,25 @@ def test_a_check_that_was_killed_is_cleared_away(
     with_mount = dataclasses.replace(plan.container, mounts=(Mount("/", "/host"),))
     assert backend.missing_sources(dataclasses.replace(plan, container=with_mount)) == ()
     assert backend.find(f"{container_name}-check") is None
+
+
+def test_a_context_by_name(docker_host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    write_context(tmp_path, "station", docker_host)
+    connect(None, "station", SystemClock()).check()
+
+
+def test_through_ssh(docker: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no ssh server here: a stand-in on PATH runs the last words, as ssh does on the other machine."""
+    asked = ssh_stand_in(tmp_path, {"station": docker.host})
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    backend = connect("ssh://me@station", None, SystemClock())
+    backend.check()
+    assert backend.find("no-such-container") is None
+    said = set(asked.read_text().splitlines())
+    assert said == {"-o ConnectTimeout=30 -T -o BatchMode=yes -l me -- station docker system dial-stdio"}
+
+
+def test_the_engine_speaks_its_own_words(docker_host: str) -> None:
+    engine = DockerEngine(Endpoint(docker_host))
+    assert engine.get("/version")["ApiVersion"]

@@ -9,7 +9,7 @@ from gb300serve.adapters.clock import SystemClock
 from gb300serve.adapters.docker_sdk import connect
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
 from gb300serve.render.compose import compose
-from tests.adapters.test_docker_differential import differences, inspected
+from tests.e2e.docker.test_docker_run import differences, inspected
 from tests.render.test_compose import for_debian
 from tests.support.command import run
 from tests.support.station import Docker, Importer, part_program

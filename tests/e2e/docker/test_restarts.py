@@ -1,4 +1,4 @@
-"""The Docker Engine restarted while a lane boots or is replaced, on an Engine of each test's own."""
+"""The Docker Engine restarted while a lane boots or a log is followed, on an Engine of each test's own."""
 
 import os
 import re
@@ -7,12 +7,17 @@ import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from tests.cli.test_lanes_on_docker import DAY_ZERO, SIMULATED
+from gb300serve.adapters.clock import SystemClock
+from gb300serve.adapters.docker_sdk import connect
+from gb300serve.plan.model import ContainerPlan, Plan
+from tests.e2e.docker.test_lanes import DAY_ZERO, SIMULATED
 from tests.support.aftermath import Aftermath, DockerPlace
+from tests.support.backend_contract import EVERY, texts
 from tests.support.checkpoints import write_whole
 from tests.support.command import run
 from tests.support.docker_recipe import DockerLane
@@ -29,6 +34,7 @@ ENTRY = """\
 (i=0; while [ $i -lt 1500 ]; do i=$((i+1)); echo "count $i"; sleep 0.01; done) &
 exec vllm serve "$@"
 """
+COUNT = "i=0; while [ $i -lt 400 ]; do i=$((i+1)); echo $i; sleep 0.01; done"
 
 
 @dataclass
@@ -157,3 +163,18 @@ def test_in_the_middle_of_a_boot(program: Program, lane: DockerLane, engine: Eng
     up = program.up_until_ready("v1")
     after.judge_up(up, "v1", f"http://127.0.0.1:{lane.options['port']}")
     after.judge_down(program.run("down"))
+
+
+@pytest.mark.parametrize("engine", [True], indirect=True)
+def test_a_followed_log_loses_no_line_and_repeats_none(engine: Engine) -> None:
+    container = ContainerPlan("lane", network="host", entrypoint="/bin/sh")
+    plan = Plan("l/r", "l", "r", "vllm", None, IMAGE, None, container, ("-c", COUNT), ("m",), None, None)
+    backend = connect(engine.host, None, SystemClock())
+    backend.create(plan, {}, {})
+    backend.start("lane")
+    followed = texts(backend.follow("lane", EVERY))
+    seen = list(islice(followed, 20))
+    engine.end(signal.SIGTERM)
+    engine.up()
+    seen += followed
+    assert seen == [str(number) for number in range(1, 401)]

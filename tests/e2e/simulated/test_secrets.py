@@ -1,11 +1,7 @@
-"""SGLang prints its whole `server_args`, the key that guards /v1 among them."""
+"""No secret is shown or written, not even by SGLang, which prints its whole `server_args` with the key of /v1."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from tests.support.free_port import free_port
 from tests.support.program import Program
 
 KEY, FROM_FILE = "it's-mine 4711", "file-key-0815"
@@ -36,18 +32,12 @@ engine:
 """
 
 
-@pytest.fixture
-def program(tmp_path: Path) -> Iterator[Program]:
-    found = Program(tmp_path, {"LANE_KEY": KEY})
-    yield found
-    found.run("down", "--on", "sim", "--timeout", "1")
-
-
-def test_no_key_is_shown_or_written_by_us(program: Program, tmp_path: Path) -> None:
+def test_no_key_is_shown_or_written_by_us(program: Program, port: int, tmp_path: Path) -> None:
+    program.variables["LANE_KEY"] = KEY
     file = tmp_path / "key"
     file.write_text(FROM_FILE + "\n", encoding="utf-8")
     recipe = tmp_path / "guarded.yaml"
-    recipe.write_text(RECIPE.format(port=free_port(), file=file), encoding="utf-8")
+    recipe.write_text(RECIPE.format(port=port, file=file), encoding="utf-8")
     up = program.up_until_ready(str(recipe), "--on", "sim", "--sim-speed", "2000")
     assert "READY: glm-5.3-flash answers" in up.err
     program.variables.pop("LANE_KEY")  # another terminal, which does not have it
@@ -61,3 +51,16 @@ def test_no_key_is_shown_or_written_by_us(program: Program, tmp_path: Path) -> N
     for text in (said, written):
         assert "4711" not in text
         assert FROM_FILE not in text
+
+
+def test_secrets_are_written_nowhere(program: Program, port: int) -> None:
+    secret = "tomato-4711-xyz"
+    program.variables["KEY"] = secret
+    words = ("--set", 'container.secrets={"KEY": {"env": "KEY"}}', "--set", 'engine.options.api_key={"secret": "KEY"}')
+    on = ("--on", "sim", "--sim-speed", "800", "--set", f"engine.options.port={port}")
+    launched = program.up_until_ready("v14", *on, *words)
+    assert launched.code == 130, launched.err
+    state = program.home / ".local" / "state" / "gb300serve"
+    written = [path for path in (state / "runs").rglob("*") if path.is_file()]
+    assert len(written) >= 7
+    assert [path.name for path in (*written, state / "journal.jsonl") if secret in path.read_text()] == []

@@ -12,7 +12,7 @@ from gb300serve.adapters.docker_watch import WatchedDocker
 from gb300serve.lifecycle.receipts_patches import ReadsFiles
 from gb300serve.lifecycle.watch_ports import DumpsStacks, KnowsProcesses, ShowsBars, TellsVitals
 from gb300serve.plan.model import Mount
-from tests.adapters.test_docker_backend import shell_plan
+from tests.e2e.docker.test_backend import shell_plan
 from tests.support.backend_contract import EVERY, LABELS, texts
 from tests.support.station import Importer
 

@@ -3,28 +3,13 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 
-from tests.support.free_port import free_port
-from tests.support.program import Program
+from tests.support.program import ROOT, Program
 
 FAST = ("--on", "sim", "--sim-speed", "800")
-
-
-@pytest.fixture
-def port() -> int:
-    return free_port()
-
-
-@pytest.fixture
-def program(tmp_path: Path) -> Iterator[Program]:
-    found = Program(tmp_path)
-    yield found
-    found.run("down", "--on", "sim", "--timeout", "1")
 
 
 def on_port(port: int) -> tuple[str, str]:
@@ -126,3 +111,35 @@ def test_nothing_is_done_to_show_the_steps(program: Program, port: int) -> None:
     shown = program.run("up", "v14", "--on", "sim", "--show-steps", *on_port(port))
     assert (shown.code, len(shown.out.splitlines())) == (0, 3)
     assert program.run("status", "--on", "sim", "--json").document["lanes"] == []
+
+
+@pytest.mark.parametrize("change", ["cpu_offload_gb=55", "cpu_offload_params=[experts.w13_weight]"])
+def test_up_advises_as_diagnose_does(program: Program, port: int, change: str) -> None:
+    failed = program.run("up", "v14", *FAST, *on_port(port), "--set", f"engine.options.{change}")
+    assert failed.code == 8, failed.err
+    (log,) = (program.home / ".local/state/gb300serve/runs").glob("*/log.txt")
+    advice = program.run("diagnose", str(log), "--json").document["advice"]
+    assert any("cpu_offload_gb" in each and "fits" in each for each in advice), advice
+    assert [each for each in advice if each in failed.err] == advice
+
+
+EVERY = sorted(f"{path.parent.name}/{path.stem}" for path in (ROOT / "recipes").glob("*/*.yaml"))
+SECRETS = {"VLLM_API_KEY": "swordfish-0123456789", "SGLANG_API_KEY": "swordfish-0123456789"}
+
+
+@pytest.mark.parametrize("ref", EVERY)
+def test_every_shipped_release_comes_up(program: Program, port: int, ref: str) -> None:
+    program.variables |= SECRETS
+    up = program.up_until_ready(ref, *FAST, *on_port(port))
+    assert (up.code, "READY: " in up.err) == (130, True), up.err
+    (lane,) = program.run("status", "--json", "--on", "sim").document["lanes"]
+    assert (f"{lane['lane']}/{lane['release']}", lane["state"], lane["drift"]) == (f"{ref}+set", "ready", [])
+    log = program.home / "boot.log"
+    log.write_text(program.run("logs", ref, "--on", "sim").out)
+    diagnosed = program.run("diagnose", str(log), "--json")
+    assert (diagnosed.code, diagnosed.document["state"]) == (0, "ready"), diagnosed.out
+    runs = program.home / ".local/state/gb300serve/runs"
+    written = {path.name: path.read_text() for path in runs.rglob("*") if path.is_file()}
+    assert {"log.txt", "plan.json", "run.json"} <= set(written)
+    assert [name for name, text in written.items() if "swordfish" in text] == []
+    assert "swordfish" not in up.err + log.read_text()

@@ -1,6 +1,6 @@
 """Receipts, vital signs and the tuning cache, end to end: every fault that they are there for."""
 
-from collections.abc import Iterator
+import json
 from pathlib import Path
 
 import pytest
@@ -9,13 +9,6 @@ from tests.support.free_port import free_port
 from tests.support.program import Program, Result
 
 FAST = ("--on", "sim", "--sim-speed", "800")
-
-
-@pytest.fixture
-def program(tmp_path: Path) -> Iterator[Program]:
-    found = Program(tmp_path)
-    yield found
-    found.run("down", "--on", "sim", "--timeout", "1")
 
 
 @pytest.fixture
@@ -149,3 +142,34 @@ def test_a_slow_disk_is_slow_and_not_stuck(program: Program, port: tuple[str, st
     said = plain(up)
     assert any(" slow (" in line and line.endswith("waiting for weights from the disk") for line in said)
     assert not any(" stuck " in line for line in said)
+
+
+def up(program: Program, port: tuple[str, str], *sets: str) -> Result:
+    return program.up_until_ready("v14", *FAST, *port, *(word for each in sets for word in ("--set", each)))
+
+
+def verdict(program: Program) -> dict[str, object]:
+    (path,) = (program.home / ".local/state/gb300serve/runs").glob("*/run.json")
+    found: dict[str, object] = json.loads(path.read_text())["verdict"]
+    return found
+
+
+def test_the_set_of_the_recipe_is_there(program: Program, port: tuple[str, str]) -> None:
+    served = up(program, port)
+    assert "tuning cache: 9ac7b387 as expected, 210 configurations" in served.err.splitlines()
+    assert (verdict(program)["receipts"], verdict(program)["tuning"]) == ("kept", "ready")
+
+
+def test_another_set_is_said_and_degrades_only_where_the_recipe_says_so(
+    program: Program, port: tuple[str, str]
+) -> None:
+    wanted = "boot.tuning_cache.configs=300"
+    remark = "210 configurations, the recipe expects 300: the rest will be tuned"
+    served = up(program, port, wanted)
+    assert (served.code, verdict(program)["tuning"]) == (130, "differs")
+    assert f"tuning cache, for the next boot: {remark}" in served.err.splitlines()
+    program.run("down", "--on", "sim", "--remove")
+    refused = up(program, port, wanted, "boot.+tuning_cache={missing: degrade}")
+    assert refused.code == 9, refused.err
+    assert "DEGRADED: dsv41-vllm serves, but its tuning set is not the one of its recipe" in refused.err
+    assert f"  {remark}" in refused.err

@@ -1,7 +1,6 @@
 """Stations of a site without a Docker Engine: their simulated Stations, and what is said of those that are silent."""
 
 import os
-import socket
 from pathlib import Path
 
 import pytest
@@ -33,14 +32,7 @@ def program(tmp_path: Path) -> Program:
     )
 
 
-def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        found: int = probe.getsockname()[1]
-    return found
-
-
-def test_silent_stations_hide_nothing(program: Program) -> None:
+def test_silent_stations_hide_nothing(program: Program, port: int) -> None:
     nobody = program.run("status", "--all", "--deadline", "2")
     assert (nobody.code, nobody.err.splitlines()[-1]) == (7, "2 of 3 stations did not answer: east, west")
     assert nobody.out.splitlines() == [
@@ -51,7 +43,7 @@ def test_silent_stations_hide_nothing(program: Program) -> None:
         "  west: no Docker Engine answers at unix:///nonexistent/docker.sock: No such file or directory",
     ]
     up = program.run(
-        "up", "v14", "--on", "sim", "--station", "west", "--detach", "--set", f"engine.options.port={port()}"
+        "up", "v14", "--on", "sim", "--station", "west", "--detach", "--set", f"engine.options.port={port}"
     )
     assert up.code == 0, up.err
     assert "--station west" in up.err
