@@ -155,6 +155,7 @@ def test_a_check_that_was_killed_is_cleared_away(
 
 def test_a_context_by_name(docker_host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    (tmp_path / "config.json").write_text("{}")
     write_context(tmp_path, "station", docker_host)
     connect(None, "station", SystemClock()).check()
 

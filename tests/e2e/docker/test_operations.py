@@ -235,7 +235,7 @@ def test_rollback(program: Program, lane: DockerLane, docker: Docker) -> None:
         rf"5\. start {lane.name} \(the kept container\)",
     ]
     begins = next(number for number, line in enumerate(told) if line.startswith("back to "))
-    for pattern, line in zip(shown, told[begins:], strict=True):
+    for pattern, line in zip(shown, told[begins : begins + len(shown)], strict=True):
         assert re.fullmatch(pattern, line), (pattern, line)
     assert docker("inspect", "--format", "{{.Id}} {{.State.Running}}", lane.name) == f"{first} true"
     assert docker("inspect", "--format", "{{.State.Status}}", second) == "exited"
