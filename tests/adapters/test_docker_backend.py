@@ -4,13 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from gb300serve.adapters.clock import SystemClock
 from gb300serve.adapters.docker_backend import LABEL_CHECK
-from gb300serve.adapters.docker_sdk import connect
 from gb300serve.core.errors import BackendError
 from gb300serve.lifecycle.ports import ContainerBackend
 from gb300serve.plan.model import ContainerPlan, Mount, Plan
 from tests.support.backend_contract import EVERY, LABELS, BackendContract, texts
+from tests.support.docker_engine import watched_docker
 from tests.support.station import Docker, Importer
 
 pytestmark = pytest.mark.docker
@@ -41,13 +40,13 @@ def image(sim_image: Importer) -> str:
 
 @pytest.fixture
 def backend(docker_host: str, container_name: str) -> ContainerBackend:
-    return connect(docker_host, None, SystemClock())
+    return watched_docker(docker_host)
 
 
 class TestContract(BackendContract):
     @pytest.fixture
     def backend(self, docker_host: str, container_name: str) -> ContainerBackend:
-        return connect(docker_host, None, SystemClock())
+        return watched_docker(docker_host)
 
     @pytest.fixture
     def plan(self, container_name: str, image: str) -> Plan:

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.clock import SystemClock
-from gb300serve.adapters.docker_sdk import connect
 from gb300serve.plan.model import ContainerPlan, Plan
 from tests.support.backend_contract import EVERY, texts
 from tests.support.command import run
+from tests.support.docker_engine import watched_docker
 from tests.support.station import STATION, Importer
 
 pytestmark = pytest.mark.docker
@@ -46,7 +45,7 @@ def test_no_line_is_lost_or_told_twice(directory: Path) -> None:
     run(str(STATION), "image", "sim", IMAGE, str(directory))
     container = ContainerPlan("lane", network="host", entrypoint="/bin/sh")
     plan = Plan("l/r", "l", "r", "vllm", None, IMAGE, None, container, ("-c", COUNT), ("m",), None, None)
-    backend = connect(f"unix://{directory}/docker.sock", None, SystemClock())
+    backend = watched_docker(f"unix://{directory}/docker.sock")
     backend.create(plan, {}, {})
     backend.start("lane")
     followed = texts(backend.follow("lane", EVERY))

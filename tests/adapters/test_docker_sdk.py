@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.clock import SystemClock
 from gb300serve.adapters.docker_errors import DockerContextError, DockerUnreachableError
-from gb300serve.adapters.docker_sdk import DockerEngine, Endpoint, connect
+from gb300serve.adapters.docker_sdk import DockerEngine, Endpoint
 from gb300serve.core.errors import BackendError
+from tests.support.docker_engine import watched_docker
 from tests.support.ssh import ssh_stand_in
 from tests.support.station import Docker
 
@@ -33,7 +33,7 @@ def add_context(configuration: Path, name: str, host: str) -> None:
 
 
 def test_connecting_waits_until_something_is_asked(tmp_path: Path) -> None:
-    backend = connect(f"unix://{tmp_path}/none.sock", None, SystemClock())
+    backend = watched_docker(f"unix://{tmp_path}/none.sock")
     with pytest.raises(DockerUnreachableError) as refused:
         backend.check()
     assert (
@@ -50,7 +50,7 @@ def test_a_port_that_nothing_listens_on() -> None:
         taken.bind(("127.0.0.1", 0))
         host = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(DockerUnreachableError, match="Connection refused") as refused:
-            connect(host, None, SystemClock()).check()
+            watched_docker(host).check()
     assert refused.value.hint == f"nobody listens there: start it (sudo systemctl start docker), {ANOTHER}"
 
 
@@ -100,7 +100,7 @@ def test_what_each_errno_asks_for() -> None:
 
 @pytest.mark.parametrize("first", [BackendError("the engine ended with exit code 3"), KeyboardInterrupt()])
 def test_what_was_dealt_with_meanwhile_is_not_the_reason(tmp_path: Path, first: BaseException) -> None:
-    backend = connect(f"unix://{tmp_path}/none.sock", None, SystemClock())
+    backend = watched_docker(f"unix://{tmp_path}/none.sock")
     try:
         raise first
     except (BackendError, KeyboardInterrupt):
@@ -110,7 +110,7 @@ def test_what_was_dealt_with_meanwhile_is_not_the_reason(tmp_path: Path, first: 
 
 def test_an_address_that_is_none() -> None:
     with pytest.raises(DockerUnreachableError, match="no Docker Engine answers at nonsense://x: "):
-        connect("nonsense://x", None, SystemClock()).check()
+        watched_docker("nonsense://x").check()
 
 
 def test_a_host_beats_a_context(configuration: Path) -> None:
@@ -128,7 +128,7 @@ def test_the_context_that_the_client_uses(configuration: Path) -> None:
 
 def test_a_context_that_is_not_there(configuration: Path) -> None:
     with pytest.raises(DockerContextError) as refused:
-        connect(None, "station", SystemClock())
+        watched_docker(None, "station")
     assert refused.value.message == "docker context 'station': there is none of this name"
     assert (refused.value.hint, refused.value.exit_code) == ("docker context ls shows those that exist", 7)
 
@@ -136,7 +136,7 @@ def test_a_context_that_is_not_there(configuration: Path) -> None:
 @pytest.mark.docker
 def test_a_context_by_name(configuration: Path, docker_host: str) -> None:
     add_context(configuration, "station", docker_host)
-    connect(None, "station", SystemClock()).check()
+    watched_docker(None, "station").check()
 
 
 @pytest.mark.docker
@@ -144,7 +144,7 @@ def test_through_ssh(docker: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyP
     """There is no ssh server here: a stand-in on PATH runs the last words, as ssh does on the other machine."""
     asked = ssh_stand_in(tmp_path, {"station": docker.host})
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    backend = connect("ssh://me@station", None, SystemClock())
+    backend = watched_docker("ssh://me@station")
     backend.check()
     assert backend.find("no-such-container") is None
     said = set(asked.read_text().splitlines())
@@ -155,7 +155,7 @@ def test_what_ssh_says_where_it_cannot_connect(tmp_path: Path, monkeypatch: pyte
     ssh_stand_in(tmp_path, {})
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     with pytest.raises(DockerUnreachableError) as refused:
-        connect("ssh://me@station", None, SystemClock()).check()
+        watched_docker("ssh://me@station").check()
     assert refused.value.message == (
         "no Docker Engine answers at ssh://me@station: ssh: Could not resolve hostname station"
     )

@@ -31,7 +31,7 @@ def test_a_host() -> None:
         Holder(ComputeProcess(8, None, None, None), "0123456789abcdef"),
         Holder(ComputeProcess(9, "x", 0, "GPU-300")),
     )
-    cdi = DockerInfo("29.1.3", "arm64", (), "", ("nvidia.com/gpu=0",), rootless=True)
+    cdi = DockerInfo("29.1.3", "arm64", (), ("nvidia.com/gpu=0",), rootless=True)
     changes = {"docker": cdi, "processes": holders, "hbm_page_cache": GIB, "memlock": Limit(8 * MIB, -1)}
     assert host_words(station(**changes)) == {
         "docker": ["29.1.3, arm64, runtimes none, 1 CDI devices, rootless"],

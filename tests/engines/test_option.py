@@ -16,7 +16,6 @@ def test_a_row_says_only_what_is_not_common() -> None:
         plain=False,
         shape="mapping",
         default=None,
-        deprecated=False,
         fields=None,
         config=None,
     )
@@ -48,6 +47,6 @@ def test_a_full_row() -> None:
     }
     assert full == Option(
         "a", "", "json-dataclass", "many", ("-a",), ("--no-a",), ("x",),
-        True, True, True, "list", 1, True, fields, "AConfig", "not {word}",
+        True, True, True, "list", 1, fields, "AConfig", "not {word}",
     )  # fmt: skip
     assert (full.takes_json, full.positional, full.shown) == (True, True, "a")

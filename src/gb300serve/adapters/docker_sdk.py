@@ -14,11 +14,9 @@ from docker.context import ContextAPI
 from docker.errors import DockerException
 from docker.tls import TLSConfig
 
-from gb300serve.adapters.docker_backend import DockerBackend
 from gb300serve.adapters.docker_dial import DialAdapter, dial_ssh, dial_unix
 from gb300serve.adapters.docker_errors import DockerContextError, DockerRefusedError, DockerUnreachableError
 from gb300serve.adapters.docker_stream import ResponseChunks
-from gb300serve.core.clock import Clock
 from gb300serve.core.errors import Gb300Error
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -139,14 +137,6 @@ class DockerEngine:
             cause = _deepest(error)
             reason = getattr(cause, "strerror", None) or str(cause)
             raise DockerUnreachableError(self._endpoint.host, reason, cause) from error
-
-
-def connect(host: str | None, context: str | None, clock: Clock) -> DockerBackend:
-    """The Docker Engine at `host` (as in DOCKER_HOST), or of the docker context; connects when first asked.
-
-    Raises DockerContextError (exit 7) for a context that cannot be read.
-    """
-    return DockerBackend(DockerEngine(Endpoint.choose(host, context)), clock)
 
 
 def _said(answer: requests.Response) -> str:

@@ -1,6 +1,6 @@
 """The boot machine: fed with lines and ticks, it tells what happens, and at any time what became of the boot."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from gb300serve.boot import silence
 from gb300serve.boot.bars import BarClock, read_bar
@@ -86,11 +86,6 @@ class BootMachine:
             return _NOTHING
         events, self._events = tuple(self._events), []
         return events
-
-    def feed_all(self, lines: Iterable[str]) -> Iterator[Event]:
-        """All lines of a log, one at a time; what they mean as it is found."""
-        for line in lines:
-            yield from self.feed(line)
 
     def tick(self, at: float) -> tuple[Event, ...]:
         """Nothing was written; the clock reads `at` seconds since the start of the container."""

@@ -44,7 +44,6 @@ class Option(NamedTuple):
     """The engine hands the text to json.loads itself, which words its refusal differently."""
     shape: Literal["mapping", "list"]
     default: str | int | float | None
-    deprecated: bool
     fields: Mapping[str, Field] | None
     config: str | None
     """The engine's configuration class behind a JSON option, as its refusals name it."""
@@ -86,7 +85,6 @@ def read_option(key: str, raw: Mapping[str, Any]) -> Option:
         plain=raw.get("plain", False),
         shape=raw.get("shape", "mapping"),
         default=raw.get("default"),
-        deprecated=raw.get("deprecated", False),
         fields={name: _read_field(rule) for name, rule in fields.items()} if fields else None,
         config=raw.get("class"),
         refusal=raw.get("refusal"),

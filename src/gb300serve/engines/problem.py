@@ -44,9 +44,3 @@ class Problem:
 def dotted(path: Path) -> str:
     """`engine.options.cpu_offload_params.0`, the way that diagnostics address a place."""
     return ".".join(map(str, ("engine", "options", *path)))
-
-
-def swallowed(key: str, word: str) -> Problem:
-    """The problem of an option printed last that takes several words, with a bare word printed behind it."""
-    message = f"{key} takes several words and stands last: the engine would take '{word}' behind it for one more"
-    return Problem((key,), "OPT009", message, "move an option that takes one value behind it")

@@ -33,8 +33,6 @@ class OptionTable:
     engine: str
     version: str
     rows: Mapping[str, Mapping[str, Any]]
-    stands_on: str = ""
-    derived_from: str | None = None
     tool_call_parsers: tuple[str, ...] = ()
     reasoning_parsers: tuple[str, ...] = ()
     refused: Mapping[str, str] | None = None

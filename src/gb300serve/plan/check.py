@@ -26,7 +26,7 @@ UNKNOWN_VARIABLE = Kind("VAR001", "unknown-variable")
 _PHASES = tuple(phase.value for phase in Phase)
 
 # The option itself is at fault, not its value.
-_AT_THE_KEY = frozenset({"OPT001", "OPT005", "OPT009", "OPT013"})
+_AT_THE_KEY = frozenset({"OPT001", "OPT005", "OPT013"})
 
 
 def check(loaded: Loaded) -> tuple[Diagnostic, ...]:
