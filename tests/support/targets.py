@@ -21,4 +21,4 @@ def with_container(command: tuple[str, ...] = (), name: str = "bench", **options
 
 def codes(gaps: tuple[Gap, ...]) -> list[tuple[str, str]]:
     """Code and place of each."""
-    return [(gap.kind.code, ".".join(map(str, gap.path))) for gap in gaps]
+    return [(gap.code, ".".join(map(str, gap.path))) for gap in gaps]

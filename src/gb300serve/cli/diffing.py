@@ -11,7 +11,7 @@ from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.fit.answer import Answer
 from gb300serve.fit.checkpoint import Checkpoint
 from gb300serve.lint.book import RULES
-from gb300serve.lint.run import diagnostic
+from gb300serve.lint.run import place_finding
 from gb300serve.lint.subject import Subject
 from gb300serve.plan.document import digest
 from gb300serve.recipe.load import Loaded
@@ -60,4 +60,4 @@ def _of_boots(known: Checkpoint | None, recipe: Recipe, found: Answer | None) ->
 
 def _ledger(subject: Subject) -> list[Diagnostic]:
     rules = [rule for rule in RULES if rule.code in _LEDGER]
-    return [diagnostic(subject.loaded, rule, found) for rule in rules for found in rule.check(subject)]
+    return [place_finding(subject.loaded, rule, found) for rule in rules for found in rule.check(subject)]

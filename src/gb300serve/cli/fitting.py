@@ -8,7 +8,7 @@ from gb300serve.adapters.json_file import read_document, write_document
 from gb300serve.adapters.safetensors import CheckpointUnreadableError, read_config, read_tensors
 from gb300serve.cli.state import learned_boots
 from gb300serve.cli.workspace import Workspace
-from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.errors import CompileError
 from gb300serve.engines.narrow import number
 from gb300serve.fit.answer import Answer, advised, answer
@@ -22,7 +22,7 @@ from gb300serve.fit.tensors import checkpoint_from
 from gb300serve.lint.book import RULES
 from gb300serve.lint.known import runner_v2_ignores
 from gb300serve.lint.rules.offload import uses_runner_v2
-from gb300serve.lint.run import diagnostic
+from gb300serve.lint.run import place_finding
 from gb300serve.lint.subject import Subject
 from gb300serve.recipe.load import Loaded
 from gb300serve.recipe.model import Recipe
@@ -106,10 +106,10 @@ class Fitter:
 
     def _remarks(self, subject: Subject, known: Checkpoint, found: Answer) -> Iterator[Diagnostic]:
         rules = [rule for rule in RULES if rule.code in _RECORDS]
-        recorded = [diagnostic(subject.loaded, rule, one) for rule in rules for one in rule.check(subject)]
+        recorded = [place_finding(subject.loaded, rule, one) for rule in rules for one in rule.check(subject)]
         named = any(one.code == "OFF002" for one in recorded)
         for one in remarks(found, known.boots):
-            if not (named and one.code == MATCHES_NOTHING.code):
+            if not (named and one.code == MATCHES_NOTHING):
                 yield one
         yield from recorded
         if found.demand.offloads and runner_v2_ignores(subject.version) and uses_runner_v2(subject):
@@ -159,23 +159,27 @@ def _elsewhere(subject: Subject) -> Diagnostic | None:
     """Where the arithmetic of one GB300 and vLLM's offload does not apply."""
     view, gpus = subject.vllm, subject.container.gpus
     if view is None:
-        return ANOTHER_MACHINE.says(f"{subject.recipe.engine.name} places its memory by rules that are not known here")
+        return diagnostic(
+            ANOTHER_MACHINE, f"{subject.recipe.engine.name} places its memory by rules that are not known here"
+        )
     if gpus is not None and gpus.by == "name" and gpus.values != ("GB300",):
-        return ANOTHER_MACHINE.says(f"{', '.join(map(str, gpus.values))} is no GB300", path="container.gpus")
+        return diagnostic(ANOTHER_MACHINE, f"{', '.join(map(str, gpus.values))} is no GB300", path="container.gpus")
     if subject.recipe.nodes > 1:
         message = f"the model is spread over {subject.recipe.nodes} Stations, and the arithmetic is of one"
-        return ANOTHER_MACHINE.says(message, path="nodes")
+        return diagnostic(ANOTHER_MACHINE, message, path="nodes")
     if view.tensor_parallel_size > 1 or view.data_parallel_size > 1:
-        return ANOTHER_MACHINE.says("the model is spread over several GPUs, and the arithmetic is of one")
+        return diagnostic(ANOTHER_MACHINE, "the model is spread over several GPUs, and the arithmetic is of one")
     if view.offload.backend == "prefetch":
-        return ANOTHER_MACHINE.says("no boot was measured with the prefetch backend, which moves whole layers")
+        return diagnostic(ANOTHER_MACHINE, "no boot was measured with the prefetch backend, which moves whole layers")
     return None
 
 
 def _sizes_unknown(recipe: Recipe) -> Diagnostic:
     keys = ", ".join(f"memory.{key}" for key in missing(recipe.memory))
     message = f"the sizes of {_repo(recipe) or 'this model'} are not known"
-    return SIZES_UNKNOWN.says(message, f"--checkpoint DIR reads them from its files; or write {keys}", "memory")
+    return diagnostic(
+        SIZES_UNKNOWN, message, f"--checkpoint DIR reads them from its files; or write {keys}", path="memory"
+    )
 
 
 def _ignored(subject: Subject, known: Checkpoint, found: Answer) -> Diagnostic:
@@ -185,4 +189,4 @@ def _ignored(subject: Subject, known: Checkpoint, found: Answer) -> Diagnostic:
         f"nothing: then {without.plan.hbm.weights_gib:.2f} GiB of weights stay and the launch is {without.verdict}"
     )
     hint = "look for `Total CPU offloaded parameters` in the first boot's log"
-    return OFFLOAD_IGNORED.says(message, hint, "engine.options.cpu_offload_gb")
+    return diagnostic(OFFLOAD_IGNORED, message, hint, path="engine.options.cpu_offload_gb")

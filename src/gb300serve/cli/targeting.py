@@ -1,6 +1,6 @@
 """Targets of `compile --to` beside shell and JSON: what they need of a recipe, what they left out as diagnostics."""
 
-from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.engines.registry import engine
 from gb300serve.plan.model import Plan
 from gb300serve.plan.words import with_secret_words
@@ -17,7 +17,7 @@ TARGETS: dict[str, Target] = {"compose": compose, "quadlet": quadlet, "kubernete
 def targeted(to: str, plan: Plan, loaded: Loaded, recipe: Recipe) -> tuple[str, tuple[Diagnostic, ...]]:
     """The file's text, and what it does not say."""
     rendered = TARGETS[to](plan, serving_of(recipe))
-    return rendered.text, tuple(diagnostic(gap, loaded) for gap in rendered.gaps)
+    return rendered.text, tuple(place_gap(gap, loaded) for gap in rendered.gaps)
 
 
 def serving_of(recipe: Recipe) -> Serving:
@@ -28,7 +28,7 @@ def serving_of(recipe: Recipe) -> Serving:
     return Serving(engine(recipe.engine.name).port(with_secret_words(recipe.engine.options)), seconds)
 
 
-def diagnostic(gap: Gap, loaded: Loaded) -> Diagnostic:
+def place_gap(gap: Gap, loaded: Loaded) -> Diagnostic:
     """The gap with its place in the recipe."""
     path = ".".join(map(str, gap.path))
-    return Diagnostic(*gap.kind, gap.message, gap.hint, *loaded.place(gap.path), path)
+    return diagnostic(gap.code, gap.message, gap.hint, loaded.place(gap.path), path)

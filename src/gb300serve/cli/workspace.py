@@ -10,7 +10,7 @@ import typer
 from gb300serve.cli.console import Console
 from gb300serve.cli.environment import Environment
 from gb300serve.cli.formats import text
-from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.errors import CommandLineError, CompileError, RecipeError
 from gb300serve.core.files import is_directory, is_file
 from gb300serve.core.text import suggestion
@@ -232,11 +232,10 @@ def shipped_recipes() -> Path:
 def _deprecated(loaded: Loaded) -> Diagnostic:
     place = loaded.place(("status",))
     hint = "`gb300serve list` prints the releases that took its place"
-    return Diagnostic("REF002", "deprecated-release", "warning", "this release is deprecated", hint, *place, "status")
+    return diagnostic("REF002", "this release is deprecated", hint, place, "status")
 
 
 def _shadow(loaded: Loaded, other: Path) -> Diagnostic:
-    return Diagnostic(
-        "REF001", "shadowed-release", "note", f"{other} is another {other.parent.name}/{other.stem}, and is not used",
-        "the first directory of the search path wins", loaded.source.name, 1, 1,
-    )  # fmt: skip
+    message = f"{other} is another {other.parent.name}/{other.stem}, and is not used"
+    hint = "the first directory of the search path wins"
+    return diagnostic("REF001", message, hint, (loaded.source.name, 1, 1))

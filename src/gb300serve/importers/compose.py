@@ -18,10 +18,10 @@ from gb300serve.importers.launcher import Started, Starter
 from gb300serve.importers.options import Options
 from gb300serve.importers.report import (
     BY_CONTAINER,
+    CLEAR_TEXT,
     MISPLACED,
     NOT_TAKEN,
     REFUSED_VALUE,
-    SECRET,
     TOKEN,
     UNPINNED,
     UNREADABLE,
@@ -215,7 +215,7 @@ def _scrubbed(draft: Draft, document: dict[str, Any]) -> dict[str, Any]:
             node[last] = HIDDEN
         where = ".".join(map(str, literal.path))
         draft.report.say(
-            SECRET,
+            CLEAR_TEXT,
             f"{where} held {literal.kind} in clear: it was left out",
             "say it as a secret reference",
             None,
@@ -232,7 +232,7 @@ def _without_tokens(draft: Draft, node: Any) -> Any:
         return [_without_tokens(draft, value) for value in node]
     if not isinstance(node, str) or TOKEN.search(node) is None:
         return node
-    draft.report.say(SECRET, "a word holds a token in clear: it was left out", "say it as a secret reference")
+    draft.report.say(CLEAR_TEXT, "a word holds a token in clear: it was left out", "say it as a secret reference")
     return TOKEN.sub(HIDDEN, node)
 
 
@@ -249,9 +249,7 @@ def _compiled(draft: Draft, document: dict[str, Any]) -> Imported:
     for problem in said:
         if problem.code != "OPT008":
             path = ".".join(map(str, ("engine", "options", *problem.path)))
-            draft.report.say(
-                REFUSED_VALUE._replace(code=problem.code, name=problem.name), problem.message, problem.hint, None, path
-            )
+            draft.report.say(problem.code, problem.message, problem.hint, None, path, severity="warning")
     try:
         return Imported(document, Compiler(Site()).plan(recipe))
     except CompileError as error:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gb300serve.core.redaction import HIDDEN, holds_secret, literal_secret
-from gb300serve.importers.report import NOT_TAKEN, PLACEHOLDER, REFERENCE, SECRET, UNSET, Place, Report
+from gb300serve.importers.report import CLEAR_TEXT, NOT_TAKEN, PLACEHOLDER, REFERENCE, UNSET, Place, Report
 from gb300serve.importers.syntax import CLOSE, OPEN, Reference
 
 MARK = re.compile(f"{OPEN}([0-9]+){CLOSE}")
@@ -94,7 +94,7 @@ class Draft:
         hint = (
             f"export {name} before a launch, or write {{file: /a/file}}; a secret that was published has to be renewed"
         )
-        self.report.say(SECRET, message, hint, at, f"container.secrets.{name}")
+        self.report.say(CLEAR_TEXT, message, hint, at, f"container.secrets.{name}")
 
     def _awaited(self, name: str, at: Place | None) -> None:
         """A secret that the author left out."""
@@ -127,7 +127,9 @@ class Draft:
         if literal_secret("", plain) is None:
             return plain
         self.report.hide(plain)
-        self.report.say(SECRET, f"{what} holds a secret in clear: it was left out", "say it as a secret reference", at)
+        self.report.say(
+            CLEAR_TEXT, f"{what} holds a secret in clear: it was left out", "say it as a secret reference", at
+        )
         return HIDDEN
 
     def _of(self, found: re.Match[str]) -> Reference | None:

@@ -16,7 +16,6 @@ from gb300serve.importers.report import (
     NOT_TAKEN,
     REPEATED,
     UNPINNED,
-    Kind,
     Place,
     Report,
     SourceInvalidError,
@@ -63,9 +62,10 @@ def _command(root: MapNode, command: str, report: Report, around: Surroundings, 
         at = place and Place(place.line + (stop.place.line if stop.place else 1), 1)
         raise Stop(f"launch.command: {stop.reason}", at, stop.hint) from stop
     for one in inner.diagnostics:
-        if one.code != UNPINNED.code:  # a digest stands beside the command
+        if one.code != UNPINNED:  # a digest stands beside the command
             at = Place(place.line + one.line, one.column or 1) if place and one.line else place
-            report.say(Kind(one.code, one.name, one.severity), f"launch.command: {one.message}", one.hint, at, one.path)
+            message = f"launch.command: {one.message}"
+            report.say(one.code, message, one.hint, at, one.path, severity=one.severity)
     return found
 
 

@@ -9,7 +9,7 @@ from gb300serve.importers.draft import Draft
 from gb300serve.importers.expand import Expander, Surroundings
 from gb300serve.importers.lexer import Lexer
 from gb300serve.importers.marked import Marked
-from gb300serve.importers.report import LAUNCHER, LEFT_OUT, NOT_TAKEN, Kind, Stop, shown
+from gb300serve.importers.report import LAUNCHER, LEFT_OUT, NOT_TAKEN, Stop, shown
 from gb300serve.importers.script import assigned, commands
 from gb300serve.importers.syntax import Command, Field, Reference
 
@@ -132,9 +132,9 @@ class Starter:
 
     def _assumed(self, words: Sequence[Field]) -> EngineName:
         message = f"neither the image {shown(self.repository)} nor the command says which engine starts: vllm was taken"
-        kind = Kind(LAUNCHER.code, LAUNCHER.name, "warning")
         at = words[0].place if words else None
-        self.draft.report.say(kind, message, "write engine.name; a recipe is for vllm or sglang", at, "engine.name")
+        hint = "write engine.name; a recipe is for vllm or sglang"
+        self.draft.report.say(LAUNCHER, message, hint, at, "engine.name", severity="warning")
         return "vllm"
 
     def _repeated(self, words: Sequence[Field], count: int) -> None:
@@ -142,8 +142,8 @@ class Starter:
         message = (
             f"`{said}` repeats the entrypoint of the image, which is `vllm serve`: the engine would refuse the words"
         )
-        kind = Kind(LAUNCHER.code, LAUNCHER.name, "warning")
-        self.draft.report.say(kind, message, "they were left out", words[0].place if words else None)
+        at = words[0].place if words else None
+        self.draft.report.say(LAUNCHER, message, "they were left out", at, severity="warning")
 
 
 def _guess(words: Sequence[str]) -> EngineName | None:

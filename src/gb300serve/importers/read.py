@@ -6,7 +6,7 @@ from collections.abc import Callable
 from posixpath import join, normpath
 from typing import Any, NamedTuple
 
-from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.importers.compose import Imported, from_words
 from gb300serve.importers.draft import Draft, ReadFile
 from gb300serve.importers.expand import Surroundings
@@ -18,7 +18,6 @@ from gb300serve.importers.other_forms import refuse_other_form
 from gb300serve.importers.report import (
     TOKEN,
     UNREADABLE,
-    Kind,
     NotImportableError,
     Report,
     SourceInvalidError,
@@ -31,7 +30,7 @@ LONGEST = 2_000_000
 LONGEST_SHELL = 250_000
 """A launch has a thousand characters, and the longest published script forty thousand."""
 _JM = re.compile(rf"(?m)^[\"']?schema[\"']?\s*:\s*[\"']?{re.escape(SCHEMA)}")
-NOT_JSON = Kind("IMP021", "not-json", "error")
+NOT_JSON = "IMP021"
 
 
 class Result(NamedTuple):
@@ -105,6 +104,6 @@ def _json(text: str, report: Report) -> Any:
     except (ValueError, RecursionError) as error:
         line, column = getattr(error, "lineno", 1), getattr(error, "colno", 1)
         reason = getattr(error, "msg", "nested too deeply")
-        found = Diagnostic(*NOT_JSON, f"this is not JSON: {reason}", None, report.file, line, column)
+        found = diagnostic(NOT_JSON, f"this is not JSON: {reason}", None, (report.file, line, column))
         hint = "save the whole output of `docker inspect NAME`, or use --container NAME"
         raise SourceInvalidError(f"{report.file} is not JSON", hint=hint, diagnostics=(found,)) from error

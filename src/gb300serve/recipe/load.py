@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.document.nodes import MapNode, Place, Source, place_of, spot_at
 from gb300serve.document.nodes import Path as NodePath
-from gb300serve.document.read import Document, Kind, parse
+from gb300serve.document.read import Document, parse
 from gb300serve.document.validate import one_a_place, validate, wrong_format
 from gb300serve.recipe import overrides
 from gb300serve.recipe.catalog import Catalog, Found
@@ -21,10 +21,10 @@ KEPT = 64
 # What a child must state itself: it is a release of its own.
 STATED = ("format", "lane", "release", "title", "status")
 
-NOT_STATED = Kind("FMT003", "missing-key")
-NO_PARENT = Kind("EXT001", "parent-not-found")
-CYCLE = Kind("EXT002", "cycle")
-OTHER_LANE = Kind("EXT003", "other-lane")
+NOT_STATED = "FMT003"
+NO_PARENT = "EXT001"
+CYCLE = "EXT002"
+OTHER_LANE = "EXT003"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Loader:
             root = root if chain.torn else overrides.apply(root, assignments)
             recipe, errors = validate(Recipe, FORMAT, root, document.source)
             # What an absent parent would have said is not missing: the parent is.
-            problems += (error for error in errors if not (chain.torn and error.code == NOT_STATED.code))
+            problems += (error for error in errors if not (chain.torn and error.code == NOT_STATED))
             problems += _misplaced(root, found, document)
         kept = tuple(one_a_place(problems))
         parent = document.root.get("extends") if isinstance(document.root, MapNode) else None
@@ -93,7 +93,7 @@ def _read(path: Path) -> Document:
 
 
 def _unreadable(path: Path, reason: str) -> Diagnostic:
-    return Diagnostic("YAML008", "unreadable-file", "error", f"cannot read {path}: {reason}", None, str(path), 1, 1)
+    return diagnostic("YAML008", f"cannot read {path}: {reason}", None, (str(path), 1, 1))
 
 
 def _misplaced(root: MapNode, found: Found, document: Document) -> list[Diagnostic]:
@@ -108,7 +108,7 @@ def _misplaced(root: MapNode, found: Found, document: Document) -> list[Diagnost
             place = place_of(spot) if spot else (document.source.name, 1, 1)
             message = f"the file lies at {found.lane_directory.name}/{found.path.name} and says {key} {said}"
             hint = f"write `{key}: {named}`, or move the file"
-            problems.append(Diagnostic("FMT007", "misplaced-file", "error", message, hint, *place, key))
+            problems.append(diagnostic("FMT007", message, hint, place, key))
     return problems
 
 
@@ -198,7 +198,7 @@ class _Chain:
             if key not in document.root:
                 self._problem(NOT_STATED, document, key, f"`{key}` is missing: it is not inherited", f"add `{key}:`")
 
-    def _problem(self, kind: Kind, document: Document, key: str, message: str, hint: str | None) -> None:
+    def _problem(self, code: str, document: Document, key: str, message: str, hint: str | None) -> None:
         spot, _ = spot_at(document.root, (key,))
         place = place_of(spot) if spot else (document.source.name, 1, 1)
-        self.problems.append(Diagnostic(kind.code, kind.name, "error", message, hint, *place, key))
+        self.problems.append(diagnostic(code, message, hint, place, key))

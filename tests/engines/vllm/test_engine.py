@@ -102,7 +102,7 @@ def test_a_wrong_type_is_said_once() -> None:
 
 
 def note(message: str) -> Problem:
-    return Problem((), "OPT008", message, None, "note")
+    return Problem((), "OPT008", message)
 
 
 def test_a_version_without_table_asks_its_neighbours_and_says_so_once() -> None:
