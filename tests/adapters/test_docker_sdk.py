@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gb300serve.adapters.docker_errors import DockerContextError, DockerUnreachableError
-from gb300serve.adapters.docker_sdk import DockerEngine, Endpoint
+from gb300serve.adapters.docker_sdk import DockerEndpoint, DockerEngine
 from gb300serve.core.errors import BackendError
 from tests.support.docker_engine import watched_docker
 from tests.support.ssh import ssh_stand_in
@@ -63,7 +63,7 @@ def test_an_engine_that_accepts_and_never_answers(tmp_path: Path) -> None:
             (unix, f"unix://{tmp_path}/silent.sock"),
         ):
             listener.listen()
-            engine = DockerEngine(Endpoint(host, patience=0.2))
+            engine = DockerEngine(DockerEndpoint(host, patience=0.2))
             with pytest.raises(DockerUnreachableError, match=r"no Docker Engine answers at .*: timed out") as refused:
                 engine.get("/info")
             assert refused.value.hint == (
@@ -74,7 +74,7 @@ def test_an_engine_that_accepts_and_never_answers(tmp_path: Path) -> None:
 def test_an_engine_that_is_not_there_is_asked_once(tmp_path: Path) -> None:
     """Several questions do not add up their waits."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        engine = DockerEngine(Endpoint(f"tcp://127.0.0.1:{listener.getsockname()[1]}", patience=0.2))
+        engine = DockerEngine(DockerEndpoint(f"tcp://127.0.0.1:{listener.getsockname()[1]}", patience=0.2))
         for _ in range(3):
             with pytest.raises(DockerUnreachableError, match="timed out"):
                 engine.get("/info")
@@ -115,15 +115,15 @@ def test_an_address_that_is_none() -> None:
 
 def test_a_host_beats_a_context(configuration: Path) -> None:
     add_context(configuration, "station", "ssh://me@station")
-    assert Endpoint.choose("unix:///run/other.sock", "station") == Endpoint("unix:///run/other.sock")
-    assert Endpoint.choose(None, "station") == Endpoint("ssh://me@station")
+    assert DockerEndpoint.choose("unix:///run/other.sock", "station") == DockerEndpoint("unix:///run/other.sock")
+    assert DockerEndpoint.choose(None, "station") == DockerEndpoint("ssh://me@station")
 
 
 def test_the_context_that_the_client_uses(configuration: Path) -> None:
-    assert Endpoint.choose(None, None) == Endpoint("unix:///var/run/docker.sock")
+    assert DockerEndpoint.choose(None, None) == DockerEndpoint("unix:///var/run/docker.sock")
     add_context(configuration, "station", "ssh://me@station")
     (configuration / "config.json").write_text('{"currentContext": "station"}')
-    assert Endpoint.choose(None, None) == Endpoint("ssh://me@station")
+    assert DockerEndpoint.choose(None, None) == DockerEndpoint("ssh://me@station")
 
 
 def test_a_context_that_is_not_there(configuration: Path) -> None:
@@ -170,11 +170,11 @@ def test_what_ssh_says_where_it_cannot_connect(tmp_path: Path, monkeypatch: pyte
     ],
 )
 def test_the_machine_of_an_endpoint(host: str, is_here: bool, hostname: str | None) -> None:
-    endpoint = Endpoint(host)
+    endpoint = DockerEndpoint(host)
     assert (endpoint.is_here, endpoint.hostname) == (is_here, hostname)
 
 
 @pytest.mark.docker
 def test_the_engine_speaks_its_own_words(docker_host: str) -> None:
-    engine = DockerEngine(Endpoint(docker_host))
+    engine = DockerEngine(DockerEndpoint(docker_host))
     assert engine.get("/version")["ApiVersion"]

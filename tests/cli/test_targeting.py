@@ -2,7 +2,7 @@ from pathlib import Path
 
 from gb300serve.cli.targeting import TARGETS, place_gap, serving_of, targeted
 from gb300serve.core.diagnostics import Diagnostic
-from gb300serve.render.target import LOST, Gap, Serving
+from gb300serve.render.target import LOST, Gap, TargetService
 from tests.plan.test_compile import compiled
 from tests.support.recipes import EVERYTHING, load, write
 
@@ -10,7 +10,7 @@ from tests.support.recipes import EVERYTHING, load, write
 def test_the_recipes_numbers(tmp_path: Path) -> None:
     recipe = load(write(tmp_path, {"v1": EVERYTHING}), "v1").recipe
     assert recipe is not None
-    assert serving_of(recipe) == Serving(8000, 454.5)
+    assert serving_of(recipe) == TargetService(8000, 454.5)
 
 
 def test_a_gap_points_at_its_place(tmp_path: Path) -> None:

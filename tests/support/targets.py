@@ -3,9 +3,9 @@
 from typing import Any
 
 from gb300serve.plan.model import ContainerPlan, Plan, Secret
-from gb300serve.render.target import Gap, Serving
+from gb300serve.render.target import Gap, TargetService
 
-SERVING = Serving(8000, 454.5)
+SERVING = TargetService(8000, 454.5)
 SECRETS = (Secret("K", env="K"), Secret("L", env="OTHER"), Secret("M", file="/keys/m"))
 # Secrets inside words of the engine, and what a target's own syntax would replace.
 SECRET_WORDS = ("--a", "${secret:K}", "--b=x${secret:L}!${secret:M}'", "${secret:NONE}", "$K", "$$", "%n", "$(K)")

@@ -29,7 +29,7 @@ SSH_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class DockerEndpoint:
     """Where a Docker Engine is reached: `unix://…`, `tcp://…` or `ssh://…`. `patience` is seconds for its version."""
 
     host: str
@@ -83,12 +83,12 @@ def _over(adapter: DialAdapter, version: str, timeout: float) -> docker.APIClien
 
 
 class DockerEngine:
-    """Implements `docker_backend.Engine` with the SDK's session; connects when first asked.
+    """Implements `docker_backend.DockerApi` with the SDK's session; connects when first asked.
 
     One that could not be connected to is not tried again: several questions in a row must not add up their waits.
     """
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: DockerEndpoint) -> None:
         self._endpoint = endpoint
         self._opened: docker.APIClient | None = None
         self._absent: DockerUnreachableError | None = None

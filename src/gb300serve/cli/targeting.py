@@ -9,7 +9,7 @@ from gb300serve.recipe.model import Recipe
 from gb300serve.render.compose import compose
 from gb300serve.render.kubernetes import kubernetes
 from gb300serve.render.quadlet import quadlet
-from gb300serve.render.target import Gap, Serving, Target
+from gb300serve.render.target import Gap, Target, TargetService
 
 TARGETS: dict[str, Target] = {"compose": compose, "quadlet": quadlet, "kubernetes": kubernetes}
 
@@ -20,12 +20,12 @@ def targeted(to: str, plan: Plan, loaded: Loaded, recipe: Recipe) -> tuple[str, 
     return rendered.text, tuple(place_gap(gap, loaded) for gap in rendered.gaps)
 
 
-def serving_of(recipe: Recipe) -> Serving:
+def serving_of(recipe: Recipe) -> TargetService:
     """The engine's own port, and how long the recipe says that a boot takes."""
     boot = recipe.boot
     phases = sum(float(phase.seconds) for phase in boot.phases.values())
     seconds = float(boot.total.seconds) if boot.total else phases or None
-    return Serving(engine(recipe.engine.name).port(with_secret_words(recipe.engine.options)), seconds)
+    return TargetService(engine(recipe.engine.name).port(with_secret_words(recipe.engine.options)), seconds)
 
 
 def place_gap(gap: Gap, loaded: Loaded) -> Diagnostic:

@@ -18,7 +18,7 @@ from gb300serve.plan.check import check
 from gb300serve.plan.compile import Compiler, ImageRef
 from gb300serve.plan.model import Plan
 from gb300serve.plan.secrets import Literal, literal_secrets
-from gb300serve.recipe.catalog import Catalog, Found, is_path
+from gb300serve.recipe.catalog import Catalog, RecipeFile, is_path
 from gb300serve.recipe.load import Loaded, Loader
 from gb300serve.recipe.model import Recipe
 from gb300serve.recipe.overrides import PREFIX
@@ -139,7 +139,7 @@ class Workspace:
         """Reads the recipes of the catalog."""
         return Loader(self.catalog)
 
-    def find(self, ref: str) -> Found:
+    def find(self, ref: str) -> RecipeFile:
         """The file that REF means; only a bare release needs the site, for its default lane."""
         bare = "/" not in ref and not is_path(ref)
         return self.catalog.find(ref, self._default_lane() if bare else None)

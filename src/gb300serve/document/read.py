@@ -24,7 +24,7 @@ from yaml.events import (
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.text import printable
 from gb300serve.core.values import WrittenFloat
-from gb300serve.document.nodes import ListNode, MapNode, Mark, Source, Spot
+from gb300serve.document.nodes import ListNode, MapNode, Source, Spot, YamlMark
 from gb300serve.document.syntax import explained
 
 # A recipe is at most eight levels deep; the limit keeps a hostile file from exhausting the interpreter's stack.
@@ -94,7 +94,7 @@ def parse(source: Source) -> Document:
         return document
     loader = yaml.CLoader(source.text)
     try:
-        _Reader(document, loader.get_event).read()
+        _NodeReader(document, loader.get_event).read()
     except yaml.MarkedYAMLError as error:
         said = error.problem or "", error.context or ""
         message, hint, mark = explained(source.text, *said, error.problem_mark, error.context_mark)
@@ -124,12 +124,12 @@ def _unreadable(source: Source, before: str, reason: str) -> Diagnostic:
     return diagnostic(NOT_YAML, f"this is not YAML: {reason}", None, (source.name, line, column))
 
 
-def _problem(source: Source, code: str, mark: Mark | None, message: str, hint: str | None = None) -> Diagnostic:
+def _problem(source: Source, code: str, mark: YamlMark | None, message: str, hint: str | None = None) -> Diagnostic:
     line, column = (mark.line + 1, mark.column + 1) if mark is not None else (None, None)
     return diagnostic(code, message, hint, (source.name, line, column))
 
 
-class _Reader:
+class _NodeReader:
     """Builds nodes from events, remembering where each entry stands; it stops before the stream's end is passed."""
 
     def __init__(self, document: Document, following: Callable[[], Any]) -> None:
@@ -155,7 +155,7 @@ class _Reader:
                 "one file, one recipe",
             )
 
-    def report(self, code: str, mark: Mark | None, message: str, hint: str | None = None) -> None:
+    def report(self, code: str, mark: YamlMark | None, message: str, hint: str | None = None) -> None:
         self.document.problems.append(_problem(self.source, code, mark, message, hint))
 
     def value(self, event: Any) -> Any:

@@ -9,7 +9,7 @@ from gb300serve.core.text import suggestion
 from gb300serve.core.values import Value
 from gb300serve.engines.check import check_value
 from gb300serve.engines.forms import words
-from gb300serve.engines.option import Option, read_option
+from gb300serve.engines.option import EngineOption, read_option
 from gb300serve.engines.problem import Problem
 
 # What the engines call differently, vLLM's name first.
@@ -39,10 +39,10 @@ class OptionTable:
     """Options that this build is known to refuse, with what to do instead."""
 
     @cached_property
-    def _read(self) -> dict[str, Option]:
+    def _read(self) -> dict[str, EngineOption]:
         return {}
 
-    def find(self, key: str) -> Option | None:
+    def find(self, key: str) -> EngineOption | None:
         """The option with this key of a recipe, or None."""
         row = self.rows.get(key)
         if row is None:
@@ -52,7 +52,7 @@ class OptionTable:
             option = self._read[key] = read_option(key, row)
         return option
 
-    def options(self) -> Iterator[Option]:
+    def options(self) -> Iterator[EngineOption]:
         """Every option, in the order of the keys."""
         for key in sorted(self.rows):
             yield read_option(key, self.rows[key])

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
-from gb300serve.fit.answer import Answer
-from gb300serve.fit.checkpoint import Boot
+from gb300serve.fit.answer import FitResult
+from gb300serve.fit.checkpoint import MeasuredBoot
 from gb300serve.fit.host import FREE_GIB, NEVER_HELD_GIB
 from gb300serve.fit.overhead import demand_at, shape_of
 
 _OFFLOAD = "engine.options.cpu_offload_gb"
 
 
-def remarks(answer: Answer, boots: tuple[Boot, ...]) -> Iterator[Diagnostic]:
+def remarks(answer: FitResult, boots: tuple[MeasuredBoot, ...]) -> Iterator[Diagnostic]:
     """Of an answer with figures; `boots` are those that were measured with this checkpoint."""
     yield from _basis(answer, boots)
     yield from _unmatched(answer)
@@ -29,7 +29,7 @@ ANOTHER_MACHINE = "FIT007"
 OFFLOAD_IGNORED = "FIT008"
 
 
-def _basis(answer: Answer, boots: tuple[Boot, ...]) -> Iterator[Diagnostic]:
+def _basis(answer: FitResult, boots: tuple[MeasuredBoot, ...]) -> Iterator[Diagnostic]:
     plan, demand = answer.plan, answer.demand
     if plan.hbm.kv_cache_gib is None:
         message = "no boot of this checkpoint was measured: what the engine needs beside its weights is not known"
@@ -43,7 +43,7 @@ def _basis(answer: Answer, boots: tuple[Boot, ...]) -> Iterator[Diagnostic]:
         yield diagnostic(CONSTANT_ASSUMED, message, hint)
 
 
-def _differs(name: str, answer: Answer, boots: tuple[Boot, ...]) -> bool:
+def _differs(name: str, answer: FitResult, boots: tuple[MeasuredBoot, ...]) -> bool:
     """Whether none of the boots behind the answer has this setting."""
     behind = [boot for boot in boots if boot.name in answer.plan.boots]
     asked = shape_of(answer.demand)
@@ -56,20 +56,20 @@ def _shown(value: object) -> str:
     return "none" if value is None else f"{value:,}" if type(value) is int else str(value)
 
 
-def _unmatched(answer: Answer) -> Iterator[Diagnostic]:
+def _unmatched(answer: FitResult) -> Iterator[Diagnostic]:
     for pattern in answer.plan.offload.unmatched if answer.demand.offloads else ():
         message = f"`{pattern}` matches no parameter: the engine moves nothing for it, without a word"
         yield diagnostic(MATCHES_NOTHING, message, None, path="engine.options.cpu_offload_params")
 
 
-def _weights(answer: Answer) -> Iterator[Diagnostic]:
+def _weights(answer: FitResult) -> Iterator[Diagnostic]:
     plan = answer.plan
     if not plan.weights_fit:
         message = f"{plan.hbm.weights_gib:.2f} GiB of weights stay on a GPU of {plan.hbm.visible_gib:.2f} GiB"
         yield diagnostic(WEIGHTS_TOO_LARGE, message, "offload more of them")
 
 
-def _host(answer: Answer) -> Iterator[Diagnostic]:
+def _host(answer: FitResult) -> Iterator[Diagnostic]:
     host, grace = answer.plan.host, answer.grace
     held = f"{host.resident_gib:.1f} to {host.resident_bound_gib:.1f} GiB of host memory"
     if answer.host_verdict == "refused":

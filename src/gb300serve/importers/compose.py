@@ -28,7 +28,7 @@ from gb300serve.importers.report import (
     Stop,
     shown,
 )
-from gb300serve.importers.syntax import Field
+from gb300serve.importers.syntax import ExpandedWord
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan
 from gb300serve.plan.secrets import literal_secrets
@@ -60,7 +60,7 @@ class Imported(NamedTuple):
     plan: Plan
 
 
-def from_words(draft: Draft, words: Sequence[Field]) -> Imported:
+def from_words(draft: Draft, words: Sequence[ExpandedWord]) -> Imported:
     """The words behind `docker run` as a recipe."""
     if len(words) > MOST_WORDS:
         raise Stop(f"the command has {len(words):,} words", words[0].place, "cut the text down to the command")
@@ -74,7 +74,7 @@ def from_words(draft: Draft, words: Sequence[Field]) -> Imported:
     return from_command(draft, image, said.command)
 
 
-def from_command(draft: Draft, image: dict[str, Any], command: Sequence[Field]) -> Imported:
+def from_command(draft: Draft, image: dict[str, Any], command: Sequence[ExpandedWord]) -> Imported:
     """With the container's section read: the words behind the image."""
     started = Starter(draft, image["repository"]).started(command)
     version = _version(image)
@@ -104,7 +104,7 @@ def _without_docker(draft: Draft, started: Started, flags: Flags) -> Started:
     return started._replace(words=tuple(left))
 
 
-def image_section(draft: Draft, word: Field) -> dict[str, Any]:
+def image_section(draft: Draft, word: ExpandedWord) -> dict[str, Any]:
     """`repository[:tag][@digest]`."""
     text = draft.text(word.text, word.place, "the image")
     found = _IMAGE.fullmatch(text)

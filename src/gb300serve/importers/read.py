@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.importers.compose import Imported, from_words
 from gb300serve.importers.draft import Draft, ReadFile
-from gb300serve.importers.expand import Surroundings
+from gb300serve.importers.expand import ShellEnvironment
 from gb300serve.importers.inspected import from_inspect
 from gb300serve.importers.jm_recipe import SCHEMA, from_jm_recipe
 from gb300serve.importers.marked import Marked
@@ -41,7 +41,7 @@ class Result(NamedTuple):
     diagnostics: tuple[Diagnostic, ...]
 
 
-def read_text(text: str, name: str, around: Surroundings, read_file: ReadFile = lambda _: None) -> Result:
+def read_text(text: str, name: str, around: ShellEnvironment, read_file: ReadFile = lambda _: None) -> Result:
     """The recipe that a text means; raises NotImportableError (exit 4) and SourceInvalidError (exit 3)."""
     report = Report(name)
     return _result(report, lambda: _read(text, report, around, read_file))
@@ -65,7 +65,7 @@ def _result(report: Report, read: Callable[[], Imported]) -> Result:
     return Result(found.document, found.plan, report.diagnostics)
 
 
-def _read(text: str, report: Report, around: Surroundings, read_file: ReadFile) -> Imported:
+def _read(text: str, report: Report, around: ShellEnvironment, read_file: ReadFile) -> Imported:
     for token in TOKEN.finditer(text[:LONGEST]):
         report.hide(token[0])
     if len(text) > LONGEST:
@@ -83,7 +83,7 @@ def _read(text: str, report: Report, around: Surroundings, read_file: ReadFile) 
     return from_shell(mended(text, report), report, around, read_file)
 
 
-def from_shell(source: Marked, report: Report, around: Surroundings, read_file: ReadFile) -> Imported:
+def from_shell(source: Marked, report: Report, around: ShellEnvironment, read_file: ReadFile) -> Imported:
     """The launch that a shell text means."""
     run = read_script(source, around, report)
     directory = run.expander.around.directory

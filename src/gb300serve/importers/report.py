@@ -9,7 +9,7 @@ from gb300serve.core.errors import CompileError, RecipeError
 from gb300serve.core.redaction import HIDDEN, redact, redact_line
 
 
-class Place(NamedTuple):
+class TextPosition(NamedTuple):
     """Line and column, from 1."""
 
     line: int
@@ -62,7 +62,7 @@ class SourceInvalidError(RecipeError):
 class Stop(Exception):  # noqa: N818 - ends the reading of one text, and never leaves this package
     """Reading ends here: what stands at `place` cannot be known without running it."""
 
-    def __init__(self, reason: str, place: Place | None, hint: str = BY_CONTAINER) -> None:
+    def __init__(self, reason: str, place: TextPosition | None, hint: str = BY_CONTAINER) -> None:
         super().__init__(reason)
         self.reason, self.place, self.hint = reason, place, hint
 
@@ -81,7 +81,7 @@ class Report:
         code: str,
         message: str,
         hint: str | None = None,
-        at: Place | None = None,
+        at: TextPosition | None = None,
         path: str | None = None,
         *,
         severity: Severity | None = None,

@@ -7,7 +7,7 @@ from gb300serve.core.rules import Finding, Rule
 from gb300serve.lint.book import RULES
 from gb300serve.lint.rules import FAMILIES
 from gb300serve.lint.rules.secrets import in_text, in_values
-from gb300serve.lint.subject import Subject
+from gb300serve.lint.subject import LintSubject
 from gb300serve.plan.secrets import redacted, without
 from gb300serve.recipe.load import Loaded
 
@@ -18,7 +18,7 @@ _NO_REASONS = frozenset(
 )
 
 
-def findings(subject: Subject, noticed: Iterable[Diagnostic] = ()) -> tuple[Diagnostic, ...]:
+def findings(subject: LintSubject, noticed: Iterable[Diagnostic] = ()) -> tuple[Diagnostic, ...]:
     """What the rules find, in the order of the file; ignored rules say nothing, idle ignores say so.
 
     `noticed` are the warnings and notes that loading the recipe gave: they can be ignored like any other.
@@ -42,7 +42,7 @@ def findings_in_any(loaded: Loaded) -> Iterator[Diagnostic]:
         yield from redacted((place_finding(loaded, RULES[code], finding) for finding in found), loaded.root)
 
 
-def place_finding(loaded: Loaded, rule: Rule[Subject], finding: Finding) -> Diagnostic:
+def place_finding(loaded: Loaded, rule: Rule[LintSubject], finding: Finding) -> Diagnostic:
     """The finding with its place in the file."""
     if finding.line is None:
         place = loaded.place(finding.path, of_key=finding.of_key)
@@ -53,7 +53,7 @@ def place_finding(loaded: Loaded, rule: Rule[Subject], finding: Finding) -> Diag
     return Diagnostic(rule.code, rule.name, severity, finding.message, finding.hint, *place, path)
 
 
-def _idle(subject: Subject, codes: set[str]) -> Iterator[Diagnostic]:
+def _idle(subject: LintSubject, codes: set[str]) -> Iterator[Diagnostic]:
     for code in sorted(codes):
         path = ("lint", "ignore", code)
         place = subject.loaded.place(path, of_key=True)
@@ -63,7 +63,7 @@ def _idle(subject: Subject, codes: set[str]) -> Iterator[Diagnostic]:
         yield diagnostic("LNT001", message, hint, place, ".".join(path))
 
 
-def _unreasoned(subject: Subject) -> Iterator[Diagnostic]:
+def _unreasoned(subject: LintSubject) -> Iterator[Diagnostic]:
     for code, reason in subject.recipe.lint.ignore.items():
         if reason.strip().lower() in _NO_REASONS:
             path = ("lint", "ignore", code)

@@ -11,7 +11,7 @@ from gb300serve.document.nodes import Path as NodePath
 from gb300serve.document.read import Document, parse
 from gb300serve.document.validate import one_a_place, validate, wrong_format
 from gb300serve.recipe import overrides
-from gb300serve.recipe.catalog import Catalog, Found
+from gb300serve.recipe.catalog import Catalog, RecipeFile
 from gb300serve.recipe.merge import Merge
 from gb300serve.recipe.model import FORMAT, Recipe
 
@@ -31,7 +31,7 @@ OTHER_LANE = "EXT003"
 class Loaded:
     """A recipe's file and what it says once resolved. `recipe` is None where `problems` has an error."""
 
-    found: Found
+    found: RecipeFile
     source: Source
     root: Any
     recipe: Recipe | None
@@ -54,7 +54,7 @@ class Loader:
     catalog: Catalog
     _documents: dict[Path, Document] = field(default_factory=dict)
 
-    def load_file(self, found: Found, assignments: Sequence[str] = ()) -> Loaded:
+    def load_file(self, found: RecipeFile, assignments: Sequence[str] = ()) -> Loaded:
         """The recipe in a file; its problems are values, not errors."""
         document = _read(found.path)
         chain = _Chain(self, document, found)
@@ -96,7 +96,7 @@ def _unreadable(path: Path, reason: str) -> Diagnostic:
     return diagnostic("YAML008", f"cannot read {path}: {reason}", None, (str(path), 1, 1))
 
 
-def _misplaced(root: MapNode, found: Found, document: Document) -> list[Diagnostic]:
+def _misplaced(root: MapNode, found: RecipeFile, document: Document) -> list[Diagnostic]:
     """In a recipes directory the names in the file are the file's place: `<lane>/<release>.yaml`."""
     if found.directory is None:
         return []
@@ -115,7 +115,7 @@ def _misplaced(root: MapNode, found: Found, document: Document) -> list[Diagnost
 class _Chain:
     """A file, its parent, the parent's parent: resolved from the oldest down."""
 
-    def __init__(self, loader: Loader, document: Document, found: Found) -> None:
+    def __init__(self, loader: Loader, document: Document, found: RecipeFile) -> None:
         self.loader = loader
         self.document = document
         self.found = found
@@ -126,7 +126,7 @@ class _Chain:
     def resolve(self) -> MapNode | None:
         return self._resolved(self.document, self.found, ())
 
-    def _resolved(self, document: Document, found: Found, seen: tuple[Path, ...]) -> MapNode | None:
+    def _resolved(self, document: Document, found: RecipeFile, seen: tuple[Path, ...]) -> MapNode | None:
         root = document.root
         if not isinstance(root, MapNode):
             if not document.problems:
@@ -149,7 +149,7 @@ class _Chain:
         self.problems += () if self.torn else merge.problems
         return result
 
-    def _parent(self, document: Document, found: Found, seen: tuple[Path, ...]) -> MapNode | None:
+    def _parent(self, document: Document, found: RecipeFile, seen: tuple[Path, ...]) -> MapNode | None:
         name: str = document.root["extends"]
         lane, slash, release = name.rpartition("/")
         own = document.root.get("lane")
@@ -170,7 +170,7 @@ class _Chain:
             return None
         return self._read_parent(target, seen)
 
-    def _read_parent(self, target: Found, seen: tuple[Path, ...]) -> MapNode | None:
+    def _read_parent(self, target: RecipeFile, seen: tuple[Path, ...]) -> MapNode | None:
         parent = self.loader.parent(target.path)
         self.problems += parent.problems
         wrong = wrong_format(FORMAT, parent.root, parent.source) if isinstance(parent.root, MapNode) else None
@@ -179,7 +179,7 @@ class _Chain:
             return None
         return self._resolved(parent, target, seen)
 
-    def _find(self, lane: str, release: str, found: Found) -> Found | None:
+    def _find(self, lane: str, release: str, found: RecipeFile) -> RecipeFile | None:
         """Beside the child's lane directory first, then on the search path."""
         lane_directory = found.path.parent  # as the caller wrote it: findings in a parent name it the same way
         if lane_directory.name in ("", ".."):

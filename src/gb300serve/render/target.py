@@ -15,7 +15,7 @@ HEALTH_PATH = "/health"
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class TargetService:
     """What a target needs beside the plan: the engine's port inside the container, and seconds from launch to READY."""
 
     port: int
@@ -55,7 +55,7 @@ class Rendered:
     gaps: tuple[Gap, ...]
 
 
-Target = Callable[[Plan, Serving], Rendered]
+Target = Callable[[Plan, TargetService], Rendered]
 
 
 def lost(option: str, message: str, hint: str | None = None) -> Gap:

@@ -1,8 +1,8 @@
 from dataclasses import replace
 
 from gb300serve.core.values import Value
-from gb300serve.engines.vllm.speculation import Speculation, Tier
-from gb300serve.engines.vllm.view import Offload, VllmOptions, view
+from gb300serve.engines.vllm.speculation import SpeculationOptions, Tier
+from gb300serve.engines.vllm.view import OffloadOptions, VllmOptions, view
 from tests.engines.samples import V14
 
 EMPTY = VllmOptions(
@@ -18,7 +18,7 @@ EMPTY = VllmOptions(
     kv_cache_dtype=None,
     tensor_parallel_size=1,
     data_parallel_size=1,
-    offload=Offload("auto", 0.0, (), 0),
+    offload=OffloadOptions("auto", 0.0, (), 0),
     engram_cpu_offload=None,
     speculation=None,
     tool_call_parser=None,
@@ -43,9 +43,9 @@ def test_the_article_s_options() -> None:
         max_num_batched_tokens=8192,
         long_prefill_token_threshold=6144,
         gpu_memory_utilization=0.97,
-        offload=Offload("uva", 60.0, ("routed_experts.w13_weight", "routed_experts.w2_weight"), 0),
+        offload=OffloadOptions("uva", 60.0, ("routed_experts.w13_weight", "routed_experts.w2_weight"), 0),
         engram_cpu_offload=True,
-        speculation=Speculation("dspark", None, 5, (Tier(1, 4, 5), Tier(5, 16, 1))),
+        speculation=SpeculationOptions("dspark", None, 5, (Tier(1, 4, 5), Tier(5, 16, 1))),
         tool_call_parser="deepseek_v41",
         reasoning_parser="deepseek_v41",
         enable_auto_tool_choice=True,
@@ -71,7 +71,7 @@ def test_other_spellings() -> None:
         max_num_batched_tokens=8000,
         kv_cache_memory_bytes=2**31,
         engram_cpu_offload=True,
-        offload=Offload("auto", 0.0, ("experts",), 0),
+        offload=OffloadOptions("auto", 0.0, ("experts",), 0),
         flashinfer_autotune=False,
     )
 

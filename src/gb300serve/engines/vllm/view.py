@@ -8,13 +8,13 @@ from gb300serve.core.values import Value
 from gb300serve.engines.base import Options
 from gb300serve.engines.common import POSITIONAL, first_text, texts, whole
 from gb300serve.engines.narrow import flag, length, number, text
-from gb300serve.engines.vllm.speculation import Speculation, speculation
+from gb300serve.engines.vllm.speculation import SpeculationOptions, speculation
 
 DEFAULT_UTILIZATION = 0.92  # vllm.config.cache.CacheConfig, 0.29 to 0.33
 
 
 @dataclass(frozen=True, slots=True)
-class Offload:
+class OffloadOptions:
     """What leaves the GPU's memory. `gigabytes` are GiB for each GPU; the engine overshoots by up to one parameter."""
 
     backend: str
@@ -43,10 +43,10 @@ class VllmOptions:
     kv_cache_dtype: str | None
     tensor_parallel_size: int
     data_parallel_size: int
-    offload: Offload
+    offload: OffloadOptions
     engram_cpu_offload: bool | None
     """None without an `engram_config`; the field's own default is true."""
-    speculation: Speculation | None
+    speculation: SpeculationOptions | None
     tool_call_parser: str | None
     reasoning_parser: str | None
     enable_auto_tool_choice: bool
@@ -81,8 +81,8 @@ def view(options: Options) -> VllmOptions:
     )
 
 
-def _offload(options: Options) -> Offload:
-    return Offload(
+def _offload(options: Options) -> OffloadOptions:
+    return OffloadOptions(
         backend=text(options.get("offload_backend")) or "auto",
         gigabytes=number(options.get("cpu_offload_gb")) or 0.0,
         params=texts(options.get("cpu_offload_params")),
