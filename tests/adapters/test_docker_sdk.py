@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.clock import SystemClock
 from gb300serve.adapters.docker_errors import DockerContextError, DockerUnreachableError
-from gb300serve.adapters.docker_sdk import DockerEngine, Endpoint, connect
+from gb300serve.adapters.docker_sdk import DockerEndpoint, DockerEngine
 from gb300serve.core.errors import BackendError
 from tests.support.docker_context import write_context
+from tests.support.docker_engine import watched_docker
 from tests.support.ssh import ssh_stand_in
 
 ANOTHER = "or name another one: `docker: {host: …}` in the site file, or DOCKER_HOST"
@@ -23,7 +23,7 @@ def configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_connecting_waits_until_something_is_asked(tmp_path: Path) -> None:
-    backend = connect(f"unix://{tmp_path}/none.sock", None, SystemClock())
+    backend = watched_docker(f"unix://{tmp_path}/none.sock")
     with pytest.raises(DockerUnreachableError) as refused:
         backend.check()
     assert (
@@ -40,7 +40,7 @@ def test_a_port_that_nothing_listens_on() -> None:
         taken.bind(("127.0.0.1", 0))
         host = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(DockerUnreachableError, match="Connection refused") as refused:
-            connect(host, None, SystemClock()).check()
+            watched_docker(host).check()
     assert refused.value.hint == f"nobody listens there: start it (sudo systemctl start docker), {ANOTHER}"
 
 
@@ -53,7 +53,7 @@ def test_an_engine_that_accepts_and_never_answers(tmp_path: Path) -> None:
             (unix, f"unix://{tmp_path}/silent.sock"),
         ):
             listener.listen()
-            engine = DockerEngine(Endpoint(host, patience=0.2))
+            engine = DockerEngine(DockerEndpoint(host, patience=0.2))
             with pytest.raises(DockerUnreachableError, match=r"no Docker Engine answers at .*: timed out") as refused:
                 engine.get("/info")
             assert refused.value.hint == (
@@ -64,7 +64,7 @@ def test_an_engine_that_accepts_and_never_answers(tmp_path: Path) -> None:
 def test_an_engine_that_is_not_there_is_asked_once(tmp_path: Path) -> None:
     """Several questions do not add up their waits."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        engine = DockerEngine(Endpoint(f"tcp://127.0.0.1:{listener.getsockname()[1]}", patience=0.2))
+        engine = DockerEngine(DockerEndpoint(f"tcp://127.0.0.1:{listener.getsockname()[1]}", patience=0.2))
         for _ in range(3):
             with pytest.raises(DockerUnreachableError, match="timed out"):
                 engine.get("/info")
@@ -90,7 +90,7 @@ def test_what_each_errno_asks_for() -> None:
 
 @pytest.mark.parametrize("first", [BackendError("the engine ended with exit code 3"), KeyboardInterrupt()])
 def test_what_was_dealt_with_meanwhile_is_not_the_reason(tmp_path: Path, first: BaseException) -> None:
-    backend = connect(f"unix://{tmp_path}/none.sock", None, SystemClock())
+    backend = watched_docker(f"unix://{tmp_path}/none.sock")
     try:
         raise first
     except (BackendError, KeyboardInterrupt):
@@ -100,25 +100,25 @@ def test_what_was_dealt_with_meanwhile_is_not_the_reason(tmp_path: Path, first: 
 
 def test_an_address_that_is_none() -> None:
     with pytest.raises(DockerUnreachableError, match="no Docker Engine answers at nonsense://x: "):
-        connect("nonsense://x", None, SystemClock()).check()
+        watched_docker("nonsense://x").check()
 
 
 def test_a_host_beats_a_context(configuration: Path) -> None:
     write_context(configuration, "station", "ssh://me@station")
-    assert Endpoint.choose("unix:///run/other.sock", "station") == Endpoint("unix:///run/other.sock")
-    assert Endpoint.choose(None, "station") == Endpoint("ssh://me@station")
+    assert DockerEndpoint.choose("unix:///run/other.sock", "station") == DockerEndpoint("unix:///run/other.sock")
+    assert DockerEndpoint.choose(None, "station") == DockerEndpoint("ssh://me@station")
 
 
 def test_the_context_that_the_client_uses(configuration: Path) -> None:
-    assert Endpoint.choose(None, None) == Endpoint("unix:///var/run/docker.sock")
+    assert DockerEndpoint.choose(None, None) == DockerEndpoint("unix:///var/run/docker.sock")
     write_context(configuration, "station", "ssh://me@station")
     (configuration / "config.json").write_text('{"currentContext": "station"}')
-    assert Endpoint.choose(None, None) == Endpoint("ssh://me@station")
+    assert DockerEndpoint.choose(None, None) == DockerEndpoint("ssh://me@station")
 
 
 def test_a_context_that_is_not_there(configuration: Path) -> None:
     with pytest.raises(DockerContextError) as refused:
-        connect(None, "station", SystemClock())
+        watched_docker(None, "station")
     assert refused.value.message == "docker context 'station': there is none of this name"
     assert (refused.value.hint, refused.value.exit_code) == ("docker context ls shows those that exist", 7)
 
@@ -127,7 +127,7 @@ def test_what_ssh_says_where_it_cannot_connect(tmp_path: Path, monkeypatch: pyte
     ssh_stand_in(tmp_path, {})
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     with pytest.raises(DockerUnreachableError) as refused:
-        connect("ssh://me@station", None, SystemClock()).check()
+        watched_docker("ssh://me@station").check()
     assert refused.value.message == (
         "no Docker Engine answers at ssh://me@station: ssh: Could not resolve hostname station"
     )
@@ -142,5 +142,5 @@ def test_what_ssh_says_where_it_cannot_connect(tmp_path: Path, monkeypatch: pyte
     ],
 )
 def test_the_machine_of_an_endpoint(host: str, is_here: bool, hostname: str | None) -> None:
-    endpoint = Endpoint(host)
+    endpoint = DockerEndpoint(host)
     assert (endpoint.is_here, endpoint.hostname) == (is_here, hostname)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from gb300serve.adapters.host import SystemMachine, nearest, refusal, usable_state, writable
-from gb300serve.host.facts import Directory, Heard
+from gb300serve.host.facts import Directory, ListeningSocket
 from gb300serve.host.missing import Missing
-from gb300serve.host.ports import Entry, Space
+from gb300serve.host.ports import FileEntry, Space
 from gb300serve.host.sources.limits import Limit
 
 
@@ -67,8 +67,10 @@ def test_files(machine: SystemMachine, tmp_path: Path) -> None:
     assert machine.sha256(str(path)) == hashlib.sha256(b"abc\xff").hexdigest()
     assert machine.names(str(tmp_path)) == ("a", "broken", "link")
     real = os.path.realpath(path)
-    assert machine.entry(str(tmp_path / "link")) == Entry(real, 4, directory=False)
-    assert machine.entry(str(tmp_path)) == Entry(os.path.realpath(tmp_path), tmp_path.stat().st_size, directory=True)
+    assert machine.entry(str(tmp_path / "link")) == FileEntry(real, 4, directory=False)
+    assert machine.entry(str(tmp_path)) == FileEntry(
+        os.path.realpath(tmp_path), tmp_path.stat().st_size, directory=True
+    )
     assert machine.entry(str(tmp_path / "broken")) is None
     assert machine.entry(f"{path}/below") is None
     missing = Missing(f"{gone}: No such file or directory")
@@ -106,7 +108,7 @@ def port() -> Iterator[int]:
 @pytest.mark.skipif(sys.platform != "linux", reason="left out: /proc tells who listens")
 def test_a_port(machine: SystemMachine, port: int) -> None:
     heard = machine.heard(port)
-    assert isinstance(heard, Heard)
+    assert isinstance(heard, ListeningSocket)
     assert (heard.port, heard.address) == (port, "127.0.0.1")
     assert heard.process is not None
     assert heard.process.endswith(f", process {os.getpid()}")

@@ -107,7 +107,7 @@ class Log:
 
 def feed(lines: list[str]) -> tuple[BootMachine, list[Event]]:
     machine = BootMachine()
-    return machine, list(machine.feed_all(line + "\n" for line in lines))
+    return machine, [event for line in lines for event in machine.feed(line + "\n")]
 
 
 def diagnosed(lines: list[str]) -> Diagnosis:

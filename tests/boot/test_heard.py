@@ -1,10 +1,10 @@
-from gb300serve.boot.heard import Heard, Tuning
+from gb300serve.boot.heard import LogFacts, TuningOutcome
 from gb300serve.boot.machine import BootMachine
 from tests.boot.logs import Log
 
 
-def heard(lines: list[str]) -> Heard:
-    machine, found = BootMachine(), Heard()
+def heard(lines: list[str]) -> LogFacts:
+    machine, found = BootMachine(), LogFacts()
     for line in lines:
         found.take(line, machine.feed(line))
     return found
@@ -45,7 +45,7 @@ def test_a_set_of_another_environment_is_a_miss() -> None:
         "Cache file /x/autotune_configs.json was created in a different environment (cublas: cached 13.0.0.19,"
         " current 13.1.0.3). Ignoring cached configs. Results will not be saved to this file"
     )
-    assert heard(log.lines).tuning == Tuning("miss")
+    assert heard(log.lines).tuning == TuningOutcome("miss")
 
 
 def test_a_boot_that_does_not_come_so_far_says_nothing_of_it() -> None:

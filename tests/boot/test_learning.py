@@ -1,12 +1,12 @@
-from gb300serve.boot.learning import Lesson, as_recipe
+from gb300serve.boot.learning import LearnedBoot, as_recipe
 from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.receipts import ExpectedLine
-from gb300serve.simulator.engine_settings import Surroundings
+from gb300serve.simulator.engine_settings import SimulatorEnvironment
 from tests.support.simulated import PIN_HOOK, V14, boot_script, said
 
 
-def lesson(lines: list[str]) -> Lesson:
-    machine, found = BootMachine(), Lesson()
+def lesson(lines: list[str]) -> LearnedBoot:
+    machine, found = BootMachine(), LearnedBoot()
     for line in lines:
         found.take(machine.feed(line))
     return found
@@ -30,7 +30,7 @@ def test_what_a_boot_of_v14_teaches() -> None:
 
 
 def test_a_hook_is_taught_by_what_it_prints() -> None:
-    found = lesson(said(boot_script(V14, Surroundings(env=PIN_HOOK))))
+    found = lesson(said(boot_script(V14, SimulatorEnvironment(env=PIN_HOOK))))
     lines = [one.line for one in found.receipts("here")]
     assert lines[-3:] == ["PIN_HOT rehome done layers={value} ", "HBM_expert={value}GiB", "pinned_expert={value}GiB"]
 

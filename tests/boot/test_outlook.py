@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.boot.outlook import WAITS_FOR, Bar, minutes, outlook
+from gb300serve.boot.outlook import WAITS_FOR, ProgressCounter, minutes, outlook
 from gb300serve.boot.phases import Phase
 
 EXPECTED = {"starting": 21.0, "loading-weights": 153.0, "profiling": 178.0, "serving": 16.0}
@@ -29,15 +29,15 @@ def test_past_its_time_nobody_can_tell() -> None:
 
 
 def test_a_bar_knows_better_than_the_expectation() -> None:
-    bar = Bar("shards", 20, 131, began=30.0, at=230.0)
+    bar = ProgressCounter("shards", 20, 131, began=30.0, at=230.0)
     found = outlook(Phase.LOADING_WEIGHTS, 230.0, 21.0, EXPECTED, bar)
     assert found.eta == pytest.approx(10.0 * 111 + 178.0 + 16.0)
     assert "shards 20/131, ready in about 21:44" in found.sentence()
 
 
 def test_a_bar_that_has_not_moved_tells_nothing() -> None:
-    assert Bar("shards", 0, 131, 30.0, 30.0).left(40.0) is None
-    assert Bar("shards", 131, 131, 30.0, 160.0).left(170.0) == 0.0
+    assert ProgressCounter("shards", 0, 131, 30.0, 30.0).left(40.0) is None
+    assert ProgressCounter("shards", 131, 131, 30.0, 160.0).left(170.0) == 0.0
 
 
 def test_a_phase_that_the_recipe_does_not_name_has_no_end() -> None:

@@ -1,9 +1,9 @@
 import pytest
 
-from gb300serve.boot.pulse import Judgement, Pulse, Sample
+from gb300serve.boot.pulse import Judgement, LivenessSample, Pulse
 
 
-def pulse(*samples: Sample) -> Pulse:
+def pulse(*samples: LivenessSample) -> Pulse:
     found = Pulse()
     for sample in samples:
         found.take(sample)
@@ -20,7 +20,7 @@ def after_silence(cpu: float | None, gpu: float | None = None, silent: float = 3
     """Something was said at 100 s; since then the container has used `cpu` seconds."""
     start = None if cpu is None else 90.0
     end = None if cpu is None else 90.0 + cpu
-    return pulse(Sample(100.0, 100.0, 5, start, gpu), Sample(100.0 + silent, 100.0, 5, end, gpu))
+    return pulse(LivenessSample(100.0, 100.0, 5, start, gpu), LivenessSample(100.0 + silent, 100.0, 5, end, gpu))
 
 
 def test_before_anything_is_known_it_works() -> None:
@@ -28,7 +28,7 @@ def test_before_anything_is_known_it_works() -> None:
 
 
 def test_what_says_something_works() -> None:
-    assert judged(pulse(Sample(100.0, 99.0, 3))) == Judgement("working", ())
+    assert judged(pulse(LivenessSample(100.0, 99.0, 3))) == Judgement("working", ())
 
 
 def test_silence_alone_is_no_verdict() -> None:
@@ -53,15 +53,15 @@ def test_a_short_silence_is_waited_for() -> None:
 
 @pytest.mark.parametrize(("phase_for", "health"), [(300.0, "working"), (310.0, "slow")])
 def test_twice_the_expected_time_is_slow(phase_for: float, health: str) -> None:
-    assert judged(pulse(Sample(400.0, 399.0, 3)), phase_for=phase_for).health == health
+    assert judged(pulse(LivenessSample(400.0, 399.0, 3)), phase_for=phase_for).health == health
 
 
 def test_a_short_phase_is_not_called_slow_for_a_minute() -> None:
-    assert judged(pulse(Sample(59.0, 58.0, 3)), phase_for=59.0, expected=7.0).health == "working"
+    assert judged(pulse(LivenessSample(59.0, 58.0, 3)), phase_for=59.0, expected=7.0).health == "working"
 
 
 def test_without_an_expectation_nothing_is_slow() -> None:
-    assert judged(pulse(Sample(9000.0, 8999.0, 3)), phase_for=8000.0, expected=None).health == "working"
+    assert judged(pulse(LivenessSample(9000.0, 8999.0, 3)), phase_for=8000.0, expected=None).health == "working"
 
 
 def test_tuning_is_tuning_while_it_computes_and_stuck_when_it_does_not() -> None:
@@ -71,16 +71,20 @@ def test_tuning_is_tuning_while_it_computes_and_stuck_when_it_does_not() -> None
 
 
 def test_a_bar_that_moves_is_a_sign_although_the_log_is_silent() -> None:
-    moving = pulse(Sample(100.0, 100.0, 5, 90.0), Sample(380.0, 100.0, 6, 90.0), Sample(400.0, 100.0, 6, 90.0))
+    moving = pulse(
+        LivenessSample(100.0, 100.0, 5, 90.0),
+        LivenessSample(380.0, 100.0, 6, 90.0),
+        LivenessSample(400.0, 100.0, 6, 90.0),
+    )
     assert judged(moving, tuning=True).health == "tuning"
 
 
 def test_a_container_that_was_started_again_has_no_past() -> None:
-    again = pulse(Sample(100.0, 100.0, 5, 90.0), Sample(400.0, 100.0, 5, 1.0, None, restarts=1))
+    again = pulse(LivenessSample(100.0, 100.0, 5, 90.0), LivenessSample(400.0, 100.0, 5, 1.0, None, restarts=1))
     found = judged(again)
     assert (found.health, found.because) == ("working", ("nothing new in the log for 300 s", "restarted 1 times"))
 
 
 def test_many_samples_a_minute_still_reach_back_a_window() -> None:
-    idle = pulse(*(Sample(100.0 + tick / 2, 100.0, 5, 90.0) for tick in range(600)))
+    idle = pulse(*(LivenessSample(100.0 + tick / 2, 100.0, 5, 90.0) for tick in range(600)))
     assert judged(idle).health == "stuck"

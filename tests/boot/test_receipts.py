@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.boot.receipts import CheckedReceipt, ExpectedLine, ReceiptBook, summary
+from gb300serve.boot.receipts import CheckedReceipt, ExpectedLine, ReceiptBook
 
 OFFLOADED = ExpectedLine("Total CPU offloaded parameters: {value}", 61.17, 0.01, missing="fail")
 KV = ExpectedLine("Available KV cache memory: {value} GiB", 4.87, 0.03)
@@ -81,7 +81,7 @@ def test_another_boot_in_the_log_begins_anew() -> None:
     book = ReceiptBook((OFFLOADED,))
     book.feed("Total CPU offloaded parameters: 61.17")
     book.again()
-    assert summary(book.results()) == {"missing": 1}
+    assert [receipt.state for receipt in book.results()] == ["missing"]
 
 
 def test_json_names_everything() -> None:

@@ -3,7 +3,7 @@ from io import StringIO
 import pytest
 
 from gb300serve.boot.events import BootBegan, CauseFound, PhaseEntered, Progress, Receipt, TuningHit, TuningMiss
-from gb300serve.boot.outlook import Bar, outlook
+from gb300serve.boot.outlook import ProgressCounter, outlook
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.pulse import Judgement
 from gb300serve.cli.boot_view import BootView
@@ -14,7 +14,7 @@ from gb300serve.lifecycle.steps import RenameContainer
 from gb300serve.lifecycle.watch_events import TuningForeseen, Watching
 
 EXPECTED = {"loading-weights": 153.0, "profiling": 178.0}
-BAR = Bar("Loading safetensors checkpoint shards", 65, 131, began=23.0, at=88.0)
+BAR = ProgressCounter("Loading safetensors checkpoint shards", 65, 131, began=23.0, at=88.0)
 AHEAD = outlook(Phase.LOADING_WEIGHTS, 88.0, 23.0, EXPECTED, BAR)
 WORKING = Judgement("working", ())
 

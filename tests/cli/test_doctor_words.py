@@ -3,7 +3,16 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.cli.doctor_words import host_rows, release_rows
-from gb300serve.host.facts import Disk, Heard, Holder, ImageFact, Patch, SecretFact, Source, TuningCache
+from gb300serve.host.facts import (
+    DiskSpace,
+    GpuHolder,
+    ImageFact,
+    ListeningSocket,
+    MountSource,
+    Patch,
+    SecretFact,
+    TuningCache,
+)
 from gb300serve.host.missing import Missing
 from gb300serve.host.sources.compute_apps import ComputeProcess
 from gb300serve.host.sources.docker_info import DockerInfo
@@ -12,26 +21,26 @@ from gb300serve.host.sources.gpu_state import GpuState
 from gb300serve.host.sources.limits import Limit
 from gb300serve.host.sources.model_files import ModelFiles
 from gb300serve.host.wanted import Model
-from gb300serve.preflight.subject import Refusal, Subject
+from gb300serve.preflight.subject import LaunchRefusal, PreflightSubject
 from tests.support.hosts import GIB, MIB, launched, memory, station
 
 
-def host_words(subject: Subject) -> dict[str, list[str]]:
+def host_words(subject: PreflightSubject) -> dict[str, list[str]]:
     return {name: list(shown) for name, _, shown in host_rows(subject)}
 
 
-def words(subject: Subject) -> dict[str, list[str]]:
+def words(subject: PreflightSubject) -> dict[str, list[str]]:
     assert subject.release is not None
     return {name: list(shown) for name, _, shown in release_rows(subject, subject.release)}
 
 
 def test_a_host() -> None:
     holders = (
-        Holder(ComputeProcess(7, "vllm", 3 * GIB, "GPU-300"), "0123456789abcdef", "someone"),
-        Holder(ComputeProcess(8, None, None, None), "0123456789abcdef"),
-        Holder(ComputeProcess(9, "x", 0, "GPU-300")),
+        GpuHolder(ComputeProcess(7, "vllm", 3 * GIB, "GPU-300"), "0123456789abcdef", "someone"),
+        GpuHolder(ComputeProcess(8, None, None, None), "0123456789abcdef"),
+        GpuHolder(ComputeProcess(9, "x", 0, "GPU-300")),
     )
-    cdi = DockerInfo("29.1.3", "arm64", (), "", ("nvidia.com/gpu=0",), rootless=True)
+    cdi = DockerInfo("29.1.3", "arm64", (), ("nvidia.com/gpu=0",), rootless=True)
     changes = {"docker": cdi, "processes": holders, "hbm_page_cache": GIB, "memlock": Limit(8 * MIB, -1)}
     assert host_words(station(**changes)) == {
         "docker": ["29.1.3, arm64, runtimes none, 1 CDI devices, rootless"],
@@ -68,15 +77,15 @@ def test_a_release() -> None:
     subject = launched(
         models=(model, ModelFiles(Model("/n"), exists=False), ModelFiles(Model("/o"), problem="/o: Permission denied")),
         disks=(
-            Disk("model", "/m", GIB, 2 * GIB, Filesystem("/", "xfs", "/dev/md0")),
-            Disk("cache", "/c", GIB, 2 * GIB),
+            DiskSpace("model", "/m", GIB, 2 * GIB, Filesystem("/", "xfs", "/dev/md0")),
+            DiskSpace("cache", "/c", GIB, 2 * GIB),
         ),
-        sources=(Source("/m", exists=True), Source("/c", exists=False)),
+        sources=(MountSource("/m", exists=True), MountSource("/c", exists=False)),
         patches=(Patch("/p", "a", "a"), Patch("/q", "a", "b")),
-        ports=(Heard(30006, "::", "x, process 1"), Heard(1, "::")),
+        ports=(ListeningSocket(30006, "::", "x, process 1"), ListeningSocket(1, "::")),
         secrets=(SecretFact("A"), SecretFact("B", "gone")),
         tuning_cache=TuningCache("/c", "9ac7b387", None),
-        refusal=Refusal("the name is held"),
+        refusal=LaunchRefusal("the name is held"),
     )
     plan = memory().plan
     left, host = plan.hbm.kv_cache_gib, plan.host

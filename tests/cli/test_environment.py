@@ -9,20 +9,20 @@ def test_nothing_is_set() -> None:
     found = read_environment({"HOME": "/home/a"})
     assert (found.site, found.recipes, found.no_color) == (None, (), False)
     assert (found.config_home, found.state_home) == (Path("/home/a/.config"), Path("/home/a/.local/state"))
-    assert (found.docker_host, found.docker_context, found.docker_config) == (None, None, Path("/home/a/.docker"))
+    assert (found.docker_host, found.docker_context) == (None, None)
 
 
 def test_everything_is_set() -> None:
     found = read_environment(
         {
             "HOME": "/home/a", "GB300SERVE_SITE": "/s.yaml", "GB300SERVE_RECIPES": "/a::/b", "XDG_CONFIG_HOME": "/c",
-            "XDG_STATE_HOME": "/t", "DOCKER_HOST": "unix:///d", "DOCKER_CONTEXT": "e", "DOCKER_CONFIG": "/f",
+            "XDG_STATE_HOME": "/t", "DOCKER_HOST": "unix:///d", "DOCKER_CONTEXT": "e",
             "NO_COLOR": "1", "KEY": "hunter2",
         }
     )  # fmt: skip
     assert (found.site, found.recipes, found.no_color) == (Path("/s.yaml"), (Path("/a"), Path("/b")), True)
     assert (found.config_home, found.state_home) == (Path("/c"), Path("/t"))
-    assert (found.docker_host, found.docker_context, found.docker_config) == ("unix:///d", "e", Path("/f"))
+    assert (found.docker_host, found.docker_context) == ("unix:///d", "e")
     assert "hunter2" not in repr(found)
 
 

@@ -1,8 +1,8 @@
 from pathlib import Path
 
-from gb300serve.cli.targeting import TARGETS, diagnostic, serving_of, targeted
+from gb300serve.cli.targeting import TARGETS, place_gap, serving_of, targeted
 from gb300serve.core.diagnostics import Diagnostic
-from gb300serve.render.target import LOST, Gap, Serving
+from gb300serve.render.target import LOST, Gap, TargetService
 from tests.plan.test_compile import compiled
 from tests.support.recipes import EVERYTHING, load, write
 
@@ -10,13 +10,13 @@ from tests.support.recipes import EVERYTHING, load, write
 def test_the_recipes_numbers(tmp_path: Path) -> None:
     recipe = load(write(tmp_path, {"v1": EVERYTHING}), "v1").recipe
     assert recipe is not None
-    assert serving_of(recipe) == Serving(8000, 454.5)
+    assert serving_of(recipe) == TargetService(8000, 454.5)
 
 
 def test_a_gap_points_at_its_place(tmp_path: Path) -> None:
     loaded = load(write(tmp_path, {"v1": EVERYTHING}), "v1")
     gap = Gap(LOST, ("container", "ulimits"), "a", "b")
-    assert diagnostic(gap, loaded) == Diagnostic(
+    assert place_gap(gap, loaded) == Diagnostic(
         "TGT001", "not-in-target", "warning", "a", "b", str(tmp_path / "bench" / "v1.yaml"), 15, 12, "container.ulimits"
     )
 

@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.compare.effects import Effect
-from gb300serve.compare.tuning import Recorded, Tuning, recorded, tuning
+from gb300serve.compare.tuning import Recorded, TuningVerdict, recorded, tuning
 from gb300serve.fit.catalog import checkpoints
-from gb300serve.fit.demand import Demand, Speculation, demand_of
+from gb300serve.fit.demand import Demand, SpeculationRequest, demand_of
 
 FLASH = checkpoints()[0]
 V12 = next(boot for boot in FLASH.boots if boot.name == "v12")
@@ -18,7 +18,7 @@ UNKNOWN = Effect("c", "unknown", "r3", "engine.options.c")
 
 
 def drafting(*schedule: tuple[int, int, int]) -> Demand:
-    return replace(DEMAND, speculation=Speculation("dspark", 5, schedule))
+    return replace(DEMAND, speculation=SpeculationRequest("dspark", 5, schedule))
 
 
 @pytest.mark.parametrize(
@@ -56,16 +56,16 @@ def test_what_is_or_may_be_part_of_it_finds_none() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "effects", "verdict"),
     [
-        (None, None, [], Tuning("same", "nothing that is launched differs")),
-        ("9ac7b387", "9ac7b387ff", [CHANGES], Tuning("same", "both were recorded as 9ac7b387")),
-        ("08c89d94…4796", "9ac7b387", [KEEPS], Tuning("new", "recorded as 08c89d94 before, 9ac7b387 after")),
-        ("9ac7b387", None, [KEEPS, UNKNOWN, CHANGES], Tuning("new", "b is part of its identity, r2")),
-        ("9ac7b387", None, [KEEPS, UNKNOWN], Tuning("unknown", "c: r3")),
-        (None, "9ac7b387", [KEEPS], Tuning("same", "none of the fields that differ is part of its identity")),
+        (None, None, [], TuningVerdict("same", "nothing that is launched differs")),
+        ("9ac7b387", "9ac7b387ff", [CHANGES], TuningVerdict("same", "both were recorded as 9ac7b387")),
+        ("08c89d94…4796", "9ac7b387", [KEEPS], TuningVerdict("new", "recorded as 08c89d94 before, 9ac7b387 after")),
+        ("9ac7b387", None, [KEEPS, UNKNOWN, CHANGES], TuningVerdict("new", "b is part of its identity, r2")),
+        ("9ac7b387", None, [KEEPS, UNKNOWN], TuningVerdict("unknown", "c: r3")),
+        (None, "9ac7b387", [KEEPS], TuningVerdict("same", "none of the fields that differ is part of its identity")),
     ],
 )
 def test_a_record_goes_before_reasoning(
-    before: str | None, after: str | None, effects: list[Effect], verdict: Tuning
+    before: str | None, after: str | None, effects: list[Effect], verdict: TuningVerdict
 ) -> None:
     sides = [Recorded(name, "boot") if name else None for name in (before, after)]
     assert tuning(sides[0], sides[1], effects) == verdict

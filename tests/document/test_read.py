@@ -95,11 +95,11 @@ def test_duplicate_keys_at_any_depth() -> None:
 def test_what_only_some_readers_have() -> None:
     text = "a: &x 1\nb: *x\nc: !!str 5\nd: !own {e: 1}\n<<: {f: 1}\n? [g]\n: 1\nh:\n? i\n"
     assert places(text) == [
-        ("YAML003", "anchor", 1, 4),
-        ("YAML003", "alias", 2, 4),
-        ("YAML003", "tag", 3, 4),
-        ("YAML003", "tag", 4, 4),
-        ("YAML003", "merge-key", 5, 1),
+        ("YAML003", "not-plain-yaml", 1, 4),
+        ("YAML003", "not-plain-yaml", 2, 4),
+        ("YAML003", "not-plain-yaml", 3, 4),
+        ("YAML003", "not-plain-yaml", 4, 4),
+        ("YAML003", "not-plain-yaml", 5, 1),
         ("YAML007", "key-not-text", 6, 3),
         ("YAML004", "empty-value", 8, 3),
         ("YAML004", "empty-value", 10, 1),

@@ -4,7 +4,7 @@ import pytest
 
 from gb300serve.core.values import Value, WrittenFloat
 from gb300serve.engines.convert import converter
-from gb300serve.engines.option import Option
+from gb300serve.engines.option import EngineOption
 from gb300serve.engines.shipped import table
 from tests.engines.samples import DAY_ZERO
 
@@ -12,7 +12,7 @@ AT = "at 0x7f3a5c1d8e00>"
 URL = "    For further information visit https://errors.pydantic.dev/2.13/v/"
 
 
-def option(key: str) -> Option:
+def option(key: str) -> EngineOption:
     found = table("vllm", DAY_ZERO).find(key)
     assert found is not None
     return found

@@ -1,9 +1,9 @@
-from gb300serve.engines.option import Field, Option, read_option
+from gb300serve.engines.option import EngineOption, JsonField, read_option
 
 
 def test_a_row_says_only_what_is_not_common() -> None:
     common = read_option("a_b", {})
-    assert common == Option(
+    assert common == EngineOption(
         key="a_b",
         flag="--a-b",
         kind="text",
@@ -16,7 +16,6 @@ def test_a_row_says_only_what_is_not_common() -> None:
         plain=False,
         shape="mapping",
         default=None,
-        deprecated=False,
         fields=None,
         config=None,
     )
@@ -43,11 +42,11 @@ def test_a_full_row() -> None:
     }
     full = read_option("a", row)
     fields = {
-        "n": Field(frozenset({"int", "null"}), (2, 3), (("ge", 1), ("lt", 9))),
-        "s": Field(frozenset({"text"})),
+        "n": JsonField(frozenset({"int", "null"}), (2, 3), (("ge", 1), ("lt", 9))),
+        "s": JsonField(frozenset({"text"})),
     }
-    assert full == Option(
+    assert full == EngineOption(
         "a", "", "json-dataclass", "many", ("-a",), ("--no-a",), ("x",),
-        True, True, True, "list", 1, True, fields, "AConfig", "not {word}",
+        True, True, True, "list", 1, fields, "AConfig", "not {word}",
     )  # fmt: skip
     assert (full.takes_json, full.positional, full.shown) == (True, True, "a")

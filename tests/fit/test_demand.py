@@ -1,5 +1,5 @@
 from gb300serve.core.values import Value
-from gb300serve.fit.demand import Demand, Speculation, demand_of
+from gb300serve.fit.demand import Demand, SpeculationRequest, demand_of
 
 
 def test_the_engines_defaults() -> None:
@@ -39,7 +39,7 @@ def test_every_option_that_counts() -> None:
         max_model_len=1048576,
         max_num_seqs=16,
         max_num_batched_tokens=8192,
-        speculation=Speculation("dspark", 5, ((1, 4, 5), (5, 16, 1))),
+        speculation=SpeculationRequest("dspark", 5, ((1, 4, 5), (5, 16, 1))),
         enforce_eager=True,
     )
 

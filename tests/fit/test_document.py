@@ -1,4 +1,4 @@
-from gb300serve.fit.answer import Answer, answer
+from gb300serve.fit.answer import FitResult, answer
 from gb300serve.fit.catalog import checkpoints
 from gb300serve.fit.demand import Demand, demand_of
 from gb300serve.fit.document import document, equal_steps, sweep_document
@@ -12,7 +12,7 @@ def asked(gigabytes: int) -> Demand:
     return demand_of({**V14.settings, "cpu_offload_gb": gigabytes}, V14.engine_version)
 
 
-def found(gigabytes: int) -> Answer:
+def found(gigabytes: int) -> FitResult:
     return answer(FLASH, asked(gigabytes), changed=True)
 
 

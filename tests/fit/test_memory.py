@@ -4,12 +4,12 @@ import pytest
 
 from gb300serve.fit.catalog import checkpoints
 from gb300serve.fit.checkpoint import GIB
-from gb300serve.fit.demand import Demand, Speculation
+from gb300serve.fit.demand import Demand, SpeculationRequest
 from gb300serve.fit.memory import memory_plan
 from gb300serve.fit.model import MemoryPlan
 
 FLASH = checkpoints()[0]
-DSPARK = Speculation("dspark", 5)
+DSPARK = SpeculationRequest("dspark", 5)
 V12 = Demand(
     engine_version="0.1.dev20904+g179dd0fa9",
     cpu_offload_gb=60,
@@ -21,7 +21,7 @@ V12 = Demand(
     max_num_batched_tokens=8192,
     speculation=DSPARK,
 )
-V14 = replace(V12, speculation=Speculation("dspark", 5, ((1, 4, 5), (5, 16, 1))))
+V14 = replace(V12, speculation=SpeculationRequest("dspark", 5, ((1, 4, 5), (5, 16, 1))))
 V11 = replace(V12, cpu_offload_gb=70, gpu_memory_utilization=0.94)
 
 
@@ -152,7 +152,7 @@ def test_tables_that_stay_on_the_gpu_are_counted() -> None:
 @pytest.mark.parametrize("speculation", [None, DSPARK])
 @pytest.mark.parametrize("host_tables", [True, False])
 def test_what_stands_beside_the_weights_is_never_less_than_any_boot_showed(
-    length: int, speculation: Speculation | None, host_tables: bool
+    length: int, speculation: SpeculationRequest | None, host_tables: bool
 ) -> None:
     # v4 and v5 ran without the drafter, whose weights are in the checkpoint: 2.47 GiB less than all of them.
     demand = replace(V12, max_model_len=length, speculation=speculation, host_tables=host_tables)

@@ -3,7 +3,7 @@ from dataclasses import replace
 from gb300serve.fit.answer import answer
 from gb300serve.fit.catalog import checkpoints
 from gb300serve.fit.checkpoint import Checkpoint
-from gb300serve.fit.demand import Demand, Speculation, demand_of
+from gb300serve.fit.demand import Demand, SpeculationRequest, demand_of
 from gb300serve.fit.remarks import remarks
 
 FLASH = checkpoints()[0]
@@ -25,7 +25,7 @@ def test_settings_that_no_boot_had_are_named() -> None:
         (replace(DEMAND, max_num_seqs=2400), "max_num_seqs 2,400"),
         (replace(DEMAND, engine_version="0.32.0"), "engine_version 0.32.0"),
         (replace(DEMAND, others=(("language_model_only", "true"),)), "other_options language_model_only true"),
-        (replace(DEMAND, speculation=Speculation("dspark", 3)), "draft_tokens 3"),
+        (replace(DEMAND, speculation=SpeculationRequest("dspark", 3)), "draft_tokens 3"),
         (replace(DEMAND, max_model_len=262144), "max_model_len 262,144"),
     ):
         assert said(demand) == [("FIT002", "note", start + what + end)]

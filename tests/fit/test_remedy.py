@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.boot.diagnosis import Diagnosis
-from gb300serve.boot.heard import Heard
+from gb300serve.boot.heard import LogFacts
 from gb300serve.boot.machine import BootMachine
 from gb300serve.fit.catalog import checkpoints
 from gb300serve.fit.remedy import remedies
@@ -14,8 +14,8 @@ FLASH = checkpoints()[0]
 NAMES = "cpu_offload_params [routed_experts.w13_weight, routed_experts.w2_weight]"
 
 
-def read(lines: list[str]) -> tuple[Diagnosis, Heard]:
-    machine, heard = BootMachine(), Heard()
+def read(lines: list[str]) -> tuple[Diagnosis, LogFacts]:
+    machine, heard = BootMachine(), LogFacts()
     for line in lines:
         heard.take(line, machine.feed(line))
     return machine.result(), heard

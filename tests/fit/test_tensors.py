@@ -14,7 +14,7 @@ CONFIG = {
 
 
 def tensor(name: str, size: int, *shape: int) -> Tensor:
-    return Tensor(name, "U8", shape or (size,), size)
+    return Tensor(name, shape or (size,), size)
 
 
 @pytest.mark.parametrize(

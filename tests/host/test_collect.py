@@ -1,5 +1,5 @@
 from gb300serve.host.collect import host_facts
-from gb300serve.host.facts import ContainerFact, Directory, Holder, HostFacts
+from gb300serve.host.facts import ContainerFact, Directory, GpuHolder, HostFacts
 from gb300serve.host.missing import Missing
 from gb300serve.host.sources.compute_apps import ComputeProcess
 from gb300serve.host.sources.docker_info import DockerInfo
@@ -42,9 +42,9 @@ def test_a_machine_with_everything() -> None:
     assert [gpu.name for gpu in facts.gpus] == ["NVIDIA H200"]
     mib = 1024**2
     assert facts.processes == (
-        Holder(ComputeProcess(7, "vllm", 10 * mib, "GPU-1"), ID, "someone", "image:1", "2026-11-29 10:00:00Z"),
-        Holder(ComputeProcess(8, "x", 20 * mib, "GPU-1")),
-        Holder(ComputeProcess(9, "y", mib, "GPU-1")),
+        GpuHolder(ComputeProcess(7, "vllm", 10 * mib, "GPU-1"), ID, "someone", "image:1", "2026-11-29 10:00:00Z"),
+        GpuHolder(ComputeProcess(8, "x", 20 * mib, "GPU-1")),
+        GpuHolder(ComputeProcess(9, "y", mib, "GPU-1")),
     )
     assert (facts.docker, facts.memory_mode) == (DockerInfo("29.1.3", "amd64"), "driver")
     assert (facts.memory, facts.hbm_page_cache) == (HostMemory(3072, 2048, 1024), 5 * 1024)
@@ -81,4 +81,4 @@ def test_containers_have_no_names_where_docker_does_not_answer() -> None:
         files={"/proc/7/cgroup": f"0::/docker/{ID}\n"},
     )
     facts = host_facts(machine, FakeEngine(known=Missing("gone")), STATE)
-    assert facts.processes == (Holder(ComputeProcess(7, "x", None, "GPU-1"), ID),)
+    assert facts.processes == (GpuHolder(ComputeProcess(7, "x", None, "GPU-1"), ID),)

@@ -4,7 +4,16 @@ import pytest
 
 from gb300serve.host.collect_release import release_facts
 from gb300serve.host.elsewhere import Elsewhere
-from gb300serve.host.facts import Disk, Heard, ImageFact, Patch, ReleaseFacts, SecretFact, Source, TuningCache
+from gb300serve.host.facts import (
+    DiskSpace,
+    ImageFact,
+    ListeningSocket,
+    MountSource,
+    Patch,
+    ReleaseFacts,
+    SecretFact,
+    TuningCache,
+)
 from gb300serve.host.missing import Missing
 from gb300serve.host.sources.filesystems import Filesystem
 from gb300serve.host.sources.model_files import ModelFiles
@@ -25,7 +34,7 @@ def test_everything_that_a_release_asks_for() -> None:
             f"{ROOT}/0.6.18/103a/9ac7b387ffff/autotune_configs.json": "{}",
         },
         links={"/models/m": "/nas/m"},
-        listeners={30006: Heard(30006, "127.0.0.1", "python3, process 1")},
+        listeners={30006: ListeningSocket(30006, "127.0.0.1", "python3, process 1")},
         free=5,
     )
     wanted = Wanted(
@@ -42,15 +51,15 @@ def test_everything_that_a_release_asks_for() -> None:
         IMAGE,
         models=(ModelFiles(Model("/models/m", "a/b", "rev"), exists=False),),
         disks=(
-            Disk("model", "/models/m", 5, 1 << 41, Filesystem("/nas", "cifs", "//nas/x")),
-            Disk("cache", "/c", 5, 1 << 41, Filesystem("/", "ext4", "/dev/sda")),
+            DiskSpace("model", "/models/m", 5, 1 << 41, Filesystem("/nas", "cifs", "//nas/x")),
+            DiskSpace("cache", "/c", 5, 1 << 41, Filesystem("/", "ext4", "/dev/sda")),
         ),
-        sources=(Source("/models/m", exists=False), Source("/c", exists=True)),
+        sources=(MountSource("/models/m", exists=False), MountSource("/c", exists=True)),
         patches=(
             Patch("/p/patch.py", PATCH, PATCH),
             Patch("/p/gone.py", "00", None, "/p/gone.py: No such file or directory"),
         ),
-        ports=(Heard(30006, "127.0.0.1", "python3, process 1"),),
+        ports=(ListeningSocket(30006, "127.0.0.1", "python3, process 1"),),
         secrets=SECRETS,
         tuning_cache=TuningCache("/c", "9ac7b387", f"{ROOT}/0.6.18/103a/9ac7b387ffff"),
     )

@@ -2,7 +2,7 @@ import json
 
 from gb300serve.host.missing import Missing
 from gb300serve.host.model import model_files
-from gb300serve.host.ports import Entry
+from gb300serve.host.ports import FileEntry
 from gb300serve.host.sources.model_files import ModelFiles
 from gb300serve.host.wanted import Model
 from tests.support.fake_machine import FakeMachine
@@ -65,7 +65,7 @@ def test_a_directory_that_is_not_there_or_closed_or_empty() -> None:
 
 
 class Denied(FakeMachine):
-    def entry(self, path: str) -> Entry | Missing | None:
+    def entry(self, path: str) -> FileEntry | Missing | None:
         return Missing(f"{path}: Permission denied")
 
 

@@ -3,7 +3,7 @@ import pytest
 from gb300serve.importers.around import kept_launch, launches
 from gb300serve.importers.expand import Expander
 from gb300serve.importers.marked import Marked
-from gb300serve.importers.report import Place, Report
+from gb300serve.importers.report import Report, TextPosition
 from gb300serve.importers.script import read_script
 from tests.support.imports import AROUND, IMAGE, container, read, refused
 
@@ -73,7 +73,7 @@ def test_the_engine_that_docker_is_sent_to_is_said(client: str, said: str) -> No
 def test_a_launch_that_the_text_does_not_start_itself(text: str, line: int, column: int) -> None:
     message = "the text does not run this launch: quotes, a here-document, a comment or another command hold it"
     assert refused(text) == (message, line, column)
-    assert kept_launch(Marked(text)) == Place(line, column)
+    assert kept_launch(Marked(text)) == TextPosition(line, column)
 
 
 def test_whether_a_substitution_may_launch() -> None:

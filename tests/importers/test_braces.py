@@ -3,7 +3,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gb300serve.importers.braces import MOST, braced
-from gb300serve.importers.expand import Surroundings
+from gb300serve.importers.expand import ShellEnvironment
 from gb300serve.importers.lexer import Lexer
 from gb300serve.importers.marked import Marked
 from gb300serve.importers.report import Report, Stop
@@ -54,7 +54,7 @@ def test_the_words_of_a_word(text: str, expected: list[str]) -> None:
 def test_any_braces_are_those_of_bash(bash: Shell, signs: list[str]) -> None:
     text = f"docker run i:{''.join(signs)}\n"
     report = Report()
-    found = tuple(word.text for word in read_script(Marked(text), Surroundings("/h", "/"), report).words)
+    found = tuple(word.text for word in read_script(Marked(text), ShellEnvironment("/h", "/"), report).words)
     assert found == bash.words(text)[2:]
 
 

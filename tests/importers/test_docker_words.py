@@ -1,14 +1,14 @@
 import pytest
 
-from gb300serve.importers.docker_words import Option, image_at, misplaced, split
-from gb300serve.importers.report import Place
-from gb300serve.importers.syntax import Field
+from gb300serve.importers.docker_words import DockerOption, image_at, misplaced, split
+from gb300serve.importers.report import TextPosition
+from gb300serve.importers.syntax import ExpandedWord
 
-AT = Place(1, 1)
+AT = TextPosition(1, 1)
 
 
-def fields(text: str) -> list[Field]:
-    return [Field(word, AT) for word in text.split()]
+def fields(text: str) -> list[ExpandedWord]:
+    return [ExpandedWord(word, AT) for word in text.split()]
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,9 @@ def test_options_and_image(text: str, options: list[tuple[str, str | None]], ima
 
 
 def test_an_unknown_option_takes_the_next_word_unless_that_is_the_image() -> None:
-    assert split(fields("--new 3 i:1")).options == (Option("new", "3", AT, known=False),)
-    assert split(fields("--new docker.io/i:1 x")).options == (Option("new", None, AT, known=False),)
-    assert split(fields("-Z i:1")).options == (Option("Z", None, AT, known=False),)
+    assert split(fields("--new 3 i:1")).options == (DockerOption("new", "3", AT, known=False),)
+    assert split(fields("--new docker.io/i:1 x")).options == (DockerOption("new", None, AT, known=False),)
+    assert split(fields("-Z i:1")).options == (DockerOption("Z", None, AT, known=False),)
 
 
 def test_where_the_image_stands() -> None:

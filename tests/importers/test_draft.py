@@ -2,10 +2,10 @@ import pytest
 
 from gb300serve.core.redaction import HIDDEN
 from gb300serve.importers.draft import Draft
-from gb300serve.importers.report import Place, Report
+from gb300serve.importers.report import Report, TextPosition
 from gb300serve.importers.syntax import Reference, mark
 
-AT = Place(4, 2)
+AT = TextPosition(4, 2)
 TOKEN = "hf_Qw3rTy7uIoPaSdFgHjKl"
 
 

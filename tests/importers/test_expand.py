@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gb300serve.importers.expand import Surroundings
+from gb300serve.importers.expand import ShellEnvironment
 from gb300serve.importers.marked import Marked
 from gb300serve.importers.report import Report
 from gb300serve.importers.script import read_script
@@ -12,7 +12,7 @@ from tests.support.imports import AROUND, command, container, read, said
 from tests.support.shells import Shell
 
 
-def words(text: str, around: Surroundings = AROUND) -> tuple[str, ...]:
+def words(text: str, around: ShellEnvironment = AROUND) -> tuple[str, ...]:
     """The words behind `docker run`."""
     return tuple(word.text for word in read_script(Marked(text), around, Report()).words)
 
@@ -50,9 +50,9 @@ def bash(tmp_path_factory: pytest.TempPathFactory) -> Shell:
 )
 def test_words_are_those_that_bash_passes(bash: Shell, text: str) -> None:
     passed = bash.words(text)
-    first = passed[2 : 2 + len(words(text, Surroundings(str(bash.directory), "/")))]
+    first = passed[2 : 2 + len(words(text, ShellEnvironment(str(bash.directory), "/")))]
     assert passed[:2] == ("docker", "run")
-    assert words(text, Surroundings(str(bash.directory), "/")) == first
+    assert words(text, ShellEnvironment(str(bash.directory), "/")) == first
     assert passed[2 + len(first) :][:1] in ((), ("docker",))
 
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from gb300serve.importers.expand import Surroundings
+from gb300serve.importers.expand import ShellEnvironment
 from gb300serve.importers.read import Result, read_inspected, read_text
 
 GPU = {"Driver": "", "Count": -1, "DeviceIDs": None, "Capabilities": [["gpu"]], "Options": {}}
@@ -32,7 +32,7 @@ def container(config: dict[str, Any] | None = None, host: dict[str, Any] | None 
 
 
 def read(config: dict[str, Any] | None = None, host: dict[str, Any] | None = None) -> Result:
-    return read_text(json.dumps([container(config, host)]), "inspect.json", Surroundings("/h", "/w"))
+    return read_text(json.dumps([container(config, host)]), "inspect.json", ShellEnvironment("/h", "/w"))
 
 
 def section(host: dict[str, Any]) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def test_with_the_image_beside_it_nothing_is_guessed() -> None:
 
 
 def test_several_containers() -> None:
-    found = read_text(json.dumps([container(), container()]), "i.json", Surroundings("/h", "/w"))
+    found = read_text(json.dumps([container(), container()]), "i.json", ShellEnvironment("/h", "/w"))
     assert "2 containers are described: the first is imported" in [d.message for d in found.diagnostics]
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from gb300serve.importers.lexer import Lexer
 from gb300serve.importers.marked import Marked
-from gb300serve.importers.report import Place, Report, Stop
+from gb300serve.importers.report import Report, Stop, TextPosition
 from gb300serve.importers.syntax import Operator, Part, Word
 
 
@@ -39,28 +39,28 @@ def test_the_parts_of_a_word() -> None:
         ("text", "a", False), ("text", "b", True), ("text", "", True), ("variable", "C", True),
         ("variable", "D:-e", False), ("command", "f", False), ("command", "g", False), ("program", "arithmetic", False),
     ]  # fmt: skip
-    assert (word.place, word.bare, word.plain) == (Place(1, 1), True, "ab\0\0\0\0\0")
+    assert (word.place, word.bare, word.plain) == (TextPosition(1, 1), True, "ab\0\0\0\0\0")
 
 
 def test_a_substitution_knows_its_place() -> None:
     (word,) = (token for token in tokens("\n\n  ${X}") if isinstance(token, Word))
     (part,) = word.parts
     assert part.source is not None
-    assert part.source.place(0) == Place(3, 5)
+    assert part.source.place(0) == TextPosition(3, 5)
 
 
 @pytest.mark.parametrize(
     ("text", "reason", "place"),
     [
-        ("a 'b", "the single quote that opens here is never closed", Place(1, 3)),
-        ('a\n "b', "the double quote that opens here is never closed", Place(2, 2)),
-        ("a `b", "the backtick that opens here is never closed", Place(1, 3)),
-        ("a ${b", "the ${ that opens here is never closed", Place(1, 3)),
-        ("a $(b", "the $( that opens here is never closed", Place(1, 3)),
-        ("a $'b", "the single quote that opens here is never closed", Place(1, 4)),
+        ("a 'b", "the single quote that opens here is never closed", TextPosition(1, 3)),
+        ('a\n "b', "the double quote that opens here is never closed", TextPosition(2, 2)),
+        ("a `b", "the backtick that opens here is never closed", TextPosition(1, 3)),
+        ("a ${b", "the ${ that opens here is never closed", TextPosition(1, 3)),
+        ("a $(b", "the $( that opens here is never closed", TextPosition(1, 3)),
+        ("a $'b", "the single quote that opens here is never closed", TextPosition(1, 4)),
     ],
 )
-def test_what_is_never_closed(text: str, reason: str, place: Place) -> None:
+def test_what_is_never_closed(text: str, reason: str, place: TextPosition) -> None:
     with pytest.raises(Stop) as caught:
         tokens(text)
     assert (caught.value.reason, caught.value.place) == (reason, place)

@@ -1,24 +1,28 @@
 from gb300serve.importers.marked import Marked
-from gb300serve.importers.report import Place
+from gb300serve.importers.report import TextPosition
 
 
 def test_every_character_keeps_its_place() -> None:
     text = Marked("ab\ncd\ne")
     assert [text.place(at) for at in (0, 1, 3, 4, 6)] == [
-        Place(1, 1),
-        Place(1, 2),
-        Place(2, 1),
-        Place(2, 2),
-        Place(3, 1),
+        TextPosition(1, 1),
+        TextPosition(1, 2),
+        TextPosition(2, 1),
+        TextPosition(2, 2),
+        TextPosition(3, 1),
     ]
-    assert text.place(99) == Place(3, 2)
-    assert text.part(3, 5).place(1) == Place(2, 2)
+    assert text.place(99) == TextPosition(3, 2)
+    assert text.part(3, 5).place(1) == TextPosition(2, 2)
 
 
 def test_what_replaces_stands_where_the_match_began() -> None:
     changed = Marked("a\r\nb\u2014c d").sub(r"\r\n", lambda _: "\n").sub("\u2014", lambda _: "--")
     assert changed.text == "a\nb--c d"
-    assert [changed.place(changed.text.index(sign)) for sign in "bcd"] == [Place(2, 1), Place(2, 3), Place(2, 5)]
+    assert [changed.place(changed.text.index(sign)) for sign in "bcd"] == [
+        TextPosition(2, 1),
+        TextPosition(2, 3),
+        TextPosition(2, 5),
+    ]
 
 
 def test_nothing_replaced_is_the_same_text() -> None:
@@ -28,5 +32,5 @@ def test_nothing_replaced_is_the_same_text() -> None:
 
 
 def test_a_text_of_one_place() -> None:
-    assert Marked("abc", fixed=Place(7, 3)).part(1, 2).place(0) == Place(7, 3)
-    assert Marked("").place(0) == Place(1, 1)
+    assert Marked("abc", fixed=TextPosition(7, 3)).part(1, 2).place(0) == TextPosition(7, 3)
+    assert Marked("").place(0) == TextPosition(1, 1)

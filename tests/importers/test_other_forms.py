@@ -2,7 +2,7 @@ import pytest
 
 from gb300serve.importers.marked import Marked
 from gb300serve.importers.other_forms import refuse_other_form
-from gb300serve.importers.report import Place, Stop
+from gb300serve.importers.report import Stop, TextPosition
 
 AS_COMMAND = "say its image, variables, mounts and arguments as a `docker run` command, and import that"
 WHEN_STARTED = "start it, then import the container: gb300serve import --container NAME"
@@ -28,7 +28,7 @@ def test_what_it_is_and_the_way_that_works(text: str, what: str, line: int, hint
     with pytest.raises(Stop) as stopped:
         refuse_other_form(Marked(text))
     assert what in stopped.value.reason
-    assert (stopped.value.place, stopped.value.hint) == (Place(line, 1), hint)
+    assert (stopped.value.place, stopped.value.hint) == (TextPosition(line, 1), hint)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-from gb300serve.importers.report import LEFT_OUT, MENDED, MOST, UNREADABLE, Place, Report, shown
+from gb300serve.importers.report import LEFT_OUT, MENDED, MOST, UNREADABLE, Report, TextPosition, shown
 
 TOKEN = "hf_Qw3rTy7uIoPaSdFgHjKl"
 
@@ -6,7 +6,7 @@ TOKEN = "hf_Qw3rTy7uIoPaSdFgHjKl"
 def test_each_finding_once_with_its_place() -> None:
     report = Report("input.sh")
     for _ in range(2):
-        report.say(MENDED, "a", "b", Place(3, 4), "c")
+        report.say(MENDED, "a", "b", TextPosition(3, 4), "c")
     (found,) = report.diagnostics
     assert (found.code, found.severity, found.message, found.hint) == ("IMP001", "warning", "a", "b")
     assert (found.file, found.line, found.column, found.path) == ("input.sh", 3, 4, "c")

@@ -2,14 +2,14 @@ import pytest
 
 from gb300serve.importers.lexer import Lexer
 from gb300serve.importers.marked import Marked
-from gb300serve.importers.report import Place, Report, Stop
-from gb300serve.importers.script import Run, assigned, commands, read_script
+from gb300serve.importers.report import Report, Stop, TextPosition
+from gb300serve.importers.script import DockerRunCommand, assigned, commands, read_script
 from tests.support.imports import AROUND
 
 PROGRAM = ": the text is a program, and is not run here"
 
 
-def run(text: str, report: Report | None = None) -> Run:
+def run(text: str, report: Report | None = None) -> DockerRunCommand:
     return read_script(Marked(text), AROUND, report or Report())
 
 
@@ -35,7 +35,7 @@ def test_by_which_client(client: str) -> None:
 
 def test_what_it_exports_and_where_it_stands() -> None:
     found = run("export A=1\nB=2\n  C=3 docker run i:1\n")
-    assert (found.place, found.exported) == (Place(3, 7), {"A": "1", "B": "2", "C": "3"})
+    assert (found.place, found.exported) == (TextPosition(3, 7), {"A": "1", "B": "2", "C": "3"})
 
 
 def test_a_line_that_lost_its_continuation_belongs_to_the_launch() -> None:
@@ -88,14 +88,14 @@ def test_a_password_of_another_command_is_not_shown(command: str) -> None:
     ("text", "reason", "place"),
     [
         ("echo hello\n", "the text has no `docker run` command", None),
-        ("if x; then\ndocker run i:1\nfi\n", f"the launch depends on `if`{PROGRAM}", Place(1, 1)),
-        ("f() {\n  docker run i:1\n}\n", f"the launch depends on `{{`{PROGRAM}", Place(1, 5)),
-        ("f() { docker run i:1; }\n", "no `docker run` stands in the text outside of `{`", Place(1, 5)),
-        ("A=(x y)\ndocker run i:1 ${A}\n", "a bash array has to be computed", Place(1, 1)),
-        ("docker run i:1 $(date)\n", "$(date) has to be run to be known", Place(1, 18)),
+        ("if x; then\ndocker run i:1\nfi\n", f"the launch depends on `if`{PROGRAM}", TextPosition(1, 1)),
+        ("f() {\n  docker run i:1\n}\n", f"the launch depends on `{{`{PROGRAM}", TextPosition(1, 5)),
+        ("f() { docker run i:1; }\n", "no `docker run` stands in the text outside of `{`", TextPosition(1, 5)),
+        ("A=(x y)\ndocker run i:1 ${A}\n", "a bash array has to be computed", TextPosition(1, 1)),
+        ("docker run i:1 $(date)\n", "$(date) has to be run to be known", TextPosition(1, 18)),
     ],
 )  # fmt: skip
-def test_what_cannot_be_known_without_running_it(text: str, reason: str, place: Place | None) -> None:
+def test_what_cannot_be_known_without_running_it(text: str, reason: str, place: TextPosition | None) -> None:
     with pytest.raises(Stop) as caught:
         run(text)
     assert (caught.value.reason, caught.value.place) == (reason, place)

@@ -1,11 +1,11 @@
 import pytest
 
 from gb300serve.importers.draft import Draft
-from gb300serve.importers.report import Place, Report
+from gb300serve.importers.report import Report, TextPosition
 from gb300serve.importers.secret_words import option_value, secret_name, word_value
-from gb300serve.importers.syntax import Field, Reference, mark
+from gb300serve.importers.syntax import ExpandedWord, Reference, mark
 
-AT = Place(1, 1)
+AT = TextPosition(1, 1)
 
 
 @pytest.fixture
@@ -31,15 +31,15 @@ def test_which_values_are_secrets(draft: Draft, key: str, text: str, name: str |
 
 
 def test_how_a_recipe_says_them(draft: Draft) -> None:
-    assert option_value(draft, "api_key", Field("abc", AT), "abc") == {"secret": "API_KEY"}
-    assert option_value(draft, "port", Field("3", AT), 3) == 3
-    assert option_value(draft, "chat_template", Field(f"x{mark(0)}", AT), f"x{mark(0)}") == "x$KEY"
-    assert word_value(draft, "--new-api-key", Field(mark(1), AT)) == "${secret:NEW_API_KEY}"
-    assert word_value(draft, "--new", Field("3", AT)) == "3"
+    assert option_value(draft, "api_key", ExpandedWord("abc", AT), "abc") == {"secret": "API_KEY"}
+    assert option_value(draft, "port", ExpandedWord("3", AT), 3) == 3
+    assert option_value(draft, "chat_template", ExpandedWord(f"x{mark(0)}", AT), f"x{mark(0)}") == "x$KEY"
+    assert word_value(draft, "--new-api-key", ExpandedWord(mark(1), AT)) == "${secret:NEW_API_KEY}"
+    assert word_value(draft, "--new", ExpandedWord("3", AT)) == "3"
 
 
 def test_the_name_of_an_unknown_flag_is_enough(draft: Draft) -> None:
-    assert word_value(draft, "--admin-api-key", Field("hunter2", AT)) == "${secret:ADMIN_API_KEY}"
+    assert word_value(draft, "--admin-api-key", ExpandedWord("hunter2", AT)) == "${secret:ADMIN_API_KEY}"
     assert draft.secrets == {"ADMIN_API_KEY": {"env": "ADMIN_API_KEY"}}
-    assert word_value(draft, "--pad-token", Field("<pad>", AT)) == "<pad>"
+    assert word_value(draft, "--pad-token", ExpandedWord("<pad>", AT)) == "<pad>"
     assert secret_name(draft, "session_token", "plain") is None

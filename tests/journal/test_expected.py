@@ -1,4 +1,4 @@
-from gb300serve.journal.expected import Measured, measured
+from gb300serve.journal.expected import MeasuredTimes, measured
 from tests.support.entries import record
 
 
@@ -13,13 +13,13 @@ def test_the_median_of_good_boots_of_the_same_plan() -> None:
         record("v13", phases=(("starting", 4.0),)),
     ]
     fresh = measured(records, "plan-v14", "docker", kept=False)
-    assert fresh == Measured(3, {"starting": 30.0, "loading-weights": 100.0}, 500.0)
-    assert measured(records, "plan-v14", "docker", kept=True) == Measured(1, {"starting": 3.0}, 280.0)
+    assert fresh == MeasuredTimes(3, {"starting": 30.0, "loading-weights": 100.0}, 500.0)
+    assert measured(records, "plan-v14", "docker", kept=True) == MeasuredTimes(1, {"starting": 3.0}, 280.0)
 
 
 def test_nothing_is_known_of_what_never_ran() -> None:
-    assert measured([record()], "another", "docker", kept=False) == Measured()
+    assert measured([record()], "another", "docker", kept=False) == MeasuredTimes()
 
 
 def test_a_boot_that_nobody_timed_counts_for_nothing() -> None:
-    assert measured([record(ready_seconds=None, state="ready")], "plan-v14", "docker", kept=False) == Measured()
+    assert measured([record(ready_seconds=None, state="ready")], "plan-v14", "docker", kept=False) == MeasuredTimes()

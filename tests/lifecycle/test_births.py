@@ -3,7 +3,7 @@ from dataclasses import replace
 
 from gb300serve.lifecycle.births import Birth, birth, is_believed
 from gb300serve.lifecycle.ports import LogLine
-from gb300serve.probe.endpoint import Endpoint
+from gb300serve.probe.endpoint import ServerEndpoint
 from gb300serve.probe.engine import SGLANG, VLLM
 from gb300serve.probe.readiness import Readiness
 from tests.boot.sglang_logs import SglangLog
@@ -17,7 +17,7 @@ FIGURES = {
     "scheduler_e2e": 118.02,
     "tokenizer_e2e": 119.51,
 }
-OURS = Endpoint("http://127.0.0.1:1", None, SGLANG)
+OURS = ServerEndpoint("http://127.0.0.1:1", None, SGLANG)
 
 
 class Logged(FakeBackend):
@@ -34,7 +34,7 @@ class Logged(FakeBackend):
             yield LogLine(text, 0.0, "stdout")
 
 
-def born(lines: list[str], endpoint: Endpoint = OURS) -> tuple[Birth, int]:
+def born(lines: list[str], endpoint: ServerEndpoint = OURS) -> tuple[Birth, int]:
     backend = Logged(lines)
     return birth(container(launch()), endpoint, backend), backend.read
 

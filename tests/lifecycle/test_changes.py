@@ -1,5 +1,5 @@
 from gb300serve.core.errors import BackendError
-from gb300serve.journal.entry import Serving
+from gb300serve.journal.entry import RunningLane
 from gb300serve.lifecycle.changes import as_serving, named, serving
 from gb300serve.lifecycle.ports import Container
 from tests.support.fake_backend import FakeBackend
@@ -14,7 +14,7 @@ def test_what_serves_is_ours_and_runs() -> None:
     station.add(container(launch("v13"), state="exited", finished_at=1.0))
     station.add(STRANGER)
     found = serving(station)
-    assert found == (Serving("deepseek-v4.1-flash/v14", "dsv41-vllm", "id-v14", V14.digest),)
+    assert found == (RunningLane("deepseek-v4.1-flash/v14", "dsv41-vllm", "id-v14", V14.digest),)
     assert found == (as_serving(container(V14)),)
     assert named(found) == "deepseek-v4.1-flash/v14 (dsv41-vllm)"
     assert named(()) == "nothing"

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-from gb300serve.journal.entry import Entry, Serving
-from gb300serve.journal.history import History
+from gb300serve.journal.entry import JournalEntry, RunningLane
+from gb300serve.journal.history import RunHistory
 from gb300serve.journal.run_record import RunRecord
 from gb300serve.lifecycle.drift import drift, from_journal, looks_like, masked
 from gb300serve.lifecycle.launch import Launch
@@ -113,13 +113,13 @@ def test_the_pinned_command_is_held_against_the_container_too() -> None:
     assert drift(container(V14), replace(V14, pinned=COMMAND), FOUND) == ()
 
 
-def from_the_journal(of: Container, *entries: Entry, runs: tuple[RunRecord, ...] = ()) -> list[str]:
-    return [each.message for each in from_journal(of, "docker", History(entries, runs))]
+def from_the_journal(of: Container, *entries: JournalEntry, runs: tuple[RunRecord, ...] = ()) -> list[str]:
+    return [each.message for each in from_journal(of, "docker", RunHistory(entries, runs))]
 
 
 def test_what_the_journal_says_serves() -> None:
     live, ended = container(V14), container(V14, state="exited", finished_at=START)
-    v14 = Serving("deepseek-v4.1-flash/v14", "dsv41-vllm", live.id, V14.digest)
+    v14 = RunningLane("deepseek-v4.1-flash/v14", "dsv41-vllm", live.id, V14.digest)
     serves, stopped = entry(after=(v14,)), entry(verb="down", before=(v14,), after=())
     assert from_the_journal(live, serves) == []
     assert from_the_journal(ended, serves, stopped) == []
@@ -139,7 +139,7 @@ def test_what_the_journal_says_serves() -> None:
 
 def test_what_was_only_started_is_not_said_to_serve() -> None:
     ended = container(V14, state="exited", finished_at=START)
-    v14 = Serving("deepseek-v4.1-flash/v14", "dsv41-vllm", ended.id, V14.digest)
+    v14 = RunningLane("deepseek-v4.1-flash/v14", "dsv41-vllm", ended.id, V14.digest)
     for result in ("started", "interrupted"):
         assert from_the_journal(ended, entry(result=result, after=(v14,))) == [
             "the journal says that it was started 2026-11-29 19:50:03Z and not watched until READY, "

@@ -1,14 +1,14 @@
 import pytest
 
-from gb300serve.host.facts import Holder
+from gb300serve.host.facts import GpuHolder
 from gb300serve.host.missing import Missing
 from gb300serve.host.sources.compute_apps import ComputeProcess
 from gb300serve.lifecycle.gpu_held import GpuHeld, told_by
 from tests.support.hosts import DISPLAY, GB300, GIB, MIB
 
 
-def process(container: str | None, used: int | None) -> Holder:
-    return Holder(ComputeProcess(7, "python3", used, "GPU-300"), container)
+def process(container: str | None, used: int | None) -> GpuHolder:
+    return GpuHolder(ComputeProcess(7, "python3", used, "GPU-300"), container)
 
 
 def test_the_processes_of_a_container_are_added_up() -> None:

@@ -16,10 +16,8 @@ from gb300serve.lifecycle.refusals import (
     NameHeldByStrangerError,
     NameHeldError,
     PortHeldError,
-    PortlessError,
     PortListenedError,
     SecretsChangedError,
-    UnnamedError,
 )
 from tests.support.fake_clock import START
 from tests.support.launches import FOUND, STRANGER, contained, container, launch, plan
@@ -253,14 +251,6 @@ def test_missing_mount_sources_are_refused_for_kept_containers_too() -> None:
     error = refusal(observed)
     assert isinstance(error, MountSourceMissingError)
     assert error.message.startswith("/models/DeepSeek, /cache do not exist on the machine that runs the containers")
-
-
-def test_a_lane_must_be_found_and_reached_again() -> None:
-    with pytest.raises(UnnamedError) as unnamed:
-        reconcile(replace(V14, plan=contained(plan(), name="")), seen(), START)
-    assert unnamed.value.hint == ("gb300serve up deepseek-v4.1-flash/v14 --set container.name=deepseek-v4.1-flash")
-    with pytest.raises(PortlessError):
-        reconcile(replace(V14, plan=replace(plan(), port=None)), seen(), START)
 
 
 ROTATED = replace(V14, secrets={"VLLM_API_KEY": "new-value"})

@@ -2,7 +2,7 @@ import pytest
 
 from gb300serve.lifecycle.ports import Container
 from gb300serve.lifecycle.rivals import against_rivals
-from gb300serve.probe.endpoint import Endpoint
+from gb300serve.probe.endpoint import ServerEndpoint
 from gb300serve.probe.metrics import Metrics
 from gb300serve.probe.readiness import Readiness
 from tests.support.fake_backend import FakeBackend
@@ -12,7 +12,7 @@ from tests.support.launches import container, launch
 V14 = launch()
 OURS = container(V14, id="a" * 64, started_at=START)
 RIVAL = container(V14, id="b" * 64, name="pasted", labels={}, started_at=START + 20.0)
-AT = Endpoint("http://127.0.0.1:30006")
+AT = ServerEndpoint("http://127.0.0.1:30006")
 
 
 def seen(born: float | None, *others: Container) -> Readiness:

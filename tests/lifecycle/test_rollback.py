@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.core.errors import BootError, MachineError
-from gb300serve.journal.expected import Measured
-from gb300serve.journal.history import History
+from gb300serve.journal.expected import MeasuredTimes
+from gb300serve.journal.history import RunHistory
 from gb300serve.lifecycle.execute import Launched, execute
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.ports import LABEL_PLAN
@@ -29,7 +29,7 @@ from tests.support.launches import FAILS, SERVES, STRANGER, backend, contained, 
 V13 = replace(launch("v13"), plan=contained(launch("v13").plan, restart="unless-stopped"))
 V14 = replace(launch("v14"), plan=contained(launch("v14").plan, restart="unless-stopped"))
 LANE = "deepseek-v4.1-flash"
-RUNS = History((), (record("v12"), record("v13", 1.0), record("v14", 2.0)))
+RUNS = RunHistory((), (record("v12"), record("v13", 1.0), record("v14", 2.0)))
 
 
 def test_back_to_the_last_good_run_of_another_plan() -> None:
@@ -80,19 +80,19 @@ def test_the_container_of_the_run_goes_before_others_of_its_plan() -> None:
 def test_costs() -> None:
     kept = container(V13, name="dsv41-vllm-kept-v13-20261129T195003Z")
     loaded = record("v13", receipts=({"name": "tuning", "values": {"loaded": 210, "missed": False}},))
-    assert tuple(costs(loaded, kept, Measured(2, {}, 281.4), simulated=False)) == (
+    assert tuple(costs(loaded, kept, MeasuredTimes(2, {}, 281.4), simulated=False)) == (
         "back to deepseek-v4.1-flash/v13, READY on 2026-11-29 (run run-v13)",
         "its container is kept as dsv41-vllm-kept-v13-20261129T195003Z, and is started again",
         "expected time: 281 s until READY, the median of 2 such boots",
         "kernels: that run loaded 210 configurations; no tuning unless the cache was changed since",
     )
     tuned = record("v13", receipts=({"name": "tuning", "values": {"loaded": 0, "missed": True}},))
-    assert tuple(costs(tuned, None, Measured(), simulated=True))[1:] == (
+    assert tuple(costs(tuned, None, MeasuredTimes(), simulated=True))[1:] == (
         "no container of it can be started again: a fresh one is created",
         "expected time: not known; on the Station 4 to 5 minutes for a kept container, 8 for a fresh one",
         "kernels: they were tuned in that run and saved; they are loaded unless the cache was changed since",
     )
-    assert tuple(costs(record("v13"), kept, Measured(1, {}, 5.0), simulated=True))[2:] == (
+    assert tuple(costs(record("v13"), kept, MeasuredTimes(1, {}, 5.0), simulated=True))[2:] == (
         "expected time: 5 s of the simulated Station until READY, the median of 1 such boots",
         "kernels: that run's log says nothing of the tuning cache",
     )

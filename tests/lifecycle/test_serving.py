@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.core.http import Response
-from gb300serve.journal.history import History
+from gb300serve.journal.history import RunHistory
 from gb300serve.lifecycle.ports import Container
 from gb300serve.lifecycle.serving import ServesWronglyError, look_again
 from gb300serve.lifecycle.tools import Tools
@@ -26,7 +26,7 @@ def serving(**changes: object) -> tuple[FakeBackend, Container]:
     return station, station.add(container(V14, **changes), plan=V14.plan)
 
 
-def differs(tools: Tools, found: Container, history: History = History()) -> tuple[str, ...]:  # noqa: B008 - frozen
+def differs(tools: Tools, found: Container, history: RunHistory = RunHistory()) -> tuple[str, ...]:  # noqa: B008 - frozen
     with pytest.raises(ServesWronglyError) as caught:
         look_again(found, V14, tools, history)
     assert (caught.value.exit_code, caught.value.hint) == (
@@ -39,7 +39,7 @@ def differs(tools: Tools, found: Container, history: History = History()) -> tup
 
 def test_a_lane_that_serves_as_it_should() -> None:
     station, found = serving()
-    assert look_again(found, V14, Tools(station, BackendHttp(station), station.clock), History()) == ()
+    assert look_again(found, V14, Tools(station, BackendHttp(station), station.clock), RunHistory()) == ()
 
 
 def test_what_differs_is_named() -> None:
@@ -61,7 +61,7 @@ def test_receipts_that_its_launch_did_not_keep() -> None:
     unkept = {"name": "Loaded {value} configs", "state": "missing"}
     wrong = replace(record("v14"), container={"id": found.id}, exit={"tool": 9}, receipts=(unkept,))
     tools = Tools(station, BackendHttp(station), station.clock)
-    assert differs(tools, found, History(runs=(wrong,))) == (
+    assert differs(tools, found, RunHistory(runs=(wrong,))) == (
         "degraded: its boot did not keep: Loaded {value} configs (gb300serve receipts)",
     )
 
@@ -69,5 +69,5 @@ def test_receipts_that_its_launch_did_not_keep() -> None:
 def test_a_lane_that_was_started_by_hand_serves_all_the_same() -> None:
     station, found = serving()
     down = entry(verb="down", result="stopped", after=())
-    (told,) = look_again(found, V14, Tools(station, BackendHttp(station), station.clock), History((down,)))
+    (told,) = look_again(found, V14, Tools(station, BackendHttp(station), station.clock), RunHistory((down,)))
     assert "it was started by other means" in told

@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.core.http import Response
-from gb300serve.journal.entry import Serving
-from gb300serve.journal.history import History
+from gb300serve.journal.entry import RunningLane
+from gb300serve.journal.history import RunHistory
 from gb300serve.lifecycle.gpu_held import GpuHeld
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.ports import Container, LogLine
@@ -231,20 +231,20 @@ def test_a_lane_that_its_policy_starts_again_and_again_has_died() -> None:
 def test_what_was_asked_to_end_was_stopped_whatever_its_exit_code(exit_code: int, asked: bool, state: str) -> None:
     """vLLM ends with 0, 1, 130 or 137 when it is asked to while it boots."""
     station, found = station_with(Script(BOOT[:3]), **OVER, exit_code=exit_code)
-    it = Serving("deepseek-v4.1-flash/v14", found.name, found.id, V14.digest)
+    it = RunningLane("deepseek-v4.1-flash/v14", found.name, found.id, V14.digest)
     entries = (entry(after=(it,)), *((entry(verb="down", before=(it,), after=()),) if asked else ()))
     tools = Tools(station, BackendHttp(station), station.clock)
-    seen = lane_status(found, tools, (V14,), History(entries))
+    seen = lane_status(found, tools, (V14,), RunHistory(entries))
     assert (seen.state, [each.against for each in seen.drift]) == (state, [] if asked else ["journal"])
 
 
 @pytest.mark.parametrize(("asked", "state"), [(True, "stopped"), (False, "died")])
 def test_a_lane_that_was_killed_by_nobody_of_ours_has_died(asked: bool, state: str) -> None:
     station, found = station_with(Script(BOOT), **OVER, exit_code=137)
-    it = Serving("deepseek-v4.1-flash/v14", found.name, found.id, V14.digest)
+    it = RunningLane("deepseek-v4.1-flash/v14", found.name, found.id, V14.digest)
     entries = (entry(after=(it,)), *((entry(verb="down", before=(it,), after=()),) if asked else ()))
     tools = Tools(station, BackendHttp(station), station.clock)
-    assert lane_status(found, tools, (V14,), History(entries)).state == state
+    assert lane_status(found, tools, (V14,), RunHistory(entries)).state == state
 
 
 def test_a_kept_container_is_not_held_to_its_recipe() -> None:
@@ -258,8 +258,8 @@ def test_a_lane_whose_last_launch_did_not_keep_its_receipts_is_degraded() -> Non
     tools = Tools(station, BackendHttp(station), station.clock)
     receipts = ({"name": "a", "state": "kept"}, {"name": "engine argument b", "state": "different"}, {"name": "server"})
     wrong = record("v14", container={"name": found.name, "id": found.id}, exit={"tool": 9}, receipts=receipts)
-    seen = lane_status(found, tools, (V14,), History(runs=(wrong,)))
+    seen = lane_status(found, tools, (V14,), RunHistory(runs=(wrong,)))
     assert seen.state == "degraded"
     assert seen.health["why"] == "its boot did not keep: engine argument b (gb300serve receipts)"
     again = replace(wrong, exit={"tool": 130})
-    assert lane_status(found, tools, (V14,), History(runs=(wrong, again))).state == "ready"
+    assert lane_status(found, tools, (V14,), RunHistory(runs=(wrong, again))).state == "ready"

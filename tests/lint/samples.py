@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gb300serve.core.diagnostics import Diagnostic, Severity
 from gb300serve.lint.run import RULES, findings
-from gb300serve.lint.subject import Subject
+from gb300serve.lint.subject import LintSubject
 from gb300serve.plan.check import check
 from gb300serve.recipe.catalog import Catalog
 from gb300serve.recipe.load import Loader
@@ -168,7 +168,7 @@ def lint(directory: Path, text: str, pinned: str | None = None) -> list[Diagnost
     noticed = check(loaded)
     assert loaded.recipe is not None, noticed
     assert not [d for d in noticed if d.severity == "error"], noticed
-    return [d for d in findings(Subject(loaded, loaded.recipe, pinned=pinned), noticed) if d.code != "OPT008"]
+    return [d for d in findings(LintSubject(loaded, loaded.recipe, pinned=pinned), noticed) if d.code != "OPT008"]
 
 
 def judge(case: Case, directory: Path) -> None:

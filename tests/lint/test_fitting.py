@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from gb300serve.lint.fitting import Fitting
-from gb300serve.lint.subject import Subject
+from gb300serve.lint.subject import LintSubject
 from gb300serve.recipe.catalog import Catalog
 from gb300serve.recipe.load import Loader
 from tests.lint.samples import KNOWN, OTHER, Changes, changed
@@ -14,7 +14,7 @@ def fitting(directory: Path, text: str) -> Fitting | None:
     path.write_text(text, encoding="utf-8")
     loaded = Loader(Catalog(())).load_file(Catalog(()).at(path))
     assert loaded.recipe is not None
-    return Subject(loaded, loaded.recipe).fitting
+    return LintSubject(loaded, loaded.recipe).fitting
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.lint.run import FAMILIES, RULES, findings, findings_in_any
-from gb300serve.lint.subject import Subject
+from gb300serve.lint.subject import LintSubject
 from gb300serve.recipe.catalog import Catalog
 from gb300serve.recipe.load import Loader
 from tests.lint.samples import BASES, KNOWN, OTHER, changed, lint
@@ -95,5 +95,5 @@ def test_a_finding_of_an_inherited_value_stands_in_the_parent(tmp_path: Path) ->
     (lane / "v2.yaml").write_text(child, encoding="utf-8")
     loaded = Loader(Catalog((tmp_path,))).load_file(Catalog((tmp_path,)).at(lane / "v2.yaml"))
     assert loaded.recipe is not None
-    (found,) = findings(Subject(loaded, loaded.recipe))
+    (found,) = findings(LintSubject(loaded, loaded.recipe))
     assert (found.code, found.file, found.line) == ("CON004", str(lane / "v1.yaml"), 17)

@@ -1,17 +1,17 @@
 from pathlib import Path
 
-from gb300serve.lint.subject import Subject, option_given, option_path
+from gb300serve.lint.subject import LintSubject, option_given, option_path
 from gb300serve.recipe.catalog import Catalog
 from gb300serve.recipe.load import Loader
 from tests.lint.samples import KNOWN, OTHER, SGLANG, changed
 
 
-def subject(directory: Path, text: str) -> Subject:
+def subject(directory: Path, text: str) -> LintSubject:
     path = directory / "recipe.yaml"
     path.write_text(text, encoding="utf-8")
     loaded = Loader(Catalog(())).load_file(Catalog(()).at(path))
     assert loaded.recipe is not None
-    return Subject(loaded, loaded.recipe)
+    return LintSubject(loaded, loaded.recipe)
 
 
 def test_a_checkpoint_is_known_by_its_repository_its_path_or_the_engines_model(tmp_path: Path) -> None:

@@ -1,13 +1,13 @@
-from gb300serve.host.facts import Heard, Holder
+from gb300serve.host.facts import GpuHolder, ListeningSocket
 from gb300serve.host.missing import Missing
 from gb300serve.host.sources.compute_apps import ComputeProcess
 from gb300serve.preflight.subject import Own
 from tests.support.hosts import DISPLAY, GB300, GIB, IMAGE, host, launched, station
 
-OURS = Holder(ComputeProcess(1, "vllm", 200 * GIB, "GPU-300"), "ours", "dsv41-vllm")
-THEIRS = Holder(ComputeProcess(2, "python3", 3 * GIB, "GPU-300"), "theirs", "someone")
-DESKTOP = Holder(ComputeProcess(3, "gnome-shell", GIB, "GPU-4000"))
-NOWHERE = Holder(ComputeProcess(4, "python3", GIB))
+OURS = GpuHolder(ComputeProcess(1, "vllm", 200 * GIB, "GPU-300"), "ours", "dsv41-vllm")
+THEIRS = GpuHolder(ComputeProcess(2, "python3", 3 * GIB, "GPU-300"), "theirs", "someone")
+DESKTOP = GpuHolder(ComputeProcess(3, "gnome-shell", GIB, "GPU-4000"))
+NOWHERE = GpuHolder(ComputeProcess(4, "python3", GIB))
 FULL = host(gpus=(DISPLAY, GB300), processes=(OURS, THEIRS, DESKTOP, NOWHERE))
 OWN = Own(frozenset({"ours"}), frozenset({30006}))
 
@@ -31,7 +31,7 @@ def test_processes_that_are_not_the_launchs_own() -> None:
 def test_what_the_launch_frees_itself() -> None:
     assert launched(FULL, own=OWN).leaving(GB300) == 200 * GIB
     assert launched(FULL).leaving(GB300) == 0
-    silent = Holder(ComputeProcess(1, None, None, "GPU-300"), "ours")
+    silent = GpuHolder(ComputeProcess(1, None, None, "GPU-300"), "ours")
     assert launched(host(processes=(silent,)), own=OWN).leaving(GB300) is None
 
 
@@ -43,7 +43,7 @@ def test_a_kept_container_has_its_image() -> None:
 
 
 def test_ports_that_others_hold() -> None:
-    heard = Heard(30006, "0.0.0.0")
+    heard = ListeningSocket(30006, "0.0.0.0")
     assert launched(ports=(heard,)).strangers_ports == (heard,)
     assert launched(ports=(heard,), own=OWN).strangers_ports == ()
     assert launched(ports=Missing("x")).strangers_ports == ()

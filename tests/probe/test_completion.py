@@ -6,10 +6,10 @@ import pytest
 from gb300serve.core.http import Response
 from gb300serve.probe.answers import UnexpectedAnswerError
 from gb300serve.probe.completion import Completion, EmptyCompletionError, completion
-from gb300serve.probe.endpoint import Endpoint
+from gb300serve.probe.endpoint import ServerEndpoint
 from tests.support.fake_http import FixedHttp
 
-ENDPOINT = Endpoint("http://127.0.0.1:30006", "sesame")
+ENDPOINT = ServerEndpoint("http://127.0.0.1:30006", "sesame")
 PATH = "/v1/chat/completions"
 
 

@@ -3,14 +3,14 @@ import json
 import pytest
 
 from gb300serve.core.http import Response
-from gb300serve.probe.endpoint import Endpoint
+from gb300serve.probe.endpoint import ServerEndpoint
 from gb300serve.probe.engine import SGLANG
 from gb300serve.probe.identity import Identity, compare, identity, same_start
 from gb300serve.probe.metrics import Metrics
 from tests.support.fake_http import FixedHttp
 
-VLLM_AT = Endpoint("http://127.0.0.1:1")
-SGLANG_AT = Endpoint("http://127.0.0.1:1", "sesame", SGLANG)
+VLLM_AT = ServerEndpoint("http://127.0.0.1:1")
+SGLANG_AT = ServerEndpoint("http://127.0.0.1:1", "sesame", SGLANG)
 TOLD = {"random_seed": 421873650, "load_weight": 61.2, "scheduler_e2e": 118.02, "tokenizer_e2e": 119.51}
 INFO = {
     "random_seed": 421873650,

@@ -4,11 +4,11 @@ import pytest
 
 from gb300serve.core.http import Response, UnreachableError
 from gb300serve.probe.answers import UnexpectedAnswerError
-from gb300serve.probe.endpoint import Endpoint
+from gb300serve.probe.endpoint import ServerEndpoint
 from gb300serve.probe.models import ServedModel, models
 from tests.support.fake_http import FixedHttp
 
-ENDPOINT = Endpoint("http://127.0.0.1:30006")
+ENDPOINT = ServerEndpoint("http://127.0.0.1:30006")
 ENTRY = {"id": "tiny", "object": "model", "owned_by": "vllm", "root": "/model", "parent": None, "max_model_len": 4096}
 
 
@@ -20,7 +20,7 @@ def test_lists_names_roots_and_lengths() -> None:
 
 def test_the_key_is_sent() -> None:
     client = FixedHttp({"/v1/models": Response(200, '{"data": []}')})
-    assert models(client, Endpoint("http://127.0.0.1:30006", "sesame")) == ()
+    assert models(client, ServerEndpoint("http://127.0.0.1:30006", "sesame")) == ()
     assert client.asked == [("GET", "/v1/models", {"Authorization": "Bearer sesame"}, None)]
 
 

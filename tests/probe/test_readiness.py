@@ -3,13 +3,13 @@ import json
 import pytest
 
 from gb300serve.core.http import Response
-from gb300serve.probe.endpoint import Endpoint
+from gb300serve.probe.endpoint import ServerEndpoint
 from gb300serve.probe.metrics import Metrics
 from gb300serve.probe.models import ServedModel
 from gb300serve.probe.readiness import Readiness, completed, presence
 from tests.support.fake_http import FixedHttp
 
-ENDPOINT = Endpoint("http://127.0.0.1:30006")
+ENDPOINT = ServerEndpoint("http://127.0.0.1:30006")
 MODELS = Response(200, json.dumps({"data": [{"id": "tiny", "root": "/model", "max_model_len": 4096}]}))
 COMPLETION = Response(200, json.dumps({"choices": [{"message": {"content": "Ready"}}]}))
 OURS = Response(200, "process_start_time_seconds 1000.5\n")

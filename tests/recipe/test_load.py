@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from gb300serve.core.errors import CommandLineError
-from gb300serve.recipe.catalog import Catalog, Found
+from gb300serve.recipe.catalog import Catalog, RecipeFile
 from gb300serve.recipe.load import Loaded, Loader
 from tests.support.recipes import ENGINE, alone, child, load, said, write
 
@@ -90,7 +90,7 @@ def test_a_lane_that_nobody_has(tmp_path: Path) -> None:
     path = tmp_path / "elsewhere" / "file.yaml"
     path.parent.mkdir()
     path.write_text(child(""))
-    (problem,) = Loader(Catalog(())).load_file(Found(path, None)).problems
+    (problem,) = Loader(Catalog(())).load_file(RecipeFile(path, None)).problems
     assert problem.hint == "no recipes directory has that lane"
 
 
@@ -175,7 +175,7 @@ def test_names_are_places(tmp_path: Path, old: str, new: str, message: str, hint
     write(tmp_path, {"v1": alone().replace(old, new)})
     (problem,) = load(tmp_path, "bench/v1").problems
     assert (problem.code, problem.message, problem.hint) == ("FMT007", message, f"{hint}, or move the file")
-    assert Loader(Catalog(())).load_file(Found(tmp_path / "bench" / "v1.yaml", None)).problems == ()
+    assert Loader(Catalog(())).load_file(RecipeFile(tmp_path / "bench" / "v1.yaml", None)).problems == ()
 
 
 @pytest.mark.parametrize(
@@ -188,13 +188,13 @@ def test_names_are_places(tmp_path: Path, old: str, new: str, message: str, hint
 def test_a_file_that_is_not_utf8(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "a.yaml"
     path.write_bytes(content)
-    (problem,) = Loader(Catalog(())).load_file(Found(path, None)).problems
+    (problem,) = Loader(Catalog(())).load_file(RecipeFile(path, None)).problems
     assert (problem.code, problem.message) == ("YAML008", f"cannot read {path}: {message}")
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     for path, reason in ((tmp_path / "a.yaml", "No such file or directory"), (tmp_path, "Is a directory")):
-        loaded = Loader(Catalog(())).load_file(Found(path, None))
+        loaded = Loader(Catalog(())).load_file(RecipeFile(path, None))
         assert found(loaded) == [("YAML008", 1, 1, None, f"cannot read {path}: {reason}")]
         assert loaded.recipe is None
 

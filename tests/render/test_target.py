@@ -1,13 +1,13 @@
 import pytest
 
 from gb300serve.plan.model import ContainerPlan, Mount
-from gb300serve.render.target import LOST, Gap, Serving, binds, common_gaps, head, with_secrets
+from gb300serve.render.target import LOST, Gap, TargetService, binds, common_gaps, head, with_secrets
 from tests.render.test_docker_run import plan
 
 
 @pytest.mark.parametrize(("seconds", "patience"), [(454.5, 5855), (720, 6120), (None, 7200)])
 def test_patience_is_a_boot_and_one_tuning_of_the_kernels(seconds: float | None, patience: int) -> None:
-    assert Serving(8000, seconds).patience == patience
+    assert TargetService(8000, seconds).patience == patience
 
 
 def test_declared_secrets_alone_are_written() -> None:

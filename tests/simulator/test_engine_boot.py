@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.simulator.engine_events import Say, Serve
-from gb300serve.simulator.engine_settings import Surroundings
+from gb300serve.simulator.engine_settings import SimulatorEnvironment
 from tests.support.golden import Golden
 from tests.support.simulated import DAY_ZERO, PIN_HOOK, V14, boot_of, boot_script, changed, exit_code, said, shown
 
@@ -16,7 +16,7 @@ PHASES = {
     "capturing-graphs": 14.0,
     "serving": 16.0,
 }
-HOOKED = Surroundings(env=PIN_HOOK)
+HOOKED = SimulatorEnvironment(env=PIN_HOOK)
 BOOTS = {
     "v14.log": (V14, DAY_ZERO, None),
     "v14-tuning.log": (V14, DAY_ZERO, 0),
@@ -24,8 +24,12 @@ BOOTS = {
     "offload-40.log": (changed("--cpu-offload-gb", "40"), DAY_ZERO, None),
     "experts-star.log": (changed("--cpu-offload-params", "experts.*"), DAY_ZERO, None),
     "v15.log": (V14, HOOKED, 210),
-    "release-0.32.log": ((*changed("--served-model-name"), "--host", "0.0.0.0"), Surroundings(version="0.32.0"), None),
-    "unknown-model.log": (("/model", "--port", "8001"), Surroundings(model=""), None),
+    "release-0.32.log": (
+        (*changed("--served-model-name"), "--host", "0.0.0.0"),
+        SimulatorEnvironment(version="0.32.0"),
+        None,
+    ),
+    "unknown-model.log": (("/model", "--port", "8001"), SimulatorEnvironment(model=""), None),
 }
 
 

@@ -5,7 +5,7 @@ import pytest
 from gb300serve.boot.phases import Phase
 from gb300serve.simulator.engine_events import Repeat, Serve
 from gb300serve.simulator.engine_faults import FAULTS
-from gb300serve.simulator.engine_settings import Surroundings, SurroundingsError
+from gb300serve.simulator.engine_settings import SimulatorEnvironment, SurroundingsError
 from tests.support.golden import Golden
 from tests.support.simulated import PIN_HOOK, V14, boot_of, boot_script, changed, exit_code, said, shown
 
@@ -36,7 +36,7 @@ def test_every_fault_has_an_outcome_here() -> None:
 
 @pytest.mark.parametrize("name", OUTCOMES)
 def test_outcomes(name: str) -> None:
-    events = boot_script(V14, Surroundings(fault=name))
+    events = boot_script(V14, SimulatorEnvironment(fault=name))
     diagnosis = boot_of(events).result()
     assert (exit_code(events), diagnosis.state, diagnosis.reason) == OUTCOMES[name]
     stamps = [event.at for event in events]
@@ -45,67 +45,69 @@ def test_outcomes(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["stall", "host-oom", "crash-after-ready"])
 def test_whole_boots(name: str, golden: Golden) -> None:
-    golden(f"fault-{name}.log", shown(boot_script(V14, Surroundings(fault=name))))
+    golden(f"fault-{name}.log", shown(boot_script(V14, SimulatorEnvironment(fault=name))))
 
 
 def test_a_stall_never_ends() -> None:
-    last = boot_script(V14, Surroundings(fault="stall"))[-1]
+    last = boot_script(V14, SimulatorEnvironment(fault="stall"))[-1]
     assert isinstance(last, Repeat)
     assert (last.every, "shared memory broadcast block" in last.text) == (60.0, True)
 
 
 def test_a_missed_cache_is_tuned_whatever_is_stored() -> None:
-    text = said(boot_script(V14, Surroundings(fault="cache-miss"), stored=210))
+    text = said(boot_script(V14, SimulatorEnvironment(fault="cache-miss"), stored=210))
     assert any(line.endswith("(210 new, 0 from previous config)") for line in text)
 
 
 def test_a_slow_disk_takes_half_an_hour() -> None:
-    phases = dict(boot_of(boot_script(V14, Surroundings(fault="slow-disk"))).result().phases)
+    phases = dict(boot_of(boot_script(V14, SimulatorEnvironment(fault="slow-disk"))).result().phases)
     assert phases[Phase.LOADING_WEIGHTS] == pytest.approx(1846, abs=1)
 
 
 def test_without_the_hook_it_serves_at_the_figures_of_the_release_before() -> None:
-    text = said(boot_script(V14, Surroundings(fault="hook-failed", env=PIN_HOOK)))
+    text = said(boot_script(V14, SimulatorEnvironment(fault="hook-failed", env=PIN_HOOK)))
     assert any("Available KV cache memory: 4.87 GiB" in line for line in text)
     assert not any("HBM_expert" in line for line in text)
 
 
 def test_a_boot_that_dies_earlier_dies_as_it_would() -> None:
     words = changed("--cpu-offload-gb", "55")
-    assert boot_script(words, Surroundings(fault="crash-after-ready")) == boot_script(words)
+    assert boot_script(words, SimulatorEnvironment(fault="crash-after-ready")) == boot_script(words)
 
 
 def test_the_engine_dies_after_it_served() -> None:
-    events = boot_script(V14, Surroundings(fault="crash-after-ready"))
+    events = boot_script(V14, SimulatorEnvironment(fault="crash-after-ready"))
     served = next(event for event in events if isinstance(event, Serve))
     assert events[-1].at == pytest.approx(served.at + 60)
 
 
 def test_a_fault_that_nobody_wrote() -> None:
     with pytest.raises(SurroundingsError, match="there are cache-miss, cache-foreign, stall"):
-        boot_script(V14, Surroundings(fault="no-such"))
+        boot_script(V14, SimulatorEnvironment(fault="no-such"))
 
 
 def test_a_foreign_cache_is_ignored_and_not_written() -> None:
-    text = said(boot_script(V14, Surroundings(fault="cache-foreign"), stored=210))
+    text = said(boot_script(V14, SimulatorEnvironment(fault="cache-foreign"), stored=210))
     assert any("was created in a different environment" in line for line in text)
     assert not any("Saved" in line or "Loaded" in line for line in text)
 
 
 def test_a_lost_argument_is_missing_in_the_echo() -> None:
-    (echo,) = [line for line in said(boot_script(V14, Surroundings(fault="argument-lost"))) if "non-default" in line]
+    (echo,) = [
+        line for line in said(boot_script(V14, SimulatorEnvironment(fault="argument-lost"))) if "non-default" in line
+    ]
     assert "long_prefill_token_threshold" not in echo
 
 
 def test_tuning_hangs_in_the_middle() -> None:
-    last = boot_script(V14, Surroundings(fault="tuning-hangs"))[-1]
+    last = boot_script(V14, SimulatorEnvironment(fault="tuning-hangs"))[-1]
     assert isinstance(last, Repeat)
     assert last.at > 405 + 2000
 
 
 @pytest.mark.parametrize("phase", Phase)
 def test_the_gpu_fails_in_each_phase(phase: Phase) -> None:
-    found = boot_of(boot_script(V14, Surroundings(fault=f"dies-in-{phase}"))).result()
+    found = boot_of(boot_script(V14, SimulatorEnvironment(fault=f"dies-in-{phase}"))).result()
     assert (found.phase, [each.text.partition("Error: ")[2] for each in found.evidence]) == (
         phase,
         ["CUDA error: uncorrectable ECC error encountered"],

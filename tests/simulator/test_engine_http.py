@@ -10,11 +10,11 @@ import pytest
 from gb300serve.simulator.engine_http import EngineServer, Handler, bound_socket
 from gb300serve.simulator.engine_memory import memory_of
 from gb300serve.simulator.engine_service import Service
-from gb300serve.simulator.engine_settings import Surroundings
+from gb300serve.simulator.engine_settings import SimulatorEnvironment
 from tests.support.free_port import free_port
 from tests.support.simulated import V14, changed, settings
 
-FAST = Surroundings(speed=1e6)
+FAST = SimulatorEnvironment(speed=1e6)
 STARTED = time.time()
 WEATHER = {"type": "function", "function": {"name": "get_weather", "parameters": {"required": ["city"]}}}
 ASK = {"messages": [{"role": "user", "content": "What is 17*19?"}]}

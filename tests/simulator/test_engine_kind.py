@@ -5,7 +5,7 @@ import pytest
 from gb300serve.boot.signals.model import EngineName
 from gb300serve.simulator.engine_kind import KINDS
 from gb300serve.simulator.engine_settings import SurroundingsError, surroundings_of
-from gb300serve.simulator.engine_tape import Tape
+from gb300serve.simulator.engine_tape import EventTimeline
 from tests.support.sglang import SURROUNDINGS, WORDS
 from tests.support.simulated import DAY_ZERO, STARTED, V14, boot_of, exit_code
 
@@ -16,7 +16,7 @@ def test_each_boots_and_meets_a_port_that_is_taken(engine: EngineName, words: tu
     found = kind.settings(words, replace(DAY_ZERO if engine == "vllm" else SURROUNDINGS, engine=engine))
     machine = boot_of(kind.script(found, None, STARTED))
     assert (machine.result().state, machine.engine) == ("ready", engine)
-    tape = Tape(STARTED)
+    tape = EventTimeline(STARTED)
     kind.port_taken(tape, found)
     assert exit_code(tape.script) == (1 if engine == "vllm" else 137)
     assert boot_of(tape.script).result().reason == "port-in-use"

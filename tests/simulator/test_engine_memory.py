@@ -1,10 +1,10 @@
 import pytest
 
 from gb300serve.simulator.engine_memory import memory_of
-from gb300serve.simulator.engine_settings import Surroundings
+from gb300serve.simulator.engine_settings import SimulatorEnvironment
 from tests.support.simulated import changed, settings
 
-UNKNOWN = Surroundings(model="")
+UNKNOWN = SimulatorEnvironment(model="")
 
 
 def test_a_measured_release_is_as_measured() -> None:

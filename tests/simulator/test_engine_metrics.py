@@ -1,6 +1,6 @@
 from gb300serve.simulator.engine_memory import memory_of
 from gb300serve.simulator.engine_metrics import Counters, Histogram, count_drafts, drafted, metrics
-from gb300serve.simulator.engine_settings import Surroundings
+from gb300serve.simulator.engine_settings import SimulatorEnvironment
 from tests.support.golden import Golden
 from tests.support.simulated import V14, changed, settings
 
@@ -31,8 +31,8 @@ def test_accepted_positions_add_up() -> None:
 
 def test_without_a_drafter_nothing_speaks_of_drafts() -> None:
     for words, surroundings in (
-        (changed("--speculative-config"), Surroundings()),
-        (("/model",), Surroundings(model="")),
+        (changed("--speculative-config"), SimulatorEnvironment()),
+        (("/model",), SimulatorEnvironment(model="")),
     ):
         found = settings(words, surroundings)
         assert "spec_decode" not in metrics(found, memory_of(found), Counters(), 0.0)

@@ -3,7 +3,7 @@ import pytest
 from gb300serve.engines.parse import ArgumentRefusedError
 from gb300serve.simulator.engine_refusals import late_refusal, refusal
 from gb300serve.simulator.engine_script import refused_script
-from gb300serve.simulator.engine_settings import Surroundings
+from gb300serve.simulator.engine_settings import SimulatorEnvironment
 from tests.support.simulated import DAY_ZERO, STARTED, V14, boot_of, boot_script, changed, exit_code, said, settings
 
 REFUSED = {
@@ -103,12 +103,12 @@ def test_v14_is_taken() -> None:
 
 
 def test_a_long_context_can_be_forced() -> None:
-    forced = Surroundings(env={"VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"})
+    forced = SimulatorEnvironment(env={"VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"})
     assert refusal(settings(changed("--max-model-len", "2M"), forced)) is None
 
 
 def test_a_model_that_no_mount_holds_is_taken_for_a_name() -> None:
-    mounted = Surroundings(mounts=("/model", "/root/.cache/vllm"))
+    mounted = SimulatorEnvironment(mounts=("/model", "/root/.cache/vllm"))
     assert refusal(settings(V14, mounted)) is None
     found = refusal(settings(changed("--model", "/models/x"), mounted))
     assert found is not None
@@ -117,9 +117,9 @@ def test_a_model_that_no_mount_holds_is_taken_for_a_name() -> None:
 
 
 def test_tables_on_a_model_without_them() -> None:
-    found = refusal(settings(("/model", "--engram-config", "{}"), Surroundings(model="")))
+    found = refusal(settings(("/model", "--engram-config", "{}"), SimulatorEnvironment(model="")))
     assert found is None
-    given = refusal(settings(("/model", "--engram-config", '{"cpu_offload":true}'), Surroundings(model="")))
+    given = refusal(settings(("/model", "--engram-config", '{"cpu_offload":true}'), SimulatorEnvironment(model="")))
     assert given is not None
     assert "EngramConfig requires a model with supported Engram embeddings" in given.error
 

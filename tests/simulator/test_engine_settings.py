@@ -3,7 +3,7 @@ import pytest
 from gb300serve.simulator.engine_settings import (
     DEFAULT_MODEL,
     DEFAULT_VERSION,
-    Surroundings,
+    SimulatorEnvironment,
     SurroundingsError,
     surroundings_of,
 )
@@ -11,7 +11,7 @@ from tests.support.simulated import V14, changed, settings
 
 
 def test_an_empty_environment() -> None:
-    assert surroundings_of({}) == Surroundings(200.0, DEFAULT_VERSION, DEFAULT_MODEL, env={})
+    assert surroundings_of({}) == SimulatorEnvironment(200.0, DEFAULT_VERSION, DEFAULT_MODEL, env={})
 
 
 def test_everything_that_can_be_said() -> None:
@@ -27,7 +27,7 @@ def test_everything_that_can_be_said() -> None:
         "GB300SERVE_SIM_SHIMMED": "7",
         "PIN_HOOK": "/w/hook.py",
     }
-    assert surroundings_of(said) == Surroundings(
+    assert surroundings_of(said) == SimulatorEnvironment(
         speed=20000.0,
         version="0.32.0",
         model="",
@@ -54,7 +54,7 @@ def test_only_loopback_is_bound() -> None:
     hosts = {"0.0.0.0": "127.0.0.1", "127.0.0.2": "127.0.0.2", "::": "127.0.0.1", "::1": "::1", "10.0.0.7": "127.0.0.1"}
     assert {host: settings((*V14, "--host", host)).host for host in hosts} == hosts
     assert (settings().host, settings().port, settings().listen_port) == ("127.0.0.1", 8000, 8000)
-    assert settings(V14, Surroundings(listen=8021)).listen_port == 8021
+    assert settings(V14, SimulatorEnvironment(listen=8021)).listen_port == 8021
 
 
 def test_names() -> None:
@@ -79,10 +79,10 @@ def test_a_leading_serve_counts_for_nothing() -> None:
     [("/model", True), ("/model/sub", True), ("/models", False), ("deepseek-ai/DeepSeek-V4.1-Flash", True)],
 )
 def test_what_the_mounts_show(model: str, visible: bool) -> None:
-    mounted = Surroundings(mounts=("/model", "/root/.cache/vllm"))
+    mounted = SimulatorEnvironment(mounts=("/model", "/root/.cache/vllm"))
     assert settings(changed("--model", model), mounted).model_is_visible is visible
 
 
 def test_a_checkpoint_that_nobody_knows() -> None:
     with pytest.raises(SurroundingsError, match="no checkpoint is called 'a/b'"):
-        settings(V14, Surroundings(model="a/b"))
+        settings(V14, SimulatorEnvironment(model="a/b"))

@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.boot.heard import Heard
+from gb300serve.boot.heard import LogFacts
 from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.seed import seed_in
 from gb300serve.fit.echo import arguments as read_back
@@ -59,7 +59,7 @@ def test_a_share_that_weights_use_up() -> None:
 
 
 def test_figures_of_the_boot() -> None:
-    heard, machine = Heard(), BootMachine()
+    heard, machine = LogFacts(), BootMachine()
     for line in said(boot_script()):
         heard.take(line, machine.feed(line))
     tokens = heard.figure("token_pool", "tokens")

@@ -1,10 +1,10 @@
 from gb300serve.simulator.engine_sglang_tape import counted, say, traceback, uvicorn
-from gb300serve.simulator.engine_tape import Tape
+from gb300serve.simulator.engine_tape import EventTimeline
 from tests.support.simulated import STARTED, said
 
 
 def test_lines_have_a_date_and_no_level() -> None:
-    tape = Tape(STARTED)
+    tape = EventTimeline(STARTED)
     say(tape, "Load weight begin.")
     tape.wait(61.0)
     uvicorn(tape, "Application startup complete.")
@@ -20,7 +20,7 @@ def test_lines_have_a_date_and_no_level() -> None:
 
 
 def test_a_bar_is_full_when_its_time_is_over() -> None:
-    tape = Tape(STARTED)
+    tape = EventTimeline(STARTED)
     counted(tape, "Capturing batches (bs=1):", 2, 10.0)
     assert [line.partition("[")[0].strip() for line in said(tape.script)] == [
         "Capturing batches (bs=1):   0%|          | 0/2",

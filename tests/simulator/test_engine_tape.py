@@ -1,14 +1,14 @@
 from gb300serve.simulator.engine_events import Say
-from gb300serve.simulator.engine_tape import CORE, Tape, bar, clock, stamp
+from gb300serve.simulator.engine_tape import CORE, EventTimeline, bar, clock, stamp
 from tests.support.simulated import STARTED
 
 
-def written(tape: Tape) -> list[tuple[float, str, str]]:
+def written(tape: EventTimeline) -> list[tuple[float, str, str]]:
     return [(event.at, event.stream, event.text) for event in tape.script if isinstance(event, Say)]
 
 
 def test_the_engines_formats() -> None:
-    tape = Tape(STARTED)
+    tape = EventTimeline(STARTED)
     tape.wait(1.25)
     tape.log(CORE, "core.py:1", "one\ntwo")
     tape.flashinfer("autotuner.py:2", "3")
@@ -28,7 +28,7 @@ def test_the_engines_formats() -> None:
 
 
 def test_a_traceback_is_pythons() -> None:
-    tape = Tape(STARTED)
+    tape = EventTimeline(STARTED)
     tape.traceback("", ("/bin/vllm:8:<module>:sys.exit(main())", "vllm/a.py:1:f:x = {1: 2}"), "KeyError: 'k'\nmore")
     assert "".join(text for _, _, text in written(tape)) == (
         "Traceback (most recent call last):\n"
@@ -42,7 +42,7 @@ def test_a_traceback_is_pythons() -> None:
 
 
 def test_time_does_not_run_back() -> None:
-    tape = Tape(STARTED)
+    tape = EventTimeline(STARTED)
     tape.until(5)
     tape.until(3)
     assert tape.at == 5

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from gb300serve.fit.catalog import checkpoints
-from gb300serve.simulator.engine_settings import Surroundings
+from gb300serve.simulator.engine_settings import SimulatorEnvironment
 from gb300serve.simulator.engine_tuning import (
     cache_path,
     identity,
@@ -76,7 +76,7 @@ def test_what_changes_the_name(words: tuple[str, ...]) -> None:
 
 
 def test_a_hit_a_miss_and_a_part() -> None:
-    plain, hooked = settings(), settings(V14, Surroundings(env=PIN_HOOK))
+    plain, hooked = settings(), settings(V14, SimulatorEnvironment(env=PIN_HOOK))
     other = settings(changed("--max-num-seqs", "24"))
     figures = {
         "as on the Station": tuning(plain, None),

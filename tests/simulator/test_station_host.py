@@ -2,11 +2,11 @@ import pytest
 
 from gb300serve.fit.model import GB300
 from gb300serve.host.collect import host_facts
-from gb300serve.host.facts import Directory, Heard
+from gb300serve.host.facts import Directory, ListeningSocket
 from gb300serve.host.missing import Missing
 from gb300serve.host.sources.limits import Limit
 from gb300serve.preflight.run import judge
-from gb300serve.preflight.subject import Subject
+from gb300serve.preflight.subject import PreflightSubject
 from gb300serve.simulator.station_host import GB300_UUID, INFO, StationMachine
 from tests.support.fake_machine import FakeEngine
 
@@ -15,7 +15,7 @@ GIB = 1024**3
 
 @pytest.fixture
 def machine() -> StationMachine:
-    return StationMachine(lambda port: Heard(port, "::") if port == 1 else None)
+    return StationMachine(lambda port: ListeningSocket(port, "::") if port == 1 else None)
 
 
 def test_a_station_as_it_is_described(machine: StationMachine) -> None:
@@ -34,7 +34,7 @@ def test_a_station_as_it_is_described(machine: StationMachine) -> None:
     assert facts.memlock == Limit(-1, -1)
     assert not isinstance(facts.docker, Missing)
     assert (facts.docker.architecture, facts.docker.nvidia) == ("arm64", True)
-    assert judge(Subject(facts)) == ()
+    assert judge(PreflightSubject(facts)) == ()
 
 
 def test_it_has_every_file_and_the_ports_of_this_machine(machine: StationMachine) -> None:
@@ -49,5 +49,5 @@ def test_it_has_every_file_and_the_ports_of_this_machine(machine: StationMachine
         machine.output(("nvidia-smi", "-L")),
     ]
     assert answers == [not_asked] * 7
-    assert (machine.heard(1), machine.heard(2)) == (Heard(1, "::"), None)
+    assert (machine.heard(1), machine.heard(2)) == (ListeningSocket(1, "::"), None)
     assert machine.program("nvidia-container-runtime-hook") is None

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from gb300serve.boot.signals import CAUSES, SIGNALS
 from gb300serve.simulator.engine_events import Repeat, Say, Script
 from gb300serve.simulator.engine_faults import FAULTS
-from gb300serve.simulator.engine_settings import Surroundings
+from gb300serve.simulator.engine_settings import SimulatorEnvironment
 from tests.support.fuzz_recipes import SECRETS
 from tests.support.simulated import DAY_ZERO, PIN_HOOK, V14, boot_script, changed
 
@@ -47,7 +47,7 @@ def boots() -> tuple[bytes, ...]:
         (changed("--cpu-offload-gb", "0"), DAY_ZERO, None),
         (changed("--cpu-offload-params", "experts.*"), DAY_ZERO, None),
         (changed("--tool-call-parser", "none_such"), DAY_ZERO, None),
-        (V14, Surroundings(version="0.32.0"), None),
+        (V14, SimulatorEnvironment(version="0.32.0"), None),
         *((V14, replace(DAY_ZERO, fault=name), None) for name in FAULTS),
     ]
     made = [_written(boot_script(words, around, stored)) for words, around, stored in launches]

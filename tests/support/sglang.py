@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from gb300serve.simulator.engine_events import Script
-from gb300serve.simulator.engine_settings import Settings, Surroundings
+from gb300serve.simulator.engine_settings import Settings, SimulatorEnvironment
 from gb300serve.simulator.engine_sglang_script import script, settings_of
 from tests.support.simulated import STARTED
 
@@ -21,17 +21,17 @@ OFFLOADED = (
     *("--model-path", "/model", "--tp", "1", "--mem-fraction-static", "0.9", "--context-length", "32768"),
     *("--offload-group-size", "2", "--offload-num-in-group", "1", "--offload-prefetch-step", "1"),
 )
-SURROUNDINGS = Surroundings(version="0.5.23", model="", engine="sglang")
+SURROUNDINGS = SimulatorEnvironment(version="0.5.23", model="", engine="sglang")
 DEEPSEEK = replace(
     SURROUNDINGS, model="deepseek-ai/DeepSeek-V4.1-Flash", env={"SGLANG_ENABLE_DSV41_ENGRAM_HOST_TABLE": "1"}
 )
 
 
-def settings(words: tuple[str, ...] = WORDS, surroundings: Surroundings = SURROUNDINGS) -> Settings:
+def settings(words: tuple[str, ...] = WORDS, surroundings: SimulatorEnvironment = SURROUNDINGS) -> Settings:
     """What these words say, behind their launcher."""
     return settings_of((*LAUNCHER, *words), surroundings)
 
 
-def boot_script(words: tuple[str, ...] = WORDS, surroundings: Surroundings = SURROUNDINGS) -> Script:
+def boot_script(words: tuple[str, ...] = WORDS, surroundings: SimulatorEnvironment = SURROUNDINGS) -> Script:
     """The whole boot of these words."""
     return script(settings(words, surroundings), None, STARTED)

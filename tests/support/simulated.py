@@ -4,7 +4,7 @@ from gb300serve.boot.machine import BootMachine
 from gb300serve.plan.model import Mount
 from gb300serve.simulator.engine_events import Bind, Enter, Exit, Repeat, Save, Say, Script, Serve
 from gb300serve.simulator.engine_script import script, settings_of
-from gb300serve.simulator.engine_settings import Settings, Surroundings
+from gb300serve.simulator.engine_settings import Settings, SimulatorEnvironment
 
 SCHEDULE = '{"method":"dspark","num_speculative_tokens":5,"num_speculative_tokens_per_batch_size":[[1,4,5],[5,16,1]]}'
 V14 = (
@@ -29,18 +29,18 @@ def changed(flag: str, *values: str) -> tuple[str, ...]:
     return (*V14[:index], *((flag, *values) if values else ()), *V14[after:])
 
 
-DAY_ZERO = Surroundings()
+DAY_ZERO = SimulatorEnvironment()
 STARTED = 1_796_000_000.0  # 2026-11-30 00:53:20 UTC
 PIN_HOOK = {"PIN_MODE": "split", "PIN_HOOK": "/w/pin_hot_experts_hook.py"}
 
 
-def settings(words: tuple[str, ...] = V14, surroundings: Surroundings = DAY_ZERO) -> Settings:
+def settings(words: tuple[str, ...] = V14, surroundings: SimulatorEnvironment = DAY_ZERO) -> Settings:
     """What these words say; the test fails when the parser refuses them."""
     return settings_of(words, surroundings)
 
 
 def boot_script(
-    words: tuple[str, ...] = V14, surroundings: Surroundings = DAY_ZERO, stored: int | None = None
+    words: tuple[str, ...] = V14, surroundings: SimulatorEnvironment = DAY_ZERO, stored: int | None = None
 ) -> Script:
     """The whole boot of these words."""
     return script(settings(words, surroundings), stored, STARTED)

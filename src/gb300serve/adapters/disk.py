@@ -1,4 +1,4 @@
-"""Files of this machine as `journal.disk.Disk`."""
+"""Files of this machine as `journal.disk.JournalDisk`."""
 
 import errno
 import fcntl
@@ -8,7 +8,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from gb300serve.journal.disk import Hold, Tape
+from gb300serve.journal.disk import AppendFile, Hold
 
 _PRIVATE = 0o600
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
@@ -44,7 +44,7 @@ class SystemDisk:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def open(self, path: Path) -> Tape:
+    def open(self, path: Path) -> AppendFile:
         with suppress(FileNotFoundError):
             _refuse_pipes(path)
         return _Tape(os.open(path, _APPEND, _PRIVATE))
@@ -92,7 +92,7 @@ class SystemDisk:
 
 
 class _Tape:
-    """`journal.disk.Tape` over a descriptor."""
+    """`journal.disk.AppendFile` over a descriptor."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

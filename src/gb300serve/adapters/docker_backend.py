@@ -12,8 +12,8 @@ from urllib.parse import quote
 from gb300serve.adapters import docker_inspect
 from gb300serve.adapters.docker_body import create_body, restart_policy, seccomp_files
 from gb300serve.adapters.docker_errors import (
+    DockerImageMissingError,
     DockerRefusedError,
-    ImageMissingError,
     NameInUseError,
     NoSuchContainerError,
     SeccompProfileError,
@@ -52,7 +52,7 @@ class OpenChunks(Chunks, Protocol):
     def __exit__(self, *error: Any) -> None: ...
 
 
-class Engine(Protocol):
+class DockerApi(Protocol):
     """The HTTP API below its version. Raises DockerUnreachableError and DockerRefusedError."""
 
     def get(self, path: str, params: Mapping[str, Any] = ...) -> Any: ...
@@ -71,7 +71,7 @@ class DockerBackend:
     returns the carriage shows all its states at once, when it ends.
     """
 
-    def __init__(self, engine: Engine, clock: Clock) -> None:
+    def __init__(self, engine: DockerApi, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
         self._ahead: float | None = None
@@ -241,7 +241,7 @@ class DockerBackend:
             created: str = self._engine.post("/containers/create", params, body)["Id"]
         except DockerRefusedError as error:
             if error.status == 404:
-                raise ImageMissingError(body["Image"]) from error
+                raise DockerImageMissingError(body["Image"]) from error
             raise (NameInUseError(error.said) if error.status == 409 else error) from error
         return created
 

@@ -52,7 +52,7 @@ class NoSuchContainerError(BackendError):
         super().__init__(f"no container {container}", hint="gb300serve status shows those that there are")
 
 
-class ImageMissingError(BackendError):
+class DockerImageMissingError(BackendError):
     """A launch from an image that the machine does not have: the Engine works, the machine lacks something."""
 
     exit_code = MachineError.exit_code

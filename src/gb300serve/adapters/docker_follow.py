@@ -7,7 +7,7 @@ from typing import Protocol
 
 from gb300serve.adapters.docker_errors import DockerUnreachableError, NoSuchContainerError
 from gb300serve.adapters.docker_inspect import NANO
-from gb300serve.adapters.docker_logs import Delivered, Entry, LogDecoder
+from gb300serve.adapters.docker_logs import Delivered, LogDecoder, LogEntry
 from gb300serve.core.clock import Clock
 from gb300serve.lifecycle.absence import PATIENCE
 from gb300serve.lifecycle.ports import LogLine
@@ -120,7 +120,7 @@ class Follower:
 
     def _pieces(
         self, opened: AbstractContextManager[Chunks], every: float, *, whole: bool = True
-    ) -> Iterator[Iterable[Entry] | None]:
+    ) -> Iterator[Iterable[LogEntry] | None]:
         """What came together; None after silence. A last line without a line feed only when the `whole` log is read."""
         decoder = LogDecoder(tty=self._start.tty)
         with opened as chunks:

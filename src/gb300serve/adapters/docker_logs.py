@@ -23,7 +23,7 @@ _STAMPED = re.compile(rb"(?=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z )")
 _CUT = 16384
 
 
-class Entry(NamedTuple):  # a dataclass takes four times as long to make, a thousand times a second
+class LogEntry(NamedTuple):  # a dataclass takes four times as long to make, a thousand times a second
     """One line that the container ended with a line feed. `stamp` is nanoseconds since 1970."""
 
     stamp: int
@@ -67,18 +67,18 @@ class LogDecoder:
         self._begun: dict[Stream, tuple[int, list[bytes]]] = {}
         self._second, self._whole = b"", 0
 
-    def feed(self, data: bytes) -> list[Entry]:
+    def feed(self, data: bytes) -> list[LogEntry]:
         self._buffer += data
         found = self._plain_lines() if self._tty else self._frames()
         return [entry for stream, frame in found for entry in self._taken(stream, frame)]
 
-    def flush(self) -> Iterator[Entry]:
+    def flush(self) -> Iterator[LogEntry]:
         """What the container wrote last, if it did not end it with a line feed."""
         if self._tty:
             yield from (entry for piece in _pieces(self._buffer) for entry in self._taken("stdout", piece))
             self._buffer = b""
         for stream, (stamp, pieces) in self._begun.items():
-            yield Entry(stamp, stream, _text(pieces))
+            yield LogEntry(stamp, stream, _text(pieces))
         self._begun.clear()
 
     def _frames(self) -> list[tuple[Stream, bytes]]:
@@ -90,20 +90,20 @@ class LogDecoder:
         for line in lines:
             yield from (("stdout", piece) for piece in _pieces(line + b"\n"))
 
-    def _taken(self, stream: Stream, frame: bytes) -> tuple[Entry, ...]:
+    def _taken(self, stream: Stream, frame: bytes) -> tuple[LogEntry, ...]:
         """The lines that the frame ends: by its line feed, or the one before by being of another moment."""
         written, _, piece = frame.partition(b" ")
         stamp = self._moment(written)
         if not self._begun and piece.endswith(b"\n"):  # nearly every line, a thousand times a second
-            return (Entry(stamp, stream, piece[:-1].decode("utf-8", "replace")),)
-        ended: tuple[Entry, ...] = ()
+            return (LogEntry(stamp, stream, piece[:-1].decode("utf-8", "replace")),)
+        ended: tuple[LogEntry, ...] = ()
         begun = self._begun.pop(stream, None)
         if begun is not None and begun[0] != stamp:
-            ended, begun = (Entry(begun[0], stream, _text(begun[1])),), None
+            ended, begun = (LogEntry(begun[0], stream, _text(begun[1])),), None
         pieces = [] if begun is None else begun[1]
         pieces.append(piece)
         if piece.endswith(b"\n"):
-            return (*ended, Entry(stamp, stream, _text(pieces)))
+            return (*ended, LogEntry(stamp, stream, _text(pieces)))
         self._begun[stream] = stamp, pieces
         return ended
 
@@ -143,7 +143,7 @@ class Delivered:
         self._expect_again(since)
         return since
 
-    def is_new(self, entry: Entry) -> bool:
+    def is_new(self, entry: LogEntry) -> bool:
         key = hash(entry)
         last, last_key = self._last.get(entry.stream, (0, 0))
         if entry.stamp < last:

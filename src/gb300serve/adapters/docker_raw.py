@@ -3,11 +3,11 @@
 from typing import Any
 from urllib.parse import quote
 
-from gb300serve.adapters.docker_backend import Engine
+from gb300serve.adapters.docker_backend import DockerApi
 from gb300serve.adapters.docker_errors import DockerRefusedError, NoSuchContainerError
 
 
-def raw_inspect(engine: Engine, name: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
+def raw_inspect(engine: DockerApi, name: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The container, and its image where it is still there. Raises NoSuchContainerError and other BackendErrors."""
     try:
         container: dict[str, Any] = engine.get(f"/containers/{quote(name, safe='')}/json")

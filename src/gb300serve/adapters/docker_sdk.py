@@ -14,11 +14,9 @@ from docker.context import ContextAPI
 from docker.errors import DockerException
 from docker.tls import TLSConfig
 
-from gb300serve.adapters.docker_backend import DockerBackend
 from gb300serve.adapters.docker_dial import DialAdapter, dial_ssh, dial_unix
 from gb300serve.adapters.docker_errors import DockerContextError, DockerRefusedError, DockerUnreachableError
 from gb300serve.adapters.docker_stream import ResponseChunks
-from gb300serve.core.clock import Clock
 from gb300serve.core.errors import Gb300Error
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -31,7 +29,7 @@ SSH_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class DockerEndpoint:
     """Where a Docker Engine is reached: `unix://…`, `tcp://…` or `ssh://…`. `patience` is seconds for its version."""
 
     host: str
@@ -85,12 +83,12 @@ def _over(adapter: DialAdapter, version: str, timeout: float) -> docker.APIClien
 
 
 class DockerEngine:
-    """Implements `docker_backend.Engine` with the SDK's session; connects when first asked.
+    """Implements `docker_backend.DockerApi` with the SDK's session; connects when first asked.
 
     One that could not be connected to is not tried again: several questions in a row must not add up their waits.
     """
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: DockerEndpoint) -> None:
         self._endpoint = endpoint
         self._opened: docker.APIClient | None = None
         self._absent: DockerUnreachableError | None = None
@@ -139,14 +137,6 @@ class DockerEngine:
             cause = _deepest(error)
             reason = getattr(cause, "strerror", None) or str(cause)
             raise DockerUnreachableError(self._endpoint.host, reason, cause) from error
-
-
-def connect(host: str | None, context: str | None, clock: Clock) -> DockerBackend:
-    """The Docker Engine at `host` (as in DOCKER_HOST), or of the docker context; connects when first asked.
-
-    Raises DockerContextError (exit 7) for a context that cannot be read.
-    """
-    return DockerBackend(DockerEngine(Endpoint.choose(host, context)), clock)
 
 
 def _said(answer: requests.Response) -> str:

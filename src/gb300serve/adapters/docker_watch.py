@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import PurePosixPath
 from urllib.parse import quote
 
-from gb300serve.adapters.docker_backend import DockerBackend, Engine
+from gb300serve.adapters.docker_backend import DockerApi, DockerBackend
 from gb300serve.adapters.docker_bars import AttachedBars, NoBars
 from gb300serve.adapters.docker_errors import DockerRefusedError
 from gb300serve.adapters.docker_inspect import NANO
@@ -34,7 +34,7 @@ class WatchedDocker(DockerBackend):
     `gpu_use` gives 0 to 1, or None where nobody knows.
     """
 
-    def __init__(self, engine: Engine, clock: Clock, gpu_use: Callable[[], float | None] = unknown) -> None:
+    def __init__(self, engine: DockerApi, clock: Clock, gpu_use: Callable[[], float | None] = unknown) -> None:
         super().__init__(engine, clock)
         self._gpu_use = gpu_use
 

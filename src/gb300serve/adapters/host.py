@@ -9,9 +9,9 @@ from pathlib import Path
 
 from gb300serve.adapters.listeners import SystemListeners
 from gb300serve.adapters.process import spoken
-from gb300serve.host.facts import Directory, Heard
+from gb300serve.host.facts import Directory, ListeningSocket
 from gb300serve.host.missing import Missing
-from gb300serve.host.ports import Entry, Space
+from gb300serve.host.ports import FileEntry, Space
 from gb300serve.host.sources.limits import UNLIMITED, Limit
 
 # Without persistence mode the driver is loaded for each call: seconds on a box with eight GPUs.
@@ -62,7 +62,7 @@ class SystemMachine:
         except OSError as error:
             return _missing(directory, error)
 
-    def entry(self, path: str) -> Entry | Missing | None:
+    def entry(self, path: str) -> FileEntry | Missing | None:
         where = Path(path)
         try:
             found = where.stat()
@@ -70,7 +70,7 @@ class SystemMachine:
             return None
         except OSError as error:
             return _missing(path, error)
-        return Entry(os.path.realpath(path), found.st_size, where.is_dir())
+        return FileEntry(os.path.realpath(path), found.st_size, where.is_dir())
 
     def space(self, path: str) -> Space | Missing:
         real = nearest(path)
@@ -97,9 +97,9 @@ class SystemMachine:
     def program(self, name: str) -> str | None:
         return shutil.which(name, path=self._path) or shutil.which(name, path=_MORE_PATH)
 
-    def heard(self, port: int) -> Heard | Missing | None:
+    def heard(self, port: int) -> ListeningSocket | Missing | None:
         found = SystemListeners().on(port)
-        return None if found is None else Heard(found.port, found.address, found.process)
+        return None if found is None else ListeningSocket(found.port, found.address, found.process)
 
 
 def nearest(path: str) -> str:

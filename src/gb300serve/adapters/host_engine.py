@@ -1,4 +1,4 @@
-"""A place that runs containers as `host.ports.Engine`: what it says of its machine and of its images."""
+"""A place that runs containers as `host.ports.HostDocker`: what it says of its machine and of its images."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar

@@ -13,7 +13,7 @@ LONGEST = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class ProgressBar:
     """`elapsed` is seconds since the bar was first drawn."""
 
     title: str
@@ -23,7 +23,7 @@ class Bar:
 
 
 @lru_cache(maxsize=2)  # asked for the time and for the progress of the same text
-def read_bar(text: str) -> Bar | None:
+def read_bar(text: str) -> ProgressBar | None:
     """The bar that `text` draws, or None (also for one that is cut off)."""
     match = _BAR.match(text, 0, LONGEST)
     if match is None:
@@ -31,7 +31,7 @@ def read_bar(text: str) -> Bar | None:
     elapsed = 0.0
     for part in match["elapsed"].split(":"):
         elapsed = elapsed * 60 + float(part or 0)
-    return Bar(match["title"], int(match["done"]), int(match["total"]), elapsed)
+    return ProgressBar(match["title"], int(match["done"]), int(match["total"]), elapsed)
 
 
 class BarClock:
@@ -42,7 +42,7 @@ class BarClock:
         self._began = 0.0
         self._elapsed = 0.0
 
-    def time_of(self, bar: Bar, now: float) -> float:
+    def time_of(self, bar: ProgressBar, now: float) -> float:
         """Seconds since the start of the boot; `now` is the time of the latest stamp."""
         if bar.title != self._title or bar.elapsed < self._elapsed:
             self._title, self._began = bar.title, now - bar.elapsed

@@ -5,7 +5,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from gb300serve.boot.events import ReceiptValue
-from gb300serve.boot.findings import Finding
+from gb300serve.boot.findings import LogFinding
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from gb300serve.boot.signals.model import EngineName, Rank
@@ -20,7 +20,7 @@ _SELF_EVIDENT = frozenset({Reason.PORT_IN_USE, Reason.HOST_OOM_KILLED, Reason.KI
 
 
 @dataclass(slots=True)
-class Tuning:
+class TuningState:
     """What is known of the kernel tuning. Times are seconds since the start of the boot."""
 
     loaded: int = 0
@@ -47,9 +47,9 @@ class Course:
     arguments_at: tuple[int, str] | None = None
     receipts: dict[str, dict[str, ReceiptValue]] = field(default_factory=dict)
     receipts_at: dict[str, tuple[int, str]] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
-    recent: deque[Finding] = field(default_factory=lambda: deque(maxlen=16))
-    tuning: Tuning = field(default_factory=Tuning)
+    findings: list[LogFinding] = field(default_factory=list)
+    recent: deque[LogFinding] = field(default_factory=lambda: deque(maxlen=16))
+    tuning: TuningState = field(default_factory=TuningState)
     progressed: tuple[int, str] = (0, "")
     quiet_from: float = 0.0
     active: bool = True
@@ -79,13 +79,13 @@ class Course:
         sure = any(finding.fatal and finding.rank in _DECISIVE for finding in self.findings)
         return self.served or self.stopped or sure or (or_seems and self.failed)
 
-    def is_fatal(self, finding: Finding) -> bool:
+    def is_fatal(self, finding: LogFinding) -> bool:
         """Whether the boot has failed by it: texts that are not sure signs of death do not survive progress."""
         if not finding.fatal or finding.rank in _DECISIVE:
             return finding.fatal
         return finding.line > self.progressed[0]
 
-    def add(self, finding: Finding) -> bool:
+    def add(self, finding: LogFinding) -> bool:
         """Keep a finding; False when it does not count (yet): a request's error does not end an engine that serves."""
         if self.stopped:
             return False

@@ -15,7 +15,7 @@ from gb300serve.boot.events import (
     TuningMiss,
 )
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.signals.model import Mark, Signal, Value, values_of
+from gb300serve.boot.signals.model import LineMark, Signal, Value, values_of
 
 # A loaded cache leaves a few seconds of tuning (6.5 s on the Station); longer means that some kernels are measured.
 HIT_SECONDS = 60.0
@@ -55,11 +55,11 @@ def missed(course: Course) -> Iterator[Event]:
 
 def _phase(course: Course, signal: Signal) -> Phase | None:
     """The phase that a signal leads to, as the boot stands."""
-    if signal.mark is Mark.GRAPH_BAR:
+    if signal.mark is LineMark.GRAPH_BAR:
         return Phase.CAPTURING_GRAPHS if course.sized else Phase.PROFILING
-    if signal.mark is Mark.GRAPHS_CAPTURED:
+    if signal.mark is LineMark.GRAPHS_CAPTURED:
         return Phase.SERVING if course.sized else Phase.PROFILING
-    if signal.mark is Mark.TUNING_ENDS and course.argument("enforce_eager") != "True":
+    if signal.mark is LineMark.TUNING_ENDS and course.argument("enforce_eager") != "True":
         return Phase.CAPTURING_GRAPHS
     if course.sized and signal.phase in _ONLY_BEFORE_SIZING:
         return None
@@ -73,47 +73,47 @@ def _receipt(course: Course, name: str, values: dict[str, Value], place: tuple[i
         yield from missed(course)
 
 
-def _mark(course: Course, mark: Mark, text: str, line: int) -> Iterator[Event]:
+def _mark(course: Course, mark: LineMark, text: str, line: int) -> Iterator[Event]:
     match mark:
-        case Mark.ARGUMENTS:
+        case LineMark.ARGUMENTS:
             course.arguments, course.arguments_at = text, (line, text)
-        case Mark.SIZED:
+        case LineMark.SIZED:
             course.sized = True
-        case Mark.HOOK_ARMED:
+        case LineMark.HOOK_ARMED:
             course.hook_armed = course.hook_armed or (line, text)
-        case Mark.HOOK_WORKS:
+        case LineMark.HOOK_WORKS:
             course.hook_works = True
-        case Mark.COMPLETE if not course.served:
+        case LineMark.COMPLETE if not course.served:
             course.complete()
             yield StartupComplete(course.watch.now())
-        case Mark.STOP if not course.ended:
+        case LineMark.STOP if not course.ended:
             course.stopped = True
             yield Stopped(course.watch.now())
-        case Mark.BAR | Mark.TUNING_BAR | Mark.GRAPH_BAR:
+        case LineMark.BAR | LineMark.TUNING_BAR | LineMark.GRAPH_BAR:
             yield from _bar(course, mark, text)
         case _:
             yield from _tuning(course, mark)
 
 
-def _bar(course: Course, mark: Mark, text: str) -> Iterator[Event]:
-    if mark is Mark.TUNING_BAR:
+def _bar(course: Course, mark: LineMark, text: str) -> Iterator[Event]:
+    if mark is LineMark.TUNING_BAR:
         yield from missed(course)
     bar = read_bar(text)
     if bar is not None and not course.served:
         yield Progress(course.phase, bar.title, bar.done, bar.total, course.watch.now())
 
 
-def _tuning(course: Course, mark: Mark) -> Iterator[Event]:
+def _tuning(course: Course, mark: LineMark) -> Iterator[Event]:
     tuning = course.tuning
     match mark:
-        case Mark.TUNING_LOADED:
+        case LineMark.TUNING_LOADED:
             loaded = course.receipts.get("tuning_loaded", {}).get("configs", 0)
             tuning.loaded = loaded if isinstance(loaded, int) else 0
             if tuning.loaded:
                 yield TuningHit(tuning.loaded, course.watch.now())
-        case Mark.TUNING_STARTS:
+        case LineMark.TUNING_STARTS:
             tuning.started, tuning.ended = course.watch.now(), False
-        case Mark.TUNING_ENDS:
+        case LineMark.TUNING_ENDS:
             tuning.ended = True
         case _:
             pass

@@ -6,7 +6,6 @@ from typing import TypeAlias
 
 from gb300serve.boot.phases import Phase
 
-Number: TypeAlias = int | float
 ReceiptValue: TypeAlias = "int | float | str"
 
 

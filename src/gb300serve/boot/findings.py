@@ -23,7 +23,7 @@ _LOGGED = tuple((needle, cause) for needle, cause in _NEEDLES["sglang"] if cause
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LogFinding:
     """An explanation: where it stands and what it says. `at` is seconds since the start of the boot."""
 
     reason: Reason
@@ -90,11 +90,11 @@ def _bare(record: Record) -> Explanation | None:
     return None
 
 
-def best(findings: Iterable[Finding]) -> Finding | None:
+def best(findings: Iterable[LogFinding]) -> LogFinding | None:
     """The finding that explains most; among equals the first one in the log."""
     return max(findings, key=lambda finding: (_weight(finding), -finding.line), default=None)
 
 
-def _weight(finding: Finding) -> Rank:
+def _weight(finding: LogFinding) -> Rank:
     # A patch that is missing lets the engine serve: it does not explain why one failed, unless nothing else does.
     return Rank.EXCEPTION if finding.lasting else finding.rank

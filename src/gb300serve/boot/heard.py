@@ -13,7 +13,7 @@ Outcome = Literal["hit", "partial", "miss"]
 
 
 @dataclass(frozen=True, slots=True)
-class Tuning:
+class TuningOutcome:
     """What the boot did with its kernel-tuning cache.
 
     `partial`: some kernels were loaded and others tuned. `loaded` and `new` are counts, None where the log has none.
@@ -38,7 +38,7 @@ class Tuning:
 
 
 @dataclass(slots=True)
-class Heard:
+class LogFacts:
     """Of the last boot in a log; fed with each line and the events that the machine made of it."""
 
     echo: str = ""
@@ -71,14 +71,14 @@ class Heard:
         return None if isinstance(value, str) else value
 
     @property
-    def tuning(self) -> Tuning | None:
+    def tuning(self) -> TuningOutcome | None:
         """None where the boot did not come so far, or says nothing of it."""
         loaded, new = self._count("tuning_loaded", "configs"), self._count("tuning_saved", "new")
         path = self.figure("tuning_cache", "path") or self.figure("tuning_loaded", "path")
         ignored = "tuning_cache_ignored" in self.receipts
         if self.missed or new or ignored:
-            return Tuning("partial" if loaded and not ignored else "miss", loaded, new, path)
-        return Tuning("hit", loaded, new, path) if loaded else None
+            return TuningOutcome("partial" if loaded and not ignored else "miss", loaded, new, path)
+        return TuningOutcome("hit", loaded, new, path) if loaded else None
 
     def _count(self, receipt: str, key: str) -> int | None:
         value = self.number(receipt, key)

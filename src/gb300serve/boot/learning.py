@@ -39,7 +39,7 @@ _KINDS = (
 
 
 @dataclass(slots=True)
-class Lesson:
+class LearnedBoot:
     """What the last boot of a log showed, in order."""
 
     seen: list[tuple[str, dict[str, ReceiptValue]]] = field(default_factory=list)

@@ -1,6 +1,6 @@
 """The boot machine: fed with lines and ticks, it tells what happens, and at any time what became of the boot."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from gb300serve.boot import silence
 from gb300serve.boot.bars import BarClock, read_bar
@@ -8,13 +8,13 @@ from gb300serve.boot.course import Course
 from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.boot.effects import apply, enter
 from gb300serve.boot.events import BootBegan, CauseFound, Event
-from gb300serve.boot.findings import Explanation, Finding, explain, with_field
+from gb300serve.boot.findings import Explanation, LogFinding, explain, with_field
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.records import QUIET, Record, parse
 from gb300serve.boot.signals import SIGNALS_BY_WORD, first_word
-from gb300serve.boot.signals.model import EngineName, Mark, Rank, Signal
+from gb300serve.boot.signals.model import EngineName, LineMark, Rank, Signal
 from gb300serve.boot.signals.telling import told_by
-from gb300serve.boot.verdict import History, diagnose
+from gb300serve.boot.verdict import BootHistory, diagnose
 
 _NOTHING: tuple[Event, ...] = ()
 # Python prints an exception that another one followed: what comes next may say the same, and is no other boot.
@@ -43,7 +43,7 @@ class BootMachine:
 
     def __init__(self) -> None:
         self._course: Course | None = None
-        self._history = History()
+        self._history = BootHistory()
         self._line = 0
         self._bars = BarClock()
         self._events: list[Event] = []
@@ -87,11 +87,6 @@ class BootMachine:
         events, self._events = tuple(self._events), []
         return events
 
-    def feed_all(self, lines: Iterable[str]) -> Iterator[Event]:
-        """All lines of a log, one at a time; what they mean as it is found."""
-        for line in lines:
-            yield from self.feed(line)
-
     def tick(self, at: float) -> tuple[Event, ...]:
         """Nothing was written; the clock reads `at` seconds since the start of the container."""
         course = self._current(at)
@@ -132,7 +127,7 @@ class BootMachine:
         for signal in candidates:
             if not text.startswith(signal.start):
                 continue
-            if signal.mark is Mark.HEARTBEAT:
+            if signal.mark is LineMark.HEARTBEAT:
                 self._heartbeat(self._current(at), record, at)
                 return True
             if signal.tells and self._engine is None and (signal.pattern is None or signal.pattern.match(text)):
@@ -141,7 +136,7 @@ class BootMachine:
                 course = self._boot_of(signal, at)
                 self._pass_time(course, record, at)
             self._events += apply(course, signal, text, self._line)
-            if signal.mark is Mark.DIED:
+            if signal.mark is LineMark.DIED:
                 self._died(record, at)
         return course is not None
 
@@ -154,15 +149,15 @@ class BootMachine:
         """The boot that a signal belongs to: the first words of an engine open another one when one was under way."""
         course = self._current(at)
         mark = signal.mark
-        if mark is Mark.ARGUMENTS:
+        if mark is LineMark.ARGUMENTS:
             again = bool(course.arguments) or course.is_over()
-        elif mark is Mark.PREAMBLE:
+        elif mark is LineMark.PREAMBLE:
             again = bool(course.arguments) or course.is_over(or_seems=course.opened)
         else:
-            again = mark is Mark.HOOK_ARMED and course.is_over(or_seems=course.opened)
+            again = mark is LineMark.HOOK_ARMED and course.is_over(or_seems=course.opened)
         if again:
             course = self._begin(at)
-        course.opened = course.opened or mark is Mark.PREAMBLE or mark is Mark.ARGUMENTS
+        course.opened = course.opened or mark is LineMark.PREAMBLE or mark is LineMark.ARGUMENTS
         return course
 
     def _died(self, record: Record, at: float | None) -> None:
@@ -190,7 +185,7 @@ class BootMachine:
         if not self._chained and self._repeats_boot(course, explanation, record):
             course = self._begin(at)
         self._chained = False
-        finding = Finding(
+        finding = LogFinding(
             reason=explanation.reason,
             rank=explanation.rank,
             values=explanation.values,

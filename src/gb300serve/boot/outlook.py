@@ -19,7 +19,7 @@ WAITS_FOR: dict[Phase, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class ProgressCounter:
     """A counter that the engine shows: `done` of `total`, since `began` (seconds since the container's start)."""
 
     text: str
@@ -43,7 +43,7 @@ class Outlook:
     at: float
     phase_for: float
     expected: float | None
-    bar: Bar | None
+    bar: ProgressCounter | None
     eta: float | None
     waits_for: str
 
@@ -64,7 +64,7 @@ def minutes(seconds: float) -> str:
 
 
 def outlook(
-    phase: Phase | None, at: float, entered_at: float, expected: Mapping[str, float], bar: Bar | None = None
+    phase: Phase | None, at: float, entered_at: float, expected: Mapping[str, float], bar: ProgressCounter | None = None
 ) -> Outlook:
     """`expected` is seconds by phase name."""
     phase_for = max(0.0, at - entered_at)
@@ -75,7 +75,7 @@ def outlook(
     return Outlook(phase, at, phase_for, usual, bar, eta, WAITS_FOR[phase] if phase else "the engine's first line")
 
 
-def _left(phase_for: float, usual: float | None, bar: Bar | None, at: float) -> float | None:
+def _left(phase_for: float, usual: float | None, bar: ProgressCounter | None, at: float) -> float | None:
     counted = bar.left(at) if bar else None
     if counted is not None:
         return counted

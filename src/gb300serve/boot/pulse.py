@@ -22,7 +22,7 @@ _KEPT = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class LivenessSample:
     """Signs of life at one moment (seconds since the container's start, as all times here).
 
     `quiet_from`: when the log last said something that is no heartbeat. `moves`: how often a bar or a phase has moved.
@@ -50,10 +50,10 @@ class Pulse:
     """Keeps the last samples and judges by them."""
 
     def __init__(self) -> None:
-        self._samples: deque[Sample] = deque(maxlen=_KEPT)
+        self._samples: deque[LivenessSample] = deque(maxlen=_KEPT)
         self._moved_at = 0.0
 
-    def take(self, sample: Sample) -> None:
+    def take(self, sample: LivenessSample) -> None:
         """The newest one. A container that was started again has no past."""
         last = self._samples[-1] if self._samples else None
         if last is not None and sample.restarts != last.restarts:
@@ -95,7 +95,7 @@ def _paced(phase_for: float, expected: float | None, *, tuning: bool) -> Health:
     return "slow" if expected is not None and phase_for > max(SLOW_FACTOR * expected, WINDOW) else "working"
 
 
-def _because(silent: float, cores: float | None, now: Sample) -> Iterator[str]:
+def _because(silent: float, cores: float | None, now: LivenessSample) -> Iterator[str]:
     if silent >= WINDOW:
         yield f"nothing new in the log for {silent:.0f} s"
     if cores is not None:

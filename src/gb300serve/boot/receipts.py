@@ -1,7 +1,7 @@
 """Receipts: lines that a good boot prints (or must not print), held against its log line by line."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -155,11 +155,3 @@ def _unseen(wanted: ExpectedLine) -> CheckedReceipt:
     state: ReceiptState = "kept" if wanted.forbidden else "missing"
     expected = wanted.value if wanted.states_a_figure else None
     return CheckedReceipt(wanted.line, state, wanted.missing, expected=expected, tolerance=wanted.tolerance)
-
-
-def summary(results: Iterable[CheckedReceipt]) -> Mapping[ReceiptState, int]:
-    """How many of each state there are."""
-    found: dict[ReceiptState, int] = {}
-    for one in results:
-        found[one.state] = found.get(one.state, 0) + 1
-    return found

@@ -8,7 +8,7 @@ from gb300serve.boot.course import Course
 from gb300serve.boot.diagnosis import Diagnosis, Evidence, State
 from gb300serve.boot.dialect import dialect
 from gb300serve.boot.events import ReceiptValue
-from gb300serve.boot.findings import Finding, best
+from gb300serve.boot.findings import LogFinding, best
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from gb300serve.boot.signals.model import Rank, number
@@ -21,7 +21,7 @@ LOOP = 3
 
 
 @dataclass(slots=True)
-class History:
+class BootHistory:
     """The boots before the last one: how many in a row ended before they served, and what became of the first."""
 
     unserved: int = 0
@@ -38,7 +38,7 @@ class History:
         self.unserved += 1
 
 
-def diagnose(course: Course | None, history: History) -> Diagnosis:
+def diagnose(course: Course | None, history: BootHistory) -> Diagnosis:
     """The diagnosis of the last boot, or of the loop that it is part of."""
     if course is None:
         return Diagnosis("booting", Phase.STARTING)
@@ -49,7 +49,7 @@ def diagnose(course: Course | None, history: History) -> Diagnosis:
     return diagnosis
 
 
-def _is_loop(course: Course, history: History, first: Diagnosis) -> bool:
+def _is_loop(course: Course, history: BootHistory, first: Diagnosis) -> bool:
     if course.stopped or (course.served and not _never_listened(course)):
         return False
     if course.failed:
@@ -115,7 +115,7 @@ def _has_nothing_loaded(course: Course) -> bool:
     return course.tuning.running and course.tuning.loaded == 0
 
 
-def _cause(course: Course, state: State) -> Finding | None:
+def _cause(course: Course, state: State) -> LogFinding | None:
     if state == "failed":
         return best(course.findings)
     if state == "ready":
@@ -124,7 +124,7 @@ def _cause(course: Course, state: State) -> Finding | None:
 
 
 def _explained(
-    course: Course, finding: Finding | None, state: State
+    course: Course, finding: LogFinding | None, state: State
 ) -> tuple[Reason | None, dict[str, ReceiptValue], tuple[Evidence, ...]]:
     """Reason, values and evidence, after what the rest of the boot adds to the line that names the cause."""
     if finding is None:

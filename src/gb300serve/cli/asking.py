@@ -6,7 +6,7 @@ from gb300serve.adapters.host import file_refusal, refusal
 from gb300serve.cli.doctoring import NOTHING_BEARABLE, Looked, for_launch
 from gb300serve.cli.formats import text
 from gb300serve.cli.services import Services
-from gb300serve.journal.expected import Measured, measured
+from gb300serve.journal.expected import MeasuredTimes, measured
 from gb300serve.journal.runs import StateUnusableError
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.steps import StartContainer, Step
@@ -17,7 +17,7 @@ _MEMORY = frozenset({"PRE030", "PRE031"})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LaunchRequest:
     """One launching command. `words` are what other commands are told while they wait for it."""
 
     launch: Launch
@@ -34,7 +34,7 @@ class Asked:
     """The launch as preflight finds its recipe, where that is not by its REF."""
 
 
-def show_steps(asked: Asked, services: Services) -> int:
+def show_steps(asked: LaunchRequest, services: Services) -> int:
     """What would be done, after the same looks as before doing it: refused with the same words and exit code."""
     runs, journal = services.runs.directory, services.journal.path
     for path, problem in ((runs, refusal(runs)), (journal, file_refusal(journal))):
@@ -52,7 +52,7 @@ def numbered(steps: tuple[Step, ...]) -> tuple[str, ...]:
     return tuple(f"{number}. {step.describe()}" for number, step in enumerate(steps, 1))
 
 
-def steps_of(asked: Asked, services: Services) -> tuple[Step, ...]:
+def steps_of(asked: LaunchRequest, services: Services) -> tuple[Step, ...]:
     """Look, and decide; changes nothing. Raises MachineError (6) or BackendError (7)."""
     launch, on = asked.launch, asked.launch.on
     services.backend(on).check()
@@ -65,7 +65,7 @@ def steps_of(asked: Asked, services: Services) -> tuple[Step, ...]:
     )
 
 
-def noticed(asked: Asked, steps: tuple[Step, ...], services: Services) -> Looked:
+def noticed(asked: LaunchRequest, steps: tuple[Step, ...], services: Services) -> Looked:
     """What preflight says; raises MachineUnfitError (6). The simulated Station is where a boot that cannot succeed is
     rehearsed: there memory does not block, and what is only a note is left to `doctor`."""
     simulated = asked.launch.on == "sim"
@@ -75,13 +75,13 @@ def noticed(asked: Asked, steps: tuple[Step, ...], services: Services) -> Looked
     return replace(looked, found=tuple(each for each in looked.found if each.severity == "warning"))
 
 
-def usual_of(launch: Launch, steps: tuple[Step, ...], services: Services) -> Measured:
+def usual_of(launch: Launch, steps: tuple[Step, ...], services: Services) -> MeasuredTimes:
     """What earlier boots of this plan took, fresh ones or those of a kept container."""
     kept = any(isinstance(step, StartContainer) and step.kept for step in steps)
     return measured(services.history().runs, launch.digest, launch.on, kept=kept)
 
 
-def expected_of(launch: Launch, steps: tuple[Step, ...], usual: Measured) -> dict[str, float]:
+def expected_of(launch: Launch, steps: tuple[Step, ...], usual: MeasuredTimes) -> dict[str, float]:
     """The recipe's seconds are those of a fresh container; what a kept one took goes before them."""
     kept = any(isinstance(step, StartContainer) and step.kept for step in steps)
     return {**launch.expected, **usual.phases} if kept else {**usual.phases, **launch.expected}

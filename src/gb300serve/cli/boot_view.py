@@ -104,7 +104,7 @@ class BootView:
                 self._say(f"{clock(at)}    {_short(text)}", "dim")
             case TuningHit(configs, at):
                 self._say(f"{clock(at)}    tuning cache loaded: {configs} configurations", "good")
-            case CauseFound(reason, _, line, _, at):
+            case CauseFound(reason=reason, line_number=line, at=at):
                 # Its words are said once: when the boot has failed of it, or when it serves in spite of it.
                 self._survived.append(event)
                 self._say(f"{clock(at)}    {reason}, by line {line} of the log", "error")

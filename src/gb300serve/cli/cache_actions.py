@@ -8,7 +8,7 @@ from gb300serve.autotune.place import Placed
 from gb300serve.autotune.sets import list_sets
 from gb300serve.autotune.verify import Verified
 from gb300serve.cli.cache_view import SCHEMA, release_document, release_lines, set_lines
-from gb300serve.cli.caching import Place, ReleaseCache
+from gb300serve.cli.caching import CacheDirectories, ReleaseCache
 from gb300serve.cli.caching_errors import NoReleaseError
 from gb300serve.cli.seeding import pin, restore, seed
 from gb300serve.core.errors import Gb300Error, MachineError
@@ -18,7 +18,7 @@ Action = Literal["list", "show", "seed", "pin", "verify"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CacheRequest:
     """What the command line said."""
 
     action: Action
@@ -30,7 +30,7 @@ class Asked:
     json: bool = False
 
 
-def act(place: Place, asked: Asked) -> int:
+def act(place: CacheDirectories, asked: CacheRequest) -> int:
     """0, or 6 where `verify` finds that the next boot will not load what it should."""
     if asked.ref is None:
         if asked.action != "list":
@@ -51,7 +51,7 @@ def act(place: Place, asked: Asked) -> int:
             return MachineError.exit_code if wrong else 0
 
 
-def _list(place: Place, asked: Asked, cache: ReleaseCache | None = None) -> int:
+def _list(place: CacheDirectories, asked: CacheRequest, cache: ReleaseCache | None = None) -> int:
     directory = cache.directory if cache else place.directory()
     sets = list_sets(place.files, directory)
     console = place.services.space.console
@@ -66,7 +66,7 @@ def _list(place: Place, asked: Asked, cache: ReleaseCache | None = None) -> int:
     return 0
 
 
-def _expecting(place: Place) -> dict[str, str]:
+def _expecting(place: CacheDirectories) -> dict[str, str]:
     """Releases by the path of the set that they load; of a release that does not compile here nothing is said."""
     found: dict[str, str] = {}
     for ref in place.services.space.catalog.refs():
@@ -80,7 +80,7 @@ def _expecting(place: Place) -> dict[str, str]:
     return found
 
 
-def _show(cache: ReleaseCache, verified: Verified, asked: Asked) -> None:
+def _show(cache: ReleaseCache, verified: Verified, asked: CacheRequest) -> None:
     console = cache.place.services.space.console
     if asked.json:
         sets = [one.as_json() for one in cache.sets]
@@ -91,7 +91,7 @@ def _show(cache: ReleaseCache, verified: Verified, asked: Asked) -> None:
         console.result(line)
 
 
-def _seed(cache: ReleaseCache, asked: Asked) -> int:
+def _seed(cache: ReleaseCache, asked: CacheRequest) -> int:
     console = cache.place.services.space.console
     done = seed(cache, asked.source, asked.identity, _stamp(cache))
     for warning in done.warnings:
@@ -101,7 +101,7 @@ def _seed(cache: ReleaseCache, asked: Asked) -> int:
     return 0
 
 
-def _pin(cache: ReleaseCache, asked: Asked) -> int:
+def _pin(cache: ReleaseCache, asked: CacheRequest) -> int:
     console = cache.place.services.space.console
     kept = cache.pin
     if kept is not None and not asked.renew:
@@ -113,7 +113,7 @@ def _pin(cache: ReleaseCache, asked: Asked) -> int:
     return 0
 
 
-def _after(cache: ReleaseCache, asked: Asked) -> None:
+def _after(cache: ReleaseCache, asked: CacheRequest) -> None:
     """As it is now: read again, with nothing remembered."""
     now = replace(cache)
     if asked.json:

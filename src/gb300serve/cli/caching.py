@@ -19,7 +19,7 @@ from gb300serve.cli.expecting import checkpoint_of, tuning_of
 from gb300serve.cli.services import On, Services
 from gb300serve.cli.state import learned_boots, state_directory
 from gb300serve.compare.diff import difference
-from gb300serve.compare.tuning import Tuning
+from gb300serve.compare.tuning import TuningVerdict
 from gb300serve.plan.model import Plan
 from gb300serve.recipe.model import Recipe
 from gb300serve.simulator.station_cache import seed as fill
@@ -29,7 +29,7 @@ WHOLE = 64
 
 
 @dataclass(frozen=True)
-class Place:
+class CacheDirectories:
     """The cache directories of a machine, or of the simulated Station."""
 
     services: Services
@@ -83,14 +83,14 @@ class Place:
 class ReleaseCache:
     """What concerns one release, with `--set` as it was said."""
 
-    place: Place
+    place: CacheDirectories
     ref: str
     sets_said: tuple[str, ...]
     recipe: Recipe
     plan: Plan
 
     @classmethod
-    def of(cls, place: Place, ref: str, sets: tuple[str, ...]) -> "ReleaseCache":
+    def of(cls, place: CacheDirectories, ref: str, sets: tuple[str, ...]) -> "ReleaseCache":
         """Raises RecipeError, CompileError, MachineError."""
         loaded, recipe = place.services.space.load(ref, sets)
         return cls(place, ref, sets, recipe, place.services.space.compile(loaded, recipe))
@@ -116,7 +116,7 @@ class ReleaseCache:
         return wanted if stays else Expectation(tuning_seconds=wanted.tuning_seconds)
 
     @cached_property
-    def prediction(self) -> Tuning | None:
+    def prediction(self) -> TuningVerdict | None:
         """What `--set` does to the identity; None without it."""
         if not self.sets_said:
             return None

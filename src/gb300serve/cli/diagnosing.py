@@ -6,7 +6,7 @@ from typing import Any
 
 from gb300serve.boot.diagnosis import Diagnosis, Evidence
 from gb300serve.boot.events import BootBegan, PhaseEntered
-from gb300serve.boot.heard import Heard
+from gb300serve.boot.heard import LogFacts
 from gb300serve.core.redaction import redact
 from gb300serve.fit.echo import arguments
 from gb300serve.fit.reading import Reading
@@ -22,7 +22,7 @@ class Diagnosed:
     """A diagnosis, its advice completed, and what else the log told."""
 
     diagnosis: Diagnosis
-    heard: Heard
+    heard: LogFacts
     told: bool = True
     """Whether any line says more than that something began."""
 
@@ -57,7 +57,7 @@ def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def _secrets(heard: Heard) -> Iterator[str]:
+def _secrets(heard: LogFacts) -> Iterator[str]:
     given = arguments(heard.echo) or {}
     for option in _SECRET_OPTIONS:
         value = given.get(option)

@@ -8,11 +8,11 @@ from gb300serve.compare.costs import Facts
 from gb300serve.compare.diff import Side
 from gb300serve.compare.tuning import Recorded, recorded
 from gb300serve.core.diagnostics import Diagnostic
-from gb300serve.fit.answer import Answer
+from gb300serve.fit.answer import FitResult
 from gb300serve.fit.checkpoint import Checkpoint
 from gb300serve.lint.book import RULES
-from gb300serve.lint.run import diagnostic
-from gb300serve.lint.subject import Subject
+from gb300serve.lint.run import place_finding
+from gb300serve.lint.subject import LintSubject
 from gb300serve.plan.document import digest
 from gb300serve.recipe.load import Loaded
 from gb300serve.recipe.model import Recipe
@@ -54,10 +54,10 @@ def _stated(loaded: Loaded, recipe: Recipe) -> Recorded | None:
     return Recorded(cache.identity, recipe.ref) if cache is not None and own and not loaded.changed else None
 
 
-def _of_boots(known: Checkpoint | None, recipe: Recipe, found: Answer | None) -> Recorded | None:
+def _of_boots(known: Checkpoint | None, recipe: Recipe, found: FitResult | None) -> Recorded | None:
     return recorded(known, found.demand, recipe.engine.options) if known and found else None
 
 
-def _ledger(subject: Subject) -> list[Diagnostic]:
+def _ledger(subject: LintSubject) -> list[Diagnostic]:
     rules = [rule for rule in RULES if rule.code in _LEDGER]
-    return [diagnostic(subject.loaded, rule, found) for rule in rules for found in rule.check(subject)]
+    return [place_finding(subject.loaded, rule, found) for rule in rules for found in rule.check(subject)]

@@ -9,13 +9,13 @@ from gb300serve.cli.table import table
 from gb300serve.core.diagnostics import RANK, Diagnostic
 from gb300serve.core.text import printable
 from gb300serve.host.missing import Missing
-from gb300serve.preflight.subject import Subject
+from gb300serve.preflight.subject import PreflightSubject
 
 SCHEMA = "gb300serve.doctor/1"
 _WORDS = {"error": "blocks", "warning": "warning", "note": "note"}
 
 
-def document(subject: Subject, found: Sequence[Diagnostic], on: str) -> dict[str, Any]:
+def document(subject: PreflightSubject, found: Sequence[Diagnostic], on: str) -> dict[str, Any]:
     """`gb300serve.doctor/1`. `facts` by name: value (bytes, watts), verdict, why it is missing."""
     facts = {name: _fact(name, value, found) for name, value, _ in _facts(subject)}
     release = subject.release
@@ -29,7 +29,7 @@ def document(subject: Subject, found: Sequence[Diagnostic], on: str) -> dict[str
     }
 
 
-def lines(subject: Subject, found: Sequence[Diagnostic]) -> Iterator[str]:
+def lines(subject: PreflightSubject, found: Sequence[Diagnostic]) -> Iterator[str]:
     """The table: fact, verdict, value; indented below a fact its findings, each with what to do."""
     rows: list[tuple[str, str, str]] = []
     for name, value, shown in _facts(subject):
@@ -50,7 +50,7 @@ def verdict(name: str, value: object, found: Sequence[Diagnostic]) -> str:
     return _WORDS[worst.severity] if worst else "ok"
 
 
-def _facts(subject: Subject) -> Iterator[tuple[str, object, Sequence[str]]]:
+def _facts(subject: PreflightSubject) -> Iterator[tuple[str, object, Sequence[str]]]:
     yield from host_rows(subject)
     if subject.release is not None:
         yield from release_rows(subject, subject.release)

@@ -3,8 +3,18 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from gb300serve.fit.answer import Answer
-from gb300serve.host.facts import Directory, Disk, Heard, Holder, ImageFact, Patch, SecretFact, Source, TuningCache
+from gb300serve.fit.answer import FitResult
+from gb300serve.host.facts import (
+    Directory,
+    DiskSpace,
+    GpuHolder,
+    ImageFact,
+    ListeningSocket,
+    MountSource,
+    Patch,
+    SecretFact,
+    TuningCache,
+)
 from gb300serve.host.missing import Missing
 from gb300serve.host.sources.docker_info import DockerInfo
 from gb300serve.host.sources.gpu_state import GpuState
@@ -13,13 +23,13 @@ from gb300serve.host.sources.memory import HostMemory
 from gb300serve.host.sources.memory_mode import CDMM
 from gb300serve.host.sources.model_files import ModelFiles
 from gb300serve.preflight.sizes import gib
-from gb300serve.preflight.subject import Release, Subject
+from gb300serve.preflight.subject import PreflightSubject, Release
 
 T = TypeVar("T")
 Row = tuple[str, object, Sequence[str]]
 
 
-def host_rows(subject: Subject) -> Iterator[Row]:
+def host_rows(subject: PreflightSubject) -> Iterator[Row]:
     """The facts of the host."""
     host = subject.host
     yield _row("docker", host.docker, _docker)
@@ -32,7 +42,7 @@ def host_rows(subject: Subject) -> Iterator[Row]:
     yield _row("state", host.state, _state)
 
 
-def release_rows(subject: Subject, release: Release) -> Iterator[Row]:
+def release_rows(subject: PreflightSubject, release: Release) -> Iterator[Row]:
     """The facts of one release; those that it does not ask for are left out."""
     facts, plan = release.facts, release.plan
     yield _row("image", facts.image, _image)
@@ -81,7 +91,7 @@ def _gpu(gpu: GpuState) -> Iterator[str]:
     )
 
 
-def _holder(holder: Holder) -> str:
+def _holder(holder: GpuHolder) -> str:
     container = holder.name or (holder.container or "")[:12]
     where = f"container {container}" if container else "no container"
     process = holder.process
@@ -120,12 +130,12 @@ def _model(model: ModelFiles) -> str:
     return f"{model.path}: {model.shards - len(model.absent)} of {model.shards} files, {gib(model.bytes)}{revision}"
 
 
-def _disk(disk: Disk) -> str:
+def _disk(disk: DiskSpace) -> str:
     on = f"{disk.filesystem.kind} ({disk.filesystem.source})" if disk.filesystem else "a filesystem that is not listed"
     return f"{disk.use}: {disk.path} on {on}, {gib(disk.free)} free of {gib(disk.total)}"
 
 
-def _sources(sources: Sequence[Source]) -> list[str]:
+def _sources(sources: Sequence[MountSource]) -> list[str]:
     return [f"{sum(each.exists for each in sources)} of {len(sources)} there"]
 
 
@@ -137,7 +147,7 @@ def _secret(secret: SecretFact) -> str:
     return f"{secret.name}: {'can be read' if secret.problem is None else 'cannot be read'}"
 
 
-def _ports(heard: Sequence[Heard], port: int | None) -> list[str]:
+def _ports(heard: Sequence[ListeningSocket], port: int | None) -> list[str]:
     taken = [f"{each.port}: {each.process or 'a process that may not be seen'} on {each.address}" for each in heard]
     return taken or [f"{port}: free"]
 
@@ -146,7 +156,7 @@ def _tuning(cache: TuningCache) -> list[str]:
     return [cache.found or f"{cache.identity}: none below {cache.root}"]
 
 
-def _figures(memory: Answer | None) -> dict[str, object] | None:
+def _figures(memory: FitResult | None) -> dict[str, object] | None:
     if memory is None:
         return None
     host, hbm = memory.plan.host, memory.plan.hbm
@@ -161,7 +171,7 @@ def _figures(memory: Answer | None) -> dict[str, object] | None:
     }
 
 
-def _fit(memory: Answer | None) -> str:
+def _fit(memory: FitResult | None) -> str:
     if memory is None or memory.plan.hbm.kv_cache_gib is None:
         return "not known"
     host, left = memory.plan.host, memory.plan.hbm.kv_cache_gib

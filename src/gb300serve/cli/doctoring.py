@@ -13,14 +13,14 @@ from gb300serve.cli.services import On, Services
 from gb300serve.cli.state import state_directory
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import BackendError, MachineError
-from gb300serve.fit.answer import Answer
+from gb300serve.fit.answer import FitResult
 from gb300serve.fit.host import STATION, Grace, host_verdict
 from gb300serve.host.collect import host_facts
 from gb300serve.host.collect_release import release_facts
 from gb300serve.host.elsewhere import Elsewhere, Silent
 from gb300serve.host.facts import HostFacts, SecretFact
 from gb300serve.host.missing import Missing
-from gb300serve.host.ports import Engine, Machine
+from gb300serve.host.ports import HostDocker, Machine
 from gb300serve.lifecycle.conflicts import live, on_port
 from gb300serve.lifecycle.gpu_held import told_by
 from gb300serve.lifecycle.launch import Launch, host_ports
@@ -32,7 +32,7 @@ from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan
 from gb300serve.preflight.run import MachineUnfitError, blocking, judge
 from gb300serve.preflight.sizes import GIB
-from gb300serve.preflight.subject import Own, Refusal, Release, Subject
+from gb300serve.preflight.subject import LaunchRefusal, Own, PreflightSubject, Release
 from gb300serve.preflight.wanted import wanted
 from gb300serve.recipe.load import Loaded
 from gb300serve.recipe.model import Recipe
@@ -45,7 +45,7 @@ NOTHING_BEARABLE: frozenset[str] = frozenset()
 class Looked:
     """What preflight looked at, and what it found."""
 
-    subject: Subject
+    subject: PreflightSubject
     found: tuple[Diagnostic, ...] = ()
 
 
@@ -76,11 +76,11 @@ class Doctor:
     services: Services
     on: On
 
-    def host(self) -> Subject:
+    def host(self) -> PreflightSubject:
         """The host alone."""
-        return Subject(self._host)
+        return PreflightSubject(self._host)
 
-    def examine(self, ref: str, sets: Sequence[str], *, replace: bool) -> Subject:
+    def examine(self, ref: str, sets: Sequence[str], *, replace: bool) -> PreflightSubject:
         """One release, judged as `up` would (`replace`: as `up --replace`). Raises RecipeError, CompileError."""
         space = self.services.space
         loaded, recipe = space.load(ref, sets)
@@ -93,17 +93,19 @@ class Doctor:
         try:
             steps = reconcile(launch, self._observed(plan, containers), 0.0, replace=replace)
         except MachineError as error:
-            refusal = Refusal(error.message, error.hint)
+            refusal = LaunchRefusal(error.message, error.hint)
         return self.subject(launch, loaded, recipe, _own(launch, steps, containers), refusal)
 
-    def subject(self, launch: Launch, loaded: Loaded, recipe: Recipe, own: Own, refusal: Refusal | None) -> Subject:
+    def subject(
+        self, launch: Launch, loaded: Loaded, recipe: Recipe, own: Own, refusal: LaunchRefusal | None
+    ) -> PreflightSubject:
         """Everything that the checks look at."""
         host, plan = self._host, launch.plan
         facts = release_facts(
             wanted(plan, recipe, host_ports(plan)), self._machine(), self._engine(), self._secrets(plan)
         )
         memory = self._memory(launch, loaded, recipe, _grace(host, own))
-        return Subject(host, Release(plan, facts, memory, own, refusal, launch.command("fit")))
+        return PreflightSubject(host, Release(plan, facts, memory, own, refusal, launch.command("fit")))
 
     def containers(self) -> tuple[Container, ...]:
         """All on this place; none where nobody answers, which is a finding of its own."""
@@ -138,7 +140,7 @@ class Doctor:
             return local
         return Elsewhere(f"the containers run on {self.services.endpoint.host}: run doctor there")
 
-    def _engine(self) -> Engine:
+    def _engine(self) -> HostDocker:
         if self.on == "sim":
             return BackendEngine(self.services.backend("sim"), lambda: INFO)
         try:
@@ -159,7 +161,7 @@ class Doctor:
                 found.append(SecretFact(secret.name, error.message, error.hint))
         return tuple(found)
 
-    def _memory(self, launch: Launch, loaded: Loaded, recipe: Recipe, grace: Grace) -> Answer | None:
+    def _memory(self, launch: Launch, loaded: Loaded, recipe: Recipe, grace: Grace) -> FitResult | None:
         """What `fit` says, with the memory that this host has."""
         found = Fitter(self.services.space).answer(loaded, recipe, launch.overrides)
         return found and replace(found, grace=grace, host_verdict=host_verdict(found.plan.host, grace))

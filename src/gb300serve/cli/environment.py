@@ -25,7 +25,6 @@ class Environment:
     state_home: Path
     docker_host: str | None
     docker_context: str | None
-    docker_config: Path
     no_color: bool
     python: Path
     variables: Mapping[str, str] = field(repr=False)
@@ -48,7 +47,6 @@ def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
         state_home=directory("XDG_STATE_HOME", ".local/state"),
         docker_host=found.get("DOCKER_HOST") or None,
         docker_context=found.get("DOCKER_CONTEXT") or None,
-        docker_config=Path(found.get("DOCKER_CONFIG") or home / ".docker"),
         # no-color.org: present and not empty; a dumb terminal knows no escape sequences.
         no_color=bool(found.get("NO_COLOR")) or found.get("TERM") == "dumb",
         python=Path(sys.executable),

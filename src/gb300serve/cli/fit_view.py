@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from gb300serve.cli.fitting import Fitted
 from gb300serve.cli.formats import text
 from gb300serve.cli.table import table
-from gb300serve.fit.answer import Answer
+from gb300serve.fit.answer import FitResult
 from gb300serve.fit.demand import Demand
 from gb300serve.fit.document import equal_steps
-from gb300serve.fit.learned import Lesson
+from gb300serve.fit.learned import LearnedOverhead
 from gb300serve.fit.model import GB300
 from gb300serve.fit.overhead import shape_of
 from gb300serve.fit.sweep import Step, Sweep
@@ -53,7 +53,7 @@ def _headline(fitted: Fitted) -> str:
     return f"{fitted.verdict}{spare}"
 
 
-def _left(found: Answer) -> str:
+def _left(found: FitResult) -> str:
     left = found.plan.hbm.kv_cache_gib
     return "less than that" if left is None else f"{left:.2f} GiB"
 
@@ -65,7 +65,7 @@ def _rows(rows: Sequence[tuple[str, float | int | str | None, str]]) -> Iterator
         yield f"  {name:<30} {shown:>18}  {note}".rstrip()
 
 
-def _hbm(found: Answer) -> Iterator[str]:
+def _hbm(found: FitResult) -> Iterator[str]:
     hbm, plan = found.plan.hbm, found.plan
     share = hbm.usable_gib / GB300.total_gib
     whole = hbm.weights_gib + plan.host.offloaded_gib
@@ -91,11 +91,11 @@ def _beside(overhead_gib: float | None) -> str:
     return "activations, graphs, buffers" + (", less weights that are not loaded" if less else "")
 
 
-def _basis(found: Answer) -> str:
+def _basis(found: FitResult) -> str:
     return "unknown" if found.plan.hbm.kv_cache_gib is None else found.plan.basis
 
 
-def _both(found: Answer) -> str:
+def _both(found: FitResult) -> str:
     """Measured and computed side by side."""
     computed = found.computed.hbm.kv_cache_gib
     if found.measured_gib is None or computed is None:
@@ -103,7 +103,7 @@ def _both(found: Answer) -> str:
     return f"measured; computed {computed:.2f}"
 
 
-def _host(found: Answer) -> Iterator[str]:
+def _host(found: FitResult) -> Iterator[str]:
     host, moved = found.plan.host, found.plan.offload.moved
     least, most, free = host.resident_gib, host.resident_bound_gib, found.grace.available_gib
     kinds = ", ".join(dict.fromkeys(one.name.rpartition(".")[2] for one in moved))
@@ -126,7 +126,7 @@ def _host(found: Answer) -> Iterator[str]:
     )
 
 
-def _bars(found: Answer) -> Iterator[str]:
+def _bars(found: FitResult) -> Iterator[str]:
     hbm, host = found.plan.hbm, found.plan.host
     cache, overhead = hbm.kv_cache_gib or 0.0, hbm.overhead_gib or 0.0
     total = max(hbm.visible_gib, hbm.weights_gib + max(cache, 0.0) + overhead)
@@ -148,7 +148,7 @@ def bar(parts: Sequence[tuple[str, float]], total: float) -> str:
     return drawn + "." * (WIDTH - filled)
 
 
-def _stands(found: Answer) -> Iterator[str]:
+def _stands(found: FitResult) -> Iterator[str]:
     plan, computed = found.plan, found.computed
     if plan.basis == "measured":
         yield f"measured: {', '.join(plan.boots)} logged this KV cache with exactly these settings"
@@ -165,7 +165,7 @@ def _stands(found: Answer) -> Iterator[str]:
         yield f"{computed.basis}: kv_cache_memory_bytes says how much, whatever the utilisation"
 
 
-def _nearest(found: Answer) -> Iterator[str]:
+def _nearest(found: FitResult) -> Iterator[str]:
     if not found.nearest:
         return
     yield ""
@@ -199,7 +199,7 @@ def _row(step: Step, *, same: bool) -> tuple[str, ...]:
     )
 
 
-def lesson_lines(lesson: Lesson, kept_in: str, demand: Demand) -> Iterator[str]:
+def lesson_lines(lesson: LearnedOverhead, kept_in: str, demand: Demand) -> Iterator[str]:
     """What was learned, for whoever watches, and whether `demand` is of the shape that it speaks for."""
     figures = lesson.boot.figures
     moved = f"{figures['offloaded_gib']:.2f} moved, " if figures["offloaded_gib"] else ""

@@ -8,22 +8,22 @@ from gb300serve.adapters.json_file import read_document, write_document
 from gb300serve.adapters.safetensors import CheckpointUnreadableError, read_config, read_tensors
 from gb300serve.cli.state import learned_boots
 from gb300serve.cli.workspace import Workspace
-from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.errors import CompileError
 from gb300serve.engines.narrow import number
-from gb300serve.fit.answer import Answer, advised, answer
+from gb300serve.fit.answer import FitResult, advised, answer
 from gb300serve.fit.around import around
 from gb300serve.fit.checkpoint import Checkpoint
 from gb300serve.fit.demand import Demand, demand_of, with_others
-from gb300serve.fit.learned import Lesson, added, kept, learn, with_boots
+from gb300serve.fit.learned import LearnedOverhead, added, kept, learn, with_boots
 from gb300serve.fit.remarks import ANOTHER_MACHINE, MATCHES_NOTHING, OFFLOAD_IGNORED, SIZES_UNKNOWN, remarks
 from gb300serve.fit.sizes import missing, sized
 from gb300serve.fit.tensors import checkpoint_from
 from gb300serve.lint.book import RULES
 from gb300serve.lint.known import runner_v2_ignores
 from gb300serve.lint.rules.offload import uses_runner_v2
-from gb300serve.lint.run import diagnostic
-from gb300serve.lint.subject import Subject
+from gb300serve.lint.run import place_finding
+from gb300serve.lint.subject import LintSubject
 from gb300serve.recipe.load import Loaded
 from gb300serve.recipe.model import Recipe
 from gb300serve.recipe.overrides import split_assignment, split_path
@@ -47,7 +47,7 @@ class Fitted:
 
     name: str
     demand: Demand
-    answer: Answer | None
+    answer: FitResult | None
     remarks: tuple[Diagnostic, ...]
 
     @property
@@ -73,13 +73,13 @@ class Fitter:
         found = advised(known, answer(known, _demand(recipe, known), changed=bool(sets)))
         return Fitted(name, found.demand, found, tuple(self._remarks(subject, known, found)))
 
-    def answer(self, loaded: Loaded, recipe: Recipe, sets: Sequence[str] = ()) -> Answer | None:
+    def answer(self, loaded: Loaded, recipe: Recipe, sets: Sequence[str] = ()) -> FitResult | None:
         """The figures alone; None where nothing can be computed."""
         subject = self.subject(loaded, recipe)
         known = None if _elsewhere(subject) else self.checkpoint(subject, sets)
         return answer(known, _demand(recipe, known), changed=bool(sets)) if known else None
 
-    def checkpoint(self, subject: Subject, sets: Sequence[str] = ()) -> Checkpoint | None:
+    def checkpoint(self, subject: LintSubject, sets: Sequence[str] = ()) -> Checkpoint | None:
         """From the local directory or the package, then the recipe's `memory`, then the boots of this machine."""
         recipe = subject.recipe
         known = subject.checkpoint if self.directory is None else _read(subject, self.directory)
@@ -90,7 +90,7 @@ class Fitter:
             found = replace(found, overhead=replace(found.overhead, basis="assumed"))
         return with_boots(found, kept(read_document(learned_boots(self.space)), found.repo))
 
-    def calibrate(self, loaded: Loaded, recipe: Recipe, log: str, lines: Iterable[str]) -> Lesson:
+    def calibrate(self, loaded: Loaded, recipe: Recipe, log: str, lines: Iterable[str]) -> LearnedOverhead:
         """Learn from a boot's log and keep it. Raises NothingToLearnError, MachineError."""
         known = self.checkpoint(self.subject(loaded, recipe))
         if known is None:
@@ -100,23 +100,23 @@ class Fitter:
         write_document(path, added(read_document(path), known.repo, lesson))
         return lesson
 
-    def subject(self, loaded: Loaded, recipe: Recipe) -> Subject:
+    def subject(self, loaded: Loaded, recipe: Recipe) -> LintSubject:
         """What lint's rules look at."""
-        return Subject(loaded, recipe, lambda: self.space.site(loaded.found.directory))
+        return LintSubject(loaded, recipe, lambda: self.space.site(loaded.found.directory))
 
-    def _remarks(self, subject: Subject, known: Checkpoint, found: Answer) -> Iterator[Diagnostic]:
+    def _remarks(self, subject: LintSubject, known: Checkpoint, found: FitResult) -> Iterator[Diagnostic]:
         rules = [rule for rule in RULES if rule.code in _RECORDS]
-        recorded = [diagnostic(subject.loaded, rule, one) for rule in rules for one in rule.check(subject)]
+        recorded = [place_finding(subject.loaded, rule, one) for rule in rules for one in rule.check(subject)]
         named = any(one.code == "OFF002" for one in recorded)
         for one in remarks(found, known.boots):
-            if not (named and one.code == MATCHES_NOTHING.code):
+            if not (named and one.code == MATCHES_NOTHING):
                 yield one
         yield from recorded
         if found.demand.offloads and runner_v2_ignores(subject.version) and uses_runner_v2(subject):
             yield _ignored(subject, known, found)
 
 
-def _read(subject: Subject, directory: Path) -> Checkpoint:
+def _read(subject: LintSubject, directory: Path) -> Checkpoint:
     """The local checkpoint; what the package knows of the same one stays known."""
     asked = subject.vllm.kv_cache_dtype if subject.vllm else None
     config = read_config(directory)
@@ -145,7 +145,7 @@ def _repo(recipe: Recipe) -> str:
     return (model.repo or (model.path or "").rpartition("/")[2]) if model else ""
 
 
-def _inherited(subject: Subject) -> bool:
+def _inherited(subject: LintSubject) -> bool:
     """`memory` may have been written for a parent of other settings."""
     return subject.loaded.place(("memory",)).file != subject.loaded.source.name
 
@@ -155,34 +155,38 @@ def _beside_f(assignment: str) -> bool:
     return words[:2] != ("engine", "options") or words[2:][0] in _BESIDE_F
 
 
-def _elsewhere(subject: Subject) -> Diagnostic | None:
+def _elsewhere(subject: LintSubject) -> Diagnostic | None:
     """Where the arithmetic of one GB300 and vLLM's offload does not apply."""
     view, gpus = subject.vllm, subject.container.gpus
     if view is None:
-        return ANOTHER_MACHINE.says(f"{subject.recipe.engine.name} places its memory by rules that are not known here")
+        return diagnostic(
+            ANOTHER_MACHINE, f"{subject.recipe.engine.name} places its memory by rules that are not known here"
+        )
     if gpus is not None and gpus.by == "name" and gpus.values != ("GB300",):
-        return ANOTHER_MACHINE.says(f"{', '.join(map(str, gpus.values))} is no GB300", path="container.gpus")
+        return diagnostic(ANOTHER_MACHINE, f"{', '.join(map(str, gpus.values))} is no GB300", path="container.gpus")
     if subject.recipe.nodes > 1:
         message = f"the model is spread over {subject.recipe.nodes} Stations, and the arithmetic is of one"
-        return ANOTHER_MACHINE.says(message, path="nodes")
+        return diagnostic(ANOTHER_MACHINE, message, path="nodes")
     if view.tensor_parallel_size > 1 or view.data_parallel_size > 1:
-        return ANOTHER_MACHINE.says("the model is spread over several GPUs, and the arithmetic is of one")
+        return diagnostic(ANOTHER_MACHINE, "the model is spread over several GPUs, and the arithmetic is of one")
     if view.offload.backend == "prefetch":
-        return ANOTHER_MACHINE.says("no boot was measured with the prefetch backend, which moves whole layers")
+        return diagnostic(ANOTHER_MACHINE, "no boot was measured with the prefetch backend, which moves whole layers")
     return None
 
 
 def _sizes_unknown(recipe: Recipe) -> Diagnostic:
     keys = ", ".join(f"memory.{key}" for key in missing(recipe.memory))
     message = f"the sizes of {_repo(recipe) or 'this model'} are not known"
-    return SIZES_UNKNOWN.says(message, f"--checkpoint DIR reads them from its files; or write {keys}", "memory")
+    return diagnostic(
+        SIZES_UNKNOWN, message, f"--checkpoint DIR reads them from its files; or write {keys}", path="memory"
+    )
 
 
-def _ignored(subject: Subject, known: Checkpoint, found: Answer) -> Diagnostic:
+def _ignored(subject: LintSubject, known: Checkpoint, found: FitResult) -> Diagnostic:
     without = answer(known, replace(found.demand, cpu_offload_gb=0.0), changed=True)
     message = (
         f"vllm {subject.version} runs this with model runner V2, which is reported to take cpu_offload_gb and move "
         f"nothing: then {without.plan.hbm.weights_gib:.2f} GiB of weights stay and the launch is {without.verdict}"
     )
     hint = "look for `Total CPU offloaded parameters` in the first boot's log"
-    return OFFLOAD_IGNORED.says(message, hint, "engine.options.cpu_offload_gb")
+    return diagnostic(OFFLOAD_IGNORED, message, hint, path="engine.options.cpu_offload_gb")

@@ -13,8 +13,9 @@ from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import CommandLineError, RecipeError
 from gb300serve.core.files import expanded
 from gb300serve.importers.draft import ReadFile
-from gb300serve.importers.expand import Surroundings
+from gb300serve.importers.expand import ShellEnvironment
 from gb300serve.importers.read import LONGEST, Result, read_inspected, read_text
+from gb300serve.importers.report import NOT_TAKEN
 from gb300serve.recipe.dump import to_yaml
 from gb300serve.render.plan_json import plan_document
 
@@ -59,9 +60,9 @@ def _text(file: str, name: str) -> str:
         raise UnreadableError(name, error.strerror or str(error)) from error
 
 
-def _around(space: Workspace) -> Surroundings:
+def _around(space: Workspace) -> ShellEnvironment:
     variables = space.environment.variables
-    return Surroundings(variables.get("HOME") or str(expanded("~")), str(Path.cwd()), variables.get("USER"))
+    return ShellEnvironment(variables.get("HOME") or str(expanded("~")), str(Path.cwd()), variables.get("USER"))
 
 
 def _reader(beside: Path) -> ReadFile:
@@ -99,7 +100,7 @@ def found_lines(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
 def recipe_lines(result: Result) -> Iterator[str]:
     """The recipe as YAML, headed by what was not taken over."""
     for one in result.diagnostics:
-        if one.name == "not-taken-over":
+        if one.code == NOT_TAKEN:
             where = f"line {one.line}: " if one.line else ""
             yield f"# not taken over: {where}{' '.join(one.message.split())}"
     yield to_yaml(result.document).removesuffix("\n")

@@ -11,7 +11,7 @@ from gb300serve.cli.doctoring import Looked
 from gb300serve.cli.services import On, Services
 from gb300serve.core.redaction import redact
 from gb300serve.core.values import indented_json
-from gb300serve.journal.entry import Entry, Serving
+from gb300serve.journal.entry import JournalEntry, RunningLane
 from gb300serve.journal.lane_lock import LaneLock
 from gb300serve.journal.run import HOST
 from gb300serve.journal.run_record import UNFINISHED, UNWATCHED, RunRecord
@@ -74,9 +74,9 @@ class Keeper:
         """A stop that was asked for and not waited for: the container (by id) is to serve no more."""
         self._enter("interrupted", said, tuple(each for each in self._serving() if each.id != container))
 
-    def _enter(self, result: str, said: str, after: tuple[Serving, ...], run: str | None = None) -> None:
+    def _enter(self, result: str, said: str, after: tuple[RunningLane, ...], run: str | None = None) -> None:
         self._add(
-            Entry(
+            JournalEntry(
                 at=self._services.clock.now(),
                 verb=self._verb,
                 on=self._on,
@@ -130,7 +130,7 @@ class Keeper:
         known = {"id": found.id, "digests": list(found.digests)} if found else {}
         return {"reference": launch.plan.image, **known}
 
-    def _serving(self) -> tuple[Serving, ...]:
+    def _serving(self) -> tuple[RunningLane, ...]:
         return serving(self._services.backend(self._on))
 
     def _see_who_serves(self) -> None:
@@ -163,10 +163,10 @@ class Keeper:
         except OSError:
             return  # it is said where the next thing is written
 
-    def _belated(self, record: RunRecord, now: float, result: str) -> Entry:
+    def _belated(self, record: RunRecord, now: float, result: str) -> JournalEntry:
         last = self._services.history().serving(self._on)
         became = f"{record.ref} became READY; " if result == "ready" else ""
-        return Entry(
+        return JournalEntry(
             at=now,
             verb=record.verb,
             on=self._on,
@@ -180,7 +180,7 @@ class Keeper:
             station=record.station,
         )
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: JournalEntry) -> None:
         try:
             self._services.journal.add(entry)
         except OSError as error:

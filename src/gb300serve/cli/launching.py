@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from gb300serve.adapters.signals import once
-from gb300serve.cli.asking import Asked, expected_of, noticed, numbered, steps_of, usual_of
+from gb300serve.cli.asking import LaunchRequest, expected_of, noticed, numbered, steps_of, usual_of
 from gb300serve.cli.boot_view import BootView
 from gb300serve.cli.console import Console
 from gb300serve.cli.formats import text
@@ -29,7 +29,7 @@ from gb300serve.lifecycle.tools import Tools
 INTERRUPTED = 130
 
 
-def launch_and_watch(asked: Asked, services: Services) -> int:
+def launch_and_watch(asked: LaunchRequest, services: Services) -> int:
     """Exit code: 0 where it serves already, was detached, ended on request or is not followed, 130 after Ctrl-C."""
     on = asked.launch.on
     services.runs.check()
@@ -63,7 +63,7 @@ def _both(recorder: Recorder, view: BootView) -> Callable[[Announcement], None]:
 class Launching:
     """One launch, from its first step to its last line."""
 
-    asked: Asked
+    asked: LaunchRequest
     services: Services
     tools: Tools
     keeper: Keeper

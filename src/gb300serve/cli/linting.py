@@ -14,9 +14,9 @@ from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import CommandLineError
 from gb300serve.core.files import is_directory, is_file
 from gb300serve.lint.run import findings, findings_in_any
-from gb300serve.lint.subject import Subject
+from gb300serve.lint.subject import LintSubject
 from gb300serve.plan.check import check
-from gb300serve.recipe.catalog import SUFFIXES, Catalog, Found
+from gb300serve.recipe.catalog import SUFFIXES, Catalog, RecipeFile
 from gb300serve.recipe.load import Loaded
 from gb300serve.recipe.pins import pin_path, read_pin
 from gb300serve.site.load import load_site
@@ -77,7 +77,7 @@ class Judge:
         self.sites: dict[Path | None, Callable[[], Site]] = {}
         self.names: dict[Path, frozenset[str]] = {}
 
-    def verdict(self, asked: tuple[Found, bool]) -> FileVerdict | None:
+    def verdict(self, asked: tuple[RecipeFile, bool]) -> FileVerdict | None:
         """None for a file that only lies in a directory and does not say that it is a recipe."""
         found, asked_for = asked
         loaded = self.space.loader.load_file(found)
@@ -86,7 +86,7 @@ class Judge:
         problems = check(loaded)
         if loaded.recipe is None or any(d.severity == "error" for d in problems):
             return FileVerdict(invalid=True, found=(*problems, *findings_in_any(loaded)))
-        subject = Subject(loaded, loaded.recipe, self._reference(found.directory), self._pin(found))
+        subject = LintSubject(loaded, loaded.recipe, self._reference(found.directory), self._pin(found))
         return FileVerdict(invalid=False, found=findings(subject, problems))
 
     def _reference(self, directory: Path | None) -> Callable[[], Site]:
@@ -95,7 +95,7 @@ class Judge:
             self.sites[directory] = cache(partial(load_site, None, self.space.reference(directory)))
         return self.sites[directory]
 
-    def _pin(self, found: Found) -> str | None:
+    def _pin(self, found: RecipeFile) -> str | None:
         """One listing a directory instead of an open that fails for each file."""
         parent = found.path.parent
         if parent not in self.names:
@@ -108,7 +108,7 @@ def _is_recipe(loaded: Loaded) -> bool:
     return _IS_RECIPE.search(loaded.source.text.encode() or loaded.found.path.read_bytes()) is not None
 
 
-def _files(space: Workspace, paths: list[str]) -> Iterator[tuple[Found, bool]]:
+def _files(space: Workspace, paths: list[str]) -> Iterator[tuple[RecipeFile, bool]]:
     """Every file, and whether it was named itself: what only lies in a directory need not be a recipe."""
     for word in paths or [str(space.catalog.directories[0])]:
         path = Path(word).expanduser()
@@ -122,11 +122,11 @@ def _files(space: Workspace, paths: list[str]) -> Iterator[tuple[Found, bool]]:
             yield space.find(word), True
 
 
-def _below(catalog: Catalog, path: Path) -> Iterator[Found]:
+def _below(catalog: Catalog, path: Path) -> Iterator[RecipeFile]:
     """The YAML files below a directory, in the order of their paths; which recipes directory it is is asked once."""
     recipes_directory = cache(lambda parent: catalog.at(parent / "any.yaml").directory)
     for directory, below, names in os.walk(path):
         below.sort()
         for name in sorted(names):
             if name.endswith(SUFFIXES) and (file := Path(directory, name)).is_file():
-                yield Found(file, recipes_directory(file.parent))
+                yield RecipeFile(file, recipes_directory(file.parent))

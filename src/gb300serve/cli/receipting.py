@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.boot.events import BootBegan, Event, StartupComplete
-from gb300serve.boot.learning import Lesson
+from gb300serve.boot.learning import LearnedBoot
 from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.cli.boot_log import LogUnreadableError, read_log
@@ -81,9 +81,9 @@ def of_log(space: Workspace, ref: str, log: str) -> Kept:
     return Kept(recipe.ref, log, receipts, verdict(of_recipe, launch))
 
 
-def learned(space: Workspace, log: str) -> Lesson:
+def learned(space: Workspace, log: str) -> LearnedBoot:
     """What a good boot showed. Raises NotAGoodBootError (8)."""
-    lesson = Lesson()
+    lesson = LearnedBoot()
     for _, events in _good_boot(space, log):
         lesson.take(events)
     return lesson

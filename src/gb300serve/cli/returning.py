@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, replace
 
-from gb300serve.cli.asking import Asked, steps_of, usual_of
+from gb300serve.cli.asking import LaunchRequest, steps_of, usual_of
 from gb300serve.cli.lanes import places
 from gb300serve.cli.services import RECIPE, On, Services
 from gb300serve.core.errors import BackendError
-from gb300serve.journal.history import History
+from gb300serve.journal.history import RunHistory
 from gb300serve.journal.run_record import RunRecord
 from gb300serve.lifecycle.conflicts import live
 from gb300serve.lifecycle.launch import other_secrets
@@ -33,12 +33,12 @@ def sought(goal: str | None, services: Services, on: str | None) -> Sought:
     return Sought(target(_wish(goal, services, history), place, containers, history), place, containers)
 
 
-def asked_for(found: Sought, services: Services, reason: str | None) -> Asked:
+def asked_for(found: Sought, services: Services, reason: str | None) -> LaunchRequest:
     """The launch of that run, and what to say before it. Raises PlanDiffersError, and what `up` raises."""
     record = found.record
     launch = services.launch_again(record, found.on)
     own = str(services.runs.directory / record.run / RECIPE)
-    asked = Asked(
+    asked = LaunchRequest(
         launch,
         "rollback",
         f"rollback {record.ref}",
@@ -54,7 +54,7 @@ def asked_for(found: Sought, services: Services, reason: str | None) -> Asked:
     return replace(asked, told=tuple(costs(record, kept, usual, simulated=found.on == "sim")))
 
 
-def _place(services: Services, on: str | None, history: History) -> On:
+def _place(services: Services, on: str | None, history: RunHistory) -> On:
     """Where one of ours runs; else where the last change was."""
     looked = places(services, "sim" if on == "sim" else "docker" if on == "docker" else None)
     if len(looked) == 1:
@@ -73,7 +73,7 @@ def _runs(services: Services, place: On) -> bool:
         return False
 
 
-def _wish(goal: str | None, services: Services, history: History) -> Wish:
+def _wish(goal: str | None, services: Services, history: RunHistory) -> Wish:
     """A lane by its name, else a release."""
     words = services.space.words
     if goal is None:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from gb300serve.core.diagnostics import CATALOGUE, CatalogueEntry
 from gb300serve.core.rules import Rule
-from gb300serve.lint.codes import CODES, Code
 from gb300serve.lint.run import RULES
 
 
@@ -22,8 +22,8 @@ def described(rules: Iterable[Rule[Any]] = RULES) -> list[dict[str, Any]]:
         }
         for r in rules
     ]
-    return sorted([*explained, *map(_plain, CODES)], key=lambda row: str(row["code"]))
+    return sorted([*explained, *map(_plain, CATALOGUE.values())], key=lambda row: str(row["code"]))
 
 
-def _plain(code: Code) -> dict[str, Any]:
-    return {**code._asdict(), "why": None, "fix": None, "engine": None}
+def _plain(entry: CatalogueEntry) -> dict[str, Any]:
+    return {**entry._asdict(), "why": None, "fix": None, "engine": None}

@@ -13,7 +13,7 @@ from gb300serve.core.files import expanded
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TuningSetSource:
     """Bytes of a set and what they are called."""
 
     data: bytes
@@ -72,18 +72,18 @@ def restore(cache: ReleaseCache, kept: Pin, stamp: str) -> Placed:
     return put(cache.place.files, cache.directory, path, data, stamp)
 
 
-def _source(cache: ReleaseCache, said: str | None) -> Source:
+def _source(cache: ReleaseCache, said: str | None) -> TuningSetSource:
     files, pinned = cache.place.files, cache.pin
     if said is None:
         if pinned is not None:
-            return Source(files.read(cache.place.state / pinned.kept), "the pinned copy", pinned.identity)
+            return TuningSetSource(files.read(cache.place.state / pinned.kept), "the pinned copy", pinned.identity)
         other = _under_another_name(cache)
         if other is None:
             raise NoSourceError(cache.recipe.ref, None)
         return _of_set(cache, other)
     path = expanded(said)
     if files.written_at(path) is not None and path.is_file():
-        return Source(files.read(path), str(path))
+        return TuningSetSource(files.read(path), str(path))
     named = [one for one in cache.sets if _means(one, said)]
     if not named:
         raise NoSourceError(cache.recipe.ref, said)
@@ -95,8 +95,8 @@ def _means(found: TuningSet, said: str) -> bool:
     return len(said) >= 8 and (found.identity.startswith(said) or sha256.startswith(said))
 
 
-def _of_set(cache: ReleaseCache, found: TuningSet) -> Source:
-    return Source(cache.place.files.read(cache.directory / found.path), str(found.path), found.identity)
+def _of_set(cache: ReleaseCache, found: TuningSet) -> TuningSetSource:
+    return TuningSetSource(cache.place.files.read(cache.directory / found.path), str(found.path), found.identity)
 
 
 def _under_another_name(cache: ReleaseCache) -> TuningSet | None:
@@ -107,7 +107,7 @@ def _under_another_name(cache: ReleaseCache) -> TuningSet | None:
     return next((one for one in of_identity(cache.sets, cache.expected.identity) if one.file != wanted), None)
 
 
-def _warnings(found: Source, flashinfer: str, identity: str, cache: ReleaseCache) -> tuple[str, ...]:
+def _warnings(found: TuningSetSource, flashinfer: str, identity: str, cache: ReleaseCache) -> tuple[str, ...]:
     try:
         content = read_content(found.data)
     except NotASetError as error:

@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 
 from gb300serve.adapters.clock import SystemClock
 from gb300serve.adapters.disk import SystemDisk
-from gb300serve.adapters.docker_sdk import DockerEngine, Endpoint
+from gb300serve.adapters.docker_sdk import DockerEndpoint, DockerEngine
 from gb300serve.adapters.docker_watch import WatchedDocker, unknown
 from gb300serve.adapters.gpu_memory import HostGpuMemory
 from gb300serve.adapters.gpu_use import GpuUse
@@ -26,7 +26,7 @@ from gb300serve.cli.state import state_directory
 from gb300serve.cli.workspace import Workspace
 from gb300serve.core.errors import BackendError
 from gb300serve.journal.entry import Asker
-from gb300serve.journal.history import History
+from gb300serve.journal.history import RunHistory
 from gb300serve.journal.journal import Journal, Story
 from gb300serve.journal.lane_lock import LaneLock
 from gb300serve.journal.run_record import RunRecord
@@ -101,10 +101,10 @@ class Services:
         """For one command that changes what serves there."""
         return LaneLock(self.state / f"{on}.lock", self.disk, self.clock, command, self.asker)
 
-    def history(self) -> History:
+    def history(self) -> RunHistory:
         """What the journal and the runs say; what cannot be read is said, and is as if nothing were there."""
         story = self._read(self.journal.path, self.journal.read, Story())
-        return History(story.entries, self._read(self.runs.directory, self.runs.all, ()))
+        return RunHistory(story.entries, self._read(self.runs.directory, self.runs.all, ()))
 
     def damaged_runs(self) -> tuple[str, ...]:
         """Runs whose record cannot be read."""
@@ -121,12 +121,12 @@ class Services:
             return nothing
 
     @cached_property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> DockerEndpoint:
         """The Docker Engine that the site names, else the one that Docker's own client would use."""
         environment, chosen = self.space.environment, self.site.docker
         if chosen.host or chosen.context:
-            return Endpoint.choose(chosen.host, chosen.context)
-        return Endpoint.choose(environment.docker_host, environment.docker_context)
+            return DockerEndpoint.choose(chosen.host, chosen.context)
+        return DockerEndpoint.choose(environment.docker_host, environment.docker_context)
 
     @cached_property
     def docker(self) -> ContainerBackend:
@@ -146,7 +146,7 @@ class Services:
         return self.site.address or (self._reached and self._reached.hostname) or LOOPBACK
 
     @property
-    def _reached(self) -> Endpoint | None:
+    def _reached(self) -> DockerEndpoint | None:
         """None for a docker context that cannot be read: whoever asks the Engine hears of it."""
         try:
             return self.endpoint

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from gb300serve.autotune.expect import short
 from gb300serve.autotune.verify import Verified
-from gb300serve.cli.asking import Asked
-from gb300serve.cli.caching import Place, ReleaseCache
+from gb300serve.cli.asking import LaunchRequest
+from gb300serve.cli.caching import CacheDirectories, ReleaseCache
 from gb300serve.cli.services import Services
 from gb300serve.core.errors import Gb300Error, ServiceError
 from gb300serve.lifecycle.launch import Launch
@@ -25,7 +25,7 @@ class TuningDegradedError(ServiceError):
         )
 
 
-def check_tuning(asked: Asked, services: Services) -> Verified | None:
+def check_tuning(asked: LaunchRequest, services: Services) -> Verified | None:
     """What `cache verify` says now that the engine has written its set; None where nothing is expected or known.
 
     Says it. Raises nothing: what cannot be read is said, and is no fault of the launch.
@@ -65,10 +65,10 @@ def tuning_lines(verified: Verified) -> Iterator[Line]:
     yield from ((f"tuning cache, for the next boot: {remark}", style) for remark in verified.remarks)
 
 
-def _cache(asked: Asked, services: Services) -> ReleaseCache | None:
+def _cache(asked: LaunchRequest, services: Services) -> ReleaseCache | None:
     """None where the container keeps its tuning to itself."""
     launch = asked.launch
-    place = Place(services, launch.on, launch.command("cache verify"))
+    place = CacheDirectories(services, launch.on, launch.command("cache verify"))
     source = asked.checked or launch
     _, recipe = services.space.load(source.ref, source.overrides)
     cache = ReleaseCache(place, source.ref, source.overrides, recipe, launch.plan)

@@ -10,7 +10,7 @@ import typer
 from gb300serve.cli.console import Console
 from gb300serve.cli.environment import Environment
 from gb300serve.cli.formats import text
-from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.errors import CommandLineError, CompileError, RecipeError
 from gb300serve.core.files import is_directory, is_file
 from gb300serve.core.text import suggestion
@@ -18,7 +18,7 @@ from gb300serve.plan.check import check
 from gb300serve.plan.compile import Compiler, ImageRef
 from gb300serve.plan.model import Plan
 from gb300serve.plan.secrets import Literal, literal_secrets
-from gb300serve.recipe.catalog import Catalog, Found, is_path
+from gb300serve.recipe.catalog import Catalog, RecipeFile, is_path
 from gb300serve.recipe.load import Loaded, Loader
 from gb300serve.recipe.model import Recipe
 from gb300serve.recipe.overrides import PREFIX
@@ -139,7 +139,7 @@ class Workspace:
         """Reads the recipes of the catalog."""
         return Loader(self.catalog)
 
-    def find(self, ref: str) -> Found:
+    def find(self, ref: str) -> RecipeFile:
         """The file that REF means; only a bare release needs the site, for its default lane."""
         bare = "/" not in ref and not is_path(ref)
         return self.catalog.find(ref, self._default_lane() if bare else None)
@@ -232,11 +232,10 @@ def shipped_recipes() -> Path:
 def _deprecated(loaded: Loaded) -> Diagnostic:
     place = loaded.place(("status",))
     hint = "`gb300serve list` prints the releases that took its place"
-    return Diagnostic("REF002", "deprecated-release", "warning", "this release is deprecated", hint, *place, "status")
+    return diagnostic("REF002", "this release is deprecated", hint, place, "status")
 
 
 def _shadow(loaded: Loaded, other: Path) -> Diagnostic:
-    return Diagnostic(
-        "REF001", "shadowed-release", "note", f"{other} is another {other.parent.name}/{other.stem}, and is not used",
-        "the first directory of the search path wins", loaded.source.name, 1, 1,
-    )  # fmt: skip
+    message = f"{other} is another {other.parent.name}/{other.stem}, and is not used"
+    hint = "the first directory of the search path wins"
+    return diagnostic("REF001", message, hint, (loaded.source.name, 1, 1))

@@ -6,7 +6,7 @@ from typing import Any
 
 from gb300serve.compare.effects import Effect
 from gb300serve.compare.evidence import Pair, pairs
-from gb300serve.compare.tuning import Recorded, Tuning, tuning
+from gb300serve.compare.tuning import Recorded, TuningVerdict, tuning
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.fit.model import MemoryPlan
 from gb300serve.recipe.model import EvidenceSection
@@ -34,7 +34,7 @@ class Costs:
     after: Facts
     restart: bool
     """The plans differ: going from one to the other is a launch."""
-    tuning: Tuning
+    tuning: TuningVerdict
     evidence: tuple[Pair, ...]
     ledger: tuple[Diagnostic, ...]
     """What the record says of settings that only `after` has."""

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from gb300serve.autotune.expect import same_identity, short
 from gb300serve.compare.effects import Effect
-from gb300serve.fit.checkpoint import Boot, Checkpoint
+from gb300serve.fit.checkpoint import Checkpoint, MeasuredBoot
 from gb300serve.fit.demand import Demand
 from gb300serve.fit.overhead import demand_at
 
@@ -27,7 +27,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Tuning:
+class TuningVerdict:
     """The verdict with its reason."""
 
     verdict: Autotune
@@ -42,7 +42,7 @@ def recorded(checkpoint: Checkpoint, demand: Demand, options: Mapping[str, Any])
     return next((_of(boot) for boot in alike if boot.figures.get("autotune")), None)
 
 
-def _of(boot: Boot) -> Recorded:
+def _of(boot: MeasuredBoot) -> Recorded:
     figures = boot.figures
     new = figures.get("saved_configs", 0) - figures.get("configs", 0) if "saved_configs" in figures else 0
     return Recorded(figures["autotune"], boot.name, figures.get("tuning_seconds"), new)
@@ -52,7 +52,7 @@ def _essence(demand: Demand) -> Demand:
     return replace(demand, gpu_memory_utilization=0.0, variant=None)
 
 
-def _alike(boot: Boot, options: Mapping[str, Any]) -> bool:
+def _alike(boot: MeasuredBoot, options: Mapping[str, Any]) -> bool:
     """A log's echo says the model twice, as option and as positional argument."""
     named = boot.settings.get("model") or boot.settings.get("model_tag")
     wanted = options.get("model") or options.get("model_tag")
@@ -60,28 +60,28 @@ def _alike(boot: Boot, options: Mapping[str, Any]) -> bool:
     return not boot.assumed and named == wanted and others
 
 
-def tuning(before: Recorded | None, after: Recorded | None, effects: Sequence[Effect]) -> Tuning:
+def tuning(before: Recorded | None, after: Recorded | None, effects: Sequence[Effect]) -> TuningVerdict:
     """`effects` are those of the fields that differ; none means the same launch."""
     if not effects:
-        return Tuning("same", "nothing that is launched differs")
+        return TuningVerdict("same", "nothing that is launched differs")
     if before is not None and after is not None:
         if same_identity(before.identity, after.identity):
-            return Tuning("same", f"both were recorded as {short(after.identity)}")
-        return Tuning("new", f"recorded as {short(before.identity)} before, {short(after.identity)} after")
+            return TuningVerdict("same", f"both were recorded as {short(after.identity)}")
+        return TuningVerdict("new", f"recorded as {short(before.identity)} before, {short(after.identity)} after")
     for effect in effects:
         if effect.touch == "changes":
-            return Tuning("new", f"{_name(effect)} is part of its identity, {effect.reason}")
+            return TuningVerdict("new", f"{_name(effect)} is part of its identity, {effect.reason}")
     for effect in effects:
         if effect.touch == "unknown":
-            return Tuning("unknown", f"{_name(effect)}: {effect.reason}")
-    return Tuning("same", "none of the fields that differ is part of its identity")
+            return TuningVerdict("unknown", f"{_name(effect)}: {effect.reason}")
+    return TuningVerdict("same", "none of the fields that differ is part of its identity")
 
 
 def _name(effect: Effect) -> str:
     return effect.field.rpartition(".")[2]
 
 
-def said(effect: Effect, overall: Tuning, *, by_record: bool) -> str:
+def said(effect: Effect, overall: TuningVerdict, *, by_record: bool) -> str:
     """What one field does: to the launch, and to the tuning cache. `by_record`: both identities are on record."""
     if by_record and effect.touch != "keeps":
         return f"{effect.launch}; tuning cache {overall.verdict}: {overall.reason}"

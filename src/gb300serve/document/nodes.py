@@ -8,7 +8,7 @@ PathItem = str | int
 Path = tuple[PathItem, ...]
 
 
-class Mark(Protocol):
+class YamlMark(Protocol):
     """libyaml's position: lines and columns count from 0."""
 
     @property
@@ -29,8 +29,8 @@ class Spot(NamedTuple):
     """Where an entry stands: its source, its key (or dash) and its value."""
 
     source: Source
-    key: Mark
-    value: Mark
+    key: YamlMark
+    value: YamlMark
 
 
 class Place(NamedTuple):

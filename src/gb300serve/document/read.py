@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 from yaml.events import (
@@ -21,10 +21,10 @@ from yaml.events import (
     StreamEndEvent,
 )
 
-from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.text import printable
 from gb300serve.core.values import WrittenFloat
-from gb300serve.document.nodes import ListNode, MapNode, Mark, Source, Spot
+from gb300serve.document.nodes import ListNode, MapNode, Source, Spot, YamlMark
 from gb300serve.document.syntax import explained
 
 # A recipe is at most eight levels deep; the limit keeps a hostile file from exhausting the interpreter's stack.
@@ -67,25 +67,14 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 _UNCOMMON = re.compile(r"[\x85\u2028\u2029\ud800-\udfff\u202a-\u202e\u2066-\u2069]|(?<!^)\ufeff")
 
 
-class Kind(NamedTuple):
-    """Which finding it is."""
-
-    code: str
-    name: str
-
-
-NOT_YAML = Kind("YAML001", "not-yaml")
-DUPLICATE = Kind("YAML002", "duplicate-key")
-ALIAS = Kind("YAML003", "alias")
-ANCHOR = Kind("YAML003", "anchor")
-MERGE = Kind("YAML003", "merge-key")
-TAG = Kind("YAML003", "tag")
-EMPTY_FILE = Kind("YAML004", "empty-file")
-EMPTY = Kind("YAML004", "empty-value")
-AMBIGUOUS = Kind("YAML005", "ambiguous-value")
-SECOND = Kind("YAML006", "second-document")
-KEY = Kind("YAML007", "key-not-text")
-CONTROL = Kind("YAML009", "control-character")
+NOT_YAML = "YAML001"
+DUPLICATE = "YAML002"
+NOT_PLAIN = "YAML003"
+EMPTY = "YAML004"
+AMBIGUOUS = "YAML005"
+SECOND = "YAML006"
+KEY = "YAML007"
+CONTROL = "YAML009"
 
 
 @dataclass(slots=True)
@@ -105,7 +94,7 @@ def parse(source: Source) -> Document:
         return document
     loader = yaml.CLoader(source.text)
     try:
-        _Reader(document, loader.get_event).read()
+        _NodeReader(document, loader.get_event).read()
     except yaml.MarkedYAMLError as error:
         said = error.problem or "", error.context or ""
         message, hint, mark = explained(source.text, *said, error.problem_mark, error.context_mark)
@@ -132,15 +121,15 @@ def _uncommon(source: Source) -> Diagnostic | None:
 
 def _unreadable(source: Source, before: str, reason: str) -> Diagnostic:
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-    return Diagnostic(*NOT_YAML, "error", f"this is not YAML: {reason}", file=source.name, line=line, column=column)
+    return diagnostic(NOT_YAML, f"this is not YAML: {reason}", None, (source.name, line, column))
 
 
-def _problem(source: Source, kind: Kind, mark: Mark | None, message: str, hint: str | None = None) -> Diagnostic:
+def _problem(source: Source, code: str, mark: YamlMark | None, message: str, hint: str | None = None) -> Diagnostic:
     line, column = (mark.line + 1, mark.column + 1) if mark is not None else (None, None)
-    return Diagnostic(*kind, "error", message, hint, source.name, line, column)
+    return diagnostic(code, message, hint, (source.name, line, column))
 
 
-class _Reader:
+class _NodeReader:
     """Builds nodes from events, remembering where each entry stands; it stops before the stream's end is passed."""
 
     def __init__(self, document: Document, following: Callable[[], Any]) -> None:
@@ -153,7 +142,7 @@ class _Reader:
         self.next()  # the stream's start
         event = self.next()
         if type(event) is not DocumentStartEvent:
-            self.report(EMPTY_FILE, event.start_mark, "the file is empty")
+            self.report(EMPTY, event.start_mark, "the file is empty")
             return
         self.document.root = self.value(self.next())
         self.next()  # the document's end
@@ -166,19 +155,19 @@ class _Reader:
                 "one file, one recipe",
             )
 
-    def report(self, kind: Kind, mark: Mark | None, message: str, hint: str | None = None) -> None:
-        self.document.problems.append(_problem(self.source, kind, mark, message, hint))
+    def report(self, code: str, mark: YamlMark | None, message: str, hint: str | None = None) -> None:
+        self.document.problems.append(_problem(self.source, code, mark, message, hint))
 
     def value(self, event: Any) -> Any:
         kind = type(event)
         if kind is AliasEvent:
-            self.report(ALIAS, event.start_mark, f"`*{event.anchor}` is an alias", "write the value here")
+            self.report(NOT_PLAIN, event.start_mark, f"`*{event.anchor}` is an alias", "write the value here")
             return PLACEHOLDER
         if event.anchor is not None:
-            self.report(ANCHOR, event.start_mark, f"`&{event.anchor}` is an anchor", "remove it")
+            self.report(NOT_PLAIN, event.start_mark, f"`&{event.anchor}` is an anchor", "remove it")
         if event.tag is not None:
             tag = printable(str(event.tag)).replace("tag:yaml.org,2002:", "!!")
-            self.report(TAG, event.start_mark, f"`{tag}` is a tag", "remove it; quote the value for text")
+            self.report(NOT_PLAIN, event.start_mark, f"`{tag}` is a tag", "remove it; quote the value for text")
         if kind is ScalarEvent:
             return self.scalar(event)
         self.depth += 1
@@ -219,7 +208,7 @@ class _Reader:
             self.no_control(event)
             return text
         if text == "<<":
-            self.report(MERGE, event.start_mark, "`<<` merges", "use extends, or write the keys here")
+            self.report(NOT_PLAIN, event.start_mark, "`<<` merges", "use extends, or write the keys here")
             return None
         if not text or text in _CONSTANTS or (text[0] in _SUSPECT_START and _suspect(text)):
             self.report(KEY, event.start_mark, f"the key `{text}` is not text", f'write "{text}"')

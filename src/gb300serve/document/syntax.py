@@ -1,12 +1,12 @@
 """What libyaml's messages mean to somebody who edits by hand: what stands there, and what to write instead."""
 
-from gb300serve.document.nodes import Mark
+from gb300serve.document.nodes import YamlMark
 
-Explained = tuple[str, str | None, Mark | None]
+Explained = tuple[str, str | None, YamlMark | None]
 """A message behind `this is not YAML:`, what to do, and where to look."""
 
 
-def explained(text: str, problem: str, context: str, mark: Mark | None, opened: Mark | None) -> Explained:
+def explained(text: str, problem: str, context: str, mark: YamlMark | None, opened: YamlMark | None) -> Explained:
     """The mistakes of a hand, by their usual causes; libyaml's own words for everything else.
 
     `problem` and `context` are these, `mark` is where (from 0), `opened` where the construct began that is not whole.
@@ -53,7 +53,7 @@ def _stray(before: str, sign: str, *, in_list: bool) -> tuple[str, str | None]:
     return "this line is indented as none above it", "indent it as the keys that it belongs to"
 
 
-def _unclosed(problem: str, context: str, opened: Mark | None) -> tuple[str, str | None]:
+def _unclosed(problem: str, context: str, opened: YamlMark | None) -> tuple[str, str | None]:
     where = f"on line {opened.line + 1}" if opened is not None else "here"
     if "expected ',' or '" in problem:
         return f"the `{'{' if '}' in problem else '['}` that opens {where} is not closed", f"write `{problem[-2]}`"

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.text import natural, suggestion
 from gb300serve.document.nodes import MapNode, Path, Source, place_of, spot_at
 
@@ -48,7 +48,7 @@ def validate(model: type[M], file_format: str, root: Any, source: Source) -> tup
     """
     if not isinstance(root, MapNode):
         message = "the file is a mapping of keys to values, and this is not"
-        return None, (Diagnostic("FMT002", "wrong-type", "error", message, None, source.name, 1, 1),)
+        return None, (diagnostic("FMT002", message, None, (source.name, 1, 1)),)
     if (problem := wrong_format(file_format, root, source)) is not None:
         return None, (problem,)
     try:
@@ -87,11 +87,11 @@ def wrong_format(wanted: str, root: MapNode, source: Source) -> Diagnostic | Non
     name, _, version = written.partition("/") if isinstance(written, str) else ("", "", "")
     if name == kind and (natural(version) or 0) > int(ours):
         message = f"format {written} needs gb300serve {version}.0 or newer; this one reads {wanted}"
-        return Diagnostic("FMT006", "newer-format", "error", message, "pipx upgrade gb300serve", *place, "format")
+        return diagnostic("FMT006", message, "pipx upgrade gb300serve", place, "format")
     message = (
         "the file does not state its format" if written is None else f"the format here is {wanted}, not `{written}`"
     )
-    return Diagnostic("FMT005", "unknown-format", "error", message, f"write `format: {wanted}`", *place, "format")
+    return diagnostic("FMT005", message, f"write `format: {wanted}`", place, "format")
 
 
 def _diagnostic(model: type[BaseModel], root: MapNode, source: Source, item: Any) -> Diagnostic:
@@ -111,9 +111,9 @@ def _diagnostic(model: type[BaseModel], root: MapNode, source: Source, item: Any
     if kind in _KIND:
         message = f"{dotted} is {_KIND[kind]}, and {written} is {_kind_of(_value_at(root, path))}"
         hint = _type_hint(kind, written, _fields_at(model, path))
-        return Diagnostic("FMT002", "wrong-type", "error", message, hint, *place, dotted)
+        return diagnostic("FMT002", message, hint, place, dotted)
     message = f"{dotted}: {written} is not allowed here"
-    return Diagnostic("FMT004", "bad-value", "error", message, _value_hint(item, written), *place, dotted)
+    return diagnostic("FMT004", message, _value_hint(item, written), place, dotted)
 
 
 def _bad_key(root: MapNode, source: Source, path: Path, item: Any) -> Diagnostic:
@@ -121,7 +121,7 @@ def _bad_key(root: MapNode, source: Source, path: Path, item: Any) -> Diagnostic
     place = place_of(spot, of_key=True) if spot else (source.name, 1, 1)
     where = ".".join(map(str, path[:-1]))
     message, hint = f"{where}: the key `{path[-1]}` is not allowed here", _value_hint(item, str(path[-1]))
-    return Diagnostic("FMT004", "bad-value", "error", message, hint, *place, ".".join(map(str, path)))
+    return diagnostic("FMT004", message, hint, place, ".".join(map(str, path)))
 
 
 def _unknown_key(model: type[BaseModel], root: MapNode, source: Source, path: Path) -> Diagnostic:
@@ -133,7 +133,7 @@ def _unknown_key(model: type[BaseModel], root: MapNode, source: Source, path: Pa
     where = ".".join(map(str, path[:-1])) or "the file"
     hint = f"write `{meant}`" if meant else "known here: " + ", ".join(known)
     message = f"{where} has no key `{key}`"
-    return Diagnostic("FMT001", "unknown-key", "error", message, hint, *place, ".".join(map(str, path)))
+    return diagnostic("FMT001", message, hint, place, ".".join(map(str, path)))
 
 
 def _missing_key(root: MapNode, source: Source, path: Path) -> Diagnostic:
@@ -141,7 +141,7 @@ def _missing_key(root: MapNode, source: Source, path: Path) -> Diagnostic:
     place = place_of(spot, of_key=True) if spot and exact else (source.name, 1, 1)
     dotted = ".".join(map(str, path))
     message = f"`{path[-1]}` is missing" + (f" in {'.'.join(map(str, path[:-1]))}" if len(path) > 1 else "")
-    return Diagnostic("FMT003", "missing-key", "error", message, f"add `{path[-1]}:`", *place, dotted)
+    return diagnostic("FMT003", message, f"add `{path[-1]}:`", place, dotted)
 
 
 def _existing(root: Any, location: Any) -> Path:

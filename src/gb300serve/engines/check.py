@@ -9,7 +9,7 @@ from gb300serve.core.values import Value, compact_json
 from gb300serve.engines.forms import is_secret, items, reads_as_flag, word
 from gb300serve.engines.human import human_int, human_int_or_auto, si_int
 from gb300serve.engines.json_fields import check_fields
-from gb300serve.engines.option import Option
+from gb300serve.engines.option import EngineOption
 from gb300serve.engines.problem import Path, Problem
 
 _FEW = 8  # choices that still read well within a message
@@ -27,7 +27,7 @@ _WANTED = {
 }
 
 
-def check_value(option: Option, value: Value) -> Iterator[Problem]:
+def check_value(option: EngineOption, value: Value) -> Iterator[Problem]:
     """Everything wrong with `value`; null says nothing and is right anywhere."""
     path: Path = (option.key,)
     if value is None:
@@ -54,13 +54,13 @@ def _is_list(value: Value) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _wrong_arity(option: Option, path: Path, value: Value) -> Problem:
+def _wrong_arity(option: EngineOption, path: Path, value: Value) -> Problem:
     items_said = items(value)
     only = f"write {shown(items_said[0])}" if len(items_said) == 1 else "write one value"
     return Problem(path, "OPT004", f"{option.key} takes one value, not the list {shown(value)}", only)
 
 
-def _check_bool(option: Option, value: Value) -> Iterator[Problem]:
+def _check_bool(option: EngineOption, value: Value) -> Iterator[Problem]:
     path: Path = (option.key,)
     if not isinstance(value, bool):
         meant = {"true": "true", "yes": "true", "on": "true", "1": "true"}.get(word(value).lower(), "false")
@@ -71,7 +71,7 @@ def _check_bool(option: Option, value: Value) -> Iterator[Problem]:
         )
 
 
-def _check_items(option: Option, value: Value) -> Iterator[Problem]:
+def _check_items(option: EngineOption, value: Value) -> Iterator[Problem]:
     path: Path = (option.key,)
     if not items(value):
         yield Problem(path, "OPT004", f"{option.key} is an empty list", "write at least one value, or leave it out")
@@ -87,7 +87,7 @@ def _check_items(option: Option, value: Value) -> Iterator[Problem]:
             yield from _check_one(option, place, item)
 
 
-def _check_one(option: Option, path: Path, value: Value) -> Iterator[Problem]:
+def _check_one(option: EngineOption, path: Path, value: Value) -> Iterator[Problem]:
     if option.positional and reads_as_flag(word(value)):
         yield Problem(path, "OPT011", f"{option.key} is {shown(value)}, which the engine would read as a flag")
     elif is_secret(value):
@@ -102,7 +102,7 @@ def _check_one(option: Option, path: Path, value: Value) -> Iterator[Problem]:
         yield _wrong_choice(option, path, value)
 
 
-def _right_type(option: Option, value: Value) -> bool:
+def _right_type(option: EngineOption, value: Value) -> bool:
     match option.kind:
         case "int":
             return isinstance(value, int) and not isinstance(value, bool)
@@ -114,7 +114,7 @@ def _right_type(option: Option, value: Value) -> bool:
             return isinstance(value, str)
 
 
-def _right_human(option: Option, value: Value) -> bool:
+def _right_human(option: EngineOption, value: Value) -> bool:
     if isinstance(value, str):
         try:
             _HUMAN[option.kind](value)
@@ -124,7 +124,7 @@ def _right_human(option: Option, value: Value) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _write(option: Option, value: Value) -> str | None:
+def _write(option: EngineOption, value: Value) -> str | None:
     """What to write instead of a value of the wrong type, when it can be told."""
     if option.kind == "text":
         return None if isinstance(value, Mapping) else f'write "{word(value)}"'
@@ -140,13 +140,13 @@ def _write(option: Option, value: Value) -> str | None:
         return None
 
 
-def _chosen(option: Option, value: Value) -> bool:
+def _chosen(option: EngineOption, value: Value) -> bool:
     if option.folds and isinstance(value, str):
         return value.lower().replace("-", "_") in option.values
     return value in option.values or (value == "None" and None in option.choices)
 
 
-def _wrong_choice(option: Option, path: Path, value: Value) -> Problem:
+def _wrong_choice(option: EngineOption, path: Path, value: Value) -> Problem:
     choices = [str(choice) for choice in option.values]
     wanted = word(value)
     same = next((choice for choice in choices if choice.lower() == wanted.lower()), None)
@@ -161,7 +161,7 @@ def _wrong_choice(option: Option, path: Path, value: Value) -> Problem:
     return Problem(path, "OPT003", message, hint)
 
 
-def _check_json(option: Option, path: Path, value: Value) -> Iterator[Problem]:
+def _check_json(option: EngineOption, path: Path, value: Value) -> Iterator[Problem]:
     if isinstance(value, str):
         if option.kind != "json-or-text" or re.fullmatch(_BRACED, value):
             yield _json_as_text(option, path, value)
@@ -173,13 +173,13 @@ def _check_json(option: Option, path: Path, value: Value) -> Iterator[Problem]:
         yield from check_fields(option.fields, path, value)
 
 
-def _right_shape(option: Option, value: Value) -> bool:
+def _right_shape(option: EngineOption, value: Value) -> bool:
     if option.kind == "json-or-text":
         return isinstance(value, (Mapping, Sequence))
     return _is_list(value) if option.shape == "list" else isinstance(value, Mapping)
 
 
-def _json_as_text(option: Option, path: Path, value: str) -> Problem:
+def _json_as_text(option: EngineOption, path: Path, value: str) -> Problem:
     try:
         meant = json.loads(value)
     except ValueError:

@@ -12,7 +12,7 @@ from pydantic_core import from_json
 from gb300serve.core.values import Value, WrittenFloat
 from gb300serve.engines.human import human_int, human_int_or_auto, si_int
 from gb300serve.engines.json_fields import chosen
-from gb300serve.engines.option import Choice, Field, Option
+from gb300serve.engines.option import Choice, EngineOption, JsonField
 from gb300serve.engines.pydantic_text import unexpected, validation_line, validation_text
 
 Converter = Callable[[str], Any]
@@ -25,7 +25,7 @@ _FUNCTION = "<function {} at 0x7f3a5c1d8e00>"
 _TYPES = {"int": "<class 'int'>", "float": "<class 'float'>"}
 
 
-def converter(option: Option) -> Converter:
+def converter(option: EngineOption) -> Converter:
     """The type function that argparse calls for one word of `option`; its name is what argparse prints."""
     read = partial(_READERS[option.kind], option)
     return _named(partial(_or_unset, option, read) if option.nullable else read, _NAMES.get(option.kind, "str"))
@@ -39,7 +39,7 @@ def _named(read: Converter, name: str) -> Converter:
     return convert
 
 
-def _or_unset(option: Option, read: Converter, word: str) -> Value:
+def _or_unset(option: EngineOption, read: Converter, word: str) -> Value:
     """`None` and the empty word mean unset; a wrong one is refused by the engine's wrapper, not by argparse."""
     if word in ("", "None"):
         return None
@@ -51,22 +51,22 @@ def _or_unset(option: Option, read: Converter, word: str) -> Value:
     return found
 
 
-def _text(option: Option, word: str) -> Value:
+def _text(option: EngineOption, word: str) -> Value:
     return word.lower().replace("-", "_") if option.folds else word
 
 
-def _int(_option: Option, word: str) -> Value:
+def _int(_option: EngineOption, word: str) -> Value:
     return int(word)
 
 
-def _float(_option: Option, word: str) -> Value:
+def _float(_option: EngineOption, word: str) -> Value:
     number = float(word)
     if re.fullmatch(r"-?\d+", word):
         return int(word)
     return WrittenFloat(word) if re.fullmatch(_DECIMAL, word) else number
 
 
-def _human(option: Option, word: str) -> Value:
+def _human(option: EngineOption, word: str) -> Value:
     try:
         number = human_int_or_auto(word) if option.kind == "human-int-or-auto" else human_int(word)
     except ValueError as error:
@@ -80,7 +80,7 @@ def _human(option: Option, word: str) -> Value:
     return number if re.fullmatch(r"-?\d+", word) else word
 
 
-def _si(_option: Option, word: str) -> Value:
+def _si(_option: EngineOption, word: str) -> Value:
     try:
         number = si_int(word)
     except ValueError as error:
@@ -101,7 +101,7 @@ def _si_refusal(word: str) -> str:
     )
 
 
-def _loads(option: Option, word: str) -> Value:
+def _loads(option: EngineOption, word: str) -> Value:
     try:
         found: Value = json.loads(word, parse_float=WrittenFloat)
     except ValueError as error:
@@ -114,11 +114,11 @@ def _loads(option: Option, word: str) -> Value:
     return found
 
 
-def _json_or_text(option: Option, word: str) -> Value:
+def _json_or_text(option: EngineOption, word: str) -> Value:
     return _loads(option, word) if re.fullmatch(_BRACED, word) else word
 
 
-def _dataclass(option: Option, word: str) -> Value:
+def _dataclass(option: EngineOption, word: str) -> Value:
     """JSON for one of the engine's configuration classes, which pydantic validates as it parses."""
     title = option.config or "".join(part.capitalize() for part in option.key.split("_"))
     try:
@@ -133,9 +133,9 @@ def _dataclass(option: Option, word: str) -> Value:
     return found
 
 
-def _refused(fields: Mapping[str, Field] | None, key: str, value: Value) -> Iterator[str]:
+def _refused(fields: Mapping[str, JsonField] | None, key: str, value: Value) -> Iterator[str]:
     """pydantic's complaint about one key: its lax mode reads most words of another type, so few are left."""
-    field = fields.get(key) if fields is not None else Field(frozenset({"any"}))
+    field = fields.get(key) if fields is not None else JsonField(frozenset({"any"}))
     if field is None:
         yield unexpected(key, value)
     elif field.choices and value is not None and not chosen(field, value):
@@ -154,7 +154,7 @@ def _invalid(title: str, lines: list[str]) -> argparse.ArgumentTypeError:
     return argparse.ArgumentTypeError(validation_text(title, lines))
 
 
-_READERS: dict[str, Callable[[Option, str], Value]] = {
+_READERS: dict[str, Callable[[EngineOption, str], Value]] = {
     "text": _text,
     "int": _int,
     "float": _float,

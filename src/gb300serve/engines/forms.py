@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from gb300serve.core.values import Value, compact_json
-from gb300serve.engines.option import Option
+from gb300serve.engines.option import EngineOption
 
 _BY_NAME = r"\$\{secret:[^}]+\}"
 _NEGATIVE_INTEGER = r"-\d+"
@@ -35,7 +35,7 @@ def flag_words(flag: str, value: Value) -> tuple[str, ...]:
     return (f"{flag}={said}",) if reads_as_flag(said) else (flag, said)
 
 
-def words(option: Option, value: Value) -> tuple[str, ...]:
+def words(option: EngineOption, value: Value) -> tuple[str, ...]:
     """The words that say `value`; none for null. The value has passed the check."""
     if value is None:
         return ()

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gb300serve.core.text import suggestion
 from gb300serve.core.values import Value, compact_json
-from gb300serve.engines.option import Field
+from gb300serve.engines.option import JsonField
 from gb300serve.engines.problem import Path, Problem
 
 _COMPARE = {"gt": operator.gt, "ge": operator.ge, "lt": operator.lt, "le": operator.le}
@@ -21,7 +21,7 @@ _WANTED = {
 }
 
 
-def check_fields(fields: Mapping[str, Field], path: Path, value: Mapping[str, Value]) -> Iterator[Problem]:
+def check_fields(fields: Mapping[str, JsonField], path: Path, value: Mapping[str, Value]) -> Iterator[Problem]:
     """Unknown keys, and values that the configuration class refuses."""
     for key, item in value.items():
         field = fields.get(key)
@@ -33,7 +33,7 @@ def check_fields(fields: Mapping[str, Field], path: Path, value: Mapping[str, Va
             yield from _check_field(field, (*path, key), item)
 
 
-def _check_field(field: Field, path: Path, value: Value) -> Iterator[Problem]:
+def _check_field(field: JsonField, path: Path, value: Value) -> Iterator[Problem]:
     place = ".".join(map(str, path))
     if "any" in field.kinds:
         return
@@ -51,7 +51,7 @@ def _check_field(field: Field, path: Path, value: Value) -> Iterator[Problem]:
                 yield Problem(path, "OPT007", message, f"write a number {_BOUND[name]} {limit}")
 
 
-def chosen(field: Field, value: Value) -> bool:
+def chosen(field: JsonField, value: Value) -> bool:
     """Backends are folded by the engine before it compares: case and dashes do not count."""
     folded = {str(choice).lower().replace("-", "_") for choice in field.choices}
     return str(value).lower().replace("-", "_") in folded

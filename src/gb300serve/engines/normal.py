@@ -7,7 +7,7 @@ from gb300serve.engines.base import Options
 from gb300serve.engines.common import MODEL_KEYS, POSITIONAL
 from gb300serve.engines.forms import is_secret, items
 from gb300serve.engines.human import human_int, human_int_or_auto, si_int
-from gb300serve.engines.option import Option
+from gb300serve.engines.option import EngineOption
 from gb300serve.engines.table import OptionTable
 
 
@@ -22,13 +22,13 @@ def normalised(options: Options, table: OptionTable) -> Mapping[str, Value]:
     return found
 
 
-def _normal(option: Option, value: Value) -> Value:
+def _normal(option: EngineOption, value: Value) -> Value:
     if option.arity in ("many", "append"):
         return [_one(option, item) for item in items(value)]
     return _one(option, value)
 
 
-def _one(option: Option, value: Value) -> Value:
+def _one(option: EngineOption, value: Value) -> Value:
     if not isinstance(value, str) or is_secret(value):
         return value
     if option.folds:

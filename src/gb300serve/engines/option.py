@@ -14,7 +14,7 @@ Arity: TypeAlias = Literal["one", "many", "optional", "append"]
 Choice: TypeAlias = str | int
 
 
-class Field(NamedTuple):
+class JsonField(NamedTuple):
     """One key of a JSON option. `kinds` may hold bool, int, float, text, list, mapping, null; any means unchecked."""
 
     kinds: frozenset[str]
@@ -23,7 +23,7 @@ class Field(NamedTuple):
     """(`ge`, 1): the comparison with the limit."""
 
 
-class Option(NamedTuple):
+class EngineOption(NamedTuple):
     """An option under its key in a recipe (the flag with underscores)."""
 
     key: str
@@ -44,8 +44,7 @@ class Option(NamedTuple):
     """The engine hands the text to json.loads itself, which words its refusal differently."""
     shape: Literal["mapping", "list"]
     default: str | int | float | None
-    deprecated: bool
-    fields: Mapping[str, Field] | None
+    fields: Mapping[str, JsonField] | None
     config: str | None
     """The engine's configuration class behind a JSON option, as its refusals name it."""
     refusal: str | None = None
@@ -70,10 +69,10 @@ class Option(NamedTuple):
         return self.flag or self.key
 
 
-def read_option(key: str, raw: Mapping[str, Any]) -> Option:
+def read_option(key: str, raw: Mapping[str, Any]) -> EngineOption:
     """The option that one row of a table says; what the row leaves out is the common case."""
     fields = raw.get("fields")
-    return Option(
+    return EngineOption(
         key=key,
         flag=raw.get("flag", "--" + key.replace("_", "-")),
         kind=raw.get("kind", "text"),
@@ -86,15 +85,14 @@ def read_option(key: str, raw: Mapping[str, Any]) -> Option:
         plain=raw.get("plain", False),
         shape=raw.get("shape", "mapping"),
         default=raw.get("default"),
-        deprecated=raw.get("deprecated", False),
         fields={name: _read_field(rule) for name, rule in fields.items()} if fields else None,
         config=raw.get("class"),
         refusal=raw.get("refusal"),
     )
 
 
-def _read_field(raw: str | Mapping[str, Any]) -> Field:
+def _read_field(raw: str | Mapping[str, Any]) -> JsonField:
     if isinstance(raw, str):
-        return Field(frozenset(raw.split("|")))
+        return JsonField(frozenset(raw.split("|")))
     bounds = tuple((name, raw[name]) for name in ("gt", "ge", "lt", "le") if name in raw)
-    return Field(frozenset(raw["kind"].split("|")), tuple(raw.get("choices", ())), bounds)
+    return JsonField(frozenset(raw["kind"].split("|")), tuple(raw.get("choices", ())), bounds)

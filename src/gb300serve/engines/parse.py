@@ -14,12 +14,12 @@ from gb300serve.core.errors import CompileError
 from gb300serve.core.values import Value
 from gb300serve.engines.common import MODEL_KEYS, POSITIONAL
 from gb300serve.engines.convert import converter
-from gb300serve.engines.option import Option
+from gb300serve.engines.option import EngineOption
 from gb300serve.engines.spelling import model_named, respelled
 from gb300serve.engines.table import OptionTable
 
 
-class Dialect(NamedTuple):
+class ArgumentDialect(NamedTuple):
     """What differs between the engines: the words' first treatment, and the names of the parsers."""
 
     respelled: Callable[[Sequence[str], OptionTable], Sequence[str]]
@@ -29,8 +29,8 @@ class Dialect(NamedTuple):
 
 
 DIALECTS = {
-    "vllm": Dialect(respelled, "vllm serve", "vllm"),
-    "sglang": Dialect(model_named, "sglang serve", "sglang serve"),
+    "vllm": ArgumentDialect(respelled, "vllm serve", "vllm"),
+    "sglang": ArgumentDialect(model_named, "sglang serve", "sglang serve"),
 }
 _SHAPES: dict[str, dict[str, Any]] = {
     "many": {"nargs": "+"},
@@ -95,7 +95,7 @@ def _parser(table: OptionTable) -> argparse.ArgumentParser:
     return parser
 
 
-def _add(parser: argparse.ArgumentParser, option: Option) -> None:
+def _add(parser: argparse.ArgumentParser, option: EngineOption) -> None:
     if option.positional:
         parser.add_argument(option.key, nargs="?")
     elif option.kind == "bool":

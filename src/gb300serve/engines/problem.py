@@ -7,23 +7,6 @@ from gb300serve.core.diagnostics import Severity
 
 Path: TypeAlias = tuple[str | int, ...]
 
-NAMES = {
-    "OPT001": "unknown-option",
-    "OPT002": "option-wrong-type",
-    "OPT003": "option-wrong-choice",
-    "OPT004": "option-wrong-arity",
-    "OPT005": "option-has-no-off-form",
-    "OPT006": "unknown-json-field",
-    "OPT007": "option-out-of-range",
-    "OPT008": "engine-version-without-table",
-    "OPT009": "list-swallows-next-words",
-    "OPT010": "speculation-schedule-refused",
-    "OPT011": "value-reads-as-a-flag",
-    "OPT012": "unknown-parser",
-    "OPT013": "model-said-twice",
-    "OPT014": "served-name-with-colon",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -33,20 +16,10 @@ class Problem:
     code: str
     message: str
     hint: str | None = None
-    severity: Severity = "error"
-
-    @property
-    def name(self) -> str:
-        """The finding's name, such as `unknown-option`."""
-        return NAMES[self.code]
+    severity: Severity | None = None
+    """Overrides the severity of the catalogue."""
 
 
 def dotted(path: Path) -> str:
     """`engine.options.cpu_offload_params.0`, the way that diagnostics address a place."""
     return ".".join(map(str, ("engine", "options", *path)))
-
-
-def swallowed(key: str, word: str) -> Problem:
-    """The problem of an option printed last that takes several words, with a bare word printed behind it."""
-    message = f"{key} takes several words and stands last: the engine would take '{word}' behind it for one more"
-    return Problem((key,), "OPT009", message, "move an option that takes one value behind it")

@@ -49,8 +49,6 @@ def table(engine: str, version: str) -> OptionTable:
         engine=raw["engine"],
         version=raw["version"],
         rows=raw["options"],
-        stands_on=raw["stands_on"],
-        derived_from=raw.get("derived_from"),
         tool_call_parsers=tuple(raw["tool_call_parsers"]),
         reasoning_parsers=tuple(raw["reasoning_parsers"]),
         refused=raw.get("refused"),

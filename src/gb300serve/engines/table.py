@@ -9,7 +9,7 @@ from gb300serve.core.text import suggestion
 from gb300serve.core.values import Value
 from gb300serve.engines.check import check_value
 from gb300serve.engines.forms import words
-from gb300serve.engines.option import Option, read_option
+from gb300serve.engines.option import EngineOption, read_option
 from gb300serve.engines.problem import Problem
 
 # What the engines call differently, vLLM's name first.
@@ -33,18 +33,16 @@ class OptionTable:
     engine: str
     version: str
     rows: Mapping[str, Mapping[str, Any]]
-    stands_on: str = ""
-    derived_from: str | None = None
     tool_call_parsers: tuple[str, ...] = ()
     reasoning_parsers: tuple[str, ...] = ()
     refused: Mapping[str, str] | None = None
     """Options that this build is known to refuse, with what to do instead."""
 
     @cached_property
-    def _read(self) -> dict[str, Option]:
+    def _read(self) -> dict[str, EngineOption]:
         return {}
 
-    def find(self, key: str) -> Option | None:
+    def find(self, key: str) -> EngineOption | None:
         """The option with this key of a recipe, or None."""
         row = self.rows.get(key)
         if row is None:
@@ -54,7 +52,7 @@ class OptionTable:
             option = self._read[key] = read_option(key, row)
         return option
 
-    def options(self) -> Iterator[Option]:
+    def options(self) -> Iterator[EngineOption]:
         """Every option, in the order of the keys."""
         for key in sorted(self.rows):
             yield read_option(key, self.rows[key])

@@ -107,4 +107,4 @@ def _note(engine: str, choice: TableChoice, version: str | None) -> Iterator[Pro
         message = f"engine.version is not stated: the options are checked against every table of {engine}"
     else:
         message = f"{engine} {version} has no option table: its options are checked against {against}"
-    yield Problem((), "OPT008", message, None, "note")
+    yield Problem((), "OPT008", message)

@@ -13,7 +13,7 @@ _WORST: tuple[Verdict, ...] = ("refused", "unknown", "short", "fits")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FitResult:
     """`plan` is what is shown: measured where a boot of exactly this memory was, else `computed`."""
 
     plan: MemoryPlan
@@ -40,14 +40,14 @@ class Answer:
         return None if left is None else left - self.plan.needed_gib
 
 
-def answer(checkpoint: Checkpoint, demand: Demand, *, changed: bool = False, grace: Grace = STATION) -> Answer:
+def answer(checkpoint: Checkpoint, demand: Demand, *, changed: bool = False, grace: Grace = STATION) -> FitResult:
     """`changed`: by `--set`, so that no boot was of exactly this launch and everything is computed."""
     computed = memory_plan(checkpoint, demand, GB300, grace.available_gib, look_up=False)
     plan = computed if changed else memory_plan(checkpoint, demand, GB300, grace.available_gib)
-    return Answer(plan, computed, demand, grace, host_verdict(plan.host, grace))
+    return FitResult(plan, computed, demand, grace, host_verdict(plan.host, grace))
 
 
-def advised(checkpoint: Checkpoint, found: Answer) -> Answer:
+def advised(checkpoint: Checkpoint, found: FitResult) -> FitResult:
     """The answer with the nearest settings that would fit, where these do not: hundreds of plans, 40 ms."""
     if found.verdict not in ("refused", "short"):
         return found

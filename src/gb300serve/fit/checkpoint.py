@@ -50,7 +50,7 @@ class KvCache:
 
 
 @dataclass(frozen=True, slots=True)
-class Boot:
+class MeasuredBoot:
     """One boot as it was measured. `assumed` names the settings that its record does not state."""
 
     name: str
@@ -131,7 +131,7 @@ class Checkpoint:
     graphs: tuple[Graphs, ...] = ()
     autotune: Autotune = Autotune(flashinfer="", arch="", configs=0, tuning_seconds=0.0)
     decode: Decode = Decode(tokens_per_second=0.0, at_16=0.0, acceptance=())
-    boots: tuple[Boot, ...] = ()
+    boots: tuple[MeasuredBoot, ...] = ()
     overhead: Constant | None = None
     """F as somebody stated it: it goes before that of the boots."""
 
@@ -153,8 +153,8 @@ def _parameters(layers: Mapping[str, Any]) -> tuple[Parameter, ...]:
     )
 
 
-def _boot(data: Mapping[str, Any], common: Mapping[str, Any]) -> Boot:
-    return Boot(**{**data, "assumed": tuple(data["assumed"]), "settings": {**common, **data["settings"]}})
+def _boot(data: Mapping[str, Any], common: Mapping[str, Any]) -> MeasuredBoot:
+    return MeasuredBoot(**{**data, "assumed": tuple(data["assumed"]), "settings": {**common, **data["settings"]}})
 
 
 def checkpoint_of(data: Mapping[str, Any]) -> Checkpoint:

@@ -10,7 +10,7 @@ from gb300serve.engines.vllm.view import DEFAULT_UTILIZATION, VllmOptions, view
 
 
 @dataclass(frozen=True, slots=True)
-class Speculation:
+class SpeculationRequest:
     """Draft tokens: the method, how many at most, and how many at which batch size."""
 
     method: str
@@ -34,7 +34,7 @@ class Demand:
     max_model_len: int | None = None
     max_num_seqs: int | None = None
     max_num_batched_tokens: int | None = None
-    speculation: Speculation | None = None
+    speculation: SpeculationRequest | None = None
     enforce_eager: bool = False
     others: tuple[tuple[str, str], ...] = ()
     """Options whose part in the memory is not known, with their values as JSON, by name."""
@@ -44,11 +44,11 @@ class Demand:
         return self.offload_backend in ("auto", "uva") and self.cpu_offload_gb > 0
 
 
-def _speculation(drafts: engine.Speculation | None) -> Speculation | None:
+def _speculation(drafts: engine.SpeculationOptions | None) -> SpeculationRequest | None:
     if drafts is None:
         return None
     tiers = tuple((tier.start, tier.end, tier.tokens) for tier in drafts.schedule)
-    return Speculation(drafts.method or "", drafts.num_speculative_tokens or 0, tiers)
+    return SpeculationRequest(drafts.method or "", drafts.num_speculative_tokens or 0, tiers)
 
 
 def demand(view: VllmOptions, engine_version: str | None = None, variant: str | None = None) -> Demand:

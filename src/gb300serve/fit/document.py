@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gb300serve.core.diagnostics import Diagnostic
-from gb300serve.fit.answer import Answer
+from gb300serve.fit.answer import FitResult
 from gb300serve.fit.demand import Demand
 from gb300serve.fit.model import GB300
 from gb300serve.fit.sweep import Step
@@ -12,7 +12,7 @@ from gb300serve.fit.sweep import Step
 SCHEMA = "gb300serve.fit/1"
 
 
-def document(name: str, demand: Demand, answer: Answer | None, diagnostics: Iterable[Diagnostic]) -> dict[str, Any]:
+def document(name: str, demand: Demand, answer: FitResult | None, diagnostics: Iterable[Diagnostic]) -> dict[str, Any]:
     """The whole object; figures are null where they are not known."""
     plan = answer.plan if answer else None
     return {
@@ -40,7 +40,7 @@ def document(name: str, demand: Demand, answer: Answer | None, diagnostics: Iter
     }
 
 
-def _details(answer: Answer) -> dict[str, Any]:
+def _details(answer: FitResult) -> dict[str, Any]:
     plan = answer.plan
     return {
         "max_model_len": plan.max_model_len,

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gb300serve.boot.heard import ECHO, Heard
+from gb300serve.boot.heard import ECHO, LogFacts
 from gb300serve.boot.machine import BootMachine
 from gb300serve.core.errors import CompileError
-from gb300serve.fit.checkpoint import Boot, Checkpoint
+from gb300serve.fit.checkpoint import Checkpoint, MeasuredBoot
 from gb300serve.fit.echo import arguments
 from gb300serve.fit.model import GB300
 from gb300serve.fit.offload import offload
@@ -27,10 +27,10 @@ class NothingToLearnError(CompileError):
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class LearnedOverhead:
     """A boot, its constant F in GiB, and what F depends on."""
 
-    boot: Boot
+    boot: MeasuredBoot
     constant_gib: float
     depends_on: Mapping[str, object]
     stairs_gib: float
@@ -44,7 +44,7 @@ class Lesson:
 
 def learn(
     checkpoint: Checkpoint, log: str, lines: Iterable[str], around: tuple[tuple[str, str], ...] = ()
-) -> tuple[Checkpoint, Lesson]:
+) -> tuple[Checkpoint, LearnedOverhead]:
     """The last boot in the lines of `log`, and the checkpoint that knows it.
 
     Raises NothingToLearnError when the lines lack a receipt.
@@ -53,17 +53,17 @@ def learn(
     taught = with_boots(checkpoint, (boot,))
     one = measured_boots(taught, GB300.total_gib)[0]
     stairs = offload(checkpoint.parameters, one.demand.cpu_offload_gb, one.demand.cpu_offload_params).moved_gib
-    return taught, Lesson(boot, one.constant, shape_of(one.demand), stairs)
+    return taught, LearnedOverhead(boot, one.constant, shape_of(one.demand), stairs)
 
 
-def _read(lines: Iterable[str]) -> Heard:
-    machine, heard = BootMachine(), Heard()
+def _read(lines: Iterable[str]) -> LogFacts:
+    machine, heard = BootMachine(), LogFacts()
     for line in lines:
         heard.take(line, machine.feed(line))
     return heard
 
 
-def boot_of(checkpoint: Checkpoint, log: str, heard: Heard, *, measured: bool = True) -> Boot:
+def boot_of(checkpoint: Checkpoint, log: str, heard: LogFacts, *, measured: bool = True) -> MeasuredBoot:
     """The boot that a log tells of. `measured` False: its arguments alone are wanted.
 
     Raises NothingToLearnError when the arguments are not whole, or a figure that was measured is not there.
@@ -73,7 +73,7 @@ def boot_of(checkpoint: Checkpoint, log: str, heard: Heard, *, measured: bool = 
         raise NothingToLearnError(log, f"whole `{ECHO}` line")
     hooked = heard.figure("hook_residency", "layers") is not None
     tokens, length = heard.number("kv_cache_tokens", "tokens"), heard.number("max_model_len", "max_model_len")
-    return Boot(
+    return MeasuredBoot(
         name=log,
         engine_version=heard.figure("engine_version", "version") or "",
         variant=next(iter(checkpoint.variants), None) if hooked else None,
@@ -84,7 +84,7 @@ def boot_of(checkpoint: Checkpoint, log: str, heard: Heard, *, measured: bool = 
     )
 
 
-def _figures(log: str, heard: Heard, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _figures(log: str, heard: LogFacts, settings: Mapping[str, Any]) -> dict[str, Any]:
     available = heard.number("kv_cache_gib", "gib")
     if available is None:
         raise NothingToLearnError(log, "`Available KV cache memory` line")
@@ -101,21 +101,21 @@ def _figures(log: str, heard: Heard, settings: Mapping[str, Any]) -> dict[str, A
     }
 
 
-def with_boots(checkpoint: Checkpoint, boots: Iterable[Boot]) -> Checkpoint:
+def with_boots(checkpoint: Checkpoint, boots: Iterable[MeasuredBoot]) -> Checkpoint:
     """The checkpoint that knows these boots too, before its own."""
     return replace(checkpoint, boots=(*boots, *checkpoint.boots))
 
 
-def kept(document: Mapping[str, Any], repo: str) -> tuple[Boot, ...]:
+def kept(document: Mapping[str, Any], repo: str) -> tuple[MeasuredBoot, ...]:
     """Boots of one repository from the file's document; entries of another shape are left out."""
     entries = document.get("boots", ()) if document.get("format") == FORMAT else ()
     found = (_boot_of(entry) for entry in entries if isinstance(entry, Mapping) and entry.get("repo") == repo)
     return tuple(boot for boot in found if boot is not None)
 
 
-def _boot_of(entry: Mapping[str, Any]) -> Boot | None:
+def _boot_of(entry: Mapping[str, Any]) -> MeasuredBoot | None:
     try:
-        return Boot(
+        return MeasuredBoot(
             name=entry["log"],
             engine_version=entry["engine_version"],
             variant=entry["variant"],
@@ -133,7 +133,7 @@ def _is_figure(name: str, value: object) -> bool:
     return isinstance(value, str if name == "autotune" else int | float)
 
 
-def added(document: Mapping[str, Any], repo: str, lesson: Lesson) -> dict[str, Any]:
+def added(document: Mapping[str, Any], repo: str, lesson: LearnedOverhead) -> dict[str, Any]:
     """The document with the lesson in it; it takes the place of an older one of the same settings."""
     boot = lesson.boot
     entry = {

@@ -7,7 +7,7 @@ from gb300serve.fit.checkpoint import GIB, Basis, Checkpoint, Constant
 from gb300serve.fit.demand import Demand
 from gb300serve.fit.kv import longest_context, needed_gib, tokens_in
 from gb300serve.fit.model import GB300, Hbm, HbmPlan, HostPlan, MemoryPlan, Verdict
-from gb300serve.fit.offload import Offload, offload, rounded_up
+from gb300serve.fit.offload import OffloadResult, offload, rounded_up
 from gb300serve.fit.overhead import constant_for, measured_boots, same_boot, weights_gib
 
 # Boots of one setting differ by 0.02 GiB and a patch cost 0.13: less than this to spare may fail on another day.
@@ -66,7 +66,7 @@ def memory_plan(
 
 # A walk over every parameter: a lint of many recipes asks for the same few offloads again and again.
 @lru_cache(maxsize=256)
-def _moved(checkpoint: Checkpoint, asked_gib: float, patterns: tuple[str, ...]) -> Offload:
+def _moved(checkpoint: Checkpoint, asked_gib: float, patterns: tuple[str, ...]) -> OffloadResult:
     return offload(checkpoint.parameters, asked_gib, patterns)
 
 
@@ -82,7 +82,7 @@ def _shortened(checkpoint: Checkpoint, length: int, available_gib: float | None)
     return longest_context(checkpoint.kv_cache, available_gib) or length
 
 
-def _looked_up(checkpoint: Checkpoint, demand: Demand, moved: Offload, hbm: Hbm) -> _Cache | None:
+def _looked_up(checkpoint: Checkpoint, demand: Demand, moved: OffloadResult, hbm: Hbm) -> _Cache | None:
     if demand.kv_cache_memory_bytes is not None:
         return None
     same = same_boot(measured_boots(checkpoint, hbm.total_gib), demand, moved.moved_gib)
@@ -93,7 +93,7 @@ def _looked_up(checkpoint: Checkpoint, demand: Demand, moved: Offload, hbm: Hbm)
     return _Cache(figures["kv_cache_gib"], tokens, "measured", (same.boot.name,), shared)
 
 
-def _cache(checkpoint: Checkpoint, demand: Demand, moved: Offload, hbm: Hbm) -> _Cache:
+def _cache(checkpoint: Checkpoint, demand: Demand, moved: OffloadResult, hbm: Hbm) -> _Cache:
     if demand.kv_cache_memory_bytes is not None:
         return _Cache(demand.kv_cache_memory_bytes / GIB, None, "computed")
     constant = _constant(checkpoint, demand, hbm)
@@ -112,14 +112,14 @@ def _constant(checkpoint: Checkpoint, demand: Demand, hbm: Hbm) -> Constant | No
     return found if stated is None or (found is not None and found.basis == "computed") else stated
 
 
-def _hbm(checkpoint: Checkpoint, demand: Demand, moved: Offload, cache_gib: float | None, hbm: Hbm) -> HbmPlan:
+def _hbm(checkpoint: Checkpoint, demand: Demand, moved: OffloadResult, cache_gib: float | None, hbm: Hbm) -> HbmPlan:
     usable = demand.gpu_memory_utilization * hbm.total_gib
     weights = weights_gib(checkpoint, demand) - moved.moved_gib
     overhead = None if cache_gib is None else usable - weights - cache_gib
     return HbmPlan(hbm.visible_gib, usable, weights, overhead, cache_gib)
 
 
-def _host(checkpoint: Checkpoint, demand: Demand, moved: Offload, available_gib: float | None) -> HostPlan:
+def _host(checkpoint: Checkpoint, demand: Demand, moved: OffloadResult, available_gib: float | None) -> HostPlan:
     tables = [table.bytes for table in checkpoint.host_tables] if demand.host_tables else []
     rounded = moved.rounded_bytes + sum(map(rounded_up, tables))
     return HostPlan(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gb300serve.fit.checkpoint import GIB, Basis
-from gb300serve.fit.offload import Offload
+from gb300serve.fit.offload import OffloadResult
 
 Verdict = Literal["fits", "short", "refused", "unknown"]
 
@@ -57,7 +57,7 @@ class MemoryPlan:
     verdict: Verdict
     hbm: HbmPlan
     host: HostPlan
-    offload: Offload
+    offload: OffloadResult
     max_model_len: int
     needed_gib: float
     """KV cache that one request of `max_model_len` needs."""

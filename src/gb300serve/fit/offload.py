@@ -7,7 +7,7 @@ from gb300serve.fit.checkpoint import GIB, Parameter
 
 
 @dataclass(frozen=True, slots=True)
-class Offload:
+class OffloadResult:
     """What was asked for and what moves. `unmatched` are the patterns that no known parameter has."""
 
     asked_gib: float
@@ -38,7 +38,7 @@ def matches(pattern: str, name: str) -> bool:
     return f".{pattern}." in f".{name}."
 
 
-def offload(parameters: Sequence[Parameter], asked_gib: float, patterns: Sequence[str]) -> Offload:
+def offload(parameters: Sequence[Parameter], asked_gib: float, patterns: Sequence[str]) -> OffloadResult:
     """Walk the parameters in order; the running total is tested before each, so the last one overshoots.
 
     Without patterns every parameter matches. Source: vLLM's `offloader/uva.py`.
@@ -53,4 +53,4 @@ def offload(parameters: Sequence[Parameter], asked_gib: float, patterns: Sequenc
         moved.append(parameter)
         total += parameter.bytes
     unmatched = tuple(word for word in patterns if not any(matches(word, p.name) for p in parameters))
-    return Offload(asked_gib, tuple(moved), unmatched)
+    return OffloadResult(asked_gib, tuple(moved), unmatched)

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gb300serve.fit.checkpoint import GIB, Basis, Boot, Checkpoint, Constant
+from gb300serve.fit.checkpoint import GIB, Basis, Checkpoint, Constant, MeasuredBoot
 from gb300serve.fit.demand import Demand, demand_of, with_others
 from gb300serve.fit.offload import offload
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredOverhead:
     """A boot with the demand that it had, the GiB of its weights (host tables apart), those it moved, and its F."""
 
-    boot: Boot
+    boot: MeasuredBoot
     demand: Demand
     shape: tuple[object, ...]
     weights_gib: float
@@ -60,7 +60,7 @@ def _shape(demand: Demand) -> tuple[object, ...]:
 
 # 5 ms for a dozen boots: lint asks once a file.
 @lru_cache(maxsize=8)
-def measured_boots(checkpoint: Checkpoint, total_gib: float) -> tuple[Measured, ...]:
+def measured_boots(checkpoint: Checkpoint, total_gib: float) -> tuple[MeasuredOverhead, ...]:
     """The boots of a checkpoint whose KV cache was measured, on a GPU of `total_gib`."""
     found = []
     for boot in checkpoint.boots:
@@ -70,7 +70,7 @@ def measured_boots(checkpoint: Checkpoint, total_gib: float) -> tuple[Measured, 
         demand = demand_at(boot)
         moved = _moved(checkpoint, demand, boot)
         constant = demand.gpu_memory_utilization * total_gib + moved - available
-        found.append(Measured(boot, demand, _shape(demand), weights_gib(checkpoint, demand), moved, constant))
+        found.append(MeasuredOverhead(boot, demand, _shape(demand), weights_gib(checkpoint, demand), moved, constant))
     return tuple(found)
 
 
@@ -79,12 +79,12 @@ def weights_gib(checkpoint: Checkpoint, demand: Demand) -> float:
     return (checkpoint.weights_bytes if demand.host_tables else checkpoint.bytes) / GIB
 
 
-def demand_at(boot: Boot) -> Demand:
+def demand_at(boot: MeasuredBoot) -> Demand:
     """What a boot asked of memory."""
     return with_others(demand_of(boot.settings, boot.engine_version, boot.variant), boot.around)
 
 
-def _moved(checkpoint: Checkpoint, demand: Demand, boot: Boot) -> float:
+def _moved(checkpoint: Checkpoint, demand: Demand, boot: MeasuredBoot) -> float:
     """What the staircase says; the log's own figure (two decimals) where it says otherwise."""
     stairs = offload(checkpoint.parameters, demand.cpu_offload_gb, demand.cpu_offload_params).moved_gib
     logged = float(boot.figures.get("offloaded_gib", stairs))
@@ -96,12 +96,12 @@ def shape_of(demand: Demand) -> dict[str, object]:
     return dict(zip(SHAPE, _shape(demand), strict=True)) | {"max_model_len": demand.max_model_len}
 
 
-def same_boot(boots: Sequence[Measured], demand: Demand, moved_gib: float) -> Measured | None:
+def same_boot(boots: Sequence[MeasuredOverhead], demand: Demand, moved_gib: float) -> MeasuredOverhead | None:
     """The boot of the same memory: same shape, length, schedule and utilisation, and the same parameters moved."""
 
     shape = _shape(demand)
 
-    def same(one: Measured) -> bool:
+    def same(one: MeasuredOverhead) -> bool:
         drafts, wanted = one.demand.speculation, demand.speculation
         return (
             one.shape == shape
@@ -115,12 +115,12 @@ def same_boot(boots: Sequence[Measured], demand: Demand, moved_gib: float) -> Me
     return next((one for one in boots if same(one)), None)
 
 
-def _mean(boots: Sequence[Measured], basis: Basis) -> Constant:
+def _mean(boots: Sequence[MeasuredOverhead], basis: Basis) -> Constant:
     average = sum(one.constant for one in boots) / len(boots)
     return Constant(average, basis, tuple(one.boot.name for one in boots))
 
 
-def _slope(boots: Sequence[Measured]) -> float:
+def _slope(boots: Sequence[MeasuredOverhead]) -> float:
     """GiB of F per token of context, between the shortest and the longest measured; 0 with one length."""
     lengths = sorted({one.demand.max_model_len or 0 for one in boots})
     if len(lengths) < 2:
@@ -132,7 +132,9 @@ def _slope(boots: Sequence[Measured]) -> float:
     return (high.gib - low.gib) / (lengths[-1] - lengths[0])
 
 
-def _carried(near: Sequence[Measured], boots: Sequence[Measured], length: int, weights: float) -> Constant:
+def _carried(
+    near: Sequence[MeasuredOverhead], boots: Sequence[MeasuredOverhead], length: int, weights: float
+) -> Constant:
     """F of the nearest boots, carried to another context length by their own slope, else by that of any shape, and to
     other weights by their difference. It is never less than the weights; where a boot showed that the engine leaves
     a part of those out (the drafter, without speculation), never less than without that part."""
@@ -147,8 +149,8 @@ def _carried(near: Sequence[Measured], boots: Sequence[Measured], length: int, w
     return Constant(max(average, least), "assumed", tuple(one.boot.name for one in near))
 
 
-def _nearest(boots: Sequence[Measured], demand: Demand) -> list[Measured]:
-    def alike(one: Measured) -> int:
+def _nearest(boots: Sequence[MeasuredOverhead], demand: Demand) -> list[MeasuredOverhead]:
+    def alike(one: MeasuredOverhead) -> int:
         pairs = zip(one.shape, _shape(demand), strict=True)
         return sum(mine == wanted for mine, wanted in pairs)
 
@@ -156,7 +158,7 @@ def _nearest(boots: Sequence[Measured], demand: Demand) -> list[Measured]:
     return [one for one in boots if alike(one) == best]
 
 
-def constant_for(boots: Sequence[Measured], demand: Demand, weights: float) -> Constant | None:
+def constant_for(boots: Sequence[MeasuredOverhead], demand: Demand, weights: float) -> Constant | None:
     """F for a demand that states its context length, of `weights` GiB; None when nothing was ever measured."""
     if not boots:
         return None

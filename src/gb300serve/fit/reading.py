@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.boot.events import Event
-from gb300serve.boot.heard import Heard
+from gb300serve.boot.heard import LogFacts
 from gb300serve.boot.machine import BootMachine
 from gb300serve.fit.remedy import remedies
 
@@ -14,7 +14,7 @@ class Reading:
     """One log, from its first line on. The machine may be given ticks and glimpses beside it."""
 
     machine: BootMachine = field(default_factory=BootMachine)
-    heard: Heard = field(default_factory=Heard)
+    heard: LogFacts = field(default_factory=LogFacts)
 
     def feed(self, line: str, at: float | None = None) -> tuple[Event, ...]:
         """A line as it came; `at` is seconds since the start of the container."""

@@ -1,18 +1,17 @@
 """What has to be said beside the figures: on what they do not stand, and what may undo them."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from gb300serve.core.diagnostics import Diagnostic, Severity
-from gb300serve.fit.answer import Answer
-from gb300serve.fit.checkpoint import Boot
+from gb300serve.core.diagnostics import Diagnostic, diagnostic
+from gb300serve.fit.answer import FitResult
+from gb300serve.fit.checkpoint import MeasuredBoot
 from gb300serve.fit.host import FREE_GIB, NEVER_HELD_GIB
 from gb300serve.fit.overhead import demand_at, shape_of
 
 _OFFLOAD = "engine.options.cpu_offload_gb"
 
 
-def remarks(answer: Answer, boots: tuple[Boot, ...]) -> Iterator[Diagnostic]:
+def remarks(answer: FitResult, boots: tuple[MeasuredBoot, ...]) -> Iterator[Diagnostic]:
     """Of an answer with figures; `boots` are those that were measured with this checkpoint."""
     yield from _basis(answer, boots)
     yield from _unmatched(answer)
@@ -20,41 +19,31 @@ def remarks(answer: Answer, boots: tuple[Boot, ...]) -> Iterator[Diagnostic]:
     yield from _host(answer)
 
 
-class _Kind(NamedTuple):
-    code: str
-    name: str
-    severity: Severity
-
-    def says(self, message: str, hint: str | None = None, path: str | None = None) -> Diagnostic:
-        return Diagnostic(*self, message, hint, path=path)
-
-
-OVERHEAD_UNKNOWN = _Kind("FIT001", "overhead-unknown", "warning")
-CONSTANT_ASSUMED = _Kind("FIT002", "constant-assumed", "note")
-MATCHES_NOTHING = _Kind("FIT003", "pattern-matches-nothing", "error")
-WEIGHTS_TOO_LARGE = _Kind("FIT004", "weights-do-not-fit", "error")
-HOST_REFUSED = _Kind("FIT005", "host-memory-short", "error")
-HOST_SHORT = _Kind("FIT005", "host-memory-short", "warning")
-SIZES_UNKNOWN = _Kind("FIT006", "sizes-unknown", "warning")
-ANOTHER_MACHINE = _Kind("FIT007", "another-machine", "warning")
-OFFLOAD_IGNORED = _Kind("FIT008", "offload-ignored-by-runner", "warning")
+OVERHEAD_UNKNOWN = "FIT001"
+CONSTANT_ASSUMED = "FIT002"
+MATCHES_NOTHING = "FIT003"
+WEIGHTS_TOO_LARGE = "FIT004"
+HOST_SHORT = "FIT005"
+SIZES_UNKNOWN = "FIT006"
+ANOTHER_MACHINE = "FIT007"
+OFFLOAD_IGNORED = "FIT008"
 
 
-def _basis(answer: Answer, boots: tuple[Boot, ...]) -> Iterator[Diagnostic]:
+def _basis(answer: FitResult, boots: tuple[MeasuredBoot, ...]) -> Iterator[Diagnostic]:
     plan, demand = answer.plan, answer.demand
     if plan.hbm.kv_cache_gib is None:
         message = "no boot of this checkpoint was measured: what the engine needs beside its weights is not known"
         hint = "gb300serve fit REF --calibrate boot.log learns it from a boot, `memory.overhead_gib` states it"
-        yield OVERHEAD_UNKNOWN.says(message, hint)
+        yield diagnostic(OVERHEAD_UNKNOWN, message, hint)
     elif plan.basis == "assumed" and plan.boots:
         asked = shape_of(demand)
         said = ", ".join(f"{name} {_shown(value)}" for name, value in asked.items() if _differs(name, answer, boots))
         message = f"nothing was measured with these settings{f' ({said})' if said else ''}: the nearest boots stand in"
         hint = "expect GiB of difference; --calibrate boot.log learns the constant from the first boot"
-        yield CONSTANT_ASSUMED.says(message, hint)
+        yield diagnostic(CONSTANT_ASSUMED, message, hint)
 
 
-def _differs(name: str, answer: Answer, boots: tuple[Boot, ...]) -> bool:
+def _differs(name: str, answer: FitResult, boots: tuple[MeasuredBoot, ...]) -> bool:
     """Whether none of the boots behind the answer has this setting."""
     behind = [boot for boot in boots if boot.name in answer.plan.boots]
     asked = shape_of(answer.demand)
@@ -67,26 +56,26 @@ def _shown(value: object) -> str:
     return "none" if value is None else f"{value:,}" if type(value) is int else str(value)
 
 
-def _unmatched(answer: Answer) -> Iterator[Diagnostic]:
+def _unmatched(answer: FitResult) -> Iterator[Diagnostic]:
     for pattern in answer.plan.offload.unmatched if answer.demand.offloads else ():
         message = f"`{pattern}` matches no parameter: the engine moves nothing for it, without a word"
-        yield MATCHES_NOTHING.says(message, None, "engine.options.cpu_offload_params")
+        yield diagnostic(MATCHES_NOTHING, message, None, path="engine.options.cpu_offload_params")
 
 
-def _weights(answer: Answer) -> Iterator[Diagnostic]:
+def _weights(answer: FitResult) -> Iterator[Diagnostic]:
     plan = answer.plan
     if not plan.weights_fit:
         message = f"{plan.hbm.weights_gib:.2f} GiB of weights stay on a GPU of {plan.hbm.visible_gib:.2f} GiB"
-        yield WEIGHTS_TOO_LARGE.says(message, "offload more of them")
+        yield diagnostic(WEIGHTS_TOO_LARGE, message, "offload more of them")
 
 
-def _host(answer: Answer) -> Iterator[Diagnostic]:
+def _host(answer: FitResult) -> Iterator[Diagnostic]:
     host, grace = answer.plan.host, answer.grace
     held = f"{host.resident_gib:.1f} to {host.resident_bound_gib:.1f} GiB of host memory"
     if answer.host_verdict == "refused":
         message = f"{held}: more than {min(grace.available_gib, NEVER_HELD_GIB):g} GiB never held, the kernel kills it"
-        yield HOST_REFUSED.says(message, "lower cpu_offload_gb", _OFFLOAD)
+        yield diagnostic(HOST_SHORT, message, "lower cpu_offload_gb", path=_OFFLOAD, severity="error")
     elif answer.host_verdict == "short":
         message = f"{held}, and less than {FREE_GIB:g} GiB of {grace.available_gib:g} may be left"
         hint = "pinned tensors can be rounded up to a power of two: lower cpu_offload_gb, or measure a boot"
-        yield HOST_SHORT.says(message, hint, _OFFLOAD)
+        yield diagnostic(HOST_SHORT, message, hint, path=_OFFLOAD)

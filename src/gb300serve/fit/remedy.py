@@ -6,7 +6,7 @@ from math import ceil
 from typing import Any
 
 from gb300serve.boot.diagnosis import Diagnosis
-from gb300serve.boot.heard import Heard
+from gb300serve.boot.heard import LogFacts
 from gb300serve.boot.reasons import Reason
 from gb300serve.fit.catalog import checkpoint_at, checkpoints
 from gb300serve.fit.checkpoint import GIB, Checkpoint
@@ -27,7 +27,7 @@ _RANKS = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"
 
 
 def remedies(
-    diagnosis: Diagnosis, heard: Heard, known: Checkpoint | None = None, grace: Grace = STATION
+    diagnosis: Diagnosis, heard: LogFacts, known: Checkpoint | None = None, grace: Grace = STATION
 ) -> tuple[str, ...]:
     """Sentences for a failure of memory, each with its basis; none where another reason failed the boot.
 
@@ -71,7 +71,7 @@ def _alike(one: float, other: float) -> bool:
     return abs(one - other) <= SAME_SHARE * other
 
 
-def _checkpoint(options: Mapping[str, Any], heard: Heard) -> Checkpoint | None:
+def _checkpoint(options: Mapping[str, Any], heard: LogFacts) -> Checkpoint | None:
     """By the model's path, else by the architecture; not when the log states another size."""
     named = (options.get(key) for key in ("model_tag", "model"))
     found = next((one for path in named if isinstance(path, str) and (one := checkpoint_at(path))), None)
@@ -81,7 +81,7 @@ def _checkpoint(options: Mapping[str, Any], heard: Heard) -> Checkpoint | None:
     return None if found is None or (size is not None and not _alike(size, found.bytes / GIB)) else found
 
 
-def _launch(checkpoint: Checkpoint, heard: Heard) -> tuple[Checkpoint, Demand, bool]:
+def _launch(checkpoint: Checkpoint, heard: LogFacts) -> tuple[Checkpoint, Demand, bool]:
     """The checkpoint as this very boot teaches it, where its log states the KV cache; and what the boot asked for.
 
     The last is False where the log moved another amount than the sizes say: they are not those of its checkpoint.
@@ -97,7 +97,7 @@ def _launch(checkpoint: Checkpoint, heard: Heard) -> tuple[Checkpoint, Demand, b
     return with_boots(checkpoint, (own,)), demand, exact
 
 
-def _by_figures(options: Mapping[str, Any], values: Mapping[str, Any], heard: Heard) -> Iterator[str]:
+def _by_figures(options: Mapping[str, Any], values: Mapping[str, Any], heard: LogFacts) -> Iterator[str]:
     """The engine moves whole parameters until it has moved what was asked: asking for so much moves it at least."""
     figures = (values.get("needed_gib"), values.get("available_gib"), heard.number("offloaded_gib", "gib"))
     known = [figure for figure in figures if isinstance(figure, int | float)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from gb300serve.core.errors import CommandLineError
-from gb300serve.fit.answer import Answer
+from gb300serve.fit.answer import FitResult
 
 MOST_STEPS = 1000
 _NUMBER = r"-?\d+(?:\.\d+)?"
@@ -41,7 +41,7 @@ class Step:
     """One value and its answer, None where nothing can be computed."""
 
     value: str
-    answer: Answer | None
+    answer: FitResult | None
 
     @property
     def result(self) -> object:

@@ -22,7 +22,6 @@ class Tensor:
     """One tensor of a safetensors header."""
 
     name: str
-    dtype: str
     shape: tuple[int, ...]
     bytes: int
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from gb300serve.host.facts import ContainerFact, Directory, Holder, HostFacts
+from gb300serve.host.facts import ContainerFact, Directory, GpuHolder, HostFacts
 from gb300serve.host.missing import Missing
-from gb300serve.host.ports import Engine, Machine
+from gb300serve.host.ports import HostDocker, Machine
 from gb300serve.host.sources import cgroup, compute_apps, docker_info, gpu_state, memory, memory_mode, numa
 from gb300serve.host.sources.compute_apps import ComputeProcess
 from gb300serve.host.sources.gpu_state import FIELDS, GpuState
@@ -15,7 +15,7 @@ T = TypeVar("T")
 HOOK = "nvidia-container-runtime-hook"
 
 
-def host_facts(machine: Machine, engine: Engine, state: Directory | Missing) -> HostFacts:
+def host_facts(machine: Machine, engine: HostDocker, state: Directory | Missing) -> HostFacts:
     """What is true whatever is launched; `state` is the directory of this tool, which is always here."""
     info = engine.info()
     return HostFacts(
@@ -44,7 +44,7 @@ def gpu_states(machine: Machine, fields: tuple[str, ...] = FIELDS) -> tuple[GpuS
     return said if fewer is None else gpu_states(machine, fewer)
 
 
-def _processes(machine: Machine, engine: Engine) -> tuple[Holder, ...] | Missing:
+def _processes(machine: Machine, engine: HostDocker) -> tuple[GpuHolder, ...] | Missing:
     """With the names of their containers; the engine is asked only where there are any."""
     found = compute_processes(machine)
     if isinstance(found, Missing) or not any(each.container for each in found):
@@ -53,19 +53,19 @@ def _processes(machine: Machine, engine: Engine) -> tuple[Holder, ...] | Missing
     return found if isinstance(known, Missing) else tuple(_named(each, known) for each in found)
 
 
-def compute_processes(machine: Machine) -> tuple[Holder, ...] | Missing:
+def compute_processes(machine: Machine) -> tuple[GpuHolder, ...] | Missing:
     """The compute processes with the ids of their containers."""
     said = machine.output(compute_apps.COMMAND)
     found = said if isinstance(said, Missing) else compute_apps.parse(said)
     return found if isinstance(found, Missing) else tuple(_holder(each, machine) for each in found)
 
 
-def _holder(process: ComputeProcess, machine: Machine) -> Holder:
+def _holder(process: ComputeProcess, machine: Machine) -> GpuHolder:
     said = machine.read(cgroup.path(process.pid))
-    return Holder(process, None if isinstance(said, Missing) else cgroup.container(said))
+    return GpuHolder(process, None if isinstance(said, Missing) else cgroup.container(said))
 
 
-def _named(holder: Holder, known: Mapping[str, ContainerFact]) -> Holder:
+def _named(holder: GpuHolder, known: Mapping[str, ContainerFact]) -> GpuHolder:
     found = known.get(holder.container or "")
     return holder if found is None else replace(holder, name=found.name, image=found.image, since=found.since)
 

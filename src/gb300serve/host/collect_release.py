@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator
 
-from gb300serve.host.facts import Disk, Heard, Patch, ReleaseFacts, SecretFact, Source, TuningCache
+from gb300serve.host.facts import DiskSpace, ListeningSocket, MountSource, Patch, ReleaseFacts, SecretFact, TuningCache
 from gb300serve.host.missing import Missing
 from gb300serve.host.model import model_files
-from gb300serve.host.ports import Engine, Entry, Machine
+from gb300serve.host.ports import FileEntry, HostDocker, Machine
 from gb300serve.host.sources import filesystems, tuning_cache
 from gb300serve.host.wanted import Wanted
 
 
-def release_facts(wanted: Wanted, machine: Machine, engine: Engine, secrets: tuple[SecretFact, ...]) -> ReleaseFacts:
+def release_facts(
+    wanted: Wanted, machine: Machine, engine: HostDocker, secrets: tuple[SecretFact, ...]
+) -> ReleaseFacts:
     """`secrets` are tried by whoever launches: their values are read on the client."""
     image, ports = engine.image(wanted.image), _ports(wanted, machine)
     root = machine.space("/")
@@ -20,7 +22,7 @@ def release_facts(wanted: Wanted, machine: Machine, engine: Engine, secrets: tup
         image,
         models=tuple(model_files(model, machine) for model in wanted.models),
         disks=tuple(_disks(wanted, machine)),
-        sources=tuple(Source(path, machine.entry(path) is not None) for path in dict.fromkeys(wanted.sources)),
+        sources=tuple(MountSource(path, machine.entry(path) is not None) for path in dict.fromkeys(wanted.sources)),
         patches=tuple(_patch(path, digest, machine) for path, digest in wanted.patches),
         ports=ports,
         secrets=secrets,
@@ -28,14 +30,14 @@ def release_facts(wanted: Wanted, machine: Machine, engine: Engine, secrets: tup
     )
 
 
-def _disks(wanted: Wanted, machine: Machine) -> Iterator[Disk]:
+def _disks(wanted: Wanted, machine: Machine) -> Iterator[DiskSpace]:
     said = machine.read(filesystems.PATH)
     mounted = () if isinstance(said, Missing) else filesystems.parse(said)
     paths = [("model", model.path) for model in wanted.models] + [("cache", path) for path in wanted.caches]
     for use, path in paths:
         space = machine.space(path)
         if not isinstance(space, Missing):
-            yield Disk(use, path, space.free, space.total, filesystems.below(mounted, space.real))
+            yield DiskSpace(use, path, space.free, space.total, filesystems.below(mounted, space.real))
 
 
 def _patch(path: str, wanted: str, machine: Machine) -> Patch:
@@ -43,10 +45,10 @@ def _patch(path: str, wanted: str, machine: Machine) -> Patch:
     return Patch(path, wanted, None, found.why) if isinstance(found, Missing) else Patch(path, wanted, found)
 
 
-def _ports(wanted: Wanted, machine: Machine) -> tuple[Heard, ...] | Missing:
+def _ports(wanted: Wanted, machine: Machine) -> tuple[ListeningSocket, ...] | Missing:
     heard = [machine.heard(port) for port in wanted.ports]
     unknown = next((each for each in heard if isinstance(each, Missing)), None)
-    return unknown or tuple(each for each in heard if isinstance(each, Heard))
+    return unknown or tuple(each for each in heard if isinstance(each, ListeningSocket))
 
 
 def _tuning_cache(cache: str, identity: str, machine: Machine) -> TuningCache | Missing:
@@ -63,4 +65,4 @@ def _tuning_cache(cache: str, identity: str, machine: Machine) -> TuningCache | 
 
 def _is_directory(path: str, machine: Machine) -> bool:
     entry = machine.entry(path)
-    return isinstance(entry, Missing) or (isinstance(entry, Entry) and entry.directory)
+    return isinstance(entry, Missing) or (isinstance(entry, FileEntry) and entry.directory)

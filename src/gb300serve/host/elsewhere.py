@@ -41,7 +41,7 @@ class Elsewhere:
 
 
 class Silent:
-    """`host.ports.Engine` that does not answer."""
+    """`host.ports.HostDocker` that does not answer."""
 
     def __init__(self, why: str) -> None:
         self._missing = Missing(why)

@@ -22,7 +22,7 @@ class ContainerFact:
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class GpuHolder:
     """A compute process on a GPU and the container it belongs to: its id, and the rest where Docker knows it."""
 
     process: ComputeProcess
@@ -34,7 +34,7 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
-class Disk:
+class DiskSpace:
     """Where a directory lies: `use` says for what, `path` is as the plan has it."""
 
     use: str
@@ -59,7 +59,7 @@ class HostFacts:
 
     docker: DockerInfo | Missing
     gpus: tuple[GpuState, ...] | Missing
-    processes: tuple[Holder, ...] | Missing
+    processes: tuple[GpuHolder, ...] | Missing
     memory_mode: str | Missing
     """CoherentGPUMemoryMode of the driver: `driver` is CDMM, empty on a GPU without coherent memory."""
     hbm_page_cache: int | Missing
@@ -82,7 +82,7 @@ class ImageFact:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class MountSource:
     """A mount's source on the host."""
 
     path: str
@@ -100,7 +100,7 @@ class Patch:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ListeningSocket:
     """A socket that listens on a port that the launch needs."""
 
     port: int
@@ -132,9 +132,9 @@ class ReleaseFacts:
 
     image: ImageFact | Missing
     models: tuple[ModelFiles, ...] | Missing = ()
-    disks: tuple[Disk, ...] | Missing = ()
-    sources: tuple[Source, ...] | Missing = ()
+    disks: tuple[DiskSpace, ...] | Missing = ()
+    sources: tuple[MountSource, ...] | Missing = ()
     patches: tuple[Patch, ...] | Missing = ()
-    ports: tuple[Heard, ...] | Missing = ()
+    ports: tuple[ListeningSocket, ...] | Missing = ()
     secrets: tuple[SecretFact, ...] | Missing = ()
     tuning_cache: TuningCache | Missing | None = None

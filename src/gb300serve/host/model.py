@@ -1,7 +1,7 @@
 """A checkpoint's directory, looked at file by file; no tensor is read."""
 
 from gb300serve.host.missing import Missing
-from gb300serve.host.ports import Entry, Machine
+from gb300serve.host.ports import FileEntry, Machine
 from gb300serve.host.sources import model_files as source
 from gb300serve.host.sources import safetensors
 from gb300serve.host.sources.model_files import ModelFiles
@@ -19,7 +19,7 @@ def model_files(model: Model, machine: Machine) -> ModelFiles:
         return ModelFiles(model, problem=why)
     wanted = _wanted(model.path, names, machine)
     found = {name: machine.entry(f"{model.path}/{name}") for name in wanted}
-    entries = {name: entry for name, entry in found.items() if isinstance(entry, Entry) and not entry.directory}
+    entries = {name: entry for name, entry in found.items() if isinstance(entry, FileEntry) and not entry.directory}
     config = machine.read(f"{model.path}/{source.CONFIG}")
     metadata = machine.read(f"{model.path}/{source.METADATA}")
     return ModelFiles(
@@ -41,7 +41,7 @@ def _wanted(path: str, names: tuple[str, ...], machine: Machine) -> tuple[str, .
     return tuple(name for name in names if name.endswith(".safetensors")) if named is None else named
 
 
-def _cut(path: str, entry: Entry, machine: Machine) -> bool:
+def _cut(path: str, entry: FileEntry, machine: Machine) -> bool:
     begin = machine.begin(path, safetensors.LENGTH)
     size = None if isinstance(begin, Missing) else safetensors.header_size(begin)
     if size is None:

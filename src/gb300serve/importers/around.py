@@ -7,8 +7,8 @@ from posixpath import join, normpath
 
 from gb300serve.importers.expand import Expander
 from gb300serve.importers.marked import Marked
-from gb300serve.importers.report import LEFT_OUT, Place, Report, Stop, shown
-from gb300serve.importers.syntax import OPEN, Field, Word
+from gb300serve.importers.report import LEFT_OUT, Report, Stop, TextPosition, shown
+from gb300serve.importers.syntax import OPEN, ExpandedWord, Word
 
 CLIENTS = frozenset(("docker", "podman", "nerdctl"))
 _CLIENT = re.compile(r"\b(?:docker|podman|nerdctl)\b")
@@ -43,7 +43,7 @@ def only_expands(words: Sequence[Word], expander: Expander) -> bool:
     return True
 
 
-def say_engine(said: Sequence[Field], exported: Mapping[str, str], place: Place, report: Report) -> None:
+def say_engine(said: Sequence[ExpandedWord], exported: Mapping[str, str], place: TextPosition, report: Report) -> None:
     """Docker's own options and variables: a recipe does not say where it is launched."""
     found = [f"{name}={exported[name]}" for name in _ENGINES if exported.get(name)]
     words = [field.text for field in said if field.text != "container"]
@@ -60,7 +60,7 @@ def launches(text: str) -> bool:
     return client is not None and _VERB.search(text, client.end()) is not None
 
 
-def kept_launch(source: Marked) -> Place | None:
+def kept_launch(source: Marked) -> TextPosition | None:
     """Where the text has a launch that its shell would not start itself: quoted, in a here-document, in a comment."""
     found = _LAUNCH.search(source.text)
     return source.place(found.start()) if found else None

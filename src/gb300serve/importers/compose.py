@@ -18,17 +18,17 @@ from gb300serve.importers.launcher import Started, Starter
 from gb300serve.importers.options import Options
 from gb300serve.importers.report import (
     BY_CONTAINER,
+    CLEAR_TEXT,
     MISPLACED,
     NOT_TAKEN,
     REFUSED_VALUE,
-    SECRET,
     TOKEN,
     UNPINNED,
     UNREADABLE,
     Stop,
     shown,
 )
-from gb300serve.importers.syntax import Field
+from gb300serve.importers.syntax import ExpandedWord
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan
 from gb300serve.plan.secrets import literal_secrets
@@ -60,7 +60,7 @@ class Imported(NamedTuple):
     plan: Plan
 
 
-def from_words(draft: Draft, words: Sequence[Field]) -> Imported:
+def from_words(draft: Draft, words: Sequence[ExpandedWord]) -> Imported:
     """The words behind `docker run` as a recipe."""
     if len(words) > MOST_WORDS:
         raise Stop(f"the command has {len(words):,} words", words[0].place, "cut the text down to the command")
@@ -74,7 +74,7 @@ def from_words(draft: Draft, words: Sequence[Field]) -> Imported:
     return from_command(draft, image, said.command)
 
 
-def from_command(draft: Draft, image: dict[str, Any], command: Sequence[Field]) -> Imported:
+def from_command(draft: Draft, image: dict[str, Any], command: Sequence[ExpandedWord]) -> Imported:
     """With the container's section read: the words behind the image."""
     started = Starter(draft, image["repository"]).started(command)
     version = _version(image)
@@ -104,7 +104,7 @@ def _without_docker(draft: Draft, started: Started, flags: Flags) -> Started:
     return started._replace(words=tuple(left))
 
 
-def image_section(draft: Draft, word: Field) -> dict[str, Any]:
+def image_section(draft: Draft, word: ExpandedWord) -> dict[str, Any]:
     """`repository[:tag][@digest]`."""
     text = draft.text(word.text, word.place, "the image")
     found = _IMAGE.fullmatch(text)
@@ -215,7 +215,7 @@ def _scrubbed(draft: Draft, document: dict[str, Any]) -> dict[str, Any]:
             node[last] = HIDDEN
         where = ".".join(map(str, literal.path))
         draft.report.say(
-            SECRET,
+            CLEAR_TEXT,
             f"{where} held {literal.kind} in clear: it was left out",
             "say it as a secret reference",
             None,
@@ -232,7 +232,7 @@ def _without_tokens(draft: Draft, node: Any) -> Any:
         return [_without_tokens(draft, value) for value in node]
     if not isinstance(node, str) or TOKEN.search(node) is None:
         return node
-    draft.report.say(SECRET, "a word holds a token in clear: it was left out", "say it as a secret reference")
+    draft.report.say(CLEAR_TEXT, "a word holds a token in clear: it was left out", "say it as a secret reference")
     return TOKEN.sub(HIDDEN, node)
 
 
@@ -249,9 +249,7 @@ def _compiled(draft: Draft, document: dict[str, Any]) -> Imported:
     for problem in said:
         if problem.code != "OPT008":
             path = ".".join(map(str, ("engine", "options", *problem.path)))
-            draft.report.say(
-                REFUSED_VALUE._replace(code=problem.code, name=problem.name), problem.message, problem.hint, None, path
-            )
+            draft.report.say(problem.code, problem.message, problem.hint, None, path, severity="warning")
     try:
         return Imported(document, Compiler(Site()).plan(recipe))
     except CompileError as error:

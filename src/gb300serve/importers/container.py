@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gb300serve.core.text import suggestion
-from gb300serve.importers.docker_words import SWITCHES, VALUED, Option
+from gb300serve.importers.docker_words import SWITCHES, VALUED, DockerOption
 from gb300serve.importers.draft import VARIABLE, Draft
 from gb300serve.importers.gpu_choice import CDI, beside_devices, by_devices, from_gpus
 from gb300serve.importers.mounts import add_mount, add_volume
@@ -28,10 +28,10 @@ _QUIET = {
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
 _RESTART = re.compile(r"no|always|unless-stopped|on-failure(?::[0-9]+)?")
 
-Handler = Callable[[Draft, Option], None]
+Handler = Callable[[Draft, DockerOption], None]
 
 
-def take_options(draft: Draft, options: Iterable[Option]) -> None:
+def take_options(draft: Draft, options: Iterable[DockerOption]) -> None:
     """Every option into the draft, in the order in which they stand."""
     given = list(options)
     for option in given:
@@ -39,7 +39,7 @@ def take_options(draft: Draft, options: Iterable[Option]) -> None:
     _choose_gpus(draft, given)
 
 
-def _take(draft: Draft, option: Option) -> None:
+def _take(draft: Draft, option: DockerOption) -> None:
     if option.name in VALUED and option.value is None:
         draft.report.say(NOT_TAKEN, f"--{option.name} has no value", "write one, or leave the option out", option.place)
     elif option.name in _TEXTS:
@@ -56,7 +56,7 @@ def _take(draft: Draft, option: Option) -> None:
         _untold(draft, option)
 
 
-def _untold(draft: Draft, option: Option) -> None:
+def _untold(draft: Draft, option: DockerOption) -> None:
     flag = f"--{option.name}" if len(option.name) > 1 else f"-{option.name}"
     said = f" {shown(draft.plain(option.value, option.place, flag))}" if option.value else ""
     if option.known:
@@ -69,7 +69,7 @@ def _untold(draft: Draft, option: Option) -> None:
         draft.report.say(NOT_TAKEN, f"docker run has no option {flag}{said}", hint, option.place)
 
 
-def _single(draft: Draft, option: Option, key: str) -> None:
+def _single(draft: Draft, option: DockerOption, key: str) -> None:
     value = draft.text(option.value or "", option.place, f"--{option.name}")
     before = draft.container.get(key)
     if before not in (None, value):
@@ -84,7 +84,7 @@ def _single(draft: Draft, option: Option, key: str) -> None:
         )
 
 
-def _name(draft: Draft, option: Option) -> None:
+def _name(draft: Draft, option: DockerOption) -> None:
     value = draft.plain(option.value or "", option.place, "--name")
     if _NAME.fullmatch(value):
         _single(draft, option._replace(value=value), "name")
@@ -96,12 +96,12 @@ def _name(draft: Draft, option: Option) -> None:
             draft.container["name"] = kept
 
 
-def _init(draft: Draft, option: Option) -> None:
+def _init(draft: Draft, option: DockerOption) -> None:
     if option.value != "false":
         draft.container["init"] = True
 
 
-def _restart(draft: Draft, option: Option) -> None:
+def _restart(draft: Draft, option: DockerOption) -> None:
     value = option.value or ""
     if not _RESTART.fullmatch(value):
         draft.report.say(NOT_TAKEN, f"--restart {shown(value)} is no policy of docker's", None, option.place)
@@ -109,7 +109,7 @@ def _restart(draft: Draft, option: Option) -> None:
         draft.container["restart"] = value
 
 
-def _stop_timeout(draft: Draft, option: Option) -> None:
+def _stop_timeout(draft: Draft, option: DockerOption) -> None:
     if re.fullmatch(r"[0-9]{1,6}", option.value or ""):
         draft.container["stop_timeout"] = int(option.value or "")
     else:
@@ -118,7 +118,7 @@ def _stop_timeout(draft: Draft, option: Option) -> None:
         )
 
 
-def _ulimit(draft: Draft, option: Option) -> None:
+def _ulimit(draft: Draft, option: DockerOption) -> None:
     found = re.fullmatch(r"([a-z]+)=(-?[0-9]{1,19})(?::(-?[0-9]{1,19}))?", option.value or "")
     if found is None:
         draft.report.say(NOT_TAKEN, f"--ulimit {shown(option.value or '')} is not NAME=SOFT[:HARD]", None, option.place)
@@ -128,23 +128,23 @@ def _ulimit(draft: Draft, option: Option) -> None:
     draft.container.setdefault("ulimits", {})[found[1]] = limit
 
 
-def _label(draft: Draft, option: Option) -> None:
+def _label(draft: Draft, option: DockerOption) -> None:
     key, _, value = draft.plain(option.value or "", option.place, "--label").partition("=")
     if key:
         draft.container.setdefault("labels", {})[key] = draft.text(value, option.place, f"the label {shown(key, 30)}")
 
 
-def _log_driver(draft: Draft, option: Option) -> None:
+def _log_driver(draft: Draft, option: DockerOption) -> None:
     draft.container.setdefault("log", {})["driver"] = draft.text(option.value or "", option.place, "--log-driver")
 
 
-def _log_option(draft: Draft, option: Option) -> None:
+def _log_option(draft: Draft, option: DockerOption) -> None:
     key, _, value = (option.value or "").partition("=")
     options = draft.container.setdefault("log", {}).setdefault("options", {})
     options[key] = draft.text(value, option.place, f"--log-opt {shown(key, 30)}")
 
 
-def _env(draft: Draft, option: Option) -> None:
+def _env(draft: Draft, option: DockerOption) -> None:
     name, equals, value = (option.value or "").partition("=")
     if equals:
         draft.variable(name, value, option.place)
@@ -152,7 +152,7 @@ def _env(draft: Draft, option: Option) -> None:
         draft.passed_on(name, option.place)
 
 
-def _env_file(draft: Draft, option: Option) -> None:
+def _env_file(draft: Draft, option: DockerOption) -> None:
     """Docker reads lines `NAME=VALUE` and `NAME`, takes quotes as they are, and no variables."""
     path = draft.plain(option.value or "", option.place, "--env-file")
     text = draft.read_file(path)
@@ -174,25 +174,25 @@ def _env_file(draft: Draft, option: Option) -> None:
             draft.passed_on(name, option.place)
 
 
-def _device(draft: Draft, option: Option) -> None:
+def _device(draft: Draft, option: DockerOption) -> None:
     if not (option.value or "").startswith(CDI):
         value = draft.text(option.value or "", option.place, "--device")
         draft.container.setdefault("devices", []).append(value)
 
 
-def _runtime(draft: Draft, option: Option) -> None:
+def _runtime(draft: Draft, option: DockerOption) -> None:
     if option.value != "nvidia":
         _untold(draft, option)
 
 
-def _gpus(draft: Draft, option: Option) -> None:
+def _gpus(draft: Draft, option: DockerOption) -> None:
     """What stands beside the devices; all ways to choose these are looked at together."""
     if untold := beside_devices(option.value or ""):
         message = f"--gpus: a recipe has no word for {shown(', '.join(untold))}"
         draft.report.say(NOT_TAKEN, message, "the launch that it describes lacks it", option.place)
 
 
-def _choose_gpus(draft: Draft, options: list[Option]) -> None:
+def _choose_gpus(draft: Draft, options: list[DockerOption]) -> None:
     """`--gpus`, CDI devices, or the older runtime with its variable; the first of them that chooses."""
     ways = [
         (o, f"--gpus {o.value}", from_gpus(draft.plain(o.value or "", o.place, "--gpus")))
@@ -223,7 +223,7 @@ def _choose_gpus(draft: Draft, options: list[Option]) -> None:
         _say_runtime(draft, runtime, [option.name for option, *_ in ways])
 
 
-def _say_runtime(draft: Draft, runtime: Option, ways: list[str]) -> None:
+def _say_runtime(draft: Draft, runtime: DockerOption, ways: list[str]) -> None:
     if not ways:
         message = (
             "--runtime nvidia chooses no GPU by itself: what the image's NVIDIA_VISIBLE_DEVICES says is not known here"

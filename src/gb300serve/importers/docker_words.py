@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from gb300serve.importers.report import Place
-from gb300serve.importers.syntax import Field
+from gb300serve.importers.report import TextPosition
+from gb300serve.importers.syntax import ExpandedWord
 
 # docker run --help of Docker 28; podman's additions are unknown on purpose: they are reported.
 SWITCHES = frozenset((
@@ -32,26 +32,26 @@ SHORT = {
 }  # fmt: skip
 
 
-class Option(NamedTuple):
+class DockerOption(NamedTuple):
     """One option as said: its name without dashes, and its value (None for a bare switch)."""
 
     name: str
     value: str | None
-    place: Place
+    place: TextPosition
     known: bool = True
 
 
 class Split(NamedTuple):
     """The words of `docker run` taken apart; `image` is None where no word is left for it."""
 
-    options: tuple[Option, ...]
-    image: Field | None
-    command: tuple[Field, ...]
+    options: tuple[DockerOption, ...]
+    image: ExpandedWord | None
+    command: tuple[ExpandedWord, ...]
 
 
-def split(words: Sequence[Field]) -> Split:
+def split(words: Sequence[ExpandedWord]) -> Split:
     """The options in front of the image, the image, the words behind it."""
-    options: list[Option] = []
+    options: list[DockerOption] = []
     at = 0
     while at < len(words):
         word = words[at]
@@ -67,13 +67,13 @@ def split(words: Sequence[Field]) -> Split:
     return Split(tuple(options), image, tuple(words[at + 1 :]))
 
 
-def image_at(words: Sequence[Field]) -> int | None:
+def image_at(words: Sequence[ExpandedWord]) -> int | None:
     """The index of the image among the words."""
     found = split(words)
     return None if found.image is None else len(words) - len(found.command) - 1
 
 
-def option_at(words: Sequence[Field], at: int) -> tuple[list[Option], int]:
+def option_at(words: Sequence[ExpandedWord], at: int) -> tuple[list[DockerOption], int]:
     """The option (or the bundled short ones) at `at`, and how many words they take."""
     word = words[at]
     if word.text.startswith("--"):
@@ -81,47 +81,49 @@ def option_at(words: Sequence[Field], at: int) -> tuple[list[Option], int]:
         name = _ALIASES.get(name, name)
         known = name in SWITCHES or name in VALUED
         if equals or name in SWITCHES:
-            return [Option(name, value if equals else None, word.place, known)], 1
+            return [DockerOption(name, value if equals else None, word.place, known)], 1
         return _with_next(name, words, at, known=known)
     return _short(words, at)
 
 
-def _with_next(name: str, words: Sequence[Field], at: int, *, known: bool) -> tuple[list[Option], int]:
+def _with_next(name: str, words: Sequence[ExpandedWord], at: int, *, known: bool) -> tuple[list[DockerOption], int]:
     """An option whose value is the next word; an unknown one takes it where a word that is no image follows."""
     following = words[at + 1] if at + 1 < len(words) else None
     if following is None or (not known and (following.text.startswith("-") or _is_last(words, at + 1))):
-        return [Option(name, None, words[at].place, known)], 1
-    return [Option(name, following.text, words[at].place, known)], 2
+        return [DockerOption(name, None, words[at].place, known)], 1
+    return [DockerOption(name, following.text, words[at].place, known)], 2
 
 
-def _is_last(words: Sequence[Field], at: int) -> bool:
+def _is_last(words: Sequence[ExpandedWord], at: int) -> bool:
     """Whether the word must be the image: options of docker do not follow it, and it looks like one."""
     return "/" in words[at].text and ":" in words[at].text and not words[at].text.startswith("/")
 
 
-def _short(words: Sequence[Field], at: int) -> tuple[list[Option], int]:
+def _short(words: Sequence[ExpandedWord], at: int) -> tuple[list[DockerOption], int]:
     """`-d`, `-it`, `-p 80:80`, `-p80:80`, `-e=X`."""
-    word, found = words[at], list[Option]()
+    word, found = words[at], list[DockerOption]()
     signs = word.text[1:]
     for index, sign in enumerate(signs):
         name = SHORT.get(sign)
         if name is None or name in SWITCHES:
-            found.append(Option(name or sign, None, word.place, name is not None))
+            found.append(DockerOption(name or sign, None, word.place, name is not None))
             if name is None:
                 return found, 1
             continue
         rest = signs[index + 1 :].removeprefix("=")
         if rest:
-            return [*found, Option(name, rest, word.place)], 1
+            return [*found, DockerOption(name, rest, word.place)], 1
         more, taken = _with_next(name, words, at, known=True)
         return [*found, *more], taken
     return found, 1
 
 
-def misplaced(words: Sequence[Field], engine_has: Callable[[str], bool]) -> tuple[list[Option], list[Field]]:
+def misplaced(
+    words: Sequence[ExpandedWord], engine_has: Callable[[str], bool]
+) -> tuple[list[DockerOption], list[ExpandedWord]]:
     """Docker's options among the words of the engine, and the words without them."""
-    options: list[Option] = []
-    left: list[Field] = []
+    options: list[DockerOption] = []
+    left: list[ExpandedWord] = []
     at = 0
     while at < len(words):
         word = words[at].text

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gb300serve.core.redaction import HIDDEN, holds_secret, literal_secret
-from gb300serve.importers.report import NOT_TAKEN, PLACEHOLDER, REFERENCE, SECRET, UNSET, Place, Report
+from gb300serve.importers.report import CLEAR_TEXT, NOT_TAKEN, PLACEHOLDER, REFERENCE, UNSET, Report, TextPosition
 from gb300serve.importers.syntax import CLOSE, OPEN, Reference
 
 MARK = re.compile(f"{OPEN}([0-9]+){CLOSE}")
@@ -35,7 +35,7 @@ class Draft:
         found = MARK.fullmatch(text)
         return self._of(found) if found else None
 
-    def plain(self, text: str, at: Place | None, what: str) -> str:
+    def plain(self, text: str, at: TextPosition | None, what: str) -> str:
         """`text` with each reference as a shell writes it: a recipe has no word for it in this place."""
 
         def written(found: re.Match[str]) -> str:
@@ -49,7 +49,7 @@ class Draft:
 
         return MARK.sub(written, text) if OPEN in text else text
 
-    def variable(self, name: str, value: str, at: Place | None) -> None:
+    def variable(self, name: str, value: str, at: TextPosition | None) -> None:
         """A variable of the container: a plain one, or a secret by where its value is read."""
         if not VARIABLE.fullmatch(name):
             self.report.say(NOT_TAKEN, f"-e {name}: not the name of a variable", None, at)
@@ -63,7 +63,7 @@ class Draft:
             self.secrets.pop(name, None)
             self.env[name] = self.plain(value, at, name)
 
-    def passed_on(self, name: str, at: Place | None) -> None:
+    def passed_on(self, name: str, at: TextPosition | None) -> None:
         """`-e NAME`: the value that the client's environment has."""
         if name in self.exported:
             self.variable(name, self.exported[name], at)
@@ -72,7 +72,7 @@ class Draft:
         else:
             self.report.say(NOT_TAKEN, f"-e {name}: not the name of a variable", None, at)
 
-    def refer(self, name: str, reference: Reference, at: Place | None) -> None:
+    def refer(self, name: str, reference: Reference, at: TextPosition | None) -> None:
         """A secret whose value is read on the client at launch."""
         self.env.pop(name, None)
         self.secrets[name] = {reference.kind: reference.name}
@@ -85,7 +85,7 @@ class Draft:
             f"container.secrets.{name}",
         )
 
-    def hide(self, name: str, kind: str, value: str, at: Place | None) -> None:
+    def hide(self, name: str, kind: str, value: str, at: TextPosition | None) -> None:
         """A literal secret: only its name is kept."""
         self.report.hide(value)
         self.env.pop(name, None)
@@ -94,16 +94,16 @@ class Draft:
         hint = (
             f"export {name} before a launch, or write {{file: /a/file}}; a secret that was published has to be renewed"
         )
-        self.report.say(SECRET, message, hint, at, f"container.secrets.{name}")
+        self.report.say(CLEAR_TEXT, message, hint, at, f"container.secrets.{name}")
 
-    def _awaited(self, name: str, at: Place | None) -> None:
+    def _awaited(self, name: str, at: TextPosition | None) -> None:
         """A secret that the author left out."""
         self.env.pop(name, None)
         self.secrets[name] = {"env": name}
         message = f"{name} holds a placeholder for a secret: it became a secret reference"
         self.report.say(PLACEHOLDER, message, f"export {name} before a launch", at, f"container.secrets.{name}")
 
-    def for_option(self, name: str, value: str, at: Place | None) -> str:
+    def for_option(self, name: str, value: str, at: TextPosition | None) -> str:
         """The name of the secret that stands for an option's value."""
         reference = self.reference(value)
         if reference is None:
@@ -121,13 +121,15 @@ class Draft:
             self.refer(name, reference, at)
         return known or name
 
-    def text(self, value: str, at: Place | None, what: str) -> str:
+    def text(self, value: str, at: TextPosition | None, what: str) -> str:
         """A text for any other place: without references, and without what looks like a secret."""
         plain = self.plain(value, at, what)
         if literal_secret("", plain) is None:
             return plain
         self.report.hide(plain)
-        self.report.say(SECRET, f"{what} holds a secret in clear: it was left out", "say it as a secret reference", at)
+        self.report.say(
+            CLEAR_TEXT, f"{what} holds a secret in clear: it was left out", "say it as a secret reference", at
+        )
         return HIDDEN
 
     def _of(self, found: re.Match[str]) -> Reference | None:

@@ -8,8 +8,8 @@ from gb300serve.importers.braces import braced
 from gb300serve.importers.computed import cased, pattern, replaced, sliced, trimmed
 from gb300serve.importers.lexer import Lexer
 from gb300serve.importers.marked import Marked
-from gb300serve.importers.report import SPELLING, UNSET, Place, Report, Stop, shown
-from gb300serve.importers.syntax import OPEN, Field, Operator, Part, Reference, Word, mark
+from gb300serve.importers.report import SPELLING, UNSET, Report, Stop, TextPosition, shown
+from gb300serve.importers.syntax import OPEN, ExpandedWord, Operator, Part, Reference, Word, mark
 
 _FORM = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:(:?[-=?+])(.*))?", re.DOTALL)
 _COMPUTED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(##?|%%?|//?|\^\^?|,,?|:)(.*)", re.DOTALL)
@@ -26,7 +26,7 @@ Variables = dict[str, "str | Stop"]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ShellEnvironment:
     """What the reader's own shell would know."""
 
     home: str
@@ -38,7 +38,7 @@ class Surroundings:
 class Expander:
     """Expands words; what only the client can know becomes a reference (`syntax.mark`)."""
 
-    around: Surroundings
+    around: ShellEnvironment
     report: Report
     variables: Variables = field(default_factory=dict)
     references: list[Reference] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Expander:
     """Assignments in front of the command: bash sets them too late for its words, and that is never what was meant."""
     _open: list[str] = field(default_factory=list)
 
-    def fields(self, word: Word) -> list[Field]:
+    def fields(self, word: Word) -> list[ExpandedWord]:
         """One word as none, one or several: braces are expanded, and what unquoted variables stand for is split."""
         words = braced(word)
         if len(words) > 1:
@@ -55,7 +55,7 @@ class Expander:
             )
         return [one for each in words for one in self._split_fields(each)]
 
-    def _split_fields(self, word: Word) -> list[Field]:
+    def _split_fields(self, word: Word) -> list[ExpandedWord]:
         pieces: list[str] = [""]
         said = False
         for text, quoted in self._pieces(self._tilde(word), word.place):
@@ -65,10 +65,10 @@ class Expander:
             pieces += more
             if sum(map(len, pieces)) > _LONGEST:
                 raise Stop("the text expands without end", word.place)
-        found = [Field(piece, word.place) for piece in pieces if piece]
-        return found or ([Field("", word.place)] if said and _all_quoted(word) else [])
+        found = [ExpandedWord(piece, word.place) for piece in pieces if piece]
+        return found or ([ExpandedWord("", word.place)] if said and _all_quoted(word) else [])
 
-    def text(self, parts: Iterable[Part], place: Place) -> str:
+    def text(self, parts: Iterable[Part], place: TextPosition) -> str:
         """Parts as one text, unsplit: the value of an assignment."""
         pieces: list[str] = []
         length = 0
@@ -112,7 +112,7 @@ class Expander:
             return parts
         return (Part("text", self.around.home, quoted=True), first._replace(text=first.text[1:]), *parts[1:])
 
-    def _pieces(self, parts: Iterable[Part], place: Place) -> Iterator[tuple[str, bool]]:
+    def _pieces(self, parts: Iterable[Part], place: TextPosition) -> Iterator[tuple[str, bool]]:
         """Texts, and whether each may not be split. Literal text of a word has no blanks left to split at."""
         for part in parts:
             match part.kind:
@@ -125,7 +125,7 @@ class Expander:
                 case "program":
                     raise Stop(f"{part.text} has to be computed", place)
 
-    def _variable(self, part: Part, place: Place) -> str:
+    def _variable(self, part: Part, place: TextPosition) -> str:
         found = _FORM.fullmatch(part.text)
         if found is None:
             return self._computed(part, place)
@@ -137,7 +137,7 @@ class Expander:
             return self._unset(name, place) if value is None else value
         return self._by_operator(part, name, (operator, behind), value, place)
 
-    def _computed(self, part: Part, place: Place) -> str:
+    def _computed(self, part: Part, place: TextPosition) -> str:
         """What bash makes of a value that stands in the text; Stop for one that does not, and for what is not read."""
         counted, found = _LENGTH.fullmatch(part.text), _COMPUTED.fullmatch(part.text)
         form = counted or found
@@ -155,7 +155,7 @@ class Expander:
             raise Stop(f"${{{shown(part.text, 30)}}} is a text that bash computes", place)
         return made
 
-    def _made(self, part: Part, found: re.Match[str], value: str, place: Place) -> str | None:
+    def _made(self, part: Part, found: re.Match[str], value: str, place: TextPosition) -> str | None:
         _, operator, behind = found.groups()
         match operator[0]:
             case ":":
@@ -170,7 +170,7 @@ class Expander:
                 glob = pattern(list(self._signs(part, behind, place)))
                 return None if glob is None else trimmed(value, operator, glob)
 
-    def _signs(self, part: Part, behind: str, place: Place) -> Iterator[tuple[str, bool]]:
+    def _signs(self, part: Part, behind: str, place: TextPosition) -> Iterator[tuple[str, bool]]:
         """The texts of a pattern, and whether each is quoted: its quotes are quotes in double quotes too."""
         for each in self._lexer(part, behind).inside(quoted=False):
             yield (each.text, each.quoted) if each.kind == "text" else (self.text((each,), place), each.quoted)
@@ -180,7 +180,7 @@ class Expander:
         source, end = part.source or Marked(part.text), len(part.text)
         return Lexer(source.part(end - len(behind), end), self.report, len(self._open) + 1)
 
-    def _by_operator(self, part: Part, name: str, form: tuple[str, str], value: str | None, place: Place) -> str:
+    def _by_operator(self, part: Part, name: str, form: tuple[str, str], value: str | None, place: TextPosition) -> str:
         operator, behind = form
         unset = value is None or (operator[0] == ":" and not value)
         if operator[-1] == "+":
@@ -212,14 +212,14 @@ class Expander:
         known = {"HOME": self.around.home, "PWD": self.around.directory, "USER": self.around.user}
         return known.get(name)
 
-    def _unset(self, name: str, place: Place) -> str:
+    def _unset(self, name: str, place: TextPosition) -> str:
         if name in self.meant:
             message = f"{name} is set in front of this command, where bash sets it too late for the command's own words"
             self.report.say(UNSET, message, "read with that value", place)
             return self.meant[name]
         return self.refer(Reference("env", name))
 
-    def _command(self, part: Part, place: Place) -> str:
+    def _command(self, part: Part, place: TextPosition) -> str:
         inner = part.text.strip()
         if inner in ("pwd", "pwd -P"):
             return self.around.directory
@@ -235,7 +235,7 @@ class Expander:
         return path.replace(self.around.home, "~", 1) if path.startswith(self.around.home + "/") else path
 
 
-def _at(part: Part, place: Place) -> Place:
+def _at(part: Part, place: TextPosition) -> TextPosition:
     return part.source.place(0) if part.source is not None else place
 
 

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from gb300serve.core.text import suggestion
-from gb300serve.engines.option import Option
+from gb300serve.engines.option import EngineOption
 from gb300serve.engines.shipped import tables_for
 from gb300serve.engines.table import OptionTable
 
@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"-\d+(?:\.\d+)?")
 class Meant(NamedTuple):
     """What a flag says. `below`: the keys of a dotted flag. `off`: it switches the option off."""
 
-    option: Option
+    option: EngineOption
     off: bool = False
     below: str = ""
     short: bool = False
@@ -36,8 +36,8 @@ class Flags:
         self.tables: tuple[OptionTable, ...] = tuple(reversed(choice.tables))
 
     @cached_property
-    def _spelled(self) -> dict[str, Option]:
-        found: dict[str, Option] = {}
+    def _spelled(self) -> dict[str, EngineOption]:
+        found: dict[str, EngineOption] = {}
         for table in self.tables:
             for option in table.options():
                 for flag in filter(None, (option.flag, *option.aliases, *option.off)):
@@ -61,7 +61,7 @@ class Flags:
             return None
         return Meant(option, off=top in option.off, below=keys, short=short, dashed=dashed)
 
-    def _abbreviated(self, top: str) -> Option | None:
+    def _abbreviated(self, top: str) -> EngineOption | None:
         if not top.startswith("--") or len(top) < 4:
             return None
         begun = {

@@ -6,13 +6,13 @@ from typing import Any
 
 from gb300serve.importers.compose import Imported, from_command, image_section
 from gb300serve.importers.container import take_options
-from gb300serve.importers.docker_words import Option
+from gb300serve.importers.docker_words import DockerOption
 from gb300serve.importers.draft import Draft
 from gb300serve.importers.inspected_host import host_options, listed, mapping, text
-from gb300serve.importers.report import LEFT_OUT, Place, Report, SourceInvalidError, shown
-from gb300serve.importers.syntax import Field
+from gb300serve.importers.report import LEFT_OUT, Report, SourceInvalidError, TextPosition, shown
+from gb300serve.importers.syntax import ExpandedWord
 
-_AT = Place(1, 1)
+_AT = TextPosition(1, 1)
 _OWN_ENTRYPOINTS = (
     ("vllm", "serve"),
     ("python3", "-m", "vllm.entrypoints.openai.api_server"),
@@ -52,38 +52,38 @@ class _Inspected:
         draft = Draft(self.report)
         image = self._image(draft)
         take_options(draft, [*self._config_options(), *host_options(self.inspected, self.host)])
-        words = [Field(text(word), _AT) for word in listed(self.config.get("Cmd"))]
+        words = [ExpandedWord(text(word), _AT) for word in listed(self.config.get("Cmd"))]
         entrypoint = self._entrypoint(image)
         if entrypoint:
             draft.container["entrypoint"] = entrypoint[0]
-            words = [*(Field(word, _AT) for word in entrypoint[1:]), *words]
+            words = [*(ExpandedWord(word, _AT) for word in entrypoint[1:]), *words]
         return from_command(draft, image, words)
 
     def _image(self, draft: Draft) -> dict[str, Any]:
         named, identity = text(self.config.get("Image")), text(self.inspected.get("Image"))
         quiet = Draft(Report())
-        section = image_section(quiet if "@" not in named else draft, Field(named, _AT))
+        section = image_section(quiet if "@" not in named else draft, ExpandedWord(named, _AT))
         if "digest" not in section and re.fullmatch(r"sha256:[0-9a-f]{64}", identity):
             section["id"] = identity
         return section
 
-    def _config_options(self) -> Iterator[Option]:
+    def _config_options(self) -> Iterator[DockerOption]:
         if len(name := text(self.inspected.get("Name")).removeprefix("/")) > 1:
-            yield Option("name", name, _AT)
+            yield DockerOption("name", name, _AT)
         if (user := text(self.config.get("User"))) and user != text(self.of_image.get("User")) and self.known:
-            yield Option("user", user, _AT)
+            yield DockerOption("user", user, _AT)
         if (
             (workdir := text(self.config.get("WorkingDir"))) != text(self.of_image.get("WorkingDir"))
             and self.known
             and workdir
         ):
-            yield Option("workdir", workdir, _AT)
+            yield DockerOption("workdir", workdir, _AT)
         if isinstance(timeout := self.config.get("StopTimeout"), int):
-            yield Option("stop-timeout", str(timeout), _AT)
+            yield DockerOption("stop-timeout", str(timeout), _AT)
         yield from self._env()
         yield from self._labels()
 
-    def _env(self) -> Iterator[Option]:
+    def _env(self) -> Iterator[DockerOption]:
         own = set(map(text, listed(self.of_image.get("Env"))))
         left = []
         for word in map(text, listed(self.config.get("Env"))):
@@ -92,7 +92,7 @@ class _Inspected:
             if word in own if self.known else _OF_IMAGES.fullmatch(name) and not self._chooses(name, value):
                 left.append(name)
             elif name:
-                yield Option("env", word, _AT)
+                yield DockerOption("env", word, _AT)
         if left and not self.known:
             message = f"taken for the image's own variables, and left out: {', '.join(left)}"
             self.report.say(LEFT_OUT, message, "add those that the launch set to container.env", _AT)
@@ -101,12 +101,12 @@ class _Inspected:
         """NVIDIA's variable chooses GPUs where the older runtime reads it."""
         return name == "NVIDIA_VISIBLE_DEVICES" and bool(value) and text(self.host.get("Runtime")) == "nvidia"
 
-    def _labels(self) -> Iterator[Option]:
+    def _labels(self) -> Iterator[DockerOption]:
         own = mapping(self.of_image.get("Labels"))
         for key, value in mapping(self.config.get("Labels")).items():
             of_image = own.get(key) == value if self.known else _LABELS_OF_IMAGES.fullmatch(key)
             if not of_image and not key.startswith((_OURS, "com.docker.")):
-                yield Option("label", f"{key}={text(value)}", _AT)
+                yield DockerOption("label", f"{key}={text(value)}", _AT)
 
     def _entrypoint(self, image: dict[str, Any]) -> tuple[str, ...]:
         """What the launch set; the image's own is left out."""

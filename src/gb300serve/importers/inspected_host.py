@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gb300serve.importers.docker_words import Option
-from gb300serve.importers.report import Place
+from gb300serve.importers.docker_words import DockerOption
+from gb300serve.importers.report import TextPosition
 
-_AT = Place(1, 1)
+_AT = TextPosition(1, 1)
 _SHM_DEFAULT = 64 << 20  # bytes; dockerd's own
 _UNSAID = {
     "Privileged": "privileged", "ReadonlyRootfs": "read-only", "PublishAllPorts": "publish-all", "AutoRemove": "rm",
@@ -47,12 +47,12 @@ def text(value: Any) -> str:
     )
 
 
-def host_options(inspected: Mapping[str, Any], host: Mapping[str, Any]) -> Iterator[Option]:
+def host_options(inspected: Mapping[str, Any], host: Mapping[str, Any]) -> Iterator[DockerOption]:
     """The options in the order in which a plan prints them."""
     for source in (_gpus(host), _modes(host), _limits(host), _mounts(inspected, host), _ports(host), _others(host)):
         for name, value in source:
             if value != "":
-                yield Option(name, value, _AT)
+                yield DockerOption(name, value, _AT)
 
 
 Said = Iterator[tuple[str, str | None]]

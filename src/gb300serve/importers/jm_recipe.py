@@ -8,7 +8,7 @@ from gb300serve.document.nodes import MapNode, Source
 from gb300serve.document.read import parse
 from gb300serve.importers.compose import Imported, finished, from_words
 from gb300serve.importers.draft import Draft, ReadFile
-from gb300serve.importers.expand import Surroundings
+from gb300serve.importers.expand import ShellEnvironment
 from gb300serve.importers.inspected_host import listed, mapping, text
 from gb300serve.importers.mend import mended
 from gb300serve.importers.report import (
@@ -16,11 +16,10 @@ from gb300serve.importers.report import (
     NOT_TAKEN,
     REPEATED,
     UNPINNED,
-    Kind,
-    Place,
     Report,
     SourceInvalidError,
     Stop,
+    TextPosition,
     shown,
 )
 from gb300serve.importers.script import read_script
@@ -33,7 +32,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _FATAL = frozenset(("YAML001", "YAML002", "YAML004", "YAML006"))
 
 
-def from_jm_recipe(source: str, report: Report, around: Surroundings, read_file: ReadFile) -> Imported:
+def from_jm_recipe(source: str, report: Report, around: ShellEnvironment, read_file: ReadFile) -> Imported:
     """The recipe that a jm-recipe/v1 file means."""
     document = parse(Source(report.file or "-", source))
     fatal = tuple(one for one in document.problems if one.code in _FATAL)
@@ -51,7 +50,7 @@ def from_jm_recipe(source: str, report: Report, around: Surroundings, read_file:
     return _laid_over(root, _command(root, command, report, around, read_file), report)
 
 
-def _command(root: MapNode, command: str, report: Report, around: Surroundings, read_file: ReadFile) -> Imported:
+def _command(root: MapNode, command: str, report: Report, around: ShellEnvironment, read_file: ReadFile) -> Imported:
     """The command read as shell text; what is said of it stands where `launch.command` does."""
     inner = Report(report.file, report.hidden)
     place = _place(root, "launch")
@@ -60,12 +59,13 @@ def _command(root: MapNode, command: str, report: Report, around: Surroundings, 
         draft = Draft(inner, run.expander.references, run.exported, around.directory, read_file)
         found = from_words(draft, run.words)
     except Stop as stop:
-        at = place and Place(place.line + (stop.place.line if stop.place else 1), 1)
+        at = place and TextPosition(place.line + (stop.place.line if stop.place else 1), 1)
         raise Stop(f"launch.command: {stop.reason}", at, stop.hint) from stop
     for one in inner.diagnostics:
-        if one.code != UNPINNED.code:  # a digest stands beside the command
-            at = Place(place.line + one.line, one.column or 1) if place and one.line else place
-            report.say(Kind(one.code, one.name, one.severity), f"launch.command: {one.message}", one.hint, at, one.path)
+        if one.code != UNPINNED:  # a digest stands beside the command
+            at = TextPosition(place.line + one.line, one.column or 1) if place and one.line else place
+            message = f"launch.command: {one.message}"
+            report.say(one.code, message, one.hint, at, one.path, severity=one.severity)
     return found
 
 
@@ -164,6 +164,6 @@ def _evidence(root: MapNode) -> Iterator[dict[str, Any]]:
             yield said | ({"run": run} if run else {})
 
 
-def _place(root: MapNode, key: str) -> Place | None:
+def _place(root: MapNode, key: str) -> TextPosition | None:
     spot = root.spots.get(key)
-    return Place(spot.value.line + 1, spot.value.column + 1) if spot else None
+    return TextPosition(spot.value.line + 1, spot.value.column + 1) if spot else None

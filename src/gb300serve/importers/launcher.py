@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from gb300serve.importers.draft import Draft
-from gb300serve.importers.expand import Expander, Surroundings
+from gb300serve.importers.expand import Expander, ShellEnvironment
 from gb300serve.importers.lexer import Lexer
 from gb300serve.importers.marked import Marked
-from gb300serve.importers.report import LAUNCHER, LEFT_OUT, NOT_TAKEN, Kind, Stop, shown
+from gb300serve.importers.report import LAUNCHER, LEFT_OUT, NOT_TAKEN, Stop, shown
 from gb300serve.importers.script import assigned, commands
-from gb300serve.importers.syntax import Command, Field, Reference
+from gb300serve.importers.syntax import Command, ExpandedWord, Reference
 
 EngineName = Literal["vllm", "sglang"]
 
@@ -57,7 +57,7 @@ class Started(NamedTuple):
 
     engine: EngineName
     launcher: tuple[str, ...]
-    words: tuple[Field, ...]
+    words: tuple[ExpandedWord, ...]
 
 
 def launcher(words: Sequence[str]) -> Launcher:
@@ -109,7 +109,7 @@ class Starter:
     draft: Draft
     repository: str
 
-    def started(self, words: Sequence[Field]) -> Started:
+    def started(self, words: Sequence[ExpandedWord]) -> Started:
         """The engine, its launcher words and its options; the draft's entrypoint is set to what remains of it."""
         entrypoint = self.draft.container.get("entrypoint")
         shell = _shell_text(
@@ -130,20 +130,20 @@ class Starter:
         said = tuple(self.draft.text(text, None, "the launcher") for text in texts[:count])
         return Started(engine, said, tuple(words[count:]))
 
-    def _assumed(self, words: Sequence[Field]) -> EngineName:
+    def _assumed(self, words: Sequence[ExpandedWord]) -> EngineName:
         message = f"neither the image {shown(self.repository)} nor the command says which engine starts: vllm was taken"
-        kind = Kind(LAUNCHER.code, LAUNCHER.name, "warning")
         at = words[0].place if words else None
-        self.draft.report.say(kind, message, "write engine.name; a recipe is for vllm or sglang", at, "engine.name")
+        hint = "write engine.name; a recipe is for vllm or sglang"
+        self.draft.report.say(LAUNCHER, message, hint, at, "engine.name", severity="warning")
         return "vllm"
 
-    def _repeated(self, words: Sequence[Field], count: int) -> None:
+    def _repeated(self, words: Sequence[ExpandedWord], count: int) -> None:
         said = " ".join(word.text for word in words[:count])
         message = (
             f"`{said}` repeats the entrypoint of the image, which is `vllm serve`: the engine would refuse the words"
         )
-        kind = Kind(LAUNCHER.code, LAUNCHER.name, "warning")
-        self.draft.report.say(kind, message, "they were left out", words[0].place if words else None)
+        at = words[0].place if words else None
+        self.draft.report.say(LAUNCHER, message, "they were left out", at, severity="warning")
 
 
 def _guess(words: Sequence[str]) -> EngineName | None:
@@ -166,15 +166,15 @@ class _Inside:
 
     draft: Draft
 
-    def words(self, text: Field) -> tuple[Field, ...]:
+    def words(self, text: ExpandedWord) -> tuple[ExpandedWord, ...]:
         """The words that start the engine; what else the shell does is said."""
-        expander = Expander(Surroundings("/root", self.draft.container.get("workdir", "/")), self.draft.report)
+        expander = Expander(ShellEnvironment("/root", self.draft.container.get("workdir", "/")), self.draft.report)
         expander.references = self.draft.references
         expander.variables.update(self.draft.env)
         for name, said in self.draft.secrets.items():
             kind, source = next(iter(said.items()))
             expander.variables[name] = expander.refer(Reference("file" if kind == "file" else "env", source))
-        found: tuple[Field, ...] | None = None
+        found: tuple[ExpandedWord, ...] | None = None
         for command in commands(Lexer(Marked(text.text, fixed=text.place), self.draft.report, 1)):
             words = self._fields(command, expander)
             if found is None and words and launcher([word.text for word in words]).engine:
@@ -185,7 +185,7 @@ class _Inside:
             raise Stop("the shell in the container starts no engine that can be seen", text.place)
         return found
 
-    def _fields(self, command: Command, expander: Expander) -> tuple[Field, ...]:
+    def _fields(self, command: Command, expander: Expander) -> tuple[ExpandedWord, ...]:
         """The command's words, expanded; its assignments become variables of the container."""
         words = command.words
         exporting = bool(words) and words[0].plain == "export"
@@ -202,7 +202,7 @@ class _Inside:
             fields = fields[1:]
         return () if exporting else fields
 
-    def _left(self, words: tuple[Field, ...]) -> None:
+    def _left(self, words: tuple[ExpandedWord, ...]) -> None:
         if words[0].text == "cd" and len(words) == 2:
             self.draft.container["workdir"] = words[1].text
             return

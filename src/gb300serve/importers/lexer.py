@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from gb300serve.importers.lost_quotes import json_at
 from gb300serve.importers.marked import Marked
-from gb300serve.importers.report import JSON_MENDED, MENDED, NOT_TAKEN, Place, Report, Stop, shown
+from gb300serve.importers.report import JSON_MENDED, MENDED, NOT_TAKEN, Report, Stop, TextPosition, shown
 from gb300serve.importers.syntax import Operator, Part, Word
 
 _OPERATOR = re.compile(r"&&|\|\||;;&?|;&|\|&|[;&|()\n]")
@@ -24,7 +24,7 @@ class Lexer:
     def __init__(self, source: Marked, report: Report, depth: int = 0) -> None:
         self.source, self.text, self.report, self.depth = source, source.text, report, depth
         self.at = 0
-        self.comment: Place | None = None
+        self.comment: TextPosition | None = None
         """The last comment that was passed over."""
         self.documents: list[str] = []
         """The bodies of the here-documents that the last line announced."""

@@ -14,14 +14,14 @@ _WORDS = {"True": "true", "False": "false", "None": "null"}
 _CONSTANTS = ("true", "false", "null")
 
 
-class Found(NamedTuple):
+class FoundJson(NamedTuple):
     """JSON in a text: what it says, and where it ends."""
 
     text: str
     end: int
 
 
-def json_at(text: str, start: int) -> Found | None:
+def json_at(text: str, start: int) -> FoundJson | None:
     """JSON that begins at `start` outside of all quotes, or in double quotes that its own quotes would close.
 
     None for what a shell reads as it was meant: a word in single quotes, a list of numbers without blanks.
@@ -41,7 +41,7 @@ def json_at(text: str, start: int) -> Found | None:
     read = loads(inner)
     if read is None:
         return None
-    return Found(inner if read[1] is None else compact_json(read[0]), end + quoted)
+    return FoundJson(inner if read[1] is None else compact_json(read[0]), end + quoted)
 
 
 def _harmless(inner: str) -> bool:

@@ -4,7 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
-from gb300serve.importers.report import Place
+from gb300serve.importers.report import TextPosition
 
 
 class Marked:
@@ -15,7 +15,7 @@ class Marked:
         text: str,
         origin: Sequence[int] | None = None,
         starts: Sequence[int] | None = None,
-        fixed: Place | None = None,
+        fixed: TextPosition | None = None,
     ) -> None:
         self.text = text
         self._fixed = fixed
@@ -24,13 +24,13 @@ class Marked:
             starts = [0, *(index + 1 for index, sign in enumerate(text) if sign == "\n")]
         self._starts = starts
 
-    def place(self, index: int) -> Place:
+    def place(self, index: int) -> TextPosition:
         """Where the character at `index` stood."""
         if self._fixed is not None or not self._origin:
-            return self._fixed or Place(1, 1)
+            return self._fixed or TextPosition(1, 1)
         offset = self._origin[index] if index < len(self._origin) else self._origin[-1] + 1
         line = bisect_right(self._starts, offset)
-        return Place(line, offset - self._starts[line - 1] + 1)
+        return TextPosition(line, offset - self._starts[line - 1] + 1)
 
     def part(self, start: int, end: int) -> "Marked":
         """The characters from `start` up to `end`."""

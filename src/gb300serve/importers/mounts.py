@@ -5,7 +5,7 @@ import re
 from posixpath import normpath
 from typing import Any
 
-from gb300serve.importers.docker_words import Option
+from gb300serve.importers.docker_words import DockerOption
 from gb300serve.importers.draft import Draft
 from gb300serve.importers.report import LEFT_OUT, NOT_TAKEN, PLACEHOLDER, shown
 
@@ -13,7 +13,7 @@ _PLACEHOLDER = re.compile(r"/path/to\b|<[A-Za-z][^<>]*>|\byour[-_ /]|/YOUR|\.\.\
 _WINDOWS = re.compile(r"[A-Za-z]:(?!/[^:]*(?::[A-Za-z,]+)?$)|%\w+%")
 
 
-def add_volume(draft: Draft, option: Option) -> None:
+def add_volume(draft: Draft, option: DockerOption) -> None:
     """`-v SOURCE:TARGET[:MODE]`."""
     text = draft.plain(option.value or "", option.place, "-v")
     if _WINDOWS.match(text):
@@ -32,7 +32,7 @@ def add_volume(draft: Draft, option: Option) -> None:
     _add(draft, option, source, target, read_only="ro" in modes)
 
 
-def add_mount(draft: Draft, option: Option) -> None:
+def add_mount(draft: Draft, option: DockerOption) -> None:
     """`--mount type=bind,source=…,target=…[,readonly]`."""
     text = draft.plain(option.value or "", option.place, "--mount")
     said: dict[str, str] = {}
@@ -52,7 +52,7 @@ def add_mount(draft: Draft, option: Option) -> None:
         draft.report.say(NOT_TAKEN, message, "write type=bind,source=…,target=…", option.place)
 
 
-def _add(draft: Draft, option: Option, source: str, target: str, *, read_only: bool) -> None:
+def _add(draft: Draft, option: DockerOption, source: str, target: str, *, read_only: bool) -> None:
     if source.startswith("."):
         source = normpath(f"{draft.directory}/{source}")
         draft.report.say(LEFT_OUT, f"the relative path was read from {draft.directory}", None, option.place)

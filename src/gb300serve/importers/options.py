@@ -10,14 +10,14 @@ from typing import Any
 from gb300serve.engines.common import MODEL_KEYS, POSITIONAL
 from gb300serve.engines.convert import converter
 from gb300serve.engines.human import human_int
-from gb300serve.engines.option import Option
+from gb300serve.engines.option import EngineOption
 from gb300serve.engines.spelling import respelled
 from gb300serve.importers.draft import Draft
 from gb300serve.importers.flags import Flags, Meant, is_flag
 from gb300serve.importers.lost_quotes import fraction, loads
 from gb300serve.importers.report import JSON_MENDED, REFUSED_VALUE, REPEATED, SPELLING, UNKNOWN_OPTION, shown
 from gb300serve.importers.secret_words import option_value, word_value
-from gb300serve.importers.syntax import Field
+from gb300serve.importers.syntax import ExpandedWord
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,30}")
 _SWITCHED = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
@@ -34,7 +34,7 @@ class Options:
     extra_args: list[str] = field(default_factory=list)
     _dotted: dict[str, list[str]] = field(default_factory=dict)
 
-    def read(self, words: Sequence[Field]) -> None:
+    def read(self, words: Sequence[ExpandedWord]) -> None:
         """All of the engine's words, behind the launcher."""
         at = 0
         while at < len(words):
@@ -47,16 +47,16 @@ class Options:
             end = at + 1
             while not equals and end < len(words) and not is_flag(words[end].text):
                 end += 1
-            values = [Field(joined, word.place)] if equals else list(words[at + 1 : end])
+            values = [ExpandedWord(joined, word.place)] if equals else list(words[at + 1 : end])
             at = end
-            for stray in self._flag(Field(flag, word.place), values, joined=bool(equals)):
+            for stray in self._flag(ExpandedWord(flag, word.place), values, joined=bool(equals)):
                 self._bare(stray)
         self._merge_dotted()
 
-    def _flag(self, flag: Field, values: list[Field], *, joined: bool) -> list[Field]:
+    def _flag(self, flag: ExpandedWord, values: list[ExpandedWord], *, joined: bool) -> list[ExpandedWord]:
         """One flag with the words up to the next one; the words that are not its own come back."""
         if re.match(r"-O[0-9]?$", flag.text) and (level := self.flags.find("--optimization-level")) is not None:
-            values = [Field(flag.text[2:], flag.place), *values] if flag.text[2:] else values
+            values = [ExpandedWord(flag.text[2:], flag.place), *values] if flag.text[2:] else values
             return self._said(level, flag, values, joined=joined)
         meant = self.flags.find(flag.text)
         if meant is None:
@@ -71,7 +71,9 @@ class Options:
             return self._below(meant, flag, values)
         return self._said(meant, flag, values, joined=joined)
 
-    def _said(self, meant: Meant, flag: Field, values: list[Field], *, joined: bool) -> list[Field]:
+    def _said(
+        self, meant: Meant, flag: ExpandedWord, values: list[ExpandedWord], *, joined: bool
+    ) -> list[ExpandedWord]:
         option = meant.option
         if option.kind == "bool":
             return self._switch(meant, flag, values, joined=joined)
@@ -90,7 +92,9 @@ class Options:
             self._put(option.key, self._value(option, values[0]), flag)
         return values[1:]
 
-    def _switch(self, meant: Meant, flag: Field, values: list[Field], *, joined: bool) -> list[Field]:
+    def _switch(
+        self, meant: Meant, flag: ExpandedWord, values: list[ExpandedWord], *, joined: bool
+    ) -> list[ExpandedWord]:
         said = _SWITCHED.get(values[0].text.lower()) if values else None
         if said is None or (not joined and values[0].text in "01"):
             self._put(meant.option.key, not meant.off, flag)
@@ -102,14 +106,14 @@ class Options:
         self._put(meant.option.key, said != meant.off, flag)
         return values[1:]
 
-    def _without_value(self, flag: Field) -> list[Field]:
+    def _without_value(self, flag: ExpandedWord) -> list[ExpandedWord]:
         self.draft.report.say(
             REFUSED_VALUE, f"{flag.text} has no value", "it stands in extra_args as it was said", flag.place
         )
         self.extra_args.append(flag.text)
         return []
 
-    def _put(self, key: str, value: Any, flag: Field) -> None:
+    def _put(self, key: str, value: Any, flag: ExpandedWord) -> None:
         if value is None:
             return
         if key in self.options:
@@ -120,7 +124,7 @@ class Options:
             )
         self.options[key] = value
 
-    def _bare(self, word: Field) -> None:
+    def _bare(self, word: ExpandedWord) -> None:
         """A word that belongs to no flag: the model, where none was named."""
         named = MODEL_KEYS[self.engine]
         if POSITIONAL not in self.options and named not in self.options:
@@ -134,7 +138,7 @@ class Options:
         self.draft.report.say(UNKNOWN_OPTION, message, "it stands in extra_args as it was said", word.place)
         self.extra_args.append(word_value(self.draft, "", word))
 
-    def _below(self, meant: Meant, flag: Field, values: list[Field]) -> list[Field]:
+    def _below(self, meant: Meant, flag: ExpandedWord, values: list[ExpandedWord]) -> list[ExpandedWord]:
         """`--speculative-config.method mtp`: one key of a JSON option."""
         key = meant.option.key
         if key not in self._dotted and isinstance(self.options.get(key), dict):
@@ -150,7 +154,7 @@ class Options:
             if (found := loads(respelled(words, self.flags.tables[0])[-1])) is not None:
                 self.options[key] = found[0]
 
-    def _unknown(self, flag: Field, values: list[Field], *, joined: bool) -> list[Field]:
+    def _unknown(self, flag: ExpandedWord, values: list[ExpandedWord], *, joined: bool) -> list[ExpandedWord]:
         meant = self.flags.meant(flag.text)
         hint = f"did you mean {meant}? It" if meant else "it"
         message = f"no option table of {self.engine} knows {shown(flag.text, 40)}"
@@ -161,11 +165,11 @@ class Options:
         self.extra_args += [f"{flag.text}={texts[0]}"] if joined else [flag.text, *texts]
         return []
 
-    def _value(self, option: Option, word: Field) -> Any:
+    def _value(self, option: EngineOption, word: ExpandedWord) -> Any:
         """A value in the type that the option has; text where the engine would refuse it."""
         return option_value(self.draft, option.key, word, self._converted(option, word))
 
-    def _converted(self, option: Option, word: Field) -> Any:
+    def _converted(self, option: EngineOption, word: ExpandedWord) -> Any:
         text = word.text
         if option.takes_json:
             return self._json(option, word, text) if option.kind != "json-or-text" or text[:1] == "{" else text
@@ -181,7 +185,7 @@ class Options:
             self._refused(option, word)
             return text
 
-    def _refused(self, option: Option, word: Field) -> None:
+    def _refused(self, option: EngineOption, word: ExpandedWord) -> None:
         if self.draft.reference(word.text) is None:
             message = (
                 f"{option.flag} {shown(self.draft.report.clean(word.text), 40)}: the engine takes {option.kind} here"
@@ -190,7 +194,7 @@ class Options:
                 REFUSED_VALUE, message, "it is kept as it was said", word.place, f"engine.options.{option.key}"
             )
 
-    def _json(self, option: Option, word: Field, text: str) -> Any:
+    def _json(self, option: EngineOption, word: ExpandedWord, text: str) -> Any:
         flag, found = option.flag, loads(text)
         if found is None:
             wanted = "list" if option.shape == "list" else "object"
@@ -204,7 +208,7 @@ class Options:
         return value
 
 
-def _suffixed(option: Option, text: str) -> Any:
+def _suffixed(option: EngineOption, text: str) -> Any:
     """A whole number with a suffix stays as it was written; other spellings become plain."""
     if option.kind == "si-int":
         return converter(option)(text)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from posixpath import join, normpath
 from typing import Any, NamedTuple
 
-from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.importers.compose import Imported, from_words
 from gb300serve.importers.draft import Draft, ReadFile
-from gb300serve.importers.expand import Surroundings
+from gb300serve.importers.expand import ShellEnvironment
 from gb300serve.importers.inspected import from_inspect
 from gb300serve.importers.jm_recipe import SCHEMA, from_jm_recipe
 from gb300serve.importers.marked import Marked
@@ -18,7 +18,6 @@ from gb300serve.importers.other_forms import refuse_other_form
 from gb300serve.importers.report import (
     TOKEN,
     UNREADABLE,
-    Kind,
     NotImportableError,
     Report,
     SourceInvalidError,
@@ -31,7 +30,7 @@ LONGEST = 2_000_000
 LONGEST_SHELL = 250_000
 """A launch has a thousand characters, and the longest published script forty thousand."""
 _JM = re.compile(rf"(?m)^[\"']?schema[\"']?\s*:\s*[\"']?{re.escape(SCHEMA)}")
-NOT_JSON = Kind("IMP021", "not-json", "error")
+NOT_JSON = "IMP021"
 
 
 class Result(NamedTuple):
@@ -42,7 +41,7 @@ class Result(NamedTuple):
     diagnostics: tuple[Diagnostic, ...]
 
 
-def read_text(text: str, name: str, around: Surroundings, read_file: ReadFile = lambda _: None) -> Result:
+def read_text(text: str, name: str, around: ShellEnvironment, read_file: ReadFile = lambda _: None) -> Result:
     """The recipe that a text means; raises NotImportableError (exit 4) and SourceInvalidError (exit 3)."""
     report = Report(name)
     return _result(report, lambda: _read(text, report, around, read_file))
@@ -66,7 +65,7 @@ def _result(report: Report, read: Callable[[], Imported]) -> Result:
     return Result(found.document, found.plan, report.diagnostics)
 
 
-def _read(text: str, report: Report, around: Surroundings, read_file: ReadFile) -> Imported:
+def _read(text: str, report: Report, around: ShellEnvironment, read_file: ReadFile) -> Imported:
     for token in TOKEN.finditer(text[:LONGEST]):
         report.hide(token[0])
     if len(text) > LONGEST:
@@ -84,7 +83,7 @@ def _read(text: str, report: Report, around: Surroundings, read_file: ReadFile) 
     return from_shell(mended(text, report), report, around, read_file)
 
 
-def from_shell(source: Marked, report: Report, around: Surroundings, read_file: ReadFile) -> Imported:
+def from_shell(source: Marked, report: Report, around: ShellEnvironment, read_file: ReadFile) -> Imported:
     """The launch that a shell text means."""
     run = read_script(source, around, report)
     directory = run.expander.around.directory
@@ -105,6 +104,6 @@ def _json(text: str, report: Report) -> Any:
     except (ValueError, RecursionError) as error:
         line, column = getattr(error, "lineno", 1), getattr(error, "colno", 1)
         reason = getattr(error, "msg", "nested too deeply")
-        found = Diagnostic(*NOT_JSON, f"this is not JSON: {reason}", None, report.file, line, column)
+        found = diagnostic(NOT_JSON, f"this is not JSON: {reason}", None, (report.file, line, column))
         hint = "save the whole output of `docker inspect NAME`, or use --container NAME"
         raise SourceInvalidError(f"{report.file} is not JSON", hint=hint, diagnostics=(found,)) from error

@@ -1,46 +1,38 @@
 """What an importer has to say of what it read: findings with line and column, and the stop where reading ends."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from gb300serve.core.diagnostics import Diagnostic, Severity
+from gb300serve.core.diagnostics import Diagnostic, Severity, diagnostic
 from gb300serve.core.errors import CompileError, RecipeError
 from gb300serve.core.redaction import HIDDEN, redact, redact_line
 
 
-class Place(NamedTuple):
+class TextPosition(NamedTuple):
     """Line and column, from 1."""
 
     line: int
     column: int
 
 
-class Kind(NamedTuple):
-    """A kind of finding."""
-
-    code: str
-    name: str
-    severity: Severity
-
-
-MENDED = Kind("IMP001", "damaged-text", "warning")
-NOTICED = Kind("IMP002", "copied-text", "note")
-NOT_TAKEN = Kind("IMP003", "not-taken-over", "warning")
-SECRET = Kind("IMP004", "literal-secret", "warning")
-REFERENCE = Kind("IMP005", "secret-reference", "note")
-UNSET = Kind("IMP006", "unset-variable", "warning")
-JSON_MENDED = Kind("IMP007", "json-mended", "warning")
-MISPLACED = Kind("IMP008", "docker-option-after-the-image", "warning")
-LAUNCHER = Kind("IMP009", "launcher-words", "note")
-REPEATED = Kind("IMP010", "repeated-option", "warning")
-UNKNOWN_OPTION = Kind("IMP011", "unknown-option", "warning")
-REFUSED_VALUE = Kind("IMP012", "refused-value", "warning")
-UNPINNED = Kind("IMP013", "image-without-digest", "note")
-PLACEHOLDER = Kind("IMP014", "placeholder", "warning")
-LEFT_OUT = Kind("IMP015", "left-out", "note")
-SPELLING = Kind("IMP016", "other-spelling", "note")
-UNREADABLE = Kind("IMP020", "cannot-be-imported", "error")
+MENDED = "IMP001"
+NOTICED = "IMP002"
+NOT_TAKEN = "IMP003"
+CLEAR_TEXT = "IMP004"
+REFERENCE = "IMP005"
+UNSET = "IMP006"
+JSON_MENDED = "IMP007"
+MISPLACED = "IMP008"
+LAUNCHER = "IMP009"
+REPEATED = "IMP010"
+UNKNOWN_OPTION = "IMP011"
+REFUSED_VALUE = "IMP012"
+UNPINNED = "IMP013"
+PLACEHOLDER = "IMP014"
+LEFT_OUT = "IMP015"
+SPELLING = "IMP016"
+UNREADABLE = "IMP020"
 
 # An issuer's prefix wherever it stands, also glued to another word by a lost blank or quote. The first eight signs are
 # enough for a message to be cleaned by (core.redaction.redact).
@@ -70,7 +62,7 @@ class SourceInvalidError(RecipeError):
 class Stop(Exception):  # noqa: N818 - ends the reading of one text, and never leaves this package
     """Reading ends here: what stands at `place` cannot be known without running it."""
 
-    def __init__(self, reason: str, place: Place | None, hint: str = BY_CONTAINER) -> None:
+    def __init__(self, reason: str, place: TextPosition | None, hint: str = BY_CONTAINER) -> None:
         super().__init__(reason)
         self.reason, self.place, self.hint = reason, place, hint
 
@@ -84,11 +76,18 @@ class Report:
     """Secrets met so far: no message may hold one."""
     _found: dict[Diagnostic, None] = field(default_factory=dict)
 
-    def say(
-        self, kind: Kind, message: str, hint: str | None = None, at: Place | None = None, path: str | None = None
+    def say(  # noqa: PLR0913 - the fields of a diagnostic
+        self,
+        code: str,
+        message: str,
+        hint: str | None = None,
+        at: TextPosition | None = None,
+        path: str | None = None,
+        *,
+        severity: Severity | None = None,
     ) -> None:
         line, column = at or (None, None)
-        self.add(Diagnostic(*kind, message, hint, self.file, line, column, path))
+        self.add(diagnostic(code, message, hint, (self.file, line, column), path, severity=severity))
 
     def add(self, found: Diagnostic) -> None:
         """Each once; a text that is wrong everywhere is not listed to its end."""
@@ -107,17 +106,7 @@ class Report:
     def _clean(self, found: Diagnostic) -> Diagnostic:
         hint = None if found.hint is None else self.clean(found.hint)
         path = None if found.path is None else self.clean(found.path)
-        return Diagnostic(
-            found.code,
-            found.name,
-            found.severity,
-            self.clean(found.message),
-            hint,
-            found.file,
-            found.line,
-            found.column,
-            path,
-        )
+        return replace(found, message=self.clean(found.message), hint=hint, path=path)
 
     def clean(self, text: str) -> str:
         """`text` without secrets, known ones and those that look like one."""

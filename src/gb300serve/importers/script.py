@@ -15,11 +15,11 @@ from gb300serve.importers.around import (
     told,
 )
 from gb300serve.importers.docker_words import image_at
-from gb300serve.importers.expand import Expander, Surroundings
+from gb300serve.importers.expand import Expander, ShellEnvironment
 from gb300serve.importers.lexer import Lexer
 from gb300serve.importers.marked import Marked
-from gb300serve.importers.report import LEFT_OUT, MENDED, NOT_TAKEN, Place, Report, Stop, shown
-from gb300serve.importers.syntax import Command, Field, Operator, Part, Word
+from gb300serve.importers.report import LEFT_OUT, MENDED, NOT_TAKEN, Report, Stop, TextPosition, shown
+from gb300serve.importers.syntax import Command, ExpandedWord, Operator, Part, Word
 from gb300serve.importers.written_files import write_file
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
@@ -38,27 +38,27 @@ _NOTHING_HINT = (
 )
 
 
-class Run(NamedTuple):
+class DockerRunCommand(NamedTuple):
     """The words behind `docker run`, what its environment was given, what only the client can know, and what the text
     wrote before, by whole paths (None where bash would have to compute it)."""
 
-    words: tuple[Field, ...]
-    place: Place
+    words: tuple[ExpandedWord, ...]
+    place: TextPosition
     exported: dict[str, str]
     expander: Expander
     files: Mapping[str, str | None]
 
 
 @dataclass(slots=True)
-class _Reader:
+class _ScriptReader:
     expander: Expander
     report: Report
     exported: dict[str, str] = field(default_factory=dict)
     files: dict[str, str | None] = field(default_factory=dict)
-    control: tuple[str, Place] | None = None
-    run: Run | None = None
-    ignored: list[tuple[str, Place]] = field(default_factory=list)
-    comment: Place | None = None
+    control: tuple[str, TextPosition] | None = None
+    run: DockerRunCommand | None = None
+    ignored: list[tuple[str, TextPosition]] = field(default_factory=list)
+    comment: TextPosition | None = None
     """The comment that stands behind the launch on its last line."""
     open: bool = False
     """The launch was the last command, and a line end ended it: a next line may belong to it."""
@@ -96,7 +96,9 @@ class _Reader:
         fields = [one for word in words[start:] for one in self.expander.fields(word)]
         first = next(n for n, one in enumerate(fields) if one.text in ("run", "create"))
         say_engine(fields[1:first], self.exported, words[start].place, self.report)
-        self.run = Run(tuple(fields[first + 1 :]), words[start].place, self.exported, self.expander, dict(self.files))
+        self.run = DockerRunCommand(
+            tuple(fields[first + 1 :]), words[start].place, self.exported, self.expander, dict(self.files)
+        )
         self.open = True
 
     def _belongs(self, words: list[Word]) -> bool:
@@ -178,9 +180,11 @@ class _Reader:
             return found[1], stop
 
 
-def read_script(source: Marked, around: Surroundings, report: Report, expander: Expander | None = None) -> Run:
+def read_script(
+    source: Marked, around: ShellEnvironment, report: Report, expander: Expander | None = None
+) -> DockerRunCommand:
     """The first launch of the text; raises Stop where it cannot be known without running it."""
-    reader = _Reader(expander or Expander(around, report), report)
+    reader = _ScriptReader(expander or Expander(around, report), report)
     try:
         for command in commands(Lexer(source, report)):
             reader.take(command)
@@ -194,7 +198,7 @@ def read_script(source: Marked, around: Surroundings, report: Report, expander: 
     return reader.run
 
 
-def _nothing(reader: _Reader, source: Marked) -> Stop:
+def _nothing(reader: _ScriptReader, source: Marked) -> Stop:
     """Why there is no launch: a substitution may hold it."""
     for value in reader.expander.variables.values():
         if isinstance(value, Stop) and "run" in value.reason and "docker" in value.reason:
@@ -207,7 +211,7 @@ def _nothing(reader: _Reader, source: Marked) -> Stop:
     return Stop("the text has no `docker run` command", None, _NOTHING_HINT)
 
 
-def _say_ignored(reader: _Reader, report: Report) -> None:
+def _say_ignored(reader: _ScriptReader, report: Report) -> None:
     if reader.ignored:
         first = "; ".join(
             f"`{shown(report.clean(what), 40)}` (line {place.line})" for what, place in reader.ignored[:8]

@@ -4,14 +4,14 @@ from typing import Any
 
 from gb300serve.core.redaction import literal_secret
 from gb300serve.importers.draft import MARK, Draft
-from gb300serve.importers.syntax import Field
+from gb300serve.importers.syntax import ExpandedWord
 from gb300serve.plan.secrets import SECRET_OPTIONS
 from gb300serve.plan.words import secret_word
 
 _NO_SECRETS = frozenset(("", "EMPTY", "None", "none", "null", "dummy"))
 
 
-def option_value(draft: Draft, key: str, word: Field, value: Any) -> Any:
+def option_value(draft: Draft, key: str, word: ExpandedWord, value: Any) -> Any:
     """The value of an option: `{secret: NAME}` for a secret and for what is read from a file at launch."""
     name = secret_name(draft, key, word.text)
     if name is not None:
@@ -21,7 +21,7 @@ def option_value(draft: Draft, key: str, word: Field, value: Any) -> Any:
     return value
 
 
-def word_value(draft: Draft, flag: str, word: Field) -> str:
+def word_value(draft: Draft, flag: str, word: ExpandedWord) -> str:
     """A word of extra_args; a secret stands there by its name. No table knows the flag: its name alone may convict."""
     name = secret_name(draft, flag.lstrip("-").replace("-", "_"), word.text, strict=False)
     if name is not None:

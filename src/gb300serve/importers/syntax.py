@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from gb300serve.importers.marked import Marked
-from gb300serve.importers.report import Place
+from gb300serve.importers.report import TextPosition
 
 PartKind = Literal["text", "variable", "command", "program"]
 
@@ -25,7 +25,7 @@ class Word(NamedTuple):
     """One word as written."""
 
     parts: tuple[Part, ...]
-    place: Place
+    place: TextPosition
 
     @property
     def plain(self) -> str:
@@ -42,7 +42,7 @@ class Operator(NamedTuple):
     """`;`, `&&`, `|`, a parenthesis, the end of a line; or `>` or `<`, of which `kind` is the whole sign."""
 
     text: str
-    place: Place
+    place: TextPosition
     kind: str = ""
     target: Word | None = None
     """The file that a redirection names, or the word that ends its here-document."""
@@ -57,14 +57,14 @@ class Command:
     redirections: list[Operator] = field(default_factory=list)
     documents: list[str] = field(default_factory=list)
     """The bodies of the here-documents that its line announced, where it ends the line."""
-    comment: Place | None = None
+    comment: TextPosition | None = None
 
 
-class Field(NamedTuple):
+class ExpandedWord(NamedTuple):
     """A word after expansion. Values that only the client can know stand in it as references (`reference`)."""
 
     text: str
-    place: Place
+    place: TextPosition
 
 
 class Reference(NamedTuple):

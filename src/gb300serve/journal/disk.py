@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Protocol
 
 
-class Tape(Protocol):
+class AppendFile(Protocol):
     """A file that only grows. `write` and `sync` may raise OSError."""
 
     def write(self, data: bytes) -> None:
@@ -21,7 +21,7 @@ class Hold(Protocol):
     def release(self) -> None: ...
 
 
-class Disk(Protocol):
+class JournalDisk(Protocol):
     """Every call may raise OSError. Files are readable by their user alone (0600, directories 0700)."""
 
     def make(self, directory: Path) -> None:
@@ -36,7 +36,7 @@ class Disk(Protocol):
     def read(self, path: Path) -> bytes | None:
         """None where it is not there."""
 
-    def open(self, path: Path) -> Tape:
+    def open(self, path: Path) -> AppendFile:
         """To append to it; made where it is not there."""
 
     def replace(self, path: Path, data: bytes) -> None:

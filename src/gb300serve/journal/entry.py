@@ -20,7 +20,7 @@ class Asker:
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class RunningLane:
     """A container of ours that runs (it may still boot). `release` is `lane/release` as labelled."""
 
     release: str
@@ -32,7 +32,7 @@ class Serving:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JournalEntry:
     """`result`: ready, started, failed, interrupted, stopped, removed, died, crash-loop, cut-short."""
 
     at: float
@@ -45,8 +45,8 @@ class Entry:
     """What came of it, in a sentence."""
     reason: str | None = None
     """Why, where the user said it."""
-    before: tuple[Serving, ...] = ()
-    after: tuple[Serving, ...] = ()
+    before: tuple[RunningLane, ...] = ()
+    after: tuple[RunningLane, ...] = ()
     run: str | None = None
     station: str | None = None
     """A name in the site's `stations`; None for its top level."""
@@ -68,7 +68,7 @@ class Entry:
         }
 
 
-def entry_of(value: object) -> Entry | None:
+def entry_of(value: object) -> JournalEntry | None:
     """From a line; None where it is none of ours. Keys that a later version adds are passed over."""
     if not isinstance(value, dict) or (at := read(value.get("at"))) is None:
         return None
@@ -77,7 +77,7 @@ def entry_of(value: object) -> Entry | None:
     if by is None or not all(isinstance(text, str) for text in texts):
         return None
     verb, place, result = map(str, texts)
-    return Entry(
+    return JournalEntry(
         at=at,
         verb=verb,
         on=place,
@@ -105,11 +105,11 @@ def text_of(value: Mapping[str, Any], key: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _serving(each: Serving) -> dict[str, str]:
+def _serving(each: RunningLane) -> dict[str, str]:
     return {"release": each.release, "container": each.container, "id": each.id, "plan": each.plan}
 
 
-def _all_serving(value: object) -> tuple[Serving, ...]:
+def _all_serving(value: object) -> tuple[RunningLane, ...]:
     each = value if isinstance(value, list) else []
     names = ("release", "container", "id", "plan")
-    return tuple(Serving(*(str(one.get(name)) for name in names)) for one in each if isinstance(one, dict))
+    return tuple(RunningLane(*(str(one.get(name)) for name in names)) for one in each if isinstance(one, dict))

@@ -8,7 +8,7 @@ from gb300serve.journal.run_record import RunRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredTimes:
     """Medians over `runs` boots: seconds by phase name (a phase that comes twice counts whole), and until READY."""
 
     runs: int = 0
@@ -16,18 +16,18 @@ class Measured:
     total: float | None = None
 
 
-def measured(records: Iterable[RunRecord], plan: str, on: str, *, kept: bool) -> Measured:
+def measured(records: Iterable[RunRecord], plan: str, on: str, *, kept: bool) -> MeasuredTimes:
     """Of boots that became READY, fresh and kept containers apart: 8 minutes against 4 to 5 on the Station."""
     seen = (each for each in records if each.ready_seconds is not None)
     alike = [each for each in seen if (each.plan, each.on, each.kept) == (plan, on, kept)]
     if not alike:
-        return Measured()
+        return MeasuredTimes()
     seconds: dict[str, list[float]] = {}
     for each in alike:
         for name, spent in _by_name(each).items():
             seconds.setdefault(name, []).append(spent)
     totals = [each.ready_seconds for each in alike if each.ready_seconds is not None]
-    return Measured(len(alike), {name: median(spent) for name, spent in seconds.items()}, median(totals))
+    return MeasuredTimes(len(alike), {name: median(spent) for name, spent in seconds.items()}, median(totals))
 
 
 def _by_name(record: RunRecord) -> dict[str, float]:

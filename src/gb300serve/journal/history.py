@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gb300serve.journal.entry import Entry, Serving
+from gb300serve.journal.entry import JournalEntry, RunningLane
 from gb300serve.journal.run_record import UNFINISHED, RunRecord
 
 # The end of a container is noted by its engine, the entry by us, some seconds later; a kill may take thirty.
@@ -11,13 +11,13 @@ _AROUND = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class RunHistory:
     """Both the oldest first."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[JournalEntry, ...] = ()
     runs: tuple[RunRecord, ...] = ()
 
-    def serving(self, on: str) -> Entry | None:
+    def serving(self, on: str) -> JournalEntry | None:
         """The last change of what serves there: its `after` is what should run."""
         return next((each for each in reversed(self.entries) if each.on == on), None)
 
@@ -76,5 +76,5 @@ class History:
         return next(fitting, None)
 
 
-def _ids(servings: Iterable[Serving]) -> set[str]:
+def _ids(servings: Iterable[RunningLane]) -> set[str]:
     return {each.id for each in servings}

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gb300serve.core.clock import Clock
-from gb300serve.journal.disk import Disk, Hold
-from gb300serve.journal.entry import Entry, entry_of
+from gb300serve.journal.disk import Hold, JournalDisk
+from gb300serve.journal.entry import JournalEntry, entry_of
 from gb300serve.journal.runs import StateUnusableError
 
 FILE, TORN = "journal.jsonl", "journal.torn"
@@ -20,14 +20,14 @@ _POLL = 0.02
 class Story:
     """All entries, the oldest first, and what was no entry: the rest of a write that was cut short."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[JournalEntry, ...] = ()
     torn: tuple[str, ...] = ()
 
 
 class Journal:
     """In the state directory. Several processes may write at once."""
 
-    def __init__(self, directory: Path, disk: Disk, clock: Clock) -> None:
+    def __init__(self, directory: Path, disk: JournalDisk, clock: Clock) -> None:
         self.path = directory / FILE
         self._torn = directory / TORN
         self._disk = disk
@@ -41,7 +41,7 @@ class Journal:
         except OSError as error:
             raise StateUnusableError(self.path, error.strerror or str(error)) from error
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: JournalEntry) -> None:
         """Written and on the disk when it returns; raises OSError, and then nothing of it is there."""
         line = (json.dumps(entry.as_json(), ensure_ascii=True) + "\n").encode("ascii")
         self._disk.make(self.path.parent)
@@ -103,7 +103,7 @@ class Journal:
             tape.close()
 
 
-def _entry(line: bytes) -> Entry | None:
+def _entry(line: bytes) -> JournalEntry | None:
     try:
         return entry_of(json.loads(line))
     except ValueError:

@@ -9,7 +9,7 @@ from typing import Any
 
 from gb300serve.core.clock import Clock
 from gb300serve.core.errors import MachineError
-from gb300serve.journal.disk import Disk, Hold
+from gb300serve.journal.disk import Hold, JournalDisk
 from gb300serve.journal.entry import Asker, asker_of
 from gb300serve.journal.moments import read, written
 
@@ -19,7 +19,7 @@ _REMEMBERED = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class LockHolder:
     """Whose command it is: `up v14 --replace`, asked by somebody, since seconds since 1970."""
 
     command: str
@@ -33,7 +33,7 @@ class Holder:
 class LaneHeldError(MachineError):
     """Another command is at it."""
 
-    def __init__(self, holder: Holder | None) -> None:
+    def __init__(self, holder: LockHolder | None) -> None:
         who = str(holder) if holder else "another gb300serve"
         super().__init__(
             f"{who} is changing what serves; nothing was done", hint="wait for it, then see: gb300serve status"
@@ -47,7 +47,7 @@ class LaneLock:
     tell a stop that was asked for from a death.
     """
 
-    def __init__(self, path: Path, disk: Disk, clock: Clock, command: str, by: Asker) -> None:
+    def __init__(self, path: Path, disk: JournalDisk, clock: Clock, command: str, by: Asker) -> None:
         self._path = path
         self._disk = disk
         self._clock = clock
@@ -71,7 +71,7 @@ class LaneLock:
                 raise
             return
         self._was_held = True
-        self._write(self._content() | {"holder": _document(Holder(self._command, self._by, self._clock.now()))})
+        self._write(self._content() | {"holder": _document(LockHolder(self._command, self._by, self._clock.now()))})
 
     def _taken(self, patience: float) -> Hold:
         self._disk.make(self._path.parent)
@@ -90,7 +90,7 @@ class LaneLock:
     def stopping(self, container: str) -> None:
         """This command stops the container (by id)."""
         known = self._content()
-        mine = {"id": container, "holder": _document(Holder(self._command, self._by, self._clock.now()))}
+        mine = {"id": container, "holder": _document(LockHolder(self._command, self._by, self._clock.now()))}
         stops = [*_stops(known), mine]
         self._write(known | {"stops": stops[-_REMEMBERED:]})
 
@@ -121,13 +121,13 @@ def _stops(content: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
-def _document(holder: Holder) -> dict[str, Any]:
+def _document(holder: LockHolder) -> dict[str, Any]:
     by = {"user": holder.by.user, "host": holder.by.host, "pid": holder.by.pid}
     return {"command": holder.command, "by": by, "since": written(holder.since)}
 
 
-def _holder(value: object) -> Holder | None:
+def _holder(value: object) -> LockHolder | None:
     if not isinstance(value, dict):
         return None
     by, since = asker_of(value.get("by")), read(value.get("since"))
-    return None if by is None or since is None else Holder(str(value.get("command")), by, since)
+    return None if by is None or since is None else LockHolder(str(value.get("command")), by, since)

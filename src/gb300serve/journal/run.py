@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gb300serve.journal.disk import Disk, Tape
+from gb300serve.journal.disk import AppendFile, JournalDisk
 from gb300serve.journal.run_record import RunRecord
 
 RECORD, LOG, EVENTS, METRICS = "run.json", "log.txt", "events.jsonl", "metrics.txt"
@@ -20,11 +20,11 @@ ROOM_BYTES = 98304
 class Run:
     """`record` is as it was last saved or is to be saved next."""
 
-    def __init__(self, path: Path, disk: Disk, record: RunRecord) -> None:
+    def __init__(self, path: Path, disk: JournalDisk, record: RunRecord) -> None:
         self.path = path
         self.record = record
         self._disk = disk
-        self._tapes: dict[str, Tape] = {}
+        self._tapes: dict[str, AppendFile] = {}
         self._sizes: dict[str, int] = {}
 
     def prepare(self, papers: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gb300serve.core.errors import MachineError
-from gb300serve.journal.disk import Disk
+from gb300serve.journal.disk import JournalDisk
 from gb300serve.journal.moments import stamp
 from gb300serve.journal.run import RECORD, Run
 from gb300serve.journal.run_record import RunRecord, record_of
@@ -27,7 +27,7 @@ class StateUnusableError(MachineError):
 class Runs:
     """In the state directory."""
 
-    def __init__(self, state: Path, disk: Disk) -> None:
+    def __init__(self, state: Path, disk: JournalDisk) -> None:
         self.directory = state / DIRECTORY
         self._disk = disk
 

@@ -7,7 +7,7 @@ from gb300serve.boot.events import BootBegan, Event, Receipt, ReceiptValue, Star
 from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.seed import seed_in
 from gb300serve.lifecycle.ports import Container, ContainerBackend
-from gb300serve.probe.endpoint import Endpoint
+from gb300serve.probe.endpoint import ServerEndpoint
 from gb300serve.probe.identity import RECEIPTS, SEED
 from gb300serve.probe.readiness import Readiness
 
@@ -41,7 +41,7 @@ class Birth:
             self._figures[SEED] = seed
 
 
-def birth(container: Container, endpoint: Endpoint, backend: ContainerBackend) -> Birth:
+def birth(container: Container, endpoint: ServerEndpoint, backend: ContainerBackend) -> Birth:
     """Of a container that has booted: its log is read up to READY, and only where the engine's answers need it."""
     found = Birth()
     if endpoint.engine.server_info is None:
@@ -56,6 +56,6 @@ def birth(container: Container, endpoint: Endpoint, backend: ContainerBackend) -
     return found
 
 
-def is_believed(answer: Readiness, endpoint: Endpoint, told: Birth) -> bool:
+def is_believed(answer: Readiness, endpoint: ServerEndpoint, told: Birth) -> bool:
     """Whether an answer may be that of our container: where the server tells nothing of itself, the log must say so."""
     return answer.identity != "unknown" or endpoint.engine.server_info is None or told.served

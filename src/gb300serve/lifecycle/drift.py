@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from gb300serve.journal.history import History
+from gb300serve.journal.history import RunHistory
 from gb300serve.lifecycle.conflicts import live
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.names import moment, release_of
@@ -41,7 +41,7 @@ def drift(container: Container, launch: Launch, image: Image | None) -> tuple[Dr
     return (*_differences(container, launch, image), *_from_pin(container, launch))
 
 
-def from_journal(container: Container, on: str, history: History) -> tuple[Drift, ...]:
+def from_journal(container: Container, on: str, history: RunHistory) -> tuple[Drift, ...]:
     """Where what runs is not what the journal says: a hand that was not ours."""
     last = history.serving(on)
     if last is None or not container.ours or history.under_way(on):
@@ -58,7 +58,7 @@ def from_journal(container: Container, on: str, history: History) -> tuple[Drift
     return ()
 
 
-def _told(container: Container, on: str, history: History) -> str:
+def _told(container: Container, on: str, history: RunHistory) -> str:
     """Of one that should run: since when, and whether anybody saw it serve."""
     since = history.began(container.id, on) or 0.0
     if history.became_ready(container.id, since):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from gb300serve.host.facts import Holder
+from gb300serve.host.facts import GpuHolder
 from gb300serve.host.missing import Missing
 from gb300serve.host.sources.gpu_state import GpuState
 from gb300serve.preflight.selection import principal
@@ -40,7 +40,7 @@ class GpuMemory(Protocol):
     def held(self) -> GpuHeld: ...
 
 
-def told_by(gpus: tuple[GpuState, ...] | Missing, processes: tuple[Holder, ...] | Missing) -> GpuHeld:
+def told_by(gpus: tuple[GpuState, ...] | Missing, processes: tuple[GpuHolder, ...] | Missing) -> GpuHeld:
     """From the host's facts."""
     large = () if isinstance(gpus, Missing) else principal(gpus)
     in_use = large[0].used if large else None

@@ -4,11 +4,11 @@ from gb300serve.lifecycle.conflicts import engine_port
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.ports import Container
 from gb300serve.lifecycle.words import values
-from gb300serve.probe.endpoint import Endpoint
+from gb300serve.probe.endpoint import ServerEndpoint
 from gb300serve.probe.engine import ENGINE_PROBES, EngineProbe
 
 
-def endpoint_of(container: Container, launch: Launch | None) -> Endpoint | None:
+def endpoint_of(container: Container, launch: Launch | None) -> ServerEndpoint | None:
     """None where no port of the host leads to its engine. `launch` gives the address, and what the command lacks."""
     port = engine_port(container) if container.host_network else next(iter(container.published), None)
     address = launch.endpoint.url.rpartition(":")[0] if launch else "http://127.0.0.1"
@@ -18,7 +18,7 @@ def endpoint_of(container: Container, launch: Launch | None) -> Endpoint | None:
         return None
     engine = engine_of(container, launch)
     key = next(iter(values(container.command, "--api-key")), None) or container.env.get(engine.key_variable or "")
-    return Endpoint(f"{address}:{port}", key, engine)
+    return ServerEndpoint(f"{address}:{port}", key, engine)
 
 
 def engine_of(container: Container, launch: Launch | None) -> EngineProbe:

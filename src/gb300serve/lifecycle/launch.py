@@ -13,7 +13,7 @@ from gb300serve.plan.document import digest
 from gb300serve.plan.model import Plan
 from gb300serve.plan.ports import split_port
 from gb300serve.plan.words import SECRET
-from gb300serve.probe.endpoint import Endpoint
+from gb300serve.probe.endpoint import ServerEndpoint
 from gb300serve.probe.engine import ENGINE_PROBES
 
 CHANGED = "+set"
@@ -96,10 +96,10 @@ class Launch:
         return {LABEL_LANE: self.plan.lane, LABEL_RELEASE: self.release, LABEL_PLAN: self.digest}
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> ServerEndpoint:
         engine = ENGINE_PROBES[self.plan.engine]
         url = f"http://{_bracketed(self.address)}:{self.plan.port}"
-        return Endpoint(url, self._api_key(engine.key_variable), engine)
+        return ServerEndpoint(url, self._api_key(engine.key_variable), engine)
 
     def _api_key(self, variable: str | None) -> str | None:
         """The key that guards /v1: the first word of `--api-key`, else the engine's variable."""

@@ -15,9 +15,7 @@ from gb300serve.lifecycle.refusals import (
     NameHeldByLaneError,
     NameHeldByStrangerError,
     NameHeldError,
-    PortlessError,
     SecretsChangedError,
-    UnnamedError,
     image_found,
 )
 from gb300serve.lifecycle.steps import (
@@ -36,7 +34,6 @@ STOP_TIMEOUT = 30.0
 
 def reconcile(launch: Launch, observed: Observed, at: float, *, replace: bool = False) -> tuple[Step, ...]:
     """`at` is now, seconds since 1970: it goes into the name of what is replaced. Raises a MachineError (exit 6)."""
-    _refuse_unreachable(launch)
     kept = _same_plan(launch, observed)
     if kept and other_secrets(launch, kept):
         if not replace and (live(kept) or kept.name == launch.name):
@@ -56,13 +53,6 @@ def reconcile(launch: Launch, observed: Observed, at: float, *, replace: bool = 
         _refuse_image(launch, observed)
     away = tuple(step for each in leaving for step in _retired(launch, each, at))
     return (*away, *(_created(launch) if kept is None else _restarted(launch, kept)))
-
-
-def _refuse_unreachable(launch: Launch) -> None:
-    if not launch.name:
-        raise UnnamedError(launch)
-    if launch.plan.port is None:
-        raise PortlessError(launch)
 
 
 def _same_plan(launch: Launch, observed: Observed) -> Container | None:

@@ -7,26 +7,6 @@ from gb300serve.lifecycle.names import condition, in_name, ref_of, release_of, t
 from gb300serve.lifecycle.ports import LABEL_LANE, Container, Image, Listener
 
 
-class UnnamedError(MachineError):
-    """Docker would invent a name, and no later command could find the lane by it."""
-
-    def __init__(self, launch: Launch) -> None:
-        super().__init__(
-            f"{launch.ref} has no container.name, and what is launched must be found again",
-            hint=launch.command("up", "--set", f"container.name={launch.plan.lane}"),
-        )
-
-
-class PortlessError(MachineError):
-    """No port of the host leads to the engine: READY could never be proved."""
-
-    def __init__(self, launch: Launch) -> None:
-        super().__init__(
-            f"no port of the host leads to the engine of {launch.ref}",
-            hint="publish it (container.ports: [HOST:CONTAINER]) or use the host's network (container.network: host)",
-        )
-
-
 class ImageMissingError(MachineError):
     """Nothing is ever pulled by itself."""
 

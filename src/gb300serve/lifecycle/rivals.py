@@ -8,11 +8,13 @@ from dataclasses import replace
 
 from gb300serve.lifecycle.conflicts import live, on_port
 from gb300serve.lifecycle.ports import Container, ContainerBackend
-from gb300serve.probe.endpoint import Endpoint
+from gb300serve.probe.endpoint import ServerEndpoint
 from gb300serve.probe.readiness import Readiness
 
 
-def against_rivals(answer: Readiness, container: Container, endpoint: Endpoint, backend: ContainerBackend) -> Readiness:
+def against_rivals(
+    answer: Readiness, container: Container, endpoint: ServerEndpoint, backend: ContainerBackend
+) -> Readiness:
     """The answer, unless it is rather that of another container. Raises BackendError."""
     born = answer.metrics.process_start if answer.metrics else None
     port = endpoint.url.rpartition(":")[2]

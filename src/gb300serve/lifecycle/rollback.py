@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gb300serve.core.errors import MachineError
-from gb300serve.journal.expected import Measured
-from gb300serve.journal.history import History
+from gb300serve.journal.expected import MeasuredTimes
+from gb300serve.journal.history import RunHistory
 from gb300serve.journal.moments import written
 from gb300serve.journal.run_record import RunRecord
 from gb300serve.lifecycle.commands import command
@@ -56,7 +56,7 @@ class Wish:
     """The options that led to the site and the Station, for commands in messages."""
 
 
-def target(wish: Wish, on: str, containers: Iterable[Container], history: History) -> RunRecord:
+def target(wish: Wish, on: str, containers: Iterable[Container], history: RunHistory) -> RunRecord:
     """The last good run of the lane that is of another plan than what serves (or served last)."""
     ours = [each for each in containers if each.ours]
     lane = wish.lane or _lane(wish, on, ours, history)
@@ -67,7 +67,7 @@ def target(wish: Wish, on: str, containers: Iterable[Container], history: Histor
     return found
 
 
-def costs(record: RunRecord, kept: Container | None, usual: Measured, *, simulated: bool) -> Iterator[str]:
+def costs(record: RunRecord, kept: Container | None, usual: MeasuredTimes, *, simulated: bool) -> Iterator[str]:
     """What returning to the run means, a sentence a line."""
     yield f"back to {record.ref}, READY on {written(record.began)[:10]} (run {record.run})"
     yield (
@@ -91,7 +91,7 @@ def kept_container(record: RunRecord, containers: Iterable[Container]) -> Contai
     return max(usable, key=lambda each: each.finished_at or 0.0, default=None)
 
 
-def _lane(wish: Wish, on: str, ours: list[Container], history: History) -> str:
+def _lane(wish: Wish, on: str, ours: list[Container], history: RunHistory) -> str:
     running = sorted({each.labels[LABEL_LANE] for each in ours if live(each) and LABEL_LANE in each.labels})
     again = command("rollback", "LANE", on=on, found_by=wish.found_by)
     if len(running) > 1:
@@ -105,7 +105,7 @@ def _lane(wish: Wish, on: str, ours: list[Container], history: History) -> str:
     return served[0].release.rpartition("/")[0]
 
 
-def _plan(lane: str, on: str, ours: list[Container], history: History) -> str | None:
+def _plan(lane: str, on: str, ours: list[Container], history: RunHistory) -> str | None:
     """Digest of what serves in the lane; else of what served there last."""
     for each in ours:
         if live(each) and each.labels.get(LABEL_LANE) == lane:

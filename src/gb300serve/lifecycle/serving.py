@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gb300serve.core.errors import ServiceError
-from gb300serve.journal.history import History
+from gb300serve.journal.history import RunHistory
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.ports import Container
 from gb300serve.lifecycle.status import LaneStatus, lane_status
@@ -23,7 +23,7 @@ class ServesWronglyError(ServiceError):
         self.differs = differs
 
 
-def look_again(container: Container, launch: Launch, tools: Tools, history: History) -> tuple[str, ...]:
+def look_again(container: Container, launch: Launch, tools: Tools, history: RunHistory) -> tuple[str, ...]:
     """What is to be said beside that it serves: where the journal tells another story.
 
     Health, served name, the receipts of its boot and drift are looked at, as `status` does. Raises ServesWronglyError.

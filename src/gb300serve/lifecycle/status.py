@@ -10,7 +10,7 @@ from gb300serve.boot.reasons import Reason
 from gb300serve.boot.receipts import UNKEPT
 from gb300serve.core.errors import ServiceError
 from gb300serve.core.http import UnreachableError
-from gb300serve.journal.history import History
+from gb300serve.journal.history import RunHistory
 from gb300serve.lifecycle.births import birth, is_believed
 from gb300serve.lifecycle.conflicts import live, on_gpu
 from gb300serve.lifecycle.drift import Drift, drift, from_journal, looks_like
@@ -22,14 +22,14 @@ from gb300serve.lifecycle.names import is_failed, moment, release_of
 from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_RELEASE, Container
 from gb300serve.lifecycle.rivals import against_rivals
 from gb300serve.lifecycle.tools import Tools
-from gb300serve.probe.endpoint import Endpoint
+from gb300serve.probe.endpoint import ServerEndpoint
 from gb300serve.probe.health import alive, health
 from gb300serve.probe.readiness import Readiness, presence
 
 LaneState = Literal["ready", "booting", "tuning", "stalled", "failed", "stopped", "died", "degraded", "foreign"]
 
 
-NOTHING_KNOWN = History()
+NOTHING_KNOWN = RunHistory()
 # Restarts without an answer that make a loop: as many as `diagnose` counts in one log.
 LOOP = 3
 
@@ -79,7 +79,7 @@ class _Seen:
     health: Mapping[str, Any] = field(default_factory=dict)
 
 
-def lanes(tools: Tools, known: tuple[Launch, ...] = (), history: History = NOTHING_KNOWN) -> tuple[LaneStatus, ...]:
+def lanes(tools: Tools, known: tuple[Launch, ...] = (), history: RunHistory = NOTHING_KNOWN) -> tuple[LaneStatus, ...]:
     """Live ones first. `known` are launches of releases, to compare with. Raises BackendError (7)."""
     containers = tools.backend.containers()
     strangers = any(live(each) and not each.ours for each in containers)
@@ -117,7 +117,7 @@ def stranger(
 
 
 def lane_status(
-    container: Container, tools: Tools, known: tuple[Launch, ...] = (), history: History = NOTHING_KNOWN
+    container: Container, tools: Tools, known: tuple[Launch, ...] = (), history: RunHistory = NOTHING_KNOWN
 ) -> LaneStatus:
     """One container of ours; its log is read only when it does not answer."""
     launch = _launch_of(container, known)
@@ -140,7 +140,7 @@ def lane_status(
     )
 
 
-def _by_receipts(seen: _Seen, container: Container, history: History) -> _Seen:
+def _by_receipts(seen: _Seen, container: Container, history: RunHistory) -> _Seen:
     """Degraded where its last launch found that its boot did not show what a good one shows (exit 9)."""
     run = next((each for each in reversed(history.runs) if each.container_id == container.id), None)
     if run is None or (run.exit or {}).get("tool") != ServiceError.exit_code:
@@ -166,7 +166,7 @@ def _launch_of(container: Container, known: tuple[Launch, ...]) -> Launch | None
     return next((each for each in known if f"{each.plan.lane}/{each.release}" == release_of(container)), None)
 
 
-def _drift(container: Container, launch: Launch | None, tools: Tools, history: History) -> tuple[Drift, ...]:
+def _drift(container: Container, launch: Launch | None, tools: Tools, history: RunHistory) -> tuple[Drift, ...]:
     """A container that was set aside, or kept, is no longer held to its recipe: only to the journal."""
     held = launch is not None and (live(container) or container.name == launch.name)
     of_recipe = drift(container, launch, tools.backend.image(launch.plan.image)) if launch and held else ()
@@ -208,7 +208,7 @@ def _running(container: Container, launch: Launch | None, tools: Tools) -> _Seen
     return _Seen("died" if container.restart_count >= LOOP else state, diagnosis.phase, told)
 
 
-def _presence(container: Container, launch: Launch | None, tools: Tools, endpoint: Endpoint | None) -> Readiness:
+def _presence(container: Container, launch: Launch | None, tools: Tools, endpoint: ServerEndpoint | None) -> Readiness:
     """Who answers at its port, and whether that is it."""
     if endpoint is None:
         return Readiness("silent", "no port of the host leads to its engine")

@@ -6,9 +6,9 @@ from typing import Self
 from gb300serve.autotune.expect import price, same_identity, short
 from gb300serve.boot.events import Event, PhaseEntered, Progress, Receipt, TuningHit, TuningMiss
 from gb300serve.boot.machine import BootMachine
-from gb300serve.boot.outlook import Bar, Outlook, outlook
+from gb300serve.boot.outlook import Outlook, ProgressCounter, outlook
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.pulse import Judgement, Pulse, Sample
+from gb300serve.boot.pulse import Judgement, LivenessSample, Pulse
 from gb300serve.core.errors import BackendError
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.tools import Tools
@@ -37,7 +37,7 @@ class Attention:
         self._moves = 0
         self._phase: Phase | None = None
         self._entered_at = 0.0
-        self._bar: Bar | None = None
+        self._bar: ProgressCounter | None = None
         self._tuning_since: float | None = None
         self._told_of_tuning = False
         self.judgement = Judgement("working", ("it has just been started",))
@@ -70,7 +70,7 @@ class Attention:
             case Progress(_, text, done, total, at):
                 self._moves += 1
                 began = self._bar.began if self._bar and self._bar.text == text else at
-                self._bar = Bar(text, done, total, began, at)
+                self._bar = ProgressCounter(text, done, total, began, at)
             case TuningMiss(configs, at):
                 self._tuning_since = at
                 loaded = f"only {configs} configurations were loaded" if configs else "nothing in the cache fits"
@@ -89,7 +89,7 @@ class Attention:
         """The log is silent: look around, judge, and say how it goes on."""
         self._look(at)
         self._pulse.take(
-            Sample(
+            LivenessSample(
                 at,
                 machine.quiet_from,
                 self._moves,

@@ -3,9 +3,9 @@
 from functools import partial
 
 from gb300serve.core.rules import RuleBook
-from gb300serve.lint.subject import Subject
+from gb300serve.lint.subject import LintSubject
 
-RULES: RuleBook[Subject] = RuleBook()
+RULES: RuleBook[LintSubject] = RuleBook()
 rule = RULES.rule
 vllm_rule = partial(RULES.rule, engine="vllm")
 sglang_rule = partial(RULES.rule, engine="sglang")

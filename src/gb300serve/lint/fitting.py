@@ -7,11 +7,11 @@ from typing import Any
 
 from gb300serve.engines.vllm.view import VllmOptions
 from gb300serve.fit.around import around
-from gb300serve.fit.checkpoint import Boot, Checkpoint
+from gb300serve.fit.checkpoint import Checkpoint, MeasuredBoot
 from gb300serve.fit.demand import Demand, demand_of, with_others
 from gb300serve.fit.memory import memory_plan
 from gb300serve.fit.model import GB300, MemoryPlan
-from gb300serve.fit.overhead import Measured, measured_boots
+from gb300serve.fit.overhead import MeasuredOverhead, measured_boots
 from gb300serve.fit.sizes import sized
 from gb300serve.recipe.model import Recipe
 
@@ -25,7 +25,7 @@ class Fitting:
     """The plan, and the boot that failed with the same parameters moved and no longer context, where there is one."""
 
     plan: MemoryPlan
-    failed: Boot | None
+    failed: MeasuredBoot | None
 
 
 def fitting(
@@ -54,7 +54,7 @@ def _fitting(checkpoint: Checkpoint, asked: Demand) -> Fitting:
     return Fitting(plan, _failed(measured_boots(checkpoint, GB300.total_gib), plan))
 
 
-def _failed(boots: tuple[Measured, ...], plan: MemoryPlan) -> Boot | None:
+def _failed(boots: tuple[MeasuredOverhead, ...], plan: MemoryPlan) -> MeasuredBoot | None:
     """The failed boot nearest in length that moved the same, for a plan that is refused."""
     if plan.verdict != "refused" or plan.hbm.kv_cache_gib is None:
         return None

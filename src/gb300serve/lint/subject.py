@@ -28,7 +28,7 @@ _TEMPLATES = frozenset({"chat_template", "response_role", "log_format"})
 
 
 @dataclass
-class Subject:
+class LintSubject:
     """`pinned` is the text of `<release>.command`, None where there is none; `reference` gives the site beside it."""
 
     loaded: Loaded

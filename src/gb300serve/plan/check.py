@@ -5,11 +5,10 @@ from functools import partial
 from typing import Any
 
 from gb300serve.boot.phases import Phase
-from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.text import suggestion
 from gb300serve.document.nodes import ListNode, MapNode
 from gb300serve.document.nodes import Path as NodePath
-from gb300serve.document.read import Kind
 from gb300serve.engines.problem import Problem, dotted
 from gb300serve.engines.registry import ENGINES
 from gb300serve.plan.secrets import redacted
@@ -18,15 +17,15 @@ from gb300serve.plan.words import SECRET, secret_name, with_secret_words
 from gb300serve.recipe.load import Loaded
 from gb300serve.site.model import DIRECTORIES
 
-UNKNOWN_KEY = Kind("FMT001", "unknown-key")
-UNDECLARED = Kind("SEC001", "undeclared-secret")
-NO_SOURCE = Kind("SEC002", "secret-without-source")
-UNKNOWN_VARIABLE = Kind("VAR001", "unknown-variable")
+UNKNOWN_KEY = "FMT001"
+UNDECLARED = "SEC001"
+NO_SOURCE = "SEC002"
+UNKNOWN_VARIABLE = "VAR001"
 
 _PHASES = tuple(phase.value for phase in Phase)
 
 # The option itself is at fault, not its value.
-_AT_THE_KEY = frozenset({"OPT001", "OPT005", "OPT009", "OPT013"})
+_AT_THE_KEY = frozenset({"OPT001", "OPT005", "OPT013"})
 
 
 def check(loaded: Loaded) -> tuple[Diagnostic, ...]:
@@ -58,15 +57,8 @@ def _placed(loaded: Loaded, problem: Problem) -> Diagnostic:
     if problem.code == "OPT008":
         path = ("engine", "version")
     place = loaded.place(path, of_key=problem.code in _AT_THE_KEY)
-    return Diagnostic(
-        problem.code,
-        problem.name,
-        problem.severity,
-        problem.message,
-        problem.hint,
-        *place,
-        ".".join(map(str, path)) if problem.code == "OPT008" else dotted(problem.path),
-    )
+    address = ".".join(map(str, path)) if problem.code == "OPT008" else dotted(problem.path)
+    return diagnostic(problem.code, problem.message, problem.hint, place, address, severity=problem.severity)
 
 
 def _secrets(loaded: Loaded) -> Iterator[Diagnostic]:
@@ -145,10 +137,10 @@ def _phases(loaded: Loaded) -> Iterator[Diagnostic]:
 
 
 def _error(  # noqa: PLR0913 - the fields of a diagnostic
-    loaded: Loaded, kind: Kind, path: NodePath, message: str, hint: str | None, *, of_key: bool = False
+    loaded: Loaded, code: str, path: NodePath, message: str, hint: str | None, *, of_key: bool = False
 ) -> Diagnostic:
     place = loaded.place(path, of_key=of_key)
-    return Diagnostic(kind.code, kind.name, "error", message, hint, *place, _dotted(path))
+    return diagnostic(code, message, hint, place, _dotted(path))
 
 
 def _dotted(path: NodePath) -> str:

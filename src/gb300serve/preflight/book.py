@@ -1,7 +1,7 @@
 """Where the checks register: `from gb300serve.preflight.book import check`."""
 
 from gb300serve.core.rules import RuleBook
-from gb300serve.preflight.subject import Subject
+from gb300serve.preflight.subject import PreflightSubject
 
-CHECKS: RuleBook[Subject] = RuleBook()
+CHECKS: RuleBook[PreflightSubject] = RuleBook()
 check = CHECKS.rule

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from gb300serve.fit.answer import Answer
-from gb300serve.host.facts import Heard, Holder, HostFacts, ImageFact, ReleaseFacts
+from gb300serve.fit.answer import FitResult
+from gb300serve.host.facts import GpuHolder, HostFacts, ImageFact, ListeningSocket, ReleaseFacts
 from gb300serve.host.missing import Missing
 from gb300serve.host.sources.gpu_state import GpuState
 from gb300serve.plan.model import Plan
@@ -13,7 +13,7 @@ from gb300serve.preflight.selection import principal, selected
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class LaunchRefusal:
     """What `up` would answer to the containers that there are."""
 
     message: str
@@ -38,15 +38,15 @@ class Release:
 
     plan: Plan
     facts: ReleaseFacts
-    memory: Answer | None = None
+    memory: FitResult | None = None
     own: Own = field(default_factory=Own)
-    refusal: Refusal | None = None
+    refusal: LaunchRefusal | None = None
     fit: str = "gb300serve fit REF"
     """The command that shows its memory plan."""
 
 
 @dataclass(frozen=True)
-class Subject:
+class PreflightSubject:
     """`release` is None where the host alone is looked at."""
 
     host: HostFacts
@@ -71,7 +71,7 @@ class Subject:
         return self.gpus if gpus and gpus.startswith("device=") else principal(self.gpus)
 
     @cached_property
-    def foreign(self) -> tuple[Holder, ...]:
+    def foreign(self) -> tuple[GpuHolder, ...]:
         """Compute processes on these GPUs that the launch neither uses nor stops."""
         return tuple(each for each in self._holders() if not self._is_own(each))
 
@@ -88,14 +88,14 @@ class Subject:
         return self.release.facts.image
 
     @cached_property
-    def strangers_ports(self) -> tuple[Heard, ...]:
+    def strangers_ports(self) -> tuple[ListeningSocket, ...]:
         """Listeners on the ports of the launch that do not go with it."""
         if self.release is None or isinstance(self.release.facts.ports, Missing):
             return ()
         own = self.release.own.ports
         return tuple(each for each in self.release.facts.ports if each.port not in own)
 
-    def _holders(self) -> Iterator[Holder]:
+    def _holders(self) -> Iterator[GpuHolder]:
         if isinstance(self.host.processes, Missing):
             return
         ids = {gpu.uuid for gpu in self.computing}
@@ -103,5 +103,5 @@ class Subject:
             if each.process.gpu is None or not ids or each.process.gpu in ids:
                 yield each
 
-    def _is_own(self, holder: Holder) -> bool:
+    def _is_own(self, holder: GpuHolder) -> bool:
         return self.release is not None and holder.container in self.release.own.containers

@@ -8,7 +8,7 @@ from gb300serve.core.errors import ServiceError
 from gb300serve.core.http import Http
 from gb300serve.core.values import Value
 from gb300serve.probe.answers import json_object
-from gb300serve.probe.endpoint import Endpoint
+from gb300serve.probe.endpoint import ServerEndpoint
 
 # The first request may still compile kernels; a budget of a few tokens keeps the rest short.
 TIMEOUT = 120.0
@@ -34,7 +34,7 @@ class EmptyCompletionError(ServiceError):
         )
 
 
-def completion(client: Http, endpoint: Endpoint, model: str) -> Completion:
+def completion(client: Http, endpoint: ServerEndpoint, model: str) -> Completion:
     """Raises UnreachableError, UnexpectedAnswerError or EmptyCompletionError."""
     url = f"{endpoint.url}/v1/chat/completions"
     response = client.post_json(url, _request(model), endpoint.headers, TIMEOUT)

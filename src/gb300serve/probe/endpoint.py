@@ -7,7 +7,7 @@ from gb300serve.probe.engine import VLLM, EngineProbe
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class ServerEndpoint:
     """`url` is scheme, address and port, without a path.
 
     The key guards `/v1/*` only (vLLM 0.29 to 0.33), or all but health and metrics (SGLang 0.5.20 to 0.5.23).

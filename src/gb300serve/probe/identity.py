@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from gb300serve.core.http import Http, UnreachableError
 from gb300serve.probe.answers import UnexpectedAnswerError, json_object
-from gb300serve.probe.endpoint import Endpoint
+from gb300serve.probe.endpoint import ServerEndpoint
 from gb300serve.probe.metrics import Metrics
 
 Identity = Literal["ours", "other", "unknown"]
@@ -33,7 +33,7 @@ _ROUNDING = 0.0051
 
 
 def identity(
-    client: Http, endpoint: Endpoint, measured: Metrics, started_at: float, told: Mapping[str, Any]
+    client: Http, endpoint: ServerEndpoint, measured: Metrics, started_at: float, told: Mapping[str, Any]
 ) -> Identity:
     """`started_at` is the container's start, seconds since 1970; `told` are figures of its log (RECEIPTS).
 

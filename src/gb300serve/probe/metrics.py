@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from gb300serve.core.http import Http
 from gb300serve.probe.answers import UnexpectedAnswerError
-from gb300serve.probe.endpoint import Endpoint
+from gb300serve.probe.endpoint import ServerEndpoint
 
 TIMEOUT = 5.0
 # Prometheus text format 0.0.4: name, labels, value, optional timestamp. Names of vLLM carry a colon.
@@ -16,7 +16,7 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class MetricSample:
     """One line of the text."""
 
     name: str
@@ -34,7 +34,7 @@ class Metrics:
     kv_cache_usage: float | None = None
 
 
-def metrics(client: Http, endpoint: Endpoint) -> Metrics:
+def metrics(client: Http, endpoint: ServerEndpoint) -> Metrics:
     """Raises UnreachableError or UnexpectedAnswerError. The key is not needed: no engine guards this path."""
     url = f"{endpoint.url}/metrics"
     response = client.get(url, TIMEOUT)
@@ -49,13 +49,13 @@ def metrics(client: Http, endpoint: Endpoint) -> Metrics:
     )
 
 
-def samples(text: str) -> Iterator[Sample]:
+def samples(text: str) -> Iterator[MetricSample]:
     """The samples of a Prometheus text; lines that are none (comments, blank ones, garbage) are passed over."""
     for line in text.splitlines():
         match = _SAMPLE.fullmatch(line.strip())
         value = _number(match[3]) if match else None
         if match and value is not None:
-            yield Sample(match[1], value, dict(_labels(match[2] or "")))
+            yield MetricSample(match[1], value, dict(_labels(match[2] or "")))
 
 
 def _labels(text: str) -> Iterator[tuple[str, str]]:
@@ -70,11 +70,11 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _total(found: tuple[Sample, ...], name: str) -> float | None:
+def _total(found: tuple[MetricSample, ...], name: str) -> float | None:
     """Over the data-parallel engines, which are a label."""
     values = [sample.value for sample in found if sample.name == name]
     return sum(values) if values else None
 
 
-def _highest(found: tuple[Sample, ...], name: str) -> float | None:
+def _highest(found: tuple[MetricSample, ...], name: str) -> float | None:
     return max((sample.value for sample in found if sample.name == name), default=None)

@@ -5,7 +5,7 @@ from typing import Any
 
 from gb300serve.core.http import Http
 from gb300serve.probe.answers import json_object
-from gb300serve.probe.endpoint import Endpoint
+from gb300serve.probe.endpoint import ServerEndpoint
 
 TIMEOUT = 5.0
 
@@ -19,7 +19,7 @@ class ServedModel:
     max_model_len: int | None = None
 
 
-def models(client: Http, endpoint: Endpoint) -> tuple[ServedModel, ...]:
+def models(client: Http, endpoint: ServerEndpoint) -> tuple[ServedModel, ...]:
     """What the server lists. Raises UnreachableError or UnexpectedAnswerError."""
     url = f"{endpoint.url}/v1/models"
     body = json_object(url, client.get(url, TIMEOUT, endpoint.headers))

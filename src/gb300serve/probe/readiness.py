@@ -8,7 +8,7 @@ from typing import Any, Literal
 from gb300serve.core.http import Http, UnreachableError
 from gb300serve.probe.answers import UnexpectedAnswerError
 from gb300serve.probe.completion import EmptyCompletionError, completion
-from gb300serve.probe.endpoint import Endpoint
+from gb300serve.probe.endpoint import ServerEndpoint
 from gb300serve.probe.identity import Identity, identity
 from gb300serve.probe.metrics import Metrics, metrics
 from gb300serve.probe.models import ServedModel, models
@@ -31,7 +31,7 @@ class Readiness:
 
 def presence(
     client: Http,
-    endpoint: Endpoint,
+    endpoint: ServerEndpoint,
     served_names: tuple[str, ...],
     started_at: float,
     told: Mapping[str, Any] = NOTHING_TOLD,
@@ -50,7 +50,7 @@ def presence(
     return _judged(listed, served_names, measured, identity(client, endpoint, measured, started_at, told))
 
 
-def completed(client: Http, endpoint: Endpoint, present: Readiness) -> Readiness:
+def completed(client: Http, endpoint: ServerEndpoint, present: Readiness) -> Readiness:
     """What `presence` found, once a completion came back; only the right server is asked for one."""
     if present.state != "ready" or present.model is None:
         return present
@@ -61,7 +61,7 @@ def completed(client: Http, endpoint: Endpoint, present: Readiness) -> Readiness
     return present
 
 
-def _metrics(client: Http, endpoint: Endpoint) -> Metrics:
+def _metrics(client: Http, endpoint: ServerEndpoint) -> Metrics:
     """An engine may serve without them (SGLang without --enable-metrics): then nothing is known, nothing is wrong."""
     try:
         return metrics(client, endpoint)

@@ -31,7 +31,7 @@ class AmbiguousReleaseError(CommandLineError):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RecipeFile:
     """A recipe's file; `directory` is the recipes directory it lies in, if any; `shadows` are later, different ones."""
 
     path: Path
@@ -50,7 +50,7 @@ class Catalog:
 
     directories: tuple[Path, ...]
 
-    def find(self, ref: str, default_lane: str | None = None) -> Found:
+    def find(self, ref: str, default_lane: str | None = None) -> RecipeFile:
         """The file that REF means; raises CommandLineError (exit 2)."""
         if is_path(ref):
             return self.at(expanded(ref))
@@ -62,18 +62,18 @@ class Catalog:
             raise UnknownReleaseError(ref, self.directories, tuple(self.refs()))
         return found
 
-    def at(self, path: Path) -> Found:
+    def at(self, path: Path) -> RecipeFile:
         """The recipe in a file that is named by its path."""
-        return Found(path, self._directory_of(path))
+        return RecipeFile(path, self._directory_of(path))
 
-    def release(self, lane: str, release: str) -> Found | None:
+    def release(self, lane: str, release: str) -> RecipeFile | None:
         """The file of `lane/release`: the first directory that has it wins."""
         hits = [(d, p) for d in self.directories if (p := _file(d, lane, release)) is not None]
         if not hits:
             return None
         directory, path = hits[0]
         text = path.read_bytes()
-        return Found(path, directory, tuple(p for _, p in hits[1:] if p.read_bytes() != text))
+        return RecipeFile(path, directory, tuple(p for _, p in hits[1:] if p.read_bytes() != text))
 
     def refs(self) -> Iterator[str]:
         """Every `lane/release`, each once, in the order of the search."""

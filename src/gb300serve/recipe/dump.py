@@ -8,7 +8,7 @@ from gb300serve.core.values import WrittenFloat
 from gb300serve.document.read import is_plain_text
 
 
-class _Dumper(yaml.SafeDumper):
+class _RecipeDumper(yaml.SafeDumper):
     """Block style outside, flow style for what holds no further collection."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the base class's signature
@@ -16,20 +16,22 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
+def _text(dumper: _RecipeDumper, value: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if is_plain_text(value) else '"')
 
 
-def _fraction(dumper: _Dumper, value: WrittenFloat) -> yaml.ScalarNode:
+def _fraction(dumper: _RecipeDumper, value: WrittenFloat) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:float", value.text)
 
 
-_Dumper.add_representer(str, _text)
-_Dumper.add_representer(WrittenFloat, _fraction)
-_Dumper.add_multi_representer(dict, yaml.SafeDumper.represent_dict)
-_Dumper.add_multi_representer(list, yaml.SafeDumper.represent_list)
+_RecipeDumper.add_representer(str, _text)
+_RecipeDumper.add_representer(WrittenFloat, _fraction)
+_RecipeDumper.add_multi_representer(dict, yaml.SafeDumper.represent_dict)
+_RecipeDumper.add_multi_representer(list, yaml.SafeDumper.represent_list)
 
 
 def to_yaml(value: Any) -> str:
     """YAML 1.1 that `document.read.parse` reads as `value`."""
-    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=120)
+    return yaml.dump(
+        value, Dumper=_RecipeDumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=120
+    )

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.document.nodes import MapNode, Place, Source, place_of, spot_at
 from gb300serve.document.nodes import Path as NodePath
-from gb300serve.document.read import Document, Kind, parse
+from gb300serve.document.read import Document, parse
 from gb300serve.document.validate import one_a_place, validate, wrong_format
 from gb300serve.recipe import overrides
-from gb300serve.recipe.catalog import Catalog, Found
+from gb300serve.recipe.catalog import Catalog, RecipeFile
 from gb300serve.recipe.merge import Merge
 from gb300serve.recipe.model import FORMAT, Recipe
 
@@ -21,17 +21,17 @@ KEPT = 64
 # What a child must state itself: it is a release of its own.
 STATED = ("format", "lane", "release", "title", "status")
 
-NOT_STATED = Kind("FMT003", "missing-key")
-NO_PARENT = Kind("EXT001", "parent-not-found")
-CYCLE = Kind("EXT002", "cycle")
-OTHER_LANE = Kind("EXT003", "other-lane")
+NOT_STATED = "FMT003"
+NO_PARENT = "EXT001"
+CYCLE = "EXT002"
+OTHER_LANE = "EXT003"
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """A recipe's file and what it says once resolved. `recipe` is None where `problems` has an error."""
 
-    found: Found
+    found: RecipeFile
     source: Source
     root: Any
     recipe: Recipe | None
@@ -54,7 +54,7 @@ class Loader:
     catalog: Catalog
     _documents: dict[Path, Document] = field(default_factory=dict)
 
-    def load_file(self, found: Found, assignments: Sequence[str] = ()) -> Loaded:
+    def load_file(self, found: RecipeFile, assignments: Sequence[str] = ()) -> Loaded:
         """The recipe in a file; its problems are values, not errors."""
         document = _read(found.path)
         chain = _Chain(self, document, found)
@@ -65,7 +65,7 @@ class Loader:
             root = root if chain.torn else overrides.apply(root, assignments)
             recipe, errors = validate(Recipe, FORMAT, root, document.source)
             # What an absent parent would have said is not missing: the parent is.
-            problems += (error for error in errors if not (chain.torn and error.code == NOT_STATED.code))
+            problems += (error for error in errors if not (chain.torn and error.code == NOT_STATED))
             problems += _misplaced(root, found, document)
         kept = tuple(one_a_place(problems))
         parent = document.root.get("extends") if isinstance(document.root, MapNode) else None
@@ -93,10 +93,10 @@ def _read(path: Path) -> Document:
 
 
 def _unreadable(path: Path, reason: str) -> Diagnostic:
-    return Diagnostic("YAML008", "unreadable-file", "error", f"cannot read {path}: {reason}", None, str(path), 1, 1)
+    return diagnostic("YAML008", f"cannot read {path}: {reason}", None, (str(path), 1, 1))
 
 
-def _misplaced(root: MapNode, found: Found, document: Document) -> list[Diagnostic]:
+def _misplaced(root: MapNode, found: RecipeFile, document: Document) -> list[Diagnostic]:
     """In a recipes directory the names in the file are the file's place: `<lane>/<release>.yaml`."""
     if found.directory is None:
         return []
@@ -108,14 +108,14 @@ def _misplaced(root: MapNode, found: Found, document: Document) -> list[Diagnost
             place = place_of(spot) if spot else (document.source.name, 1, 1)
             message = f"the file lies at {found.lane_directory.name}/{found.path.name} and says {key} {said}"
             hint = f"write `{key}: {named}`, or move the file"
-            problems.append(Diagnostic("FMT007", "misplaced-file", "error", message, hint, *place, key))
+            problems.append(diagnostic("FMT007", message, hint, place, key))
     return problems
 
 
 class _Chain:
     """A file, its parent, the parent's parent: resolved from the oldest down."""
 
-    def __init__(self, loader: Loader, document: Document, found: Found) -> None:
+    def __init__(self, loader: Loader, document: Document, found: RecipeFile) -> None:
         self.loader = loader
         self.document = document
         self.found = found
@@ -126,7 +126,7 @@ class _Chain:
     def resolve(self) -> MapNode | None:
         return self._resolved(self.document, self.found, ())
 
-    def _resolved(self, document: Document, found: Found, seen: tuple[Path, ...]) -> MapNode | None:
+    def _resolved(self, document: Document, found: RecipeFile, seen: tuple[Path, ...]) -> MapNode | None:
         root = document.root
         if not isinstance(root, MapNode):
             if not document.problems:
@@ -149,7 +149,7 @@ class _Chain:
         self.problems += () if self.torn else merge.problems
         return result
 
-    def _parent(self, document: Document, found: Found, seen: tuple[Path, ...]) -> MapNode | None:
+    def _parent(self, document: Document, found: RecipeFile, seen: tuple[Path, ...]) -> MapNode | None:
         name: str = document.root["extends"]
         lane, slash, release = name.rpartition("/")
         own = document.root.get("lane")
@@ -170,7 +170,7 @@ class _Chain:
             return None
         return self._read_parent(target, seen)
 
-    def _read_parent(self, target: Found, seen: tuple[Path, ...]) -> MapNode | None:
+    def _read_parent(self, target: RecipeFile, seen: tuple[Path, ...]) -> MapNode | None:
         parent = self.loader.parent(target.path)
         self.problems += parent.problems
         wrong = wrong_format(FORMAT, parent.root, parent.source) if isinstance(parent.root, MapNode) else None
@@ -179,7 +179,7 @@ class _Chain:
             return None
         return self._resolved(parent, target, seen)
 
-    def _find(self, lane: str, release: str, found: Found) -> Found | None:
+    def _find(self, lane: str, release: str, found: RecipeFile) -> RecipeFile | None:
         """Beside the child's lane directory first, then on the search path."""
         lane_directory = found.path.parent  # as the caller wrote it: findings in a parent name it the same way
         if lane_directory.name in ("", ".."):
@@ -198,7 +198,7 @@ class _Chain:
             if key not in document.root:
                 self._problem(NOT_STATED, document, key, f"`{key}` is missing: it is not inherited", f"add `{key}:`")
 
-    def _problem(self, kind: Kind, document: Document, key: str, message: str, hint: str | None) -> None:
+    def _problem(self, code: str, document: Document, key: str, message: str, hint: str | None) -> None:
         spot, _ = spot_at(document.root, (key,))
         place = place_of(spot) if spot else (document.source.name, 1, 1)
-        self.problems.append(Diagnostic(kind.code, kind.name, "error", message, hint, *place, key))
+        self.problems.append(diagnostic(code, message, hint, place, key))

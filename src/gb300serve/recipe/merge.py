@@ -7,7 +7,7 @@ mapping deeply or appends to a list.
 
 from typing import Any
 
-from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.document.nodes import ListNode, MapNode, Path, Spot, place_of
 
 # `evidence` belongs to the release that was measured; `extends` was followed.
@@ -89,4 +89,4 @@ def _nothing_to_add_to(key: str, before: Any, value: Any, spot: Spot) -> Diagnos
     kinds = {MapNode: "a mapping", ListNode: "a list", type(None): "nothing"}
     was, new = (kinds.get(type(item), "a single value") for item in (before, value))
     message = f"`+{key}` cannot add {new} to {was}"
-    return Diagnostic("EXT004", "nothing-to-add-to", "error", message, f"write `{key}:` to replace it", *place)
+    return diagnostic("EXT004", message, f"write `{key}:` to replace it", place)

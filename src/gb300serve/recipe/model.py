@@ -4,7 +4,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 
-from gb300serve.core.values import Value
 from gb300serve.recipe.gpus import GPUS_SCHEMA, Gpus, read_gpus
 from gb300serve.recipe.numbers import read_number, read_positive, read_size
 from gb300serve.recipe.receipts import check_template
@@ -256,5 +255,3 @@ class Recipe(Section):
 
 # What the plan is compiled from; the rest of a recipe is its record.
 PLAN_SECTIONS = frozenset({"image", "model", "models", "nodes", "container", "engine"})
-
-Options = dict[str, Value]

@@ -10,7 +10,7 @@ from gb300serve.render.target import (
     TO_DO,
     Gap,
     Rendered,
-    Serving,
+    TargetService,
     binds,
     changed,
     common_gaps,
@@ -25,7 +25,7 @@ _MODES = ("host", "bridge", "none", "default")
 _START = "Start it with `docker compose -f THIS-FILE up -d`. It is for Docker Compose 2: 1.29 refuses create_host_path."
 
 
-def compose(plan: Plan, serving: Serving) -> Rendered:
+def compose(plan: Plan, serving: TargetService) -> Rendered:
     """One serving, named after the lane. Every `$` is doubled: compose would replace what follows it."""
     gaps = tuple(_gaps(plan))
     document = {"services": {plan.lane: _service(plan, serving)}}
@@ -35,7 +35,7 @@ def compose(plan: Plan, serving: Serving) -> Rendered:
     return Rendered(head(plan, "a compose file", (_START,), gaps) + yaml_text(document), gaps)
 
 
-def _service(plan: Plan, serving: Serving) -> dict[str, Any]:
+def _service(plan: Plan, serving: TargetService) -> dict[str, Any]:
     c = plan.container
     said = {
         "image": _literal(plan.image),
@@ -130,7 +130,7 @@ def _command(plan: Plan) -> list[str]:
     return [with_secrets(word, lambda name: _reference(secrets[name]), _literal, secrets) for word in plan.command]
 
 
-def _healthcheck(serving: Serving) -> dict[str, Any]:
+def _healthcheck(serving: TargetService) -> dict[str, Any]:
     # Python is in every image that runs an engine; curl is not.
     ask = f"import urllib.request; urllib.request.urlopen('http://127.0.0.1:{serving.port}{HEALTH_PATH}', timeout=5)"
     return {

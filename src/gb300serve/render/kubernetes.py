@@ -10,7 +10,7 @@ from gb300serve.render.kubernetes_gaps import gaps_of
 from gb300serve.render.kubernetes_nodes import VARIABLES, leader_worker_set, leads, machines, own_address
 from gb300serve.render.kubernetes_volumes import Volume, volumes
 from gb300serve.render.kubernetes_words import annotations, object_name, quantity, user_ids
-from gb300serve.render.target import HEALTH_PATH, Rendered, Serving, head, with_secrets
+from gb300serve.render.target import HEALTH_PATH, Rendered, TargetService, head, with_secrets
 from gb300serve.render.yaml_text import yaml_text
 
 Object = dict[str, Any]
@@ -22,7 +22,7 @@ _SERVE_PERIOD = 10
 _ROLLOUT = 600
 
 
-def kubernetes(plan: Plan, serving: Serving) -> Rendered:
+def kubernetes(plan: Plan, serving: TargetService) -> Rendered:
     """Two documents: one pod at a time, because there is one GPU, and the Service that leads to it."""
     gaps = gaps_of(plan)
     name = object_name(plan)
@@ -39,7 +39,7 @@ def _selector(name: str) -> Object:
     return {"app.kubernetes.io/name": name}
 
 
-def _set(plan: Plan, serving: Serving, name: str) -> Object:
+def _set(plan: Plan, serving: TargetService, name: str) -> Object:
     leader, worker = machines(plan)
     pods = (_pod(leader, serving), _pod(worker, serving, serves=False))
     return leader_worker_set(plan, name, *(_template(plan, name, pod) for pod in pods))
@@ -50,7 +50,7 @@ def _template(plan: Plan, name: str, pod: Object) -> Object:
     return {"metadata": marks, "spec": pod}
 
 
-def _deployment(plan: Plan, serving: Serving, name: str) -> Object:
+def _deployment(plan: Plan, serving: TargetService, name: str) -> Object:
     selector = _selector(name)
     return {
         "apiVersion": "apps/v1",
@@ -71,7 +71,7 @@ def _without_nothing(values: Object) -> Object:
     return {key: value for key, value in values.items() if value not in (None, {}, [], "", False)}
 
 
-def _pod(plan: Plan, serving: Serving, *, serves: bool = True) -> Object:
+def _pod(plan: Plan, serving: TargetService, *, serves: bool = True) -> Object:
     c = plan.container
     found = volumes(plan)
     said: Object = _without_nothing(
@@ -131,7 +131,7 @@ def _secret(plan: Plan) -> Any:
     return reference
 
 
-def _ports(plan: Plan, serving: Serving) -> list[Object]:
+def _ports(plan: Plan, serving: TargetService) -> list[Object]:
     """The engine's port first, then what else is published; on the host's network they are the host's own."""
     others = (split_port(word) for word in plan.container.ports)
     inside = [port for _, port in others if port is not None and port != serving.port]
@@ -169,7 +169,7 @@ def _security(c: ContainerPlan) -> Object:
     return said | ({"runAsGroup": group} if group is not None else {})
 
 
-def _probes(c: ContainerPlan, serving: Serving) -> Object:
+def _probes(c: ContainerPlan, serving: TargetService) -> Object:
     ask = {"httpGet": {"path": HEALTH_PATH, "port": serving.port}, "timeoutSeconds": 5}
     failures = math.ceil(serving.patience / _BOOT_PERIOD)
     said: Object = {
@@ -182,7 +182,7 @@ def _probes(c: ContainerPlan, serving: Serving) -> Object:
     return said
 
 
-def _service(plan: Plan, serving: Serving, name: str, selector: Object) -> Object:
+def _service(plan: Plan, serving: TargetService, name: str, selector: Object) -> Object:
     ports = [(plan.port or serving.port, serving.port, "http")]
     for word in plan.container.ports:
         outside, inside = split_port(word)

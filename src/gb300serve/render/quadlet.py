@@ -11,7 +11,7 @@ from gb300serve.render.target import (
     TO_DO,
     Gap,
     Rendered,
-    Serving,
+    TargetService,
     binds,
     changed,
     common_gaps,
@@ -25,7 +25,7 @@ Lines = Iterator[str]
 _RESTARTS = {"always": "always", "unless-stopped": "always", "on-failure": "on-failure"}
 
 
-def quadlet(plan: Plan, serving: Serving) -> Rendered:
+def quadlet(plan: Plan, serving: TargetService) -> Rendered:
     """The unit; it needs Podman 5.3 (`Notify=healthy`, `Entrypoint=`, `LogOpt=`)."""
     gaps = tuple(_gaps(plan))
     name = plan.container.name or plan.lane
@@ -56,7 +56,7 @@ def _unit(plan: Plan) -> Lines:
         yield f"StartLimitBurst={int(retries) + 1}"
 
 
-def _container(plan: Plan, serving: Serving) -> Lines:
+def _container(plan: Plan, serving: TargetService) -> Lines:
     c = plan.container
     yield "[Container]"
     yield from raw("Image", image_name(plan.image))
@@ -137,7 +137,7 @@ def _environment(c: ContainerPlan) -> Lines:
         yield f"Secret={secret.name},type=env,target={secret.name}"
 
 
-def _health(serving: Serving) -> Lines:
+def _health(serving: TargetService) -> Lines:
     url = f"http://127.0.0.1:{serving.port}{HEALTH_PATH}"
     # Podman puts CMD before it by itself; with a CMD of ours it would split the words at blanks.
     ask = f"import urllib.request; urllib.request.urlopen('{url}', timeout=5)"
@@ -150,7 +150,7 @@ def _health(serving: Serving) -> Lines:
     yield "Notify=healthy"
 
 
-def _service(plan: Plan, serving: Serving) -> Lines:
+def _service(plan: Plan, serving: TargetService) -> Lines:
     yield "[Service]"
     yield f"TimeoutStartSec={serving.patience}"
     if plan.container.stop_timeout is not None:

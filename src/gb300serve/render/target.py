@@ -3,10 +3,9 @@
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from gb300serve.boot.phases import DEFAULT_PATIENCE, PATIENCE, Phase
-from gb300serve.core.diagnostics import Severity
+from gb300serve.core.diagnostics import CATALOGUE
 from gb300serve.core.text import printable
 from gb300serve.plan.document import digest
 from gb300serve.plan.model import ContainerPlan, Mount, Plan
@@ -16,7 +15,7 @@ HEALTH_PATH = "/health"
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class TargetService:
     """What a target needs beside the plan: the engine's port inside the container, and seconds from launch to READY."""
 
     port: int
@@ -33,24 +32,16 @@ class Serving:
         return math.ceil(expected + PATIENCE[Phase.TUNING_KERNELS])
 
 
-class Kind(NamedTuple):
-    """Which diagnostic a gap becomes."""
-
-    code: str
-    name: str
-    severity: Severity
-
-
-LOST = Kind("TGT001", "not-in-target", "warning")
-CHANGED = Kind("TGT002", "otherwise-in-target", "note")
-TO_DO = Kind("TGT003", "to-do-before-start", "note")
+LOST = "TGT001"
+CHANGED = "TGT002"
+TO_DO = "TGT003"
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
     """What a target does not say as `docker run` does; `path` leads to the place in the recipe."""
 
-    kind: Kind
+    code: str
     path: tuple[str | int, ...]
     message: str
     hint: str | None = None
@@ -64,7 +55,7 @@ class Rendered:
     gaps: tuple[Gap, ...]
 
 
-Target = Callable[[Plan, Serving], Rendered]
+Target = Callable[[Plan, TargetService], Rendered]
 
 
 def lost(option: str, message: str, hint: str | None = None) -> Gap:
@@ -122,7 +113,7 @@ def head(plan: Plan, target: str, start: Iterable[str], gaps: Iterable[Gap]) -> 
         f"{plan.recipe} as {target}, compiled by gb300serve from plan {digest(plan)[:12]}; edit the recipe, not this.",
         *start,
     ]
-    said = [f"{gap.kind.severity} {gap.kind.code} {_where(gap)}: {_said(gap)}" for gap in gaps]
+    said = [f"{CATALOGUE[gap.code].severity} {gap.code} {_where(gap)}: {_said(gap)}" for gap in gaps]
     if said:
         lines += ["", "What `docker run` says and this file does not, or says otherwise:", *said]
     return "".join(f"# {_one_line(line)}".rstrip() + "\n" for line in lines)

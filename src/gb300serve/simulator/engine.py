@@ -22,7 +22,7 @@ from pathlib import Path
 from gb300serve.engines.parse import ArgumentRefusedError
 from gb300serve.simulator.engine_kind import KINDS
 from gb300serve.simulator.engine_player import Player, Signals
-from gb300serve.simulator.engine_settings import Settings, Surroundings, SurroundingsError, surroundings_of
+from gb300serve.simulator.engine_settings import Settings, SimulatorEnvironment, SurroundingsError, surroundings_of
 from gb300serve.simulator.engine_tuning import cache_path, identity, stored_configs
 
 BAD_ENVIRONMENT = 78  # sysexits.h: EX_CONFIG
@@ -37,7 +37,7 @@ def stored(settings: Settings) -> int | None:
     return stored_configs(Path(surroundings.cache), cache_path(settings.checkpoint, name, surroundings.version))
 
 
-def began(surroundings: Surroundings) -> float:
+def began(surroundings: SimulatorEnvironment) -> float:
     """Virtual time begins now, in seconds since 1970; a shim that waits for it is told."""
     started = time.time()
     if surroundings.shimmed is not None:

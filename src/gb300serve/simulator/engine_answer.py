@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gb300serve.simulator.engine_reply import Reply, ToolCall, narrated, prose, reply, tokens
-from gb300serve.simulator.engine_request import Asked
+from gb300serve.simulator.engine_request import CompletionRequest
 from gb300serve.simulator.engine_settings import Settings
 
 # vLLM's name for what the model thinks.
@@ -14,7 +14,7 @@ THOUGHT = "reasoning"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SimulatedCompletion:
     """What is sent back. `thought` and `text` are tokens; a call that a parser understood is in `call`."""
 
     thought: tuple[str, ...]
@@ -38,7 +38,7 @@ def _written(said: Reply, settings: Settings) -> tuple[str, str, ToolCall | None
     return said.thought, text, said.call if understood else None
 
 
-def answer(request: Asked, settings: Settings) -> Answer:
+def answer(request: CompletionRequest, settings: Settings) -> SimulatedCompletion:
     """The model's reply within the request's budget: thinking is paid first, and may leave nothing for the text."""
     said = reply(request.prompt, request.tools, thinks=request.thinks)
     thought, text, call = _written(said, settings)
@@ -50,10 +50,10 @@ def answer(request: Asked, settings: Settings) -> Answer:
     if call is not None and (cut or len(thinking) + len(tokens(narrated(call))) > request.max_tokens):
         call, cut = None, True
     reason = "length" if cut else "tool_calls" if call else "stop"
-    return Answer(tuple(thinking), tuple(spoken), call, reason)
+    return SimulatedCompletion(tuple(thinking), tuple(spoken), call, reason)
 
 
-def usage(request: Asked, given: Answer) -> Mapping[str, Any]:
+def usage(request: CompletionRequest, given: SimulatedCompletion) -> Mapping[str, Any]:
     """The token counts of a request."""
     made = given.completion_tokens
     return {
@@ -69,7 +69,9 @@ def _calls(call: ToolCall, identifier: str) -> list[dict[str, Any]]:
     return [{"id": f"chatcmpl-tool-{identifier}", "type": "function", "function": function}]
 
 
-def body(request: Asked, given: Answer, identifier: str, created: int, thought: str = THOUGHT) -> dict[str, Any]:
+def body(
+    request: CompletionRequest, given: SimulatedCompletion, identifier: str, created: int, thought: str = THOUGHT
+) -> dict[str, Any]:
     """The whole answer as one object; `thought` is the engine's name for what the model thinks."""
     text = "".join(given.text)
     choice: dict[str, Any] = {"index": 0, "logprobs": None, "finish_reason": given.finish_reason, "stop_reason": None}
@@ -93,7 +95,9 @@ def body(request: Asked, given: Answer, identifier: str, created: int, thought: 
     }
 
 
-def _deltas(request: Asked, given: Answer, identifier: str, thought: str) -> Iterator[dict[str, Any]]:
+def _deltas(
+    request: CompletionRequest, given: SimulatedCompletion, identifier: str, thought: str
+) -> Iterator[dict[str, Any]]:
     if not request.chat:
         yield from ({"text": token} for token in given.text)
         return
@@ -104,7 +108,9 @@ def _deltas(request: Asked, given: Answer, identifier: str, thought: str) -> Ite
         yield {"delta": {"tool_calls": [{"index": 0, **_calls(given.call, identifier)[0]}]}}
 
 
-def chunks(request: Asked, given: Answer, identifier: str, created: int, thought: str = THOUGHT) -> Iterator[str]:
+def chunks(
+    request: CompletionRequest, given: SimulatedCompletion, identifier: str, created: int, thought: str = THOUGHT
+) -> Iterator[str]:
     """The answer as server-sent events, one a token: the deltas, how it ended, the usage if asked for, `[DONE]`."""
     head = {
         "id": f"{'chatcmpl' if request.chat else 'cmpl'}-{identifier}",

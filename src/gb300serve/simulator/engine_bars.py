@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gb300serve.simulator.engine_tape import CORE, Tape, bar, clock
+from gb300serve.simulator.engine_tape import CORE, EventTimeline, bar, clock
 
 # One operator's kernels are measured profile by profile; 42.9 s each is what the Station was seen to take.
 _TUNED = "[AutoTuner]: Tuning flashinfer::trtllm_fp4_block_scale_moe"
@@ -11,7 +11,7 @@ _GRAPHS = 15
 _SETTLED = 0.3
 
 
-def shard_bars(tape: Tape, shards: int, seconds: float) -> None:
+def shard_bars(tape: EventTimeline, shards: int, seconds: float) -> None:
     """The checkpoint's shards in up to eight updates, then how long they took."""
     steps = min(8, shards)
     pace = seconds / shards
@@ -41,7 +41,7 @@ class _Bar:
     steps: int
 
 
-def _silent_bar(tape: Tape, of: _Bar) -> None:
+def _silent_bar(tape: EventTimeline, of: _Bar) -> None:
     """A bar that rewrites itself; the line feed comes when it is full."""
     begun = tape.at
     for step in range(of.steps + 1):
@@ -52,12 +52,12 @@ def _silent_bar(tape: Tape, of: _Bar) -> None:
         tape.say("stderr", shown, end="\n" if done == of.total else "")
 
 
-def capture_bar(tape: Tape, seconds: float) -> None:
+def capture_bar(tape: EventTimeline, seconds: float) -> None:
     """One capture of CUDA graphs."""
     _silent_bar(tape, _Bar("Capturing CUDA graphs (FULL)", _GRAPHS, seconds / _GRAPHS, "it", steps=5))
 
 
-def tuning_bar(tape: Tape, seconds: float) -> None:
+def tuning_bar(tape: EventTimeline, seconds: float) -> None:
     """Tuning kernels, profile by profile."""
     total = max(1, round(seconds / _PROFILE_SECONDS))
     _silent_bar(tape, _Bar(_TUNED, total, seconds / total, "profile", steps=total))

@@ -11,10 +11,10 @@ from gb300serve.simulator.engine_echo import ENGINE_SECONDS, begin_engine, greet
 from gb300serve.simulator.engine_events import Script
 from gb300serve.simulator.engine_hook import arm, rehome
 from gb300serve.simulator.engine_memory import memory_of
-from gb300serve.simulator.engine_refusals import Refusal, late_refusal, refusal
+from gb300serve.simulator.engine_refusals import EngineTraceback, late_refusal, refusal
 from gb300serve.simulator.engine_settings import Settings
-from gb300serve.simulator.engine_tape import API, CORE, Tape
-from gb300serve.simulator.engine_tuning import Tuning
+from gb300serve.simulator.engine_tape import API, CORE, EventTimeline
+from gb300serve.simulator.engine_tuning import SimulatedTuning
 
 # Said by every launch that writes `--model`; harmless.
 SPLICED = (
@@ -39,12 +39,12 @@ _ROUTES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Boot:
+class SimulatedBoot:
     """Everything that a boot's script depends on. `started` is seconds since 1970, UTC, in virtual time."""
 
     settings: Settings
     memory: MemoryPlan
-    tuning: Tuning
+    tuning: SimulatedTuning
     started: float
 
     @property
@@ -53,10 +53,10 @@ class Boot:
         return {**self.settings.checkpoint.phase_seconds, **(self.settings.surroundings.phase_seconds or {})}
 
 
-def boot(settings: Settings, tuning: Tuning, started: float) -> Script:
+def boot(settings: Settings, tuning: SimulatedTuning, started: float) -> Script:
     """The whole boot, to its end in Serve or Exit."""
-    tape = Tape(started)
-    scene = Boot(settings, memory_of(settings), tuning, started)
+    tape = EventTimeline(started)
+    scene = SimulatedBoot(settings, memory_of(settings), tuning, started)
     refused = refusal(settings)
     _starting(tape, scene, refused)
     if refused is None and _loading(tape, scene) and _sizing(tape, scene):
@@ -66,7 +66,7 @@ def boot(settings: Settings, tuning: Tuning, started: float) -> Script:
     return tape.script
 
 
-def _starting(tape: Tape, scene: Boot, refused: Refusal | None) -> None:
+def _starting(tape: EventTimeline, scene: SimulatedBoot, refused: EngineTraceback | None) -> None:
     settings, seconds = scene.settings, scene.seconds["starting"]
     tape.enter("starting")
     arm(tape, settings)
@@ -89,7 +89,7 @@ def _starting(tape: Tape, scene: Boot, refused: Refusal | None) -> None:
     begin_engine(tape, settings)
 
 
-def _loading(tape: Tape, scene: Boot) -> bool:
+def _loading(tape: EventTimeline, scene: SimulatedBoot) -> bool:
     """Weights into place; False when they do not fit."""
     settings, checkpoint, seconds = scene.settings, scene.settings.checkpoint, scene.seconds["loading-weights"]
     begun = tape.at
@@ -116,7 +116,7 @@ def _loading(tape: Tape, scene: Boot) -> bool:
     return True
 
 
-def _create(tape: Tape, scene: Boot, seconds: float) -> None:
+def _create(tape: EventTimeline, scene: SimulatedBoot, seconds: float) -> None:
     """Tables and moved parameters are allocated on the host while the model is created, before weights are read."""
     tape.wait(seconds * 0.1)
     backends = ["FLASHMLA_SPARSE", "FLASHINFER_MLA"] if _latent(scene) else ["FLASHINFER", "TRITON_ATTN"]
@@ -131,12 +131,12 @@ def _create(tape: Tape, scene: Boot, seconds: float) -> None:
         tape.log(CORE, "uva.py:68", f"Total CPU offloaded parameters: {scene.memory.offload.moved_gib:.2f}")
 
 
-def _latent(scene: Boot) -> bool:
+def _latent(scene: SimulatedBoot) -> bool:
     """Multi-head latent attention, with its own cache format."""
     return scene.settings.checkpoint.kv_cache.format == "fp8_ds_mla"
 
 
-def _draft_seconds(scene: Boot) -> float:
+def _draft_seconds(scene: SimulatedBoot) -> float:
     drafts = scene.settings.demand.speculation
     checkpoint = scene.settings.checkpoint
     if drafts is None or drafts.method != checkpoint.drafter:
@@ -145,13 +145,13 @@ def _draft_seconds(scene: Boot) -> float:
     return checkpoint.drafter_seconds * scene.seconds["loading-weights"] / usual
 
 
-def _draft(tape: Tape, seconds: float) -> None:
+def _draft(tape: EventTimeline, seconds: float) -> None:
     tape.log(CORE, "gpu_model_runner.py:5010", "Loading drafter model...")
     tape.wait(seconds)
     tape.log(CORE, "default_loader.py:501", f"Loading weights took {seconds:.2f} seconds")
 
 
-def _sizing(tape: Tape, scene: Boot) -> bool:
+def _sizing(tape: EventTimeline, scene: SimulatedBoot) -> bool:
     """Profile with graphs, then size the KV cache; False when the engine dies of what it finds."""
     memory, end = scene.memory, tape.at + scene.seconds["profiling"]
     rehome(tape, scene.settings, memory)
@@ -175,7 +175,7 @@ def _sizing(tape: Tape, scene: Boot) -> bool:
     return late is None
 
 
-def _graphs(tape: Tape, scene: Boot, which: int, end: float) -> None:
+def _graphs(tape: EventTimeline, scene: SimulatedBoot, which: int, end: float) -> None:
     """Graphs are captured twice: a trial before the KV cache is sized, and the ones that serve."""
     if scene.settings.options.get("enforce_eager"):
         tape.until(end)
@@ -188,7 +188,7 @@ def _graphs(tape: Tape, scene: Boot, which: int, end: float) -> None:
     tape.log(CORE, "model_runner.py:974", f"Graph capturing finished in {seconds:.0f} secs, took {graphs.gib:.2f} GiB")
 
 
-def _tuning(tape: Tape, scene: Boot) -> None:
+def _tuning(tape: EventTimeline, scene: SimulatedBoot) -> None:
     tape.wait(scene.seconds["sizing-kv-cache"])
     tape.enter("tuning-kernels")
     config = scene.settings.options
@@ -218,12 +218,12 @@ def _tuning(tape: Tape, scene: Boot) -> None:
     tape.flashinfer("autotuner.py:2652", f"Saved {tuning.saved} configs to {path} {counts}")
 
 
-def _capturing(tape: Tape, scene: Boot) -> None:
+def _capturing(tape: EventTimeline, scene: SimulatedBoot) -> None:
     tape.enter("capturing-graphs")
     _graphs(tape, scene, 1, tape.at + scene.seconds["capturing-graphs"])
 
 
-def _serving(tape: Tape, scene: Boot) -> None:
+def _serving(tape: EventTimeline, scene: SimulatedBoot) -> None:
     settings, seconds = scene.settings, scene.seconds["serving"]
     end = tape.at + seconds
     tape.enter("serving")

@@ -1,7 +1,7 @@
 """How the engine dies: the blocks that it prints, from the cause in the engine process to the server's last line."""
 
 from gb300serve.fit.model import GB300, MemoryPlan
-from gb300serve.simulator.engine_tape import API, CORE, Tape
+from gb300serve.simulator.engine_tape import API, CORE, EventTimeline
 
 _ENGINE = (
     "vllm/v1/engine/core.py:1371:run_engine_core:engine_core = EngineCoreProc(*args, engine_index=dp_rank, **kwargs)",
@@ -47,7 +47,7 @@ _DOCS = "https://docs.vllm.ai/en/latest/configuration/conserving_memory/"
 _TENSOR_GIB = 4.22
 
 
-def engine_death(tape: Tape, frames: tuple[str, ...], error: str) -> None:
+def engine_death(tape: EventTimeline, frames: tuple[str, ...], error: str) -> None:
     """The engine process's ERROR block, its traceback, then the server's closing line; exit code 1."""
     tape.log(CORE, "core.py:1385", "EngineCore failed to start.", level="ERROR")
     tape.logged_traceback("core.py:1385", frames, error)
@@ -61,7 +61,7 @@ def engine_death(tape: Tape, frames: tuple[str, ...], error: str) -> None:
     tape.exit(1)
 
 
-def kv_cache_too_small(tape: Tape, plan: MemoryPlan) -> None:
+def kv_cache_too_small(tape: EventTimeline, plan: MemoryPlan) -> None:
     """The minimum-KV check: one request of the longest context does not fit, or nothing at all is left."""
     available = plan.hbm.kv_cache_gib or 0.0
     if available <= 0:
@@ -85,7 +85,7 @@ def kv_cache_too_small(tape: Tape, plan: MemoryPlan) -> None:
     engine_death(tape, _KV_CHECK, error)
 
 
-def gpu_out_of_memory(tape: Tape) -> None:
+def gpu_out_of_memory(tape: EventTimeline) -> None:
     """The weights do not fit: creating the next expert tensor fails."""
     free = GB300.total_gib % _TENSOR_GIB
     used = GB300.total_gib - free
@@ -100,7 +100,7 @@ def gpu_out_of_memory(tape: Tape) -> None:
     engine_death(tape, _WEIGHTS, error)
 
 
-def gpu_memory_in_use(tape: Tape, utilization: float) -> None:
+def gpu_memory_in_use(tape: EventTimeline, utilization: float) -> None:
     """Another process holds most of the GPU."""
     wanted = utilization * GB300.total_gib
     error = (
@@ -111,19 +111,19 @@ def gpu_memory_in_use(tape: Tape, utilization: float) -> None:
     engine_death(tape, _DEVICE, error)
 
 
-def schedule_refused(tape: Tape, message: str) -> None:
+def schedule_refused(tape: EventTimeline, message: str) -> None:
     """The draft schedule, looked at only when the scheduler is built."""
     engine_death(tape, _SCHEDULER, f"ValueError: {message}")
 
 
-def hook_aborted(tape: Tape) -> None:
+def hook_aborted(tape: EventTimeline) -> None:
     """The hook's own guard: too little host memory while it moves the experts of a layer."""
     error = "RuntimeError: PIN_HOT abort layer 9 before: MemAvailable 9.68 GiB < 10 GiB"
     tape.say("stderr", f"({CORE}) PIN_HOT rehome FAILED {error}")
     engine_death(tape, (*_LOAD, "/w/pin_hot_experts_hook.py:212:rehome:raise RuntimeError("), error)
 
 
-def gpu_failed(tape: Tape, phase: str) -> None:
+def gpu_failed(tape: EventTimeline, phase: str) -> None:
     """The GPU's memory fails: it may at any moment, and no setting is the cause."""
     error = "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered"
     if phase == "offloading":
@@ -140,7 +140,7 @@ def gpu_failed(tape: Tape, phase: str) -> None:
     tape.exit(1)
 
 
-def port_taken(tape: Tape) -> None:
+def port_taken(tape: EventTimeline) -> None:
     """Another program listens on the port."""
     frames = (
         "/usr/local/bin/vllm:8:<module>:sys.exit(main())",

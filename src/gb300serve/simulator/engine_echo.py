@@ -5,7 +5,7 @@ from typing import Any
 
 from gb300serve.engines.shipped import tables_for
 from gb300serve.simulator.engine_settings import Settings
-from gb300serve.simulator.engine_tape import API, CORE, Tape
+from gb300serve.simulator.engine_tape import API, CORE, EventTimeline
 
 _BANNER = (
     "",
@@ -43,7 +43,7 @@ def arguments(settings: Settings) -> str:
     return "{" + ", ".join(f"{name!r}: {text}" for name, text in shown.items()) + "}"
 
 
-def greet(tape: Tape, settings: Settings) -> None:
+def greet(tape: EventTimeline, settings: Settings) -> None:
     """Banner (releases only; the day-0 build prints none) and arguments."""
     version = settings.surroundings.version
     if ".dev" not in version:
@@ -91,7 +91,7 @@ def engine_configuration(settings: Settings) -> str:
     return f"Initializing a V1 LLM engine (v{settings.surroundings.version}) with config: {shown}"
 
 
-def resolve(tape: Tape, settings: Settings) -> None:
+def resolve(tape: EventTimeline, settings: Settings) -> None:
     """Model, length and prefill budget, as the server resolves them."""
     tape.log(API, "model.py:2152", f"Using max model len {settings.max_model_len}")
     budget = settings.max_num_batched_tokens
@@ -103,7 +103,7 @@ def resolve(tape: Tape, settings: Settings) -> None:
         tape.log(API, "vllm.py:1490", f"Resolved Engram configuration: {resolved}")
 
 
-def begin_engine(tape: Tape, settings: Settings) -> None:
+def begin_engine(tape: EventTimeline, settings: Settings) -> None:
     """The engine process's first lines."""
     tape.log(CORE, "core.py:123", engine_configuration(settings))
     tape.wait(ENGINE_SECONDS)

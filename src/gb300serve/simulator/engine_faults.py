@@ -17,9 +17,9 @@ from gb300serve.simulator.engine_deaths import (
 from gb300serve.simulator.engine_events import Bind, Enter, Event, Script, Serve
 from gb300serve.simulator.engine_settings import Settings, SurroundingsError
 from gb300serve.simulator.engine_sglang_deaths import ENDINGS, REHEARSED
-from gb300serve.simulator.engine_tape import API, CORE, Tape
+from gb300serve.simulator.engine_tape import API, CORE, EventTimeline
 
-Ending = Callable[[Tape, Settings], None]
+Ending = Callable[[EventTimeline, Settings], None]
 BIND, SERVE = "bind", "serve"
 
 
@@ -48,11 +48,11 @@ class Fault:
     of_hook: bool = False
 
 
-def _killed(tape: Tape, _settings: Settings) -> None:
+def _killed(tape: EventTimeline, _settings: Settings) -> None:
     tape.exit(137)
 
 
-def _heartbeats(tape: Tape, _settings: Settings) -> None:
+def _heartbeats(tape: EventTimeline, _settings: Settings) -> None:
     text = (
         "No available shared memory broadcast block found in 60 seconds. This typically happens when some processes "
         "are hanging or doing some time-consuming work (e.g. compilation, weight/kv cache quantization)."
@@ -60,11 +60,11 @@ def _heartbeats(tape: Tape, _settings: Settings) -> None:
     tape.heartbeat(60.0, CORE, "shm_broadcast.py:801", text)
 
 
-def _hook_line(tape: Tape, _settings: Settings) -> None:
+def _hook_line(tape: EventTimeline, _settings: Settings) -> None:
     tape.say("stderr", "PIN_HOT hook FAILED to install: No module named 'pin_hot_experts_hook'")
 
 
-def _engine_dies(tape: Tape, _settings: Settings) -> None:
+def _engine_dies(tape: EventTimeline, _settings: Settings) -> None:
     tape.wait(60.0)
     tape.log(
         API, "core_client.py:701", "[shutdown] MPClient: engine core exited unexpectedly; starting cleanup", "ERROR"
@@ -194,7 +194,7 @@ def afflicted(script: Script, settings: Settings, started: float) -> Script:
     events: list[Event] = list(script)
     at = 0.0
     if not found.hook:
-        tape = Tape(started)
+        tape = EventTimeline(started)
         _hook_line(tape, settings)
         events = [*events[:1], *tape.script, *events[1:]]
     place = _place(tuple(events), found) if found.at else None
@@ -202,7 +202,7 @@ def afflicted(script: Script, settings: Settings, started: float) -> Script:
     if place is None or ending is None:
         return tuple(events)
     index, at = place
-    tape = Tape(started)
+    tape = EventTimeline(started)
     tape.until(at)
     ending(tape, settings)
     return (*events[:index], *tape.script)

@@ -3,14 +3,14 @@
 from gb300serve.fit.checkpoint import GIB, Checkpoint
 from gb300serve.fit.model import MemoryPlan
 from gb300serve.simulator.engine_settings import Settings
-from gb300serve.simulator.engine_tape import Tape
+from gb300serve.simulator.engine_tape import EventTimeline
 
 # GiB free in HBM and on the host, at the first layer and after the last, as a good boot showed them.
 _HBM_FREE = (23.54, 23.08)
 _HOST_FREE = (69.87, 12.61)
 
 
-def arm(tape: Tape, settings: Settings) -> None:
+def arm(tape: EventTimeline, settings: Settings) -> None:
     """One line a process; nothing without the hook."""
     if settings.demand.variant is not None:
         tape.say("stderr", "PIN_HOT finder armed PIN_MODE=split")
@@ -30,7 +30,7 @@ def _free(share: float) -> str:
     return f"hbm_free={hbm:.2f}GiB host_avail={host:.2f}GiB"
 
 
-def rehome(tape: Tape, settings: Settings, memory: MemoryPlan) -> None:
+def rehome(tape: EventTimeline, settings: Settings, memory: MemoryPlan) -> None:
     """Layers that stay in HBM first, then those that were moved; nothing without the hook."""
     name = settings.demand.variant
     if name is None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from gb300serve.core.text import natural
 from gb300serve.simulator.engine_answer import THOUGHT, answer, body, chunks
-from gb300serve.simulator.engine_request import Asked, RequestRefusedError, asked
+from gb300serve.simulator.engine_request import CompletionRequest, RequestRefusedError, asked
 from gb300serve.simulator.engine_service import Service
 from gb300serve.simulator.engine_settings import Settings
 from gb300serve.simulator.engine_tape import API
@@ -134,7 +134,7 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.json(404, {"detail": "Not Found"})
 
-    def _complete(self, request: Asked) -> None:
+    def _complete(self, request: CompletionRequest) -> None:
         service = self.server.service
         given = answer(request, service.settings)
         created = int(time.time())

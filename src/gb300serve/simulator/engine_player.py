@@ -16,8 +16,8 @@ from gb300serve.simulator.engine_http import EngineServer, bound_socket
 from gb300serve.simulator.engine_kind import KINDS
 from gb300serve.simulator.engine_memory import memory_of
 from gb300serve.simulator.engine_service import Service
-from gb300serve.simulator.engine_settings import Settings, Surroundings
-from gb300serve.simulator.engine_tape import Tape, stamp
+from gb300serve.simulator.engine_settings import Settings, SimulatorEnvironment
+from gb300serve.simulator.engine_tape import EventTimeline, stamp
 from gb300serve.simulator.engine_tuning import store_configs
 
 KILLED = 137
@@ -52,7 +52,7 @@ class Player:
     """One run of a script. `started` is the real start of the process, and of its virtual time."""
 
     def __init__(
-        self, surroundings: Surroundings, signals: Signals, started: float, settings: Settings | None = None
+        self, surroundings: SimulatorEnvironment, signals: Signals, started: float, settings: Settings | None = None
     ) -> None:
         self._speed = surroundings.speed
         self._kind = KINDS[surroundings.engine]
@@ -134,7 +134,7 @@ class Player:
         try:
             self._held = bound_socket(self._settings)
         except OSError:
-            tape = Tape(self._started)
+            tape = EventTimeline(self._started)
             tape.until(self._now())
             self._kind.port_taken(tape, self._settings)
             return self.play(tape.script)

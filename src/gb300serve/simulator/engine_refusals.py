@@ -23,7 +23,7 @@ _FURTHER = "    For further information visit https://errors.pydantic.dev/2.14/v
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class EngineTraceback:
     """A traceback's frames (`file:line:function:source`) and its last lines.
 
     `echoed`: the arguments were printed before; `resolved`: the architecture was, too.
@@ -40,7 +40,7 @@ def table_of(settings: Settings) -> OptionTable:
     return tables_for("vllm", settings.surroundings.version).tables[-1]
 
 
-def refusal(settings: Settings) -> Refusal | None:
+def refusal(settings: Settings) -> EngineTraceback | None:
     """The first thing the engine would refuse, in the order in which it looks."""
     return next((found for check in _CHECKS for found in check(settings)), None)
 
@@ -62,32 +62,36 @@ def _value_error(config: str, message: str) -> str:
     )
 
 
-def _in_config(error: str, *, resolved: bool = True) -> Refusal:
-    return Refusal((*_CONFIG, _PYDANTIC), error, resolved=resolved)
+def _in_config(error: str, *, resolved: bool = True) -> EngineTraceback:
+    return EngineTraceback((*_CONFIG, _PYDANTIC), error, resolved=resolved)
 
 
-def _tool_choice(settings: Settings) -> Iterator[Refusal]:
+def _tool_choice(settings: Settings) -> Iterator[EngineTraceback]:
     if settings.options.get("enable_auto_tool_choice") and not settings.options.get("tool_call_parser"):
         frames = (*_MAIN, "vllm/entrypoints/cli/serve.py:171:validate:validate_parsed_serve_args(args)")
-        yield Refusal(frames, "TypeError: Error: --enable-auto-tool-choice requires --tool-call-parser", echoed=False)
+        yield EngineTraceback(
+            frames, "TypeError: Error: --enable-auto-tool-choice requires --tool-call-parser", echoed=False
+        )
 
 
-def _parsers(settings: Settings) -> Iterator[Refusal]:
+def _parsers(settings: Settings) -> Iterator[EngineTraceback]:
     table, options = table_of(settings), settings.options
     tools, reasoning = options.get("tool_call_parser"), options.get("reasoning_parser")
     frame = "vllm/entrypoints/launchers/launcher.py:362:validate_api_server_args:raise KeyError("
     if options.get("enable_auto_tool_choice") and tools not in table.tool_call_parsers:
         known = ",".join(sorted(table.tool_call_parsers))
-        yield Refusal((*_SERVE, frame), f"KeyError: 'invalid tool call parser: {tools} (chose from {{ {known} }})'")
+        yield EngineTraceback(
+            (*_SERVE, frame), f"KeyError: 'invalid tool call parser: {tools} (chose from {{ {known} }})'"
+        )
     if reasoning and reasoning not in table.reasoning_parsers:
         known = ", ".join(sorted(table.reasoning_parsers))
         error = f"KeyError: \"Reasoning parser '{reasoning}' not found. Available parsers: {known}\""
-        yield Refusal(
+        yield EngineTraceback(
             (*_SERVE, "vllm/reasoning/abs_reasoning_parsers.py:83:get_reasoning_parser:raise KeyError("), error
         )
 
 
-def _model_path(settings: Settings) -> Iterator[Refusal]:
+def _model_path(settings: Settings) -> Iterator[EngineTraceback]:
     if not settings.model_is_visible:
         frames = (
             *_SERVE,
@@ -99,16 +103,16 @@ def _model_path(settings: Settings) -> Iterator[Refusal]:
             "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or "
             f"'namespace/repo_name': '{settings.model}'. Use `repo_type` argument if needed."
         )
-        yield Refusal(frames, error)
+        yield EngineTraceback(frames, error)
 
 
-def _port(settings: Settings) -> Iterator[Refusal]:
+def _port(settings: Settings) -> Iterator[EngineTraceback]:
     if not 0 <= settings.port <= 65535:
         frame = "vllm/entrypoints/launchers/launcher.py:332:create_server_socket:sock.bind(addr)"
-        yield Refusal((*_SERVE, frame), "OverflowError: bind(): port must be 0-65535.")
+        yield EngineTraceback((*_SERVE, frame), "OverflowError: bind(): port must be 0-65535.")
 
 
-def _context(settings: Settings) -> Iterator[Refusal]:
+def _context(settings: Settings) -> Iterator[EngineTraceback]:
     most, asked = settings.checkpoint.max_position_embeddings, settings.max_model_len
     if asked > most and (settings.surroundings.env or {}).get("VLLM_ALLOW_LONG_MAX_MODEL_LEN") != "1":
         message = (
@@ -121,7 +125,7 @@ def _context(settings: Settings) -> Iterator[Refusal]:
         yield _in_config(_value_error("ModelConfig", message))
 
 
-def _sizes(settings: Settings) -> Iterator[Refusal]:
+def _sizes(settings: Settings) -> Iterator[EngineTraceback]:
     options = settings.options
     utilization, offloaded = options.get("gpu_memory_utilization"), options.get("cpu_offload_gb")
     if utilization is not None and float(utilization) > 1:
@@ -140,7 +144,7 @@ def _sizes(settings: Settings) -> Iterator[Refusal]:
             yield _in_config(_invalid("SchedulerConfig", name, message, "greater_than_equal", value))
 
 
-def _scheduler(settings: Settings) -> Iterator[Refusal]:
+def _scheduler(settings: Settings) -> Iterator[EngineTraceback]:
     batched, seqs = settings.max_num_batched_tokens, settings.max_num_seqs
     if settings.options.get("max_num_seqs") and batched < seqs:
         message = f"max_num_batched_tokens ({batched}) must be greater than or equal to max_num_seqs ({seqs})."
@@ -154,13 +158,13 @@ def _scheduler(settings: Settings) -> Iterator[Refusal]:
         yield _in_config(_value_error("SchedulerConfig", message))
 
 
-def _tables(settings: Settings) -> Iterator[Refusal]:
+def _tables(settings: Settings) -> Iterator[EngineTraceback]:
     if settings.options.get("engram_config") and not settings.checkpoint.host_tables:
         message = "EngramConfig requires a model with supported Engram embeddings and non-empty n-gram layer ids."
         yield _in_config(_value_error("VllmConfig", message))
 
 
-def _speculation(settings: Settings) -> Iterator[Refusal]:
+def _speculation(settings: Settings) -> Iterator[EngineTraceback]:
     drafts = settings.options.get("speculative_config")
     if not isinstance(drafts, Mapping):
         return
@@ -178,7 +182,7 @@ def _speculation(settings: Settings) -> Iterator[Refusal]:
             yield _in_config(_invalid("SpeculativeConfig", place, "Field required", "missing", tuple(row)))
 
 
-def _speculation_fields(settings: Settings, drafts: Mapping[str, Any]) -> Iterator[Refusal]:
+def _speculation_fields(settings: Settings, drafts: Mapping[str, Any]) -> Iterator[EngineTraceback]:
     option = table_of(settings).find("speculative_config")
     fields = option.fields if option and option.fields else None
     for name, value in drafts.items():
@@ -187,7 +191,7 @@ def _speculation_fields(settings: Settings, drafts: Mapping[str, Any]) -> Iterat
             yield _in_config(_invalid("SpeculativeConfig", name, message, "unexpected_keyword_argument", value))
 
 
-_CHECKS: tuple[Callable[[Settings], Iterator[Refusal]], ...] = (
+_CHECKS: tuple[Callable[[Settings], Iterator[EngineTraceback]], ...] = (
     _tool_choice,
     _parsers,
     _port,

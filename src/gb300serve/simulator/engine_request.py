@@ -22,7 +22,7 @@ class RequestRefusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CompletionRequest:
     """A completion that was asked for. `max_tokens` is what may come back at most."""
 
     chat: bool
@@ -125,13 +125,13 @@ def _budget(content: Mapping[str, Any], used: int, settings: Settings) -> int:
     return asked
 
 
-def asked(body: bytes, settings: Settings, *, chat: bool) -> Asked:
+def asked(body: bytes, settings: Settings, *, chat: bool) -> CompletionRequest:
     """What a completion request asks; RequestRefusedError where the engine refuses it."""
     content = parsed(body)
     model = _model(content, settings)
     prompt, used = _prompt(content, chat=chat)
     options = content.get("stream_options")
-    return Asked(
+    return CompletionRequest(
         chat=chat,
         model=model,
         prompt=prompt,

@@ -13,8 +13,8 @@ from gb300serve.fit.catalog import checkpoint
 from gb300serve.simulator.engine_boot import boot
 from gb300serve.simulator.engine_events import Script
 from gb300serve.simulator.engine_faults import afflicted, fault, prepared
-from gb300serve.simulator.engine_settings import Settings, Surroundings, SurroundingsError
-from gb300serve.simulator.engine_tape import Tape
+from gb300serve.simulator.engine_settings import Settings, SimulatorEnvironment, SurroundingsError
+from gb300serve.simulator.engine_tape import EventTimeline
 from gb300serve.simulator.engine_tuning import tuning
 from gb300serve.simulator.engine_unknown import UNKNOWN
 
@@ -34,7 +34,7 @@ def _typed(options: Mapping[str, Value], table: OptionTable) -> dict[str, Any]:
     return {name: _number(kinds.get(name, ""), value) for name, value in options.items()}
 
 
-def settings_of(argv: Sequence[str], surroundings: Surroundings) -> Settings:
+def settings_of(argv: Sequence[str], surroundings: SimulatorEnvironment) -> Settings:
     """The settings that these words say.
 
     A leading `serve` is the image's entrypoint and counts for nothing. Raises ArgumentRefusedError as the engine's
@@ -53,7 +53,7 @@ def settings_of(argv: Sequence[str], surroundings: Surroundings) -> Settings:
 
 def refused_script(error: ArgumentRefusedError, started: float) -> Script:
     """The parser's refusal: a usage and the reason on stderr, exit code 2."""
-    tape = Tape(started)
+    tape = EventTimeline(started)
     tape.enter("starting")
     tape.wait(_IMPORT_SECONDS)
     tape.say("stderr", "usage: vllm serve [model_tag] [options]")

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from gb300serve.fit.model import MemoryPlan
-from gb300serve.simulator.engine_answer import Answer
+from gb300serve.simulator.engine_answer import SimulatedCompletion
 from gb300serve.simulator.engine_metrics import Counters, count_drafts, metrics
-from gb300serve.simulator.engine_request import Asked
+from gb300serve.simulator.engine_request import CompletionRequest
 from gb300serve.simulator.engine_settings import Settings
 
 # 104,000 tokens in 5.38 s on the Station.
@@ -65,11 +65,11 @@ class Service:
         alone, together = 1 / decode.tokens_per_second, 16 / decode.at_16
         return alone + (together - alone) * (max(1, self.counters.running) - 1) / 15
 
-    def prefill_seconds(self, request: Asked) -> float:
+    def prefill_seconds(self, request: CompletionRequest) -> float:
         """Time to the first token."""
         return 0.05 + request.prompt_tokens / _PREFILL_TOKENS_PER_SECOND
 
-    def finished(self, request: Asked, given: Answer, queued: float, pace: float) -> None:
+    def finished(self, request: CompletionRequest, given: SimulatedCompletion, queued: float, pace: float) -> None:
         """Count a request that was answered; `pace` is the time of one token."""
         made = given.completion_tokens
         first, decode = self.prefill_seconds(request), pace * max(0, made - 1)

@@ -32,7 +32,7 @@ class SurroundingsError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class SimulatorEnvironment:
     """How to rehearse: `speed` virtual seconds a second, and what the environment says (see `surroundings_of`)."""
 
     speed: float = DEFAULT_SPEED
@@ -77,13 +77,13 @@ def _engine(name: str | None) -> EngineName:
     return "sglang"
 
 
-def surroundings_of(env: Mapping[str, str]) -> Surroundings:
+def surroundings_of(env: Mapping[str, str]) -> SimulatorEnvironment:
     """From an environment; an empty variable counts as absent, except the model's: then nothing is known of it.
 
     Raises SurroundingsError with the variable's name and what to write.
     """
     boot, mounts = env.get(BOOT), env.get(MOUNTS)
-    return Surroundings(
+    return SimulatorEnvironment(
         speed=_number(SPEED, env[SPEED]) if env.get(SPEED) else DEFAULT_SPEED,
         engine=_engine(env.get(ENGINE)),
         version=env.get(VERSION) or DEFAULT_VERSION,
@@ -104,7 +104,7 @@ class Settings:
 
     options: Mapping[str, Any]
     checkpoint: Checkpoint
-    surroundings: Surroundings
+    surroundings: SimulatorEnvironment
     spliced: bool = False
     """The model was said as `--model`, which the engine moves to the front with a warning."""
     said: Mapping[str, Any] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from gb300serve.simulator.engine_settings import Settings
 from gb300serve.simulator.engine_sglang_deaths import no_room_for_kv_cache, out_of_memory, refusal
 from gb300serve.simulator.engine_sglang_settings import DEFAULT_FRACTION, offloads, table_of
 from gb300serve.simulator.engine_sglang_tape import counted, say, traceback, uvicorn
-from gb300serve.simulator.engine_tape import Tape
+from gb300serve.simulator.engine_tape import EventTimeline
 
 WARNED = (
     "/usr/local/lib/python3.12/dist-packages/sglang/launch_server.py:71: UserWarning: 'python -m sglang.launch_server' "
@@ -90,7 +90,7 @@ def timings(settings: Settings, started: float) -> dict[str, Any]:
 
 def boot(settings: Settings, started: float) -> Script:
     """The whole boot, to its end in Serve or Exit."""
-    tape, scene = Tape(started), Scene(settings, memory_of(settings), started)
+    tape, scene = EventTimeline(started), Scene(settings, memory_of(settings), started)
     if _starting(tape, scene) and _loading(tape, scene) and _sizing(tape, scene):
         _tuning(tape, scene)
         _capturing(tape, scene)
@@ -113,7 +113,7 @@ def arguments(settings: Settings, started: float) -> str:
     return repr({name: list(value) if isinstance(value, tuple) else value for name, value in shown.items()})
 
 
-def _starting(tape: Tape, scene: Scene) -> bool:
+def _starting(tape: EventTimeline, scene: Scene) -> bool:
     settings, seconds = scene.settings, scene.seconds["starting"]
     tape.enter("starting")
     tape.wait(seconds * 0.3)
@@ -133,7 +133,7 @@ def _starting(tape: Tape, scene: Scene) -> bool:
     return True
 
 
-def _loading(tape: Tape, scene: Scene) -> bool:
+def _loading(tape: EventTimeline, scene: Scene) -> bool:
     """Weights into place; False when they do not fit."""
     settings, begun, seconds = scene.settings, tape.at, scene.seconds["loading-weights"]
     free = GB300.total_gib - 2.0
@@ -158,7 +158,7 @@ def _loading(tape: Tape, scene: Scene) -> bool:
     return True
 
 
-def _loaded(tape: Tape, seconds: float, kind: str, memory: tuple[float, float]) -> None:
+def _loaded(tape: EventTimeline, seconds: float, kind: str, memory: tuple[float, float]) -> None:
     """`memory` is GiB taken and left."""
     gib, left = memory
     say(
@@ -166,7 +166,7 @@ def _loaded(tape: Tape, seconds: float, kind: str, memory: tuple[float, float]) 
     )
 
 
-def _sizing(tape: Tape, scene: Scene) -> bool:
+def _sizing(tape: EventTimeline, scene: Scene) -> bool:
     """The pool; False when nothing is left for it. One that is smaller than the context serves all the same."""
     tape.enter("profiling")
     tape.wait(scene.seconds["profiling"])
@@ -186,7 +186,7 @@ def _left(scene: Scene) -> float:
     return GB300.total_gib * (1 - scene.settings.demand.gpu_memory_utilization)
 
 
-def _tuning(tape: Tape, scene: Scene) -> None:
+def _tuning(tape: EventTimeline, scene: Scene) -> None:
     if scene.settings.said.get("disable_flashinfer_autotune"):
         return
     tape.enter("tuning-kernels")
@@ -195,7 +195,7 @@ def _tuning(tape: Tape, scene: Scene) -> None:
     say(tape, "FlashInfer autotune completed.")
 
 
-def _capturing(tape: Tape, scene: Scene) -> None:
+def _capturing(tape: EventTimeline, scene: Scene) -> None:
     if scene.eager:
         return
     tape.enter("capturing-graphs")
@@ -210,7 +210,7 @@ def _capturing(tape: Tape, scene: Scene) -> None:
     say(tape, f"Capture {name} CUDA graph end. bs={sizes}, elapsed={seconds:.2f} s, {usage}")
 
 
-def _serving(tape: Tape, scene: Scene) -> None:
+def _serving(tape: EventTimeline, scene: Scene) -> None:
     settings, end = scene.settings, tape.at + scene.seconds["serving"]
     tape.enter("serving")
     context = settings.max_model_len

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from gb300serve.fit.model import GB300
 from gb300serve.simulator.engine_settings import Settings
 from gb300serve.simulator.engine_sglang_tape import say, traceback, uvicorn
-from gb300serve.simulator.engine_tape import Tape, traceback_lines
+from gb300serve.simulator.engine_tape import EventTimeline, traceback_lines
 
-Ending = Callable[[Tape, Settings], None]
+Ending = Callable[[EventTimeline, Settings], None]
 
 _MAIN = (
     "<frozen runpy>:198:_run_module_as_main:",
@@ -49,7 +49,7 @@ def refusal(settings: Settings) -> tuple[tuple[str, ...], str] | None:
     return None
 
 
-def scheduler_death(tape: Tape, frames: tuple[str, ...], error: str) -> None:
+def scheduler_death(tape: EventTimeline, frames: tuple[str, ...], error: str) -> None:
     """The scheduler tells its exception and asks the server to end everything; exit code 137, as it kills itself."""
     first, *rest = traceback_lines(frames, error)
     say(tape, f"Scheduler hit an exception: {first}")
@@ -60,7 +60,7 @@ def scheduler_death(tape: Tape, frames: tuple[str, ...], error: str) -> None:
     tape.exit(137)
 
 
-def out_of_memory(tape: Tape) -> None:
+def out_of_memory(tape: EventTimeline) -> None:
     """The weights do not fit: creating the next expert tensor fails."""
     free = GB300.total_gib % _TENSOR_GIB
     scheduler_death(
@@ -71,7 +71,7 @@ def out_of_memory(tape: Tape) -> None:
     )
 
 
-def no_room_for_kv_cache(tape: Tape, fraction: float) -> None:
+def no_room_for_kv_cache(tape: EventTimeline, fraction: float) -> None:
     """Weights took all of the share."""
     scheduler_death(
         tape,
@@ -81,7 +81,7 @@ def no_room_for_kv_cache(tape: Tape, fraction: float) -> None:
     )
 
 
-def port_taken(tape: Tape, settings: Settings) -> None:
+def port_taken(tape: EventTimeline, settings: Settings) -> None:
     """Another server listens on the port. Its own first request still waits for an answer, two minutes long."""
     address = f"('{settings.said.get('host', '127.0.0.1')}', {settings.port})"
     error = f"[Errno 98] error while attempting to bind on address {address}: address already in use"
@@ -97,14 +97,14 @@ def port_taken(tape: Tape, settings: Settings) -> None:
     tape.exit(137)
 
 
-def _scheduler_killed(tape: Tape, _settings: Settings) -> None:
+def _scheduler_killed(tape: EventTimeline, _settings: Settings) -> None:
     tape.wait(60.0)
     say(tape, "Subprocess scheduler_0 (pid=214) crashed with exit code -9. Triggering SIGQUIT for cleanup...")
     say(tape, "SIGQUIT received. signum=3, frame=None. It usually means one child failed.")
     tape.exit(137)
 
 
-def _killed_at_start(tape: Tape, _settings: Settings) -> None:
+def _killed_at_start(tape: EventTimeline, _settings: Settings) -> None:
     traceback(
         tape,
         ("sglang/srt/entrypoints/engine.py:2043:_wait_for_scheduler_ready:raise _scheduler_died_error(j, proc)",),

@@ -5,23 +5,23 @@ from collections.abc import Sequence
 from gb300serve.engines.parse import ArgumentRefusedError
 from gb300serve.simulator.engine_events import Script
 from gb300serve.simulator.engine_faults import afflicted, prepared
-from gb300serve.simulator.engine_settings import Settings, Surroundings
+from gb300serve.simulator.engine_settings import Settings, SimulatorEnvironment
 from gb300serve.simulator.engine_sglang_boot import WARNED, boot
 from gb300serve.simulator.engine_sglang_settings import settings_of as read
-from gb300serve.simulator.engine_tape import Tape
+from gb300serve.simulator.engine_tape import EventTimeline
 
 # Python imports take this long before the parser sees the words.
 _IMPORT_SECONDS = 9.0
 
 
-def settings_of(argv: Sequence[str], surroundings: Surroundings) -> Settings:
+def settings_of(argv: Sequence[str], surroundings: SimulatorEnvironment) -> Settings:
     """The settings that these words say. Raises as the engine's parser does, SurroundingsError for an odd rehearsal."""
     return prepared(read(argv, surroundings))
 
 
 def refused_script(error: ArgumentRefusedError, started: float) -> Script:
     """The parser's refusal: a usage and the reason on stderr, exit code 2."""
-    tape = Tape(started)
+    tape = EventTimeline(started)
     tape.enter("starting")
     tape.wait(_IMPORT_SECONDS)
     tape.say("stderr", WARNED)

@@ -9,7 +9,7 @@ from gb300serve.engines.shipped import tables_for
 from gb300serve.engines.table import OptionTable
 from gb300serve.fit.catalog import checkpoint
 from gb300serve.fit.checkpoint import GIB, Checkpoint
-from gb300serve.simulator.engine_settings import Settings, Surroundings, SurroundingsError
+from gb300serve.simulator.engine_settings import Settings, SimulatorEnvironment, SurroundingsError
 from gb300serve.simulator.engine_unknown import UNKNOWN
 
 # What stands before the options, in a container's command.
@@ -31,7 +31,7 @@ _MEANS = {
 _ENGRAM_ON_HOST = "SGLANG_ENABLE_DSV41_ENGRAM_HOST_TABLE"
 
 
-def table_of(surroundings: Surroundings) -> OptionTable:
+def table_of(surroundings: SimulatorEnvironment) -> OptionTable:
     """The option table that speaks for the version: its own, else its nearest neighbour's."""
     return tables_for("sglang", surroundings.version).tables[-1]
 
@@ -43,7 +43,7 @@ def options_of(argv: Sequence[str]) -> tuple[str, ...]:
     return words[next(places, 0) :]
 
 
-def settings_of(argv: Sequence[str], surroundings: Surroundings) -> Settings:
+def settings_of(argv: Sequence[str], surroundings: SimulatorEnvironment) -> Settings:
     """Raises ArgumentRefusedError as the engine's parser does, SurroundingsError for an unknown checkpoint."""
     known = checkpoint(surroundings.model) if surroundings.model else UNKNOWN
     if known is None:
@@ -52,7 +52,7 @@ def settings_of(argv: Sequence[str], surroundings: Surroundings) -> Settings:
     return Settings(_meaning(said, known, surroundings), known, surroundings, said=said)
 
 
-def _meaning(said: Mapping[str, Any], known: Checkpoint, surroundings: Surroundings) -> dict[str, Any]:
+def _meaning(said: Mapping[str, Any], known: Checkpoint, surroundings: SimulatorEnvironment) -> dict[str, Any]:
     """Options by vLLM's names: those that memory and answers depend on."""
     meant = {name: said[key] for key, name in _MEANS.items() if said.get(key) is not None}
     meant |= {

@@ -2,12 +2,12 @@
 
 from gb300serve.simulator.engine_events import Script
 from gb300serve.simulator.engine_sglang_tape import say
-from gb300serve.simulator.engine_tape import Tape
+from gb300serve.simulator.engine_tape import EventTimeline
 
 
 def shutdown_script(started: float, at: float) -> Script:
     """From `at` virtual seconds on."""
-    tape = Tape(started)
+    tape = EventTimeline(started)
     tape.until(at)
     say(tape, "SIGTERM received. signum=None frame=None. Draining requests and shutting down...")
     tape.wait(2.0)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from gb300serve.simulator.engine_tape import Tape, bar, clock, traceback_lines
+from gb300serve.simulator.engine_tape import EventTimeline, bar, clock, traceback_lines
 
 
 def stamp(epoch: float) -> str:
@@ -11,23 +11,23 @@ def stamp(epoch: float) -> str:
     return f"[{datetime.fromtimestamp(epoch, UTC):%Y-%m-%d %H:%M:%S}]"
 
 
-def say(tape: Tape, text: str) -> None:
+def say(tape: EventTimeline, text: str) -> None:
     """A line of its logger (stderr); what follows a line feed has no stamp."""
     tape.say("stderr", f"{stamp(tape.now)} {text}")
 
 
-def uvicorn(tape: Tape, text: str, level: str = "INFO") -> None:
+def uvicorn(tape: EventTimeline, text: str, level: str = "INFO") -> None:
     """A line of the HTTP server (stderr)."""
     say(tape, f"{level + ':':<10}{text}")
 
 
-def traceback(tape: Tape, frames: Sequence[str], error: str) -> None:
+def traceback(tape: EventTimeline, frames: Sequence[str], error: str) -> None:
     """What Python prints of a process that ends. A frame is `file:line:function:source line`."""
     for line in traceback_lines(frames, error):
         tape.say("stderr", line)
 
 
-def counted(tape: Tape, title: str, total: int, seconds: float, unit: str = "it") -> None:
+def counted(tape: EventTimeline, title: str, total: int, seconds: float, unit: str = "it") -> None:
     """A bar that rewrites itself, `title` with `{done}` in it where it names the step."""
     begun, pace = tape.at, seconds / max(1, total)
     for done in range(total + 1):

@@ -1,7 +1,7 @@
 """A clean stop while serving: what the engine prints between SIGTERM and its end with 0."""
 
 from gb300serve.simulator.engine_events import Script
-from gb300serve.simulator.engine_tape import API, CORE, Tape
+from gb300serve.simulator.engine_tape import API, CORE, EventTimeline
 
 _LINES = (
     (API, "launcher.py:254", "API server: shutdown triggered"),
@@ -22,7 +22,7 @@ _LINES = (
 
 def shutdown_script(started: float, at: float) -> Script:
     """From `at` virtual seconds on."""
-    tape = Tape(started)
+    tape = EventTimeline(started)
     tape.until(at)
     for process, source, text in _LINES:
         tape.log(process, source, f"[shutdown] {text}")

@@ -34,7 +34,7 @@ def bar(done: int, total: int) -> str:
     return ("█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")).ljust(10)
 
 
-class Tape:
+class EventTimeline:
     """Events in order. `started` is the start of the process in seconds since 1970, UTC, in virtual time."""
 
     def __init__(self, started: float) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from gb300serve.autotune.content import NotASetError, read_content
 from gb300serve.autotune.layout import set_path
-from gb300serve.fit.checkpoint import Boot, Checkpoint
+from gb300serve.fit.checkpoint import Checkpoint, MeasuredBoot
 from gb300serve.simulator.engine_settings import Settings
 
 # Source: vLLM 0.30 to 0.32, measured on CPU configurations; everything else keeps the name.
@@ -44,7 +44,7 @@ SCHEDULE = "num_speculative_tokens_per_batch_size"
 
 
 @dataclass(frozen=True, slots=True)
-class Tuning:
+class SimulatedTuning:
     """What a boot finds: the file, how many kernels are loaded from it, how many there are when it ends."""
 
     path: str
@@ -85,7 +85,7 @@ def _whole(recorded: str) -> str:
     return begin + filler[len(begin) : 64 - len(end)] + end
 
 
-def recorded(checkpoint: Checkpoint, options: Mapping[str, Any]) -> Boot | None:
+def recorded(checkpoint: Checkpoint, options: Mapping[str, Any]) -> MeasuredBoot | None:
     """The measured boot with exactly these settings, when its name was recorded."""
     wanted = key(options, schedule=True)
     named = (boot for boot in checkpoint.boots if boot.figures.get("autotune"))
@@ -149,12 +149,12 @@ def seeds(checkpoint: Checkpoint, version: str) -> dict[str, int]:
     return found
 
 
-def _variant_boot(settings: Settings) -> Boot | None:
+def _variant_boot(settings: Settings) -> MeasuredBoot | None:
     variant = settings.demand.variant
     return next((boot for boot in settings.checkpoint.boots if variant and boot.variant == variant), None)
 
 
-def tuning(settings: Settings, stored: int | None) -> Tuning:
+def tuning(settings: Settings, stored: int | None) -> SimulatedTuning:
     """What this boot does with `stored` kernels in its file; None: as if the reference Station had tuned it before."""
     checkpoint, options = settings.checkpoint, settings.options
     path = cache_path(checkpoint, identity(checkpoint, options), settings.surroundings.version)
@@ -165,6 +165,6 @@ def tuning(settings: Settings, stored: int | None) -> Tuning:
     patched = _variant_boot(settings)
     wanted = int(patched.figures.get("saved_configs", configs)) if patched else configs
     if stored >= wanted:
-        return Tuning(path, stored, stored, 0.0)
+        return SimulatedTuning(path, stored, stored, 0.0)
     partial = patched.figures.get("tuning_seconds") if patched and stored else None
-    return Tuning(path, stored, wanted, float(partial or checkpoint.autotune.tuning_seconds))
+    return SimulatedTuning(path, stored, wanted, float(partial or checkpoint.autotune.tuning_seconds))

@@ -91,7 +91,7 @@ class Log:
             self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
-class Engine:
+class EngineProcess:
     """The child process and the reading ends of its pipes."""
 
     def __init__(self, argv: list[str], container: Mapping[str, Any], own: Mapping[str, str]) -> None:
@@ -161,7 +161,7 @@ def run(directory: Path, own: Mapping[str, str]) -> int:
     state: dict[str, Any] = {"start": start, "speed": float(own.get(SPEED, "200")), "fault": own.get(FAULT)}
     write_json(directory / STATE, state)
     argv = [sys.executable, "-m", "gb300serve.simulator.engine", *container["command"]]
-    engine = Engine(argv, container, own)
+    engine = EngineProcess(argv, container, own)
     for number in _FORWARDED:
         signal.signal(number, lambda received, _: os.kill(engine.pid, received))
     log = Log(log_path, state["speed"])

@@ -23,13 +23,13 @@ from gb300serve.simulator.engine_faults import FAULTS
 from gb300serve.simulator.engine_settings import DEFAULT_SPEED, FAULT, SPEED
 from gb300serve.simulator.station_cache import seed
 from gb300serve.simulator.station_errors import (
+    ContainerRunningError,
     NameTakenError,
     NoSuchImageError,
     NoSuchSimulationError,
     NotStoppedError,
     ShimFailedError,
     StationUnwritableError,
-    StillRunningError,
     UnfitFaultError,
     UnknownFaultError,
 )
@@ -168,7 +168,7 @@ class SimulatedStation:
         with self._exclusively():
             record = self._existing(container)
             if self._state(record).locked:
-                raise StillRunningError(record["name"])
+                raise ContainerRunningError(record["name"])
             gone = self._home(record).rename(self._containers / f".gone-{record['id']}")
             shutil.rmtree(gone)
 

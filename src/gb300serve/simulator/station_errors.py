@@ -29,7 +29,7 @@ class NoSuchImageError(BackendError):
         super().__init__(f"{image} is not on the simulated Station", hint="it has every image that is not left out")
 
 
-class StillRunningError(BackendError):
+class ContainerRunningError(BackendError):
     """Only what has ended can be removed."""
 
     def __init__(self, name: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gb300serve.host.facts import Heard
+from gb300serve.host.facts import ListeningSocket
 from gb300serve.host.missing import Missing
 from gb300serve.host.sources.limits import UNLIMITED, Limit
 
@@ -39,7 +39,7 @@ _FILES_OF_PLANS = Missing("the simulated Station has every file that a plan name
 class StationMachine:
     """`host.ports.Machine`; its ports are the ports of this machine, and `heard` looks at those."""
 
-    def __init__(self, heard: Callable[[int], Heard | Missing | None]) -> None:
+    def __init__(self, heard: Callable[[int], ListeningSocket | Missing | None]) -> None:
         self._heard = heard
 
     def output(self, argv: tuple[str, ...]) -> str | Missing:
@@ -72,5 +72,5 @@ class StationMachine:
     def program(self, name: str) -> str | None:  # noqa: ARG002
         return None
 
-    def heard(self, port: int) -> Heard | Missing | None:
+    def heard(self, port: int) -> ListeningSocket | Missing | None:
         return self._heard(port)

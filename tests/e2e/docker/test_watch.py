@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gb300serve.adapters.clock import SystemClock
-from gb300serve.adapters.docker_sdk import DockerEngine, Endpoint
+from gb300serve.adapters.docker_sdk import DockerEndpoint, DockerEngine
 from gb300serve.adapters.docker_watch import WatchedDocker
 from gb300serve.lifecycle.receipts_patches import ReadsFiles
 from gb300serve.lifecycle.watch_ports import DumpsStacks, KnowsProcesses, ShowsBars, TellsVitals
@@ -35,7 +35,7 @@ def image(sim_image: Importer) -> str:
 
 @pytest.fixture
 def docker_engine(docker_host: str) -> WatchedDocker:
-    return WatchedDocker(DockerEngine(Endpoint.choose(docker_host, None)), SystemClock())
+    return WatchedDocker(DockerEngine(DockerEndpoint.choose(docker_host, None)), SystemClock())
 
 
 @pytest.fixture

@@ -51,13 +51,13 @@ def test_the_lane_s_options_are_right_and_give_its_words() -> None:
 
 def test_a_nightly_is_checked_against_its_neighbours() -> None:
     message = f"sglang {NIGHTLY} has no option table: its options are checked against 0.5.20 and 0.5.21"
-    assert SGLANG.check(DAILY, NIGHTLY) == (Problem((), "OPT008", message, None, "note"),)
+    assert SGLANG.check(DAILY, NIGHTLY) == (Problem((), "OPT008", message),)
     assert SGLANG.argv(DAILY, NIGHTLY) == tuple(DAILY_WORDS.split())
 
 
 def test_without_a_version_every_table_is_asked() -> None:
     message = "engine.version is not stated: the options are checked against every table of sglang"
-    assert SGLANG.check({}, None) == (Problem((), "OPT008", message, None, "note"),)
+    assert SGLANG.check({}, None) == (Problem((), "OPT008", message),)
 
 
 def test_lists_are_several_words_and_json_is_one() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gb300serve.core.values import Value, WrittenFloat
 from gb300serve.engines.normal import normalised
-from gb300serve.engines.option import Option
+from gb300serve.engines.option import EngineOption
 from gb300serve.engines.parse import parse_argv
 from gb300serve.engines.problem import Problem
 from gb300serve.engines.registry import engine
@@ -102,7 +102,7 @@ def test_a_wrong_type_is_said_once() -> None:
 
 
 def note(message: str) -> Problem:
-    return Problem((), "OPT008", message, None, "note")
+    return Problem((), "OPT008", message)
 
 
 def test_a_version_without_table_asks_its_neighbours_and_says_so_once() -> None:
@@ -144,7 +144,7 @@ _JSON = st.recursive(
 _WORD = st.text().filter(lambda text: not text.startswith("-"))
 
 
-def _values(option: Option) -> st.SearchStrategy[Value]:
+def _values(option: EngineOption) -> st.SearchStrategy[Value]:
     """Values that the check takes, hostile texts and nested JSON among them."""
     if option.kind == "bool":
         return st.booleans() if option.off else st.just(True)

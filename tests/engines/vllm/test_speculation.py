@@ -1,7 +1,7 @@
 import pytest
 
 from gb300serve.core.values import Value
-from gb300serve.engines.vllm.speculation import Speculation, Tier, speculation
+from gb300serve.engines.vllm.speculation import SpeculationOptions, Tier, speculation
 
 
 def test_the_typed_form() -> None:
@@ -10,11 +10,11 @@ def test_the_typed_form() -> None:
         "num_speculative_tokens": 5,
         "num_speculative_tokens_per_batch_size": [[5, 16, 1], [1, 4, 5]],
     }
-    assert speculation(written) == Speculation("dspark", None, 5, (Tier(1, 4, 5), Tier(5, 16, 1)))
+    assert speculation(written) == SpeculationOptions("dspark", None, 5, (Tier(1, 4, 5), Tier(5, 16, 1)))
 
 
 def test_wrong_types_count_as_not_given() -> None:
-    assert speculation({"method": 1, "model": "/draft", "num_speculative_tokens": True}) == Speculation(
+    assert speculation({"method": 1, "model": "/draft", "num_speculative_tokens": True}) == SpeculationOptions(
         None, "/draft", None, ()
     )
     assert speculation(None) is None
@@ -31,10 +31,10 @@ def test_wrong_types_count_as_not_given() -> None:
     ],
 )
 def test_draft_length_at_a_batch_size(schedule: tuple[Tier, ...], batches: dict[int, int]) -> None:
-    drafter = Speculation("dspark", None, 5, schedule)
+    drafter = SpeculationOptions("dspark", None, 5, schedule)
     assert {batch: drafter.tokens_at(batch) for batch in batches} == batches
 
 
 def test_draft_length_without_a_stated_number() -> None:
-    assert Speculation("dspark", None, None, (Tier(1, 4, 5),)).tokens_at(9) == 5
-    assert Speculation("dspark", None, None, ()).tokens_at(1) == 0
+    assert SpeculationOptions("dspark", None, None, (Tier(1, 4, 5),)).tokens_at(9) == 5
+    assert SpeculationOptions("dspark", None, None, ()).tokens_at(1) == 0

@@ -1,13 +1,12 @@
 from dataclasses import replace
 
 from gb300serve.core.values import Value
-from gb300serve.engines.vllm.speculation import Speculation, Tier
-from gb300serve.engines.vllm.view import Offload, VllmOptions, view
+from gb300serve.engines.vllm.speculation import SpeculationOptions, Tier
+from gb300serve.engines.vllm.view import OffloadOptions, VllmOptions, view
 from tests.engines.samples import V14
 
 EMPTY = VllmOptions(
     model=None,
-    served_model_name=(),
     host=None,
     port=8000,
     max_model_len=None,
@@ -19,15 +18,13 @@ EMPTY = VllmOptions(
     kv_cache_dtype=None,
     tensor_parallel_size=1,
     data_parallel_size=1,
-    offload=Offload("auto", 0.0, (), 0),
+    offload=OffloadOptions("auto", 0.0, (), 0),
     engram_cpu_offload=None,
     speculation=None,
     tool_call_parser=None,
     reasoning_parser=None,
     enable_auto_tool_choice=False,
-    trust_remote_code=False,
     enforce_eager=False,
-    cudagraph_capture_sizes=(),
     flashinfer_autotune=None,
 )
 
@@ -40,20 +37,18 @@ def test_the_article_s_options() -> None:
     assert view(V14) == replace(
         EMPTY,
         model="/model",
-        served_model_name=("dsv41-flash-uva",),
         port=30006,
         max_model_len=1048576,
         max_num_seqs=16,
         max_num_batched_tokens=8192,
         long_prefill_token_threshold=6144,
         gpu_memory_utilization=0.97,
-        offload=Offload("uva", 60.0, ("routed_experts.w13_weight", "routed_experts.w2_weight"), 0),
+        offload=OffloadOptions("uva", 60.0, ("routed_experts.w13_weight", "routed_experts.w2_weight"), 0),
         engram_cpu_offload=True,
-        speculation=Speculation("dspark", None, 5, (Tier(1, 4, 5), Tier(5, 16, 1))),
+        speculation=SpeculationOptions("dspark", None, 5, (Tier(1, 4, 5), Tier(5, 16, 1))),
         tool_call_parser="deepseek_v41",
         reasoning_parser="deepseek_v41",
         enable_auto_tool_choice=True,
-        trust_remote_code=True,
     )
 
 
@@ -65,7 +60,6 @@ def test_other_spellings() -> None:
         "kv_cache_memory_bytes": "2G",
         "engram_config": {},
         "cpu_offload_params": "experts",
-        "cudagraph_capture_sizes": [1, 2],
         "kernel_config": {"enable_flashinfer_autotune": False},
         "gpu_memory_utilization": "wrong",
         "max_num_seqs": "many",
@@ -77,8 +71,7 @@ def test_other_spellings() -> None:
         max_num_batched_tokens=8000,
         kv_cache_memory_bytes=2**31,
         engram_cpu_offload=True,
-        offload=Offload("auto", 0.0, ("experts",), 0),
-        cudagraph_capture_sizes=(1, 2),
+        offload=OffloadOptions("auto", 0.0, ("experts",), 0),
         flashinfer_autotune=False,
     )
 
@@ -86,5 +79,4 @@ def test_other_spellings() -> None:
 def test_ends_of_two_spellings() -> None:
     assert view({"engram_config": {"cpu_offload": False}}).engram_cpu_offload is False
     assert view({"max_model_len": "auto"}).max_model_len == -1
-    assert view({"cudagraph_capture_sizes": 4}).cudagraph_capture_sizes == (4,)
     assert view({"enable_flashinfer_autotune": False}).flashinfer_autotune is False

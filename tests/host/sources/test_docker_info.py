@@ -13,7 +13,7 @@ def test_a_station() -> None:
     }
     found = parse(info)
     assert found == DockerInfo(
-        "29.1.3", "arm64", ("nvidia", "runc"), "runc", ("nvidia.com/gpu=0",), memory=518520832, rootless=False
+        "29.1.3", "arm64", ("nvidia", "runc"), ("nvidia.com/gpu=0",), memory=518520832, rootless=False
     )
     assert found.nvidia
 

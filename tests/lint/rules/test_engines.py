@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gb300serve.lint.run import RULES, findings
-from gb300serve.lint.subject import Subject
+from gb300serve.lint.subject import LintSubject
 from gb300serve.recipe.catalog import Catalog
 from gb300serve.recipe.load import Loader
 from tests.lint.samples import BASES, Case, changed
@@ -23,7 +23,7 @@ def codes(path: Path, text: str) -> set[str]:
     path.write_text(text, encoding="utf-8")
     loaded = Loader(Catalog(())).load_file(Catalog(()).at(path))
     assert loaded.recipe is not None
-    return {one.code for one in findings(Subject(loaded, loaded.recipe))}
+    return {one.code for one in findings(LintSubject(loaded, loaded.recipe))}
 
 
 @pytest.mark.parametrize("case", OF_ONE, ids=lambda case: case.code)

@@ -3,7 +3,7 @@ from pathlib import Path
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.lint.rules.pinned import pinned_words
 from gb300serve.lint.run import findings
-from gb300serve.lint.subject import Subject
+from gb300serve.lint.subject import LintSubject
 from gb300serve.recipe.catalog import Catalog
 from gb300serve.recipe.load import Loader
 from gb300serve.render.docker_run import pinned
@@ -23,14 +23,14 @@ evidence:
 }
 
 
-def subject(directory: Path, text: str, pin: str | None, *, site: Site = SITE) -> Subject:
+def subject(directory: Path, text: str, pin: str | None, *, site: Site = SITE) -> LintSubject:
     path = directory / "orchard" / "v1.yaml"
     path.parent.mkdir(exist_ok=True)
     path.write_text(text, encoding="utf-8")
     catalog = Catalog((directory,))
     loaded = Loader(catalog).load_file(catalog.at(path))
     assert loaded.recipe is not None
-    return Subject(loaded, loaded.recipe, lambda: site, pin)
+    return LintSubject(loaded, loaded.recipe, lambda: site, pin)
 
 
 def test_a_pin_that_still_compiles_is_silent(tmp_path: Path) -> None:

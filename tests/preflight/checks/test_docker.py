@@ -7,7 +7,7 @@ from gb300serve.host.sources.docker_info import DockerInfo
 from gb300serve.host.sources.limits import Limit
 from tests.support.hosts import MIB, host, launched, said, station
 
-PLAIN = DockerInfo("28.2.2", "amd64", ("runc",), "runc")
+PLAIN = DockerInfo("28.2.2", "amd64", ("runc",))
 ROOTLESS = replace(PLAIN, rootless=True)
 
 

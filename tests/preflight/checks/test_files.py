@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.host.facts import Patch, Source
+from gb300serve.host.facts import MountSource, Patch
 from gb300serve.host.missing import Missing
 from gb300serve.host.sources.model_files import ModelFiles
 from gb300serve.host.wanted import Model
@@ -62,7 +62,7 @@ def test_links_that_lead_out_of_the_mount() -> None:
 
 
 def test_sources_of_mounts() -> None:
-    sources = (Source("/m", exists=False), Source("/c", exists=False), Source("/p", exists=True))
+    sources = (MountSource("/m", exists=False), MountSource("/c", exists=False), MountSource("/p", exists=True))
     hint = "mkdir -p /c if it is a cache; or the site file names the wrong directory"
     subject = launched(models=(ModelFiles(Model("/m"), exists=False),), sources=sources)
     assert said(subject, "PRE055") == [("error", "/c does not exist, and is to be mounted", hint)]
@@ -74,7 +74,7 @@ def test_a_patch_whose_source_is_missing_is_said_once() -> None:
         Patch("/p/x.py", "a" * 64, None, "/p/x.py: No such file or directory"),
         Patch("/q", "a", None, "/q: gone"),
     )
-    subject = launched(sources=(Source("/p", exists=False), Source("/q", exists=False)), patches=patches)
+    subject = launched(sources=(MountSource("/p", exists=False), MountSource("/q", exists=False)), patches=patches)
     hint = "put the files that the recipe pins there; or the site file names the wrong directory"
     assert said(subject, "PRE055") == [
         ("error", "/p does not exist, and is to be mounted", hint),

@@ -1,4 +1,4 @@
-from gb300serve.host.facts import Directory, Disk
+from gb300serve.host.facts import Directory, DiskSpace
 from gb300serve.host.missing import Missing
 from gb300serve.host.sources.filesystems import Filesystem
 from tests.support.hosts import GIB, MIB, launched, said, station
@@ -8,7 +8,7 @@ LOCAL = Filesystem("/", "xfs", "/dev/md0")
 
 
 def test_a_network_filesystem_and_what_it_costs() -> None:
-    disks = (Disk("model", "/nas/m", GIB, GIB, SHARE), Disk("cache", "/nas/c", 9 * GIB, 9 * GIB, SHARE))
+    disks = (DiskSpace("model", "/nas/m", GIB, GIB, SHARE), DiskSpace("cache", "/nas/c", 9 * GIB, 9 * GIB, SHARE))
     assert said(launched(disks=disks), "PRE040") == [
         (
             "warning",
@@ -17,13 +17,13 @@ def test_a_network_filesystem_and_what_it_costs() -> None:
             "copy it to a local disk, and name that in the site file (models)",
         )
     ]
-    quiet = (Disk("model", "/m", GIB, GIB, LOCAL), Disk("model", "/m", GIB, GIB))
+    quiet = (DiskSpace("model", "/m", GIB, GIB, LOCAL), DiskSpace("model", "/m", GIB, GIB))
     assert said(launched(disks=quiet), "PRE040") == said(station(), "PRE040") == []
     assert said(launched(disks=Missing("x")), "PRE040") == []
 
 
 def test_a_cache_without_room() -> None:
-    disks = (Disk("cache", "/c", 41 * MIB, 9 * GIB, LOCAL), Disk("model", "/m", 0, 9 * GIB, LOCAL))
+    disks = (DiskSpace("cache", "/c", 41 * MIB, 9 * GIB, LOCAL), DiskSpace("model", "/m", 0, 9 * GIB, LOCAL))
     assert said(launched(disks=disks), "PRE041") == [("warning", "41 MiB are free at /c", "free some space there")]
 
 

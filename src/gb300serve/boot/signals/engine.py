@@ -1,15 +1,15 @@
 """vLLM: the lines of a boot that goes well, in the order of a boot."""
 
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.signals.model import Mark, Signal, said_by, signal
+from gb300serve.boot.signals.model import LineMark, Signal, said_by, signal
 
 STARTING: tuple[Signal, ...] = (
     signal(
-        " \u2584\u2584 \u2584\u2588", r".* version (?P<version>\d\S*)", receipt="engine_version", mark=Mark.PREAMBLE
+        " \u2584\u2584 \u2584\u2588", r".* version (?P<version>\d\S*)", receipt="engine_version", mark=LineMark.PREAMBLE
     ),
-    signal("With `vllm serve`", mark=Mark.PREAMBLE),
-    signal("usage: vllm", mark=Mark.PREAMBLE),
-    signal("non-default args:", mark=Mark.ARGUMENTS),
+    signal("With `vllm serve`", mark=LineMark.PREAMBLE),
+    signal("usage: vllm", mark=LineMark.PREAMBLE),
+    signal("non-default args:", mark=LineMark.ARGUMENTS),
     signal("Resolved architecture:", r"Resolved architecture: (?P<architecture>\w+)", receipt="architecture"),
     signal("Using max model len", r"Using max model len (?P<max_model_len>\d+)", receipt="max_model_len"),
     signal("Initializing a V1 LLM engine", r".*?\(v(?P<version>[^)]+)\)", receipt="engine_version"),
@@ -80,7 +80,7 @@ PROFILING: tuple[Signal, ...] = (
         r" (?P<concurrency>[\d.]+)x)?",
         phase=Phase.SIZING_KV_CACHE,
         receipt="kv_cache_tokens",
-        mark=Mark.SIZED,
+        mark=LineMark.SIZED,
     ),
     signal(
         "CPU KV cache size:",
@@ -88,7 +88,7 @@ PROFILING: tuple[Signal, ...] = (
         r" (?P<concurrency>[\d.]+)x)?",
         phase=Phase.SIZING_KV_CACHE,
         receipt="kv_cache_tokens",
-        mark=Mark.SIZED,
+        mark=LineMark.SIZED,
     ),
     signal(
         "Maximum concurrency for",
@@ -115,12 +115,12 @@ TUNING: tuple[Signal, ...] = (
 )
 
 GRAPHS: tuple[Signal, ...] = (
-    signal("Capturing ", r"Capturing .*?(?:graph|batches)", mark=Mark.GRAPH_BAR),
+    signal("Capturing ", r"Capturing .*?(?:graph|batches)", mark=LineMark.GRAPH_BAR),
     signal(
         "Graph capturing finished",
         r".*? in (?P<seconds>[\d.]+) secs?, took (?P<gib>-?[\d.]+) GiB",
         receipt="graph_capture",
-        mark=Mark.GRAPHS_CAPTURED,
+        mark=LineMark.GRAPHS_CAPTURED,
     ),
     signal("init engine", r".*? took (?P<seconds>[\d.]+) s", phase=Phase.SERVING, receipt="engine_init_seconds"),
 )
@@ -128,16 +128,16 @@ GRAPHS: tuple[Signal, ...] = (
 SERVING: tuple[Signal, ...] = (
     signal("Supported tasks:", phase=Phase.SERVING),
     signal("Starting vLLM ", r"Starting vLLM .*? on (?P<url>\S+)", phase=Phase.SERVING, receipt="server"),
-    signal("[shutdown] API server: shutdown triggered", mark=Mark.STOP),
-    signal("[shutdown] EngineCore: trigger received signal=SIG", mark=Mark.STOP),
-    signal("[shutdown] MPClient: engine core exited unexpectedly", mark=Mark.DIED),
-    signal("Worker proc", r".*died unexpectedly", mark=Mark.DIED),
-    signal("Engine core proc", r".*died unexpectedly", mark=Mark.DIED),
-    signal("No available shared memory broadcast block", mark=Mark.HEARTBEAT),
+    signal("[shutdown] API server: shutdown triggered", mark=LineMark.STOP),
+    signal("[shutdown] EngineCore: trigger received signal=SIG", mark=LineMark.STOP),
+    signal("[shutdown] MPClient: engine core exited unexpectedly", mark=LineMark.DIED),
+    signal("Worker proc", r".*died unexpectedly", mark=LineMark.DIED),
+    signal("Engine core proc", r".*died unexpectedly", mark=LineMark.DIED),
+    signal("No available shared memory broadcast block", mark=LineMark.HEARTBEAT),
 )
 
 # Another engine's server prints the same line of uvicorn before it is ready.
-_SERVER = (signal("Application startup complete.", phase=Phase.SERVING, mark=Mark.COMPLETE),)
+_SERVER = (signal("Application startup complete.", phase=Phase.SERVING, mark=LineMark.COMPLETE),)
 
 SIGNALS: tuple[Signal, ...] = (
     *said_by("vllm", (*STARTING, *LOADING, *PROFILING, *TUNING, *GRAPHS, *SERVING)),

@@ -13,7 +13,7 @@ Value: TypeAlias = "int | float | str"
 EngineName: TypeAlias = Literal["vllm", "sglang"]
 
 
-class Mark(Enum):
+class LineMark(Enum):
     """What else a line says about the boot than its phase and its figures."""
 
     PREAMBLE = auto()
@@ -71,7 +71,7 @@ class Signal:
     pattern: re.Pattern[str] | None = None
     phase: Phase | None = None
     receipt: str | None = None
-    mark: Mark | None = None
+    mark: LineMark | None = None
     engine: EngineName | None = None
     tells: bool = False
 
@@ -122,7 +122,7 @@ def signal(  # the shape of one row of a table
     *,
     phase: Phase | None = None,
     receipt: str | None = None,
-    mark: Mark | None = None,
+    mark: LineMark | None = None,
 ) -> Signal:
     """A row of a table of signals; `pattern` begins at the beginning of the line's text."""
     return Signal(start, re.compile(pattern) if pattern else None, phase, receipt, mark)

@@ -4,13 +4,13 @@ Its logger writes no level, so that a warning looks like any other line.
 """
 
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.signals.model import Mark, Signal, said_by, signal
+from gb300serve.boot.signals.model import LineMark, Signal, said_by, signal
 
 _STARTING: tuple[Signal, ...] = (
     # server_args.py, prepare_server_args: argparse's own lines, and sglang/launch_server.py's warning before them.
-    signal("usage: sglang serve", mark=Mark.PREAMBLE),
+    signal("usage: sglang serve", mark=LineMark.PREAMBLE),
     # entrypoints/engine.py, _launch_subprocesses.
-    signal("server_args=", mark=Mark.ARGUMENTS),
+    signal("server_args=", mark=LineMark.ARGUMENTS),
     # distributed/bootstrap.py.
     signal("Init torch distributed begin."),
     signal("Init torch distributed ends."),
@@ -37,15 +37,15 @@ _SIZING: tuple[Signal, ...] = (
         r".*?#tokens: (?P<tokens>\d+)",
         phase=Phase.SIZING_KV_CACHE,
         receipt="kv_cache_tokens",
-        mark=Mark.SIZED,
+        mark=LineMark.SIZED,
     ),
-    signal("KV Cache VA upper bound.", phase=Phase.SIZING_KV_CACHE, mark=Mark.SIZED),
+    signal("KV Cache VA upper bound.", phase=Phase.SIZING_KV_CACHE, mark=LineMark.SIZED),
     signal("Mamba Cache is allocated.", phase=Phase.SIZING_KV_CACHE),
     # mem_cache/kv_cache_configurator.py.
-    signal("Memory pool end.", phase=Phase.SIZING_KV_CACHE, mark=Mark.SIZED),
+    signal("Memory pool end.", phase=Phase.SIZING_KV_CACHE, mark=LineMark.SIZED),
     # layers/deep_gemm_wrapper/compile_utils.py.
     signal("Entering DeepGEMM JIT Pre-Compile session.", phase=Phase.COMPILING),
-    signal("DeepGEMM warmup", phase=Phase.COMPILING, mark=Mark.BAR),
+    signal("DeepGEMM warmup", phase=Phase.COMPILING, mark=LineMark.BAR),
 )
 
 _TUNING: tuple[Signal, ...] = (
@@ -55,10 +55,10 @@ _TUNING: tuple[Signal, ...] = (
         r".*?: (?P<path>\S+)",
         phase=Phase.TUNING_KERNELS,
         receipt="tuning_cache",
-        mark=Mark.TUNING_STARTS,
+        mark=LineMark.TUNING_STARTS,
     ),
-    signal("Running FlashInfer autotune (", phase=Phase.TUNING_KERNELS, mark=Mark.TUNING_STARTS),
-    signal("FlashInfer autotune completed.", mark=Mark.TUNING_ENDS),
+    signal("Running FlashInfer autotune (", phase=Phase.TUNING_KERNELS, mark=LineMark.TUNING_STARTS),
+    signal("FlashInfer autotune completed.", mark=LineMark.TUNING_ENDS),
 )
 
 _GRAPHS: tuple[Signal, ...] = (
@@ -70,8 +70,8 @@ _GRAPHS: tuple[Signal, ...] = (
         receipt="graph_capture",
     ),
     # model_executor/runner/decode_cuda_graph_runner.py and prefill_cuda_graph_runner.py: bars.
-    signal("Capturing batches (", phase=Phase.CAPTURING_GRAPHS, mark=Mark.BAR),
-    signal("Capturing prefill shape (", phase=Phase.CAPTURING_GRAPHS, mark=Mark.BAR),
+    signal("Capturing batches (", phase=Phase.CAPTURING_GRAPHS, mark=LineMark.BAR),
+    signal("Capturing prefill shape (", phase=Phase.CAPTURING_GRAPHS, mark=LineMark.BAR),
     # model_executor/model_runner_components/kv_pool_runtime.py: the pool is given what the graphs left.
     signal(
         "Post-capture KV sizing: KV cache allocated.",
@@ -105,10 +105,10 @@ _SERVING: tuple[Signal, ...] = (
         receipt="pool_below_context",
     ),
     # entrypoints/http_server.py, after the answer to its own first request.
-    signal("The server is fired up and ready to roll!", phase=Phase.SERVING, mark=Mark.COMPLETE),
+    signal("The server is fired up and ready to roll!", phase=Phase.SERVING, mark=LineMark.COMPLETE),
     # managers/tokenizer_manager.py.
-    signal("SIGTERM received", mark=Mark.STOP),
-    signal("Gracefully exiting", mark=Mark.STOP),
+    signal("SIGTERM received", mark=LineMark.STOP),
+    signal("Gracefully exiting", mark=LineMark.STOP),
 )
 
 # uvicorn starts before the first request is answered; another engine's server says the same.

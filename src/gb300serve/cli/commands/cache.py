@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from gb300serve.cli.cache_actions import Asked, act
-from gb300serve.cli.caching import Place
+from gb300serve.cli.cache_actions import CacheRequest, act
+from gb300serve.cli.caching import CacheDirectories
 from gb300serve.cli.parameters import Json, On, RecipeDirs, Sets, SiteFile, Station
 from gb300serve.cli.services import Services
 from gb300serve.cli.workspace import workspace
@@ -42,8 +42,8 @@ def run(
     json: Json = False,
 ) -> int:
     """The kernel-tuning cache: its sets, what a release expects, seeding and pinning before a launch, verifying."""
-    place = Place(
+    place = CacheDirectories(
         Services(workspace(ctx, recipes, site, station)), on or "docker", shlex.join(["gb300serve", "cache", action])
     )
     place.check()
-    return act(place, Asked(action, ref, tuple(sets or ()), source, identity, renew, json))
+    return act(place, CacheRequest(action, ref, tuple(sets or ()), source, identity, renew, json))

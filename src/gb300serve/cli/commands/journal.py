@@ -9,7 +9,7 @@ from gb300serve.cli.parameters import Json, RecipeDirs, SiteFile, Station
 from gb300serve.cli.services import Services
 from gb300serve.cli.workspace import workspace
 from gb300serve.core.errors import MachineError
-from gb300serve.journal.entry import Entry
+from gb300serve.journal.entry import JournalEntry
 from gb300serve.journal.journal import Story
 from gb300serve.lifecycle.changes import named
 from gb300serve.lifecycle.names import moment
@@ -59,7 +59,7 @@ def _read(services: Services) -> Story:
         raise JournalUnreadableError(str(services.journal.path), error.strerror or str(error)) from error
 
 
-def _lines(entry: Entry) -> Iterator[str]:
+def _lines(entry: JournalEntry) -> Iterator[str]:
     where = " on the simulated Station" if entry.on == "sim" else ""
     where += f" of {entry.station}" if where and entry.station else f" on {entry.station}" if entry.station else ""
     yield f"{moment(entry.at)}  {entry.verb}{where}: {entry.result}, asked by {entry.by}"

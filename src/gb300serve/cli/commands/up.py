@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.cli.asking import Asked, show_steps
+from gb300serve.cli.asking import LaunchRequest, show_steps
 from gb300serve.cli.boot_view import SIMULATED
 from gb300serve.cli.launching import launch_and_watch
 from gb300serve.cli.parameters import On, Reason, RecipeDirs, Ref, Sets, SimFault, SimSpeed, SiteFile, Station
@@ -47,5 +47,5 @@ def run(
     if launch.on == "sim":
         space.console.message(SIMULATED, "warning")
     words = f"up {ref}{' --replace' if replace else ''}"
-    asked = Asked(launch, "up", words, replace=replace, detach=detach, reason=reason)
+    asked = LaunchRequest(launch, "up", words, replace=replace, detach=detach, reason=reason)
     return show_steps(asked, services) if steps_only else launch_and_watch(asked, services)

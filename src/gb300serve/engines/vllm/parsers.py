@@ -29,4 +29,4 @@ def _check_name(options: Options, key: str, names: list[str], version: str, *, g
     close = suggestion(said, names)
     hint = f"write {close}" if close else f"one of {', '.join(names)}"
     message = f"{key} is '{said}', which vllm {version} does not register"
-    yield Problem((key,), "OPT012", message, hint, "error" if grave else "warning")
+    yield Problem((key,), "OPT012", message, hint, None if grave else "warning")

@@ -18,7 +18,7 @@ class Tier:
 
 
 @dataclass(frozen=True, slots=True)
-class Speculation:
+class SpeculationOptions:
     """What the drafter is told. DSpark without a `model` drafts with the target checkpoint's own head."""
 
     method: str | None
@@ -40,12 +40,12 @@ class Speculation:
         return min(tokens, most) if self.num_speculative_tokens is not None else tokens
 
 
-def speculation(value: Value) -> Speculation | None:
+def speculation(value: Value) -> SpeculationOptions | None:
     """The typed form of `speculative_config`; parts of the wrong type count as not given."""
     if not isinstance(value, Mapping):
         return None
     method, model, tokens = value.get("method"), value.get("model"), value.get("num_speculative_tokens")
-    return Speculation(
+    return SpeculationOptions(
         method=method if isinstance(method, str) else None,
         model=model if isinstance(model, str) else None,
         num_speculative_tokens=tokens if is_whole(tokens) else None,

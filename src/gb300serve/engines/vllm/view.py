@@ -8,13 +8,13 @@ from gb300serve.core.values import Value
 from gb300serve.engines.base import Options
 from gb300serve.engines.common import POSITIONAL, first_text, texts, whole
 from gb300serve.engines.narrow import flag, length, number, text
-from gb300serve.engines.vllm.speculation import Speculation, speculation
+from gb300serve.engines.vllm.speculation import SpeculationOptions, speculation
 
 DEFAULT_UTILIZATION = 0.92  # vllm.config.cache.CacheConfig, 0.29 to 0.33
 
 
 @dataclass(frozen=True, slots=True)
-class Offload:
+class OffloadOptions:
     """What leaves the GPU's memory. `gigabytes` are GiB for each GPU; the engine overshoots by up to one parameter."""
 
     backend: str
@@ -31,8 +31,6 @@ class VllmOptions:
     """The options with a meaning of their own. None means not given: the engine decides."""
 
     model: str | None
-    served_model_name: tuple[str, ...]
-    """Empty when not given: the engine then serves the model under its path."""
     host: str | None
     port: int
     max_model_len: int | None
@@ -45,16 +43,14 @@ class VllmOptions:
     kv_cache_dtype: str | None
     tensor_parallel_size: int
     data_parallel_size: int
-    offload: Offload
+    offload: OffloadOptions
     engram_cpu_offload: bool | None
     """None without an `engram_config`; the field's own default is true."""
-    speculation: Speculation | None
+    speculation: SpeculationOptions | None
     tool_call_parser: str | None
     reasoning_parser: str | None
     enable_auto_tool_choice: bool
-    trust_remote_code: bool
     enforce_eager: bool
-    cudagraph_capture_sizes: tuple[int, ...]
     flashinfer_autotune: bool | None
 
 
@@ -63,7 +59,6 @@ def view(options: Options) -> VllmOptions:
     given = options.get
     return VllmOptions(
         model=first_text(options, POSITIONAL, "model"),
-        served_model_name=texts(given("served_model_name")),
         host=text(given("host")),
         port=whole(given("port"), DEFAULT_PORTS["vllm"]),
         max_model_len=length(given("max_model_len")),
@@ -81,15 +76,13 @@ def view(options: Options) -> VllmOptions:
         tool_call_parser=text(given("tool_call_parser")),
         reasoning_parser=text(given("reasoning_parser")),
         enable_auto_tool_choice=flag(given("enable_auto_tool_choice")) or False,
-        trust_remote_code=flag(given("trust_remote_code")) or False,
         enforce_eager=flag(given("enforce_eager")) or False,
-        cudagraph_capture_sizes=_sizes(given("cudagraph_capture_sizes")),
         flashinfer_autotune=_autotune(options),
     )
 
 
-def _offload(options: Options) -> Offload:
-    return Offload(
+def _offload(options: Options) -> OffloadOptions:
+    return OffloadOptions(
         backend=text(options.get("offload_backend")) or "auto",
         gigabytes=number(options.get("cpu_offload_gb")) or 0.0,
         params=texts(options.get("cpu_offload_params")),
@@ -102,12 +95,6 @@ def _engram(config: Value) -> bool | None:
         return None
     offloaded = flag(config.get("cpu_offload"))
     return True if offloaded is None else offloaded
-
-
-def _sizes(value: Value) -> tuple[int, ...]:
-    if isinstance(value, list | tuple):
-        return tuple(whole(item, 0) for item in value)
-    return () if value is None else (whole(value, 0),)
 
 
 def _autotune(options: Options) -> bool | None:

@@ -15,7 +15,6 @@ class DockerInfo:
     version: str
     architecture: str
     runtimes: tuple[str, ...] = ()
-    default_runtime: str = ""
     cdi: tuple[str, ...] = ()
     rootless: bool = False
     memory: int | None = None
@@ -34,7 +33,6 @@ def parse(info: Mapping[str, Any]) -> DockerInfo:
         version=str(info.get("ServerVersion") or "unknown"),
         architecture=_ARCHITECTURES.get(machine, machine),
         runtimes=tuple(sorted(map(str, info.get("Runtimes") or ()))),
-        default_runtime=str(info.get("DefaultRuntime") or ""),
         cdi=tuple(device for device in devices if device.startswith(_GPU)),
         rootless=any(str(option).startswith("name=rootless") for option in info.get("SecurityOptions") or ()),
         memory=info.get("MemTotal"),

@@ -9,7 +9,7 @@ from gb300serve.host.sources.nvidia_csv import mebibytes, number, rows, whole
 
 FIELDS = (
     "index", "name", "uuid", "driver_version", "memory.total", "memory.reserved", "memory.used", "memory.free",
-    "compute_cap", "power.limit", "power.max_limit", "power.draw", "clocks_event_reasons.active", "mig.mode.current",
+    "compute_cap", "power.limit", "power.max_limit", "power.draw", "clocks_event_reasons.active",
 )  # fmt: skip
 _REJECTED = re.compile(r'Field "([a-z_.]+)" is not a valid field to query')
 # What an older driver (before 535) calls a field.
@@ -42,7 +42,6 @@ class GpuState:
     power_limit_max: float | None = None
     power_draw: float | None = None
     clocks_held_back: tuple[str, ...] | None = None
-    mig: bool = False
 
     @property
     def cuda_memory(self) -> int | None:
@@ -91,7 +90,6 @@ def _gpu(row: Mapping[str, str]) -> GpuState:
         power_limit_max=number(row.get("power.max_limit")),
         power_draw=number(row.get("power.draw")),
         clocks_held_back=_held_back(reasons),
-        mig=row.get("mig.mode.current") == "Enabled",
     )
 
 

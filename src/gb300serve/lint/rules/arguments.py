@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
 from gb300serve.engines.common import MODEL_KEYS, POSITIONAL
-from gb300serve.engines.option import Option
+from gb300serve.engines.option import EngineOption
 from gb300serve.engines.registry import engine
 from gb300serve.lint.book import rule, sglang_rule, vllm_rule
 from gb300serve.lint.rules.image import OFFICIAL
-from gb300serve.lint.subject import Subject, option_path
+from gb300serve.lint.subject import LintSubject, option_path
 
 _ENTRY = ("vllm", "serve", "python", "python3", "api_server", "vllm.entrypoints.openai.api_server")
 _FLAG = re.compile(r"--?[A-Za-z][\w.+-]*")
 
 
-def _words(subject: Subject) -> Iterator[tuple[Path, str]]:
+def _words(subject: LintSubject) -> Iterator[tuple[Path, str]]:
     """The launcher's words and the raw arguments, with their places."""
     section = subject.recipe.engine
     for key, words in (("launcher", section.launcher), ("extra_args", section.extra_args)):
@@ -26,7 +26,7 @@ def _words(subject: Subject) -> Iterator[tuple[Path, str]]:
 
 
 @vllm_rule("ARG001", "error")
-def entry_words_twice(subject: Subject) -> Iterator[Finding]:
+def entry_words_twice(subject: LintSubject) -> Iterator[Finding]:
     """The command repeats words that the image's entrypoint says already.
 
     Why: the entrypoint of vllm/vllm-openai is `vllm serve`; a second `serve` is an unrecognized argument, or is taken
@@ -52,7 +52,7 @@ def entry_words_twice(subject: Subject) -> Iterator[Finding]:
 
 
 @sglang_rule("ARG002", "error")
-def launcher_missing(subject: Subject) -> Iterator[Finding]:
+def launcher_missing(subject: LintSubject) -> Iterator[Finding]:
     """The image starts no engine by itself, and nothing in the recipe does.
 
     Why: lmsysorg/sglang has no fitting entrypoint: the container would try to run `--model-path` as a program.
@@ -66,7 +66,7 @@ def launcher_missing(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("ARG003", "warning")
-def option_said_twice(subject: Subject) -> Iterator[Finding]:
+def option_said_twice(subject: LintSubject) -> Iterator[Finding]:
     """A raw argument says an option again.
 
     Why: the engine takes the last one in silence, so what the recipe shows is not what runs.
@@ -80,7 +80,7 @@ def option_said_twice(subject: Subject) -> Iterator[Finding]:
         said.add(key)
 
 
-def _flags(subject: Subject) -> Iterator[tuple[Path, str]]:
+def _flags(subject: LintSubject) -> Iterator[tuple[Path, str]]:
     """The flags among the raw arguments, without `=value`."""
     for index, word in enumerate(subject.recipe.engine.extra_args):
         flag = word.partition("=")[0]
@@ -88,7 +88,7 @@ def _flags(subject: Subject) -> Iterator[tuple[Path, str]]:
             yield ("engine", "extra_args", index), flag
 
 
-def _option(subject: Subject, flag: str) -> Option | None:
+def _option(subject: LintSubject, flag: str) -> EngineOption | None:
     """The option that a flag says, by its own name, an alias or its off form."""
     key = flag.lstrip("-").partition(".")[0].replace("-", "_")
     for table in subject.tables.tables:
@@ -101,7 +101,7 @@ def _option(subject: Subject, flag: str) -> Option | None:
     return None
 
 
-def _key(subject: Subject, flag: str) -> str:
+def _key(subject: LintSubject, flag: str) -> str:
     plain = flag.lstrip("-").replace("-", "_")
     option = _option(subject, flag) if flag.startswith("-") else None
     key = option.key if option else plain
@@ -109,7 +109,7 @@ def _key(subject: Subject, flag: str) -> str:
 
 
 @rule("ARG004", "note")
-def unchecked_argument(subject: Subject) -> Iterator[Finding]:
+def unchecked_argument(subject: LintSubject) -> Iterator[Finding]:
     """Raw arguments are passed on unchecked.
 
     Why: neither their names nor their values are compared with the engine's own parser.
@@ -126,7 +126,7 @@ def unchecked_argument(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("ARG005", "warning")
-def abbreviated_flag(subject: Subject) -> Iterator[Finding]:
+def abbreviated_flag(subject: LintSubject) -> Iterator[Finding]:
     """A raw argument is the beginning of an option's flag.
 
     Why: the engine's parser completes it today; the next version with a second option that begins so refuses it.
@@ -148,7 +148,7 @@ def abbreviated_flag(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("ARG006", "error")
-def dotted_flag_replaces_json(subject: Subject) -> Iterator[Finding]:
+def dotted_flag_replaces_json(subject: LintSubject) -> Iterator[Finding]:
     """A dotted flag stands beside the JSON of the same option.
 
     Why: the engine keeps only what the dotted flags say and drops the JSON: the method of speculation, say, is gone.
@@ -162,7 +162,7 @@ def dotted_flag_replaces_json(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("ARG007", "error")
-def several_words_in_one(subject: Subject) -> Iterator[Finding]:
+def several_words_in_one(subject: LintSubject) -> Iterator[Finding]:
     """Several words stand where one word is meant.
 
     Why: no shell splits them: the engine gets `--flag value` as one unknown flag, docker looks for a program with
@@ -187,7 +187,7 @@ def _quoted(words: list[str]) -> list[str]:
 
 
 @rule("ARG008", "error")
-def broken_json_argument(subject: Subject) -> Iterator[Finding]:
+def broken_json_argument(subject: LintSubject) -> Iterator[Finding]:
     """A raw argument looks like JSON, and is not.
 
     Why: its quotation marks were lost on the way, as a shell removes them; the engine refuses the value.
@@ -205,7 +205,7 @@ def broken_json_argument(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("ARG009", "error")
-def list_before_bare_words(subject: Subject) -> Iterator[Finding]:
+def list_before_bare_words(subject: LintSubject) -> Iterator[Finding]:
     """The last option takes any number of words, and bare words follow it.
 
     Why: the engine's parser takes them for values of that option; the release does not compile.
@@ -219,7 +219,7 @@ def list_before_bare_words(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("ARG010", "error")
-def boolean_with_value(subject: Subject) -> Iterator[Finding]:
+def boolean_with_value(subject: LintSubject) -> Iterator[Finding]:
     """A raw switch is followed by true or false.
 
     Why: a switch takes no value: the engine refuses `--flag true` (`unrecognized arguments`) and `--flag=true`.

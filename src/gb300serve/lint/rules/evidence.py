@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
 from gb300serve.lint.book import rule
-from gb300serve.lint.subject import Subject
+from gb300serve.lint.subject import LintSubject
 
 _EMPTY = re.compile(
     r"(?i)(?:n/?a|none|null|unknown|tbd|todo|x{2,}|\?+|-+|…|\.{2,}|misc|various|any|test|default|"
@@ -17,7 +17,7 @@ _FIGURE = re.compile(
 
 
 @rule("EVD001", "warning")
-def verified_without_evidence(subject: Subject) -> Iterator[Finding]:
+def verified_without_evidence(subject: LintSubject) -> Iterator[Finding]:
     """The release is called verified, and shows no figure.
 
     Why: nobody can tell whether a later boot is as good, or what was verified: evidence is never inherited.
@@ -28,7 +28,7 @@ def verified_without_evidence(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("EVD002", "warning")
-def figure_without_workload(subject: Subject) -> Iterator[Finding]:
+def figure_without_workload(subject: LintSubject) -> Iterator[Finding]:
     """A figure does not say on which load or how it was measured.
 
     Why: 91 and 231 tokens a second are the same release on two loads; a figure without its load compares with nothing.
@@ -48,7 +48,7 @@ def figure_without_workload(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("EVD003", "note")
-def figure_outside_evidence(subject: Subject) -> Iterator[Finding]:
+def figure_outside_evidence(subject: LintSubject) -> Iterator[Finding]:
     """A title or a limit tells a speed that no evidence backs.
 
     Why: figures in prose have neither load nor method, and are copied into children that are slower or faster.
@@ -66,7 +66,7 @@ def figure_outside_evidence(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("EVD004", "note")
-def verified_without_receipts(subject: Subject) -> Iterator[Finding]:
+def verified_without_receipts(subject: LintSubject) -> Iterator[Finding]:
     """The release is called verified, and no line of a good boot is on record.
 
     Why: an engine takes a setting, echoes it and does nothing: only the lines that it prints when it works tell.
@@ -77,7 +77,7 @@ def verified_without_receipts(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("EVD005", "note")
-def figure_without_run(subject: Subject) -> Iterator[Finding]:
+def figure_without_run(subject: LintSubject) -> Iterator[Finding]:
     """A figure does not say in which run it was measured.
 
     Why: two runs of one release differ by up to 9 %, for the set of tuned kernels alone: the run names the one.

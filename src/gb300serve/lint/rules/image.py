@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from gb300serve.core.rules import Finding
 from gb300serve.engines.versions import public
 from gb300serve.lint.book import rule
-from gb300serve.lint.subject import Subject
+from gb300serve.lint.subject import LintSubject
 
 # Tags that are pushed again by design; the rest of a tag may name a platform (`latest-cu130`, `nightly-aarch64`).
 _MOVING = re.compile(
@@ -25,7 +25,7 @@ OFFICIAL = {"vllm": "vllm/vllm-openai", "sglang": "lmsysorg/sglang"}
 
 
 @rule("IMG001", "error")
-def bad_image_name(subject: Subject) -> Iterator[Finding]:
+def bad_image_name(subject: LintSubject) -> Iterator[Finding]:
     """The repository or the tag is not what an image reference may hold.
 
     Why: docker refuses the whole command (`invalid reference format`); a tag or a digest inside `repository` also hides
@@ -57,7 +57,7 @@ def _split(repository: str) -> tuple[str, str]:
 
 
 @rule("IMG002", "warning")
-def moving_tag(subject: Subject) -> Iterator[Finding]:
+def moving_tag(subject: LintSubject) -> Iterator[Finding]:
     """The image is named by a tag that is pushed again, and no digest holds it.
 
     Why: what is pulled tomorrow is another engine: options disappear, the tuning cache is missed (74 minutes), and no
@@ -80,7 +80,7 @@ def _moves(tag: str) -> bool:
 
 
 @rule("IMG003", "warning")
-def image_without_digest(subject: Subject) -> Iterator[Finding]:
+def image_without_digest(subject: LintSubject) -> Iterator[Finding]:
     """The image has a tag, and no digest.
 
     Why: a tag can be pushed again or deleted; only the digest names one image, and `up` can only compare with it.
@@ -93,7 +93,7 @@ def image_without_digest(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("IMG004", "warning")
-def local_image_without_tag(subject: Subject) -> Iterator[Finding]:
+def local_image_without_tag(subject: LintSubject) -> Iterator[Finding]:
     """An image pinned by its id has no tag to start it by.
 
     Why: the command names an image by `repository:tag`; without a tag docker looks for `latest`, and `up` refuses when
@@ -106,7 +106,7 @@ def local_image_without_tag(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("IMG005", "note")
-def local_image(subject: Subject) -> Iterator[Finding]:
+def local_image(subject: LintSubject) -> Iterator[Finding]:
     """The image is pinned by the id that one machine gave it.
 
     Why: no registry has it: on another machine it must be built again, and then has another id.
@@ -122,7 +122,7 @@ def local_image(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("IMG006", "warning")
-def tag_of_another_version(subject: Subject) -> Iterator[Finding]:
+def tag_of_another_version(subject: LintSubject) -> Iterator[Finding]:
     """The tag of the engine's own image names another version than `engine.version`.
 
     Why: the options are checked against, and printed in the form of, a version that will not run.

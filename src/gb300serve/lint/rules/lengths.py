@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from gb300serve.core.rules import Finding
 from gb300serve.engines.narrow import length, si_length
 from gb300serve.lint.book import rule, vllm_rule
-from gb300serve.lint.subject import Subject, option_path
+from gb300serve.lint.subject import LintSubject, option_path
 
 # From here on one prompt occupies several seconds of steps that short requests wait for.
 _LONG = 262144
@@ -22,7 +22,7 @@ _SHORTEST = 2048
 
 
 @vllm_rule("LEN001", "error")
-def context_above_model(subject: Subject) -> Iterator[Finding]:
+def context_above_model(subject: LintSubject) -> Iterator[Finding]:
     """The context is longer than the model's.
 
     Why: the engine refuses it before any weight (`greater than the derived max_model_len`).
@@ -38,7 +38,7 @@ def context_above_model(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("LEN002", "warning")
-def threshold_without_effect(subject: Subject) -> Iterator[Finding]:
+def threshold_without_effect(subject: LintSubject) -> Iterator[Finding]:
     """`long_prefill_token_threshold` is not below `max_num_batched_tokens`.
 
     Why: a long prompt never gets more than `max_num_batched_tokens` of a step, so the threshold changes nothing: short
@@ -59,7 +59,7 @@ def threshold_without_effect(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("LEN003", "error")
-def threshold_above_context(subject: Subject) -> Iterator[Finding]:
+def threshold_above_context(subject: LintSubject) -> Iterator[Finding]:
     """`long_prefill_token_threshold` is above `max_model_len`.
 
     Why: the engine refuses the pair before any weight.
@@ -75,7 +75,7 @@ def threshold_above_context(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("LEN004", "error")
-def batch_below_seats(subject: Subject) -> Iterator[Finding]:
+def batch_below_seats(subject: LintSubject) -> Iterator[Finding]:
     """`max_num_batched_tokens` is below `max_num_seqs`.
 
     Why: each running sequence needs one token of a step; the engine refuses the pair before any weight.
@@ -94,7 +94,7 @@ def batch_below_seats(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("LEN005", "error")
-def batch_below_context(subject: Subject) -> Iterator[Finding]:
+def batch_below_context(subject: LintSubject) -> Iterator[Finding]:
     """Chunked prefill is off, and a prompt of full length does not fit a step.
 
     Why: without chunks a prompt is computed in one step; the engine refuses a context above `max_num_batched_tokens`.
@@ -110,7 +110,7 @@ def batch_below_context(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("LEN006", "warning")
-def title_promises_other_context(subject: Subject) -> Iterator[Finding]:
+def title_promises_other_context(subject: LintSubject) -> Iterator[Finding]:
     """The title promises another context than the engine serves.
 
     Why: who picks a release by its title sends prompts that are refused, or never uses what is there.
@@ -126,7 +126,7 @@ def title_promises_other_context(subject: Subject) -> Iterator[Finding]:
         yield Finding(("title",), message, "correct the title, or the context length")
 
 
-def _served(subject: Subject) -> int | None:
+def _served(subject: LintSubject) -> int | None:
     if subject.vllm is not None:
         given = subject.vllm.max_model_len
         return given if given is not None or subject.checkpoint is None else subject.checkpoint.max_position_embeddings
@@ -152,7 +152,7 @@ def _close(served: int, promised: float) -> bool:
 
 
 @vllm_rule("LEN007", "note")
-def no_long_prefill_threshold(subject: Subject) -> Iterator[Finding]:
+def no_long_prefill_threshold(subject: LintSubject) -> Iterator[Finding]:
     """Long prompts may take whole steps from short ones.
 
     Why: behind a prompt of 480,000 tokens short requests waited 18.2 s for their first token; with a threshold of 6144

@@ -10,13 +10,13 @@ from gb300serve.fit.host import STATION, host_verdict
 from gb300serve.fit.model import MemoryPlan
 from gb300serve.lint.book import vllm_rule
 from gb300serve.lint.fitting import Fitting
-from gb300serve.lint.subject import Subject, option_given, option_path
+from gb300serve.lint.subject import LintSubject, option_given, option_path
 
 # 0.97 is the highest share with a boot; the driver and CUDA's own context need what is left of the GPU.
 HIGHEST_SHARE = 0.98
 
 
-def judged(subject: Subject) -> Fitting | None:
+def judged(subject: LintSubject) -> Fitting | None:
     """The memory plan, unless a finding about the offload's names already says why nothing moves."""
     fitting, view = subject.fitting, subject.vllm
     if fitting is None or view is None:
@@ -25,7 +25,7 @@ def judged(subject: Subject) -> Fitting | None:
     return None if idle else fitting
 
 
-def deciding_place(subject: Subject) -> Path:
+def deciding_place(subject: LintSubject) -> Path:
     """The setting that decides: what is offloaded, else the share of the GPU, else the context."""
     keys = ("cpu_offload_gb", "gpu_memory_utilization", "max_model_len")
     return next((option_path(key) for key in keys if option_given(subject.options, key)), ("engine", "options"))
@@ -45,7 +45,7 @@ def way_out(plan: MemoryPlan) -> str:
 
 
 @vllm_rule("MEM001", "error")
-def kv_cache_does_not_fit(subject: Subject) -> Iterator[Finding]:
+def kv_cache_does_not_fit(subject: LintSubject) -> Iterator[Finding]:
     """The KV cache left over does not hold one request of the context length.
 
     Why: the engine finds out after loading 510 GB: six minutes for each try, and more when the weights come from a
@@ -61,7 +61,7 @@ def kv_cache_does_not_fit(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("MEM002", "warning")
-def kv_cache_short(subject: Subject) -> Iterator[Finding]:
+def kv_cache_short(subject: LintSubject) -> Iterator[Finding]:
     """The KV cache holds one request of the context length with next to nothing to spare.
 
     Why: two boots of one release differ by 0.02 GiB and a patch cost 0.13: it boots today and not on another day.
@@ -75,7 +75,7 @@ def kv_cache_short(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("MEM003", "warning")
-def host_memory_overcommitted(subject: Subject) -> Iterator[Finding]:
+def host_memory_overcommitted(subject: LintSubject) -> Iterator[Finding]:
     """What is to be pinned in host memory may be more than the host has.
 
     Why: pinned tensors can be rounded up to a power of two (4.2 GiB holds 8): 305 GiB asked became 504 GiB resident,
@@ -97,7 +97,7 @@ def host_memory_overcommitted(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("MEM004", "warning")
-def utilization_near_all(subject: Subject) -> Iterator[Finding]:
+def utilization_near_all(subject: LintSubject) -> Iterator[Finding]:
     """The engine is given nearly the whole GPU.
 
     Why: it refuses to start when less than that share is free, and the driver, CUDA's context and whatever runs for a

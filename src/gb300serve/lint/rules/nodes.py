@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
 from gb300serve.lint.book import rule
-from gb300serve.lint.subject import Subject
+from gb300serve.lint.subject import LintSubject
 from gb300serve.recipe.gpus import Gpus
 
 # By the names that the engines take, vLLM's first, SGLang's second.
@@ -15,7 +15,7 @@ _OTHER = ("data_parallel_size", "dp_size", "dp")
 
 
 @rule("NOD001", "error")
-def nodes_not_used(subject: Subject) -> Iterator[Finding]:
+def nodes_not_used(subject: LintSubject) -> Iterator[Finding]:
     """The machines have another number of GPUs than the engine splits the model over.
 
     Why: tensor x pipeline is the number of GPUs that hold the model; with fewer than `nodes` has the engine refuses to
@@ -38,7 +38,7 @@ def nodes_not_used(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("NOD002", "warning")
-def nodes_without_host_network(subject: Subject) -> Iterator[Finding]:
+def nodes_without_host_network(subject: LintSubject) -> Iterator[Finding]:
     """The engines of several machines are not on their hosts' network.
 
     Why: they find each other on ports that they choose as they start, and NCCL on more of them: a bridge network
@@ -57,6 +57,6 @@ def _count(gpus: Gpus | None) -> int:
     return int(gpus.values[0]) if gpus.by == "count" else len(gpus.values)
 
 
-def _size(subject: Subject, names: tuple[str, ...]) -> int:
+def _size(subject: LintSubject, names: tuple[str, ...]) -> int:
     given = [subject.options[name] for name in names if name in subject.options]
     return given[0] if given and isinstance(given[0], int) else 1

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from gb300serve.core.diagnostics import Severity
 from gb300serve.core.rules import Finding
 from gb300serve.lint.book import rule, vllm_rule
-from gb300serve.lint.subject import Subject, option_given, option_path
+from gb300serve.lint.subject import LintSubject, option_given, option_path
 
 # The engine refuses both at once (`… are mutually exclusive`): the option, the JSON option and its field.
 _EXCLUSIVE = (
@@ -23,7 +23,7 @@ _GRAPHS = ("cudagraph_capture_sizes", "max_cudagraph_capture_size")
 
 
 @vllm_rule("OPT101", "error")
-def setting_said_in_two_options(subject: Subject) -> Iterator[Finding]:
+def setting_said_in_two_options(subject: LintSubject) -> Iterator[Finding]:
     """One setting is said by two options.
 
     Why: vLLM refuses both at once (`… are mutually exclusive`), whatever the values.
@@ -39,7 +39,7 @@ def setting_said_in_two_options(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("OPT102", "warning")
-def graphs_while_eager(subject: Subject) -> Iterator[Finding]:
+def graphs_while_eager(subject: LintSubject) -> Iterator[Finding]:
     """CUDA graphs are tuned, and `enforce_eager` switches them off.
 
     Why: the engine takes both and captures nothing: each step then pays the launch of every kernel.
@@ -54,7 +54,7 @@ def graphs_while_eager(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("OPT103", "note")
-def utilization_overridden(subject: Subject) -> Iterator[Finding]:
+def utilization_overridden(subject: LintSubject) -> Iterator[Finding]:
     """`kv_cache_memory_bytes` overrides `gpu_memory_utilization`.
 
     Why: the engine then skips its own sizing; the utilisation only says how much must be free at the start.
@@ -70,7 +70,7 @@ def utilization_overridden(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("OPT104", "error")
-def more_ranks_than_gpus(subject: Subject) -> Iterator[Finding]:
+def more_ranks_than_gpus(subject: LintSubject) -> Iterator[Finding]:
     """More ranks are asked for than the container has GPUs.
 
     Why: the engine waits for GPUs that are not there and dies; a Station has one GB300, and its display GPU is no help.
@@ -91,7 +91,7 @@ def more_ranks_than_gpus(subject: Subject) -> Iterator[Finding]:
 _PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "tp_size", "pp_size")
 
 
-def _ranks(subject: Subject) -> int:
+def _ranks(subject: LintSubject) -> int:
     ranks = 1
     for key in _PARALLEL:
         ranks *= _whole(subject.options.get(key))

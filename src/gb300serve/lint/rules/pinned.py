@@ -7,12 +7,12 @@ from gb300serve.core.errors import CompileError
 from gb300serve.core.rules import Finding
 from gb300serve.core.words import changed_words
 from gb300serve.lint.book import rule
-from gb300serve.lint.subject import Subject
+from gb300serve.lint.subject import LintSubject
 from gb300serve.render.docker_run import pinned
 
 
 @rule("PIN001", "error")
-def pinned_command_differs(subject: Subject) -> Iterator[Finding]:
+def pinned_command_differs(subject: LintSubject) -> Iterator[Finding]:
     """The release no longer compiles to its pinned command.
 
     Why: figures, receipts and the tuning cache belong to the command that was measured; a changed word is another
@@ -33,7 +33,7 @@ def pinned_command_differs(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("PIN002", "note")
-def verified_without_pin(subject: Subject) -> Iterator[Finding]:
+def verified_without_pin(subject: LintSubject) -> Iterator[Finding]:
     """A verified release has no pinned command beside it.
 
     Why: without one nobody sees when a change of the recipe, of its parent or of this tool changes what is launched.

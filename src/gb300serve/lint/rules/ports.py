@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from gb300serve.core.rules import Finding
 from gb300serve.engines.registry import engine
 from gb300serve.lint.book import rule
-from gb300serve.lint.subject import Subject, option_path
+from gb300serve.lint.subject import LintSubject, option_path
 
 _PORT = re.compile(
     r"(?:(?P<address>\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-fA-F:]+\]|localhost):)?(?:(?P<host>\d+(?:-\d+)?)?:)?"
@@ -17,18 +17,18 @@ _DEFAULT_HOST = {"vllm": "0.0.0.0", "sglang": "127.0.0.1"}  # noqa: S104 - what 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def _bridged(subject: Subject) -> bool:
+def _bridged(subject: LintSubject) -> bool:
     return subject.container.network not in ("host", "none") and not (subject.container.network or "").startswith(
         "container:"
     )
 
 
-def _inside(subject: Subject) -> int:
+def _inside(subject: LintSubject) -> int:
     return engine(subject.recipe.engine.name).port(subject.options)
 
 
 @rule("PRT001", "error")
-def not_a_port(subject: Subject) -> Iterator[Finding]:
+def not_a_port(subject: LintSubject) -> Iterator[Finding]:
     """A published port is not written as docker reads it.
 
     Why: docker refuses the whole command (`invalid containerPort`), and nothing starts.
@@ -46,7 +46,7 @@ def _valid(numbers: str) -> bool:
 
 
 @rule("PRT002", "error")
-def port_published_twice(subject: Subject) -> Iterator[Finding]:
+def port_published_twice(subject: LintSubject) -> Iterator[Finding]:
     """Two published ports want the same port of the host.
 
     Why: docker creates the container and fails to start it (`port is already allocated`).
@@ -75,7 +75,7 @@ def _same(one: tuple[str, str, str], other: tuple[str, str, str]) -> bool:
 
 
 @rule("PRT003", "warning")
-def ports_on_host_network(subject: Subject) -> Iterator[Finding]:
+def ports_on_host_network(subject: LintSubject) -> Iterator[Finding]:
     """Ports are published from the host's own network.
 
     Why: docker discards them: the engine listens on its own port of the host, whatever they say.
@@ -87,7 +87,7 @@ def ports_on_host_network(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("PRT004", "warning")
-def engine_port_not_published(subject: Subject) -> Iterator[Finding]:
+def engine_port_not_published(subject: LintSubject) -> Iterator[Finding]:
     """No published port leads to the engine.
 
     Why: the lane boots, says it serves, and nobody can reach it.
@@ -113,7 +113,7 @@ def _leads_to(inside: str, port: int) -> bool:
 
 
 @rule("PRT005", "warning")
-def listens_inside_only(subject: Subject) -> Iterator[Finding]:
+def listens_inside_only(subject: LintSubject) -> Iterator[Finding]:
     """The engine listens on the container's own loopback.
 
     Why: published ports arrive at another interface of the container: every connection is reset.

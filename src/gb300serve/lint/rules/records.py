@@ -12,13 +12,13 @@ from gb300serve.fit.demand import demand_of
 from gb300serve.lint.book import rule, vllm_rule
 from gb300serve.lint.known import Tried, tried
 from gb300serve.lint.rules.memory import deciding_place, judged, way_out
-from gb300serve.lint.subject import Subject, option_path
+from gb300serve.lint.subject import LintSubject, option_path
 
 _SEVERITIES: Mapping[str, Severity] = {"error": "error", "warning": "warning", "note": "note"}
 
 
 @vllm_rule("REC001", "error")
-def never_booted_here(subject: Subject) -> Iterator[Finding]:
+def never_booted_here(subject: LintSubject) -> Iterator[Finding]:
     """A boot with these parameters offloaded failed, with no longer a context.
 
     Why: it was tried: offload 40 left -6.96 GiB of KV cache at 131,072 tokens, offload 55 0.65 GiB at a million where
@@ -40,7 +40,7 @@ def never_booted_here(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("REC002", "note")
-def tried_before(subject: Subject) -> Iterator[Finding]:
+def tried_before(subject: LintSubject) -> Iterator[Finding]:
     """A setting has a record on this machine.
 
     Why: somebody spent an evening on it; the record says what came of it.
@@ -56,7 +56,7 @@ def tried_before(subject: Subject) -> Iterator[Finding]:
                 yield Finding(path, record.result, record.hint, of_key=True, severity=_SEVERITIES[record.severity])
 
 
-def _said(subject: Subject, record: Tried) -> Iterator[tuple[Path, Any]]:
+def _said(subject: LintSubject, record: Tried) -> Iterator[tuple[Path, Any]]:
     if record.option is not None and record.option in subject.options:
         yield option_path(record.option), subject.options[record.option]
     if record.variable is not None and record.variable in subject.container.env:
@@ -64,7 +64,7 @@ def _said(subject: Subject, record: Tried) -> Iterator[tuple[Path, Any]]:
 
 
 @vllm_rule("REC003", "note")
-def effort_medium(subject: Subject) -> Iterator[Finding]:
+def effort_medium(subject: LintSubject) -> Iterator[Finding]:
     """Requests think with effort `medium` unless they say otherwise.
 
     Why: DeepSeek V4.1 answers `medium` with HTTP 400: it takes low, high, xhigh, max or 1 to 100.
@@ -85,7 +85,7 @@ def effort_medium(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("REC004", "note")
-def breakpoints_never_tuned(subject: Subject) -> Iterator[Finding]:
+def breakpoints_never_tuned(subject: LintSubject) -> Iterator[Finding]:
     """No boot is on record with this schedule of draft lengths.
 
     Why: breakpoints can change the identity of the tuning cache: [[1, 3, 5], [4, 16, 1]] did and tuned for 80 minutes,

@@ -6,12 +6,12 @@ from typing import Any
 from gb300serve.core.redaction import holds_secret
 from gb300serve.core.rules import Finding
 from gb300serve.lint.book import rule
-from gb300serve.lint.subject import Subject
+from gb300serve.lint.subject import LintSubject
 from gb300serve.plan.secrets import Literal, in_comments, literal_secrets
 
 
 @rule("SEC003", "error")
-def literal_secret_in_recipe(subject: Subject) -> Iterator[Finding]:
+def literal_secret_in_recipe(subject: LintSubject) -> Iterator[Finding]:
     """A token, key or password stands in the recipe.
 
     Why: recipes are committed, copied and printed: a literal secret must be taken for known.
@@ -37,7 +37,7 @@ def _finding(literal: Literal) -> Finding:
 
 
 @rule("SEC004", "error")
-def literal_secret_in_comment(subject: Subject) -> Iterator[Finding]:
+def literal_secret_in_comment(subject: LintSubject) -> Iterator[Finding]:
     """A comment holds a token, key or password.
 
     Why: a comment is committed and copied like everything else.
@@ -54,7 +54,7 @@ def in_text(text: str) -> Iterator[Finding]:
 
 
 @rule("SEC005", "warning")
-def secret_file_relative(subject: Subject) -> Iterator[Finding]:
+def secret_file_relative(subject: LintSubject) -> Iterator[Finding]:
     """The file of a secret is not a whole path.
 
     Why: it is looked for wherever the command happens to be started.
@@ -67,7 +67,7 @@ def secret_file_relative(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("SEC006", "note")
-def variable_and_secret(subject: Subject) -> Iterator[Finding]:
+def variable_and_secret(subject: LintSubject) -> Iterator[Finding]:
     """A name stands both in `env` and in `secrets`.
 
     Why: docker takes the later one, which is the secret: the value in `env` only looks as if it counted.

@@ -7,7 +7,7 @@ from gb300serve.core.rules import Finding
 from gb300serve.core.text import printable
 from gb300serve.document.nodes import Path
 from gb300serve.lint.book import rule
-from gb300serve.lint.subject import OPTIONS, Subject
+from gb300serve.lint.subject import OPTIONS, LintSubject
 
 _QUOTED = re.compile(r"(?s)\\?([\"']).*\\?\1")
 _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
@@ -53,7 +53,7 @@ def _possibly_placeholder(text: str) -> bool:
 
 
 @rule("VAL001", "warning")
-def quotes_inside_value(subject: Subject) -> Iterator[Finding]:
+def quotes_inside_value(subject: LintSubject) -> Iterator[Finding]:
     """A value carries quotation marks of its own.
 
     Why: no shell removes them here: the engine or the variable gets them as part of the value.
@@ -72,7 +72,7 @@ def quotes_inside_value(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("VAL002", "error")
-def unrendered_template(subject: Subject) -> Iterator[Finding]:
+def unrendered_template(subject: LintSubject) -> Iterator[Finding]:
     """A template's braces were left in a value.
 
     Why: nothing renders them: the engine, docker or the path gets `{{ … }}` as text.
@@ -88,7 +88,7 @@ def unrendered_template(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("VAL003", "warning")
-def unexpanded_variable(subject: Subject) -> Iterator[Finding]:
+def unexpanded_variable(subject: LintSubject) -> Iterator[Finding]:
     """A value names a variable of the shell.
 
     Why: `$` is a plain character but for `${…}` in paths: the container gets the text, not the variable's value.
@@ -107,7 +107,7 @@ def unexpanded_variable(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("VAL004", "warning")
-def blank_around_value(subject: Subject) -> Iterator[Finding]:
+def blank_around_value(subject: LintSubject) -> Iterator[Finding]:
     """A value begins or ends with a blank or a line break.
 
     Why: names, paths and tokens with a blank at the end are other ones, and nobody sees it in a log.
@@ -123,7 +123,7 @@ def blank_around_value(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("VAL005", "error")
-def invisible_character(subject: Subject) -> Iterator[Finding]:
+def invisible_character(subject: LintSubject) -> Iterator[Finding]:
     """A value holds a character that is not what it looks like.
 
     Why: a no-break space, a zero-width mark, a long dash or curly quotes, as web pages and chats put them in, make
@@ -142,7 +142,7 @@ def invisible_character(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("VAL006", "warning")
-def number_as_text(subject: Subject) -> Iterator[Finding]:
+def number_as_text(subject: LintSubject) -> Iterator[Finding]:
     """A number or a boolean stands as text inside an option's JSON.
 
     Why: `"5"` and `"true"` reach the engine as text: some classes convert it, others compare it and are never equal.
@@ -156,7 +156,7 @@ def number_as_text(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("VAL007", "error")
-def placeholder_value(subject: Subject) -> Iterator[Finding]:
+def placeholder_value(subject: LintSubject) -> Iterator[Finding]:
     """A placeholder was never filled in.
 
     Why: docker makes an empty directory of a path that is not there, and the engine dies in it or serves nothing.

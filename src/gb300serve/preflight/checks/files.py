@@ -8,10 +8,10 @@ from gb300serve.host.missing import Missing
 from gb300serve.host.sources.model_files import ModelFiles
 from gb300serve.preflight.book import check
 from gb300serve.preflight.sizes import some
-from gb300serve.preflight.subject import Subject
+from gb300serve.preflight.subject import PreflightSubject
 
 
-def _models(subject: Subject) -> tuple[ModelFiles, ...]:
+def _models(subject: PreflightSubject) -> tuple[ModelFiles, ...]:
     if subject.release is None or isinstance(subject.release.facts.models, Missing):
         return ()
     return subject.release.facts.models
@@ -26,7 +26,7 @@ def _fetching(model: ModelFiles) -> str | None:
 
 
 @check("PRE050", "error")
-def model_not_there(subject: Subject) -> Iterator[Finding]:
+def model_not_there(subject: PreflightSubject) -> Iterator[Finding]:
     """The model's directory does not exist, or cannot be read.
 
     Why: Docker makes an empty directory, owned by root, of a mount source that is missing, and the engine looks for
@@ -41,7 +41,7 @@ def model_not_there(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE051", "error")
-def model_incomplete(subject: Subject) -> Iterator[Finding]:
+def model_incomplete(subject: PreflightSubject) -> Iterator[Finding]:
     """Files of the model are missing, or shorter than they say themselves.
 
     Why: the engine finds out minutes into the load, or takes another loader in silence.
@@ -65,7 +65,7 @@ def _lacks(model: ModelFiles) -> Iterator[str]:
 
 
 @check("PRE052", "error")
-def model_of_another_revision(subject: Subject) -> Iterator[Finding]:
+def model_of_another_revision(subject: PreflightSubject) -> Iterator[Finding]:
     """The model's directory claims another revision than the recipe pins.
 
     Why: every figure and receipt of the release was measured with the pinned one.
@@ -78,7 +78,7 @@ def model_of_another_revision(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE053", "note")
-def model_revision_unknown(subject: Subject) -> Iterator[Finding]:
+def model_revision_unknown(subject: PreflightSubject) -> Iterator[Finding]:
     """Nothing in the model's directory says of which revision it is.
 
     Why: two revisions of one model have the same file names.
@@ -90,7 +90,7 @@ def model_revision_unknown(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE054", "error")
-def model_links_lead_away(subject: Subject) -> Iterator[Finding]:
+def model_links_lead_away(subject: PreflightSubject) -> Iterator[Finding]:
     """Files of the model are links that lead out of the directory that is mounted.
 
     Why: a snapshot of the Hugging Face cache is links into `../../blobs`: in the container they lead nowhere.
@@ -103,7 +103,7 @@ def model_links_lead_away(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE055", "error")
-def mount_source_missing(subject: Subject) -> Iterator[Finding]:
+def mount_source_missing(subject: PreflightSubject) -> Iterator[Finding]:
     """A mount's source does not exist.
 
     Why: Docker makes an empty directory of it, owned by root, and mounts that: a patch is silently not there, a cache
@@ -120,7 +120,7 @@ def mount_source_missing(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE056", "error")
-def patch_differs(subject: Subject) -> Iterator[Finding]:
+def patch_differs(subject: PreflightSubject) -> Iterator[Finding]:
     """A mounted file is not the one whose sha256 the recipe states.
 
     Why: a patch over the image that is another version serves, and serves wrongly.
@@ -132,13 +132,13 @@ def patch_differs(subject: Subject) -> Iterator[Finding]:
             yield Finding(("patches",), _differs(patch), "put the file that the recipe pins there: sha256sum tells")
 
 
-def _patches(subject: Subject) -> tuple[Patch, ...]:
+def _patches(subject: PreflightSubject) -> tuple[Patch, ...]:
     if subject.release is None or isinstance(subject.release.facts.patches, Missing):
         return ()
     return subject.release.facts.patches
 
 
-def _missing_sources(subject: Subject) -> tuple[str, ...]:
+def _missing_sources(subject: PreflightSubject) -> tuple[str, ...]:
     if subject.release is None or isinstance(subject.release.facts.sources, Missing):
         return ()
     return tuple(source.path for source in subject.release.facts.sources if not source.exists)

@@ -3,24 +3,24 @@
 from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
-from gb300serve.host.facts import Disk
+from gb300serve.host.facts import DiskSpace
 from gb300serve.host.missing import Missing
 from gb300serve.preflight.book import check
 from gb300serve.preflight.sizes import GIB, gib
-from gb300serve.preflight.subject import Subject
+from gb300serve.preflight.subject import PreflightSubject
 
 # A tuned cache is some MiB and what the engine compiles some hundred.
 _CACHE_FREE = 2 * GIB
 
 
-def _disks(subject: Subject) -> tuple[Disk, ...]:
+def _disks(subject: PreflightSubject) -> tuple[DiskSpace, ...]:
     if subject.release is None or isinstance(subject.release.facts.disks, Missing):
         return ()
     return subject.release.facts.disks
 
 
 @check("PRE040", "warning")
-def network_filesystem(subject: Subject) -> Iterator[Finding]:
+def network_filesystem(subject: PreflightSubject) -> Iterator[Finding]:
     """The model lies on a network filesystem.
 
     Why: 510 GB took 1,246 s and then about 600 s for the drafter from a CIFS share, more at every boot; from a local
@@ -38,7 +38,7 @@ def network_filesystem(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE041", "warning")
-def disk_nearly_full(subject: Subject) -> Iterator[Finding]:
+def disk_nearly_full(subject: PreflightSubject) -> Iterator[Finding]:
     """The disk of a cache is nearly full.
 
     Why: the engine compiles and tunes into it without a word when it cannot write: the next boot tunes again, 74
@@ -51,7 +51,7 @@ def disk_nearly_full(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE042", "error")
-def state_directory_unwritable(subject: Subject) -> Iterator[Finding]:
+def state_directory_unwritable(subject: PreflightSubject) -> Iterator[Finding]:
     """Nothing can be written to the state directory.
 
     Why: the launch would leave no log and no record, and nobody could say later what was started.

@@ -1,0 +1,10 @@
+"""The Docker backend as the command line builds it."""
+
+from gb300serve.adapters.clock import SystemClock
+from gb300serve.adapters.docker_sdk import DockerEndpoint, DockerEngine
+from gb300serve.adapters.docker_watch import WatchedDocker
+
+
+def watched_docker(host: str | None, context: str | None = None) -> WatchedDocker:
+    """Of the Engine at `host`, or of the Docker context; it connects at the first request."""
+    return WatchedDocker(DockerEngine(DockerEndpoint.choose(host, context)), SystemClock())
