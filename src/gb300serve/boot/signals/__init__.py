@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from gb300serve.boot.signals import (
     arguments,
     engine,
-    failing,
+    failures,
     hooks,
     machine,
     memory,
     model_files,
     sglang,
-    sglang_failing,
+    sglang_failures,
     shared,
 )
 from gb300serve.boot.signals.model import Cause, EngineName, Signal
@@ -20,13 +20,13 @@ SIGNALS: tuple[Signal, ...] = (*engine.SIGNALS, *sglang.SIGNALS, *shared.SIGNALS
 
 CAUSES: tuple[Cause, ...] = (
     *hooks.CAUSES,
-    *sglang_failing.CAUSES,
+    *sglang_failures.CAUSES,
     *memory.CAUSES,
     *arguments.CAUSES,
     *model_files.CAUSES,
     *machine.CAUSES,
-    *failing.CAUSES,
-    *failing.CLOSING,
+    *failures.CAUSES,
+    *failures.CLOSING,
 )
 
 # Whose log it is may not be known yet (None): then every row counts.
