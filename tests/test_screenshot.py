@@ -9,6 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from gb300serve.boot.phases import Phase
+from scripts._screenshot import PICTURE
 from tests.support.documents import recipes_on_port
 from tests.support.free_port import free_port
 from tests.support.program import LEADING, ROOT
@@ -32,6 +33,6 @@ def test_the_picture_shows_the_boot_of_today(tmp_path: Path) -> None:
         env={**kept, "GB300SERVE_RECIPES": str(recipes_on_port(tmp_path, free_port()))}, timeout=120,
         stdout=subprocess.DEVNULL,
     )  # fmt: skip
-    shown = milestones(ROOT / "src/gb300serve/guides/up.svg")
+    shown = milestones(PICTURE)
     assert (shown[0], shown[-1]) == ("starting", "READY")
     assert milestones(renewed) == shown
