@@ -114,11 +114,16 @@ def test_the_gpu_fails_in_each_phase(phase: Phase) -> None:
     )
 
 
-def test_readme_lists_every_fault() -> None:
-    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    table = text.split("| fault | rehearses |", 1)[1].split("\n\n", 1)[0]
-    listed = [row.split(" | ") for row in table.splitlines()[2:]]
-    told = {name.strip("|` "): summary.strip("| ") for name, summary in listed}
-    in_phases = told.pop("dies-in-PHASE")
-    told |= {f"dies-in-{phase}": in_phases.replace("that phase", f"the phase {phase}") for phase in Phase}
-    assert told == {name: fault.summary for name, fault in FAULTS.items()}
+def test_the_guide_lists_every_fault(request: pytest.FixtureRequest) -> None:
+    guide = Path(__file__).parents[2] / "src/gb300serve/guides/simulator.md"
+    text = guide.read_text(encoding="utf-8")
+    rows = {name: fault.summary for name, fault in FAULTS.items() if not name.startswith("dies-in-")}
+    in_phases = {FAULTS[f"dies-in-{phase}"].summary.replace(f"the phase {phase}", "that phase") for phase in Phase}
+    (rows["dies-in-PHASE"],) = in_phases
+    table = "".join(f"| `{name}` | {summary} |\n" for name, summary in rows.items())
+    end = "\n\n"
+    before, _, after = text.partition("| fault | rehearses |\n|---|---|\n")
+    written = f"{before}| fault | rehearses |\n|---|---|\n{table}\n{after.partition(end)[2]}"
+    if request.config.getoption("--update-golden"):
+        guide.write_text(written, encoding="utf-8")
+    assert guide.read_text(encoding="utf-8") == written, "--update-golden writes it anew"

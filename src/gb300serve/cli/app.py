@@ -45,6 +45,7 @@ COMMANDS = {
     "diagnose": "What a boot log says.",
     "rules": "The rules of lint and the checks of doctor.",
     "schema": "JSON Schema of recipes and sites.",
+    "help": "Show a guide, or the options of a command.",
 }
 
 _NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))

@@ -1,4 +1,4 @@
-"""The container that a compose file makes, beside the one that `up` creates: README lists the differences."""
+"""The container that a compose file makes, next to that of `up`: the guide `targets` lists the differences."""
 
 from pathlib import Path
 from typing import Any
