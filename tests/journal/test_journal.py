@@ -11,8 +11,8 @@ import pytest
 
 from gb300serve.adapters.clock import SystemClock
 from gb300serve.adapters.disk import SystemDisk
+from gb300serve.journal.disk import StateUnusableError
 from gb300serve.journal.journal import Journal, Story
-from gb300serve.journal.runs import StateUnusableError
 from tests.support.entries import entry
 from tests.support.fake_clock import FakeClock
 from tests.support.faulty_disk import FaultyDisk, Killed

@@ -6,8 +6,8 @@ from gb300serve.adapters.host import file_refusal, refusal
 from gb300serve.cli.doctoring import NOTHING_BEARABLE, Looked, for_launch
 from gb300serve.cli.formats import text
 from gb300serve.cli.services import Services
+from gb300serve.journal.disk import StateUnusableError
 from gb300serve.journal.expected import MeasuredTimes, measured
-from gb300serve.journal.runs import StateUnusableError
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.steps import StartContainer, Step
 from gb300serve.lifecycle.up import prepare

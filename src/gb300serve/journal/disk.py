@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Protocol
 
+from gb300serve.core.errors import MachineError
+
 
 class AppendFile(Protocol):
     """A file that only grows. `write` and `sync` may raise OSError."""
@@ -52,3 +54,13 @@ class JournalDisk(Protocol):
 
     def try_hold(self, path: Path) -> Hold | None:
         """Lock the file (made where it is not there); None while another holds it."""
+
+
+class StateUnusableError(MachineError):
+    """Nothing that is launched could be written down."""
+
+    def __init__(self, directory: Path, reason: str) -> None:
+        super().__init__(
+            f"{directory} cannot be written: {reason}; nothing was launched",
+            hint="make room or see who may write there, or name another directory: `state` in the site file",
+        )

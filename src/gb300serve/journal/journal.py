@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gb300serve.core.clock import Clock
-from gb300serve.journal.disk import Hold, JournalDisk
+from gb300serve.journal.disk import Hold, JournalDisk, StateUnusableError
 from gb300serve.journal.entry import JournalEntry, entry_of
-from gb300serve.journal.runs import StateUnusableError
 
 FILE, TORN = "journal.jsonl", "journal.torn"
 # An entry takes a millisecond to write, most of it for the disk: who holds the lock for seconds hangs.

@@ -5,23 +5,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from gb300serve.core.errors import MachineError
-from gb300serve.journal.disk import JournalDisk
+from gb300serve.journal.disk import JournalDisk, StateUnusableError
 from gb300serve.journal.moments import stamp
 from gb300serve.journal.run import RECORD, Run
 from gb300serve.journal.run_record import RunRecord, record_of
 
 DIRECTORY = "runs"
-
-
-class StateUnusableError(MachineError):
-    """Nothing that is launched could be written down."""
-
-    def __init__(self, directory: Path, reason: str) -> None:
-        super().__init__(
-            f"{directory} cannot be written: {reason}; nothing was launched",
-            hint="make room or see who may write there, or name another directory: `state` in the site file",
-        )
 
 
 class Runs:
