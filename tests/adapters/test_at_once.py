@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from gb300serve.adapters.at_once import at_once
+from gb300serve.adapters.system import at_once
 from gb300serve.core.errors import BackendError
 
 GONE = BackendError("gone")

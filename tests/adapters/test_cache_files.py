@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.cache_files import SystemCacheFiles
-from gb300serve.autotune.ports import CacheDeniedError, CacheUnusableError
+from gb300serve.adapters.system import SystemCacheFiles
+from gb300serve.autotune.sets import CacheDeniedError, CacheUnusableError
 
 NOBODY = 65534
 FILES = SystemCacheFiles("gb300serve cache seed v14")

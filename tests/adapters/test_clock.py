@@ -1,6 +1,6 @@
 import time
 
-from gb300serve.adapters.clock import SystemClock
+from gb300serve.adapters.system import SystemClock
 
 
 def test_it_is_the_time_of_day_and_sleep_takes_some() -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.disk import SystemDisk
+from gb300serve.adapters.system import SystemDisk
 
 DISK = SystemDisk()
 

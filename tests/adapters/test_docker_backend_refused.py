@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gb300serve.adapters.docker_backend import UPDATE_TRIES, DockerBackend, OpenChunks
-from gb300serve.adapters.docker_errors import DockerRefusedError, NoSuchContainerError
+from gb300serve.adapters.docker.backend import UPDATE_TRIES, DockerBackend, OpenChunks
+from gb300serve.adapters.docker.errors import DockerRefusedError, NoSuchContainerError
 from tests.support.fake_clock import FakeClock
 
 DYING = "Cannot update container c0ffee: cannot update a stopped container: unknown"

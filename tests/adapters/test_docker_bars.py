@@ -5,7 +5,7 @@ from types import TracebackType
 
 import pytest
 
-from gb300serve.adapters.docker_bars import AttachedBars, BarText, NoBars
+from gb300serve.adapters.docker.watch import AttachedBars, BarText, NoBars
 
 
 def frame(text: str, kind: int = 2) -> bytes:

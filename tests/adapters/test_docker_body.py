@@ -2,8 +2,7 @@
 
 import pytest
 
-from gb300serve.adapters.docker_body import create_body, restart_policy, seccomp_files
-from gb300serve.adapters.docker_words import DockerWordError
+from gb300serve.adapters.docker.body import DockerWordError, create_body, restart_policy, seccomp_files
 from gb300serve.plan.model import ContainerPlan, Plan, Secret
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gb300serve.adapters.docker_chunked import ChunkError, dechunked
+from gb300serve.adapters.docker.stream import ChunkError, dechunked
 
 PARTS = st.lists(st.binary(min_size=1, max_size=40), max_size=6)
 CUTS = st.lists(st.integers(1, 30), min_size=1, max_size=40)

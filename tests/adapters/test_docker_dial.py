@@ -1,7 +1,7 @@
 import pytest
 
-from gb300serve.adapters.docker_dial import ssh_words
-from gb300serve.adapters.docker_errors import DockerUnreachableError
+from gb300serve.adapters.docker.client import ssh_words
+from gb300serve.adapters.docker.errors import DockerUnreachableError
 
 OPTIONS = ("ssh", "-o", "ConnectTimeout=30", "-T", "-o", "BatchMode=yes")
 DIAL = ("docker", "system", "dial-stdio")

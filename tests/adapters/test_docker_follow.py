@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from gb300serve.adapters.docker_errors import DockerUnreachableError, NoSuchContainerError
-from gb300serve.adapters.docker_follow import Chunks, Follower, Start
-from gb300serve.adapters.docker_inspect import NANO
+from gb300serve.adapters.docker.errors import DockerUnreachableError, NoSuchContainerError
+from gb300serve.adapters.docker.inspect import NANO
+from gb300serve.adapters.docker.logs import Chunks, Follower, Start
 from gb300serve.core.errors import BackendError
-from gb300serve.lifecycle.absence import PATIENCE
-from gb300serve.lifecycle.ports import LogLine
+from gb300serve.lifecycle.backend import PATIENCE, LogLine
 
 START = 1_000 * NANO
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gb300serve.adapters.docker_backend import GLANCE, OpenChunks
-from gb300serve.adapters.docker_watch import WatchedDocker
+from gb300serve.adapters.docker.backend import GLANCE, OpenChunks
+from gb300serve.adapters.docker.watch import WatchedDocker
 from tests.support.fake_clock import FakeClock
 
 STARTED = "2026-11-30T00:00:00.5Z"

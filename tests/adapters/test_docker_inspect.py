@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from gb300serve.adapters import docker_inspect
-from gb300serve.lifecycle.ports import Container, Image
+from gb300serve.adapters.docker import inspect
+from gb300serve.lifecycle.backend import Container, Image
 
 INSPECTED: dict[str, Any] = {
     "Id": "f00d",
@@ -45,7 +45,7 @@ INSPECTED: dict[str, Any] = {
 
 def test_container() -> None:
     start = 1795981803.0
-    assert docker_inspect.container(INSPECTED) == Container(
+    assert inspect.container(INSPECTED) == Container(
         id="f00d",
         name="lane",
         image="vllm/vllm-openai:x",
@@ -83,9 +83,7 @@ def test_a_container_that_was_only_created() -> None:
     never = "0001-01-01T00:00:00Z"
     state = {"Status": "created", "ExitCode": 0, "StartedAt": never, "FinishedAt": never}
     config = {"Cmd": None, "Labels": None, "Env": None}
-    found = docker_inspect.container(
-        INSPECTED | {"State": INSPECTED["State"] | state, "Config": INSPECTED["Config"] | config}
-    )
+    found = inspect.container(INSPECTED | {"State": INSPECTED["State"] | state, "Config": INSPECTED["Config"] | config})
     assert (found.started_at, found.finished_at, found.exit_code) == (None, None, None)
     assert (found.command, found.labels, found.env) == ((), {}, {})
 
@@ -102,7 +100,7 @@ def test_a_container_that_was_only_created() -> None:
     ],
 )
 def test_nanoseconds(stamp: str, nanos: int) -> None:
-    assert docker_inspect.nanoseconds(stamp) == nanos
+    assert inspect.nanoseconds(stamp) == nanos
 
 
 def request(count: int, ids: list[str] | None, driver: str = "") -> dict[str, Any]:
@@ -124,13 +122,13 @@ def request(count: int, ids: list[str] | None, driver: str = "") -> dict[str, An
     ],
 )
 def test_gpus(requests: list[dict[str, Any]] | None, expected: str | None) -> None:
-    assert docker_inspect.gpus({"DeviceRequests": requests}) == expected
+    assert inspect.gpus({"DeviceRequests": requests}) == expected
 
 
 def test_image() -> None:
     inspected: dict[str, Any] = {"Id": "sha256:aa", "RepoDigests": None, "Architecture": "arm64", "Config": {}}
-    assert docker_inspect.image(inspected) == Image("sha256:aa", (), "arm64")
+    assert inspect.image(inspected) == Image("sha256:aa", (), "arm64")
     config = {"Entrypoint": ["vllm", "serve"]}
-    assert docker_inspect.image(inspected | {"RepoDigests": ["a@sha256:bb"], "Config": config}) == Image(
+    assert inspect.image(inspected | {"RepoDigests": ["a@sha256:bb"], "Config": config}) == Image(
         "sha256:aa", ("a@sha256:bb",), "arm64", ("vllm", "serve")
     )

@@ -4,9 +4,9 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gb300serve.adapters.docker_inspect import NANO
-from gb300serve.adapters.docker_logs import REMEMBERED, Delivered, LogDecoder, LogEntry
-from gb300serve.lifecycle.ports import LogLine
+from gb300serve.adapters.docker.inspect import NANO
+from gb300serve.adapters.docker.logs import REMEMBERED, Delivered, LogDecoder, LogEntry
+from gb300serve.lifecycle.backend import LogLine
 
 STAMP = "1970-01-01T00:00:01.000000002Z"
 

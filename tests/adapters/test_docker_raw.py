@@ -3,9 +3,8 @@ from typing import Any
 
 import pytest
 
-from gb300serve.adapters.docker_backend import OpenChunks
-from gb300serve.adapters.docker_errors import DockerRefusedError, NoSuchContainerError
-from gb300serve.adapters.docker_raw import raw_inspect
+from gb300serve.adapters.docker.backend import OpenChunks, raw_inspect
+from gb300serve.adapters.docker.errors import DockerRefusedError, NoSuchContainerError
 
 
 class Answers:

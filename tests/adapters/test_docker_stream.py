@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import requests
 
-from gb300serve.adapters.docker_stream import ResponseChunks, paused
+from gb300serve.adapters.docker.stream import ResponseChunks, paused
 
 # Far beyond what a piece takes; only what goes wrong waits for it.
 PATIENCE = 60.0

@@ -1,7 +1,7 @@
 import pytest
 
-from gb300serve.adapters import docker_words as words
-from gb300serve.adapters.docker_words import DockerWordError
+from gb300serve.adapters.docker import body as words
+from gb300serve.adapters.docker.body import DockerWordError
 
 
 @pytest.mark.parametrize(

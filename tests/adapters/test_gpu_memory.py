@@ -1,5 +1,5 @@
-from gb300serve.adapters.gpu_memory import HostGpuMemory
-from gb300serve.lifecycle.gpu_held import GpuHeld
+from gb300serve.adapters.gpu import HostGpuMemory
+from gb300serve.lifecycle.backend import GpuHeld
 from tests.support.fake_machine import H200, NO_PROCESSES, FakeMachine
 
 ID = "0123456789abcdef" * 4

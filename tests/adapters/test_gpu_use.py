@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.adapters.gpu_use import GpuUse, busy
+from gb300serve.adapters.gpu import GpuUse, busy
 from tests.support.fake_clock import FakeClock
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from gb300serve.adapters.host import SystemMachine, nearest, refusal, usable_state, writable
 from gb300serve.host.facts import Directory, ListeningSocket
+from gb300serve.host.linux import Limit
 from gb300serve.host.missing import Missing
 from gb300serve.host.ports import FileEntry, Space
-from gb300serve.host.sources.limits import Limit
 
 
 def script(path: Path, text: str) -> None:

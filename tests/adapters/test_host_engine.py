@@ -1,12 +1,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gb300serve.adapters.host_engine import BackendEngine
+from gb300serve.adapters.host import BackendEngine
 from gb300serve.core.errors import BackendError
 from gb300serve.host.facts import ContainerFact, ImageFact
 from gb300serve.host.missing import Missing
-from gb300serve.lifecycle.names import moment
-from gb300serve.lifecycle.ports import Image
+from gb300serve.lifecycle.backend import Image
+from gb300serve.lifecycle.launch import moment
 from tests.support.fake_backend import FakeBackend
 from tests.support.launches import IMAGE, STRANGER
 

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from gb300serve.adapters.http import HttpClient
-from gb300serve.core.http import Response, UnreachableError
+from gb300serve.core.ports import Response, UnreachableError
 from gb300serve.core.values import WrittenFloat
 
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.json_file import StateUnwritableError, read_document, write_document
+from gb300serve.adapters.system import StateUnwritableError, read_document, write_document
 
 
 def test_written_whole_and_read_back(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from gb300serve.adapters.remains import SystemRemains, processes
-from gb300serve.lifecycle.leftovers import GpuProcess
+from gb300serve.adapters.process import SystemRemains, processes
+from gb300serve.lifecycle.down import GpuProcess
 
 SAID = """\
 4711, VLLM::EngineCore, 236544 MiB

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from gb300serve.adapters.safetensors import CheckpointUnreadableError, read_config, read_tensors
-from gb300serve.fit.tensors import Tensor
+from gb300serve.fit.checkpoint import Tensor
 from tests.support.checkpoints import CONFIG, write_checkpoint
 
 

@@ -3,7 +3,7 @@ import signal
 
 import pytest
 
-from gb300serve.adapters.signals import once, uninterrupted
+from gb300serve.adapters.system import once, uninterrupted
 
 
 def send(number: signal.Signals) -> None:

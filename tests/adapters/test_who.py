@@ -1,7 +1,7 @@
 import os
 import socket
 
-from gb300serve.adapters.who import asker
+from gb300serve.adapters.system import asker
 
 
 def test_who_asks() -> None:

@@ -2,7 +2,7 @@ import hashlib
 
 import pytest
 
-from gb300serve.autotune.content import Content, NotASetError, differences, flashinfer_of, read_content
+from gb300serve.autotune.sets import Content, NotASetError, differences, flashinfer_of, read_content
 
 ENVIRONMENT = b'"_metadata": {"flashinfer_version": "0.6.18", "cuda_version": "13.0", "sm": 103}'
 SET = b"{" + ENVIRONMENT + b', "moe, 1": ["r", 3], "moe, 2": ["r", 1]}'

@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.autotune.expect import price, same_identity, short
+from gb300serve.autotune.sets import price, same_identity, short
 
 
 @pytest.mark.parametrize(

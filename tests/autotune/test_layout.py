@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.autotune.layout import file_name, note_on, set_path
+from gb300serve.autotune.sets import file_name, note_on, set_path
 
 
 @pytest.mark.parametrize(

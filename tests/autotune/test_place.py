@@ -1,9 +1,7 @@
 import pytest
 
-from gb300serve.autotune.content import NotASetError
-from gb300serve.autotune.layout import set_path
-from gb300serve.autotune.place import put
-from gb300serve.autotune.ports import CacheDeniedError
+from gb300serve.autotune.pins import put
+from gb300serve.autotune.sets import CacheDeniedError, NotASetError, set_path
 from tests.support.fake_cache import CACHE, FLASHINFER, FakeCacheFiles, content
 
 PATH = set_path(FLASHINFER, "103a", "9ac7b387" + "0" * 56, None)

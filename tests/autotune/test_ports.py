@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from gb300serve.autotune.ports import CacheDeniedError, CacheUnusableError
+from gb300serve.autotune.sets import CacheDeniedError, CacheUnusableError
 
 
 def test_a_file_of_another_user_comes_with_the_command_to_repeat() -> None:

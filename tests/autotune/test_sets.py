@@ -1,7 +1,6 @@
 import hashlib
 
-from gb300serve.autotune.layout import set_path
-from gb300serve.autotune.sets import list_sets, of_identity
+from gb300serve.autotune.sets import list_sets, of_identity, set_path
 from tests.support.fake_cache import CACHE, FLASHINFER, FakeCacheFiles, content
 
 SLOW, FAST = "17abc02e" + "0" * 56, "5440f02d" + "0" * 56

@@ -2,11 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.autotune.content import read_content
-from gb300serve.autotune.expect import Expectation
-from gb300serve.autotune.pins import Pin
-from gb300serve.autotune.sets import TuningSet
-from gb300serve.autotune.verify import Verified, verify
+from gb300serve.autotune.pins import Pin, Verified, verify
+from gb300serve.autotune.sets import Expectation, TuningSet, read_content
 from tests.support.fake_cache import content
 
 NAME = "9ac7b387" + "0" * 56

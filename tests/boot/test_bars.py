@@ -1,4 +1,4 @@
-from gb300serve.boot.bars import BarClock, ProgressBar, read_bar
+from gb300serve.boot.progress import BarClock, ProgressBar, read_bar
 
 
 def test_bars_say_how_far_and_how_long() -> None:

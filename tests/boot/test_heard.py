@@ -1,4 +1,4 @@
-from gb300serve.boot.heard import LogFacts, TuningOutcome
+from gb300serve.boot.facts import LogFacts, TuningOutcome
 from gb300serve.boot.machine import BootMachine
 from tests.boot.logs import Log
 

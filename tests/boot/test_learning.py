@@ -1,7 +1,6 @@
-from gb300serve.boot.learning import LearnedBoot, as_recipe
 from gb300serve.boot.machine import BootMachine
-from gb300serve.boot.receipts import ExpectedLine
-from gb300serve.simulator.engine_settings import SimulatorEnvironment
+from gb300serve.boot.receipts import ExpectedLine, LearnedBoot, as_recipe
+from gb300serve.simulator.engine.settings import SimulatorEnvironment
 from tests.support.simulated import PIN_HOOK, V14, boot_script, said
 
 

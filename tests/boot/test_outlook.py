@@ -1,7 +1,7 @@
 import pytest
 
-from gb300serve.boot.outlook import WAITS_FOR, ProgressCounter, minutes, outlook
 from gb300serve.boot.phases import Phase
+from gb300serve.boot.progress import WAITS_FOR, ProgressCounter, minutes, outlook
 
 EXPECTED = {"starting": 21.0, "loading-weights": 153.0, "profiling": 178.0, "serving": 16.0}
 

@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.boot.pulse import Judgement, LivenessSample, Pulse
+from gb300serve.boot.liveness import Judgement, LivenessSample, Pulse
 
 
 def pulse(*samples: LivenessSample) -> Pulse:

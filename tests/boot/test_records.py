@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.boot.records import Record, parse
+from gb300serve.boot.lines import Record, parse
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.boot.seed import seed_in
+from gb300serve.boot.facts import seed_in
 from tests.boot.sglang_logs import ARGUMENTS, SEED
 
 

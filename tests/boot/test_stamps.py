@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.boot.stamps import Stopwatch
+from gb300serve.boot.lines import Stopwatch
 
 
 @pytest.mark.parametrize(

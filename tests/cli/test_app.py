@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from gb300serve import __version__
+from gb300serve.app.workspace import read_environment
 from gb300serve.cli.app import COMMANDS, invoke
 from gb300serve.cli.console import Console
-from gb300serve.cli.environment import read_environment
 from tests.support.invoke import run
 
 

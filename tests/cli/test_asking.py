@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.cli.asking import numbered
+from gb300serve.app.launch import numbered
 from gb300serve.lifecycle.steps import StartContainer, StopContainer
 from tests.support.bench_host import BenchHost, bench_host
 from tests.support.fake_docker import inspected

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.cli.boot_log import LogUnreadableError, read_log
+from gb300serve.app.diagnose import LogUnreadableError, read_log
 
 
 def test_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:

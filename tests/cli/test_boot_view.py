@@ -3,15 +3,23 @@ from io import StringIO
 import pytest
 
 from gb300serve.boot.events import BootBegan, CauseFound, PhaseEntered, Progress, Receipt, TuningHit, TuningMiss
-from gb300serve.boot.outlook import ProgressCounter, outlook
+from gb300serve.boot.liveness import Judgement
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.pulse import Judgement
-from gb300serve.cli.boot_view import BootView
+from gb300serve.boot.progress import ProgressCounter, outlook
 from gb300serve.cli.console import Console
-from gb300serve.lifecycle.events import BecameReady, BootEvent, Elapsed, LogSeen, NotReady, StepBegan
-from gb300serve.lifecycle.ports import LogLine
+from gb300serve.cli.views.boot import BootView
+from gb300serve.lifecycle.backend import LogLine
+from gb300serve.lifecycle.events import (
+    BecameReady,
+    BootEvent,
+    Elapsed,
+    LogSeen,
+    NotReady,
+    StepBegan,
+    TuningForeseen,
+    Watching,
+)
 from gb300serve.lifecycle.steps import RenameContainer
-from gb300serve.lifecycle.watch_events import TuningForeseen, Watching
 
 EXPECTED = {"loading-weights": 153.0, "profiling": 178.0}
 BAR = ProgressCounter("Loading safetensors checkpoint shards", 65, 131, began=23.0, at=88.0)

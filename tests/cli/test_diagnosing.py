@@ -1,4 +1,4 @@
-from gb300serve.cli.diagnosing import diagnosed
+from gb300serve.app.diagnose import diagnosed
 from tests.support.simulated import V14, boot_script, changed, said
 
 SECRET = "orchard-7f3k2m9q"

@@ -1,4 +1,4 @@
-from gb300serve.cli.diff_view import markdown
+from gb300serve.cli.views.diff import markdown
 from gb300serve.compare.diff import Side, difference
 
 

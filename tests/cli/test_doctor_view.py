@@ -1,4 +1,4 @@
-from gb300serve.cli.doctor_view import document, lines, verdict
+from gb300serve.cli.views.doctor import document, lines, verdict
 from gb300serve.host.missing import Missing
 from gb300serve.preflight.run import judge
 from tests.support.golden import Golden

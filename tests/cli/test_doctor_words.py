@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.cli.doctor_words import host_rows, release_rows
+from gb300serve.cli.views.doctor import host_rows, release_rows
+from gb300serve.host.docker_info import DockerInfo
 from gb300serve.host.facts import (
     DiskSpace,
     GpuHolder,
@@ -13,14 +14,10 @@ from gb300serve.host.facts import (
     SecretFact,
     TuningCache,
 )
+from gb300serve.host.linux import Filesystem, Limit
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.compute_apps import ComputeProcess
-from gb300serve.host.sources.docker_info import DockerInfo
-from gb300serve.host.sources.filesystems import Filesystem
-from gb300serve.host.sources.gpu_state import GpuState
-from gb300serve.host.sources.limits import Limit
-from gb300serve.host.sources.model_files import ModelFiles
-from gb300serve.host.wanted import Model
+from gb300serve.host.model_files import Model, ModelFiles
+from gb300serve.host.nvidia import ComputeProcess, GpuState
 from gb300serve.preflight.subject import LaunchRefusal, PreflightSubject
 from tests.support.hosts import GIB, MIB, launched, memory, station
 

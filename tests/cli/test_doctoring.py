@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from gb300serve.app.doctor import Doctor, for_launch
+from gb300serve.app.services import Services
+from gb300serve.app.workspace import Workspace, read_environment
 from gb300serve.cli.console import Console
-from gb300serve.cli.doctoring import Doctor, for_launch
-from gb300serve.cli.environment import read_environment
-from gb300serve.cli.services import Services
-from gb300serve.cli.workspace import Workspace
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.steps import AwaitReady, CreateContainer, StartContainer, Step, StopContainer
 from gb300serve.preflight.run import MachineUnfitError

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.cli.environment import read_environment
+from gb300serve.app.workspace import read_environment
 
 
 def test_nothing_is_set() -> None:

@@ -1,8 +1,8 @@
 import pytest
 
+from gb300serve.app.launchable import receipts_of, tuning_of
+from gb300serve.app.workspace import shipped_recipes
 from gb300serve.boot.receipts import ExpectedLine
-from gb300serve.cli.expecting import receipts_of, tuning_of
-from gb300serve.cli.workspace import shipped_recipes
 from gb300serve.recipe.catalog import Catalog
 from gb300serve.recipe.load import Loader
 from gb300serve.recipe.model import Recipe

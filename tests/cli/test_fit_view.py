@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.cli.fit_view import WIDTH, bar
+from gb300serve.cli.views.fit import WIDTH, bar
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from gb300serve.cli.parallel import CHUNK, FEWEST, spread
+from gb300serve.app.lint import CHUNK, FEWEST, spread
 from gb300serve.core.errors import MachineError
 
 

@@ -1,7 +1,7 @@
 import pytest
 
-from gb300serve.cli.rehearsing import NotSimulatedError, only_simulated
-from gb300serve.cli.services import SIM_SPEED
+from gb300serve.app.launch import NotSimulatedError, only_simulated
+from gb300serve.app.services import SIM_SPEED
 from gb300serve.simulator.station import Rehearsal
 from tests.support.invoke import run
 

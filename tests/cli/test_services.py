@@ -3,10 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from gb300serve.app.services import Services
+from gb300serve.app.workspace import Workspace, read_environment
 from gb300serve.cli.console import Console
-from gb300serve.cli.environment import read_environment
-from gb300serve.cli.services import Services
-from gb300serve.cli.workspace import Workspace
 from gb300serve.core.errors import CompileError
 from tests.support.recipes import ENGINE, alone, write
 

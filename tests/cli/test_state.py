@@ -1,10 +1,8 @@
 from io import StringIO
 from pathlib import Path
 
+from gb300serve.app.workspace import Workspace, learned_boots, read_environment, state_directory
 from gb300serve.cli.console import Console
-from gb300serve.cli.environment import read_environment
-from gb300serve.cli.state import learned_boots, state_directory
-from gb300serve.cli.workspace import Workspace
 
 
 def space(site: Path | None, **variables: str) -> Workspace:

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from gb300serve.cli.targeting import TARGETS, place_gap, serving_of, targeted
+from gb300serve.app.targets import TARGETS, place_gap, serving_of, targeted
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.render.target import LOST, Gap, TargetService
 from tests.plan.test_compile import compiled

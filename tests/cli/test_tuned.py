@@ -2,9 +2,9 @@
 
 import pytest
 
+from gb300serve.app.launch import tuning_lines
+from gb300serve.autotune.pins import Verified
 from gb300serve.autotune.sets import TuningSet
-from gb300serve.autotune.verify import Verified
-from gb300serve.cli.tuned import tuning_lines
 
 FOUND = TuningSet("0.6.18", "103a", "9ac7b387" * 8, "autotune_configs.json")
 

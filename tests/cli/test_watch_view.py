@@ -1,7 +1,7 @@
-from gb300serve.boot.pulse import Judgement
+from gb300serve.boot.liveness import Judgement
 from gb300serve.boot.receipts import CheckedReceipt
-from gb300serve.cli.watch_view import watch_lines
-from gb300serve.lifecycle.watch_events import HealthChanged, ReceiptsChecked, StackTaken, TuningForeseen
+from gb300serve.cli.views.boot import watch_lines
+from gb300serve.lifecycle.events import HealthChanged, ReceiptsChecked, StackTaken, TuningForeseen
 
 KEPT = CheckedReceipt("a", "kept")
 DIFFERENT = CheckedReceipt("b", "different", expected=4.87, found=0.65, tolerance=0.03)

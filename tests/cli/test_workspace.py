@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.cli.workspace import shipped_recipes
+from gb300serve.app.workspace import shipped_recipes
 from tests.support.invoke import Answer, run
 from tests.support.recipes import ENGINE, alone, container, write
 

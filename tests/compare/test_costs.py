@@ -1,12 +1,11 @@
 from dataclasses import replace
 
-from gb300serve.compare.costs import Facts, costs
-from gb300serve.compare.effects import Effect
-from gb300serve.compare.tuning import Recorded
+from gb300serve.compare.changes import Effect
+from gb300serve.compare.costs import Facts, Recorded, costs
 from gb300serve.core.diagnostics import Diagnostic
-from gb300serve.fit.catalog import checkpoints
-from gb300serve.fit.demand import demand_of
+from gb300serve.fit.checkpoint import checkpoints
 from gb300serve.fit.memory import memory_plan
+from gb300serve.fit.request import demand_of
 
 FLASH = checkpoints()[0]
 BOOTS = {boot.name: boot for boot in FLASH.boots}

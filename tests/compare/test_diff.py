@@ -1,7 +1,6 @@
-from gb300serve.compare.costs import Facts
+from gb300serve.compare.changes import Change
+from gb300serve.compare.costs import Facts, Recorded
 from gb300serve.compare.diff import Side, difference
-from gb300serve.compare.fields import Change
-from gb300serve.compare.tuning import Recorded
 
 BEFORE = Side({"title": "A", "engine": {"options": {"port": 1}}}, ("docker", "--port", "1"), "d1")
 AFTER = Side({"title": "B", "engine": {"options": {"port": 2}}}, ("docker", "--port", "2"), "d2")

@@ -2,8 +2,7 @@ from typing import Any
 
 import pytest
 
-from gb300serve.compare.effects import effect_of
-from gb300serve.compare.fields import Change
+from gb300serve.compare.changes import Change, effect_of
 
 DAY_ZERO = "0.1.dev20904+g179dd0fa9"
 

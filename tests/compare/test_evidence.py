@@ -1,4 +1,4 @@
-from gb300serve.compare.evidence import Pair, pairs
+from gb300serve.compare.costs import Pair, pairs
 from gb300serve.recipe.model import EvidenceSection
 
 

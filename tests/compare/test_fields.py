@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from gb300serve.compare.fields import Change, changes
+from gb300serve.compare.changes import Change, changes
 from gb300serve.core.values import WrittenFloat
 
 

@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.compare.effects import Effect
-from gb300serve.compare.tuning import Recorded, TuningVerdict, recorded, tuning
-from gb300serve.fit.catalog import checkpoints
-from gb300serve.fit.demand import Demand, SpeculationRequest, demand_of
+from gb300serve.compare.changes import Effect
+from gb300serve.compare.costs import Recorded, TuningVerdict, recorded, tuning
+from gb300serve.fit.checkpoint import checkpoints
+from gb300serve.fit.request import Demand, SpeculationRequest, demand_of
 
 FLASH = checkpoints()[0]
 V12 = next(boot for boot in FLASH.boots if boot.name == "v12")

@@ -1,7 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gb300serve.core.words import changed_words
+from gb300serve.core.values import changed_words
 
 
 def test_words_that_differ() -> None:

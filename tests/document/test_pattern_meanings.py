@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gb300serve.recipe.schema import recipe_schema
-from gb300serve.site.model import Site
+from gb300serve.recipe.site import Site
+from gb300serve.recipe.write import recipe_schema
 from tests.support.invoke import run
 
 

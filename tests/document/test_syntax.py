@@ -1,8 +1,7 @@
 import pytest
 
 from gb300serve.document.nodes import Source
-from gb300serve.document.read import parse
-from gb300serve.document.syntax import explained
+from gb300serve.document.read import explained, parse
 
 QUOTED = "write the value between quotes"
 ENDED = "the value ends before this"

@@ -1,4 +1,4 @@
-from gb300serve.document.texts import words
+from gb300serve.document.nodes import words
 
 
 def test_texts_and_keys_in_the_order_of_the_file() -> None:

@@ -1,7 +1,7 @@
 """Options of real releases, and a value for every option that a table can hold."""
 
 from gb300serve.core.values import Value, WrittenFloat
-from gb300serve.engines.option import EngineOption
+from gb300serve.engines.options import EngineOption
 
 DAY_ZERO = "0.1.dev20904+g179dd0fa9"
 

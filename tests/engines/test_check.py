@@ -2,7 +2,7 @@ import pytest
 
 from gb300serve.core.values import Value, WrittenFloat
 from gb300serve.engines.check import shown
-from gb300serve.engines.shipped import table
+from gb300serve.engines.tables import table
 from tests.engines.samples import DAY_ZERO
 
 ONE = [

@@ -1,7 +1,7 @@
 import pytest
 
 from gb300serve.core.values import Value, WrittenFloat
-from gb300serve.engines.common import first_text, model_first, plain_words, texts, whole
+from gb300serve.engines.options import first_text, model_first, plain_words, texts, whole
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@ import argparse
 import pytest
 
 from gb300serve.core.values import Value, WrittenFloat
-from gb300serve.engines.convert import converter
-from gb300serve.engines.option import EngineOption
-from gb300serve.engines.shipped import table
+from gb300serve.engines.options import EngineOption
+from gb300serve.engines.parse import converter
+from gb300serve.engines.tables import table
 from tests.engines.samples import DAY_ZERO
 
 AT = "at 0x7f3a5c1d8e00>"

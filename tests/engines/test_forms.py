@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gb300serve.core.values import Value, WrittenFloat
-from gb300serve.engines.forms import is_secret, reads_as_flag
+from gb300serve.engines.options import is_secret, reads_as_flag
 from gb300serve.engines.parse import parse_argv
-from gb300serve.engines.shipped import table
+from gb300serve.engines.tables import table
 from tests.engines.samples import DAY_ZERO
 
 SAID: list[tuple[str, Value, tuple[str, ...]]] = [

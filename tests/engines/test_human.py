@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.engines.human import human_int, human_int_or_auto, si_int
+from gb300serve.engines.base import human_int, human_int_or_auto, si_int
 
 SAID = {
     "1M": 1048576,

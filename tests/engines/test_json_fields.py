@@ -1,5 +1,5 @@
 from gb300serve.core.values import Value, WrittenFloat
-from gb300serve.engines.shipped import table
+from gb300serve.engines.tables import table
 from tests.engines.samples import DAY_ZERO
 
 

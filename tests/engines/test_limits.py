@@ -1,5 +1,5 @@
-from gb300serve.engines.limits import check_least, check_port, meant_fraction, outside
-from gb300serve.engines.problem import Problem
+from gb300serve.engines.base import Problem
+from gb300serve.engines.check import check_least, check_port, meant_fraction, outside
 
 
 def test_numbers_below_the_least() -> None:

@@ -1,5 +1,5 @@
 from gb300serve.core.values import WrittenFloat
-from gb300serve.engines.narrow import flag, is_list, is_whole, length, number, si_length, text
+from gb300serve.engines.base import flag, is_list, is_whole, length, number, si_length, text
 
 VALUES = (True, 3, WrittenFloat("0.5"), "1M", "x", [1], {"a": 1}, None)
 

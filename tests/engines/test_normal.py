@@ -1,5 +1,5 @@
-from gb300serve.engines.normal import normalised
-from gb300serve.engines.shipped import table
+from gb300serve.engines.parse import normalised
+from gb300serve.engines.tables import table
 from tests.engines.samples import DAY_ZERO
 
 

@@ -1,4 +1,4 @@
-from gb300serve.engines.option import EngineOption, JsonField, read_option
+from gb300serve.engines.options import EngineOption, JsonField, read_option
 
 
 def test_a_row_says_only_what_is_not_common() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gb300serve.engines.shipped import versions
+from gb300serve.engines.tables import versions
 from tests.engines.samples import DAY_ZERO
 from tests.engines.scripts import ROOT, script
 

@@ -2,7 +2,7 @@ import pytest
 
 from gb300serve.core.values import Value
 from gb300serve.engines.parse import ArgumentRefusedError, parse_argv
-from gb300serve.engines.shipped import table
+from gb300serve.engines.tables import table
 from tests.engines.samples import DAY_ZERO
 
 TABLE = table("vllm", DAY_ZERO)

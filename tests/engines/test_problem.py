@@ -1,4 +1,4 @@
-from gb300serve.engines.problem import dotted
+from gb300serve.engines.base import dotted
 
 
 def test_address() -> None:

@@ -5,7 +5,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from gb300serve.core.values import Value
-from gb300serve.engines.pydantic_text import unexpected, validation_text
+from gb300serve.engines.parse import unexpected, validation_text
 
 
 @dataclass(config=ConfigDict(extra="forbid"))

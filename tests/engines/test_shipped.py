@@ -1,8 +1,7 @@
 import pytest
 
-from gb300serve.engines.normal import normalised
-from gb300serve.engines.parse import parse_argv
-from gb300serve.engines.shipped import elsewhere, table, tables_for, versions
+from gb300serve.engines.parse import normalised, parse_argv
+from gb300serve.engines.tables import elsewhere, table, tables_for, versions
 from tests.engines.samples import DAY_ZERO, value_of, words_of
 
 SHIPPED = (DAY_ZERO, "0.29.0", "0.30.0", "0.31.0", "0.32.0", "0.33.0")

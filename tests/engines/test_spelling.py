@@ -1,7 +1,7 @@
 import pytest
 
-from gb300serve.engines.shipped import table
-from gb300serve.engines.spelling import respelled
+from gb300serve.engines.parse import respelled
+from gb300serve.engines.tables import table
 from tests.engines.samples import DAY_ZERO
 
 TABLE = table("vllm", DAY_ZERO)

@@ -1,7 +1,7 @@
 import pytest
 
-from gb300serve.engines.problem import Problem, dotted
-from gb300serve.engines.shipped import elsewhere, table
+from gb300serve.engines.base import Problem, dotted
+from gb300serve.engines.tables import elsewhere, table
 from tests.engines.samples import DAY_ZERO
 
 

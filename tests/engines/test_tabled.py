@@ -1,9 +1,7 @@
 from collections.abc import Iterator
 
-from gb300serve.engines.base import Options
-from gb300serve.engines.problem import Problem
-from gb300serve.engines.shipped import TableChoice
-from gb300serve.engines.tabled import TabledEngine
+from gb300serve.engines.base import Options, Problem
+from gb300serve.engines.tables import TableChoice, TabledEngine
 
 
 def nothing(_options: Options, _choice: TableChoice) -> Iterator[Problem]:

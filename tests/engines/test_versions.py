@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from gb300serve.engines.versions import public, version_key
+from gb300serve.engines.tables import public, version_key
 
 ORDER = [
     "0.1.dev20904+g179dd0fa9", "0.9", "0.29.0.dev3", "0.29.0a1", "0.29.0rc1.dev2", "0.29.0rc1", "0.29.0rc2", "0.29.0",

@@ -1,9 +1,9 @@
 from dataclasses import replace
 
-from gb300serve.fit.answer import advised, answer
-from gb300serve.fit.catalog import checkpoints
-from gb300serve.fit.demand import demand_of
-from gb300serve.fit.host import Grace
+from gb300serve.fit.checkpoint import checkpoints
+from gb300serve.fit.model import Grace
+from gb300serve.fit.request import demand_of
+from gb300serve.fit.result import advised, answer
 
 FLASH = checkpoints()[0]
 V14 = next(boot for boot in FLASH.boots if boot.name == "v14")

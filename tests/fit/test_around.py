@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from gb300serve.fit.around import around
+from gb300serve.fit.request import around
 from gb300serve.recipe.model import Recipe
 from tests.support.recipes import alone, load, write
 

@@ -1,5 +1,4 @@
-from gb300serve.fit.catalog import checkpoint, checkpoint_at, checkpoints
-from gb300serve.fit.checkpoint import GIB
+from gb300serve.fit.checkpoint import GIB, checkpoint, checkpoint_at, checkpoints
 
 
 def test_flash_adds_up() -> None:

@@ -1,5 +1,5 @@
 from gb300serve.core.values import Value
-from gb300serve.fit.demand import Demand, SpeculationRequest, demand_of
+from gb300serve.fit.request import Demand, SpeculationRequest, demand_of
 
 
 def test_the_engines_defaults() -> None:

@@ -1,8 +1,6 @@
-from gb300serve.fit.answer import FitResult, answer
-from gb300serve.fit.catalog import checkpoints
-from gb300serve.fit.demand import Demand, demand_of
-from gb300serve.fit.document import document, equal_steps, sweep_document
-from gb300serve.fit.sweep import Step
+from gb300serve.fit.checkpoint import checkpoints
+from gb300serve.fit.request import Demand, demand_of
+from gb300serve.fit.result import FitResult, Step, answer, document, equal_steps, sweep_document
 
 FLASH = checkpoints()[0]
 V14 = next(boot for boot in FLASH.boots if boot.name == "v14")

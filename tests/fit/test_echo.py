@@ -2,7 +2,7 @@ import warnings
 
 import pytest
 
-from gb300serve.fit.echo import arguments
+from gb300serve.fit.learned import arguments
 
 
 def test_a_whole_line_is_read_back() -> None:

@@ -1,7 +1,6 @@
 import pytest
 
-from gb300serve.fit.host import STATION, Grace, host_verdict
-from gb300serve.fit.model import HostPlan
+from gb300serve.fit.model import STATION, Grace, HostPlan, host_verdict
 
 
 def host(resident: float, bound: float) -> HostPlan:

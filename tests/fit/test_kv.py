@@ -1,5 +1,5 @@
-from gb300serve.fit.catalog import checkpoints
-from gb300serve.fit.kv import longest_context, needed_gib, tokens_in
+from gb300serve.fit.checkpoint import checkpoints
+from gb300serve.fit.memory import longest_context, needed_gib, tokens_in
 
 CACHE = checkpoints()[0].kv_cache
 

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from gb300serve.fit.catalog import checkpoints
-from gb300serve.fit.checkpoint import Checkpoint
-from gb300serve.fit.demand import demand_of
+from gb300serve.fit.checkpoint import Checkpoint, checkpoints
 from gb300serve.fit.learned import NothingToLearnError, added, kept, learn, with_boots
 from gb300serve.fit.memory import memory_plan
+from gb300serve.fit.request import demand_of
 
 FLASH = checkpoints()[0]
 SETTINGS: Mapping[str, Any] = {

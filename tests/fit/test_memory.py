@@ -2,11 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.fit.catalog import checkpoints
-from gb300serve.fit.checkpoint import GIB
-from gb300serve.fit.demand import Demand, SpeculationRequest
+from gb300serve.fit.checkpoint import GIB, checkpoints
 from gb300serve.fit.memory import memory_plan
 from gb300serve.fit.model import MemoryPlan
+from gb300serve.fit.request import Demand, SpeculationRequest
 
 FLASH = checkpoints()[0]
 DSPARK = SpeculationRequest("dspark", 5)

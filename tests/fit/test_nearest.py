@@ -1,9 +1,9 @@
 from dataclasses import replace
 
-from gb300serve.fit.catalog import checkpoints
-from gb300serve.fit.demand import Demand, demand_of
-from gb300serve.fit.host import STATION, Grace
-from gb300serve.fit.nearest import nearest
+from gb300serve.fit.checkpoint import checkpoints
+from gb300serve.fit.model import STATION, Grace
+from gb300serve.fit.request import Demand, demand_of
+from gb300serve.fit.result import nearest
 
 FLASH = checkpoints()[0]
 V14 = next(boot for boot in FLASH.boots if boot.name == "v14")

@@ -1,6 +1,5 @@
-from gb300serve.fit.catalog import checkpoints
-from gb300serve.fit.checkpoint import Parameter
-from gb300serve.fit.offload import matches, offload, rounded_up
+from gb300serve.fit.checkpoint import Parameter, checkpoints
+from gb300serve.fit.request import matches, offload, rounded_up
 
 EXPERTS = ("routed_experts.w13_weight", "routed_experts.w2_weight")
 FLASH = checkpoints()[0]

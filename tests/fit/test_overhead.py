@@ -1,6 +1,6 @@
-from gb300serve.fit.catalog import checkpoints
+from gb300serve.fit.checkpoint import checkpoints
+from gb300serve.fit.memory import measured_boots
 from gb300serve.fit.model import GB300
-from gb300serve.fit.overhead import measured_boots
 
 BOOTS = {one.boot.name: one for one in measured_boots(checkpoints()[0], GB300.total_gib)}
 

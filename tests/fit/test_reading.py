@@ -1,6 +1,5 @@
 from gb300serve.boot.machine import BootMachine
-from gb300serve.fit.reading import Reading
-from gb300serve.fit.remedy import remedies
+from gb300serve.fit.remedy import Reading, remedies
 from tests.support.simulated import boot_script, changed, said
 
 SHORT = said(boot_script(changed("--cpu-offload-gb", "55")))

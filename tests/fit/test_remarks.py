@@ -1,10 +1,8 @@
 from dataclasses import replace
 
-from gb300serve.fit.answer import answer
-from gb300serve.fit.catalog import checkpoints
-from gb300serve.fit.checkpoint import Checkpoint
-from gb300serve.fit.demand import Demand, SpeculationRequest, demand_of
-from gb300serve.fit.remarks import remarks
+from gb300serve.fit.checkpoint import Checkpoint, checkpoints
+from gb300serve.fit.request import Demand, SpeculationRequest, demand_of
+from gb300serve.fit.result import answer, remarks
 
 FLASH = checkpoints()[0]
 V14 = next(boot for boot in FLASH.boots if boot.name == "v14")

@@ -4,9 +4,9 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.boot.diagnosis import Diagnosis
-from gb300serve.boot.heard import LogFacts
+from gb300serve.boot.facts import LogFacts
 from gb300serve.boot.machine import BootMachine
-from gb300serve.fit.catalog import checkpoints
+from gb300serve.fit.checkpoint import checkpoints
 from gb300serve.fit.remedy import remedies
 from tests.support.simulated import V14, boot_script, changed, said
 

@@ -1,10 +1,8 @@
 from dataclasses import replace
 
-from gb300serve.fit.answer import answer
-from gb300serve.fit.catalog import checkpoints
-from gb300serve.fit.checkpoint import GIB, Constant
-from gb300serve.fit.demand import Demand
-from gb300serve.fit.sizes import missing, sized
+from gb300serve.fit.checkpoint import GIB, Constant, checkpoints, missing, sized
+from gb300serve.fit.request import Demand
+from gb300serve.fit.result import answer
 from gb300serve.recipe.model import HostTableSection, KvCacheSection, MemorySection, ParameterSection
 
 FLASH = checkpoints()[0]

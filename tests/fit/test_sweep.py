@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.fit.sweep import NotSweepError, Sweep, read_sweep
+from gb300serve.fit.result import NotSweepError, Sweep, read_sweep
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 import pytest
 
-from gb300serve.fit.checkpoint import HostTable, Parameter
-from gb300serve.fit.tensors import Tensor, checkpoint_from, engine_name
+from gb300serve.fit.checkpoint import HostTable, Parameter, Tensor, checkpoint_from, engine_name
 
 CONFIG = {
     "architectures": ["AcmeForCausalLM"],

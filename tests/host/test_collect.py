@@ -1,11 +1,9 @@
 from gb300serve.host.collect import host_facts
+from gb300serve.host.docker_info import DockerInfo
 from gb300serve.host.facts import ContainerFact, Directory, GpuHolder, HostFacts
+from gb300serve.host.linux import HostMemory, Limit
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.compute_apps import ComputeProcess
-from gb300serve.host.sources.docker_info import DockerInfo
-from gb300serve.host.sources.gpu_state import GpuState
-from gb300serve.host.sources.limits import Limit
-from gb300serve.host.sources.memory import HostMemory
+from gb300serve.host.nvidia import ComputeProcess, GpuState
 from tests.support.fake_machine import H200, NO_PROCESSES, FakeEngine, FakeMachine
 
 ID = "0123456789abcdef" * 4

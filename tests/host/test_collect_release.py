@@ -2,8 +2,7 @@ import hashlib
 
 import pytest
 
-from gb300serve.host.collect_release import release_facts
-from gb300serve.host.elsewhere import Elsewhere
+from gb300serve.host.collect import Elsewhere, release_facts
 from gb300serve.host.facts import (
     DiskSpace,
     ImageFact,
@@ -14,10 +13,9 @@ from gb300serve.host.facts import (
     SecretFact,
     TuningCache,
 )
+from gb300serve.host.linux import Filesystem
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.filesystems import Filesystem
-from gb300serve.host.sources.model_files import ModelFiles
-from gb300serve.host.wanted import Model, Wanted
+from gb300serve.host.model_files import Model, ModelFiles, Wanted
 from tests.support.fake_machine import FakeEngine, FakeMachine
 
 SECRETS = (SecretFact("KEY"),)

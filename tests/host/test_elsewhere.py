@@ -1,5 +1,4 @@
-from gb300serve.host.collect import host_facts
-from gb300serve.host.elsewhere import Elsewhere, Silent
+from gb300serve.host.collect import Elsewhere, Silent, host_facts
 from gb300serve.host.facts import HostFacts
 from gb300serve.host.missing import Missing
 

@@ -1,10 +1,9 @@
 import json
 
+from gb300serve.host.collect import collect_model_files
 from gb300serve.host.missing import Missing
-from gb300serve.host.model import model_files
+from gb300serve.host.model_files import Model, ModelFiles
 from gb300serve.host.ports import FileEntry
-from gb300serve.host.sources.model_files import ModelFiles
-from gb300serve.host.wanted import Model
 from tests.support.fake_machine import FakeMachine
 
 MODEL = Model("/m", "a/b", "rev")
@@ -25,7 +24,7 @@ def test_a_whole_checkpoint() -> None:
             "/m/.cache/huggingface/download/config.json.metadata": f"{commit}\nx\n",
         }
     )
-    assert model_files(MODEL, machine) == ModelFiles(MODEL, shards=1, bytes=len(shard()), revision=commit)
+    assert collect_model_files(MODEL, machine) == ModelFiles(MODEL, shards=1, bytes=len(shard()), revision=commit)
 
 
 def test_what_an_index_names_and_is_not_there_or_cut() -> None:
@@ -38,7 +37,7 @@ def test_what_an_index_names_and_is_not_there_or_cut() -> None:
             "/m/old.safetensors": shard(),
         }
     )
-    assert model_files(MODEL, machine) == ModelFiles(
+    assert collect_model_files(MODEL, machine) == ModelFiles(
         MODEL,
         config=False,
         shards=3,
@@ -53,15 +52,15 @@ def test_a_snapshot_whose_links_lead_out_of_it() -> None:
         files={"/m/config.json": "{}", "/m/model.safetensors": shard()},
         links={"/m": "/hub/models--a--b/snapshots/rev", "/m/model.safetensors": "/hub/models--a--b/blobs/1"},
     )
-    found = model_files(MODEL, machine)
+    found = collect_model_files(MODEL, machine)
     assert (found.linked_away, found.complete) == (("model.safetensors",), True)
 
 
 def test_a_directory_that_is_not_there_or_closed_or_empty() -> None:
-    assert model_files(MODEL, FakeMachine()) == ModelFiles(MODEL, exists=False)
+    assert collect_model_files(MODEL, FakeMachine()) == ModelFiles(MODEL, exists=False)
     closed = FakeMachine(files={"/m/config.json": "{}"}, closed=frozenset({"/m"}))
-    assert model_files(MODEL, closed) == ModelFiles(MODEL, problem="/m: Permission denied")
-    assert model_files(MODEL, FakeMachine(files={"/m/README.md": ""})) == ModelFiles(MODEL, config=False)
+    assert collect_model_files(MODEL, closed) == ModelFiles(MODEL, problem="/m: Permission denied")
+    assert collect_model_files(MODEL, FakeMachine(files={"/m/README.md": ""})) == ModelFiles(MODEL, config=False)
 
 
 class Denied(FakeMachine):
@@ -70,4 +69,4 @@ class Denied(FakeMachine):
 
 
 def test_a_directory_that_may_not_be_looked_at() -> None:
-    assert model_files(MODEL, Denied()) == ModelFiles(MODEL, problem="/m: Permission denied")
+    assert collect_model_files(MODEL, Denied()) == ModelFiles(MODEL, problem="/m: Permission denied")

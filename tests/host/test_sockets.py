@@ -1,4 +1,4 @@
-from gb300serve.host.sockets import Socket, listening
+from gb300serve.host.linux import Socket, parse_listening_sockets
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 END = "00000000:00000000 00:00000000 00000000     0        0 4711 1 0000000000000000 100 0 0 10 0"
@@ -10,5 +10,5 @@ def test_listening_sockets_of_both_families() -> None:
         f"   1: 0100007F:7536 0100007F:C350 01 {END}\n"
         f"   2: 00000000000000000000000001000000:7536 {'0' * 32}:0000 0A {END}\n"
     )
-    assert list(listening(text)) == [Socket("127.0.0.1", 30006, "4711"), Socket("::1", 30006, "4711")]
-    assert list(listening("")) == []
+    assert list(parse_listening_sockets(text)) == [Socket("127.0.0.1", 30006, "4711"), Socket("::1", 30006, "4711")]
+    assert list(parse_listening_sockets("")) == []

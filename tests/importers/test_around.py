@@ -1,10 +1,9 @@
 import pytest
 
-from gb300serve.importers.around import kept_launch, launches
-from gb300serve.importers.expand import Expander
-from gb300serve.importers.marked import Marked
 from gb300serve.importers.report import Report, TextPosition
-from gb300serve.importers.script import read_script
+from gb300serve.importers.shell.expand import Expander
+from gb300serve.importers.shell.script import kept_launch, launches, read_script
+from gb300serve.importers.shell.words import Marked
 from tests.support.imports import AROUND, IMAGE, container, read, refused
 
 

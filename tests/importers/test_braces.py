@@ -2,13 +2,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gb300serve.importers.braces import MOST, braced
-from gb300serve.importers.expand import ShellEnvironment
-from gb300serve.importers.lexer import Lexer
-from gb300serve.importers.marked import Marked
 from gb300serve.importers.report import Report, Stop
-from gb300serve.importers.script import read_script
-from gb300serve.importers.syntax import Word
+from gb300serve.importers.shell.braces import MOST, braced
+from gb300serve.importers.shell.expand import ShellEnvironment
+from gb300serve.importers.shell.lexer import Lexer
+from gb300serve.importers.shell.script import read_script
+from gb300serve.importers.shell.words import Marked, Word
 from tests.support.shells import Shell
 
 

@@ -1,8 +1,8 @@
 import pytest
 
-from gb300serve.importers.docker_words import DockerOption, image_at, misplaced, split
+from gb300serve.importers.docker_arguments import DockerOption, image_at, misplaced, split
 from gb300serve.importers.report import TextPosition
-from gb300serve.importers.syntax import ExpandedWord
+from gb300serve.importers.shell.words import ExpandedWord
 
 AT = TextPosition(1, 1)
 

@@ -3,7 +3,7 @@ import pytest
 from gb300serve.core.redaction import HIDDEN
 from gb300serve.importers.draft import Draft
 from gb300serve.importers.report import Report, TextPosition
-from gb300serve.importers.syntax import Reference, mark
+from gb300serve.importers.shell.words import Reference, mark
 
 AT = TextPosition(4, 2)
 TOKEN = "hf_Qw3rTy7uIoPaSdFgHjKl"

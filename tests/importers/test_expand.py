@@ -4,10 +4,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gb300serve.importers.expand import ShellEnvironment
-from gb300serve.importers.marked import Marked
 from gb300serve.importers.report import Report
-from gb300serve.importers.script import read_script
+from gb300serve.importers.shell.expand import ShellEnvironment
+from gb300serve.importers.shell.script import read_script
+from gb300serve.importers.shell.words import Marked
 from tests.support.imports import AROUND, command, container, read, said
 from tests.support.shells import Shell
 

@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.importers.flags import Flags, is_flag
+from gb300serve.importers.engine_options import Flags, is_flag
 
 FLAGS = Flags("vllm", "0.33.0")
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from gb300serve.importers.gpu_choice import beside_devices, by_devices, from_gpus
+from gb300serve.importers.docker_options import beside_devices, by_devices, from_gpus
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from gb300serve.importers.expand import ShellEnvironment
 from gb300serve.importers.read import Result, read_inspected, read_text
+from gb300serve.importers.shell.expand import ShellEnvironment
 
 GPU = {"Driver": "", "Count": -1, "DeviceIDs": None, "Capabilities": [["gpu"]], "Options": {}}
 ID = "sha256:" + "ab" * 32

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from gb300serve.importers.inspected_host import host_options, listed, mapping, text
+from gb300serve.importers.inspected import host_options, listed, mapping, text
 
 
 @pytest.mark.parametrize(

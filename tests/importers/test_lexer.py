@@ -1,9 +1,8 @@
 import pytest
 
-from gb300serve.importers.lexer import Lexer
-from gb300serve.importers.marked import Marked
 from gb300serve.importers.report import Report, Stop, TextPosition
-from gb300serve.importers.syntax import Operator, Part, Word
+from gb300serve.importers.shell.lexer import Lexer
+from gb300serve.importers.shell.words import Marked, Operator, Part, Word
 
 
 def tokens(text: str, report: Report | None = None) -> list[Word | Operator]:

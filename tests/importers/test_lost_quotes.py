@@ -1,7 +1,7 @@
 import pytest
 
 from gb300serve.core.values import compact_json
-from gb300serve.importers.lost_quotes import json_at, loads
+from gb300serve.importers.shell.mend import json_at, loads
 from tests.support.imports import command, said
 
 MEANT = {"method": "mtp", "num_speculative_tokens": 3, "draft": {"on": True, "off": None}}

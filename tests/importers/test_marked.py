@@ -1,5 +1,5 @@
-from gb300serve.importers.marked import Marked
 from gb300serve.importers.report import TextPosition
+from gb300serve.importers.shell.words import Marked
 
 
 def test_every_character_keeps_its_place() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
-from gb300serve.importers.mend import mended
 from gb300serve.importers.report import Report
+from gb300serve.importers.shell.mend import mended
 from tests.support.imports import command, container, read, said
 
 WORDS = ["/model", "--max-num-seqs", "7", "--port", "31"]

@@ -1,8 +1,8 @@
 import pytest
 
-from gb300serve.importers.marked import Marked
-from gb300serve.importers.other_forms import refuse_other_form
+from gb300serve.importers.read import refuse_other_form
 from gb300serve.importers.report import Stop, TextPosition
+from gb300serve.importers.shell.words import Marked
 
 AS_COMMAND = "say its image, variables, mounts and arguments as a `docker run` command, and import that"
 WHEN_STARTED = "start it, then import the container: gb300serve import --container NAME"

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gb300serve.engines.shipped import table
+from gb300serve.engines.tables import table
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan
-from gb300serve.recipe.dump import to_yaml
+from gb300serve.recipe.site import load_site
+from gb300serve.recipe.write import to_yaml
 from gb300serve.render.docker_run import docker_argv, shell
-from gb300serve.site.load import load_site
 from tests.support.imports import argv, read
 from tests.support.recipes import EVERYTHING, load, write
 

@@ -1,9 +1,9 @@
 import pytest
 
-from gb300serve.importers.lexer import Lexer
-from gb300serve.importers.marked import Marked
 from gb300serve.importers.report import Report, Stop, TextPosition
-from gb300serve.importers.script import DockerRunCommand, assigned, commands, read_script
+from gb300serve.importers.shell.lexer import Lexer
+from gb300serve.importers.shell.script import DockerRunCommand, assigned, commands, read_script
+from gb300serve.importers.shell.words import Marked
 from tests.support.imports import AROUND
 
 PROGRAM = ": the text is a program, and is not run here"

@@ -1,9 +1,9 @@
 import pytest
 
 from gb300serve.importers.draft import Draft
+from gb300serve.importers.engine_options import option_value, secret_name, word_value
 from gb300serve.importers.report import Report, TextPosition
-from gb300serve.importers.secret_words import option_value, secret_name, word_value
-from gb300serve.importers.syntax import ExpandedWord, Reference, mark
+from gb300serve.importers.shell.words import ExpandedWord, Reference, mark
 
 AT = TextPosition(1, 1)
 

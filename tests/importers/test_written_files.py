@@ -1,8 +1,8 @@
 import pytest
 
-from gb300serve.importers.marked import Marked
 from gb300serve.importers.report import Report
-from gb300serve.importers.script import read_script
+from gb300serve.importers.shell.script import read_script
+from gb300serve.importers.shell.words import Marked
 from tests.support.imports import AROUND, read
 
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from gb300serve.journal.entry import Asker, asker_of, entry_of, text_of
+from gb300serve.journal.journal import Asker, asker_of, entry_of, text_of
 from tests.support.entries import ALICE, V13, entry
 
 WHOLE = entry(before=(V13,), reason="faster", verb="up", station="east")

@@ -1,4 +1,4 @@
-from gb300serve.journal.expected import MeasuredTimes, measured
+from gb300serve.journal.history import MeasuredTimes, measured
 from tests.support.entries import record
 
 

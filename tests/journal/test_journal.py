@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.clock import SystemClock
-from gb300serve.adapters.disk import SystemDisk
-from gb300serve.journal.disk import StateUnusableError
-from gb300serve.journal.journal import Journal, Story
+from gb300serve.adapters.system import SystemClock, SystemDisk
+from gb300serve.journal.journal import Journal, StateUnusableError, Story
 from tests.support.entries import entry
 from tests.support.fake_clock import FakeClock
 from tests.support.faulty_disk import FaultyDisk, Killed
@@ -110,8 +108,8 @@ def test_a_writer_that_hangs_is_not_waited_for_forever(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from gb300serve.adapters.clock import SystemClock
-from gb300serve.adapters.disk import SystemDisk
+from gb300serve.adapters.system import SystemClock
+from gb300serve.adapters.system import SystemDisk
 from gb300serve.journal.journal import Journal
 from tests.support.entries import entry
 kept = Journal(Path(sys.argv[1]), SystemDisk(), SystemClock())

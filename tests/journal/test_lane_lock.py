@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.disk import SystemDisk
-from gb300serve.journal.entry import Asker
-from gb300serve.journal.lane_lock import LaneHeldError, LaneLock
+from gb300serve.adapters.system import SystemDisk
+from gb300serve.journal.journal import Asker
+from gb300serve.journal.lock import LaneHeldError, LaneLock
 from tests.support.entries import ALICE
 from tests.support.fake_clock import FakeClock
 from tests.support.faulty_disk import FaultyDisk
@@ -96,9 +96,9 @@ def test_a_torn_file_and_a_full_disk_do_not_matter(tmp_path: Path) -> None:
 HOLDER = """
 import sys
 from pathlib import Path
-from gb300serve.adapters.clock import SystemClock
-from gb300serve.adapters.disk import SystemDisk
-from gb300serve.journal.lane_lock import LaneLock
+from gb300serve.adapters.system import SystemClock
+from gb300serve.adapters.system import SystemDisk
+from gb300serve.journal.lock import LaneLock
 from tests.support.entries import ALICE
 LaneLock(Path(sys.argv[1]) / "state" / "docker.lock", SystemDisk(), SystemClock(), "up v13", ALICE).acquire(0.0)
 print("held", flush=True)

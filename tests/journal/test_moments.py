@@ -1,4 +1,4 @@
-from gb300serve.journal.moments import read, stamp, written
+from gb300serve.journal.journal import read, stamp, written
 from tests.support.fake_clock import START
 
 

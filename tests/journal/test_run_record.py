@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from gb300serve.journal.run_record import record_of
+from gb300serve.journal.runs import record_of
 from tests.support.entries import record
 from tests.support.fake_clock import START
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.disk import SystemDisk
-from gb300serve.journal.disk import StateUnusableError
+from gb300serve.adapters.system import SystemDisk
+from gb300serve.journal.journal import StateUnusableError
 from gb300serve.journal.runs import Runs
 from tests.support.entries import record
 from tests.support.faulty_disk import FaultyDisk, Killed

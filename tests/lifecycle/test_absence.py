@@ -1,7 +1,7 @@
 import pytest
 
 from gb300serve.core.errors import BackendError
-from gb300serve.lifecycle.absence import PATIENCE, Absence
+from gb300serve.lifecycle.backend import PATIENCE, Absence
 from tests.support.fake_clock import FakeClock
 
 

@@ -1,10 +1,9 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gb300serve.lifecycle.births import Birth, birth, is_believed
-from gb300serve.lifecycle.ports import LogLine
-from gb300serve.probe.endpoint import ServerEndpoint
-from gb300serve.probe.engine import SGLANG, VLLM
+from gb300serve.lifecycle.backend import LogLine
+from gb300serve.lifecycle.identity import Birth, birth, is_believed
+from gb300serve.probe.endpoint import SGLANG, VLLM, ServerEndpoint
 from gb300serve.probe.readiness import Readiness
 from tests.boot.sglang_logs import SglangLog
 from tests.support.fake_backend import FakeBackend

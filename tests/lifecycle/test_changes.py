@@ -1,7 +1,7 @@
 from gb300serve.core.errors import BackendError
-from gb300serve.journal.entry import RunningLane
-from gb300serve.lifecycle.changes import as_serving, named, serving
-from gb300serve.lifecycle.ports import Container
+from gb300serve.journal.journal import RunningLane
+from gb300serve.lifecycle.backend import Container
+from gb300serve.lifecycle.recorder import as_serving, named, serving
 from tests.support.fake_backend import FakeBackend
 from tests.support.launches import STRANGER, backend, container, launch
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.lifecycle.choose import SeveralLanesError, choose
+from gb300serve.lifecycle.status import SeveralLanesError, choose
 from tests.support.fake_clock import START
 from tests.support.launches import STRANGER, container, launch, plan
 

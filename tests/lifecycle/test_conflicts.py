@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.lifecycle.conflicts import engine_port, on_gpu, on_port
+from gb300serve.lifecycle.reconcile import engine_port, on_gpu, on_port
 from tests.support.launches import STRANGER
 
 

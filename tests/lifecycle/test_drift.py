@@ -1,12 +1,11 @@
 from dataclasses import replace
 
-from gb300serve.journal.entry import JournalEntry, RunningLane
 from gb300serve.journal.history import RunHistory
-from gb300serve.journal.run_record import RunRecord
+from gb300serve.journal.journal import JournalEntry, RunningLane
+from gb300serve.journal.runs import RunRecord
+from gb300serve.lifecycle.backend import Container, Image, wanted_options
 from gb300serve.lifecycle.drift import drift, from_journal, looks_like, masked
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.options import wanted_options
-from gb300serve.lifecycle.ports import Container, Image
 from gb300serve.plan.model import Mount
 from tests.support.entries import V13, entry, record
 from tests.support.fake_clock import START

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from gb300serve.core.errors import MachineError
-from gb300serve.core.http import Response
+from gb300serve.core.ports import Response
 from gb300serve.lifecycle.events import Announcement, StepBegan, UndoFailed
 from gb300serve.lifecycle.execute import Launched, execute
 from gb300serve.lifecycle.failures import BootFailedError, LaunchInterruptedError, LaunchOvertakenError
 from gb300serve.lifecycle.launch import Launch
+from gb300serve.lifecycle.reconcile import prepare
 from gb300serve.lifecycle.steps import AwaitReady, StopContainer, detached
 from gb300serve.lifecycle.tools import Tools
-from gb300serve.lifecycle.up import prepare
 from tests.support.fake_backend import FakeBackend
 from tests.support.fake_http import BackendHttp
 from tests.support.launches import FAILS, SERVES, backend, contained, launch

@@ -5,10 +5,10 @@ from typing import Literal
 import pytest
 
 from gb300serve.core.errors import BackendError
+from gb300serve.lifecycle.backend import Container, LogLine
 from gb300serve.lifecycle.events import Announcement, BecameReady, LogSeen, NotReady
 from gb300serve.lifecycle.failures import CrashLoopError, LaneEndedError
-from gb300serve.lifecycle.following import tail
-from gb300serve.lifecycle.ports import Container, LogLine
+from gb300serve.lifecycle.logs import tail
 from gb300serve.lifecycle.ready import Served
 from gb300serve.lifecycle.tools import Tools
 from gb300serve.probe.readiness import Readiness

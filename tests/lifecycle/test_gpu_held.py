@@ -2,8 +2,8 @@ import pytest
 
 from gb300serve.host.facts import GpuHolder
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.compute_apps import ComputeProcess
-from gb300serve.lifecycle.gpu_held import GpuHeld, told_by
+from gb300serve.host.nvidia import ComputeProcess
+from gb300serve.lifecycle.backend import GpuHeld, told_by
 from tests.support.hosts import DISPLAY, GB300, GIB, MIB
 
 

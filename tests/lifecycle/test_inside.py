@@ -1,8 +1,7 @@
 from dataclasses import replace
 
-from gb300serve.lifecycle.inside import endpoint_of, engine_of, served_names
-from gb300serve.probe.endpoint import ServerEndpoint
-from gb300serve.probe.engine import SGLANG, VLLM
+from gb300serve.lifecycle.identity import endpoint_of, engine_of, served_names
+from gb300serve.probe.endpoint import SGLANG, VLLM, ServerEndpoint
 from tests.support.launches import STRANGER, container, launch
 
 V14 = launch()

@@ -1,7 +1,7 @@
 import pytest
 
-from gb300serve.lifecycle.intruder import intruder
-from gb300serve.lifecycle.ports import Listener
+from gb300serve.lifecycle.backend import Listener
+from gb300serve.lifecycle.identity import intruder
 
 OURS = Listener(30006, "0.0.0.0", "vllm, process 7", 7)
 PYTHON = Listener(30006, "127.0.0.1", "python3, process 9", 9)

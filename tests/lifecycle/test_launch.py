@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from gb300serve.lifecycle.launch import Launch, host_ports
-from gb300serve.plan.document import digest
+from gb300serve.plan.model import digest
 from tests.support.launches import COMMAND, contained, launch, plan
 
 V14 = launch()

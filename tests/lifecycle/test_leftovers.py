@@ -1,8 +1,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gb300serve.lifecycle.down import down
-from gb300serve.lifecycle.leftovers import GpuProcess, Leftovers, SharedFile, Watcher
+from gb300serve.lifecycle.down import GpuProcess, Leftovers, SharedFile, Watcher, down
 from gb300serve.lifecycle.tools import Tools
 from tests.support.fake_clock import START, FakeClock
 from tests.support.fake_http import FixedHttp

@@ -2,8 +2,8 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gb300serve.lifecycle.backend import LogLine
 from gb300serve.lifecycle.logs import diagnose, logs
-from gb300serve.lifecycle.ports import LogLine
 from gb300serve.lifecycle.tools import Tools
 from tests.support.fake_backend import FakeBackend, Script
 from tests.support.fake_clock import START

@@ -1,5 +1,5 @@
-from gb300serve.journal.moments import stamp
-from gb300serve.lifecycle.names import condition, failed_name, is_failed, kept_name, moment, ref_of, title
+from gb300serve.journal.journal import stamp
+from gb300serve.lifecycle.launch import condition, failed_name, is_failed, kept_name, moment, ref_of, title
 from tests.support.fake_clock import START
 from tests.support.launches import STRANGER, container, launch
 

@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.lifecycle.options import differences, wanted_options
+from gb300serve.lifecycle.backend import differences, wanted_options
 from gb300serve.plan.model import ContainerPlan, Mount
 
 PLAN = ContainerPlan(

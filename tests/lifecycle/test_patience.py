@@ -1,5 +1,5 @@
 from gb300serve.boot.phases import Phase
-from gb300serve.lifecycle.patience import patience
+from gb300serve.lifecycle.ready import patience
 
 
 def test_patience_follows_the_phase_and_what_is_expected() -> None:

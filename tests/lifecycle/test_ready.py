@@ -7,17 +7,23 @@ from gb300serve.boot.events import CauseFound, PhaseEntered, StartupComplete
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.receipts import ExpectedLine
 from gb300serve.core.errors import BackendError
-from gb300serve.core.http import Response, UnreachableError
+from gb300serve.core.ports import Response, UnreachableError
 from gb300serve.core.values import Value
-from gb300serve.lifecycle.events import Announcement, BecameReady, BootEvent, Elapsed, LogSeen, NotReady
+from gb300serve.lifecycle.backend import Container, Listener, LogLine, Vitals
+from gb300serve.lifecycle.events import (
+    Announcement,
+    BecameReady,
+    BootEvent,
+    Elapsed,
+    LogSeen,
+    NotReady,
+    ReceiptsChecked,
+)
 from gb300serve.lifecycle.failures import BootFailedError, BootTimedOutError, WrongServerError
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.ports import Container, Listener, LogLine
 from gb300serve.lifecycle.ready import ContainerGoneError, Served, await_ready
 from gb300serve.lifecycle.steps import AwaitReady
 from gb300serve.lifecycle.tools import Tools
-from gb300serve.lifecycle.watch_events import ReceiptsChecked
-from gb300serve.lifecycle.watch_ports import Vitals
 from tests.support.fake_backend import FakeBackend, Script
 from tests.support.fake_clock import START
 from tests.support.fake_http import BackendHttp, FixedHttp

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.boot.receipts import CheckedReceipt
-from gb300serve.lifecycle.receipts_echo import NAME, check_echo, same
+from gb300serve.lifecycle.receipts import NAME, check_echo, same
 from gb300serve.plan.model import Plan
 from tests.support.launches import plan
 from tests.support.simulated import V14, boot_script, said

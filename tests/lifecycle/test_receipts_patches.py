@@ -1,7 +1,7 @@
 from dataclasses import dataclass, field
 
 from gb300serve.core.errors import BackendError
-from gb300serve.lifecycle.receipts_patches import ReadsFiles, check_patches, patches
+from gb300serve.lifecycle.receipts import ReadsFiles, check_patches, patches
 from gb300serve.plan.model import Mount
 from tests.support.fake_backend import FakeBackend
 from tests.support.launches import contained, plan

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.core.errors import MachineError
+from gb300serve.lifecycle.backend import Container, Image, Listener
 from gb300serve.lifecycle.observe import Observed
-from gb300serve.lifecycle.ports import Container, Image, Listener
 from gb300serve.lifecycle.reconcile import reconcile
 from gb300serve.lifecycle.refusals import (
     ContainerUnusableError,

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.disk import SystemDisk
-from gb300serve.core.http import Response
+from gb300serve.adapters.system import SystemDisk
+from gb300serve.core.ports import Response
 from gb300serve.journal.runs import Runs
 from gb300serve.lifecycle.execute import Launched, execute
 from gb300serve.lifecycle.launch import Launch
+from gb300serve.lifecycle.reconcile import prepare
 from gb300serve.lifecycle.recorder import Recorder
 from gb300serve.lifecycle.tools import Tools
-from gb300serve.lifecycle.up import prepare
 from tests.support.entries import record
 from tests.support.fake_backend import FakeBackend, Script
 from tests.support.fake_http import BackendHttp, FixedHttp

@@ -1,7 +1,7 @@
 import pytest
 
-from gb300serve.lifecycle.ports import Container
-from gb300serve.lifecycle.rivals import against_rivals
+from gb300serve.lifecycle.backend import Container
+from gb300serve.lifecycle.identity import against_rivals
 from gb300serve.probe.endpoint import ServerEndpoint
 from gb300serve.probe.metrics import Metrics
 from gb300serve.probe.readiness import Readiness

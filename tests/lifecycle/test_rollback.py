@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.core.errors import BootError, MachineError
-from gb300serve.journal.expected import MeasuredTimes
-from gb300serve.journal.history import RunHistory
+from gb300serve.journal.history import MeasuredTimes, RunHistory
+from gb300serve.lifecycle.backend import LABEL_PLAN
 from gb300serve.lifecycle.execute import Launched, execute
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.ports import LABEL_PLAN
+from gb300serve.lifecycle.reconcile import prepare
 from gb300serve.lifecycle.rollback import (
     NoLaneToReturnError,
     NothingToReturnToError,
@@ -19,7 +19,6 @@ from gb300serve.lifecycle.rollback import (
     target,
 )
 from gb300serve.lifecycle.tools import Tools
-from gb300serve.lifecycle.up import prepare
 from tests.support.entries import V14 as V14_SERVED
 from tests.support.entries import entry, record
 from tests.support.fake_backend import FakeBackend, Script

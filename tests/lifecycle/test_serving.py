@@ -3,10 +3,10 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.core.http import Response
+from gb300serve.core.ports import Response
 from gb300serve.journal.history import RunHistory
-from gb300serve.lifecycle.ports import Container
-from gb300serve.lifecycle.serving import ServesWronglyError, look_again
+from gb300serve.lifecycle.backend import Container
+from gb300serve.lifecycle.status import ServesWronglyError, look_again
 from gb300serve.lifecycle.tools import Tools
 from tests.support.entries import entry, record
 from tests.support.fake_backend import FakeBackend

@@ -3,12 +3,11 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.core.http import Response
-from gb300serve.journal.entry import RunningLane
+from gb300serve.core.ports import Response
 from gb300serve.journal.history import RunHistory
-from gb300serve.lifecycle.gpu_held import GpuHeld
+from gb300serve.journal.journal import RunningLane
+from gb300serve.lifecycle.backend import Container, GpuHeld, LogLine
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.ports import Container, LogLine
 from gb300serve.lifecycle.status import LaneStatus, lane_status, lanes
 from gb300serve.lifecycle.tools import Tools
 from tests.support.entries import entry, record

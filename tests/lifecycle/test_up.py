@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.core.errors import BackendError, Gb300Error, MachineError
-from gb300serve.core.http import Response
+from gb300serve.core.ports import Response
 from gb300serve.lifecycle.down import down
 from gb300serve.lifecycle.execute import Launched, execute
 from gb300serve.lifecycle.failures import LaunchInterruptedError
 from gb300serve.lifecycle.launch import Launch
+from gb300serve.lifecycle.reconcile import prepare
 from gb300serve.lifecycle.refusals import GpuBusyError, MountSourceMissingError
 from gb300serve.lifecycle.steps import detached
 from gb300serve.lifecycle.tools import Tools
-from gb300serve.lifecycle.up import prepare
 from tests.support.fake_backend import FakeBackend
 from tests.support.fake_http import BackendHttp
 from tests.support.launches import FAILS, SERVES, STRANGER, backend, contained, launch

@@ -4,17 +4,16 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from gb300serve.autotune.expect import Expectation
+from gb300serve.autotune.sets import Expectation
 from gb300serve.boot.events import Progress, Receipt, TuningMiss
 from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.phases import Phase
 from gb300serve.core.errors import BackendError
-from gb300serve.lifecycle.events import Announcement
+from gb300serve.lifecycle.backend import Bars, Vitals
+from gb300serve.lifecycle.events import Announcement, HealthChanged, StackTaken, TuningForeseen, Watching
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.tools import Tools
 from gb300serve.lifecycle.watch import Attention
-from gb300serve.lifecycle.watch_events import HealthChanged, StackTaken, TuningForeseen, Watching
-from gb300serve.lifecycle.watch_ports import Bars, Vitals
 from tests.support.fake_backend import FakeBackend
 from tests.support.fake_http import BackendHttp
 from tests.support.launches import backend, launch

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.lifecycle.words import pinned_words, values
+from gb300serve.lifecycle.launch import pinned_words, values
 from gb300serve.plan.model import Secret
 from gb300serve.render.docker_run import pinned
 from tests.support.launches import COMMAND, contained, plan

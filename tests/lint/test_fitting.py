@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.lint.fitting import Fitting
-from gb300serve.lint.subject import LintSubject
+from gb300serve.lint.subject import Fitting, LintSubject
 from gb300serve.recipe.catalog import Catalog
 from gb300serve.recipe.load import Loader
 from tests.lint.samples import KNOWN, OTHER, Changes, changed

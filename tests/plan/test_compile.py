@@ -6,7 +6,7 @@ import pytest
 from gb300serve.core.errors import CompileError
 from gb300serve.plan.compile import Compiler, ImageRef
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
-from gb300serve.site.model import Site
+from gb300serve.recipe.site import Site
 from tests.support.recipes import BODY, ENGINE, EVERYTHING, alone, container, load, write
 
 SITE = Site(models="/models", cache="/cache", gpus={"GB300": "GPU-5f1b"})

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from gb300serve.plan.document import ALWAYS, container_document, digest
-from gb300serve.plan.model import ContainerPlan, Mount, Secret
+from gb300serve.plan.model import ALWAYS, ContainerPlan, Mount, Secret, container_document, digest
 from tests.plan.test_compile import compiled
 from tests.support.recipes import EVERYTHING, alone
 

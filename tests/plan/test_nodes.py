@@ -2,9 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.plan.document import digest
-from gb300serve.plan.model import ContainerPlan, Plan
-from gb300serve.plan.nodes import on_machine, says_own_address, variable
+from gb300serve.plan.compile import on_machine, says_own_address, variable
+from gb300serve.plan.model import ContainerPlan, Plan, digest
 from tests.plan.test_compile import compiled, refused
 from tests.support.spread import OWN, RAY, SGLANG, spread
 

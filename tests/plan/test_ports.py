@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from gb300serve.plan.ports import published_port, split_port
+from gb300serve.plan.model import published_port, split_port
 
 
 @pytest.mark.parametrize(

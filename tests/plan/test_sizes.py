@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.plan.sizes import Size, read_size
+from gb300serve.plan.model import Size, read_size
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import pytest
 from gb300serve.core.errors import CompileError
 from gb300serve.document.nodes import Source
 from gb300serve.document.read import parse
-from gb300serve.plan.variables import UnsetVariableError, VariableError, expand
+from gb300serve.plan.compile import UnsetVariableError, VariableError, expand
 
 SITE = {"models": "/models", "cache": "/cache dir"}
 RECIPE = parse(

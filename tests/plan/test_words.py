@@ -1,8 +1,7 @@
 import pytest
 
 from gb300serve.core.values import Value
-from gb300serve.plan.model import Mount
-from gb300serve.plan.words import gpus_word, mount_word, secret_name, ulimit_word, with_secret_words
+from gb300serve.plan.model import Mount, gpus_word, mount_word, secret_name, ulimit_word, with_secret_words
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-from gb300serve.preflight.selection import is_meant, principal, selected, words
+from gb300serve.preflight.subject import is_meant, principal, selected, words
 from tests.support.hosts import DISPLAY, GB300
 
 BOTH = (DISPLAY, GB300)

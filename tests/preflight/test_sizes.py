@@ -1,4 +1,4 @@
-from gb300serve.preflight.sizes import GIB, gib, some
+from gb300serve.core.text import GIB, gib, some
 
 
 def test_sizes() -> None:

@@ -1,6 +1,6 @@
 from gb300serve.host.facts import GpuHolder, ListeningSocket
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.compute_apps import ComputeProcess
+from gb300serve.host.nvidia import ComputeProcess
 from gb300serve.preflight.subject import Own
 from tests.support.hosts import DISPLAY, GB300, GIB, IMAGE, host, launched, station
 

@@ -1,9 +1,9 @@
 from pathlib import Path
 
-from gb300serve.host.wanted import Model, Wanted
+from gb300serve.host.model_files import Model, Wanted
 from gb300serve.plan.compile import Compiler
-from gb300serve.preflight.wanted import wanted
-from gb300serve.site.model import Site
+from gb300serve.preflight.subject import wanted
+from gb300serve.recipe.site import Site
 from tests.support.recipes import ENGINE, alone, load, write
 
 SHA = "0123456789abcdef" * 4

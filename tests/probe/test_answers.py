@@ -1,7 +1,7 @@
 import pytest
 
-from gb300serve.core.http import Response
-from gb300serve.probe.answers import UnexpectedAnswerError, json_object
+from gb300serve.core.ports import Response
+from gb300serve.probe.endpoint import UnexpectedAnswerError, json_object
 
 
 def test_an_object_is_returned() -> None:

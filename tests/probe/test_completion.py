@@ -3,10 +3,9 @@ from typing import Any
 
 import pytest
 
-from gb300serve.core.http import Response
-from gb300serve.probe.answers import UnexpectedAnswerError
-from gb300serve.probe.completion import Completion, EmptyCompletionError, completion
-from gb300serve.probe.endpoint import ServerEndpoint
+from gb300serve.core.ports import Response
+from gb300serve.probe.endpoint import ServerEndpoint, UnexpectedAnswerError
+from gb300serve.probe.readiness import Completion, EmptyCompletionError, completion
 from tests.support.fake_http import FixedHttp
 
 ENDPOINT = ServerEndpoint("http://127.0.0.1:30006", "sesame")

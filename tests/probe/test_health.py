@@ -1,8 +1,7 @@
 import pytest
 
-from gb300serve.core.http import Response, UnreachableError
-from gb300serve.probe.endpoint import ServerEndpoint
-from gb300serve.probe.health import alive, health
+from gb300serve.core.ports import Response, UnreachableError
+from gb300serve.probe.endpoint import ServerEndpoint, alive, health
 from tests.support.fake_http import FixedHttp
 
 

@@ -2,11 +2,10 @@ import json
 
 import pytest
 
-from gb300serve.core.http import Response
-from gb300serve.probe.endpoint import ServerEndpoint
-from gb300serve.probe.engine import SGLANG
-from gb300serve.probe.identity import Identity, compare, identity, same_start
+from gb300serve.core.ports import Response
+from gb300serve.probe.endpoint import SGLANG, ServerEndpoint
 from gb300serve.probe.metrics import Metrics
+from gb300serve.probe.readiness import Identity, compare, identity, same_start
 from tests.support.fake_http import FixedHttp
 
 VLLM_AT = ServerEndpoint("http://127.0.0.1:1")

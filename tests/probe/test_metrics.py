@@ -1,9 +1,7 @@
 import pytest
 
-from gb300serve.core.http import Response, UnreachableError
-from gb300serve.probe.answers import UnexpectedAnswerError
-from gb300serve.probe.endpoint import ServerEndpoint
-from gb300serve.probe.engine import SGLANG
+from gb300serve.core.ports import Response, UnreachableError
+from gb300serve.probe.endpoint import SGLANG, ServerEndpoint, UnexpectedAnswerError
 from gb300serve.probe.metrics import Metrics, MetricSample, metrics, samples
 from tests.support.fake_http import FixedHttp
 

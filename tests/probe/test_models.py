@@ -2,10 +2,9 @@ import json
 
 import pytest
 
-from gb300serve.core.http import Response, UnreachableError
-from gb300serve.probe.answers import UnexpectedAnswerError
-from gb300serve.probe.endpoint import ServerEndpoint
-from gb300serve.probe.models import ServedModel, models
+from gb300serve.core.ports import Response, UnreachableError
+from gb300serve.probe.endpoint import ServerEndpoint, UnexpectedAnswerError
+from gb300serve.probe.readiness import ServedModel, models
 from tests.support.fake_http import FixedHttp
 
 ENDPOINT = ServerEndpoint("http://127.0.0.1:30006")

@@ -2,11 +2,10 @@ import json
 
 import pytest
 
-from gb300serve.core.http import Response
+from gb300serve.core.ports import Response
 from gb300serve.probe.endpoint import ServerEndpoint
 from gb300serve.probe.metrics import Metrics
-from gb300serve.probe.models import ServedModel
-from gb300serve.probe.readiness import Readiness, completed, presence
+from gb300serve.probe.readiness import Readiness, ServedModel, completed, presence
 from tests.support.fake_http import FixedHttp
 
 ENDPOINT = ServerEndpoint("http://127.0.0.1:30006")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gb300serve.core.values import WrittenFloat
 from gb300serve.document.nodes import Source
 from gb300serve.document.read import parse
-from gb300serve.recipe.dump import to_yaml
+from gb300serve.recipe.write import to_yaml
 
 HOSTILE = (
     "", " ", "a b", "-", "--flag", "'", '"', "`", "$HOME", "${cache}", "{a: b}", "[1, 2]", "a: b", "a #b", "#", "!tag",

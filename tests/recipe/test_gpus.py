@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.recipe.gpus import FORMS, Gpus
+from gb300serve.recipe.model import FORMS, Gpus
 from tests.support.recipes import container, load, problems, write
 
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from gb300serve.document.nodes import MapNode, Source
 from gb300serve.document.read import parse
-from gb300serve.recipe.dump import to_yaml
 from gb300serve.recipe.merge import Merge, replaces_whole
+from gb300serve.recipe.write import to_yaml
 
 
 def node(text: str) -> MapNode:

@@ -1,7 +1,7 @@
 import pytest
 
 from gb300serve.core.values import WrittenFloat
-from gb300serve.recipe.numbers import read_number, read_size
+from gb300serve.recipe.model import read_number, read_size
 
 
 @pytest.mark.parametrize("value", [0, -1, 60, WrittenFloat("0.90")])

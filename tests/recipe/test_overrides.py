@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from gb300serve.core.errors import CommandLineError
 from gb300serve.document.nodes import MapNode, Source
 from gb300serve.document.read import parse
-from gb300serve.recipe.dump import to_yaml
-from gb300serve.recipe.overrides import apply, split_assignment, split_path
+from gb300serve.recipe.merge import apply, split_assignment, split_path
+from gb300serve.recipe.write import to_yaml
 
 TEXT = """\
 title: A bench

@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.recipe.receipts import check_template
+from gb300serve.recipe.model import check_template
 
 
 @pytest.mark.parametrize("text", ["no figure", "Loaded {value} configs", 5])

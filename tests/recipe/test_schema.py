@@ -4,7 +4,7 @@ import jsonschema  # type: ignore[import-untyped] # its stubs would be one more 
 import pytest
 import yaml
 
-from gb300serve.recipe.schema import recipe_schema
+from gb300serve.recipe.write import recipe_schema
 from tests.support.recipes import ENGINE, alone, child
 
 SHIPPED = sorted((Path(__file__).parents[2] / "recipes").glob("*/*.yaml"))

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
-from gb300serve.recipe.dump import to_yaml
+from gb300serve.recipe.write import to_yaml
 from gb300serve.render.docker_run import docker_argv, pinned, quote, shell
 from tests.plan.test_compile import compiled
 from tests.support.golden import Golden

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.render.docker_run import pinned, shell
-from gb300serve.render.plan_json import plan_document
+from gb300serve.render.docker_run import pinned, plan_document, shell
 from tests.plan.test_compile import compiled
 from tests.support.golden import Golden
 from tests.support.shells import SHELLS, Shell

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gb300serve.plan.model import ContainerPlan, Mount, Plan
-from gb300serve.render.kubernetes import kubernetes
+from gb300serve.render.kubernetes.manifests import kubernetes
 from tests.plan.test_compile import compiled
 from tests.render.test_docker_run import BOUNDED, HOSTILE, plan, words
 from tests.support.command import complete, run

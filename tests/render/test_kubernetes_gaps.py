@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from gb300serve.plan.model import Mount, Secret
-from gb300serve.render.kubernetes_gaps import gaps_of
+from gb300serve.render.kubernetes.gaps import gaps_of
 from tests.support.targets import codes, with_container
 
 

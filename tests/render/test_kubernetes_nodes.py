@@ -7,7 +7,7 @@ import jsonschema  # type: ignore[import-untyped] # its stubs would be one more 
 import pytest
 import yaml
 
-from gb300serve.render.kubernetes import kubernetes
+from gb300serve.render.kubernetes.manifests import kubernetes
 from tests.plan.test_compile import compiled
 from tests.support.command import run
 from tests.support.golden import Golden

@@ -1,7 +1,7 @@
 import dataclasses
 
 from gb300serve.plan.model import Mount
-from gb300serve.render.kubernetes_volumes import is_guessed, tmpfs_rest, volumes
+from gb300serve.render.kubernetes.volumes import is_guessed, tmpfs_rest, volumes
 from tests.support.targets import with_container
 
 

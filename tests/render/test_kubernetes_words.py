@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.render.kubernetes_words import annotations, object_name, quantity, user_ids
+from gb300serve.render.kubernetes.volumes import annotations, object_name, quantity, user_ids
 from tests.support.targets import with_container
 
 

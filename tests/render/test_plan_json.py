@@ -3,7 +3,7 @@ from pathlib import Path
 
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.values import indented_json
-from gb300serve.render.plan_json import plan_document
+from gb300serve.render.docker_run import plan_document
 from tests.plan.test_compile import compiled
 from tests.support.golden import Golden
 from tests.support.recipes import EVERYTHING, alone

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gb300serve.render.systemd import assignment, exec_lines, raw
+from gb300serve.render.quadlet import assignment, exec_lines, raw
 from tests.render.test_docker_run import BOUNDED, HOSTILE, words
 from tests.support.systemd import entries, executed, split
 

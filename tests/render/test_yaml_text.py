@@ -4,7 +4,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gb300serve.render.yaml_text import yaml_text
+from gb300serve.render.target import yaml_text
 
 texts = st.text(st.characters(codec="utf-8"), max_size=30) | st.sampled_from(
     (

@@ -1,7 +1,6 @@
 import json
 
-from gb300serve.simulator.engine_answer import answer, body, chunks
-from gb300serve.simulator.engine_request import asked
+from gb300serve.simulator.engine.requests import answer, asked, body, chunks
 from tests.support.simulated import settings
 
 TOOL = {"type": "function", "function": {"name": "get_weather", "parameters": {"required": ["city"]}}}

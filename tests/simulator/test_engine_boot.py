@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.simulator.engine_events import Say, Serve
-from gb300serve.simulator.engine_settings import SimulatorEnvironment
+from gb300serve.simulator.engine.script import Say, Serve
+from gb300serve.simulator.engine.settings import SimulatorEnvironment
 from tests.support.golden import Golden
 from tests.support.simulated import DAY_ZERO, PIN_HOOK, V14, boot_of, boot_script, changed, exit_code, said, shown
 

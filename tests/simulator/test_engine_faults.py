@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from gb300serve.boot.phases import Phase
-from gb300serve.simulator.engine_events import Repeat, Serve
-from gb300serve.simulator.engine_faults import FAULTS
-from gb300serve.simulator.engine_settings import SimulatorEnvironment, SurroundingsError
+from gb300serve.simulator.engine.faults import FAULTS
+from gb300serve.simulator.engine.script import Repeat, Serve
+from gb300serve.simulator.engine.settings import SimulatorEnvironment, SurroundingsError
 from tests.support.golden import Golden
 from tests.support.simulated import PIN_HOOK, V14, boot_of, boot_script, changed, exit_code, said, shown
 

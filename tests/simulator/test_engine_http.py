@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from gb300serve.simulator.engine_http import EngineServer, Handler, bound_socket
-from gb300serve.simulator.engine_memory import memory_of
-from gb300serve.simulator.engine_service import Service
-from gb300serve.simulator.engine_settings import SimulatorEnvironment
+from gb300serve.simulator.engine.http import EngineServer, Handler, bound_socket
+from gb300serve.simulator.engine.service import Service
+from gb300serve.simulator.engine.settings import SimulatorEnvironment, memory_of
 from tests.support.free_port import free_port
 from tests.support.simulated import V14, changed, settings
 

@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.boot.signals.model import EngineName
-from gb300serve.simulator.engine_kind import KINDS
-from gb300serve.simulator.engine_settings import SurroundingsError, surroundings_of
-from gb300serve.simulator.engine_tape import EventTimeline
+from gb300serve.simulator.engine.registry import KINDS
+from gb300serve.simulator.engine.script import EventTimeline
+from gb300serve.simulator.engine.settings import SurroundingsError, surroundings_of
 from tests.support.sglang import SURROUNDINGS, WORDS
 from tests.support.simulated import DAY_ZERO, STARTED, V14, boot_of, exit_code
 

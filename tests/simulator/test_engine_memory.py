@@ -1,7 +1,6 @@
 import pytest
 
-from gb300serve.simulator.engine_memory import memory_of
-from gb300serve.simulator.engine_settings import SimulatorEnvironment
+from gb300serve.simulator.engine.settings import SimulatorEnvironment, memory_of
 from tests.support.simulated import changed, settings
 
 UNKNOWN = SimulatorEnvironment(model="")

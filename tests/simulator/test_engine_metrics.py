@@ -1,6 +1,5 @@
-from gb300serve.simulator.engine_memory import memory_of
-from gb300serve.simulator.engine_metrics import Counters, Histogram, count_drafts, drafted, metrics
-from gb300serve.simulator.engine_settings import SimulatorEnvironment
+from gb300serve.simulator.engine.service import Counters, Histogram, count_drafts, drafted, metrics
+from gb300serve.simulator.engine.settings import SimulatorEnvironment, memory_of
 from tests.support.golden import Golden
 from tests.support.simulated import V14, changed, settings
 

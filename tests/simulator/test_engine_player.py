@@ -1,7 +1,7 @@
 import os
 from pathlib import Path
 
-from gb300serve.simulator.engine_player import unread
+from gb300serve.simulator.engine.player import unread
 
 
 def test_what_a_pipe_holds_is_told_at_its_writing_end() -> None:

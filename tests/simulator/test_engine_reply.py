@@ -1,6 +1,6 @@
 import json
 
-from gb300serve.simulator.engine_reply import ToolCall, narrated, prose, reply, tokens
+from gb300serve.simulator.engine.requests import ToolCall, narrated, prose, reply, tokens
 
 WEATHER = {
     "type": "function",

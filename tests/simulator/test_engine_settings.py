@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.simulator.engine_settings import (
+from gb300serve.simulator.engine.settings import (
     DEFAULT_MODEL,
     DEFAULT_VERSION,
     SimulatorEnvironment,

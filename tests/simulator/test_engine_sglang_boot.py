@@ -1,10 +1,9 @@
 import pytest
 
-from gb300serve.boot.heard import LogFacts
+from gb300serve.boot.facts import LogFacts, seed_in
 from gb300serve.boot.machine import BootMachine
-from gb300serve.boot.seed import seed_in
-from gb300serve.fit.echo import arguments as read_back
-from gb300serve.simulator.engine_sglang_boot import seed, timings
+from gb300serve.fit.learned import arguments as read_back
+from gb300serve.simulator.engine.sglang.boot import seed, timings
 from tests.support.sglang import DEEPSEEK, DRAFTED, OFFLOADED, SURROUNDINGS, WORDS, boot_script, settings
 from tests.support.simulated import STARTED, boot_of, exit_code, said
 

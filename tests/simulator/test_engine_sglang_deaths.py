@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.simulator.engine_faults import FAULTS
-from gb300serve.simulator.engine_settings import SurroundingsError
-from gb300serve.simulator.engine_sglang_deaths import REHEARSED
+from gb300serve.simulator.engine.faults import FAULTS
+from gb300serve.simulator.engine.settings import SurroundingsError
+from gb300serve.simulator.engine.sglang.deaths import REHEARSED
 from tests.support.sglang import SURROUNDINGS, boot_script
 from tests.support.simulated import boot_of, exit_code
 

@@ -5,19 +5,16 @@ from collections.abc import Iterator
 import pytest
 
 from gb300serve.adapters.http import HttpClient
-from gb300serve.core.http import Http
+from gb300serve.core.ports import Http
 from gb300serve.core.values import Value
-from gb300serve.probe.endpoint import ServerEndpoint
-from gb300serve.probe.engine import SGLANG
-from gb300serve.probe.health import health
+from gb300serve.probe.endpoint import SGLANG, ServerEndpoint, health
 from gb300serve.probe.metrics import Metrics, metrics
 from gb300serve.probe.readiness import completed, presence
-from gb300serve.simulator.engine_http import EngineServer, bound_socket
-from gb300serve.simulator.engine_memory import memory_of
-from gb300serve.simulator.engine_service import Service
-from gb300serve.simulator.engine_settings import SimulatorEnvironment
-from gb300serve.simulator.engine_sglang_boot import seed, timings
-from gb300serve.simulator.engine_sglang_http import SglangHandler
+from gb300serve.simulator.engine.http import EngineServer, bound_socket
+from gb300serve.simulator.engine.service import Service
+from gb300serve.simulator.engine.settings import SimulatorEnvironment, memory_of
+from gb300serve.simulator.engine.sglang.boot import seed, timings
+from gb300serve.simulator.engine.sglang.http import SglangHandler
 from tests.support.free_port import free_port
 from tests.support.sglang import WORDS, settings
 from tests.support.simulated import STARTED

@@ -1,7 +1,7 @@
 from gb300serve.probe.metrics import samples
-from gb300serve.simulator.engine_memory import memory_of
-from gb300serve.simulator.engine_metrics import Counters
-from gb300serve.simulator.engine_sglang_metrics import metrics
+from gb300serve.simulator.engine.service import Counters
+from gb300serve.simulator.engine.settings import memory_of
+from gb300serve.simulator.engine.sglang.http import metrics
 from tests.support.sglang import settings
 
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.engines.parse import ArgumentRefusedError
-from gb300serve.simulator.engine_sglang_script import refused_script, settings_of
+from gb300serve.simulator.engine.sglang.boot import refused_script, settings_of
 from tests.support.sglang import SURROUNDINGS, WORDS, boot_script
 from tests.support.simulated import STARTED, boot_of, exit_code
 

@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.simulator.engine_sglang_settings import options_of
+from gb300serve.simulator.engine.sglang.boot import options_of
 from tests.support.sglang import DEEPSEEK, OFFLOADED, WORDS, settings
 
 

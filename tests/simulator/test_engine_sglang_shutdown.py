@@ -1,4 +1,4 @@
-from gb300serve.simulator.engine_sglang_shutdown import shutdown_script
+from gb300serve.simulator.engine.sglang.deaths import shutdown_script
 from tests.support.sglang import boot_script
 from tests.support.simulated import STARTED, boot_of, exit_code
 

@@ -1,5 +1,5 @@
-from gb300serve.simulator.engine_sglang_tape import counted, say, traceback, uvicorn
-from gb300serve.simulator.engine_tape import EventTimeline
+from gb300serve.simulator.engine.script import EventTimeline
+from gb300serve.simulator.engine.sglang.deaths import counted, say, traceback, uvicorn
 from tests.support.simulated import STARTED, said
 
 

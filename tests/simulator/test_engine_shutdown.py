@@ -1,4 +1,4 @@
-from gb300serve.simulator.engine_shutdown import shutdown_script
+from gb300serve.simulator.engine.vllm.deaths import shutdown_script
 from tests.support.golden import Golden
 from tests.support.simulated import STARTED, boot_of, boot_script, shown
 

@@ -1,5 +1,4 @@
-from gb300serve.simulator.engine_events import Say
-from gb300serve.simulator.engine_tape import CORE, EventTimeline, bar, clock, stamp
+from gb300serve.simulator.engine.script import CORE, EventTimeline, Say, bar, clock, stamp
 from tests.support.simulated import STARTED
 
 

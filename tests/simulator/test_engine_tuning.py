@@ -2,16 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.fit.catalog import checkpoints
-from gb300serve.simulator.engine_settings import SimulatorEnvironment
-from gb300serve.simulator.engine_tuning import (
-    cache_path,
-    identity,
-    seeds,
-    store_configs,
-    stored_configs,
-    tuning,
-)
+from gb300serve.fit.checkpoint import checkpoints
+from gb300serve.simulator.engine.settings import SimulatorEnvironment
+from gb300serve.simulator.engine.tuning import cache_path, identity, seeds, store_configs, stored_configs, tuning
 from tests.support.simulated import PIN_HOOK, V14, changed, settings
 
 FLASH = checkpoints()[0]

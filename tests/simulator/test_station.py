@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.clock import SystemClock
 from gb300serve.adapters.process import SystemProcesses
+from gb300serve.adapters.system import SystemClock
 from gb300serve.core.errors import BackendError, CommandLineError
-from gb300serve.lifecycle.ports import Container
+from gb300serve.lifecycle.backend import Container
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
 from gb300serve.simulator.station import Rehearsal, SimulatedStation
 from tests.support.backend_contract import EVERY, LABELS, BackendContract, texts

@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.plan.model import Mount, Plan
-from gb300serve.simulator.engine_faults import FAULTS
-from gb300serve.simulator.engine_sglang_deaths import REHEARSED
-from gb300serve.simulator.station_faults import lacks
+from gb300serve.simulator.engine.faults import FAULTS
+from gb300serve.simulator.engine.sglang.deaths import REHEARSED
+from gb300serve.simulator.errors import lacks
 from tests.support.launches import contained, plan
 
 BARE = replace(plan(), command=("--model", "/model"))

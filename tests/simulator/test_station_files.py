@@ -1,7 +1,7 @@
 import fcntl
 from pathlib import Path
 
-from gb300serve.simulator.station_files import exclusively, is_locked, read_json, write_json
+from gb300serve.simulator.records import exclusively, is_locked, read_json, write_json
 
 
 def test_what_is_not_a_whole_object_is_nothing(tmp_path: Path) -> None:

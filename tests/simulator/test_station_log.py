@@ -2,8 +2,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from gb300serve.lifecycle.ports import LogLine
-from gb300serve.simulator.station_log import follow, poll, read
+from gb300serve.lifecycle.backend import LogLine
+from gb300serve.simulator.records import follow, poll, read
 
 
 class Steps:

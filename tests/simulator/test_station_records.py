@@ -2,7 +2,7 @@ import json
 from dataclasses import replace
 
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
-from gb300serve.simulator.station_records import State, container_of, image_of, record_of, state_of
+from gb300serve.simulator.records import State, container_of, image_of, record_of, state_of
 
 PLAN = Plan(
     recipe="deepseek-v4.1-flash/v14",

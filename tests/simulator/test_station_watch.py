@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.clock import SystemClock
 from gb300serve.adapters.process import SystemProcesses
-from gb300serve.lifecycle.ports import LogLine
-from gb300serve.lifecycle.receipts_patches import ReadsFiles
-from gb300serve.lifecycle.watch_ports import DumpsStacks, KnowsProcesses, TellsVitals
+from gb300serve.adapters.system import SystemClock
+from gb300serve.lifecycle.backend import DumpsStacks, KnowsProcesses, LogLine, TellsVitals
+from gb300serve.lifecycle.receipts import ReadsFiles
 from gb300serve.plan.model import Mount, Plan
-from gb300serve.simulator.station import Rehearsal
-from gb300serve.simulator.station_watch import WatchedStation, busy_seconds
+from gb300serve.simulator.station import Rehearsal, WatchedStation, busy_seconds
 from tests.support.backend_contract import LABELS
 from tests.support.free_port import free_port
 from tests.support.launches import plan as v14

@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.site.load import SiteInvalidError, SiteUnreadableError, load_site
-from gb300serve.site.model import DockerSection, LaneSection, Site
+from gb300serve.recipe.site import DockerSection, LaneSection, Site, SiteInvalidError, SiteUnreadableError, load_site
 
 REFERENCE = """\
 format: gb300serve.site/1

@@ -1,4 +1,4 @@
-from gb300serve.site.model import Site
+from gb300serve.recipe.site import Site
 
 
 def test_variables_of_a_lane() -> None:

@@ -1,8 +1,8 @@
 """The Docker backend as the command line builds it."""
 
-from gb300serve.adapters.clock import SystemClock
-from gb300serve.adapters.docker_sdk import DockerEndpoint, DockerEngine
-from gb300serve.adapters.docker_watch import WatchedDocker
+from gb300serve.adapters.docker.client import DockerEndpoint, DockerEngine
+from gb300serve.adapters.docker.watch import WatchedDocker
+from gb300serve.adapters.system import SystemClock
 
 
 def watched_docker(host: str | None, context: str | None = None) -> WatchedDocker:

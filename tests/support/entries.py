@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from gb300serve.journal.entry import Asker, JournalEntry, RunningLane
-from gb300serve.journal.run_record import RunRecord
+from gb300serve.journal.journal import Asker, JournalEntry, RunningLane
+from gb300serve.journal.runs import RunRecord
 from tests.support.fake_clock import START
 
 ALICE = Asker("alice", "station", 4711)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from gb300serve.core.errors import BackendError
-from gb300serve.lifecycle.ports import Container, Image, LogLine
+from gb300serve.lifecycle.backend import Container, Image, LogLine
 from gb300serve.plan.model import Plan
 from tests.support.fake_clock import FakeClock
 

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from gb300serve.autotune.ports import CacheDeniedError
+from gb300serve.autotune.sets import CacheDeniedError
 
 CACHE = Path("/cache")
 FLASHINFER = "0.6.18"

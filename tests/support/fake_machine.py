@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gb300serve.host.facts import ContainerFact, ImageFact, ListeningSocket
+from gb300serve.host.linux import Limit
 from gb300serve.host.missing import Missing
 from gb300serve.host.ports import FileEntry, Space
-from gb300serve.host.sources.limits import Limit
 
 H200 = """\
 index, name, uuid, driver_version, memory.total [MiB], memory.reserved [MiB], memory.used [MiB], memory.free [MiB], \

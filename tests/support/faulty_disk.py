@@ -4,8 +4,8 @@ import errno
 from dataclasses import dataclass
 from pathlib import Path
 
-from gb300serve.adapters.disk import SystemDisk
-from gb300serve.journal.disk import AppendFile, Hold
+from gb300serve.adapters.system import SystemDisk
+from gb300serve.journal.journal import AppendFile, Hold
 
 
 class Killed(BaseException):

@@ -17,9 +17,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from gb300serve.app.workspace import read_environment
 from gb300serve.cli.app import invoke, main
 from gb300serve.cli.console import Console
-from gb300serve.cli.environment import read_environment
 
 # Python's audit events of what changes files and processes.
 _CHANGES = frozenset(("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "subprocess.Popen", "os.kill"))

@@ -15,30 +15,27 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from gb300serve.app.diagnose import diagnosed
+from gb300serve.app.diff import side
+from gb300serve.app.fit import Fitter
+from gb300serve.app.lint import Judge
+from gb300serve.app.workspace import Workspace, read_environment
 from gb300serve.boot.machine import BootMachine
-from gb300serve.cli import diff_view, fit_view
 from gb300serve.cli.console import Console
-from gb300serve.cli.diagnosing import diagnosed
-from gb300serve.cli.diffing import side
-from gb300serve.cli.environment import read_environment
-from gb300serve.cli.fitting import Fitter
-from gb300serve.cli.formats import github, sarif, text
-from gb300serve.cli.linting import Judge
-from gb300serve.cli.workspace import Workspace
+from gb300serve.cli.views import diagnostics, diff, fit
 from gb300serve.compare.diff import difference
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import Gb300Error
 from gb300serve.core.text import printable
 from gb300serve.core.values import indented_json
-from gb300serve.fit.catalog import checkpoints
-from gb300serve.fit.document import document
+from gb300serve.fit.checkpoint import checkpoints
 from gb300serve.fit.learned import learn
+from gb300serve.fit.result import document
 from gb300serve.recipe.catalog import Catalog
-from gb300serve.recipe.dump import to_yaml
 from gb300serve.recipe.load import Loaded, Loader
 from gb300serve.recipe.model import Recipe
-from gb300serve.render.docker_run import pinned, shell
-from gb300serve.render.plan_json import plan_document
+from gb300serve.recipe.write import to_yaml
+from gb300serve.render.docker_run import pinned, plan_document, shell
 from tests.lint.samples import KNOWN
 from tests.support.fuzz_recipes import SECRETS
 from tests.support.recipes import child
@@ -137,7 +134,7 @@ class RecipeJudge:
         try:
             outputs += [] if lint_only else self._results(path)
         except Gb300Error as error:
-            outputs += [error.message, error.hint or "", *text.lines(error.diagnostics)]
+            outputs += [error.message, error.hint or "", *diagnostics.text_lines(error.diagnostics)]
         else:
             if verdict.invalid and not lint_only:
                 raise BrokenError("lint: invalid, and it compiles")
@@ -160,7 +157,7 @@ class RecipeJudge:
             raise BrokenError(f"show: does not stand alone: {[d.message for d in alone.problems]}")
         fitted = self._fitter.fit(loaded, recipe)
         yield _json(document(fitted.name, fitted.demand, fitted.answer, fitted.remarks))
-        yield from map(printable, fit_view.lines(fitted))
+        yield from map(printable, fit.lines(fitted))
         yield from self._compiled(ref, loaded, recipe)
 
     def _compiled(self, ref: str, loaded: Loaded, recipe: Recipe) -> Iterator[str]:
@@ -170,16 +167,16 @@ class RecipeJudge:
         yield printable(pinned(plan))
         found = difference(self._reference, side(self._space, ref))
         yield _json(found.as_json())
-        yield from map(printable, diff_view.lines(found))
-        yield from map(printable, diff_view.markdown(found, "fuzz/v1", ref))
+        yield from map(printable, diff.lines(found))
+        yield from map(printable, diff.markdown(found, "fuzz/v1", ref))
 
 
 def _forms(found: tuple[Diagnostic, ...]) -> Iterator[str]:
     """What lint prints of it, in every form."""
-    yield "\n".join(text.lines(found))
-    yield "\n".join(map(printable, github.lines(found)))
+    yield "\n".join(diagnostics.text_lines(found))
+    yield "\n".join(map(printable, diagnostics.github_lines(found)))
     yield _json({"diagnostics": [one.as_json() for one in found]})
-    yield _json(sarif.document(found, {}))
+    yield _json(diagnostics.document(found, {}))
 
 
 def _json(value: dict[str, Any]) -> str:

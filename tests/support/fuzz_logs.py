@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from gb300serve.boot.signals import CAUSES, SIGNALS
-from gb300serve.simulator.engine_events import Repeat, Say, Script
-from gb300serve.simulator.engine_faults import FAULTS
-from gb300serve.simulator.engine_settings import SimulatorEnvironment
+from gb300serve.simulator.engine.faults import FAULTS
+from gb300serve.simulator.engine.script import Repeat, Say, Script
+from gb300serve.simulator.engine.settings import SimulatorEnvironment
 from tests.support.fuzz_recipes import SECRETS
 from tests.support.simulated import DAY_ZERO, PIN_HOOK, V14, boot_script, changed
 

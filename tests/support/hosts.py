@@ -4,17 +4,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
-from gb300serve.fit.answer import FitResult, answer
-from gb300serve.fit.catalog import checkpoint
-from gb300serve.fit.demand import Demand
+from gb300serve.fit.checkpoint import checkpoint
+from gb300serve.fit.request import Demand
+from gb300serve.fit.result import FitResult, answer
+from gb300serve.host.docker_info import DockerInfo
 from gb300serve.host.facts import Directory, HostFacts, ImageFact, ReleaseFacts
-from gb300serve.host.sources.docker_info import DockerInfo
-from gb300serve.host.sources.gpu_state import GpuState
-from gb300serve.host.sources.limits import Limit
-from gb300serve.host.sources.memory import HostMemory
-from gb300serve.preflight.book import CHECKS
+from gb300serve.host.linux import HostMemory, Limit
+from gb300serve.host.nvidia import GpuState
 from gb300serve.preflight.run import judge
-from gb300serve.preflight.subject import LaunchRefusal, Own, PreflightSubject, Release
+from gb300serve.preflight.subject import CHECKS, LaunchRefusal, Own, PreflightSubject, Release
 from tests.support.launches import contained, plan
 
 GIB = 1024**3

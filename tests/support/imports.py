@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from gb300serve.core.errors import Gb300Error
-from gb300serve.importers.expand import ShellEnvironment
 from gb300serve.importers.read import Result, read_text
 from gb300serve.importers.report import NotImportableError
+from gb300serve.importers.shell.expand import ShellEnvironment
 from gb300serve.render.docker_run import docker_argv
 
 AROUND = ShellEnvironment("/home/me", "/home/me/work", "me")

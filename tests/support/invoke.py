@@ -7,9 +7,9 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from gb300serve.app.workspace import read_environment
 from gb300serve.cli.app import invoke
 from gb300serve.cli.console import Console
-from gb300serve.cli.environment import read_environment
 
 
 @dataclass(frozen=True, slots=True)

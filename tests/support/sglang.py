@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from gb300serve.simulator.engine_events import Script
-from gb300serve.simulator.engine_settings import Settings, SimulatorEnvironment
-from gb300serve.simulator.engine_sglang_script import script, settings_of
+from gb300serve.simulator.engine.script import Script
+from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment
+from gb300serve.simulator.engine.sglang.boot import script, settings_of
 from tests.support.simulated import STARTED
 
 LAUNCHER = ("python3", "-m", "sglang.launch_server")

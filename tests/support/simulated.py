@@ -2,9 +2,9 @@
 
 from gb300serve.boot.machine import BootMachine
 from gb300serve.plan.model import Mount
-from gb300serve.simulator.engine_events import Bind, Enter, Exit, Repeat, Save, Say, Script, Serve
-from gb300serve.simulator.engine_script import script, settings_of
-from gb300serve.simulator.engine_settings import Settings, SimulatorEnvironment
+from gb300serve.simulator.engine.script import Bind, Enter, Exit, Repeat, Save, Say, Script, Serve
+from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment
+from gb300serve.simulator.engine.vllm.script import script, settings_of
 
 SCHEDULE = '{"method":"dspark","num_speculative_tokens":5,"num_speculative_tokens_per_batch_size":[[1,4,5],[5,16,1]]}'
 V14 = (

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gb300serve.core.errors import CommandLineError
-from gb300serve.fit.tensors import Tensor
+from gb300serve.fit.checkpoint import Tensor
 
 INDEX = "model.safetensors.index.json"
 # The format's own limit; a header is a few hundred bytes a tensor.

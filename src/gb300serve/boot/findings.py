@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from gb300serve.boot.lines import Record
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
-from gb300serve.boot.records import Record
 from gb300serve.boot.signals import CAUSES_OF
 from gb300serve.boot.signals.failures import DOCKER, EXCEPTION
 from gb300serve.boot.signals.model import Cause, EngineName, Rank, Value, values_of

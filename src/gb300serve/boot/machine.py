@@ -2,19 +2,16 @@
 
 from collections.abc import Iterator
 
-from gb300serve.boot import silence
-from gb300serve.boot.bars import BarClock, read_bar
-from gb300serve.boot.course import Course
-from gb300serve.boot.diagnosis import Diagnosis
-from gb300serve.boot.effects import apply, enter
+from gb300serve.boot import state
+from gb300serve.boot.diagnosis import BootHistory, Diagnosis, diagnose
 from gb300serve.boot.events import BootBegan, CauseFound, Event
 from gb300serve.boot.findings import Explanation, LogFinding, explain, with_field
+from gb300serve.boot.lines import QUIET, Record, parse, told_by
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.records import QUIET, Record, parse
+from gb300serve.boot.progress import BarClock, read_bar
 from gb300serve.boot.signals import SIGNALS_BY_WORD, first_word
 from gb300serve.boot.signals.model import EngineName, LineMark, Rank, Signal
-from gb300serve.boot.signals.telling import told_by
-from gb300serve.boot.verdict import BootHistory, diagnose
+from gb300serve.boot.state import Course, apply, enter
 
 _NOTHING: tuple[Event, ...] = ()
 # Python prints an exception that another one followed: what comes next may say the same, and is no other boot.
@@ -90,9 +87,9 @@ class BootMachine:
     def tick(self, at: float) -> tuple[Event, ...]:
         """Nothing was written; the clock reads `at` seconds since the start of the container."""
         course = self._current(at)
-        silence.begins(course)
+        state.begins(course)
         course.watch.told(at)
-        self._events += silence.lasts(course)
+        self._events += state.lasts(course)
         events, self._events = tuple(self._events), []
         return events
 
@@ -141,9 +138,9 @@ class BootMachine:
         return course is not None
 
     def _heartbeat(self, course: Course, record: Record, at: float | None) -> None:
-        silence.begins(course)
+        state.begins(course)
         self._tell_time(course, record, at)
-        self._events += silence.lasts(course)
+        self._events += state.lasts(course)
 
     def _boot_of(self, signal: Signal, at: float | None) -> Course:
         """The boot that a signal belongs to: the first words of an engine open another one when one was under way."""

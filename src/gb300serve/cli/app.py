@@ -19,9 +19,9 @@ from typer._click.formatting import HelpFormatter
 from typer.core import TyperGroup
 
 from gb300serve import __version__
+from gb300serve.app.workspace import read_environment
 from gb300serve.cli.console import Console, OutputError
-from gb300serve.cli.environment import read_environment
-from gb300serve.cli.formats import text
+from gb300serve.cli.views import diagnostics
 from gb300serve.core.errors import Gb300Error
 
 COMMANDS = {
@@ -128,12 +128,12 @@ def invoke(arguments: list[str], console: Console, context: Any) -> int:
 
 
 def _bug(console: Console) -> int:
-    return int(importlib.import_module("gb300serve.cli.bugs").report(console))
+    return int(importlib.import_module("gb300serve.cli.internal_errors").report(console))
 
 
 def show_error(error: Gb300Error, console: Console) -> None:
     """The places first, then the sentence about them, what was said elsewhere, and what to do, a line each."""
-    for line in text.lines(error.diagnostics):
+    for line in diagnostics.text_lines(error.diagnostics):
         console.message(line, "dim" if line.startswith("    ") else None)
     console.message(f"gb300serve: {error.message}", "error")
     console.messages((f"    {line}" for line in error.details), "dim")

@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gb300serve.compare.costs import Costs, Facts, costs
-from gb300serve.compare.effects import Effect, effect_of
-from gb300serve.compare.fields import Change, changes
-from gb300serve.compare.tuning import said
-from gb300serve.core.words import changed_words
+from gb300serve.compare.changes import Change, Effect, changes, effect_of
+from gb300serve.compare.costs import Costs, Facts, costs, said
+from gb300serve.core.values import changed_words
 
 
 @dataclass(frozen=True, slots=True)

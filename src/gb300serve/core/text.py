@@ -36,3 +36,18 @@ def suggestion(word: str, choices: Iterable[str]) -> str | None:
     # Two signs changed places in a short word leave 0.75 of it; of long words, 0.74 are `spec_model` and `grpc_mode`.
     close = difflib.get_close_matches(word, list(choices), n=1, cutoff=0.7 if len(word) < 8 else 0.78)
     return close[0] if close else None
+
+
+GIB = 1024**3
+MIB = 1024**2
+
+
+def gib(size: float) -> str:
+    """Bytes as GiB; below one as MiB."""
+    return f"{size / GIB:.1f} GiB" if size >= GIB else f"{size / MIB:.0f} MiB"
+
+
+def some(names: tuple[str, ...]) -> str:
+    """The first of several names, and how many more."""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{names[0]}{more}"

@@ -1,5 +1,6 @@
 """Values as the recipe wrote them: numbers keep their spelling, JSON is printed compactly."""
 
+import difflib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Self, TypeAlias
@@ -58,3 +59,18 @@ def compact_json(value: Value) -> str:
         pairs = (f"{json.dumps(key, ensure_ascii=False)}:{compact_json(item)}" for key, item in value.items())
         return "{" + ",".join(pairs) + "}"
     return "[" + ",".join(map(compact_json, value)) + "]"
+
+
+def changed_words(before: Sequence[str], after: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Words removed and words added, each in the order of its command."""
+    removed: list[str] = []
+    added: list[str] = []
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    for kind, first, last, start, end in matcher.get_opcodes():
+        if kind != "equal":
+            removed += before[first:last]
+            added += after[start:end]
+    return removed, added
+
+
+DEFAULT_PORTS = {"vllm": 8000, "sglang": 30000}

@@ -6,11 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gb300serve.core.text import suggestion
 from gb300serve.core.values import Value, compact_json
-from gb300serve.engines.forms import is_secret, items, reads_as_flag, word
-from gb300serve.engines.human import human_int, human_int_or_auto, si_int
-from gb300serve.engines.json_fields import check_fields
-from gb300serve.engines.option import EngineOption
-from gb300serve.engines.problem import Path, Problem
+from gb300serve.engines.base import Options, Path, Problem, human_int, human_int_or_auto, number, si_int
+from gb300serve.engines.options import EngineOption, check_fields, is_secret, items, reads_as_flag, word
 
 _FEW = 8  # choices that still read well within a message
 _HUMAN = {"human-int": human_int, "human-int-or-auto": human_int_or_auto, "si-int": si_int}
@@ -187,3 +184,30 @@ def _json_as_text(option: EngineOption, path: Path, value: str) -> Problem:
     fits = meant is not None and _right_shape(option, meant)
     hint = f"write {compact_json(meant)}, without quotes around it" if fits else f"write it as a {option.shape}"
     return Problem(path, "OPT002", f"{option.key} is the text {shown(value)}, not a {option.shape}", hint)
+
+
+def check_least(options: Options, least: Mapping[str, int]) -> Iterator[Problem]:
+    """Numbers below the smallest that the engine takes."""
+    for key, smallest in least.items():
+        found = number(options.get(key))
+        if found is not None and found < smallest:
+            yield outside(key, options[key], f"at least {smallest}")
+
+
+def check_port(value: Value) -> Iterator[Problem]:
+    """`port` outside what a socket can have."""
+    port = number(value)
+    if port is not None and not 0 <= port <= 65535:
+        yield outside("port", value, "between 0 and 65535")
+
+
+def outside(key: str, value: Value, wanted: str, hint: str | None = None) -> Problem:
+    """The problem of a number of the wrong size."""
+    return Problem(
+        (key,), "OPT007", f"{key} is {compact_json(value)}, not {wanted}", hint or f"write a number {wanted}"
+    )
+
+
+def meant_fraction(value: float) -> str | None:
+    """The hint where a percentage stands for a fraction."""
+    return f"a fraction is meant: write {value / 100:g}" if 10 <= value <= 100 else None

@@ -6,17 +6,285 @@ them (the model's place, underscores, dotted JSON keys, `-O3`) stands in `spelli
 """
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
+from pydantic_core import from_json
+
 from gb300serve.core.errors import CompileError
-from gb300serve.core.values import Value
-from gb300serve.engines.common import MODEL_KEYS, POSITIONAL
-from gb300serve.engines.convert import converter
-from gb300serve.engines.option import EngineOption
-from gb300serve.engines.spelling import model_named, respelled
-from gb300serve.engines.table import OptionTable
+from gb300serve.core.values import Value, WrittenFloat, compact_json
+from gb300serve.engines.base import Options, human_int, human_int_or_auto, si_int
+from gb300serve.engines.options import MODEL_KEYS, POSITIONAL, Choice, EngineOption, JsonField, chosen, is_secret, items
+from gb300serve.engines.tables import OptionTable
+
+
+def respelled(argv: Sequence[str], table: OptionTable) -> list[str]:
+    """The words as argparse gets them: the model first, dashes for underscores, dotted keys merged to JSON behind all.
+
+    A dotted key's JSON comes last, so it replaces JSON that was given for the same flag.
+    """
+    plain: list[str] = []
+    dotted: dict[str, dict[str, Value]] = {}
+    words = iter(_levels(map(_dashed, _model_first(argv)), table))
+    for word in words:
+        flag, equals, value = word.partition("=")
+        if not (word.startswith("-") and "." in flag):
+            plain.append(word)
+            continue
+        top, *keys = flag.split(".")
+        _put(dotted.setdefault(top, {}), keys, value if equals else next(words, ""))
+    for top, content in dotted.items():
+        plain += [top, compact_json(content)]
+    return plain
+
+
+def model_named(argv: Sequence[str], _table: OptionTable) -> Sequence[str]:
+    """`MODEL …` as `--model-path MODEL …`: what `sglang serve` does; underscores and dots stay as they are."""
+    return ("--model-path", *argv) if argv and not argv[0].startswith("-") else argv
+
+
+def _model_first(argv: Sequence[str]) -> Sequence[str]:
+    """`--model X` moved to the front and said bare."""
+    for index, word in enumerate(argv):
+        if word.startswith("--model="):
+            return (word.removeprefix("--model="), *argv[:index], *argv[index + 1 :])
+        if word == "--model" and index + 1 < len(argv):
+            return (argv[index + 1], *argv[:index], *argv[index + 2 :])
+    return argv
+
+
+def _dashed(word: str) -> str:
+    """`--a_b.c_d=e_f` as `--a-b.c_d=e_f`."""
+    if not word.startswith("--"):
+        return word
+    flag, equals, value = word.partition("=")
+    top, dot, keys = flag.partition(".")
+    return top.replace("_", "-") + dot + keys + equals + value
+
+
+def _levels(words: Iterable[str], table: OptionTable) -> Iterator[str]:
+    """`-O3`, `-O=3` and `-O 3` as `--optimization-level 3`."""
+    known = table.find("optimization_level") is not None
+    for word in words:
+        if known and word.startswith("-O") and not word.startswith("-O."):
+            yield "--optimization-level"
+            if level := word[2:].removeprefix("="):
+                yield level
+        else:
+            yield word
+
+
+def _put(content: dict[str, Value], keys: Sequence[str], text: str) -> None:
+    """`text` below the nested `keys`; a last key that ends in `+` appends the items between commas."""
+    *above, last = keys
+    for key in above:
+        below = content.get(key)
+        if not isinstance(below, dict):
+            below = content[key] = {}
+        content = below
+    if last.endswith("+"):
+        name = last.removesuffix("+")
+        before = content.get(name)
+        content[name] = [*(before if isinstance(before, list) else []), *map(_value, text.split(","))]
+    else:
+        content[last] = _value(text)
+
+
+def _value(text: str) -> Value:
+    """JSON where it is JSON, else a number with a suffix, else text."""
+    try:
+        found: Value = json.loads(text)
+    except ValueError:
+        try:
+            return human_int(text)
+        except ValueError:
+            return text
+    return found
+
+
+_DOCS = "https://errors.pydantic.dev/2.13/v"
+
+
+def validation_text(title: str, lines: Sequence[str]) -> str:
+    """The whole message for the class `title`."""
+    return "\n".join((f"{len(lines)} validation error{'s' if len(lines) != 1 else ''} for {title}", *lines))
+
+
+def validation_line(code: str, reason: str, value: Value, field: str = "") -> str:
+    """One error: the field it is about (none for the whole), the reason, and where it is documented."""
+    shown = f"[type={code}, input_value={value!r}, input_type={type(value).__name__}]"
+    place = f"{field}\n" if field else ""
+    return f"{place}  {reason} {shown}\n    For further information visit {_DOCS}/{code}"
+
+
+def unexpected(key: str, value: Value) -> str:
+    """The error for a key that a configuration class does not have."""
+    return validation_line("unexpected_keyword_argument", "Unexpected keyword argument", value, key)
+
+
+Converter = Callable[[str], Any]
+
+_DECIMAL = r"-?\d+\.\d+"
+_BOOLEANS = {"0", "off", "f", "false", "n", "no", "1", "on", "t", "true", "y", "yes"}
+_BRACED = r"(?s)\s*\{.*\}\s*"
+# An address as CPython prints it; only its form is ever matched.
+_FUNCTION = "<function {} at 0x7f3a5c1d8e00>"
+_TYPES = {"int": "<class 'int'>", "float": "<class 'float'>"}
+
+
+def converter(option: EngineOption) -> Converter:
+    """The type function that argparse calls for one word of `option`; its name is what argparse prints."""
+    read = partial(_READERS[option.kind], option)
+    return _named(partial(_or_unset, option, read) if option.nullable else read, _NAMES.get(option.kind, "str"))
+
+
+def _named(read: Converter, name: str) -> Converter:
+    def convert(word: str) -> Any:
+        return read(word)
+
+    convert.__name__ = name
+    return convert
+
+
+def _or_unset(option: EngineOption, read: Converter, word: str) -> Value:
+    """`None` and the empty word mean unset; a wrong one is refused by the engine's wrapper, not by argparse."""
+    if word in ("", "None"):
+        return None
+    try:
+        found: Value = read(word)
+    except ValueError as error:
+        kind = _TYPES.get(option.kind) or _FUNCTION.format(_NAMES.get(option.kind, "str"))
+        raise argparse.ArgumentTypeError(f"Value {word} cannot be converted to {kind}.") from error
+    return found
+
+
+def _text(option: EngineOption, word: str) -> Value:
+    return word.lower().replace("-", "_") if option.folds else word
+
+
+def _int(_option: EngineOption, word: str) -> Value:
+    return int(word)
+
+
+def _float(_option: EngineOption, word: str) -> Value:
+    number = float(word)
+    if re.fullmatch(r"-?\d+", word):
+        return int(word)
+    return WrittenFloat(word) if re.fullmatch(_DECIMAL, word) else number
+
+
+def _human(option: EngineOption, word: str) -> Value:
+    try:
+        number = human_int_or_auto(word) if option.kind == "human-int-or-auto" else human_int(word)
+    except ValueError as error:
+        if match := re.fullmatch(r"(\d+\.\d+)([KMGT])", word.strip()):
+            said, suffix = match.groups()
+            raise argparse.ArgumentTypeError(
+                f"Decimals are not allowed with binary suffixes like {suffix}. "
+                f"Did you mean to use {said}{suffix.lower()} instead?"
+            ) from error
+        raise
+    return number if re.fullmatch(r"-?\d+", word) else word
+
+
+def _si(_option: EngineOption, word: str) -> Value:
+    try:
+        number = si_int(word)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(_si_refusal(word.strip())) from error
+    return number if re.fullmatch(r"-?\d+", word) else word
+
+
+def _si_refusal(word: str) -> str:
+    if match := re.fullmatch(r"(\d+)\.\d+([KMGT]i)", word):
+        whole, suffix = match.groups()
+        return (
+            f"Decimals are not allowed with IEC suffixes like '{suffix}'. Use an integer IEC value such as "
+            f"'{whole}{suffix}', or an SI value such as '{word.removesuffix(suffix)}{suffix[0]}'."
+        )
+    return (
+        f"Invalid integer value: '{word}'. Use a plain integer, SI suffixes (1k, 1M), or IEC suffixes (1Ki, 1Mi). "
+        "Suffixes are case-sensitive."
+    )
+
+
+def _loads(option: EngineOption, word: str) -> Value:
+    try:
+        found: Value = json.loads(word, parse_float=WrittenFloat)
+    except ValueError as error:
+        if option.refusal is not None:
+            raise argparse.ArgumentTypeError(option.refusal.format(word=word, error=error)) from error
+        if option.plain:
+            raise
+        kind = _FUNCTION.format("loads")
+        raise argparse.ArgumentTypeError(f"Value {word} cannot be converted to {kind}.") from error
+    return found
+
+
+def _json_or_text(option: EngineOption, word: str) -> Value:
+    return _loads(option, word) if re.fullmatch(_BRACED, word) else word
+
+
+def _dataclass(option: EngineOption, word: str) -> Value:
+    """JSON for one of the engine's configuration classes, which pydantic validates as it parses."""
+    title = option.config or "".join(part.capitalize() for part in option.key.split("_"))
+    try:
+        from_json(word)
+    except ValueError as error:
+        raise _invalid(title, [validation_line("json_invalid", f"Invalid JSON: {error}", word)]) from error
+    found: Value = json.loads(word, parse_float=WrittenFloat)
+    if not isinstance(found, dict):
+        raise _invalid(title, [validation_line("dataclass_type", "Input should be an object", found)])
+    if lines := [line for key, value in found.items() for line in _refused(option.fields, key, value)]:
+        raise _invalid(title, lines)
+    return found
+
+
+def _refused(fields: Mapping[str, JsonField] | None, key: str, value: Value) -> Iterator[str]:
+    """pydantic's complaint about one key: its lax mode reads most words of another type, so few are left."""
+    field = fields.get(key) if fields is not None else JsonField(frozenset({"any"}))
+    if field is None:
+        yield unexpected(key, value)
+    elif field.choices and value is not None and not chosen(field, value):
+        yield validation_line("literal_error", f"Input should be {_listed(field.choices)}", value, key)
+    elif field.kinds <= {"bool", "null"} and isinstance(value, str) and value.lower() not in _BOOLEANS:
+        yield validation_line("bool_parsing", "Input should be a valid boolean, unable to interpret input", value, key)
+
+
+def _listed(choices: Sequence[Choice]) -> str:
+    """`'a', 'b' or 'c'`."""
+    *most, last = map(repr, choices)
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def _invalid(title: str, lines: list[str]) -> argparse.ArgumentTypeError:
+    return argparse.ArgumentTypeError(validation_text(title, lines))
+
+
+_READERS: dict[str, Callable[[EngineOption, str], Value]] = {
+    "text": _text,
+    "int": _int,
+    "float": _float,
+    "human-int": _human,
+    "human-int-or-auto": _human,
+    "si-int": _si,
+    "json-loads": _loads,
+    "json-or-text": _json_or_text,
+    "json-dataclass": _dataclass,
+}
+_NAMES = {
+    "int": "int",
+    "float": "float",
+    "human-int": "human_readable_int",
+    "human-int-or-auto": "human_readable_int_or_auto",
+    "si-int": "human_readable_int",
+    "json-loads": "loads",
+    "json-or-text": "union_dict_and_str",
+    "json-dataclass": "parse_dataclass",
+}
 
 
 class ArgumentDialect(NamedTuple):
@@ -104,3 +372,32 @@ def _add(parser: argparse.ArgumentParser, option: EngineOption) -> None:
     else:
         shape = {**_SHAPES.get(option.arity, {}), "choices": option.choices or None}
         parser.add_argument(option.flag, *option.aliases, dest=option.key, type=converter(option), **shape)
+
+
+def normalised(options: Options, table: OptionTable) -> Mapping[str, Value]:
+    """The options with the model under its flag, lists where several are taken, suffixes read, and nulls left out."""
+    found: dict[str, Value] = {}
+    for key, value in options.items():
+        if value is not None:
+            option = table.find(key)
+            plain = MODEL_KEYS[table.engine] if key == POSITIONAL else key
+            found[plain] = value if option is None else _normal(option, value)
+    return found
+
+
+def _normal(option: EngineOption, value: Value) -> Value:
+    if option.arity in ("many", "append"):
+        return [_one(option, item) for item in items(value)]
+    return _one(option, value)
+
+
+def _one(option: EngineOption, value: Value) -> Value:
+    if not isinstance(value, str) or is_secret(value):
+        return value
+    if option.folds:
+        return value.lower().replace("-", "_")
+    if option.kind == "human-int-or-auto":
+        return human_int_or_auto(value)
+    if option.kind == "si-int":
+        return si_int(value)
+    return human_int(value) if option.kind == "human-int" else value

@@ -1,24 +1,21 @@
 """What would have let a boot start that failed for want of memory: the nearest settings that fit, with numbers."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
 
 from gb300serve.boot.diagnosis import Diagnosis
-from gb300serve.boot.heard import LogFacts
+from gb300serve.boot.events import Event
+from gb300serve.boot.facts import LogFacts
+from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.reasons import Reason
-from gb300serve.fit.catalog import checkpoint_at, checkpoints
-from gb300serve.fit.checkpoint import GIB, Checkpoint
-from gb300serve.fit.demand import Demand
-from gb300serve.fit.echo import arguments
-from gb300serve.fit.host import STATION, Grace, host_verdict
-from gb300serve.fit.learned import NothingToLearnError, boot_of, with_boots
-from gb300serve.fit.memory import SPARE_GIB, memory_plan
-from gb300serve.fit.model import GB300, MemoryPlan
-from gb300serve.fit.nearest import Nearest, nearest
-from gb300serve.fit.offload import offload
-from gb300serve.fit.overhead import PRINTED_GIB, demand_at
+from gb300serve.fit.checkpoint import GIB, Checkpoint, checkpoint_at, checkpoints
+from gb300serve.fit.learned import NothingToLearnError, arguments, boot_of, with_boots
+from gb300serve.fit.memory import PRINTED_GIB, SPARE_GIB, demand_at, memory_plan
+from gb300serve.fit.model import GB300, STATION, Grace, MemoryPlan, host_verdict
+from gb300serve.fit.request import Demand, offload
+from gb300serve.fit.result import Nearest, nearest
 
 # How far the sizes that a log states may be from a known checkpoint's, or from a GB300's, and still be that.
 SAME_SHARE = 0.02
@@ -146,3 +143,22 @@ def _left(plan: MemoryPlan) -> str:
 
 def _plain(value: float) -> int | float:
     return int(value) if value.is_integer() else value
+
+
+@dataclass(slots=True)
+class Reading:
+    """One log, from its first line on. The machine may be given ticks and glimpses beside it."""
+
+    machine: BootMachine = field(default_factory=BootMachine)
+    heard: LogFacts = field(default_factory=LogFacts)
+
+    def feed(self, line: str, at: float | None = None) -> tuple[Event, ...]:
+        """A line as it came; `at` is seconds since the start of the container."""
+        events = self.machine.feed(line, at)
+        self.heard.take(line, events)
+        return events
+
+    def result(self) -> Diagnosis:
+        """What became of the boot, with the nearest settings that fit where memory failed it."""
+        found = self.machine.result()
+        return replace(found, advice=(*found.advice, *remedies(found, self.heard)))

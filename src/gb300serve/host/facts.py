@@ -2,14 +2,11 @@
 
 from dataclasses import dataclass
 
+from gb300serve.host.docker_info import DockerInfo
+from gb300serve.host.linux import Filesystem, HostMemory, Limit
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.compute_apps import ComputeProcess
-from gb300serve.host.sources.docker_info import DockerInfo
-from gb300serve.host.sources.filesystems import Filesystem
-from gb300serve.host.sources.gpu_state import GpuState
-from gb300serve.host.sources.limits import Limit
-from gb300serve.host.sources.memory import HostMemory
-from gb300serve.host.sources.model_files import ModelFiles
+from gb300serve.host.model_files import ModelFiles
+from gb300serve.host.nvidia import ComputeProcess, GpuState
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gb300serve.host.facts import ContainerFact, ImageFact, ListeningSocket
+from gb300serve.host.linux import Limit
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.limits import Limit
 
 
 @dataclass(frozen=True, slots=True)

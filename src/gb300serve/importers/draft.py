@@ -7,7 +7,7 @@ from typing import Any
 
 from gb300serve.core.redaction import HIDDEN, holds_secret, literal_secret
 from gb300serve.importers.report import CLEAR_TEXT, NOT_TAKEN, PLACEHOLDER, REFERENCE, UNSET, Report, TextPosition
-from gb300serve.importers.syntax import CLOSE, OPEN, Reference
+from gb300serve.importers.shell.words import CLOSE, OPEN, Reference
 
 MARK = re.compile(f"{OPEN}([0-9]+){CLOSE}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

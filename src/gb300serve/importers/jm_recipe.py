@@ -6,11 +6,9 @@ from typing import Any
 
 from gb300serve.document.nodes import MapNode, Source
 from gb300serve.document.read import parse
-from gb300serve.importers.compose import Imported, finished, from_words
 from gb300serve.importers.draft import Draft, ReadFile
-from gb300serve.importers.expand import ShellEnvironment
-from gb300serve.importers.inspected_host import listed, mapping, text
-from gb300serve.importers.mend import mended
+from gb300serve.importers.inspected import listed, mapping, text
+from gb300serve.importers.recipe import Imported, finished, from_words
 from gb300serve.importers.report import (
     LEFT_OUT,
     NOT_TAKEN,
@@ -22,7 +20,9 @@ from gb300serve.importers.report import (
     TextPosition,
     shown,
 )
-from gb300serve.importers.script import read_script
+from gb300serve.importers.shell.expand import ShellEnvironment
+from gb300serve.importers.shell.mend import mended
+from gb300serve.importers.shell.script import read_script
 
 SCHEMA = "jm-recipe/v1"
 _COMMIT = re.compile(r"[0-9a-f]{40}")

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from gb300serve.importers.draft import Draft
-from gb300serve.importers.expand import Expander, ShellEnvironment
-from gb300serve.importers.lexer import Lexer
-from gb300serve.importers.marked import Marked
 from gb300serve.importers.report import LAUNCHER, LEFT_OUT, NOT_TAKEN, Stop, shown
-from gb300serve.importers.script import assigned, commands
-from gb300serve.importers.syntax import Command, ExpandedWord, Reference
+from gb300serve.importers.shell.expand import Expander, ShellEnvironment
+from gb300serve.importers.shell.lexer import Lexer
+from gb300serve.importers.shell.script import assigned, commands
+from gb300serve.importers.shell.words import Command, ExpandedWord, Marked, Reference
 
 EngineName = Literal["vllm", "sglang"]
 

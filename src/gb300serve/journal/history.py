@@ -1,10 +1,11 @@
 """What the journal and the runs tell together: who asked for what about a container, which launch was good. Pure."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
 
-from gb300serve.journal.entry import JournalEntry, RunningLane
-from gb300serve.journal.run_record import UNFINISHED, RunRecord
+from gb300serve.journal.journal import JournalEntry, RunningLane
+from gb300serve.journal.runs import UNFINISHED, RunRecord
 
 # The end of a container is noted by its engine, the entry by us, some seconds later; a kill may take thirty.
 _AROUND = 60.0
@@ -78,3 +79,33 @@ class RunHistory:
 
 def _ids(servings: Iterable[RunningLane]) -> set[str]:
     return {each.id for each in servings}
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredTimes:
+    """Medians over `runs` boots: seconds by phase name (a phase that comes twice counts whole), and until READY."""
+
+    runs: int = 0
+    phases: Mapping[str, float] = field(default_factory=dict)
+    total: float | None = None
+
+
+def measured(records: Iterable[RunRecord], plan: str, on: str, *, kept: bool) -> MeasuredTimes:
+    """Of boots that became READY, fresh and kept containers apart: 8 minutes against 4 to 5 on the Station."""
+    seen = (each for each in records if each.ready_seconds is not None)
+    alike = [each for each in seen if (each.plan, each.on, each.kept) == (plan, on, kept)]
+    if not alike:
+        return MeasuredTimes()
+    seconds: dict[str, list[float]] = {}
+    for each in alike:
+        for name, spent in _by_name(each).items():
+            seconds.setdefault(name, []).append(spent)
+    totals = [each.ready_seconds for each in alike if each.ready_seconds is not None]
+    return MeasuredTimes(len(alike), {name: median(spent) for name, spent in seconds.items()}, median(totals))
+
+
+def _by_name(record: RunRecord) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, seconds in record.phases:
+        found[name] = found.get(name, 0.0) + seconds
+    return found

@@ -7,12 +7,10 @@ from itertools import pairwise
 from typing import Literal
 
 from gb300serve.journal.history import RunHistory
-from gb300serve.lifecycle.conflicts import live
-from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.names import moment, release_of
-from gb300serve.lifecycle.options import differences, wanted_options
-from gb300serve.lifecycle.ports import LABEL_PLAN, Container, Image
-from gb300serve.plan.words import SECRET
+from gb300serve.lifecycle.backend import LABEL_PLAN, Container, Image, differences, wanted_options
+from gb300serve.lifecycle.launch import Launch, moment, release_of
+from gb300serve.lifecycle.reconcile import live
+from gb300serve.plan.model import SECRET
 
 
 @dataclass(frozen=True, slots=True)

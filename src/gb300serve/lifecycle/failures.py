@@ -8,8 +8,8 @@ from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from gb300serve.core.errors import BootError, Gb300Error
 from gb300serve.core.redaction import redact
+from gb300serve.lifecycle.backend import Listener
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.ports import Listener
 
 SIGKILLED = 137
 # A traceback's last frames and its error, on half a screen; the engine's echo of its configuration is a line of 5 kB.

@@ -1,20 +1,59 @@
 """A launch: the plan with what the moment adds (values of secrets, expected times), and what follows from both."""
 
+import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Literal
 
-from gb300serve.autotune.expect import Expectation
+from gb300serve.autotune.sets import Expectation
 from gb300serve.boot.receipts import ExpectedLine
-from gb300serve.lifecycle.commands import command
-from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_PLAN, LABEL_RELEASE, Container
-from gb300serve.lifecycle.words import values
-from gb300serve.plan.document import digest
-from gb300serve.plan.model import Plan
-from gb300serve.plan.ports import split_port
-from gb300serve.plan.words import SECRET
-from gb300serve.probe.endpoint import ServerEndpoint
-from gb300serve.probe.engine import ENGINE_PROBES
+from gb300serve.journal.journal import stamp
+from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_PLAN, LABEL_RELEASE, Container
+from gb300serve.plan.model import SECRET, Plan, digest, secret_word, split_port
+from gb300serve.probe.endpoint import ENGINE_PROBES, ServerEndpoint
+
+
+def values(words: tuple[str, ...], flag: str) -> tuple[str, ...]:
+    """The words that follow a flag up to the next one, or its `--flag=value`; of every time that it is said."""
+    found: list[str] = []
+    inside = False
+    for word in words:
+        if word.startswith("--"):
+            name, equals, value = word.partition("=")
+            inside = name == flag
+            found += [value] if inside and equals else []
+        elif inside:
+            found.append(word)
+    return tuple(found)
+
+
+def pinned_words(pin: str | None, plan: Plan) -> tuple[str, ...] | None:
+    """The engine's words of the pinned command of a release, secrets as the plan has them; None where there is none."""
+    try:
+        words = shlex.split((pin or "").replace(" \\\n", " "))  # shlex takes a continuation for a line feed
+    except ValueError:
+        return None
+    repository = plan.image.partition("@")[0].rpartition(":")[0] or plan.image
+    image = next((at for at, word in enumerate(words) if word.startswith(repository)), None)
+    if image is None:
+        return None
+    names = {f"${{{secret.name}}}": secret_word(secret.name) for secret in plan.container.secrets}
+    return tuple(_with(names, word) for word in words[image + 1 :])
+
+
+def _with(names: dict[str, str], word: str) -> str:
+    for variable, secret in names.items():
+        word = word.replace(variable, secret)
+    return word
+
+
+def command(*words: str, on: str, found_by: tuple[str, ...], options: tuple[str, ...] = ()) -> str:
+    """`found_by`: the options that led to the site, the Station and the recipes; `options` follow them."""
+    place = ("--on", "sim") if on == "sim" else ()
+    return shlex.join(("gb300serve", *words, *place, *found_by, *options))
+
 
 CHANGED = "+set"
 """What marks a release that `--set` changed."""
@@ -126,3 +165,61 @@ def other_secrets(launch: Launch, container: Container) -> tuple[str, ...]:
 
 def _bracketed(address: str) -> str:
     return f"[{address}]" if ":" in address and not address.startswith("[") else address
+
+
+# Docker's own rule for what may stand in a name; a release such as `v14+set` has more.
+_FORBIDDEN = re.compile(r"[^a-zA-Z0-9_.-]")
+_FAILED = re.compile(r"-failed-\d{8}T\d{6}Z$")
+
+
+def moment(at: float | None) -> str:
+    """Seconds since 1970 as UTC, `2026-11-29 19:50:03Z`: for people."""
+    return "an unknown time" if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def kept_name(name: str, container: Container, at: float) -> str:
+    """What a replaced container is called: `NAME-kept-v13-20261129T195003Z`."""
+    release = in_name(container.labels.get(LABEL_RELEASE, ""))
+    return "-".join(part for part in (name, "kept", release, stamp(at)) if part)
+
+
+def failed_name(name: str, at: float) -> str:
+    """What a container whose boot failed is called."""
+    return f"{name}-failed-{stamp(at)}"
+
+
+def in_name(text: str) -> str:
+    """The text with `-` for what may not stand in a name."""
+    return _FORBIDDEN.sub("-", text)
+
+
+def is_failed(container: Container) -> bool:
+    """Set aside after its boot failed: never started again by itself."""
+    return _FAILED.search(container.name) is not None
+
+
+def title(container: Container) -> str:
+    """`deepseek-v4.1-flash/v13 (container dsv41-vllm)`, or `container NAME (image IMAGE)` for one that is not ours."""
+    if not container.ours:
+        return f"container {container.name} (image {container.image})"
+    return f"{release_of(container)} (container {container.name})"
+
+
+def release_of(container: Container) -> str:
+    """`lane/release` of a container of ours, as it was labelled."""
+    return f"{container.labels.get(LABEL_LANE, '?')}/{container.labels.get(LABEL_RELEASE, '?')}"
+
+
+def ref_of(container: Container) -> str:
+    """What the user types to mean it: its release without the mark of `--set`."""
+    return release_of(container).removesuffix(CHANGED)
+
+
+def condition(container: Container) -> str:
+    """Running since when, or ended when and how."""
+    if container.state == "created":
+        return f"created {moment(container.created_at)} and never started"
+    if container.state in {"running", "paused", "restarting"}:
+        return f"{container.state} since {moment(container.started_at)}"
+    memory = ", out of memory" if container.oom_killed else ""
+    return f"stopped {moment(container.finished_at)} with exit code {container.exit_code}{memory}"

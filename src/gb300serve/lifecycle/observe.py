@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from gb300serve.lifecycle.gpu_held import GpuHeld
+from gb300serve.lifecycle.backend import Container, ContainerBackend, GpuHeld, Image, Listener, Listeners
 from gb300serve.lifecycle.launch import host_ports
-from gb300serve.lifecycle.ports import Container, ContainerBackend, Image, Listener, Listeners
 from gb300serve.plan.model import Plan
 
 

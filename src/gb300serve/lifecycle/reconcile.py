@@ -1,20 +1,23 @@
 """What there is against what is wanted: the steps between them, or the reason why there are none."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace as changed
 
-from gb300serve.lifecycle.conflicts import going, live, on_gpu, on_port, refuse_conflicts
-from gb300serve.lifecycle.launch import Launch, host_ports, other_secrets
-from gb300serve.lifecycle.names import is_failed, kept_name
-from gb300serve.lifecycle.observe import Observed
-from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_PLAN, Container
+from gb300serve.core.values import DEFAULT_PORTS
+from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_PLAN, Container, ContainerBackend, Listeners
+from gb300serve.lifecycle.launch import Launch, host_ports, is_failed, kept_name, other_secrets, values
+from gb300serve.lifecycle.observe import Observed, observe
 from gb300serve.lifecycle.refusals import (
     ContainerUnusableError,
+    GpuBusyError,
     ImageDiffersError,
     ImageMissingError,
     MountSourceMissingError,
     NameHeldByLaneError,
     NameHeldByStrangerError,
     NameHeldError,
+    PortHeldError,
+    PortListenedError,
     SecretsChangedError,
     image_found,
 )
@@ -27,6 +30,77 @@ from gb300serve.lifecycle.steps import (
     Step,
     StopContainer,
 )
+from gb300serve.lifecycle.tools import Tools
+
+_LIVE = frozenset({"running", "paused", "restarting"})
+_GPU_LABEL = "gpu-lane"
+"""How one owner marks the container that holds the GPU, whatever options it was started with."""
+_DEVICES = "device="
+
+
+def live(container: Container) -> bool:
+    """It holds memory, GPU and ports: a paused one too."""
+    return container.state in _LIVE
+
+
+def going(container: Container) -> bool:
+    """It is being removed, or could not be removed whole: nothing can be done with it any more."""
+    return container.state in {"removing", "dead"}
+
+
+def refuse_conflicts(launch: Launch, observed: Observed, leaving: frozenset[str]) -> None:
+    """Raise for the first holder of the GPU or a port; `leaving` are the ids that the launch itself uses or stops."""
+    staying = tuple(each for each in observed.containers if live(each) and each.id not in leaving)
+    for holder in on_gpu(launch.plan.container.gpus, staying):
+        raise GpuBusyError(launch, holder, observed.gpu)
+    stopping = tuple(each for each in observed.containers if live(each) and each.id in leaving)
+    for port in host_ports(launch.plan):
+        for holder in on_port(port, (*staying, *observed.neighbours)):
+            raise PortHeldError(launch, port, holder)
+        heard = next((each for each in observed.listeners if each.port == port), None)
+        if heard and not any(on_port(port, stopping)):
+            raise PortListenedError(heard)
+
+
+def on_gpu(gpus: str | None, containers: Iterable[Container]) -> Iterator[Container]:
+    """Those whose GPUs may be among `gpus`; nobody when none are asked for."""
+    for container in containers:
+        held = container.gpus or ("all" if container.labels.get(_GPU_LABEL) == "1" else None)
+        if gpus and held and _overlap(gpus, held):
+            yield container
+
+
+def strangers_on_gpu(gpus: str | None, containers: Iterable[Container]) -> Iterator[Container]:
+    """Live ones that are not ours and whose GPUs may be among `gpus`."""
+    return on_gpu(gpus, (each for each in containers if live(each) and not each.ours))
+
+
+def on_port(port: int, containers: Iterable[Container]) -> Iterator[Container]:
+    """Those that publish the port, or whose engine binds it on the host's network."""
+    for container in containers:
+        if port in container.published or (container.host_network and engine_port(container) == port):
+            yield container
+
+
+def engine_port(container: Container) -> int | None:
+    """The port in its command, else its engine's own; None for what is no engine."""
+    for text in reversed(values(container.command, "--port")):  # the last one wins
+        if text.isdecimal():
+            return int(text)
+    named = " ".join((container.image, *container.command[:3])).lower()
+    return next((port for engine, port in DEFAULT_PORTS.items() if engine in named), None)
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Only two lists of devices can be told apart: a count or `all` may mean any GPU."""
+    if one.startswith(_DEVICES) and other.startswith(_DEVICES):
+        return bool(_devices(one) & _devices(other))
+    return True
+
+
+def _devices(gpus: str) -> set[str]:
+    return set(gpus.removeprefix(_DEVICES).split(","))
+
 
 # A serving engine ends within 2 s; one that still boots may never answer the signal and is killed.
 STOP_TIMEOUT = 30.0
@@ -173,3 +247,26 @@ def _policy(container: Container, policy: str) -> tuple[Step, ...]:
 
 def _new_policy(container: str, name: str, policy: str) -> tuple[Step, ...]:
     return () if policy == "no" else (ApplyRestart(container, name, policy),)
+
+
+def prepare(
+    launch: Launch,
+    tools: Tools,
+    *,
+    replace: bool = False,
+    listeners: Listeners | None = None,
+    neighbours: tuple[ContainerBackend, ...] = (),
+) -> tuple[Step, ...]:
+    """The steps of `up`; changes nothing. Raises a MachineError (6) or BackendError (7).
+
+    The Docker Engine is asked for mount sources with a container that is created and removed at once: only where
+    nothing else refuses, and something is to be started.
+    """
+    observed, now = observe(tools.backend, launch.plan, listeners, neighbours), tools.clock.now()
+    if tools.gpu and any(strangers_on_gpu(launch.plan.container.gpus, observed.containers)):
+        observed = changed(observed, gpu=tools.gpu.held())
+    steps = reconcile(launch, observed, now, replace=replace)
+    if not any(isinstance(step, CreateContainer | StartContainer) for step in steps):
+        return steps
+    missing = tools.backend.missing_sources(launch.plan)
+    return reconcile(launch, changed(observed, missing_sources=missing), now, replace=replace)

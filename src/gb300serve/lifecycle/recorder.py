@@ -6,19 +6,26 @@ from enum import Enum
 from typing import Any
 
 from gb300serve.boot.events import PhaseEntered, Receipt, TuningHit, TuningMiss
-from gb300serve.core.clock import Clock
 from gb300serve.core.errors import BackendError
-from gb300serve.core.http import Http, UnreachableError
+from gb300serve.core.ports import Clock, Http, UnreachableError
 from gb300serve.core.redaction import redact
 from gb300serve.core.values import indented_json
-from gb300serve.journal.moments import written
-from gb300serve.journal.run import LOG, METRICS, RECEIPTS, Run
-from gb300serve.lifecycle.events import Announcement, BecameReady, BootEvent, Elapsed, LogSeen, StepBegan
-from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.ports import Container, ContainerBackend, LogLine
+from gb300serve.journal.journal import RunningLane, written
+from gb300serve.journal.runs import LOG, METRICS, RECEIPTS, Run
+from gb300serve.lifecycle.backend import LABEL_PLAN, Container, ContainerBackend, LogLine
+from gb300serve.lifecycle.events import (
+    Announcement,
+    BecameReady,
+    BootEvent,
+    Elapsed,
+    LogSeen,
+    ReceiptsChecked,
+    StepBegan,
+)
+from gb300serve.lifecycle.launch import Launch, release_of
 from gb300serve.lifecycle.receipts import verdict
+from gb300serve.lifecycle.reconcile import live
 from gb300serve.lifecycle.steps import AwaitReady
-from gb300serve.lifecycle.watch_events import ReceiptsChecked
 
 RECEIPTS_SCHEMA = "gb300serve.receipts/1"
 # Shorter ones would hide half the log, and nobody guards anything with them.
@@ -226,3 +233,22 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     return value
+
+
+def serving(backend: ContainerBackend) -> tuple[RunningLane, ...]:
+    """Our containers that run there; none where their engine cannot be asked just now."""
+    try:
+        found = backend.containers()
+    except BackendError:
+        return ()
+    return tuple(as_serving(each) for each in found if each.ours and live(each))
+
+
+def as_serving(container: Container) -> RunningLane:
+    """One of ours."""
+    return RunningLane(release_of(container), container.name, container.id, container.labels.get(LABEL_PLAN, ""))
+
+
+def named(servings: tuple[RunningLane, ...]) -> str:
+    """`deepseek-v4.1-flash/v14 (dsv41-vllm)`, or `nothing`."""
+    return ", ".join(f"{each.release} ({each.container})" for each in servings) or "nothing"

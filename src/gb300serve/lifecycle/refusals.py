@@ -1,10 +1,8 @@
 """Why nothing was started: raised before anything is created, renamed or stopped (exit 6)."""
 
 from gb300serve.core.errors import MachineError
-from gb300serve.lifecycle.gpu_held import GpuHeld
-from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.names import condition, in_name, ref_of, release_of, title
-from gb300serve.lifecycle.ports import LABEL_LANE, Container, Image, Listener
+from gb300serve.lifecycle.backend import LABEL_LANE, Container, GpuHeld, Image, Listener
+from gb300serve.lifecycle.launch import Launch, condition, in_name, ref_of, release_of, title
 
 
 class ImageMissingError(MachineError):

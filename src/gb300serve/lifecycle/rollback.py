@@ -4,14 +4,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gb300serve.core.errors import MachineError
-from gb300serve.journal.expected import MeasuredTimes
-from gb300serve.journal.history import RunHistory
-from gb300serve.journal.moments import written
-from gb300serve.journal.run_record import RunRecord
-from gb300serve.lifecycle.commands import command
-from gb300serve.lifecycle.conflicts import live
-from gb300serve.lifecycle.launch import CHANGED
-from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_PLAN, Container
+from gb300serve.journal.history import MeasuredTimes, RunHistory
+from gb300serve.journal.journal import written
+from gb300serve.journal.runs import RunRecord
+from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_PLAN, Container
+from gb300serve.lifecycle.launch import CHANGED, command
+from gb300serve.lifecycle.reconcile import live
 
 
 class NoLaneToReturnError(MachineError):

@@ -1,6 +1,6 @@
 """What every lane is doing: containers of ours, and strangers that look like a release or hold the GPU."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -8,22 +8,17 @@ from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from gb300serve.boot.receipts import UNKEPT
-from gb300serve.core.errors import ServiceError
-from gb300serve.core.http import UnreachableError
+from gb300serve.core.errors import CommandLineError, ServiceError
+from gb300serve.core.ports import UnreachableError
 from gb300serve.journal.history import RunHistory
-from gb300serve.lifecycle.births import birth, is_believed
-from gb300serve.lifecycle.conflicts import live, on_gpu
+from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_RELEASE, Container, GpuHeld
 from gb300serve.lifecycle.drift import Drift, drift, from_journal, looks_like
-from gb300serve.lifecycle.gpu_held import GpuHeld
-from gb300serve.lifecycle.inside import endpoint_of, served_names
-from gb300serve.lifecycle.launch import Launch
+from gb300serve.lifecycle.identity import against_rivals, birth, endpoint_of, is_believed, served_names
+from gb300serve.lifecycle.launch import Launch, is_failed, moment, ref_of, release_of, title
 from gb300serve.lifecycle.logs import diagnose, died
-from gb300serve.lifecycle.names import is_failed, moment, release_of
-from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_RELEASE, Container
-from gb300serve.lifecycle.rivals import against_rivals
+from gb300serve.lifecycle.reconcile import live, on_gpu
 from gb300serve.lifecycle.tools import Tools
-from gb300serve.probe.endpoint import ServerEndpoint
-from gb300serve.probe.health import alive, health
+from gb300serve.probe.endpoint import ServerEndpoint, alive, health
 from gb300serve.probe.readiness import Readiness, presence
 
 LaneState = Literal["ready", "booting", "tuning", "stalled", "failed", "stopped", "died", "degraded", "foreign"]
@@ -263,3 +258,73 @@ def _answered(answer: Readiness) -> dict[str, Any]:
             "kv_cache_usage": measured.kv_cache_usage,
         }
     return facts
+
+
+class ServesWronglyError(ServiceError):
+    """It runs and answers, but is not what its recipe describes (exit 9); it is left alone."""
+
+    def __init__(self, launch: Launch, differs: tuple[str, ...]) -> None:
+        named = "\n".join(f"  {sentence}" for sentence in differs)
+        super().__init__(
+            f"{launch.ref} runs already as {launch.name}, but serves wrongly\n{named}",
+            hint=f"it keeps running; to launch it anew: {launch.command('down', '--remove')}, then "
+            f"{launch.command('up')}",
+        )
+        self.differs = differs
+
+
+def look_again(container: Container, launch: Launch, tools: Tools, history: RunHistory) -> tuple[str, ...]:
+    """What is to be said beside that it serves: where the journal tells another story.
+
+    Health, served name, the receipts of its boot and drift are looked at, as `status` does. Raises ServesWronglyError.
+    """
+    seen = lane_status(container, tools, (launch,), history)
+    differs = tuple(_differs(seen))
+    if differs:
+        raise ServesWronglyError(launch, differs)
+    return tuple(each.message for each in seen.drift)
+
+
+def _differs(seen: LaneStatus) -> Iterator[str]:
+    if seen.state != "ready":
+        why = seen.health.get("why")
+        yield f"{seen.state}: {why}" if why else seen.state
+    # Who started it is told, and makes it no worse.
+    yield from (each.message for each in seen.drift if each.against != "journal")
+
+
+class SeveralLanesError(CommandLineError):
+    """Without a REF only one live lane can be meant."""
+
+    def __init__(self, verb: str, containers: Iterable[Container]) -> None:
+        each = tuple(containers)
+        super().__init__(
+            f"several lanes are running: {', '.join(title(container) for container in each)}",
+            hint="; ".join(f"gb300serve {verb} {ref_of(container)}" for container in each),
+        )
+
+
+def choose(verb: str, containers: Iterable[Container], lane: str | None, release: str | None) -> Container | None:
+    """Live ones first, then the one that ran last, failed ones only where there is no other.
+
+    Without lane and release only a live container is meant, and it has to be the only one. None: nothing fits.
+    """
+    ours = [each for each in containers if each.ours and _means(each, lane, release)]
+    running = [each for each in ours if live(each)]
+    if len(running) > 1:
+        raise SeveralLanesError(verb, running)
+    if running or lane is None:
+        return running[0] if running else None
+    return max(ours, key=lambda each: (not is_failed(each), _last_seen(each)), default=None)
+
+
+def _means(container: Container, lane: str | None, release: str | None) -> bool:
+    if lane is None:
+        return True
+    if release is None:
+        return container.labels.get(LABEL_LANE) == lane
+    return ref_of(container) == f"{lane}/{release}"
+
+
+def _last_seen(container: Container) -> float:
+    return container.finished_at or container.started_at or container.created_at

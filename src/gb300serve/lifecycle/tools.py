@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from gb300serve.boot.machine import BootMachine
-from gb300serve.core.clock import Clock
-from gb300serve.core.http import Http
+from gb300serve.core.ports import Clock, Http
+from gb300serve.lifecycle.backend import ContainerBackend, GpuMemory, Listeners
 from gb300serve.lifecycle.events import Announcement
-from gb300serve.lifecycle.gpu_held import GpuMemory
-from gb300serve.lifecycle.ports import ContainerBackend, Listeners
 
 
 def unheard(announcement: Announcement) -> None:

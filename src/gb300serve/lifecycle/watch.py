@@ -3,17 +3,17 @@
 from contextlib import ExitStack
 from typing import Self
 
-from gb300serve.autotune.expect import price, same_identity, short
+from gb300serve.autotune.sets import price, same_identity, short
 from gb300serve.boot.events import Event, PhaseEntered, Progress, Receipt, TuningHit, TuningMiss
+from gb300serve.boot.liveness import Judgement, LivenessSample, Pulse
 from gb300serve.boot.machine import BootMachine
-from gb300serve.boot.outlook import Outlook, ProgressCounter, outlook
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.pulse import Judgement, LivenessSample, Pulse
+from gb300serve.boot.progress import Outlook, ProgressCounter, outlook
 from gb300serve.core.errors import BackendError
+from gb300serve.lifecycle.backend import Bars, DumpsStacks, ShowsBars, TellsVitals, Vitals
+from gb300serve.lifecycle.events import HealthChanged, StackTaken, TuningForeseen, Watching
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.tools import Tools
-from gb300serve.lifecycle.watch_events import HealthChanged, StackTaken, TuningForeseen, Watching
-from gb300serve.lifecycle.watch_ports import Bars, DumpsStacks, ShowsBars, TellsVitals, Vitals
 
 # Seconds, of the container's own, between two looks at its vital signs: each is a call to its engine of containers, and
 # what they are judged by is a minute long.

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.rules import Finding, Rule
-from gb300serve.lint.book import RULES
 from gb300serve.lint.rules import FAMILIES
-from gb300serve.lint.rules.secrets import in_text, in_values
-from gb300serve.lint.subject import LintSubject
+from gb300serve.lint.rules.values import in_text, in_values
+from gb300serve.lint.subject import RULES, LintSubject
 from gb300serve.plan.secrets import redacted, without
 from gb300serve.recipe.load import Loaded
 

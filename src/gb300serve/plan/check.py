@@ -9,13 +9,13 @@ from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.text import suggestion
 from gb300serve.document.nodes import ListNode, MapNode
 from gb300serve.document.nodes import Path as NodePath
-from gb300serve.engines.problem import Problem, dotted
+from gb300serve.engines.base import Problem, dotted
 from gb300serve.engines.registry import ENGINES
+from gb300serve.plan.compile import VariableError, expand
+from gb300serve.plan.model import SECRET, secret_name, with_secret_words
 from gb300serve.plan.secrets import redacted
-from gb300serve.plan.variables import VariableError, expand
-from gb300serve.plan.words import SECRET, secret_name, with_secret_words
 from gb300serve.recipe.load import Loaded
-from gb300serve.site.model import DIRECTORIES
+from gb300serve.recipe.site import DIRECTORIES
 
 UNKNOWN_KEY = "FMT001"
 UNDECLARED = "SEC001"

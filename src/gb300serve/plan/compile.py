@@ -1,18 +1,167 @@
 """Recipe and site to plan. Pure: no clock, no environment, no file."""
 
-from dataclasses import dataclass
-from typing import Literal
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from pydantic import BaseModel
 
 from gb300serve.core.errors import CompileError
+from gb300serve.core.text import suggestion
+from gb300serve.core.values import compact_json
 from gb300serve.engines.registry import engine
-from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
-from gb300serve.plan.nodes import BACKEND, OPTIONS, RAY
-from gb300serve.plan.ports import published_port
-from gb300serve.plan.variables import expand
-from gb300serve.plan.words import with_secret_words
-from gb300serve.recipe.gpus import Gpus
-from gb300serve.recipe.model import ContainerSection, ImageSection, Recipe, UlimitSection
-from gb300serve.site.model import Site
+from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret, published_port, secret_word, with_secret_words
+from gb300serve.recipe.model import ContainerSection, Gpus, ImageSection, Recipe, UlimitSection
+from gb300serve.recipe.site import DIRECTORIES, Site
+
+# The options that say the same: a recipe that spans machines leaves them to `nodes`.
+OPTIONS = {
+    "vllm": ("nnodes", "node_rank", "master_addr", "headless"),
+    "sglang": ("nnodes", "node_rank", "dist_init_addr"),
+}
+BACKEND, RAY = "distributed_executor_backend", "ray"
+RAY_PORT = 6379
+SGLANG_PORT = 20000
+OWN_ADDRESS = "VLLM_HOST_IP"
+"""Where vLLM takes its machine's address from; it guesses one, and a Station has several."""
+
+_LEADER = f'ray start --head --port={RAY_PORT} && shift && exec "$@"'
+# A worker that is there before the head asks again; one that loses the head ends, and may join the next one.
+_WORKER = f'until ray start --address="$1:{RAY_PORT}" --block; do sleep 5; done'
+
+
+def variable(name: str) -> str:
+    """A variable inside a word of the engine: every target has a form for it, the one that secrets have."""
+    return secret_word(name)
+
+
+def on_machine(plan: Plan, rank: str, leader: str) -> Plan:
+    """The launch on one machine: `0` is the leader's rank, `leader` the word for its address."""
+    if plan.ray:
+        return _with_ray(plan, leader, leads=rank == "0")
+    place = ("--nnodes", str(plan.nodes), "--node-rank", rank)
+    if plan.engine == "sglang":
+        return _adding(plan, (*place, "--dist-init-addr", f"{leader}:{SGLANG_PORT}"))
+    return _adding(plan, (*place, "--master-addr", leader, *(() if rank == "0" else ("--headless",))))
+
+
+def says_own_address(plan: Plan) -> bool:
+    """Is the engine to be told the address of its machine?"""
+    c = plan.container
+    return plan.engine == "vllm" and OWN_ADDRESS not in {*c.env, *(secret.name for secret in c.secrets)}
+
+
+def _adding(plan: Plan, words: Iterable[str]) -> Plan:
+    return replace(plan, command=(*plan.command, *words))
+
+
+def _with_ray(plan: Plan, leader: str, *, leads: bool) -> Plan:
+    """The engine's words behind a shell that starts Ray first: images say `vllm serve` where a recipe says nothing."""
+    entrypoint = plan.container.entrypoint
+    program = (entrypoint,) if entrypoint else () if plan.launched_by else ("vllm", "serve")
+    words = (_LEADER, "leader", leader, *program, *plan.command) if leads else (_WORKER, "worker", leader)
+    return replace(plan, command=("-c", *words), container=replace(plan.container, entrypoint="/bin/bash"))
+
+
+_VARIABLE = re.compile(r"\$(\$\{)|\$\{([^}]*)\}|\$\{")
+
+# Paths that hold variables themselves: `${model.path}` stands for the directory, not for the text of the recipe.
+_EXPANDED = re.compile(r"model\.path|container\.secrets\.[^.]+\.file")
+
+VariableSource: TypeAlias = BaseModel | Mapping[str, object]
+"""A recipe, as its model or as its nodes."""
+
+
+class VariableError(CompileError):
+    """The recipe names a variable that no site can give."""
+
+
+class UnknownVariableError(VariableError):
+    """Neither the site nor the recipe has it."""
+
+    def __init__(self, name: str, text: str, known: tuple[str, ...]) -> None:
+        meant = suggestion(name, known)
+        listed = ", ".join(DIRECTORIES)
+        hint = f"write ${{{meant}}}" if meant else f"a site gives {listed}; a recipe its own keys, as model.revision"
+        super().__init__(f"`{text}`: there is no variable `{name}`", hint=hint)
+
+
+class NotScalarError(VariableError):
+    """A variable names a section or a list."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(f"`{text}`: `{name}` is not a single value", hint="name one text or number of the recipe")
+
+
+class CircularVariableError(VariableError):
+    """A variable stands for itself."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(f"`{text}`: `{name}` stands for itself", hint="write the path here")
+
+
+class UnclosedVariableError(VariableError):
+    """`${` without `}`."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"`{text}`: `${{` is not closed", hint="add }, or write $${ for a literal ${")
+
+
+class UnsetVariableError(CompileError):
+    """The site does not say it."""
+
+    def __init__(self, name: str, text: str) -> None:
+        hint = f"add `{name}: /a/directory` to site.yaml"
+        super().__init__(f"`{text}`: the site does not say where `{name}` is", hint=hint)
+
+
+def expand(text: str, site: Mapping[str, str], recipe: VariableSource, within: tuple[str, ...] = ()) -> str:
+    """`text` with its variables replaced; raises CompileError. `$${` is a literal `${`.
+
+    `within` names the variables whose values are being expanded.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        if match[1]:
+            return "${"
+        name = match[2]
+        if name is None:
+            raise UnclosedVariableError(text)
+        if name in site:
+            return site[name]
+        if name in within:
+            raise CircularVariableError(name, text)
+        own = _own(name, text, recipe)
+        return expand(own, site, recipe, (*within, name)) if _EXPANDED.fullmatch(name) else own
+
+    return _VARIABLE.sub(value, text) if "$" in text else text
+
+
+def _own(name: str, text: str, recipe: VariableSource) -> str:
+    if name in DIRECTORIES:
+        raise UnsetVariableError(name, text)
+    value: object = recipe
+    for word in name.split("."):
+        if isinstance(value, BaseModel) and word in type(value).model_fields:
+            value = getattr(value, word)
+        elif isinstance(value, Mapping) and word in value:
+            value = value[word]
+        else:
+            raise UnknownVariableError(name, text, (*DIRECTORIES, *_scalars(recipe)))
+    if not isinstance(value, (str, int, float)):
+        raise NotScalarError(name, text)
+    return value if isinstance(value, str) else compact_json(value)
+
+
+def _scalars(node: object, path: str = "") -> Iterator[str]:
+    """The paths of all single values below a mapping."""
+    for key, value in node.items() if isinstance(node, Mapping) else ():
+        if isinstance(value, Mapping):
+            yield from _scalars(value, f"{path}{key}.")
+        elif not isinstance(value, list):
+            yield f"{path}{key}"
+
 
 ImageRef = Literal["digest", "tag"]
 

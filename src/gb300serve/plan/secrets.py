@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.redaction import holds_secret, may_hold_secret, named_secret, redact, secret_kind
 from gb300serve.core.values import WrittenFloat
-from gb300serve.document.nodes import Path
-from gb300serve.document.texts import Text, Words, words
+from gb300serve.document.nodes import Path, Text, Words, words
 
 # Options and flags whose value is a secret whatever it looks like.
 SECRET_OPTIONS = frozenset({"api_key", "hf_token", "admin_api_key", "ssl_keyfile_password"})

@@ -2,9 +2,8 @@
 
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import MachineError
-from gb300serve.preflight.book import CHECKS
 from gb300serve.preflight.checks import FAMILIES
-from gb300serve.preflight.subject import PreflightSubject
+from gb300serve.preflight.subject import CHECKS, PreflightSubject
 
 __all__ = ["CHECKS", "FAMILIES", "MachineUnfitError", "blocking", "judge"]
 

@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from gb300serve.core.http import Http
-from gb300serve.probe.answers import UnexpectedAnswerError
-from gb300serve.probe.endpoint import ServerEndpoint
+from gb300serve.core.ports import Http
+from gb300serve.probe.endpoint import ServerEndpoint, UnexpectedAnswerError
 
 TIMEOUT = 5.0
 # Prometheus text format 0.0.4: name, labels, value, optional timestamp. Names of vLLM carry a colon.

@@ -10,7 +10,7 @@ from gb300serve.document.nodes import MapNode, Place, Source, place_of, spot_at
 from gb300serve.document.nodes import Path as NodePath
 from gb300serve.document.read import Document, parse
 from gb300serve.document.validate import one_a_place, validate, wrong_format
-from gb300serve.recipe import overrides
+from gb300serve.recipe import merge
 from gb300serve.recipe.catalog import Catalog, RecipeFile
 from gb300serve.recipe.merge import Merge
 from gb300serve.recipe.model import FORMAT, Recipe
@@ -62,7 +62,7 @@ class Loader:
         recipe = None
         problems = chain.problems
         if root is not None:
-            root = root if chain.torn else overrides.apply(root, assignments)
+            root = root if chain.torn else merge.apply(root, assignments)
             recipe, errors = validate(Recipe, FORMAT, root, document.source)
             # What an absent parent would have said is not missing: the parent is.
             problems += (error for error in errors if not (chain.torn and error.code == NOT_STATED))

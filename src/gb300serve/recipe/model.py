@@ -1,12 +1,90 @@
 """The recipe's format, `gb300serve/1`: what a file may say, with types and meaning (README, "The recipe")."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 
-from gb300serve.recipe.gpus import GPUS_SCHEMA, Gpus, read_gpus
-from gb300serve.recipe.numbers import read_number, read_positive, read_size
-from gb300serve.recipe.receipts import check_template
+
+def _one_key(key: str, value: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {key: value}, "required": [key], "maxProperties": 1}
+
+
+GPUS_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"const": "all"},
+        {"type": "integer", "minimum": 1},
+        _one_key("name", {"type": "string", "minLength": 1}),
+        _one_key("uuid", {"type": ["string", "array"], "items": {"type": "string"}, "minItems": 1, "minLength": 1}),
+        _one_key("index", {"type": ["integer", "array"], "items": {"type": "integer", "minimum": 0}, "minItems": 1}),
+        {"type": "null"},
+    ]
+}
+FORMS = "all, a count, {name: GB300}, {uuid: GPU-…} or {index: [0]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """`values`: nothing for `all`, one number for `count`, else names, UUIDs or indexes."""
+
+    by: Literal["all", "count", "name", "uuid", "index"]
+    values: tuple[str | int, ...] = ()
+
+
+def read_gpus(value: Any) -> Gpus | None:
+    """The selection that a recipe wrote; raises ValueError with what may be written."""
+    if value is None or isinstance(value, Gpus):
+        return value
+    if value == "all":
+        return Gpus("all")
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return Gpus("count", (value,))
+    if isinstance(value, dict) and len(value) == 1:
+        return _by_key(*next(iter(value.items())))
+    raise ValueError(f"write {FORMS}")
+
+
+def _by_key(key: str, value: Any) -> Gpus:
+    items = value if isinstance(value, list) else [value]
+    if key == "name" and isinstance(value, str) and value:
+        return Gpus("name", (value,))
+    if key == "uuid" and items and all(isinstance(item, str) and item for item in items):
+        return Gpus("uuid", tuple(items))
+    if key == "index" and items and all(type(item) is int and item >= 0 for item in items):
+        return Gpus("index", tuple(items))
+    raise ValueError(f"write {FORMS}")
+
+
+def read_number(value: Any) -> Any:
+    """An integer or a decimal fraction, unchanged; raises ValueError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError("write a number")  # noqa: TRY004 - pydantic turns ValueError into a finding
+    return value
+
+
+def read_size(value: Any) -> Any:
+    """The same, 0 or more."""
+    if read_number(value) < 0:
+        raise ValueError("write 0 or a positive number")
+    return value
+
+
+def read_positive(value: Any) -> Any:
+    """The same, above 0."""
+    if read_number(value) <= 0:
+        raise ValueError("write a number above 0")
+    return value
+
+
+VALUE = "{value}"
+
+
+def check_template(text: Any) -> Any:
+    """Raises ValueError where `{value}` stands more than once: one receipt, one figure."""
+    if isinstance(text, str) and text.count(VALUE) > 1:
+        raise ValueError(f"`{VALUE}` may stand once: write a receipt for each figure")
+    return text
+
 
 FORMAT = "gb300serve/1"
 

@@ -17,8 +17,8 @@ from gb300serve.render.target import (
     head,
     one_machine,
     with_secrets,
+    yaml_text,
 )
-from gb300serve.render.yaml_text import yaml_text
 
 # Networks that are modes of the container; any other name is a network that somebody made.
 _MODES = ("host", "bridge", "none", "default")

@@ -3,10 +3,22 @@
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
-from gb300serve.plan.model import ContainerPlan, Plan, Secret
-from gb300serve.plan.nodes import OWN_ADDRESS, on_machine, says_own_address, variable
-from gb300serve.plan.words import SECRET, gpus_word, mount_word, secret_word, ulimit_word
+from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.plan.compile import OWN_ADDRESS, on_machine, says_own_address, variable
+from gb300serve.plan.model import (
+    SECRET,
+    ContainerPlan,
+    Plan,
+    Secret,
+    container_document,
+    digest,
+    gpus_word,
+    mount_word,
+    secret_word,
+    ulimit_word,
+)
 
 LEADER, RANK = "LEADER_ADDRESS", "NODE_RANK"
 """Variables of the client's shell, for a model over several machines."""
@@ -172,3 +184,35 @@ def _lines(plan: Plan) -> tuple[str, ...]:
         ";;",
         "esac",
     )
+
+
+SCHEMA = "gb300serve.plan/1"
+
+
+def plan_document(plan: Plan, diagnostics: Iterable[Diagnostic] = ()) -> dict[str, Any]:
+    """`gb300serve.plan/1`."""
+    machines = machine_plans(plan) if plan.nodes > 1 else (plan,)
+    document = {
+        "schema": SCHEMA,
+        "recipe": plan.recipe,
+        "engine": plan.engine,
+        "image": plan.image,
+        "image_id": plan.image_id,
+        "container": container_document(plan.container),
+        "command": list(plan.command),
+        "argv": _argv(machines[0]),
+        "digest": digest(plan),
+        "diagnostics": [found.as_json() for found in diagnostics],
+    }
+    if plan.nodes > 1:
+        roles = zip(("leader", "worker"), (1, plan.nodes - 1), machines, strict=True)
+        document["nodes"] = [{"role": role, "count": n, "argv": _argv(machine)} for role, n, machine in roles]
+    return document
+
+
+def _argv(plan: Plan) -> list[str]:
+    """Of a machine among several, with `${LEADER_ADDRESS}` and `${NODE_RANK}` where each puts its own."""
+    words = list(docker_argv(plan))
+    for name in (LEADER, RANK) if plan.nodes > 1 else ():
+        words = [word.replace(variable(name), f"${{{name}}}") for word in words]
+    return words

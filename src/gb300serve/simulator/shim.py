@@ -21,8 +21,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gb300serve.simulator.engine_settings import FAULT, SHIMMED, SPEED
-from gb300serve.simulator.station_files import CONTAINER, LOCK, LOG, STATE, read_json, write_json
+from gb300serve.simulator.engine.settings import FAULT, SHIMMED, SPEED
+from gb300serve.simulator.records import CONTAINER, LOCK, LOG, STATE, read_json, write_json
 
 RUNS_ALREADY, NO_CONTAINER, DELETED = 3, 4, 5
 _LOOK = 1.0  # seconds: how long an engine may outlive its container's directory

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.autotune.layout import set_path
+from gb300serve.autotune.sets import set_path
 from tests.support.fake_cache import FLASHINFER, content
 from tests.support.invoke import Answer, run
 

@@ -1,7 +1,6 @@
 from pathlib import Path
 
-from gb300serve.adapters.clock import SystemClock
-from gb300serve.adapters.disk import SystemDisk
+from gb300serve.adapters.system import SystemClock, SystemDisk
 from gb300serve.journal.journal import Journal
 from tests.support.entries import V13, V14, entry
 from tests.support.fake_clock import START

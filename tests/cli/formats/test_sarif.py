@@ -4,7 +4,7 @@ from pathlib import Path
 import jsonschema  # type: ignore[import-untyped] # its stubs would be one more dependency for one test
 
 from gb300serve import __version__
-from gb300serve.cli.formats.sarif import SCHEMA, Help, document
+from gb300serve.cli.views.diagnostics import SCHEMA, Help, document
 from gb300serve.core.diagnostics import Diagnostic
 
 # The schema of OASIS itself (SARIF 2.1.0, errata 01).

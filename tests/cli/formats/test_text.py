@@ -1,13 +1,13 @@
 from pathlib import Path
 
-from gb300serve.cli.formats.text import lines
+from gb300serve.cli.views.diagnostics import text_lines
 from gb300serve.core.diagnostics import Diagnostic
 
 
 def said(path: Path, text: str, column: int) -> list[str]:
     """The lines about a finding on line 1 of a file that has this text, without its first."""
     path.write_text(text, encoding="utf-8")
-    return list(lines([Diagnostic("X001", "x", "error", "wrong", None, str(path), 1, column)]))[1:]
+    return list(text_lines([Diagnostic("X001", "x", "error", "wrong", None, str(path), 1, column)]))[1:]
 
 
 def test_the_line_is_shown_and_underlined(tmp_path: Path) -> None:

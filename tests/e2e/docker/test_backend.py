@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.docker_backend import LABEL_CHECK
-from gb300serve.adapters.docker_sdk import DockerEndpoint, DockerEngine
+from gb300serve.adapters.docker.backend import LABEL_CHECK
+from gb300serve.adapters.docker.client import DockerEndpoint, DockerEngine
 from gb300serve.core.errors import BackendError
-from gb300serve.lifecycle.ports import ContainerBackend
+from gb300serve.lifecycle.backend import ContainerBackend
 from gb300serve.plan.model import ContainerPlan, Mount, Plan
 from tests.support.backend_contract import EVERY, LABELS, BackendContract, texts
 from tests.support.docker_context import write_context

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_PLAN, LABEL_RELEASE
-from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
-from gb300serve.plan.words import SECRET
+from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_PLAN, LABEL_RELEASE
+from gb300serve.plan.model import SECRET, ContainerPlan, Mount, Plan, Secret
 from gb300serve.render.docker_run import docker_argv
 from tests.support.docker_engine import watched_docker
 from tests.support.station import Docker, Importer

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.clock import SystemClock
-from gb300serve.adapters.docker_sdk import DockerEndpoint, DockerEngine
-from gb300serve.adapters.docker_watch import WatchedDocker
-from gb300serve.lifecycle.receipts_patches import ReadsFiles
-from gb300serve.lifecycle.watch_ports import DumpsStacks, KnowsProcesses, ShowsBars, TellsVitals
+from gb300serve.adapters.docker.client import DockerEndpoint, DockerEngine
+from gb300serve.adapters.docker.watch import WatchedDocker
+from gb300serve.adapters.system import SystemClock
+from gb300serve.lifecycle.backend import DumpsStacks, KnowsProcesses, ShowsBars, TellsVitals
+from gb300serve.lifecycle.receipts import ReadsFiles
 from gb300serve.plan.model import Mount
 from tests.e2e.docker.test_backend import shell_plan
 from tests.support.backend_contract import EVERY, LABELS, texts

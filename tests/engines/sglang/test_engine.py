@@ -1,11 +1,10 @@
 import pytest
 
 from gb300serve.core.values import Value, WrittenFloat
-from gb300serve.engines.normal import normalised
-from gb300serve.engines.parse import ArgumentRefusedError, parse_argv
-from gb300serve.engines.problem import Problem
+from gb300serve.engines.base import Problem
+from gb300serve.engines.parse import ArgumentRefusedError, normalised, parse_argv
 from gb300serve.engines.registry import engine
-from gb300serve.engines.shipped import table
+from gb300serve.engines.tables import table
 
 SGLANG = engine("sglang")
 VERSION = "0.5.20"

@@ -1,8 +1,8 @@
 import pytest
 
 from gb300serve.core.values import Value
-from gb300serve.engines.problem import Problem
-from gb300serve.engines.sglang.limits import check_limits
+from gb300serve.engines.base import Problem
+from gb300serve.engines.sglang.engine import check_limits
 
 
 def outside(key: str, said: str, wanted: str, hint: str | None = None) -> Problem:

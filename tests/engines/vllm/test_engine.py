@@ -5,12 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gb300serve.core.values import Value, WrittenFloat
-from gb300serve.engines.normal import normalised
-from gb300serve.engines.option import EngineOption
-from gb300serve.engines.parse import parse_argv
-from gb300serve.engines.problem import Problem
+from gb300serve.engines.base import Problem
+from gb300serve.engines.options import EngineOption
+from gb300serve.engines.parse import normalised, parse_argv
 from gb300serve.engines.registry import engine
-from gb300serve.engines.shipped import table
+from gb300serve.engines.tables import table
 from tests.engines.samples import DAY_ZERO, V14, value_of
 
 VLLM = engine("vllm")

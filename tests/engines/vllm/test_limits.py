@@ -1,7 +1,7 @@
 import pytest
 
 from gb300serve.core.values import Value, WrittenFloat
-from gb300serve.engines.vllm.limits import LEAST, check_limits
+from gb300serve.engines.vllm.engine import LEAST, check_limits
 
 OUTSIDE: list[tuple[str, Value, str, str]] = [
     ("gpu_memory_utilization", 97, "above 0 and at most 1", "a fraction is meant: write 0.97"),

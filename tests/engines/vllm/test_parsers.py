@@ -1,7 +1,7 @@
 from gb300serve.core.diagnostics import Severity
 from gb300serve.core.values import Value
-from gb300serve.engines.shipped import table
-from gb300serve.engines.vllm.parsers import check_parsers
+from gb300serve.engines.tables import table
+from gb300serve.engines.vllm.engine import check_parsers
 
 KNOWN = (table("vllm", "0.29.0"), table("vllm", "0.30.0"))
 

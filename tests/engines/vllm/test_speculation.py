@@ -1,7 +1,7 @@
 import pytest
 
 from gb300serve.core.values import Value
-from gb300serve.engines.vllm.speculation import SpeculationOptions, Tier, speculation
+from gb300serve.engines.vllm.schedule import SpeculationOptions, Tier, speculation
 
 
 def test_the_typed_form() -> None:

@@ -1,8 +1,8 @@
 from dataclasses import replace
 
 from gb300serve.core.values import Value
-from gb300serve.engines.vllm.speculation import SpeculationOptions, Tier
-from gb300serve.engines.vllm.view import OffloadOptions, VllmOptions, view
+from gb300serve.engines.vllm.options import OffloadOptions, VllmOptions, view
+from gb300serve.engines.vllm.schedule import SpeculationOptions, Tier
 from tests.engines.samples import V14
 
 EMPTY = VllmOptions(

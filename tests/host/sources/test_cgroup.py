@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.host.sources.cgroup import container, path
+from gb300serve.host.linux import cgroup_path, container_of_cgroup
 
 ID = "0123456789abcdef" * 4
 
@@ -17,13 +17,13 @@ ID = "0123456789abcdef" * 4
     ],
 )
 def test_a_process_of_a_container(text: str) -> None:
-    assert container(text) == ID
+    assert container_of_cgroup(text) == ID
 
 
 @pytest.mark.parametrize("text", ["0::/user.slice/user-1000.slice/session-2.scope\n", "", f"0::/x-{ID}0\n"])
 def test_a_process_of_the_host(text: str) -> None:
-    assert container(text) is None
+    assert container_of_cgroup(text) is None
 
 
 def test_its_file() -> None:
-    assert path(4711) == "/proc/4711/cgroup"
+    assert cgroup_path(4711) == "/proc/4711/cgroup"

@@ -1,4 +1,4 @@
-from gb300serve.host.sources.docker_info import DockerInfo, parse
+from gb300serve.host.docker_info import DockerInfo, parse_docker_info
 
 
 def test_a_station() -> None:
@@ -11,7 +11,7 @@ def test_a_station() -> None:
         "MemTotal": 518520832,
         "DiscoveredDevices": [{"Source": "cdi", "ID": "nvidia.com/gpu=0"}, {"Source": "cdi", "ID": "vendor.com/x=0"}],
     }
-    found = parse(info)
+    found = parse_docker_info(info)
     assert found == DockerInfo(
         "29.1.3", "arm64", ("nvidia", "runc"), ("nvidia.com/gpu=0",), memory=518520832, rootless=False
     )
@@ -19,6 +19,8 @@ def test_a_station() -> None:
 
 
 def test_keys_that_are_left_out() -> None:
-    assert parse({"SecurityOptions": ["name=rootless"], "Runtimes": None}) == DockerInfo("unknown", "", rootless=True)
-    assert not parse({"Runtimes": {"runc": {}}}).nvidia
-    assert parse({"Runtimes": {"runc": {}}, "DiscoveredDevices": [{"ID": "nvidia.com/gpu=all"}]}).nvidia
+    assert parse_docker_info({"SecurityOptions": ["name=rootless"], "Runtimes": None}) == DockerInfo(
+        "unknown", "", rootless=True
+    )
+    assert not parse_docker_info({"Runtimes": {"runc": {}}}).nvidia
+    assert parse_docker_info({"Runtimes": {"runc": {}}, "DiscoveredDevices": [{"ID": "nvidia.com/gpu=all"}]}).nvidia

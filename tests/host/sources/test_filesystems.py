@@ -1,4 +1,4 @@
-from gb300serve.host.sources.filesystems import Filesystem, below, parse
+from gb300serve.host.linux import Filesystem, filesystem_of, parse_mountinfo
 
 TEXT = r"""
 22 28 0:21 / /proc rw,nosuid shared:12 - proc proc rw
@@ -12,7 +12,7 @@ SHARE = Filesystem("/mnt/the share", "cifs", "//nas/models")
 
 
 def test_the_mounts() -> None:
-    assert parse(TEXT) == (
+    assert parse_mountinfo(TEXT) == (
         Filesystem("/proc", "proc", "proc"),
         Filesystem("/", "ext4", "/dev/sda2"),
         Filesystem("/models", "xfs", "/dev/md0"),
@@ -22,12 +22,12 @@ def test_the_mounts() -> None:
 
 
 def test_where_a_path_lies() -> None:
-    mounts = parse(TEXT)
-    assert below(mounts, "/mnt/the share/a/b") == SHARE
-    assert below(mounts, "/mnt/the share") == SHARE
-    assert below(mounts, "/mnt/the shares") == Filesystem("/", "ext4", "/dev/sda2")
-    assert below(mounts, "/models/x") == Filesystem("/models", "nfs4", "nas:/models")
-    assert below((), "/models") is None
+    mounts = parse_mountinfo(TEXT)
+    assert filesystem_of(mounts, "/mnt/the share/a/b") == SHARE
+    assert filesystem_of(mounts, "/mnt/the share") == SHARE
+    assert filesystem_of(mounts, "/mnt/the shares") == Filesystem("/", "ext4", "/dev/sda2")
+    assert filesystem_of(mounts, "/models/x") == Filesystem("/models", "nfs4", "nas:/models")
+    assert filesystem_of((), "/models") is None
 
 
 def test_what_comes_over_a_network() -> None:

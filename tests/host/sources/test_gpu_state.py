@@ -1,20 +1,20 @@
 import pytest
 
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.gpu_state import FIELDS, GpuState, command, parse, without_rejected
+from gb300serve.host.nvidia import GPU_STATE_FIELDS, GpuState, gpu_state_command, parse_gpu_states, without_rejected
 from tests.support.fake_machine import H200
 
 MIB = 1024**2
 
 
 def read(text: str) -> tuple[GpuState, ...]:
-    found = parse(text)
+    found = parse_gpu_states(text)
     assert not isinstance(found, Missing)
     return found
 
 
 def test_an_h200() -> None:
-    assert parse(H200) == (
+    assert parse_gpu_states(H200) == (
         GpuState(
             name="NVIDIA H200",
             uuid="GPU-00000000-0000-0000-0000-000000000000",
@@ -54,14 +54,14 @@ def test_every_value_but_name_and_uuid_may_be_missing() -> None:
     row = "[N/A], NVIDIA GB300, GPU-1, [N/A], [Not Supported], [N/A], [Insufficient Permissions], " + ", ".join(
         ["[N/A]"] * 7
     )
-    assert parse(f"{head}\n{row}\n") == (GpuState("NVIDIA GB300", "GPU-1"),)
+    assert parse_gpu_states(f"{head}\n{row}\n") == (GpuState("NVIDIA GB300", "GPU-1"),)
     (gpu,) = read(f"{head}\n{row}\n")
     assert gpu.cuda_memory is None
 
 
 def test_a_script_that_prints_something_else() -> None:
-    assert parse("200000 MiB\n") == ()
-    assert parse("a\nUnable to determine the device handle\n") == Missing(
+    assert parse_gpu_states("200000 MiB\n") == ()
+    assert parse_gpu_states("a\nUnable to determine the device handle\n") == Missing(
         "nvidia-smi said: Unable to determine the device handle"
     )
 
@@ -77,20 +77,20 @@ def test_a_script_that_prints_something_else() -> None:
 )
 def test_what_holds_the_clocks_back(mask: str, reasons: tuple[str, ...] | None) -> None:
     for column in ("clocks_event_reasons.active", "clocks_throttle_reasons.active"):
-        found = parse(f"name, uuid, {column}\nNVIDIA GB300, GPU-1, {mask}\n")
+        found = parse_gpu_states(f"name, uuid, {column}\nNVIDIA GB300, GPU-1, {mask}\n")
         assert found == (GpuState("NVIDIA GB300", "GPU-1", clocks_held_back=reasons),)
 
 
 def test_a_field_that_the_driver_does_not_know() -> None:
     said = 'nvidia-smi failed: Field "clocks_event_reasons.active" is not a valid field to query.'
-    fewer = without_rejected(FIELDS, said)
+    fewer = without_rejected(GPU_STATE_FIELDS, said)
     assert fewer is not None
-    assert set(FIELDS) - set(fewer) == {"clocks_event_reasons.active"}
-    assert set(fewer) - set(FIELDS) == {"clocks_throttle_reasons.active"}
+    assert set(GPU_STATE_FIELDS) - set(fewer) == {"clocks_event_reasons.active"}
+    assert set(fewer) - set(GPU_STATE_FIELDS) == {"clocks_throttle_reasons.active"}
     assert without_rejected(("name", "power.draw"), 'Field "power.draw" is not a valid field to query.') == ("name",)
-    assert without_rejected(FIELDS, "nvidia-smi is not on PATH") is None
+    assert without_rejected(GPU_STATE_FIELDS, "nvidia-smi is not on PATH") is None
     assert without_rejected(("name",), said) is None
 
 
 def test_the_words() -> None:
-    assert command(("name", "uuid")) == ("nvidia-smi", "--query-gpu=name,uuid", "--format=csv")
+    assert gpu_state_command(("name", "uuid")) == ("nvidia-smi", "--query-gpu=name,uuid", "--format=csv")

@@ -1,5 +1,4 @@
-from gb300serve.host.sources.model_files import ModelFiles, indexed, is_config, revision
-from gb300serve.host.wanted import Model
+from gb300serve.host.model_files import Model, ModelFiles, indexed, is_config, revision
 
 COMMIT = "df42c109f1defefcbfcedbe7d905718a12266e40"
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from gb300serve.host.gpus import Gpu, listed, named
+from gb300serve.host import nvidia
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources import compute_apps, gpu_state, memory_mode
+from gb300serve.host.nvidia import Gpu, gpus_named, parse_gpu_list
 
 PRINTED = Path(__file__).parent / "h200"
 UUID = "GPU-6f1d2c3b-0000-4000-8000-00000000a1b2"
@@ -15,14 +15,14 @@ def printed(name: str) -> str:
 
 
 def test_the_list_names_the_gpu() -> None:
-    gpus = listed(printed("list.txt"))
+    gpus = parse_gpu_list(printed("list.txt"))
     assert gpus == (Gpu("NVIDIA H200", UUID),)
-    assert named(gpus, "H200") == gpus
-    assert named(gpus, "GB300") == ()
+    assert gpus_named(gpus, "H200") == gpus
+    assert gpus_named(gpus, "GB300") == ()
 
 
 def test_its_state() -> None:
-    found = gpu_state.parse(printed("gpus.csv"))
+    found = nvidia.parse_gpu_states(printed("gpus.csv"))
     assert not isinstance(found, Missing)
     (gpu,) = found
     assert (gpu.name, gpu.uuid, gpu.driver) == ("NVIDIA H200", UUID, "580.159.04")
@@ -31,11 +31,11 @@ def test_its_state() -> None:
 
 
 def test_a_process_that_computes() -> None:
-    found = compute_apps.parse(printed("apps.csv"))
+    found = nvidia.parse_compute_apps(printed("apps.csv"))
     assert not isinstance(found, Missing)
     (process,) = found
     assert (process.pid, process.name, process.gpu) == (544, "python3", UUID)
 
 
 def test_a_gpu_without_coherent_memory_has_no_mode() -> None:
-    assert memory_mode.parse(printed("params.txt")) == ""
+    assert nvidia.parse_memory_mode(printed("params.txt")) == ""

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from gb300serve.host.sources.safetensors import header_size, whole_size
+from gb300serve.host.model_files import header_size, whole_size
 from tests.support.checkpoints import safetensors
 
 

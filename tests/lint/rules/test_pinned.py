@@ -1,13 +1,13 @@
 from pathlib import Path
 
 from gb300serve.core.diagnostics import Diagnostic
-from gb300serve.lint.rules.pinned import pinned_words
+from gb300serve.lint.rules.image import pinned_words
 from gb300serve.lint.run import findings
 from gb300serve.lint.subject import LintSubject
 from gb300serve.recipe.catalog import Catalog
 from gb300serve.recipe.load import Loader
+from gb300serve.recipe.site import Site
 from gb300serve.render.docker_run import pinned
-from gb300serve.site.model import Site
 from tests.lint.samples import KNOWN, OTHER, changed
 
 SITE = Site(models="/m", cache="/c", patches="/p", gpus={"GB300": "GPU-7"})

@@ -4,8 +4,7 @@ import pytest
 
 from gb300serve.host.facts import MountSource, Patch
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.model_files import ModelFiles
-from gb300serve.host.wanted import Model
+from gb300serve.host.model_files import Model, ModelFiles
 from tests.support.hosts import launched, said, station
 
 WHOLE = ModelFiles(Model("/m", "a/b", "0123"), shards=3, bytes=1, revision="0123456789" * 4)

@@ -4,7 +4,7 @@ import pytest
 
 from gb300serve.host.facts import GpuHolder
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.compute_apps import ComputeProcess
+from gb300serve.host.nvidia import ComputeProcess
 from gb300serve.preflight.checks.gpu import DROP_CACHES
 from gb300serve.preflight.subject import Own
 from tests.support.hosts import DISPLAY, GB300, GIB, MIB, host, launched, said, station

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from gb300serve.fit.host import Grace, host_verdict
+from gb300serve.fit.model import Grace, host_verdict
 from gb300serve.host.missing import Missing
 from gb300serve.preflight.subject import PreflightSubject
 from tests.support.hosts import GB300, MIB, host, launched, memory, said, station

@@ -1,6 +1,6 @@
 from gb300serve.host.facts import Directory, DiskSpace
+from gb300serve.host.linux import Filesystem
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.filesystems import Filesystem
 from tests.support.hosts import GIB, MIB, launched, said, station
 
 SHARE = Filesystem("/nas", "cifs", "//nas/models")

@@ -1,15 +1,146 @@
 """`gb300serve cache`."""
 
 import shlex
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import typer
 
-from gb300serve.cli.cache_actions import CacheRequest, act
-from gb300serve.cli.caching import CacheDirectories
+from gb300serve.app.cache import CacheDirectories, NoReleaseError, ReleaseCache, pin, restore, seed
+from gb300serve.app.services import Services
+from gb300serve.app.workspace import workspace
+from gb300serve.autotune.pins import Pin, Placed, Verified
+from gb300serve.autotune.sets import list_sets
 from gb300serve.cli.parameters import Json, On, RecipeDirs, Sets, SiteFile, Station
-from gb300serve.cli.services import Services
-from gb300serve.cli.workspace import workspace
+from gb300serve.cli.views.cache import SCHEMA, release_document, release_lines, set_lines
+from gb300serve.core.errors import Gb300Error, MachineError
+from gb300serve.lifecycle.launch import moment
+
+Action = Literal["list", "show", "seed", "pin", "verify"]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheRequest:
+    """What the command line said."""
+
+    action: Action
+    ref: str | None
+    sets: tuple[str, ...]
+    source: str | None = None
+    identity: str | None = None
+    renew: bool = False
+    json: bool = False
+
+
+def act(place: CacheDirectories, asked: CacheRequest) -> int:
+    """0, or 6 where `verify` finds that the next boot will not load what it should."""
+    if asked.ref is None:
+        if asked.action != "list":
+            raise NoReleaseError(asked.action)
+        return _list(place, asked)
+    cache = ReleaseCache.of(place, asked.ref, asked.sets)
+    match asked.action:
+        case "list":
+            return _list(place, asked, cache)
+        case "seed":
+            return _seed(cache, asked)
+        case "pin":
+            return _pin(cache, asked)
+        case _:
+            verified = cache.verified()
+            _show(cache, verified, asked)
+            wrong = asked.action == "verify" and verified.state in {"missing", "differs"}
+            return MachineError.exit_code if wrong else 0
+
+
+def _list(place: CacheDirectories, asked: CacheRequest, cache: ReleaseCache | None = None) -> int:
+    directory = cache.directory if cache else place.directory()
+    sets = list_sets(place.files, directory)
+    console = place.services.space.console
+    if asked.json:
+        document = {"directory": str(directory), "sets": [one.as_json() for one in sets]}
+        console.document({"schema": SCHEMA, **document, **(release_document(cache, cache.verified()) if cache else {})})
+    elif sets:
+        for line in set_lines(sets, _expecting(place)):
+            console.result(line)
+    else:
+        console.result(f"no tuning set below {directory}")
+    return 0
+
+
+def _expecting(place: CacheDirectories) -> dict[str, str]:
+    """Releases by the path of the set that they load; of a release that does not compile here nothing is said."""
+    found: dict[str, str] = {}
+    for ref in place.services.space.catalog.refs():
+        try:
+            path = ReleaseCache.of(place, ref, ()).verified().found
+        except Gb300Error:
+            continue
+        if path is not None:
+            known = found.get(str(path.path))
+            found[str(path.path)] = f"{known}, {ref.rpartition('/')[2]}" if known else ref
+    return found
+
+
+def _show(cache: ReleaseCache, verified: Verified, asked: CacheRequest) -> None:
+    console = cache.place.services.space.console
+    if asked.json:
+        sets = [one.as_json() for one in cache.sets]
+        about = release_document(cache, verified)
+        console.document({"schema": SCHEMA, "directory": str(cache.directory), "sets": sets, **about})
+        return
+    for line in release_lines(cache, verified):
+        console.result(line)
+
+
+def _seed(cache: ReleaseCache, asked: CacheRequest) -> int:
+    console = cache.place.services.space.console
+    done = seed(cache, asked.source, asked.identity, _stamp(cache))
+    for warning in done.warnings:
+        console.message(warning, "warning")
+    console.message(f"{_placed(done.placed)} from {done.source}")
+    _after(cache, asked)
+    return 0
+
+
+def _pin(cache: ReleaseCache, asked: CacheRequest) -> int:
+    console = cache.place.services.space.console
+    kept = cache.pin
+    if kept is not None and not asked.renew:
+        console.message(_placed(restore(cache, kept, _stamp(cache))))
+    else:
+        made = pin(cache, cache.place.services.clock.now())
+        console.message(_pinned(made))
+    _after(cache, asked)
+    return 0
+
+
+def _after(cache: ReleaseCache, asked: CacheRequest) -> None:
+    """As it is now: read again, with nothing remembered."""
+    now = replace(cache)
+    if asked.json:
+        _show(now, now.verified(), asked)
+    else:
+        on = " --on sim" if cache.place.on == "sim" else ""
+        message = f"every boot writes the file again: after it, gb300serve cache verify {asked.ref}{on}"
+        cache.place.services.space.console.message(message, "dim")
+
+
+def _placed(placed: Placed) -> str:
+    if not placed.changed:
+        return f"{placed.path} holds these {placed.content.configs} configurations already"
+    aside = f"; what was there is kept as {placed.aside.name}" if placed.aside else ""
+    return f"{placed.path}: {placed.content.configs} configurations, sha256 {placed.content.sha256[:12]}{aside}"
+
+
+def _pinned(made: Pin) -> str:
+    return f"pinned for {made.release}: {made.configs} configurations, sha256 {made.sha256}; a copy is kept"
+
+
+def _stamp(cache: ReleaseCache) -> str:
+    """`20261129T195003Z`, as kept containers have it."""
+    now = moment(cache.place.services.clock.now())
+    return now.replace("-", "").replace(":", "").replace(" ", "T")
 
 
 def run(

@@ -5,13 +5,12 @@ from typing import Annotated, Literal
 
 import typer
 
+from gb300serve.app.workspace import Workspace, workspace
 from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station
-from gb300serve.cli.workspace import Workspace, workspace
 from gb300serve.plan.model import Plan
 from gb300serve.recipe.load import Loaded
 from gb300serve.recipe.model import Recipe
-from gb300serve.render.docker_run import shell
-from gb300serve.render.plan_json import plan_document
+from gb300serve.render.docker_run import plan_document, shell
 
 
 def run(
@@ -45,7 +44,7 @@ def run(
 def _targeted(to: str, space: Workspace, loaded: Loaded, recipe: Recipe, plan: Plan) -> str:
     """The file for another runtime; what it does not say is noted."""
     # Loaded when one is asked for: together they add 6 % to the start of every other `compile` (scripts/bench).
-    targeting = importlib.import_module("gb300serve.cli.targeting")
+    targeting = importlib.import_module("gb300serve.app.targets")
     text, gaps = targeting.targeted(to, plan, loaded, recipe)
     space.notes += gaps
     return str(text)

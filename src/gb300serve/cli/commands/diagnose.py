@@ -4,9 +4,8 @@ from typing import Annotated
 
 import typer
 
+from gb300serve.app.diagnose import diagnosed, read_log
 from gb300serve.boot.diagnosis import exit_code
-from gb300serve.cli.boot_log import read_log
-from gb300serve.cli.diagnosing import diagnosed
 from gb300serve.cli.parameters import Json
 
 _UNTOLD = "no line tells how far a boot of vLLM or SGLang came: it has only begun, or this is no log of one"

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.cli import diff_view
-from gb300serve.cli.diffing import side
+from gb300serve.app.diff import side
+from gb300serve.app.workspace import workspace
 from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station
-from gb300serve.cli.workspace import workspace
+from gb300serve.cli.views import diff
 from gb300serve.compare.diff import difference
 
 
@@ -31,6 +31,6 @@ def run(
     else:
         space.say_notes()
         label = f"{after}+set" if sets else after
-        for line in diff_view.markdown(found, before, label) if markdown else diff_view.lines(found):
+        for line in diff.markdown(found, before, label) if markdown else diff.lines(found):
             space.console.result(line)
     return 5 if exit_code and found.any else 0

@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.cli.boot_view import SIMULATED
-from gb300serve.cli.doctor_view import document, lines
-from gb300serve.cli.doctoring import Doctor
+from gb300serve.app.doctor import Doctor
+from gb300serve.app.services import Services
+from gb300serve.app.workspace import workspace
 from gb300serve.cli.parameters import Json, On, RecipeDirs, Sets, SiteFile, Station
-from gb300serve.cli.services import Services
-from gb300serve.cli.workspace import workspace
+from gb300serve.cli.views.boot import SIMULATED
+from gb300serve.cli.views.doctor import document, lines
 from gb300serve.preflight.run import blocking, judge
 
 Release = Annotated[

@@ -6,19 +6,18 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.adapters.signals import once
-from gb300serve.cli.boot_view import BootView
-from gb300serve.cli.keeping import Keeper, alone
-from gb300serve.cli.lanes import the_lane
+from gb300serve.adapters.system import once
+from gb300serve.app.lanes import the_lane
+from gb300serve.app.launch_journal import Keeper, alone
+from gb300serve.app.services import Services
+from gb300serve.app.workspace import workspace
 from gb300serve.cli.parameters import On, OptionalRef, Reason, RecipeDirs, SiteFile, Station
-from gb300serve.cli.services import Services
-from gb300serve.cli.workspace import workspace
+from gb300serve.cli.views.boot import BootView
 from gb300serve.core.errors import Gb300Error
-from gb300serve.lifecycle.commands import command
+from gb300serve.lifecycle.backend import Container
 from gb300serve.lifecycle.down import Downed, down, remove_failed
 from gb300serve.lifecycle.events import Announcement, StepBegan
-from gb300serve.lifecycle.names import ref_of, release_of
-from gb300serve.lifecycle.ports import Container
+from gb300serve.lifecycle.launch import command, ref_of, release_of
 from gb300serve.lifecycle.steps import Step, StopContainer
 from gb300serve.lifecycle.tools import Tools
 

@@ -6,14 +6,12 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.cli.boot_log import read_log
-from gb300serve.cli.fit_view import lesson_lines, lines, sweep_lines
-from gb300serve.cli.fitting import Fitter
+from gb300serve.app.diagnose import read_log
+from gb300serve.app.fit import Fitter
+from gb300serve.app.workspace import learned_boots, workspace
 from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station
-from gb300serve.cli.state import learned_boots
-from gb300serve.cli.workspace import workspace
-from gb300serve.fit.document import document, sweep_document
-from gb300serve.fit.sweep import Step, Sweep, read_sweep
+from gb300serve.cli.views.fit import lesson_lines, lines, sweep_lines
+from gb300serve.fit.result import Step, Sweep, document, read_sweep, sweep_document
 
 Log = Annotated[str | None, typer.Option(metavar="FILE", help="Learn from a boot's log first.", show_default=False)]
 Directory = Annotated[

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.cli.importing import document, found_lines, imported, recipe_lines
+from gb300serve.app.import_launch import document, found_lines, imported, recipe_lines
+from gb300serve.app.workspace import workspace
 from gb300serve.cli.parameters import Json, SiteFile, Station
-from gb300serve.cli.workspace import workspace
 from gb300serve.core.errors import CompileError
 from gb300serve.importers.report import NotImportableError
 

@@ -5,14 +5,13 @@ from typing import Annotated
 
 import typer
 
+from gb300serve.app.services import Services
+from gb300serve.app.workspace import workspace
 from gb300serve.cli.parameters import Json, RecipeDirs, SiteFile, Station
-from gb300serve.cli.services import Services
-from gb300serve.cli.workspace import workspace
 from gb300serve.core.errors import MachineError
-from gb300serve.journal.entry import JournalEntry
-from gb300serve.journal.journal import Story
-from gb300serve.lifecycle.changes import named
-from gb300serve.lifecycle.names import moment
+from gb300serve.journal.journal import JournalEntry, Story
+from gb300serve.lifecycle.launch import moment
+from gb300serve.lifecycle.recorder import named
 
 SCHEMA = "gb300serve.journal/1"
 

@@ -4,11 +4,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from gb300serve.cli.formats import github, sarif, text
-from gb300serve.cli.linting import Verdict, lint_paths
+from gb300serve.app.lint import Verdict, described, lint_paths
+from gb300serve.app.workspace import workspace
 from gb300serve.cli.parameters import Json, RecipeDirs
-from gb300serve.cli.rulebook import described
-from gb300serve.cli.workspace import workspace
+from gb300serve.cli.views import diagnostics
 from gb300serve.core.diagnostics import RANK
 
 SCHEMA = "gb300serve.lint/1"
@@ -33,9 +32,13 @@ def run(
         found = [d.as_json() for d in verdict.diagnostics]
         space.console.document({"schema": SCHEMA, "files": verdict.files, "diagnostics": found})
     elif form == "sarif":
-        space.console.document(sarif.document(verdict.diagnostics, _explained()))
+        space.console.document(diagnostics.document(verdict.diagnostics, _explained()))
     else:
-        shown = text.lines(verdict.diagnostics) if form == "text" else github.lines(verdict.diagnostics)
+        shown = (
+            diagnostics.text_lines(verdict.diagnostics)
+            if form == "text"
+            else diagnostics.github_lines(verdict.diagnostics)
+        )
         for line in shown:
             space.console.result(line)
         space.console.message(_summary(verdict))
@@ -44,8 +47,10 @@ def run(
     return 5 if any(RANK[d.severity] >= RANK[fail_on] for d in verdict.diagnostics) else 0
 
 
-def _explained() -> dict[str, sarif.Help]:
-    return {row["code"]: sarif.Help(row["summary"], row["severity"], row["why"], row["fix"]) for row in described()}
+def _explained() -> dict[str, diagnostics.Help]:
+    return {
+        row["code"]: diagnostics.Help(row["summary"], row["severity"], row["why"], row["fix"]) for row in described()
+    }
 
 
 def _summary(verdict: Verdict) -> str:

@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 import typer
 
+from gb300serve.app.workspace import Workspace, workspace
 from gb300serve.cli.parameters import Json, RecipeDirs
-from gb300serve.cli.table import table
-from gb300serve.cli.workspace import Workspace, workspace
+from gb300serve.cli.views.table import table
 from gb300serve.recipe.load import Loaded
 from gb300serve.recipe.model import EvidenceSection, Recipe
 from gb300serve.recipe.pins import pin_path

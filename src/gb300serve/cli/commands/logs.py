@@ -4,11 +4,10 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.cli.hiding import held_secrets
-from gb300serve.cli.lanes import the_lane
+from gb300serve.app.lanes import held_secrets, the_lane
+from gb300serve.app.services import Services
+from gb300serve.app.workspace import workspace
 from gb300serve.cli.parameters import On, OptionalRef, RecipeDirs, SiteFile, Station
-from gb300serve.cli.services import Services
-from gb300serve.cli.workspace import workspace
 from gb300serve.lifecycle.logs import logs
 
 

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
+from gb300serve.app.workspace import Workspace, workspace
 from gb300serve.cli.parameters import RecipeDirs
-from gb300serve.cli.workspace import Workspace, workspace
 from gb300serve.core.errors import Gb300Error
-from gb300serve.core.words import changed_words
-from gb300serve.lint.rules.pinned import pinned_words
+from gb300serve.core.values import changed_words
+from gb300serve.lint.rules.image import pinned_words
 from gb300serve.recipe.pins import pin_path, read_pin, write_pin
 from gb300serve.render.docker_run import pinned
 

@@ -4,14 +4,14 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.boot.learning import as_recipe
+from gb300serve.app.receipts import Kept, learned, of_lane, of_log
+from gb300serve.app.services import Services
+from gb300serve.app.workspace import Workspace, workspace
+from gb300serve.boot.receipts import as_recipe
 from gb300serve.cli.parameters import Json, On, RecipeDirs, SiteFile, Station
-from gb300serve.cli.receipting import Kept, learned, of_lane, of_log
-from gb300serve.cli.services import Services
-from gb300serve.cli.workspace import Workspace, workspace
 from gb300serve.core.errors import CommandLineError, ServiceError
 from gb300serve.lifecycle.recorder import RECEIPTS_SCHEMA
-from gb300serve.recipe.dump import to_yaml
+from gb300serve.recipe.write import to_yaml
 
 LEARNED = "gb300serve.receipts-learned/1"
 

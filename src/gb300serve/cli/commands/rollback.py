@@ -4,14 +4,12 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.cli.asking import show_steps
-from gb300serve.cli.boot_view import SIMULATED
-from gb300serve.cli.launching import launch_and_watch
+from gb300serve.app.launch import launch_and_watch, only_simulated, show_steps
+from gb300serve.app.rollback import asked_for, sought
+from gb300serve.app.services import SIM_SPEED, Services
+from gb300serve.app.workspace import workspace
 from gb300serve.cli.parameters import On, Reason, RecipeDirs, SimFault, SimSpeed, SiteFile, Station
-from gb300serve.cli.rehearsing import only_simulated
-from gb300serve.cli.returning import asked_for, sought
-from gb300serve.cli.services import SIM_SPEED, Services
-from gb300serve.cli.workspace import workspace
+from gb300serve.cli.views.boot import SIMULATED
 from gb300serve.simulator.station import Rehearsal
 
 Goal = Annotated[

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from gb300serve.recipe.schema import recipe_schema
-from gb300serve.site.model import Site
+from gb300serve.recipe.site import Site
+from gb300serve.recipe.write import recipe_schema
 
 SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {"recipe": recipe_schema, "site": Site.model_json_schema}
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -2,9 +2,9 @@
 
 import typer
 
+from gb300serve.app.workspace import workspace
 from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station
-from gb300serve.cli.workspace import workspace
-from gb300serve.recipe.dump import to_yaml
+from gb300serve.recipe.write import to_yaml
 
 SCHEMA = "gb300serve.show/1"
 

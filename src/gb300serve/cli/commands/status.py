@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
+from gb300serve.app.lanes import Seen, everywhere, one
+from gb300serve.app.services import Services
+from gb300serve.app.workspace import workspace
 from gb300serve.cli.console import Console
 from gb300serve.cli.parameters import Json, On, RecipeDirs, SiteFile, Station
-from gb300serve.cli.services import Services
-from gb300serve.cli.stations import Seen, everywhere, one
-from gb300serve.cli.table import table
-from gb300serve.cli.workspace import workspace
+from gb300serve.cli.views.table import table
 from gb300serve.core.errors import BackendError, CommandLineError
 from gb300serve.lifecycle.status import LaneStatus
 

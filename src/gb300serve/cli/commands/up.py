@@ -5,13 +5,11 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.cli.asking import LaunchRequest, show_steps
-from gb300serve.cli.boot_view import SIMULATED
-from gb300serve.cli.launching import launch_and_watch
+from gb300serve.app.launch import LaunchRequest, launch_and_watch, only_simulated, show_steps
+from gb300serve.app.services import SIM_SPEED, Services
+from gb300serve.app.workspace import workspace
 from gb300serve.cli.parameters import On, Reason, RecipeDirs, Ref, Sets, SimFault, SimSpeed, SiteFile, Station
-from gb300serve.cli.rehearsing import only_simulated
-from gb300serve.cli.services import SIM_SPEED, Services
-from gb300serve.cli.workspace import workspace
+from gb300serve.cli.views.boot import SIMULATED
 from gb300serve.simulator.station import Rehearsal
 
 

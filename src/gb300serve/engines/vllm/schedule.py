@@ -1,12 +1,12 @@
 """The draft length by batch size (`num_speculative_tokens_per_batch_size`): what the engine refuses in it."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
 from gb300serve.core.values import Value, compact_json
-from gb300serve.engines.narrow import is_list, is_whole
-from gb300serve.engines.problem import Path, Problem
+from gb300serve.engines.base import Path, Problem, is_list, is_whole
 
 SCHEDULE = "num_speculative_tokens_per_batch_size"
 Tiers: TypeAlias = tuple[tuple[int, int, int], ...]
@@ -70,3 +70,48 @@ def tiers(value: Value) -> Tiers:
             if is_whole(start) and is_whole(end) and is_whole(tokens):
                 found.append((start, end, tokens))
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """From `start` to `end` running sequences, both included, `tokens` are drafted a step; 0 drafts nothing."""
+
+    start: int
+    end: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpeculationOptions:
+    """What the drafter is told. DSpark without a `model` drafts with the target checkpoint's own head."""
+
+    method: str | None
+    model: str | None
+    num_speculative_tokens: int | None
+    schedule: tuple[Tier, ...]
+    """Sorted by batch size, as the engine sorts it; empty without one."""
+
+    def tokens_at(self, batch: int) -> int:
+        """Tokens drafted a step at this many running sequences.
+
+        As the scheduler does it: a gap and everything past the last tier carry the tier before on, and nothing drafts
+        more than `num_speculative_tokens`.
+        """
+        most = self.num_speculative_tokens or 0
+        if not self.schedule:
+            return most
+        tokens = next((tier.tokens for tier in reversed(self.schedule) if tier.start <= batch), most)
+        return min(tokens, most) if self.num_speculative_tokens is not None else tokens
+
+
+def speculation(value: Value) -> SpeculationOptions | None:
+    """The typed form of `speculative_config`; parts of the wrong type count as not given."""
+    if not isinstance(value, Mapping):
+        return None
+    method, model, tokens = value.get("method"), value.get("model"), value.get("num_speculative_tokens")
+    return SpeculationOptions(
+        method=method if isinstance(method, str) else None,
+        model=model if isinstance(model, str) else None,
+        num_speculative_tokens=tokens if is_whole(tokens) else None,
+        schedule=tuple(Tier(*tier) for tier in sorted(tiers(value.get(SCHEDULE)))),
+    )

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
-from gb300serve.lint.book import rule, vllm_rule
-from gb300serve.lint.subject import LintSubject, option_path
-from gb300serve.plan.sizes import read_size
+from gb300serve.lint.subject import LintSubject, option_path, rule, vllm_rule
+from gb300serve.plan.model import read_size
 
 _CHOOSERS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 # Docker kills what has not ended 10 s after its stop.

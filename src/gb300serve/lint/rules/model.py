@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
-from gb300serve.lint.book import rule
-from gb300serve.lint.subject import LintSubject, option_path
+from gb300serve.lint.subject import LintSubject, option_path, rule
 from gb300serve.recipe.model import ModelSection
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")

@@ -7,10 +7,9 @@ from gb300serve.core.diagnostics import Severity
 from gb300serve.core.rules import Finding
 from gb300serve.fit.checkpoint import GIB, Checkpoint
 from gb300serve.fit.model import GB300
-from gb300serve.fit.offload import matches
-from gb300serve.lint.book import vllm_rule
+from gb300serve.fit.request import matches
 from gb300serve.lint.known import runner_v2_ignores
-from gb300serve.lint.subject import LintSubject, option_given, option_path
+from gb300serve.lint.subject import LintSubject, option_given, option_path, vllm_rule
 
 # Parameter names are dotted segments of these characters: anything else in a pattern can match nothing.
 _SEGMENTS = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
-from gb300serve.lint.book import rule, vllm_rule
 from gb300serve.lint.known import plain_models, thinking
-from gb300serve.lint.subject import LintSubject, option_given, option_path
+from gb300serve.lint.subject import LintSubject, option_given, option_path, rule, vllm_rule
 
 
 @vllm_rule("PRS001", "error")

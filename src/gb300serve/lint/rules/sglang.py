@@ -5,10 +5,9 @@ from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
 from gb300serve.core.text import suggestion
-from gb300serve.engines.common import POSITIONAL
-from gb300serve.engines.narrow import is_whole, si_length, text
-from gb300serve.lint.book import sglang_rule
-from gb300serve.lint.subject import LintSubject, option_given, option_path
+from gb300serve.engines.base import is_whole, si_length, text
+from gb300serve.engines.options import POSITIONAL
+from gb300serve.lint.subject import LintSubject, option_given, option_path, sglang_rule
 
 _THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
 _NEEDS_ONE_THREAD = re.compile(r"(?i)glm-5\.3-flash")

@@ -6,13 +6,11 @@ from itertools import pairwise
 from gb300serve.core.diagnostics import Severity
 from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
-from gb300serve.engines.narrow import is_whole
-from gb300serve.engines.vllm.schedule import SCHEDULE, tiers
-from gb300serve.engines.vllm.speculation import SpeculationOptions
-from gb300serve.lint.book import vllm_rule
+from gb300serve.engines.base import is_whole
+from gb300serve.engines.vllm.schedule import SCHEDULE, SpeculationOptions, tiers
 from gb300serve.lint.known import divides_draft, drafter_block, runner_v2_ignores
 from gb300serve.lint.rules.offload import uses_runner_v2
-from gb300serve.lint.subject import LintSubject, option_path
+from gb300serve.lint.subject import LintSubject, option_path, vllm_rule
 
 _CONFIG = "speculative_config"
 _NEED_A_MODEL = frozenset({"eagle", "eagle3", "draft_model", "medusa", "mlp_speculator", "dflash"})

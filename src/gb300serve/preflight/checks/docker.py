@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
+from gb300serve.core.text import gib
+from gb300serve.host.linux import UNLIMITED
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.limits import UNLIMITED
-from gb300serve.preflight.book import check
-from gb300serve.preflight.sizes import gib
-from gb300serve.preflight.subject import PreflightSubject
+from gb300serve.preflight.subject import PreflightSubject, check
 
 
 @check("PRE010", "error")

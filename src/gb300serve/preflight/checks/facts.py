@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
 from gb300serve.host.missing import Missing
-from gb300serve.preflight.book import check
-from gb300serve.preflight.subject import PreflightSubject
+from gb300serve.preflight.subject import PreflightSubject, check
 
 _GPU = (
     ("gpus", "which GPUs there are, their memory in use, power cap and clocks"),

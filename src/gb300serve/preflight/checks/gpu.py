@@ -3,14 +3,11 @@
 from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
+from gb300serve.core.text import GIB, gib
 from gb300serve.host.facts import GpuHolder
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.gpu_state import GpuState
-from gb300serve.host.sources.memory_mode import CDMM
-from gb300serve.preflight.book import check
-from gb300serve.preflight.selection import is_meant, words
-from gb300serve.preflight.sizes import GIB, gib
-from gb300serve.preflight.subject import PreflightSubject
+from gb300serve.host.nvidia import CDMM, GpuState
+from gb300serve.preflight.subject import PreflightSubject, check, is_meant, words
 
 # The owners start nothing with more in use: 0.97 of the memory leaves 7.5 GiB, and CUDA's own context needs some.
 IN_USE = 2 * GIB

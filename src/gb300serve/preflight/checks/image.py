@@ -6,8 +6,7 @@ from gb300serve.core.rules import Finding
 from gb300serve.host.facts import ImageFact
 from gb300serve.host.missing import Missing
 from gb300serve.plan.model import Plan
-from gb300serve.preflight.book import check
-from gb300serve.preflight.subject import PreflightSubject, Release
+from gb300serve.preflight.subject import PreflightSubject, Release, check
 
 
 def _judged(subject: PreflightSubject) -> tuple[Release, ImageFact] | None:

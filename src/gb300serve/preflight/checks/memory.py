@@ -3,14 +3,12 @@
 from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
-from gb300serve.fit.answer import FitResult
-from gb300serve.fit.host import FREE_GIB
-from gb300serve.fit.model import GB300, HbmPlan
+from gb300serve.core.text import GIB
+from gb300serve.fit.model import FREE_GIB, GB300, HbmPlan
+from gb300serve.fit.result import FitResult
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.gpu_state import GpuState
-from gb300serve.preflight.book import check
-from gb300serve.preflight.sizes import GIB
-from gb300serve.preflight.subject import PreflightSubject
+from gb300serve.host.nvidia import GpuState
+from gb300serve.preflight.subject import PreflightSubject, check
 
 # nvidia-smi counts whole MiB; another product differs by tens of GiB.
 _SAME_GIB = 0.5

@@ -1,0 +1,151 @@
+"""The options of `docker run`: which exist, which take a value, and where the image stands."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from gb300serve.importers.report import TextPosition
+from gb300serve.importers.shell.words import ExpandedWord
+
+# docker run --help of Docker 28; podman's additions are unknown on purpose: they are reported.
+SWITCHES = frozenset((
+    "detach", "init", "interactive", "no-healthcheck", "oom-kill-disable", "privileged", "publish-all", "quiet",
+    "read-only", "rm", "sig-proxy", "tty", "disable-content-trust", "use-api-socket",
+))  # fmt: skip
+VALUED = frozenset((
+    "add-host", "annotation", "attach", "blkio-weight", "blkio-weight-device", "cap-add", "cap-drop", "cgroup-parent",
+    "cgroupns", "cidfile", "cpu-count", "cpu-percent", "cpu-period", "cpu-quota", "cpu-rt-period", "cpu-rt-runtime",
+    "cpu-shares", "cpus", "cpuset-cpus", "cpuset-mems", "detach-keys", "device", "device-cgroup-rule",
+    "device-read-bps", "device-read-iops", "device-write-bps", "device-write-iops", "dns", "dns-option", "dns-search",
+    "domainname", "entrypoint", "env", "env-file", "expose", "gpus", "group-add", "health-cmd", "health-interval",
+    "health-retries", "health-start-interval", "health-start-period", "health-timeout", "hostname", "io-maxbandwidth",
+    "io-maxiops", "ip", "ip6", "ipc", "isolation", "kernel-memory", "label", "label-file", "link", "link-local-ip",
+    "log-driver", "log-opt", "mac-address", "memory", "memory-reservation", "memory-swap", "memory-swappiness",
+    "mount", "name", "network", "network-alias", "oom-score-adj", "pid", "pids-limit", "platform", "publish", "pull",
+    "restart", "runtime", "security-opt", "shm-size", "stop-signal", "stop-timeout", "storage-opt", "sysctl", "tmpfs",
+    "ulimit", "user", "userns", "uts", "volume", "volume-driver", "volumes-from", "workdir",
+))  # fmt: skip
+_ALIASES = {"net": "network", "net-alias": "network-alias", "dns-opt": "dns-option"}
+SHORT = {
+    "a": "attach", "c": "cpu-shares", "d": "detach", "e": "env", "h": "hostname", "i": "interactive", "l": "label",
+    "m": "memory", "p": "publish", "P": "publish-all", "q": "quiet", "t": "tty", "u": "user", "v": "volume",
+    "w": "workdir",
+}  # fmt: skip
+
+
+class DockerOption(NamedTuple):
+    """One option as said: its name without dashes, and its value (None for a bare switch)."""
+
+    name: str
+    value: str | None
+    place: TextPosition
+    known: bool = True
+
+
+class Split(NamedTuple):
+    """The words of `docker run` taken apart; `image` is None where no word is left for it."""
+
+    options: tuple[DockerOption, ...]
+    image: ExpandedWord | None
+    command: tuple[ExpandedWord, ...]
+
+
+def split(words: Sequence[ExpandedWord]) -> Split:
+    """The options in front of the image, the image, the words behind it."""
+    options: list[DockerOption] = []
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if word.text == "--":
+            at += 1
+            break
+        if not word.text.startswith("-") or word.text == "-":
+            break
+        found, taken = option_at(words, at)
+        options += found
+        at += taken
+    image = words[at] if at < len(words) else None
+    return Split(tuple(options), image, tuple(words[at + 1 :]))
+
+
+def image_at(words: Sequence[ExpandedWord]) -> int | None:
+    """The index of the image among the words."""
+    found = split(words)
+    return None if found.image is None else len(words) - len(found.command) - 1
+
+
+def option_at(words: Sequence[ExpandedWord], at: int) -> tuple[list[DockerOption], int]:
+    """The option (or the bundled short ones) at `at`, and how many words they take."""
+    word = words[at]
+    if word.text.startswith("--"):
+        name, equals, value = word.text[2:].partition("=")
+        name = _ALIASES.get(name, name)
+        known = name in SWITCHES or name in VALUED
+        if equals or name in SWITCHES:
+            return [DockerOption(name, value if equals else None, word.place, known)], 1
+        return _with_next(name, words, at, known=known)
+    return _short(words, at)
+
+
+def _with_next(name: str, words: Sequence[ExpandedWord], at: int, *, known: bool) -> tuple[list[DockerOption], int]:
+    """An option whose value is the next word; an unknown one takes it where a word that is no image follows."""
+    following = words[at + 1] if at + 1 < len(words) else None
+    if following is None or (not known and (following.text.startswith("-") or _is_last(words, at + 1))):
+        return [DockerOption(name, None, words[at].place, known)], 1
+    return [DockerOption(name, following.text, words[at].place, known)], 2
+
+
+def _is_last(words: Sequence[ExpandedWord], at: int) -> bool:
+    """Whether the word must be the image: options of docker do not follow it, and it looks like one."""
+    return "/" in words[at].text and ":" in words[at].text and not words[at].text.startswith("/")
+
+
+def _short(words: Sequence[ExpandedWord], at: int) -> tuple[list[DockerOption], int]:
+    """`-d`, `-it`, `-p 80:80`, `-p80:80`, `-e=X`."""
+    word, found = words[at], list[DockerOption]()
+    signs = word.text[1:]
+    for index, sign in enumerate(signs):
+        name = SHORT.get(sign)
+        if name is None or name in SWITCHES:
+            found.append(DockerOption(name or sign, None, word.place, name is not None))
+            if name is None:
+                return found, 1
+            continue
+        rest = signs[index + 1 :].removeprefix("=")
+        if rest:
+            return [*found, DockerOption(name, rest, word.place)], 1
+        more, taken = _with_next(name, words, at, known=True)
+        return [*found, *more], taken
+    return found, 1
+
+
+def misplaced(
+    words: Sequence[ExpandedWord], engine_has: Callable[[str], bool]
+) -> tuple[list[DockerOption], list[ExpandedWord]]:
+    """Docker's options among the words of the engine, and the words without them."""
+    options: list[DockerOption] = []
+    left: list[ExpandedWord] = []
+    at = 0
+    while at < len(words):
+        word = words[at].text
+        if _unmistakable(word) and not engine_has(word.partition("=")[0]):
+            found, taken = option_at(words, at)
+            options += found
+            at += taken
+        else:
+            left.append(words[at])
+            at += 1
+    return options, left
+
+
+_OURS = frozenset((
+    "gpus", "ipc", "network", "net", "shm-size", "ulimit", "cap-add", "cap-drop", "restart", "rm", "volume",
+    "publish", "env", "env-file", "runtime", "mount", "privileged", "detach", "name", "security-opt", "init",
+    "hostname", "label", "entrypoint", "device",
+))  # fmt: skip
+_BUNDLES = frozenset(("-d", "-it", "-ti", "-v", "-p", "-e", "-dit", "-itd", "-i", "-t"))
+
+
+def _unmistakable(word: str) -> bool:
+    if word.startswith("--"):
+        return word[2:].partition("=")[0] in _OURS
+    return word in _BUNDLES

@@ -1,0 +1,103 @@
+"""The HTTP server of a simulated SGLang: its paths, statuses and bodies (entrypoints/http_server.py, 0.5.23)."""
+
+from typing import Any
+
+from gb300serve.fit.model import MemoryPlan
+from gb300serve.simulator.engine.http import TEXT, Handler
+from gb300serve.simulator.engine.service import Counters, family, histogram, sample
+from gb300serve.simulator.engine.settings import Settings
+from gb300serve.simulator.engine.sglang.boot import seed, timings
+from gb300serve.simulator.engine.sglang.deaths import stamp
+
+_HISTOGRAMS = (
+    "time_to_first_token_seconds",
+    "inter_token_latency_seconds",
+    "request_time_per_output_token_seconds",
+    "e2e_request_latency_seconds",
+)
+
+
+def metrics(settings: Settings, memory: MemoryPlan, counters: Counters) -> str:
+    """The whole text, as 0.5.20 to 0.5.23 name the series."""
+    labels = {"engine_type": "unified", "model_name": settings.served_names[0], "pp_rank": "0", "tp_rank": "0"}
+    pool = memory.kv_cache_tokens or 1
+    decode = settings.checkpoint.decode
+    gauges = {
+        "num_running_reqs": ("The number of running requests.", counters.running),
+        "num_queue_reqs": ("The number of requests in the waiting queue.", counters.waiting),
+        "token_usage": ("The token usage.", min(1.0, counters.running * 1000 / pool)),
+        "num_used_tokens": ("The number of used tokens.", counters.running * 1000),
+        "gen_throughput": ("The generation throughput (token/s).", counters.running and decode.tokens_per_second),
+        "max_total_num_tokens": ("Maximum total number of tokens in the KV cache pool.", memory.kv_cache_tokens or 0),
+    }
+    lines: list[str] = []
+    for name, (text, value) in gauges.items():
+        lines += [*family(f"sglang:{name}", "gauge", text), sample(f"sglang:{name}", value, labels)]
+    totals = {
+        "prompt_tokens_total": ("Number of prefill tokens processed.", counters.prompt_tokens),
+        "generation_tokens_total": ("Number of generation tokens processed.", counters.generation_tokens),
+        "num_requests_total": ("Number of requests processed.", sum(counters.finished.values())),
+    }
+    for name, (text, total) in totals.items():
+        lines += [*family(f"sglang:{name}", "counter", text), sample(f"sglang:{name}", total, labels)]
+    for name in _HISTOGRAMS:
+        lines += histogram(f"sglang:{name}", counters.histograms[name], labels)
+    return "\n".join(lines) + "\n"
+
+
+# utils/auth.py: everything else wants the key.
+_OPEN = ("/health", "/ready", "/metrics")
+# It waits so long for a token before it looks (virtual seconds).
+_HEALTH_SECONDS = 1.0
+
+
+class SglangHandler(Handler):
+    """One connection."""
+
+    thought = "reasoning_content"
+
+    def access_line(self, peer: str, status: str) -> str:
+        said = f'INFO:     {peer} - "{self.command} {self.path} HTTP/1.1" {status}'
+        return f"{stamp(self.server.service.virtual_now())} {said}"
+
+    def guards(self, path: str) -> bool:
+        return not path.startswith(_OPEN)
+
+    def route(self, path: str, sent: bytes) -> None:
+        service = self.server.service
+        settings = service.settings
+        if self.command != "GET":
+            super().route(path, sent)
+        elif path in ("/health", "/health_generate"):
+            service.wait(_HEALTH_SECONDS)
+            self.send(200, b"", "application/json")
+        elif path == "/ready":
+            self.send(200, b"", "application/json")
+        elif path == "/metrics" and settings.said.get("enable_metrics"):
+            self.send(200, metrics(settings, service.memory, service.counters).encode(), TEXT)
+        elif path in ("/server_info", "/get_server_info"):
+            self.json(200, self._server_info())
+        elif path in ("/model_info", "/get_model_info"):
+            self.json(200, {"model_path": settings.model, "served_model_name": settings.served_names[0]})
+        elif path in ("/metrics", "/version", "/ping"):
+            self.json(404, {"detail": "Not Found"})
+        else:
+            super().route(path, sent)
+
+    def model_card(self, name: str, created: int) -> dict[str, Any]:
+        card = super().model_card(name, created) | {"owned_by": "sglang", "root": name}
+        return {key: value for key, value in card.items() if key != "permission"}
+
+    def _server_info(self) -> dict[str, Any]:
+        service = self.server.service
+        settings = service.settings
+        hidden = {"api_key", "admin_api_key"}
+        return {
+            **{name: value for name, value in settings.said.items() if name not in hidden},
+            "random_seed": seed(settings, service.started),
+            "max_total_num_tokens": service.memory.kv_cache_tokens,
+            "startup_time": timings(settings, service.started),
+            "internal_states": [],
+            "version": settings.surroundings.version,
+            "frontend": "python",
+        }

@@ -1,0 +1,1 @@
+"""What the stand-in prints and answers as vLLM."""
