@@ -1,13 +1,6 @@
 import pytest
 
-from gb300serve.core.redaction import (
-    holds_secret,
-    literal_secret,
-    may_hold_secret,
-    redact,
-    redact_line,
-    secret_kind,
-)
+from gb300serve.core.redaction import holds_secret, literal_secret, may_hold_secret, redact, redact_line, secret_kind
 
 SHAPED = {
     "hf_qQwWeErRtTyYuUiIoOpP12": "a Hugging Face token",

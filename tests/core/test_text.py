@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.core.text import brief, natural, printable, suggestion
+from gb300serve.core.text import GIB, brief, gib, natural, printable, some, suggestion
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,16 @@ def test_a_number_of_plain_digits(text: str, number: int) -> None:
 @pytest.mark.parametrize("text", ["", "-1", "1.0", "8\u2460", "\u0663", "9" * 19, "9" * 5000])
 def test_what_is_no_number_of_plain_digits(text: str) -> None:
     assert natural(text) is None
+
+
+def test_sizes() -> None:
+    assert [gib(size) for size in (0, 41 * 1024**2, GIB, 256703 * 1024**2)] == [
+        "0 MiB",
+        "41 MiB",
+        "1.0 GiB",
+        "250.7 GiB",
+    ]
+
+
+def test_some_names() -> None:
+    assert (some(("a",)), some(("a", "b", "c"))) == ("a", "a and 2 more")

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.fit.checkpoint import GIB, checkpoints
-from gb300serve.fit.memory import memory_plan
-from gb300serve.fit.model import MemoryPlan
+from gb300serve.fit.memory import longest_context, measured_boots, memory_plan, needed_gib, tokens_in
+from gb300serve.fit.model import GB300, MemoryPlan
 from gb300serve.fit.request import Demand, SpeculationRequest
 
 FLASH = checkpoints()[0]
@@ -158,3 +158,46 @@ def test_what_stands_beside_the_weights_is_never_less_than_any_boot_showed(
     for asked in (0, 40, 60, 188):
         plan = memory_plan(FLASH, replace(demand, cpu_offload_gb=asked))
         assert (plan.hbm.overhead_gib or 0) > -2.48
+
+
+CACHE = checkpoints()[0].kv_cache
+
+
+def test_both_measured_pairs_come_back() -> None:
+    assert round(needed_gib(CACHE, 1_048_576), 1) == 2.2
+    assert round(needed_gib(CACHE, 123_264), 2) == 0.65
+    assert longest_context(CACHE, 0.65) == 123_264
+
+
+def test_a_pool_is_counted_in_whole_requests() -> None:
+    assert tokens_in(CACHE, 4.88, 1_048_576) == 2_325_990
+    assert tokens_in(CACHE, needed_gib(CACHE, 4096), 4096) == 4096
+
+
+def test_nothing_fits_below_one_block() -> None:
+    assert longest_context(CACHE, 0.4435) is None
+    assert longest_context(CACHE, -3.0) is None
+
+
+BOOTS = {one.boot.name: one for one in measured_boots(checkpoints()[0], GB300.total_gib)}
+
+
+def test_every_boot_of_one_shape_gives_the_same_constant() -> None:
+    shape = ("v11", "v12", "v13", "v14", "offload 55", "1M at utilisation 0.94")
+    constants = [BOOTS[name].constant for name in shape]
+    assert max(constants) - min(constants) < 0.03
+    assert round(sum(constants) / len(constants), 2) == 298.61
+
+
+def test_other_shapes_have_other_constants() -> None:
+    named = ("v4", "v5", "131K with DSpark", "v15")
+    assert {name: round(BOOTS[name].constant, 1) for name in named} == {
+        "v4": 284.0,
+        "v5": 284.0,
+        "131K with DSpark": 293.1,
+        "v15": 298.7,
+    }
+
+
+def test_boots_without_a_measured_cache_teach_nothing() -> None:
+    assert "v12 with three tiers" not in BOOTS

@@ -7,7 +7,7 @@ from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.boot.facts import LogFacts
 from gb300serve.boot.machine import BootMachine
 from gb300serve.fit.checkpoint import checkpoints
-from gb300serve.fit.remedy import remedies
+from gb300serve.fit.remedy import Reading, remedies
 from tests.support.simulated import V14, boot_script, changed, said
 
 FLASH = checkpoints()[0]
@@ -131,3 +131,23 @@ def test_the_caller_may_know_the_checkpoint_better() -> None:
 def test_damaged_figures_are_none(damage: tuple[str, str]) -> None:
     lines = [line.replace(*damage) for line in said(boot_script(changed("--cpu-offload-gb", "55")))]
     assert all(one.startswith(("cpu_offload_gb", "max_model_len")) for one in remedies(*read(lines)))
+
+
+SHORT = said(boot_script(changed("--cpu-offload-gb", "55")))
+
+
+def test_a_log_is_advised_on_with_numbers() -> None:
+    reading, machine = Reading(), BootMachine()
+    for line in SHORT:
+        assert reading.feed(line) == machine.feed(line)
+    plain, found = machine.result(), reading.result()
+    assert found.advice == (*plain.advice, *remedies(plain, reading.heard))
+    assert [one for one in found.advice if one.startswith("cpu_offload_gb 57 moves 61.17 GiB and fits")]
+    assert (found.reason, found.values, found.evidence) == (plain.reason, plain.values, plain.evidence)
+
+
+def test_nothing_is_added_to_a_boot_that_serves() -> None:
+    reading = Reading()
+    for line in said(boot_script()):
+        reading.feed(line)
+    assert (reading.result().state, reading.result().advice) == ("ready", ())

@@ -10,9 +10,20 @@ from pathlib import Path
 import pytest
 
 from gb300serve.adapters.system import SystemClock, SystemDisk
-from gb300serve.journal.journal import Journal, StateUnusableError, Story
-from tests.support.entries import entry
-from tests.support.fake_clock import FakeClock
+from gb300serve.journal.journal import (
+    Asker,
+    Journal,
+    StateUnusableError,
+    Story,
+    asker_of,
+    entry_of,
+    read,
+    stamp,
+    text_of,
+    written,
+)
+from tests.support.entries import ALICE, V13, entry
+from tests.support.fake_clock import START, FakeClock
 from tests.support.faulty_disk import FaultyDisk, Killed
 from tests.support.program import ROOT
 
@@ -154,3 +165,56 @@ def test_what_could_take_no_entry_is_refused_before_anything_is_done(tmp_path: P
     with pytest.raises(StateUnusableError) as caught:
         kept.check()
     assert caught.value.message == f"{kept.path} cannot be written: Is a directory; nothing was launched"
+
+
+WHOLE = entry(before=(V13,), reason="faster", verb="up", station="east")
+
+
+def test_an_entry_as_a_line() -> None:
+    assert WHOLE.as_json() == {
+        "at": "2026-11-29T19:50:03.000Z",
+        "verb": "up",
+        "on": "docker",
+        "by": {"user": "alice", "host": "station", "pid": 4711},
+        "from": [{"release": "deepseek-v4.1-flash/v13", "container": "dsv41-vllm", "id": "id-v13", "plan": "plan-v13"}],
+        "to": [{"release": "deepseek-v4.1-flash/v14", "container": "dsv41-vllm", "id": "id-v14", "plan": "plan-v14"}],
+        "result": "ready",
+        "said": "v14 became READY",
+        "reason": "faster",
+        "run": "r1",
+        "station": "east",
+    }
+
+
+def test_a_line_is_read_back_and_later_keys_are_passed_over() -> None:
+    assert entry_of(json.loads(json.dumps(WHOLE.as_json() | {"later": 1}))) == WHOLE
+
+
+@pytest.mark.parametrize("missing", ["at", "verb", "on", "by", "result"])
+def test_what_lacks_the_essential_is_no_entry(missing: str) -> None:
+    assert entry_of(WHOLE.as_json() | {missing: None}) is None
+
+
+def test_other_json_is_no_entry() -> None:
+    values: tuple[object, ...] = (None, [], "x", 1, {})
+    assert [entry_of(value) for value in values] == [None] * 5
+
+
+def test_askers() -> None:
+    assert asker_of({"user": "alice", "host": "station", "pid": 4711}) == ALICE
+    assert asker_of({"user": "alice"}) is None
+    assert str(Asker("alice", "station", 4711)) == "alice@station, process 4711"
+
+
+def test_texts() -> None:
+    assert (text_of({"a": "b"}, "a"), text_of({"a": 1}, "a"), text_of({}, "a")) == ("b", None, None)
+
+
+def test_moments_are_utc_and_read_back() -> None:
+    assert written(START + 0.25) == "2026-11-29T19:50:03.250Z"
+    assert read("2026-11-29T19:50:03.250Z") == START + 0.25
+    assert stamp(START) == "20261129T195003Z"
+
+
+def test_what_is_no_moment_is_none() -> None:
+    assert [read(value) for value in (None, 3, "soon", "")] == [None] * 4

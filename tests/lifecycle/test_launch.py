@@ -1,8 +1,25 @@
 from dataclasses import replace
 
-from gb300serve.lifecycle.launch import Launch, host_ports
-from gb300serve.plan.model import digest
-from tests.support.launches import COMMAND, contained, launch, plan
+import pytest
+
+from gb300serve.journal.journal import stamp
+from gb300serve.lifecycle.launch import (
+    Launch,
+    condition,
+    failed_name,
+    host_ports,
+    is_failed,
+    kept_name,
+    moment,
+    pinned_words,
+    ref_of,
+    title,
+    values,
+)
+from gb300serve.plan.model import Secret, digest
+from gb300serve.render.docker_run import pinned
+from tests.support.fake_clock import START
+from tests.support.launches import COMMAND, STRANGER, contained, container, launch, plan
 
 V14 = launch()
 
@@ -57,3 +74,59 @@ def test_ports_of_the_host() -> None:
     published = contained(plan(), network=None, ports=("8021:8000", "127.0.0.1:9:9/tcp", "7000"))
     assert host_ports(published) == (8021, 9)
     assert host_ports(replace(plan(), port=None)) == ()
+
+
+CHANGED = {"gb300serve.lane": "l", "gb300serve.release": "v14+set", "gb300serve.plan": "d"}
+
+
+def test_moments_are_utc() -> None:
+    assert stamp(START) == "20261129T195003Z"
+    assert moment(START) == "2026-11-29 19:50:03Z"
+    assert moment(None) == "an unknown time"
+
+
+def test_names_say_what_a_container_was() -> None:
+    assert kept_name("dsv41", container(V14), START) == "dsv41-kept-v14-20261129T195003Z"
+    assert kept_name("dsv41", container(V14, labels=CHANGED), START) == "dsv41-kept-v14-set-20261129T195003Z"
+    assert failed_name("dsv41", START) == "dsv41-failed-20261129T195003Z"
+    assert is_failed(container(V14, name="dsv41-failed-20261129T195003Z"))
+    assert not is_failed(container(V14, name="dsv41-kept-v14-20261129T195003Z"))
+
+
+def test_titles() -> None:
+    assert title(container(V14)) == "deepseek-v4.1-flash/v14 (container dsv41-vllm)"
+    assert title(STRANGER) == "container someone (image lmsysorg/sglang:dev)"
+    assert ref_of(container(V14, labels=CHANGED)) == "l/v14"
+
+
+def test_conditions() -> None:
+    assert condition(STRANGER) == "running since 2026-11-29 17:50:03Z"
+    assert condition(container(V14, state="created")) == "created 2026-11-29 18:50:03Z and never started"
+    ended = container(V14, state="exited", finished_at=START, exit_code=137, oom_killed=True)
+    assert condition(ended) == "stopped 2026-11-29 19:50:03Z with exit code 137, out of memory"
+
+
+WORDS = ("/model", "--names", "a", "b", "--flag", "--port=1", "--port", "2")
+
+
+@pytest.mark.parametrize(
+    ("flag", "expected"),
+    [("--names", ("a", "b")), ("--flag", ()), ("--port", ("1", "2")), ("--absent", ())],
+)
+def test_values_of_a_flag(flag: str, expected: tuple[str, ...]) -> None:
+    assert values(WORDS, flag) == expected
+    assert values((), flag) == ()
+
+
+def test_the_engines_words_of_a_pinned_command() -> None:
+    keyed = contained(plan(), secrets=(Secret("KEY", env="KEY"),))
+    keyed = replace(keyed, command=(*COMMAND, "--api-key", "${secret:KEY}", "--json", '{"a": "b c"}'))
+    assert pinned_words(pinned(keyed), keyed) == keyed.command
+    moved = replace(keyed, image="vllm/vllm-openai:another@sha256:11")
+    assert pinned_words(pinned(moved), keyed) == keyed.command
+
+
+def test_what_is_no_command_has_no_words() -> None:
+    assert [pinned_words(text, plan()) for text in (None, "", "docker run 'torn", "docker run other/image:1 --a")] == [
+        None
+    ] * 4

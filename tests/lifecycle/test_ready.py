@@ -21,7 +21,7 @@ from gb300serve.lifecycle.events import (
 )
 from gb300serve.lifecycle.failures import BootFailedError, BootTimedOutError, WrongServerError
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.ready import ContainerGoneError, Served, await_ready
+from gb300serve.lifecycle.ready import ContainerGoneError, Served, await_ready, patience
 from gb300serve.lifecycle.steps import AwaitReady
 from gb300serve.lifecycle.tools import Tools
 from tests.support.fake_backend import FakeBackend, Script
@@ -440,3 +440,10 @@ def test_a_silent_boot_that_computes_is_waited_for_four_times_as_long() -> None:
             watched.run()
         waited.append(caught.value.silent)
     assert waited[1] / waited[0] == pytest.approx(4.0, rel=0.01)
+
+
+def test_patience_follows_the_phase_and_what_is_expected() -> None:
+    assert patience(None, {}) == 1800.0
+    assert patience(Phase.LOADING_WEIGHTS, {"loading-weights": 153.0}) == 1800.0
+    assert patience(Phase.LOADING_WEIGHTS, {"loading-weights": 600.0}) == 6000.0
+    assert patience(Phase.TUNING_KERNELS, {"tuning-kernels": 7.0}) == 5400.0

@@ -7,18 +7,21 @@ from pathlib import Path
 import pytest
 
 from gb300serve.adapters.system import SystemDisk
+from gb300serve.core.errors import BackendError
 from gb300serve.core.ports import Response
+from gb300serve.journal.journal import RunningLane
 from gb300serve.journal.runs import Runs
+from gb300serve.lifecycle.backend import Container
 from gb300serve.lifecycle.execute import Launched, execute
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.reconcile import prepare
-from gb300serve.lifecycle.recorder import Recorder
+from gb300serve.lifecycle.recorder import Recorder, as_serving, named, serving
 from gb300serve.lifecycle.tools import Tools
 from tests.support.entries import record
 from tests.support.fake_backend import FakeBackend, Script
 from tests.support.fake_http import BackendHttp, FixedHttp
 from tests.support.faulty_disk import FaultyDisk
-from tests.support.launches import BOOT, SERVES, backend, launch
+from tests.support.launches import BOOT, SERVES, STRANGER, backend, container, launch
 
 SECRET = "sesame-open-123"
 V14 = replace(launch("v14"), secrets={"KEY": SECRET, "PIN": "1"})
@@ -138,3 +141,26 @@ def test_what_the_log_says_of_tuning_is_kept(tmp_path: Path) -> None:
 def test_what_has_no_json_is_cleaned(tmp_path: Path) -> None:
     recorder = begun(tmp_path, backend(SERVES), SystemDisk(), [])
     assert recorder.clean({"a": (f"x {SECRET}", 1, None)}) == {"a": ["x [secret]", 1, None]}
+
+
+V14_CHANGES = launch()
+
+
+def test_what_serves_is_ours_and_runs() -> None:
+    station = backend()
+    station.add(container(V14_CHANGES))
+    station.add(container(launch("v13"), state="exited", finished_at=1.0))
+    station.add(STRANGER)
+    found = serving(station)
+    assert found == (RunningLane("deepseek-v4.1-flash/v14", "dsv41-vllm", "id-v14", V14_CHANGES.digest),)
+    assert found == (as_serving(container(V14_CHANGES)),)
+    assert named(found) == "deepseek-v4.1-flash/v14 (dsv41-vllm)"
+    assert named(()) == "nothing"
+
+
+def test_an_engine_that_does_not_answer_says_nothing() -> None:
+    class Silent(FakeBackend):
+        def containers(self) -> tuple[Container, ...]:
+            raise BackendError("no Docker Engine answers")
+
+    assert serving(Silent()) == ()

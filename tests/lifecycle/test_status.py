@@ -8,7 +8,15 @@ from gb300serve.journal.history import RunHistory
 from gb300serve.journal.journal import RunningLane
 from gb300serve.lifecycle.backend import Container, GpuHeld, LogLine
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.status import LaneStatus, lane_status, lanes
+from gb300serve.lifecycle.status import (
+    LaneStatus,
+    ServesWronglyError,
+    SeveralLanesError,
+    choose,
+    lane_status,
+    lanes,
+    look_again,
+)
 from gb300serve.lifecycle.tools import Tools
 from tests.support.entries import entry, record
 from tests.support.fake_backend import FakeBackend, Script
@@ -262,3 +270,105 @@ def test_a_lane_whose_last_launch_did_not_keep_its_receipts_is_degraded() -> Non
     assert seen.health["why"] == "its boot did not keep: engine argument b (gb300serve receipts)"
     again = replace(wrong, exit={"tool": 130})
     assert lane_status(found, tools, (V14,), RunHistory(runs=(wrong, again))).state == "ready"
+
+
+LANE = "deepseek-v4.1-flash"
+V13, V14_CHOOSE = launch("v13"), launch("v14")
+ENDED = {"state": "exited", "finished_at": START}
+GLM = container(
+    replace(V14_CHOOSE, plan=replace(plan(), lane="glm", recipe="glm/v1", release="v1")), name="glm", id="id-glm"
+)
+
+
+def test_without_a_ref_only_a_live_lane_is_meant() -> None:
+    assert choose("down", (), None, None) is None
+    assert choose("down", (STRANGER, container(V13, **ENDED)), None, None) is None
+    assert choose("down", (STRANGER, container(V13, **ENDED), container(V14_CHOOSE)), None, None) == container(
+        V14_CHOOSE
+    )
+
+
+def test_several_live_lanes_are_listed() -> None:
+    with pytest.raises(SeveralLanesError) as caught:
+        choose("down", (container(V14_CHOOSE), GLM), None, None)
+    assert caught.value.exit_code == 2
+    assert caught.value.message == (
+        "several lanes are running: deepseek-v4.1-flash/v14 (container dsv41-vllm), glm/v1 (container glm)"
+    )
+    assert caught.value.hint == "gb300serve down deepseek-v4.1-flash/v14; gb300serve down glm/v1"
+
+
+def test_a_release_is_found_running_or_not() -> None:
+    kept = container(V13, **ENDED)
+    assert choose("logs", (container(V14_CHOOSE), GLM, kept), LANE, "v13") == kept
+    assert choose("logs", (container(V14_CHOOSE), GLM, kept), LANE, None) == container(V14_CHOOSE)
+    assert choose("logs", (container(V14_CHOOSE), GLM), LANE, "v12") is None
+
+
+def test_a_changed_launch_answers_to_its_release() -> None:
+    changed = replace(V14_CHOOSE, plan=replace(plan(), recipe=f"{LANE}/v14+set"))
+    assert choose("down", (container(changed),), LANE, "v14") == container(changed)
+
+
+def test_the_last_that_ran_is_meant_and_failed_ones_only_without_another() -> None:
+    older = container(V14_CHOOSE, **ENDED | {"finished_at": START - 100.0}, id="older")
+    failed = container(V14_CHOOSE, **ENDED, id="failed", name="dsv41-vllm-failed-20261129T195003Z")
+    assert choose("logs", (failed, older), LANE, "v14") == older
+    assert choose("logs", (failed,), LANE, "v14") == failed
+
+
+class Unhealthy(BackendHttp):
+    def get(self, url: str, timeout: float, headers: Mapping[str, str] | None = None) -> Response:
+        return Response(503, "") if url.endswith("/health") else super().get(url, timeout, headers)
+
+
+def serving(**changes: object) -> tuple[FakeBackend, Container]:
+    station = backend(SERVES)
+    return station, station.add(container(V14, **changes), plan=V14.plan)
+
+
+def differs(tools: Tools, found: Container, history: RunHistory = RunHistory()) -> tuple[str, ...]:  # noqa: B008 - frozen
+    with pytest.raises(ServesWronglyError) as caught:
+        look_again(found, V14, tools, history)
+    assert (caught.value.exit_code, caught.value.hint) == (
+        9,
+        "it keeps running; to launch it anew: gb300serve down deepseek-v4.1-flash/v14 --remove, then "
+        "gb300serve up deepseek-v4.1-flash/v14",
+    )
+    return caught.value.differs
+
+
+def test_a_lane_that_serves_as_it_should() -> None:
+    station, found = serving()
+    assert look_again(found, V14, Tools(station, BackendHttp(station), station.clock), RunHistory()) == ()
+
+
+def test_what_differs_is_named() -> None:
+    station, found = serving(env={}, restart_policy="always")
+    assert differs(Tools(station, BackendHttp(station), station.clock), found) == (
+        "restart: the recipe says no, the container has always",
+    )
+
+
+def test_an_engine_that_is_dying() -> None:
+    station, found = serving()
+    assert differs(Tools(station, Unhealthy(station), station.clock), found) == (
+        "degraded: /health does not answer with 200: its engine is dead or dying",
+    )
+
+
+def test_receipts_that_its_launch_did_not_keep() -> None:
+    station, found = serving()
+    unkept = {"name": "Loaded {value} configs", "state": "missing"}
+    wrong = replace(record("v14"), container={"id": found.id}, exit={"tool": 9}, receipts=(unkept,))
+    tools = Tools(station, BackendHttp(station), station.clock)
+    assert differs(tools, found, RunHistory(runs=(wrong,))) == (
+        "degraded: its boot did not keep: Loaded {value} configs (gb300serve receipts)",
+    )
+
+
+def test_a_lane_that_was_started_by_hand_serves_all_the_same() -> None:
+    station, found = serving()
+    down = entry(verb="down", result="stopped", after=())
+    (told,) = look_again(found, V14, Tools(station, BackendHttp(station), station.clock), RunHistory((down,)))
+    assert "it was started by other means" in told

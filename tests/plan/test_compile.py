@@ -4,10 +4,22 @@ from pathlib import Path
 import pytest
 
 from gb300serve.core.errors import CompileError
-from gb300serve.plan.compile import Compiler, ImageRef
-from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
+from gb300serve.document.nodes import Source
+from gb300serve.document.read import parse
+from gb300serve.plan.compile import (
+    Compiler,
+    ImageRef,
+    UnsetVariableError,
+    VariableError,
+    expand,
+    on_machine,
+    says_own_address,
+    variable,
+)
+from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret, digest
 from gb300serve.recipe.site import Site
 from tests.support.recipes import BODY, ENGINE, EVERYTHING, alone, container, load, write
+from tests.support.spread import OWN, RAY, SGLANG, spread
 
 SITE = Site(models="/models", cache="/cache", gpus={"GB300": "GPU-5f1b"})
 SHA = "0123456789abcdef" * 4
@@ -231,3 +243,131 @@ def test_a_plan_where_there_is_one(tmp_path: Path) -> None:
     known = Compiler(Site(gpus={"RTX": "GPU-1"})).try_plan(recipe)
     assert known is not None
     assert known.container.gpus == "device=GPU-1"
+
+
+A = variable("A")
+
+
+def test_vllms_own_processes(tmp_path: Path) -> None:
+    plan = compiled(tmp_path, OWN)
+    place = ("--nodes", "2")
+    assert place[0] not in plan.command
+    assert on_machine(plan, "0", A).command == (
+        *plan.command, "--nnodes", "2", "--node-rank", "0", "--master-addr", A,
+    )  # fmt: skip
+    assert on_machine(plan, "1", A).command == (
+        *plan.command, "--nnodes", "2", "--node-rank", "1", "--master-addr", A, "--headless",
+    )  # fmt: skip
+
+
+def test_sglang(tmp_path: Path) -> None:
+    plan = compiled(tmp_path, SGLANG)
+    words = ("--nnodes", "2", "--node-rank", "1", "--dist-init-addr", f"{A}:20000")
+    assert on_machine(plan, "1", A).command == (*plan.command, *words)
+    assert not says_own_address(plan)
+
+
+def words(text: str, directory: Path) -> tuple[str, ...]:
+    return on_machine(compiled(directory, text), "0", A).command[2:]
+
+
+def test_ray_starts_the_program_that_the_image_or_the_recipe_names(tmp_path: Path) -> None:
+    engine = ("--model", "/model", "--pipeline-parallel-size", "3", "--distributed-executor-backend", "ray")
+    assert words(RAY, tmp_path) == ("leader", A, "vllm", "serve", *engine)
+    launched = RAY.replace("  options:", "  launcher: [python3, -m, serve]\n  options:")
+    assert words(launched, tmp_path) == ("leader", A, "python3", "-m", "serve", *engine)
+    entered = RAY.replace("  ipc: host", "  ipc: host\n  entrypoint: /serve")
+    assert words(entered, tmp_path) == ("leader", A, "/serve", *engine)
+    worker = on_machine(compiled(tmp_path, RAY), "1", A)
+    assert (worker.container.entrypoint, worker.command[2:]) == ("/bin/bash", ("worker", A))
+
+
+def test_the_digest_knows_nodes_and_nothing_else_changes_it(tmp_path: Path) -> None:
+    one = compiled(tmp_path, OWN.replace("nodes: 2\n", ""))
+    assert digest(compiled(tmp_path, OWN.replace("nodes: 2", "nodes: 1"))) == digest(one)
+    assert digest(compiled(tmp_path, OWN)) != digest(one)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_what_nodes_says_is_not_said_twice(engine: str, tmp_path: Path) -> None:
+    text = spread(2, engine, "{model_path: /model, nnodes: 2}" if engine == "sglang" else "{model: /model, nnodes: 2}")
+    message = "engine.options.nnodes is what `nodes` tells each machine for itself"
+    assert refused(tmp_path, text) == (message, "remove nnodes, or `nodes`")
+    compiled(tmp_path, text.replace("nodes: 2\n", ""))
+
+
+def test_an_address_that_the_recipe_says_is_left_alone() -> None:
+    def plan(**env: str) -> Plan:
+        return Plan("a/b", "a", "b", "vllm", None, "i", None, ContainerPlan("c", env=env), (), (), None, None, 2)
+
+    assert says_own_address(plan())
+    assert not says_own_address(plan(VLLM_HOST_IP="10.0.0.1"))
+
+
+SITE_VARIABLES = {"models": "/models", "cache": "/cache dir"}
+RECIPE = parse(
+    Source(
+        "f",
+        'release: v1\nmodel: {revision: df42, path: "${models}/${model.revision}"}\nlimits: [a]\n'
+        "engine: {options: {port: 30006, gpu_memory_utilization: 0.90, trust_remote_code: true, x: null}}\n"
+        'container: {secrets: {K: {file: "${model.path}/key"}, L: {file: "${container.secrets.L.file}"}}}\n',
+    )
+).root
+
+
+@pytest.mark.parametrize(
+    ("text", "expanded"),
+    [
+        ("/plain", "/plain"),
+        ("${models}/a", "/models/a"),
+        ("${cache}", "/cache dir"),
+        ("${models}${cache}", "/models/cache dir"),
+        ("/a-${model.revision}-${release}", "/a-df42-v1"),
+        ("${engine.options.port}", "30006"),
+        ("${engine.options.gpu_memory_utilization}", "0.90"),
+        ("${engine.options.trust_remote_code}", "true"),
+        ("${model.path}/sub", "/models/df42/sub"),
+        ("${container.secrets.K.file}", "/models/df42/key"),
+        ("$${models}", "${models}"),
+        ("a$${b}$c$$d$", "a${b}$c$$d$"),
+        ("$$${models}", "$${models}"),
+    ],
+)
+def test_variables_are_replaced(text: str, expanded: str) -> None:
+    assert expand(text, SITE_VARIABLES, RECIPE) == expanded
+
+
+NOTHING_LIKE_IT = "a site gives models, cache, patches; a recipe its own keys, as model.revision"
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("${modls}", "there is no variable `modls`", "write ${models}"),
+        ("${model.revison}", "there is no variable `model.revison`", "write ${model.revision}"),
+        ("${HOME}", "there is no variable `HOME`", NOTHING_LIKE_IT),
+        ("${}", "there is no variable ``", None),
+        ("${ models }", "there is no variable ` models `", "write ${models}"),
+        ("${limits.0}", "there is no variable `limits.0`", None),
+        ("${model}", "`model` is not a single value", "name one text or number of the recipe"),
+        ("${limits}", "`limits` is not a single value", None),
+        ("${engine.options.x}", "`engine.options.x` is not a single value", None),
+        ("${models", "`${` is not closed", "add }, or write $${ for a literal ${"),
+        ("/a/${", "`${` is not closed", None),
+        ("${container.secrets.L.file}", "`container.secrets.L.file` stands for itself", "write the path here"),
+    ],
+)  # fmt: skip
+def test_what_no_site_can_give(text: str, message: str, hint: str | None) -> None:
+    with pytest.raises(VariableError) as error:
+        expand(text, SITE_VARIABLES, RECIPE)
+    assert error.value.message.endswith(f"`: {message}")
+    assert hint is None or error.value.hint == hint
+
+
+def test_what_this_site_does_not_say() -> None:
+    with pytest.raises(UnsetVariableError) as error:
+        expand("${patches}/hook", SITE_VARIABLES, RECIPE)
+    assert isinstance(error.value, CompileError)
+    assert error.value.exit_code == 4
+    assert error.value.message == "`${patches}/hook`: the site does not say where `patches` is"
+    assert error.value.hint == "add `patches: /a/directory` to site.yaml"

@@ -6,13 +6,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.values import indented_json
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
 from gb300serve.recipe.write import to_yaml
-from gb300serve.render.docker_run import docker_argv, pinned, quote, shell
+from gb300serve.render.docker_run import docker_argv, pinned, plan_document, quote, shell
 from tests.plan.test_compile import compiled
 from tests.support.golden import Golden
 from tests.support.recipes import EVERYTHING, alone
 from tests.support.shells import SHELLS, Shell
+from tests.support.spread import ALL
 
 
 def plan(*command: str, image: str = "a/b:c", container: ContainerPlan | None = None) -> Plan:
@@ -201,3 +204,75 @@ def test_texts_of_a_recipe_reach_docker_unchanged(
     ]  # fmt: skip
     assert json.loads(said) == config
     assert list(shown[len(shown) - len(extra) :]) == extra
+
+
+PLACE = {"LEADER_ADDRESS": "10.0.0.1", "VLLM_HOST_IP": "10.0.0.9", "KEY": "k e y"}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_commands(name: str, tmp_path: Path, golden: Golden) -> None:
+    golden(f"nodes-{name}.sh", shell(compiled(tmp_path, ALL[name])))
+
+
+@pytest.mark.parametrize("pasted", [False, True])
+@pytest.mark.parametrize("name", SHELLS)
+def test_each_station_runs_its_own(name: str, pasted: bool, tmp_path: Path) -> None:
+    run = Shell(name, tmp_path)
+    for text in ALL.values():
+        plan = compiled(tmp_path, text)
+        leader, worker = plan_document(plan)["nodes"]
+        for rank, role in (("0", leader), ("1", worker)):
+            values = {**PLACE, "NODE_RANK": rank}
+            wanted = [_filled(word, values) for word in role["argv"]]
+            assert list(run.words(shell(plan), values, pasted=pasted)) == wanted
+
+
+def _filled(word: str, values: dict[str, str]) -> str:
+    for key, value in values.items():
+        word = word.replace(f"${{{key}}}", value).replace(f"${{secret:{key}}}", value)
+    return word
+
+
+def test_nothing_runs_where_nobody_says_which_station_it_is(tmp_path: Path) -> None:
+    plan = compiled(tmp_path, ALL["own"])
+    assert Shell("sh", tmp_path).run(shell(plan), {**PLACE, "NODE_RANK": ""}).returncode != 0
+    assert Shell("sh", tmp_path).words(pinned(plan), {**PLACE, "NODE_RANK": "2"}) == ()
+
+
+def test_the_plan_says_how_many(tmp_path: Path) -> None:
+    found = plan_document(compiled(tmp_path, ALL["ray"]))
+    assert [(node["role"], node["count"]) for node in found["nodes"]] == [("leader", 1), ("worker", 2)]
+    assert found["argv"] == found["nodes"][0]["argv"]
+
+
+KEYS = ["schema", "recipe", "engine", "image", "image_id", "container", "command", "argv", "digest", "diagnostics"]
+CONTAINER = [
+    "name", "gpus", "ipc", "network", "shm_size", "ulimits", "cap_add", "security_opt", "devices", "ports", "mounts",
+    "env", "secrets", "labels", "entrypoint", "restart",
+]  # fmt: skip
+
+
+def test_the_keys_in_their_order(tmp_path: Path) -> None:
+    document = plan_document(compiled(tmp_path, alone()))
+    assert (list(document), list(document["container"])) == (KEYS, CONTAINER)
+    assert document["schema"] == "gb300serve.plan/1"
+
+
+def test_everything(tmp_path: Path, golden: Golden) -> None:
+    found = [Diagnostic("OPT008", "a-note", "note", "a message", "a hint", "f.yaml", 1, 2, "engine.version")]
+    golden("everything.json", indented_json(plan_document(compiled(tmp_path, EVERYTHING), found)) + "\n")
+
+
+def test_a_diagnostic_has_all_its_keys(tmp_path: Path) -> None:
+    (found,) = plan_document(compiled(tmp_path, alone()), [Diagnostic("A1", "a", "note", "m")])["diagnostics"]
+    assert list(found.items()) == [
+        ("code", "A1"), ("name", "a"), ("severity", "note"), ("message", "m"), ("hint", None), ("file", None),
+        ("line", None), ("column", None), ("path", None),
+    ]  # fmt: skip
+
+
+def test_secrets_are_names_only(tmp_path: Path) -> None:
+    document = plan_document(compiled(tmp_path, EVERYTHING))
+    assert document["container"]["secrets"] == [{"name": "K", "env": "K"}, {"name": "L", "file": "/l"}]
+    assert document["command"][3:5] == ["--api-key", "${secret:K}"]
+    assert json.loads(indented_json(document))["argv"][-3] == "${secret:K}"
