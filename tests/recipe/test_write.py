@@ -1,7 +1,7 @@
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped] # its stubs would be one more dependency for a few tests
 import pytest
 import yaml
 from hypothesis import given, settings

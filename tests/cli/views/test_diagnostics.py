@@ -1,7 +1,7 @@
 import json
 from pathlib import Path
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped] # its stubs would be one more dependency for a few tests
 
 from gb300serve import __version__
 from gb300serve.cli.views.diagnostics import SCHEMA, Help, document, text_lines

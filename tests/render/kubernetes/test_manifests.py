@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped] # its stubs would be one more dependency for a few tests
 import pytest
 import yaml
 from hypothesis import given, settings
