@@ -1,4 +1,4 @@
-"""`cache seed` and `cache pin`: which bytes go where."""
+"""The kernel-tuning cache of a machine and of one release: what is there, what is expected, seeding and pinning."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,10 +6,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gb300serve.adapters.system import SystemCacheFiles, read_document, write_document
+from gb300serve.adapters.system import SystemCacheFiles, SystemClock, read_document, write_document
 from gb300serve.app.diff import side
+from gb300serve.app.hosts import Hosts, On
 from gb300serve.app.launchable import checkpoint_of, tuning_of
-from gb300serve.app.services import On, Services
 from gb300serve.app.workspace import learned_boots, state_directory
 from gb300serve.autotune.pins import Pin, Placed, Verified, pins_of, put, verify, with_pin
 from gb300serve.autotune.sets import (
@@ -28,7 +28,7 @@ from gb300serve.autotune.sets import (
 )
 from gb300serve.compare.costs import TuningVerdict
 from gb300serve.compare.diff import difference
-from gb300serve.core.errors import CommandLineError, CompileError, MachineError
+from gb300serve.core.errors import Action, CommandLineError, CompileError, MachineError
 from gb300serve.core.files import expanded
 from gb300serve.plan.model import Plan
 from gb300serve.recipe.model import Recipe
@@ -36,14 +36,14 @@ from gb300serve.simulator.host import seed as fill
 
 
 class CacheElsewhereError(MachineError):
-    """The files are on the machine that runs the containers, and this is another one."""
+    """The cache is on another machine: the one that runs the containers."""
 
     def __init__(self, host: str) -> None:
-        super().__init__(f"the tuning cache lies on the machine of {host}", hint="run the same command there")
+        super().__init__(f"the tuning cache is on the machine of {host}", hint="run the same command there")
 
 
 class NoCacheError(CompileError):
-    """Nothing is mounted over the engine's cache: every container begins with an empty one."""
+    """Nothing is mounted over the engine's cache: every container starts with an empty one."""
 
     def __init__(self, recipe: str) -> None:
         super().__init__(
@@ -56,17 +56,17 @@ class NoReleaseError(CommandLineError):
     """The action needs a release."""
 
     def __init__(self, action: str) -> None:
-        super().__init__(f"cache {action} needs a release", hint=f"gb300serve cache {action} REF")
+        super().__init__(f"cache {action} needs a release", suggest=(Action(f"cache {action}", ref="REF"),))
 
 
 class IdentityUnknownError(MachineError):
-    """A directory cannot be named by the beginning of its name."""
+    """Only the beginning of the identity is known, which cannot name a directory."""
 
     def __init__(self, ref: str, begun: str | None) -> None:
         known = f"only its beginning, {begun}, is on record" if begun else "no boot of these settings is on record"
         super().__init__(
-            f"the whole name of {ref}'s tuning set is not known: {known}",
-            hint="its log names it (`Using FlashInfer autotune cache file: …/<64 digits>/…`): --identity NAME",
+            f"the full identity of the tuning set of {ref} is unknown: {known}",
+            hint="a boot log has it (`Using FlashInfer autotune cache file: …/<64 digits>/…`): pass --identity NAME",
         )
 
 
@@ -74,36 +74,40 @@ class NoSourceError(MachineError):
     """There is nothing to seed from."""
 
     def __init__(self, ref: str, source: str | None) -> None:
-        what = f"{source} is neither a file nor a set that is here" if source else f"nothing is pinned for {ref}"
+        what = (
+            f"{source} is neither a file nor a tuning set of this cache" if source else f"nothing is pinned for {ref}"
+        )
         super().__init__(what, hint="name a file or the beginning of an identity or sha256: --from SOURCE")
 
 
 class NotASourceError(MachineError):
-    """The bytes are no tuning set."""
+    """The bytes are not a tuning set."""
 
     def __init__(self, source: Path | str, reason: str) -> None:
-        super().__init__(f"{source} is no tuning set: {reason}", hint="a set is a JSON object of kernels")
+        super().__init__(
+            f"{source} is not a valid tuning set: {reason}", hint="a tuning set is a JSON object of kernels"
+        )
 
 
 class NothingToPinError(MachineError):
-    """The set is not there, or cannot be read."""
+    """The set does not exist or cannot be read."""
 
     def __init__(self, ref: str, why: str) -> None:
-        super().__init__(f"there is nothing to pin for {ref}: {why}", hint="boot it once, or seed it")
+        super().__init__(f"there is nothing to pin for {ref}: {why}", hint="boot the release once, or seed the cache")
 
 
 WHOLE = 64
-"""Hexadecimal digits of an identity that is no beginning of one."""
+"""Hexadecimal digits of a full identity."""
 
 
 @dataclass(frozen=True)
 class CacheDirectories:
     """The cache directories of a machine, or of the simulated Station."""
 
-    services: Services
+    hosts: Hosts
     on: On
     command: str
-    """What the user typed, for sudo."""
+    """The user's command, to be repeated with sudo."""
 
     @cached_property
     def files(self) -> SystemCacheFiles:
@@ -112,36 +116,40 @@ class CacheDirectories:
     @property
     def state(self) -> Path:
         """Where pins and their copies are kept."""
-        return state_directory(self.services.space) / "tuning" / self.on
+        return state_directory(self.hosts.workspace) / "tuning" / self.on
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        return SystemClock().now()
 
     def check(self) -> None:
         """Raises CacheElsewhereError where the containers run on another machine."""
-        if not self.services.is_here(self.on):
-            raise CacheElsewhereError(self.services.endpoint.host)
+        if not self.hosts.is_local(self.on):
+            raise CacheElsewhereError(self.hosts.endpoint.host)
 
     def directory(self, plan: Plan | None = None) -> Path:
-        """The host's side of the mount over the engine's cache; of the site, where no release is named."""
+        """The host directory that is mounted over the engine's cache; the site's, where no release is named."""
         if self.on == "sim":
-            directory = state_directory(self.services.space) / "sim" / "cache"
+            directory = self.hosts.simulated_directory / "cache"
             if plan is not None:
                 fill(directory, plan.engine_version)
             return directory
         if plan is None:
-            return Path(self.services.site.cache or "")
+            return Path(self.hosts.workspace.site(None).cache or "")
         source = _mounted(plan)
         if source is None:
             raise NoCacheError(plan.recipe)
         return Path(source)
 
     def is_mounted(self, plan: Plan) -> bool:
-        """Whether its tuning outlives the container."""
+        """Whether the tuning outlives the container."""
         return _mounted(plan) is not None
 
     def pins(self) -> dict[str, Pin]:
         return pins_of(read_document(self.state / "pins.json"))
 
     def keep(self, pin: Pin, data: bytes) -> None:
-        """The copy first: a pin without its bytes is worth nothing."""
+        """The copy is written first: a pin without its bytes is useless."""
         self.files.write(self.state / pin.kept, data)
         path = self.state / "pins.json"
         write_document(path, with_pin(read_document(path), pin))
@@ -149,19 +157,19 @@ class CacheDirectories:
 
 @dataclass(frozen=True)
 class ReleaseCache:
-    """What concerns one release, with `--set` as it was said."""
+    """The tuning cache of one release, with its `--set` changes."""
 
     place: CacheDirectories
     ref: str
-    sets_said: tuple[str, ...]
+    overrides: tuple[str, ...]
     recipe: Recipe
     plan: Plan
 
     @classmethod
     def of(cls, place: CacheDirectories, ref: str, sets: tuple[str, ...]) -> "ReleaseCache":
         """Raises RecipeError, CompileError, MachineError."""
-        loaded, recipe = place.services.space.load(ref, sets)
-        return cls(place, ref, sets, recipe, place.services.space.compile(loaded, recipe))
+        loaded, recipe = place.hosts.workspace.load(ref, sets)
+        return cls(place, ref, sets, recipe, place.hosts.workspace.compile(loaded, recipe))
 
     @property
     def directory(self) -> Path:
@@ -173,12 +181,12 @@ class ReleaseCache:
 
     @cached_property
     def pin(self) -> Pin | None:
-        """A launch that `--set` changed is another one than was pinned."""
-        return None if self.sets_said else self.place.pins().get(self.recipe.ref)
+        """None for a launch that `--set` changed: another one was pinned."""
+        return None if self.overrides else self.place.pins().get(self.recipe.ref)
 
     @cached_property
     def expected(self) -> Expectation:
-        """After `--set` the recipe's own record speaks only where the prediction says that the identity stays."""
+        """After `--set`, the recipe's record holds only if the identity is predicted to stay the same."""
         wanted = tuning_of(self.recipe)
         stays = self.prediction is None or self.prediction.verdict == "same"
         return wanted if stays else Expectation(tuning_seconds=wanted.tuning_seconds)
@@ -186,27 +194,27 @@ class ReleaseCache:
     @cached_property
     def prediction(self) -> TuningVerdict | None:
         """What `--set` does to the identity; None without it."""
-        if not self.sets_said:
+        if not self.overrides:
             return None
-        space = self.place.services.space
-        return difference(side(space, self.ref), side(space, self.ref, self.sets_said)).costs.tuning
+        space = self.place.hosts.workspace
+        return difference(side(space, self.ref), side(space, self.ref, self.overrides)).costs.tuning
 
     def verified(self) -> Verified:
         return verify(self.expected, self.pin, self.sets, self.recipe.engine.version)
 
     def whole_identity(self, given: str | None) -> str | None:
-        """The whole name of the directory: said, seen on the disk, pinned, or learned from a boot's log."""
+        """The full directory name: given, found on disk, pinned, or learned from a boot log."""
         begun = given or (self.pin.identity if self.pin else None) or self.expected.identity
         if begun is None:
             return None
         seen = [one.identity for one in self.sets]
         seen += [self.pin.identity] if self.pin else []
-        seen += _learned(read_document(learned_boots(self.place.services.space)))
+        seen += _learned(read_document(learned_boots(self.place.hosts.workspace)))
         whole = (one for one in (begun, *seen) if len(one) == WHOLE and same_identity(one, begun))
         return next(whole, None)
 
     def level(self) -> tuple[str, str] | None:
-        """FlashInfer's version and the architecture of a set that is to be made."""
+        """FlashInfer version and architecture for a new set."""
         if self.sets:
             return self.sets[-1].flashinfer, self.sets[-1].arch
         known = checkpoint_of(self.recipe)
@@ -225,7 +233,7 @@ def _learned(document: Mapping[str, Any]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class TuningSetSource:
-    """Bytes of a set and what they are called."""
+    """The bytes of a set and their name."""
 
     data: bytes
     name: str
@@ -234,7 +242,7 @@ class TuningSetSource:
 
 @dataclass(frozen=True, slots=True)
 class Seeded:
-    """What was put in place, from what, and what has to be said of it."""
+    """What was put in place, from where, and warnings."""
 
     placed: Placed
     source: str
@@ -242,7 +250,7 @@ class Seeded:
 
 
 def seed(cache: ReleaseCache, source: str | None, identity: str | None, stamp: str) -> Seeded:
-    """Put a set in place for the release's next boot. Raises MachineError; nothing is overwritten."""
+    """Put a set in place for the next boot of the release. Raises MachineError; nothing is overwritten."""
     begun = identity or cache.expected.identity
     whole, level = cache.whole_identity(identity), cache.level()
     found = _source(cache, source)
@@ -260,11 +268,11 @@ def seed(cache: ReleaseCache, source: str | None, identity: str | None, stamp: s
 
 
 def pin(cache: ReleaseCache, now: float) -> Pin:
-    """Keep the bytes of the set that lies there as the release's own. Raises NothingToPinError."""
+    """Keep a copy of the current set for the release. Raises NothingToPinError."""
     verified = cache.verified()
     found = verified.found
     if found is None or found.content is None:
-        raise NothingToPinError(cache.recipe.ref, "; ".join(verified.remarks) or "it is not there")
+        raise NothingToPinError(cache.recipe.ref, "; ".join(verified.remarks) or "no such set exists")
     if found.foreign:
         raise NothingToPinError(cache.recipe.ref, found.foreign)
     data = cache.place.files.read(cache.directory / found.path)
@@ -311,7 +319,7 @@ def _of_set(cache: ReleaseCache, found: TuningSet) -> TuningSetSource:
 
 
 def _under_another_name(cache: ReleaseCache) -> TuningSet | None:
-    """0.32 looks for another file name than 0.30: the same set may lie there under the old one."""
+    """vLLM 0.32 uses another file name than 0.30: the same set may exist under the old one."""
     if cache.expected.identity is None:
         return None
     wanted = file_name(cache.recipe.engine.version)
@@ -326,13 +334,13 @@ def _warnings(found: TuningSetSource, flashinfer: str, identity: str, cache: Rel
     said = []
     measured = flashinfer_of(content.metadata)
     if measured is not None and measured != flashinfer:
-        said.append(f"it was measured with FlashInfer {measured} and goes where {flashinfer} looks: it will be ignored")
+        said.append(f"it was measured with FlashInfer {measured}; FlashInfer {flashinfer} will ignore it")
     there = next((one.content for one in of_identity(cache.sets, identity) if one.content), None)
     if there is not None:
         others = differences(content.metadata, there.metadata)
-        said += [f"another environment than that of the set that was there: {one}" for one in others]
+        said += [f"its environment differs from the set it replaces: {one}" for one in others]
     if found.identity is not None and found.identity != identity:
-        said.append("it was tuned under another identity: kernels of shapes that it lacks will be tuned all the same")
+        said.append("it was tuned under another identity: kernels of missing shapes will still be tuned")
     if cache.expected.configs is not None and content.configs < cache.expected.configs:
         said.append(f"it has {content.configs} configurations, the recipe expects {cache.expected.configs}")
     return tuple(said)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gb300serve.app.workspace import standard_input
+from gb300serve.app.environment import standard_input
 from gb300serve.boot.diagnosis import Diagnosis, Evidence
 from gb300serve.boot.events import BootBegan, PhaseEntered
 from gb300serve.boot.facts import LogFacts

@@ -1,15 +1,23 @@
-"""Doctor and preflight put together: which machine is asked, for which release, beside which containers."""
+"""Doctor and preflight: the facts of the machine, of one release, and of the containers beside it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from gb300serve.adapters.docker.client import DockerEngine
-from gb300serve.adapters.host import BackendEngine, SystemMachine, usable_state
+from gb300serve.adapters.host import BackendEngine, usable_state
+from gb300serve.app.actions import Invocation, render_suggestions
 from gb300serve.app.fit import Fitter
-from gb300serve.app.launchable import SecretUnavailableError, launchable, read_secrets
-from gb300serve.app.services import On, Services
-from gb300serve.app.workspace import state_directory
+from gb300serve.app.hosts import Hosts, On
+from gb300serve.app.launchable import (
+    PreparedLaunch,
+    SecretUnavailableError,
+    launchable,
+    read_secrets,
+    site_with_gpu,
+)
+from gb300serve.app.state import StateDirectory
+from gb300serve.app.workspace import Workspace
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import BackendError, MachineError
 from gb300serve.core.text import GIB
@@ -36,38 +44,20 @@ NOTHING_BEARABLE: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """What preflight looked at, and what it found."""
+class PreflightResult:
+    """The facts that preflight collected, and its findings."""
 
     subject: PreflightSubject
     found: tuple[Diagnostic, ...] = ()
 
 
-def for_launch(
-    services: Services, launch: Launch, steps: Sequence[Step], bearable: frozenset[str] = NOTHING_BEARABLE
-) -> Looked:
-    """What is to be said before the steps of `up` are carried out: warnings, and checks that could not be made.
-
-    Changes nothing. Raises MachineUnfitError (exit 6) with everything that blocks; codes in `bearable` only warn. A
-    lane that runs already is left alone: nothing is launched, and the host alone is looked at.
-    """
-    doctor = Doctor(services, launch.on)
-    if any(isinstance(step, AwaitReady) and step.running for step in steps):
-        return Looked(doctor.host())
-    loaded, recipe = services.space.load(launch.ref, launch.overrides)
-    subject = doctor.subject(launch, loaded, recipe, _own(launch, steps, doctor.containers()), None)
-    judged = judge(subject)
-    found = tuple(replace(each, severity="warning") if each.code in bearable else each for each in judged)
-    if blocking(found):
-        raise MachineUnfitError(launch.ref, launch.command("doctor"), found)
-    return Looked(subject, found)
-
-
 @dataclass(frozen=True)
 class Doctor:
-    """Asks the machine that the containers run on, or the simulated Station. Nothing is changed."""
+    """Inspects the machine that the containers run on, or the simulated Station. Changes nothing."""
 
-    services: Services
+    workspace: Workspace
+    hosts: Hosts
+    state: StateDirectory
     on: On
 
     def host(self) -> PreflightSubject:
@@ -76,89 +66,103 @@ class Doctor:
 
     def examine(self, ref: str, sets: Sequence[str], *, replace: bool) -> PreflightSubject:
         """One release, judged as `up` would (`replace`: as `up --replace`). Raises RecipeError, CompileError."""
-        space = self.services.space
-        loaded, recipe = space.load(ref, sets)
-        site = self.services.site_with_gpu(loaded, recipe, self.on)
+        loaded, recipe = self.workspace.load(ref, sets)
+        site = site_with_gpu(self.workspace, self.hosts, loaded, recipe, self.on)
         plan = launchable(Compiler(site).plan(recipe, changed=loaded.changed))
-        address = self.services.address(self.on)
-        launch = Launch(plan, address=address, on=self.on, overrides=tuple(sets), given=ref, found_by=space.words)
+        launch = Launch(plan, address=self.hosts.address(self.on), on=self.on, overrides=tuple(sets))
+        invocation = Invocation(ref, self.on, self.workspace.options, tuple(sets))
         containers, refusal = self.containers(), None
         steps: tuple[Step, ...] = ()
         try:
             steps = reconcile(launch, self._observed(plan, containers), 0.0, replace=replace)
         except MachineError as error:
+            render_suggestions(error, invocation)
             refusal = LaunchRefusal(error.message, error.hint)
-        return self.subject(launch, loaded, recipe, _own(launch, steps, containers), refusal)
+        prepared = PreparedLaunch(launch, loaded, recipe, ref, tuple(sets), invocation, {})
+        return self.subject(prepared, _own(launch, steps, containers), refusal)
 
-    def subject(
-        self, launch: Launch, loaded: Loaded, recipe: Recipe, own: Own, refusal: LaunchRefusal | None
-    ) -> PreflightSubject:
-        """Everything that the checks look at."""
-        host, plan = self._host, launch.plan
+    def subject(self, prepared: PreparedLaunch, own: Own, refusal: LaunchRefusal | None = None) -> PreflightSubject:
+        """Everything that the checks need."""
+        host, launch, recipe = self._host, prepared.launch, prepared.recipe
+        plan = launch.plan
         facts = release_facts(
             wanted(plan, recipe, host_ports(plan)), self._machine(), self._engine(), self._secrets(plan)
         )
-        memory = self._memory(launch, loaded, recipe, _grace(host, own))
-        return PreflightSubject(host, Release(plan, facts, memory, own, refusal, launch.command("fit")))
+        memory = self._memory(launch, prepared.loaded, recipe, _grace(host, own))
+        return PreflightSubject(host, Release(plan, facts, memory, own, refusal, prepared.invocation.command("fit")))
 
     def containers(self) -> tuple[Container, ...]:
-        """All on this place; none where nobody answers, which is a finding of its own."""
+        """All of this host; none where nothing answers, which is a finding of its own."""
+        if self.on == "sim" and not self.hosts.simulated_directory.is_dir():
+            return ()
         try:
-            return self.services.backend(self.on).containers() if self._has_state or self.on == "docker" else ()
+            return self.hosts.at(self.on).backend.containers()
         except BackendError:
             return ()
 
-    @property
-    def _has_state(self) -> bool:
-        """Whether the simulated Station has a place: looking must not make one."""
-        return (state_directory(self.services.space) / "sim").is_dir()
-
     def _observed(self, plan: Plan, containers: tuple[Container, ...]) -> Observed:
-        """The containers alone: image, sources and sockets have checks of their own, so they count as fine here."""
-        others = self.services.neighbours(self.on) if self._has_state else ()
+        """The containers alone: image, sources and sockets have checks of their own and count as fine here."""
+        others = self.hosts.neighbours(self.on)
         beside = tuple(each for other in others for each in other.containers() if each.state == "running")
         gpu = told_by(self._host.gpus, self._host.processes)
         return Observed(containers, image=Image(plan.image_id or "", (), ""), neighbours=beside, gpu=gpu)
 
     @cached_property
     def _host(self) -> HostFacts:
-        services = self.services
-        state = usable_state(services.state, services.runs.directory, services.journal.path)
+        state = usable_state(self.state.path, self.state.runs.directory, self.state.journal.path)
         return host_facts(self._machine(), self._engine(), state)
 
     def _machine(self) -> Machine:
-        local = SystemMachine(self.services.space.environment.variables.get("PATH", ""))
         if self.on == "sim":
-            return StationMachine(local.heard)
-        if self.services.is_here(self.on):
-            return local
-        return Elsewhere(f"the containers run on {self.services.endpoint.host}: run doctor there")
+            return StationMachine(self.hosts.machine.heard)
+        if self.hosts.is_local(self.on):
+            return self.hosts.machine
+        return Elsewhere(f"the containers run on {self.hosts.docker_address}: run doctor there")
 
     def _engine(self) -> HostDocker:
         if self.on == "sim":
-            return BackendEngine(self.services.backend("sim"), lambda: INFO)
+            return BackendEngine(self.hosts.at("sim").backend, lambda: INFO)
         try:
-            spoken = DockerEngine(self.services.endpoint)
+            engine = DockerEngine(self.hosts.endpoint)
         except BackendError as error:
             return Silent(error.message)
-        return BackendEngine(self.services.backend("docker"), lambda: dict(spoken.get("/info")))
+        return BackendEngine(self.hosts.at("docker").backend, lambda: dict(engine.get("/info")))
 
     def _secrets(self, plan: Plan) -> tuple[SecretFact, ...]:
-        """Each tried for itself; the values are let go at once."""
+        """Each secret is read on its own; the values are dropped at once."""
         found = []
         for secret in plan.container.secrets:
             alone = replace(plan, container=replace(plan.container, secrets=(secret,)))
             try:
-                read_secrets(alone, self.services.space.environment.variables)
+                read_secrets(alone, self.workspace.environment.variables)
                 found.append(SecretFact(secret.name))
             except SecretUnavailableError as error:
                 found.append(SecretFact(secret.name, error.message, error.hint))
         return tuple(found)
 
     def _memory(self, launch: Launch, loaded: Loaded, recipe: Recipe, grace: Grace) -> FitResult | None:
-        """What `fit` says, with the memory that this host has."""
-        found = Fitter(self.services.space).answer(loaded, recipe, launch.overrides)
+        """The result of `fit` with the memory that this host has."""
+        found = Fitter(self.workspace).answer(loaded, recipe, launch.overrides)
         return found and replace(found, grace=grace, host_verdict=host_verdict(found.plan.host, grace))
+
+
+def check_launch(
+    doctor: Doctor, prepared: PreparedLaunch, steps: Sequence[Step], bearable: frozenset[str] = NOTHING_BEARABLE
+) -> PreflightResult:
+    """The warnings before the steps of `up`, and checks that could not be made.
+
+    Changes nothing. Raises MachineUnfitError (exit 6) with everything that blocks; codes in `bearable` only warn. A
+    lane that runs already is left alone: nothing is launched, and only the host is inspected.
+    """
+    if any(isinstance(step, AwaitReady) and step.running for step in steps):
+        return PreflightResult(doctor.host())
+    invocation = prepared.invocation
+    subject = doctor.subject(prepared, _own(prepared.launch, steps, doctor.containers()))
+    judged = judge(subject)
+    found = tuple(replace(each, severity="warning") if each.code in bearable else each for each in judged)
+    if blocking(found):
+        raise MachineUnfitError(invocation.ref, invocation.command("doctor"), found)
+    return PreflightResult(subject, found)
 
 
 def _grace(host: HostFacts, own: Own) -> Grace:

@@ -6,8 +6,9 @@ from typing import Any
 
 from gb300serve.adapters.docker.backend import raw_inspect
 from gb300serve.adapters.docker.client import DockerEngine
-from gb300serve.app.services import Services
-from gb300serve.app.workspace import Workspace, standard_input
+from gb300serve.app.environment import standard_input
+from gb300serve.app.hosts import Hosts
+from gb300serve.app.workspace import Workspace
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import CommandLineError, RecipeError
 from gb300serve.core.files import expanded
@@ -42,7 +43,7 @@ def imported(space: Workspace, file: str | None, container: str | None) -> Resul
     if (file is None) == (container is None):
         raise OneSourceError
     if container is not None:
-        inspected, image = raw_inspect(DockerEngine(Services(space).endpoint), container)
+        inspected, image = raw_inspect(DockerEngine(Hosts(space).endpoint), container)
         return read_inspected(inspected, image, container)
     name = "standard input" if file in ("-", None) else str(file)
     beside = Path() if file in ("-", None) else expanded(name).parent

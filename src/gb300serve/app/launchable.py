@@ -1,27 +1,40 @@
-"""What a plan needs before it can be launched: a name, a port that can be reached, a GPU by UUID, values of secrets."""
+"""Launches from a REF or from an earlier run: compiled, complete, with the values of their secrets."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from gb300serve.adapters.process import output
+from gb300serve.app.actions import Invocation
+from gb300serve.app.hosts import Hosts, On
+from gb300serve.app.workspace import Workspace
 from gb300serve.autotune.sets import Expectation
 from gb300serve.boot.receipts import ExpectedLine
 from gb300serve.compare.costs import Recorded, recorded
-from gb300serve.core.errors import CompileError, MachineError
+from gb300serve.core.errors import Action, CompileError, MachineError
 from gb300serve.fit.checkpoint import Checkpoint, checkpoint_at
 from gb300serve.fit.request import demand_of
 from gb300serve.host.nvidia import Gpu, gpus_named, parse_gpu_list
-from gb300serve.plan.model import Plan, Secret
+from gb300serve.journal.runs import RunRecord
+from gb300serve.lifecycle.launch import CHANGED, Launch, pinned_words
+from gb300serve.lifecycle.rollback import PlanDiffersError
+from gb300serve.plan.compile import Compiler
+from gb300serve.plan.model import Plan, Secret, digest
+from gb300serve.recipe.load import Loaded
 from gb300serve.recipe.model import Recipe
-from gb300serve.recipe.site import Site
+from gb300serve.recipe.pins import read_pin
+from gb300serve.recipe.site import DIRECTORIES, FORMAT, Site, load_site
+from gb300serve.recipe.write import to_yaml
 from gb300serve.simulator.host import GB300_UUID
 
 NVIDIA_SMI_PATIENCE = 30.0
+# Files of a run, from which the launch can be repeated.
+RECIPE, SITE = "recipe.yaml", "site.yaml"
 
 
 class NoContainerNameError(CompileError):
-    """A lane is found again by its container's name."""
+    """A lane is identified by the name of its container."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(f"{plan.recipe} has no container.name to launch it under", hint=f"add `name: {plan.lane}`")
@@ -32,32 +45,110 @@ class UnreachablePortError(CompileError):
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(
-            f"no port of the host leads to the engine of {plan.recipe}, so nobody could ask it whether it serves",
+            f"no port of the host leads to the engine of {plan.recipe}, so its health cannot be checked",
             hint="add `network: host`, or the engine's port to container.ports as HOST:CONTAINER",
         )
 
 
 class SeveralMachinesError(CompileError):
-    """One command of ours launches on one Station."""
+    """`up` launches on one Station only."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(
-            f"{plan.recipe} runs on {plan.nodes} Stations at once, and a launch here is one container on one of them",
-            hint="`gb300serve compile` of the same REF prints the command for each Station; "
-            "--to kubernetes makes a LeaderWorkerSet",
+            f"{plan.recipe} runs on {plan.nodes} Stations at once, but up starts one container on one Station",
+            suggest=(
+                Action("compile", "print the command of each Station"),
+                Action("compile", "or a LeaderWorkerSet", ("--to", "kubernetes")),
+            ),
         )
 
 
 class SecretUnavailableError(MachineError):
-    """A secret's value is not where the recipe says; its value is never part of a message."""
+    """The value of a secret cannot be read from its source. The value is never part of a message."""
 
     def __init__(self, secret: Secret, reason: str) -> None:
-        hint = f"export {secret.env}=…" if secret.env else "put the value there, readable by you alone"
+        hint = f"export {secret.env}=…" if secret.env else "put the value there, readable by your user alone"
         super().__init__(f"secret {secret.name}: {reason}", hint=hint)
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedLaunch:
+    """A launch with the recipe that it was compiled from, and how the user addressed it."""
+
+    launch: Launch
+    loaded: Loaded
+    recipe: Recipe
+    source: str
+    """The REF that loads the recipe, with `sets` applied; for a run, its own file."""
+    sets: tuple[str, ...]
+    invocation: Invocation
+    artifacts: Mapping[str, str]
+    """Texts by file name from which the launch can be repeated; kept with its run."""
+
+
+def prepare(workspace: Workspace, hosts: Hosts, ref: str, sets: tuple[str, ...], on: On) -> PreparedLaunch:
+    """The launch of a release. Raises RecipeError, CompileError, MachineError."""
+    loaded, recipe = workspace.shareable(ref, sets)
+    site = site_with_gpu(workspace, hosts, loaded, recipe, on)
+    plan = launchable(Compiler(site).plan(recipe, changed=loaded.changed))
+    if recipe.status == "deprecated":
+        workspace.console.message(f"{recipe.ref} is deprecated: {' '.join(recipe.limits)}", "warning")
+    pinned = None if sets else pinned_words(read_pin(loaded.found.path), plan)
+    launch = replace(_with_secrets(workspace, hosts, plan, recipe, on), overrides=sets, pinned=pinned)
+    invocation = Invocation(ref, on, workspace.options, sets)
+    return PreparedLaunch(launch, loaded, recipe, ref, sets, invocation, _artifacts(loaded, site))
+
+
+def prepare_run(workspace: Workspace, hosts: Hosts, runs: Path, record: RunRecord, on: On) -> PreparedLaunch:
+    """The launch of an earlier run, from its own files; PlanDiffersError where these compile to another plan now."""
+    own = str(runs / record.run / RECIPE)
+    loaded, recipe = workspace.load(own)
+    site = load_site(runs / record.run / SITE, None)
+    plan = Compiler(site).plan(recipe, changed=record.release.endswith(CHANGED))
+    if digest(plan) != record.plan:
+        raise PlanDiffersError(record, "its recipe and site compile to another plan now")
+    launch = replace(_with_secrets(workspace, hosts, plan, recipe, on), overrides=record.overrides)
+    invocation = Invocation(record.ref.removesuffix(CHANGED), on, workspace.options, record.overrides)
+    return PreparedLaunch(launch, loaded, recipe, own, (), invocation, _artifacts(loaded, site))
+
+
+def known_launches(workspace: Workspace, hosts: Hosts, on: On) -> tuple[Launch, ...]:
+    """Launches of all releases that compile here, without their secrets: to compare containers with."""
+    launches = []
+    for ref in workspace.catalog.refs():
+        loaded = workspace.loader.load_file(workspace.catalog.find(ref))
+        compiler = Compiler(workspace.site(loaded.found.directory))
+        if loaded.recipe is not None and (plan := compiler.try_plan(loaded.recipe)) is not None:
+            pinned = pinned_words(read_pin(loaded.found.path), plan)
+            launches.append(replace(_launch(plan, loaded.recipe, hosts.address(on), on), pinned=pinned))
+    return tuple(launches)
+
+
+def site_with_gpu(workspace: Workspace, hosts: Hosts, loaded: Loaded, recipe: Recipe, on: On) -> Site:
+    """The site that applies, with the UUID of a local GPU that it does not name."""
+    site = workspace.site(loaded.found.directory)
+    return with_gpu(site, recipe, simulated=on == "sim") if hosts.is_local(on) else site
+
+
+def _with_secrets(workspace: Workspace, hosts: Hosts, plan: Plan, recipe: Recipe, on: On) -> Launch:
+    secrets = read_secrets(plan, workspace.environment.variables)
+    workspace.console.hide(secrets.values())
+    return replace(_launch(plan, recipe, hosts.address(on), on), secrets=secrets)
+
+
+def _launch(plan: Plan, recipe: Recipe, address: str, on: On) -> Launch:
+    expected = {name: float(phase.seconds) for name, phase in recipe.boot.phases.items()}
+    receipts, tuning = receipts_of(recipe), tuning_of(recipe)
+    return Launch(plan, expected=expected, address=address, on=on, receipts=receipts, tuning=tuning)
+
+
+def _artifacts(loaded: Loaded, site: Site) -> dict[str, str]:
+    known = site.model_dump(include={*DIRECTORIES, "gpus", "lanes"}, exclude_none=True)
+    return {RECIPE: to_yaml(loaded.root), SITE: to_yaml({"format": FORMAT, **known})}
+
+
 def launchable(plan: Plan) -> Plan:
-    """The plan itself; raises CompileError where it can be compiled but not launched."""
+    """Raises CompileError for a plan that can be compiled but not launched."""
     if plan.nodes > 1:
         raise SeveralMachinesError(plan)
     if not plan.container.name:

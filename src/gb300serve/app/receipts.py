@@ -1,4 +1,4 @@
-"""Receipts of a lane that runs, and of logs."""
+"""Receipts of a running lane, and of boot logs."""
 
 import errno
 import os
@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gb300serve.app.diagnose import LogUnreadableError, read_log
-from gb300serve.app.lanes import the_lane
-from gb300serve.app.launchable import receipts_of
-from gb300serve.app.services import RECIPE, On, Services
+from gb300serve.app.hosts import Hosts, On
+from gb300serve.app.lanes import find_lane
+from gb300serve.app.launchable import RECIPE, receipts_of
+from gb300serve.app.state import StateDirectory
 from gb300serve.app.workspace import Workspace, state_directory
 from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.boot.events import BootBegan, Event, StartupComplete
 from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.receipts import CheckedReceipt, LearnedBoot
-from gb300serve.core.errors import BootError
+from gb300serve.core.errors import Action, BootError
 from gb300serve.core.files import expanded
 from gb300serve.journal.runs import RunRecord
 from gb300serve.lifecycle.backend import Container
@@ -29,19 +30,19 @@ _LOG = "log.txt"
 
 
 class NotAGoodBootError(BootError):
-    """A log that proves nothing about receipts, because its boot did not come to serve."""
+    """The log of a boot that never served proves nothing about receipts."""
 
     def __init__(self, log: str, diagnosis: Diagnosis) -> None:
         reason = f", {diagnosis.reason}" if diagnosis.reason else ""
         super().__init__(
             f"{log} is not the log of a good boot: {diagnosis.state} in {diagnosis.phase}{reason}",
-            hint=f"gb300serve diagnose {log}",
+            suggest=(Action("diagnose", arguments=(log,), ref=""),),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What a boot showed of the receipts of a release. `where` is the container's name or the log's."""
+class ReceiptReport:
+    """The receipts of a release that a boot showed. `where` names the container or the log."""
 
     release: str
     where: str
@@ -50,46 +51,44 @@ class Kept:
     binding: bool = True
 
 
-def of_lane(services: Services, ref: str | None, on: On | None) -> Kept:
+def lane_receipts(ref: str | None, workspace: Workspace, hosts: Hosts, on: On | None) -> ReceiptReport:
     """Of a container of ours, since its last start. Raises MachineError (6), BackendError (7)."""
-    place, container = the_lane("receipts", ref, services, on)
-    backend = services.backend(place)
-    launch = _launch_of(container, ref, services, place)
+    host, container = find_lane("receipts", ref, workspace, hosts, on)
+    launch = _launch_of(container, ref, workspace, host.on)
     machine, witness = BootMachine(), Witness(launch)
-    for line in backend.log(container.id):
+    for line in host.backend.log(container.id):
         witness.feed(line.text, machine.feed(line.text, line.elapsed))
-    receipts = witness.results(container.id, backend)
-    judged = verdict(receipts, launch)
-    return Kept(release_of(container), container.name, receipts, judged, binding(launch))
+    receipts = witness.results(container.id, host.backend)
+    return ReceiptReport(release_of(container), container.name, receipts, verdict(receipts, launch), binding(launch))
 
 
-def of_log(space: Workspace, ref: str, log: str) -> Kept:
-    """Of a log that somebody calls good. Raises NotAGoodBootError (8) where it is not."""
-    loaded, recipe = space.load(ref)
-    launch = Launch(space.compile(loaded, recipe), receipts=receipts_of(recipe))
+def log_receipts(workspace: Workspace, ref: str, log: str) -> ReceiptReport:
+    """Of the log of a good boot. Raises NotAGoodBootError (8) for any other."""
+    loaded, recipe = workspace.load(ref)
+    launch = Launch(workspace.compile(loaded, recipe), receipts=receipts_of(recipe))
     witness = Witness(launch)
-    for line, events in _good_boot(space, log):
+    for line, events in _good_boot(workspace, log):
         records = line.split("\r")
         witness.feed(records[0], events)
         for record in records[1:]:
             witness.feed(record)
     receipts = witness.lines()
     of_recipe = (one for one in receipts if one.kind == "line")
-    return Kept(recipe.ref, log, receipts, verdict(of_recipe, launch))
+    return ReceiptReport(recipe.ref, log, receipts, verdict(of_recipe, launch))
 
 
-def learned(space: Workspace, log: str) -> LearnedBoot:
+def learned(workspace: Workspace, log: str) -> LearnedBoot:
     """What a good boot showed. Raises NotAGoodBootError (8)."""
     lesson = LearnedBoot()
-    for _, events in _good_boot(space, log):
+    for _, events in _good_boot(workspace, log):
         lesson.take(events)
     return lesson
 
 
-def _good_boot(space: Workspace, log: str) -> Iterator[tuple[str, tuple[Event, ...]]]:
+def _good_boot(workspace: Workspace, log: str) -> Iterator[tuple[str, tuple[Event, ...]]]:
     """Lines with their events. Raises NotAGoodBootError after the last one, unless the last boot came to serve."""
     machine, served = BootMachine(), False
-    for line in log_lines(space, log):
+    for line in log_lines(workspace, log):
         events = machine.feed(line)
         if any(isinstance(event, BootBegan) for event in events):
             served = False
@@ -100,33 +99,34 @@ def _good_boot(space: Workspace, log: str) -> Iterator[tuple[str, tuple[Event, .
         raise NotAGoodBootError(log, diagnosis)
 
 
-def log_lines(space: Workspace, named: str) -> Iterator[str]:
+def log_lines(workspace: Workspace, named: str) -> Iterator[str]:
     """The lines of a log file, of `-`, or of a run by its directory or its name."""
     path = expanded(named)
-    runs = state_directory(space) / "runs"
+    runs = state_directory(workspace) / "runs"
     inside = next((each / _LOG for each in (path, runs / named) if named != "-" and (each / _LOG).is_file()), None)
     if inside is None and named != "-" and not path.exists():
         raise LogUnreadableError(named, os.strerror(errno.ENOENT), runs=str(runs))
     yield from read_log(str(inside or named))
 
 
-def _launch_of(container: Container, ref: str | None, services: Services, place: On) -> Launch:
-    """The release that it was launched from, with the words that the container really has."""
+def _launch_of(container: Container, ref: str | None, workspace: Workspace, on: On) -> Launch:
+    """The launch of the container: its release, with the arguments that the container really has."""
+    state = StateDirectory(workspace)
     named = release_of(container)
-    run = next((each for each in reversed(services.history().runs) if each.container_id == container.id), None)
-    loaded, recipe = _recipe_of(run, ref or named.removesuffix(CHANGED), services)
-    plan = services.space.compile(loaded, recipe)
-    # Without a run nobody knows what `--set` changed.
+    run = next((run for run in reversed(state.history().runs) if run.container_id == container.id), None)
+    loaded, recipe = _recipe_of(run, ref or named.removesuffix(CHANGED), workspace, state)
+    plan = workspace.compile(loaded, recipe)
+    # Without a run it is unknown what `--set` changed.
     overrides = (run.overrides if run else ("?",)) if named.endswith(CHANGED) else ()
-    launch = Launch(plan, receipts=receipts_of(recipe), on=place, overrides=overrides)
+    launch = Launch(plan, receipts=receipts_of(recipe), on=on, overrides=overrides)
     return replace(launch, plan=replace(plan, command=container.command))
 
 
-def _recipe_of(run: RunRecord | None, ref: str, services: Services) -> tuple[Loaded, Recipe]:
-    """The release; where no recipes directory here has it (it was launched from a file), as its run kept it."""
+def _recipe_of(run: RunRecord | None, ref: str, workspace: Workspace, state: StateDirectory) -> tuple[Loaded, Recipe]:
+    """The release; where no recipes directory has it (it was launched from a file), the copy of its run."""
     try:
-        return services.space.load(ref)
+        return workspace.load(ref)
     except UnknownReleaseError:
         if run is None:
             raise
-        return services.space.load(str(services.runs.directory / run.run / RECIPE))
+        return workspace.load(str(state.runs.directory / run.run / RECIPE))

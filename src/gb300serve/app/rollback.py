@@ -1,85 +1,87 @@
-"""`rollback` up to its launch: the place, the run to return to, and what that costs."""
+"""`rollback` up to its launch: the host, the run to return to, and what that costs."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from gb300serve.app.lanes import places
-from gb300serve.app.launch import LaunchRequest, steps_of, usual_of
-from gb300serve.app.services import RECIPE, On, Services
+from gb300serve.app.hosts import ContainerHost, Hosts, On
+from gb300serve.app.launch import measured_times, plan_steps
+from gb300serve.app.launchable import PreparedLaunch, prepare_run
+from gb300serve.app.state import StateDirectory
+from gb300serve.app.workspace import Workspace
 from gb300serve.core.errors import BackendError
 from gb300serve.journal.history import RunHistory
 from gb300serve.journal.runs import RunRecord
 from gb300serve.lifecycle.backend import Container
 from gb300serve.lifecycle.launch import other_secrets
 from gb300serve.lifecycle.reconcile import live
-from gb300serve.lifecycle.rollback import Wish, costs, kept_container, target
+from gb300serve.lifecycle.rollback import RollbackGoal, costs, kept_container, target
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
-    """The run to return to, and where."""
+class RollbackTarget:
+    """The run to return to, and the containers beside it."""
 
     record: RunRecord
     on: On
     containers: tuple[Container, ...]
 
 
-def sought(goal: str | None, services: Services, on: str | None) -> Sought:
+def find_target(
+    goal: str | None, workspace: Workspace, hosts: Hosts, state: StateDirectory, on: On | None
+) -> RollbackTarget:
     """Raises MachineError (6) where there is nothing to return to, BackendError (7)."""
-    history = services.history()
-    for run in services.damaged_runs():
-        services.space.console.message(f"the record of run {run} cannot be read: it counts as nothing", "warning")
-    place = _place(services, on, history)
-    containers = services.backend(place).containers()
-    return Sought(target(_wish(goal, services, history), place, containers, history), place, containers)
+    history = state.history()
+    for run in state.damaged_runs():
+        workspace.console.message(f"the record of run {run} cannot be read and is ignored", "warning")
+    place = _place(hosts, on, history)
+    containers = hosts.at(place).backend.containers()
+    record = target(_goal(goal, workspace, history), place, containers, history)
+    return RollbackTarget(record, place, containers)
 
 
-def asked_for(found: Sought, services: Services, reason: str | None) -> LaunchRequest:
-    """The launch of that run, and what to say before it. Raises PlanDiffersError, and what `up` raises."""
-    record = found.record
-    launch = services.launch_again(record, found.on)
-    own = str(services.runs.directory / record.run / RECIPE)
-    asked = LaunchRequest(
-        launch,
-        "rollback",
-        f"rollback {record.ref}",
-        replace=True,
-        follow=False,
-        names_back=True,
-        reason=reason,
-        checked=replace(launch, given=own, overrides=()),
-    )
-    usual = usual_of(launch, steps_of(asked, services), services)
-    usable = [each for each in found.containers if not other_secrets(launch, each)]
-    kept = kept_container(record, usable)
-    return replace(asked, told=tuple(costs(record, kept, usual, simulated=found.on == "sim")))
+def prepare_rollback(
+    found: RollbackTarget, workspace: Workspace, hosts: Hosts, state: StateDirectory
+) -> PreparedLaunch:
+    """The launch of that run. Raises PlanDiffersError, and what `up` raises."""
+    return prepare_run(workspace, hosts, state.runs.directory, found.record, found.on)
 
 
-def _place(services: Services, on: str | None, history: RunHistory) -> On:
-    """Where one of ours runs; else where the last change was."""
-    looked = places(services, "sim" if on == "sim" else "docker" if on == "docker" else None)
-    if len(looked) == 1:
-        return looked[0]
-    for place in looked:
-        if _runs(services, place):
-            return place
+def rollback_costs(
+    found: RollbackTarget, prepared: PreparedLaunch, host: ContainerHost, state: StateDirectory
+) -> Iterator[str]:
+    """Sentences to print before the launch."""
+    steps = plan_steps(prepared.launch, host, replace=True)
+    usual = measured_times(prepared.launch, steps, state.history())
+    usable = [container for container in found.containers if not other_secrets(prepared.launch, container)]
+    kept = kept_container(found.record, usable)
+    yield from costs(found.record, kept, usual, simulated=found.on == "sim")
+
+
+def _place(hosts: Hosts, on: On | None, history: RunHistory) -> On:
+    """The host where a lane of ours runs, else the one of the last change."""
+    names = hosts.names(on)
+    if len(names) == 1:
+        return names[0]
+    for name in names:
+        if _has_lane(hosts, name):
+            return name
     last = history.entries[-1].on if history.entries else "docker"
     return "sim" if last == "sim" else "docker"
 
 
-def _runs(services: Services, place: On) -> bool:
+def _has_lane(hosts: Hosts, name: On) -> bool:
     try:
-        return any(each.ours and live(each) for each in services.backend(place).containers())
+        return any(container.ours and live(container) for container in hosts.at(name).backend.containers())
     except BackendError:
         return False
 
 
-def _wish(goal: str | None, services: Services, history: RunHistory) -> Wish:
+def _goal(goal: str | None, workspace: Workspace, history: RunHistory) -> RollbackGoal:
     """A lane by its name, else a release."""
-    words = services.space.words
     if goal is None:
-        return Wish(found_by=words)
-    lanes = {ref.partition("/")[0] for ref in services.space.catalog.refs()} | {each.lane for each in history.runs}
+        return RollbackGoal()
+    lanes = {ref.partition("/")[0] for ref in workspace.catalog.refs()} | {run.lane for run in history.runs}
     if goal in lanes:
-        return Wish(lane=goal, found_by=words)
-    _, recipe = services.space.load(goal)
-    return Wish(recipe.lane, recipe.release, words)
+        return RollbackGoal(lane=goal)
+    _, recipe = workspace.load(goal)
+    return RollbackGoal(recipe.lane, recipe.release)

@@ -1,21 +1,14 @@
-"""Recipes and sites as the command line means them: search paths, the site that applies, loading with errors raised."""
+"""Recipes and sites: search paths, the site that applies, and loading with errors raised."""
 
-import errno
-import os
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TextIO
 
-import typer
-
-from gb300serve.cli.console import Console
-from gb300serve.cli.deferred import defer
-from gb300serve.cli.views import diagnostics
+from gb300serve.app.console import Console
+from gb300serve.app.environment import Environment
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
-from gb300serve.core.errors import CommandLineError, CompileError, RecipeError
+from gb300serve.core.errors import Action, CommandLineError, CompileError, RecipeError
 from gb300serve.core.files import expanded, is_directory, is_file
 from gb300serve.core.text import suggestion
 from gb300serve.plan.check import check
@@ -28,61 +21,8 @@ from gb300serve.recipe.merge import PREFIX
 from gb300serve.recipe.model import Recipe
 from gb300serve.recipe.site import Site, load_site
 
-
-def standard_input() -> TextIO:
-    """Raises OSError where it is closed: Python has no `sys.stdin` then."""
-    if sys.stdin is None:
-        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-    return sys.stdin
-
-
-# Pydantic searches every installed distribution for plugins at import: 15 ms of start-up that nothing here uses.
-os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-defer()
-
-
-@dataclass(frozen=True, slots=True)
-class Environment:
-    """What the variables say. Values of secrets are looked up one by one, by name, at launch."""
-
-    site: Path | None
-    station: str | None
-    recipes: tuple[Path, ...]
-    config_home: Path
-    state_home: Path
-    docker_host: str | None
-    docker_context: str | None
-    no_color: bool
-    python: Path
-    variables: Mapping[str, str] = field(repr=False)
-
-
-def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
-    """The environment of this process, or of a test."""
-    found = os.environ if variables is None else variables
-    home = expanded(found.get("HOME") or "~")
-
-    def directory(name: str, default: str) -> Path:
-        value = Path(found.get(name) or home / default)
-        return value if value.is_absolute() else home / default  # the XDG specification: relative ones are ignored
-
-    return Environment(
-        site=expanded(value) if (value := found.get("GB300SERVE_SITE")) else None,
-        station=found.get("GB300SERVE_STATION") or None,
-        recipes=tuple(expanded(p) for p in found.get("GB300SERVE_RECIPES", "").split(os.pathsep) if p),
-        config_home=directory("XDG_CONFIG_HOME", ".config"),
-        state_home=directory("XDG_STATE_HOME", ".local/state"),
-        docker_host=found.get("DOCKER_HOST") or None,
-        docker_context=found.get("DOCKER_CONTEXT") or None,
-        # no-color.org: present and not empty; a dumb terminal knows no escape sequences.
-        no_color=bool(found.get("NO_COLOR")) or found.get("TERM") == "dumb",
-        python=Path(sys.executable),
-        variables=found,
-    )
-
-
 IGNORABLE = "SEC003"
-"""The rule about literal secrets: a recipe that ignores it says that what was found is none."""
+"""The rule about literal secrets: a recipe that ignores it states that the value is not a secret."""
 
 
 class RecipeInvalidError(RecipeError):
@@ -93,7 +33,7 @@ class RecipeInvalidError(RecipeError):
 
 
 class LiteralSecretError(CompileError):
-    """A secret stands in clear where commands, plans and runs would repeat it; its value is never part of a message."""
+    """The recipe holds a literal secret, which commands, plans and runs would repeat. Messages never contain it."""
 
     def __init__(self, loaded: Loaded, literal: Literal) -> None:
         path = literal.path[:-1] if literal.in_key else literal.path
@@ -101,24 +41,25 @@ class LiteralSecretError(CompileError):
         where = ".".join(map(str, path)) or "the recipe"
         super().__init__(
             f"{place.file}:{place.line}: {where} holds a literal secret ({literal.kind}), which would be shown",
-            hint=f"replace it at its issuer, and write a reference (gb300serve rules {IGNORABLE}); where it is none, "
+            hint=f"revoke it at its issuer and write a reference instead; if it is not a secret: "
             f"lint.ignore: {{{IGNORABLE}: why}}",
+            suggest=(Action("rules", "how to write a reference", (IGNORABLE,), ref=""),),
         )
 
 
 class OverrideInvalidError(CommandLineError):
-    """What `--set` says does not fit the recipe."""
+    """A `--set` value is invalid for the recipe."""
 
     def __init__(self, first: Diagnostic) -> None:
         super().__init__(f"{first.file}: {first.message}", hint=first.hint)
 
 
 class OverridesDisagreeError(CommandLineError):
-    """A valid recipe is none any more with what `--set` says; the diagnostics name what no longer fits."""
+    """`--set` makes a valid recipe invalid; the diagnostics name the conflicts."""
 
     def __init__(self, sets: Sequence[str], file: str, diagnostics: tuple[Diagnostic, ...]) -> None:
         said = " ".join(f"--set {each}" for each in sets)
-        super().__init__(f"{said}: the rest of {file} does not fit that", diagnostics=diagnostics)
+        super().__init__(f"{said}: conflicts with the rest of {file}", diagnostics=diagnostics)
 
 
 class UnknownStationError(CommandLineError):
@@ -127,22 +68,22 @@ class UnknownStationError(CommandLineError):
     def __init__(self, name: str, known: Iterable[str]) -> None:
         names = tuple(known)
         meant = suggestion(name, names)
-        there = f"the site knows {', '.join(names)}" if names else "the site has no `stations`"
-        super().__init__(f"there is no station {name}", hint=f"did you mean {meant}?" if meant else there)
+        there = f"the site has {', '.join(names)}" if names else "the site has no `stations`"
+        super().__init__(f"station {name} not found", hint=f"did you mean {meant}?" if meant else there)
 
 
 class UnknownDefaultLaneError(RecipeError):
-    """`default_lane` of the site is no lane."""
+    """`default_lane` of the site names no existing lane."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         names = tuple(known)
         meant = suggestion(name, names)
         hint = f"did you mean {meant}?" if meant else f"lanes here: {', '.join(names)}"
-        super().__init__(f"the site's default_lane is {name}, and there is no such lane", hint=hint)
+        super().__init__(f"default_lane of the site is {name}, but no such lane exists", hint=hint)
 
 
 class NoDirectoryError(CommandLineError):
-    """`--recipes` names no directory."""
+    """`--recipes` does not name a directory."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(f"--recipes {path}: not a directory")
@@ -150,7 +91,7 @@ class NoDirectoryError(CommandLineError):
 
 @dataclass
 class Workspace:
-    """What every verb starts from."""
+    """Recipes, sites and the console of one command."""
 
     environment: Environment
     console: Console
@@ -170,7 +111,7 @@ class Workspace:
                 raise NoDirectoryError(path)
         for path in self.environment.recipes:
             if not is_directory(path):  # a profile may name one that is not on every machine
-                self.console.message(f"GB300SERVE_RECIPES: {path} is not a directory, and is passed over", "warning")
+                self.console.message(f"GB300SERVE_RECIPES: {path} is not a directory and is ignored", "warning")
         found = (*self.recipes, *self.environment.recipes, Path("recipes"), shipped_recipes())
         unique: dict[Path, Path] = {}
         for path in filter(is_directory, found):
@@ -178,7 +119,7 @@ class Workspace:
         return Catalog(tuple(unique.values()))
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def options(self) -> tuple[str, ...]:
         """The options that chose the site, the Station and the recipes, for commands in messages."""
         site = ("--site", str(self.site_file)) if self.site_file else ()
         station = ("--station", self.station) if self.station else ()
@@ -250,7 +191,7 @@ class Workspace:
         return all(found.severity != "error" for found in check(self.loader.load_file(self.find(ref))))
 
     def shareable(self, ref: str, sets: Sequence[str] | None = None) -> tuple[Loaded, Recipe]:
-        """As `load`, of what is going to be printed, pinned or launched: no literal secret is in it (exit 4)."""
+        """`load` for printing, pinning and launching: refuses a literal secret (exit 4)."""
         loaded, recipe = self.load(ref, sets)
         if IGNORABLE not in recipe.lint.ignore and (literal := next(literal_secrets(loaded.root), None)):
             raise LiteralSecretError(loaded, literal)
@@ -264,18 +205,9 @@ class Workspace:
         """Compiled with the reference site beside the recipe, as pinned commands always are."""
         return Compiler(load_site(None, self.reference(loaded.found.directory))).plan(recipe)
 
-    def say_notes(self) -> None:
-        """Print what was noticed on the way; nothing of it stops anyone."""
-        for line in diagnostics.text_lines(self.notes):
-            self.console.message(line, "dim")
-
-
-def workspace(
-    ctx: typer.Context, recipes: Sequence[Path] | None, site: Path | None, station: str | None = None
-) -> Workspace:
-    """The workspace of a command line."""
-    environment, console = ctx.obj
-    return Workspace(environment, console, tuple(recipes or ()), site, station or environment.station)
+    def print_notes(self) -> None:
+        """Print the notes that loading produced."""
+        self.console.diagnostics(self.notes, "dim")
 
 
 def shipped_recipes() -> Path:
@@ -287,12 +219,12 @@ def shipped_recipes() -> Path:
 
 def _deprecated(loaded: Loaded) -> Diagnostic:
     place = loaded.place(("status",))
-    hint = "`gb300serve list` prints the releases that took its place"
+    hint = "`list` shows the releases that replaced it"
     return diagnostic("REF002", "this release is deprecated", hint, place, "status")
 
 
 def _shadow(loaded: Loaded, other: Path) -> Diagnostic:
-    message = f"{other} is another {other.parent.name}/{other.stem}, and is not used"
+    message = f"{other} also defines {other.parent.name}/{other.stem} and is not used"
     hint = "the first directory of the search path wins"
     return diagnostic("REF001", message, hint, (loaded.source.name, 1, 1))
 

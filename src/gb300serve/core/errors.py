@@ -1,8 +1,22 @@
 """Errors are stops: each class owns its exit code (README, "Exit codes"), its sentence and its hint."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from gb300serve.core.diagnostics import Diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A command of gb300serve that helps, as a value: `app.actions` prints it with the options of the current command.
+
+    `ref` None means the release that the error is about; an empty text means that the command takes no REF.
+    """
+
+    verb: str
+    purpose: str = ""
+    arguments: tuple[str, ...] = ()
+    ref: str | None = None
 
 
 class Gb300Error(Exception):
@@ -11,11 +25,21 @@ class Gb300Error(Exception):
     exit_code: ClassVar[int] = 70
     details: tuple[str, ...] = ()
     """Lines from elsewhere that are shown below the message, such as the end of a log."""
+    suggests_in_message: ClassVar[bool] = False
+    """Whether the suggested actions end the message instead of following it as a hint."""
 
-    def __init__(self, message: str, *, hint: str | None = None, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        suggest: tuple[Action | str, ...] = (),
+        diagnostics: tuple[Diagnostic, ...] = (),
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.suggest = suggest
         self.diagnostics = diagnostics
 
 

@@ -8,6 +8,7 @@ from gb300serve.boot.liveness import Judgement
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.progress import Outlook
 from gb300serve.boot.receipts import CheckedReceipt
+from gb300serve.core.errors import Action
 from gb300serve.lifecycle.backend import LogLine
 from gb300serve.lifecycle.steps import Step
 
@@ -32,11 +33,11 @@ class HealthChanged:
 
 @dataclass(frozen=True, slots=True)
 class TuningForeseen:
-    """Kernels are, or will be, tuned: `why`, what it costs, and the ways out, each a sentence."""
+    """Kernels are, or will be, tuned: `why`, what it costs, and what to do about it."""
 
     why: str
     price: str
-    ways_out: tuple[str, ...]
+    suggest: tuple[Action | str, ...]
     at: float
 
 

@@ -49,20 +49,8 @@ def _with(names: dict[str, str], word: str) -> str:
     return word
 
 
-def command(*words: str, on: str, found_by: tuple[str, ...], options: tuple[str, ...] = ()) -> str:
-    """`found_by`: the options that led to the site, the Station and the recipes; `options` follow them."""
-    place = ("--on", "sim") if on == "sim" else ()
-    return shlex.join(("gb300serve", *words, *place, *found_by, *options))
-
-
 CHANGED = "+set"
 """What marks a release that `--set` changed."""
-
-_CHANGEABLE = frozenset(("up", "doctor", "fit"))
-"""Verbs that are told `--set` again; the others find the container that it was launched as, or the recorded set."""
-
-_NOWHERE = frozenset(("fit",))
-"""Verbs that look at no machine, and take no `--on`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +64,7 @@ class Launch:
     """Where the client reaches the lane's port (the site's `address`)."""
     on: Literal["docker", "sim"] = "docker"
     overrides: tuple[str, ...] = ()
-    """What `--set` said, `path=value`, so that commands in messages mean the same launch."""
-
-    given: str = ""
-    """The REF as the user typed it, for the same reason: a file is not found as lane/release."""
-
-    found_by: tuple[str, ...] = ()
-    """The options that led to its recipe and its site: without them another command looks elsewhere."""
+    """The `--set` changes, `path=value`."""
 
     receipts: tuple[ExpectedLine, ...] = ()
     """What the log of a good boot shows, from the recipe."""
@@ -93,22 +75,8 @@ class Launch:
     pinned: tuple[str, ...] | None = None
     """The engine's words in the pinned command; None where the release is not pinned."""
 
-    papers: Mapping[str, str] = field(default_factory=dict)
-    """What it was compiled from, as texts by file name: kept with its run."""
-
     stack_dump: bool = False
     """Take a stack dump of an engine that is stuck."""
-
-    def command(self, verb: str, *words: str) -> str:
-        """A command of ours about this launch, to be pasted into a shell; `verb` may be two words (`cache seed`)."""
-        first, *_ = spoken = verb.split()
-        overrides = tuple(word for each in self.overrides for word in ("--set", each)) if first in _CHANGEABLE else ()
-        on = "docker" if first in _NOWHERE else self.on
-        return command(*spoken, self.ref, on=on, found_by=self.found_by, options=(*overrides, *words))
-
-    def beside(self, *words: str) -> str:
-        """A command of ours about something else in the same place."""
-        return command(*words, on=self.on, found_by=self.found_by)
 
     @property
     def name(self) -> str:
@@ -126,8 +94,8 @@ class Launch:
 
     @property
     def ref(self) -> str:
-        """What the user types to mean it; without the mark of `--set`."""
-        return self.given or f"{self.plan.lane}/{self.plan.release}".removesuffix(CHANGED)
+        """`lane/release`, without the mark of `--set`."""
+        return f"{self.plan.lane}/{self.plan.release}".removesuffix(CHANGED)
 
     @property
     def labels(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The receipts of a launch: gathered while its boot is watched, judged when it serves."""
+"""Receipts of a launch: collected while its boot is watched, judged when it serves."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from gb300serve.boot.events import BootBegan, Event
 from gb300serve.boot.lines import parse
 from gb300serve.boot.receipts import CheckedReceipt, ReceiptBook, ReceiptState
-from gb300serve.core.errors import BackendError, ServiceError
+from gb300serve.core.errors import Action, BackendError, ServiceError
 from gb300serve.core.redaction import holds_secret
 from gb300serve.core.values import Value
 from gb300serve.engines.options import POSITIONAL
@@ -166,13 +166,14 @@ _HARMLESS = (
 
 
 class DegradedError(ServiceError):
-    """The lane serves and keeps running, but its boot did not show what a good one shows (exit 9)."""
+    """The lane serves and keeps running, but its boot does not match the receipts of a good boot (exit 9)."""
 
     def __init__(self, launch: Launch, receipts: Iterable[CheckedReceipt]) -> None:
         named = "\n".join(f"  {one.sentence()}" for one in receipts if not one.good)
         super().__init__(
-            f"DEGRADED: {launch.name} serves, but its boot did not show what a good one shows\n{named}",
-            hint=f"it keeps running; see {launch.command('receipts')}; stop it: {launch.command('down')}",
+            f"DEGRADED: {launch.name} serves, but its boot does not match the receipts of a good boot\n{named}",
+            hint="it keeps running",
+            suggest=(Action("receipts", "see the receipts"), Action("down", "stop it")),
         )
 
 

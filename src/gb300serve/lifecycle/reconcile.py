@@ -56,7 +56,7 @@ def refuse_conflicts(launch: Launch, observed: Observed, leaving: frozenset[str]
     stopping = tuple(each for each in observed.containers if live(each) and each.id in leaving)
     for port in host_ports(launch.plan):
         for holder in on_port(port, (*staying, *observed.neighbours)):
-            raise PortHeldError(launch, port, holder)
+            raise PortHeldError(port, holder)
         heard = next((each for each in observed.listeners if each.port == port), None)
         if heard and not any(on_port(port, stopping)):
             raise PortListenedError(heard)
@@ -111,7 +111,7 @@ def reconcile(launch: Launch, observed: Observed, at: float, *, replace: bool = 
     kept = _same_plan(launch, observed)
     if kept and other_secrets(launch, kept):
         if not replace and (live(kept) or kept.name == launch.name):
-            raise SecretsChangedError(launch, kept, other_secrets(launch, kept))
+            raise SecretsChangedError(kept, other_secrets(launch, kept))
         kept = None
     if kept and live(kept):
         return _taken_up(launch, kept)

@@ -1,67 +1,68 @@
-"""`rollback`: which earlier run of a lane is returned to, and at what cost. Pure; it is done as `up --replace` is."""
+"""`rollback`: the earlier run to return to, and what that costs. Pure; `up --replace` carries it out."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from gb300serve.core.errors import MachineError
+from gb300serve.core.errors import Action, MachineError
 from gb300serve.journal.history import MeasuredTimes, RunHistory
 from gb300serve.journal.journal import written
 from gb300serve.journal.runs import RunRecord
 from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_PLAN, Container
-from gb300serve.lifecycle.launch import CHANGED, command
+from gb300serve.lifecycle.launch import CHANGED
 from gb300serve.lifecycle.reconcile import live
 
 
 class NoLaneToReturnError(MachineError):
-    """Without a REF the lane is the one that serves, or the last that did."""
+    """Without a REF, the lane is the one that runs, or the last one that ran."""
 
-    def __init__(self, again: str, lanes: Iterable[str] = ()) -> None:
+    def __init__(self, lanes: Iterable[str] = ()) -> None:
         several = ", ".join(lanes)
-        message = f"several lanes run: {several}" if several else "nothing serves, and nothing is known to have served"
-        super().__init__(message, hint=f"say which: {again}")
+        message = f"several lanes are running: {several}" if several else "no lane is running, and no run is recorded"
+        super().__init__(message, suggest=(Action("rollback", "name the lane", ref="LANE"),))
 
 
 class NothingToReturnToError(MachineError):
     """No other run of the lane was ever READY here."""
 
-    def __init__(self, lane: str, wish: "Wish", on: str) -> None:
-        what = f"{lane}/{wish.release}" if wish.release else f"another release of {lane}"
-        up = command("up", "REF", "--replace", on=on, found_by=wish.found_by)
+    def __init__(self, lane: str, release: str | None) -> None:
+        what = f"{lane}/{release}" if release else f"another release of {lane}"
         super().__init__(
             f"there is nothing to roll back to: no run of {what} became READY here",
-            hint=f"see: gb300serve journal; launch a release by name: {up}",
+            suggest=(
+                Action("journal", "see what was launched", ref=""),
+                Action("up", "launch a release by name", ("--replace",), ref="REF"),
+            ),
         )
 
 
 class PlanDiffersError(MachineError):
-    """What the run was launched from compiles to another plan now."""
+    """The recipe and site of the run compile to another plan now."""
 
-    def __init__(self, record: RunRecord, reason: str, found_by: tuple[str, ...] = ()) -> None:
-        again = command("up", record.ref.removesuffix(CHANGED), "--replace", on=record.on, found_by=found_by)
+    def __init__(self, record: RunRecord, reason: str) -> None:
         super().__init__(
-            f"the launch of run {record.run} cannot be made again: {reason}",
-            hint=f"launch the release as it is now: {again}",
+            f"the launch of run {record.run} cannot be repeated: {reason}",
+            suggest=(
+                Action("up", "launch the release as it is now", ("--replace",), ref=record.ref.removesuffix(CHANGED)),
+            ),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What is to be returned to: a lane, and a release of it where one is named."""
+class RollbackGoal:
+    """The lane to roll back, and the release to return to; None where the user named none."""
 
     lane: str | None = None
     release: str | None = None
-    found_by: tuple[str, ...] = ()
-    """The options that led to the site and the Station, for commands in messages."""
 
 
-def target(wish: Wish, on: str, containers: Iterable[Container], history: RunHistory) -> RunRecord:
-    """The last good run of the lane that is of another plan than what serves (or served last)."""
+def target(goal: RollbackGoal, on: str, containers: Iterable[Container], history: RunHistory) -> RunRecord:
+    """The last good run of the lane whose plan differs from the one that runs (or ran last)."""
     ours = [each for each in containers if each.ours]
-    lane = wish.lane or _lane(wish, on, ours, history)
+    lane = goal.lane or _lane(on, ours, history)
     serves = _plan(lane, on, ours, history)
-    found = history.last_good(lane, on, other_than=serves, release=wish.release)
+    found = history.last_good(lane, on, other_than=serves, release=goal.release)
     if found is None:
-        raise NothingToReturnToError(lane, wish, on)
+        raise NothingToReturnToError(lane, goal.release)
     return found
 
 
@@ -89,17 +90,16 @@ def kept_container(record: RunRecord, containers: Iterable[Container]) -> Contai
     return max(usable, key=lambda each: each.finished_at or 0.0, default=None)
 
 
-def _lane(wish: Wish, on: str, ours: list[Container], history: RunHistory) -> str:
+def _lane(on: str, ours: list[Container], history: RunHistory) -> str:
     running = sorted({each.labels[LABEL_LANE] for each in ours if live(each) and LABEL_LANE in each.labels})
-    again = command("rollback", "LANE", on=on, found_by=wish.found_by)
     if len(running) > 1:
-        raise NoLaneToReturnError(again, running)
+        raise NoLaneToReturnError(running)
     if running:
         return running[0]
     last = history.serving(on)
     served = (last.after or last.before) if last else ()
     if not served:
-        raise NoLaneToReturnError(again)
+        raise NoLaneToReturnError()
     return served[0].release.rpartition("/")[0]
 
 

@@ -1,4 +1,4 @@
-"""What every lane is doing: containers of ours, and strangers that look like a release or hold the GPU."""
+"""The state of every lane: our containers, and foreign ones that look like a release or use the GPU."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -8,7 +8,7 @@ from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from gb300serve.boot.receipts import UNKEPT
-from gb300serve.core.errors import CommandLineError, ServiceError
+from gb300serve.core.errors import Action, CommandLineError, ServiceError
 from gb300serve.core.ports import UnreachableError
 from gb300serve.journal.history import RunHistory
 from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_RELEASE, Container, GpuHeld
@@ -141,7 +141,7 @@ def _by_receipts(seen: _Seen, container: Container, history: RunHistory) -> _See
     if run is None or (run.exit or {}).get("tool") != ServiceError.exit_code:
         return seen
     unkept = [each["name"] for each in run.receipts if each.get("state") in UNKEPT]
-    why = f"its boot did not keep: {'; '.join(map(str, unkept))} (gb300serve receipts)" if unkept else None
+    why = f"its boot did not keep: {'; '.join(map(str, unkept))}; see its receipts" if unkept else None
     return replace(seen, state="degraded", health={**seen.health, "why": why})
 
 
@@ -219,7 +219,7 @@ def _looping(container: Container) -> dict[str, Any]:
     """Its restart policy starts it again and again."""
     if container.restart_count < LOOP:
         return {}
-    why = f"its restart policy has started it {container.restart_count} times: end that with `gb300serve down`"
+    why = f"its restart policy has started it {container.restart_count} times; stop the lane to end that"
     return {"reason": Reason.CRASH_LOOP.value, "why": why}
 
 
@@ -267,8 +267,8 @@ class ServesWronglyError(ServiceError):
         named = "\n".join(f"  {sentence}" for sentence in differs)
         super().__init__(
             f"{launch.ref} runs already as {launch.name}, but serves wrongly\n{named}",
-            hint=f"it keeps running; to launch it anew: {launch.command('down', '--remove')}, then "
-            f"{launch.command('up')}",
+            hint="it keeps running; to launch it anew, remove it first",
+            suggest=(Action("down", "remove it", ("--remove",)), Action("up", "then launch it")),
         )
         self.differs = differs
 
@@ -294,13 +294,13 @@ def _differs(seen: LaneStatus) -> Iterator[str]:
 
 
 class SeveralLanesError(CommandLineError):
-    """Without a REF only one live lane can be meant."""
+    """Without a REF, exactly one lane must be running."""
 
     def __init__(self, verb: str, containers: Iterable[Container]) -> None:
-        each = tuple(containers)
+        running = tuple(containers)
         super().__init__(
-            f"several lanes are running: {', '.join(title(container) for container in each)}",
-            hint="; ".join(f"gb300serve {verb} {ref_of(container)}" for container in each),
+            f"several lanes are running: {', '.join(map(title, running))}",
+            suggest=tuple(Action(verb, ref=ref_of(container)) for container in running),
         )
 
 

@@ -9,7 +9,7 @@ from gb300serve.boot.liveness import Judgement, LivenessSample, Pulse
 from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.progress import Outlook, ProgressCounter, outlook
-from gb300serve.core.errors import BackendError
+from gb300serve.core.errors import Action, BackendError
 from gb300serve.lifecycle.backend import Bars, DumpsStacks, ShowsBars, TellsVitals, Vitals
 from gb300serve.lifecycle.events import HealthChanged, StackTaken, TuningForeseen, Watching
 from gb300serve.lifecycle.launch import Launch
@@ -152,9 +152,5 @@ class Attention:
             return
         self._told_of_tuning = True
         cost = price(self._launch.tuning.tuning_seconds)
-        seed = self._launch.command("cache seed")
-        ways_out = (
-            waits,
-            f"or stop it ({self._launch.command('down')}), put a known set in place ({seed}) and launch again",
-        )
-        self._tools.announce(TuningForeseen(why, cost, ways_out, at))
+        suggest = (Action("down", "or stop it"), Action("cache seed", "then put a known set in place and launch again"))
+        self._tools.announce(TuningForeseen(why, cost, (waits, *suggest), at))

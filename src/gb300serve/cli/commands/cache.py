@@ -6,15 +6,16 @@ from typing import Annotated, Literal
 
 import typer
 
+from gb300serve.app.actions import Invocation, suggesting
 from gb300serve.app.cache import CacheDirectories, NoReleaseError, ReleaseCache, pin, restore, seed
-from gb300serve.app.services import Services
-from gb300serve.app.workspace import workspace
+from gb300serve.app.hosts import Hosts
 from gb300serve.autotune.pins import Pin, Placed, Verified
 from gb300serve.autotune.sets import list_sets
-from gb300serve.cli.parameters import Json, On, RecipeDirs, Sets, SiteFile, Station
+from gb300serve.cli.console import TerminalConsole
+from gb300serve.cli.parameters import Json, On, RecipeDirs, Sets, SiteFile, Station, open_workspace
 from gb300serve.cli.views.cache import SCHEMA, release_document, release_lines, set_lines
 from gb300serve.core.errors import Gb300Error, MachineError
-from gb300serve.lifecycle.launch import moment
+from gb300serve.journal.journal import stamp
 
 Action = Literal["list", "show", "seed", "pin", "verify"]
 
@@ -32,31 +33,32 @@ class CacheRequest:
     json: bool = False
 
 
-def act(place: CacheDirectories, asked: CacheRequest) -> int:
+def act(place: CacheDirectories, console: TerminalConsole, asked: CacheRequest) -> int:
     """0, or 6 where `verify` finds that the next boot will not load what it should."""
     if asked.ref is None:
         if asked.action != "list":
             raise NoReleaseError(asked.action)
-        return _list(place, asked)
+        return _list(place, console, asked)
     cache = ReleaseCache.of(place, asked.ref, asked.sets)
     match asked.action:
         case "list":
-            return _list(place, asked, cache)
+            return _list(place, console, asked, cache)
         case "seed":
-            return _seed(cache, asked)
+            return _seed(cache, console, asked)
         case "pin":
-            return _pin(cache, asked)
+            return _pin(cache, console, asked)
         case _:
             verified = cache.verified()
-            _show(cache, verified, asked)
+            _show(cache, console, verified, asked)
             wrong = asked.action == "verify" and verified.state in {"missing", "differs"}
             return MachineError.exit_code if wrong else 0
 
 
-def _list(place: CacheDirectories, asked: CacheRequest, cache: ReleaseCache | None = None) -> int:
+def _list(
+    place: CacheDirectories, console: TerminalConsole, asked: CacheRequest, cache: ReleaseCache | None = None
+) -> int:
     directory = cache.directory if cache else place.directory()
     sets = list_sets(place.files, directory)
-    console = place.services.space.console
     if asked.json:
         document = {"directory": str(directory), "sets": [one.as_json() for one in sets]}
         console.document({"schema": SCHEMA, **document, **(release_document(cache, cache.verified()) if cache else {})})
@@ -71,7 +73,7 @@ def _list(place: CacheDirectories, asked: CacheRequest, cache: ReleaseCache | No
 def _expecting(place: CacheDirectories) -> dict[str, str]:
     """Releases by the path of the set that they load; of a release that does not compile here nothing is said."""
     found: dict[str, str] = {}
-    for ref in place.services.space.catalog.refs():
+    for ref in place.hosts.workspace.catalog.refs():
         try:
             path = ReleaseCache.of(place, ref, ()).verified().found
         except Gb300Error:
@@ -82,8 +84,7 @@ def _expecting(place: CacheDirectories) -> dict[str, str]:
     return found
 
 
-def _show(cache: ReleaseCache, verified: Verified, asked: CacheRequest) -> None:
-    console = cache.place.services.space.console
+def _show(cache: ReleaseCache, console: TerminalConsole, verified: Verified, asked: CacheRequest) -> None:
     if asked.json:
         sets = [one.as_json() for one in cache.sets]
         about = release_document(cache, verified)
@@ -93,37 +94,37 @@ def _show(cache: ReleaseCache, verified: Verified, asked: CacheRequest) -> None:
         console.result(line)
 
 
-def _seed(cache: ReleaseCache, asked: CacheRequest) -> int:
-    console = cache.place.services.space.console
-    done = seed(cache, asked.source, asked.identity, _stamp(cache))
+def _seed(cache: ReleaseCache, console: TerminalConsole, asked: CacheRequest) -> int:
+    done = seed(cache, asked.source, asked.identity, stamp(cache.place.now()))
     for warning in done.warnings:
         console.message(warning, "warning")
     console.message(f"{_placed(done.placed)} from {done.source}")
-    _after(cache, asked)
+    _after(cache, console, asked)
     return 0
 
 
-def _pin(cache: ReleaseCache, asked: CacheRequest) -> int:
-    console = cache.place.services.space.console
+def _pin(cache: ReleaseCache, console: TerminalConsole, asked: CacheRequest) -> int:
     kept = cache.pin
     if kept is not None and not asked.renew:
-        console.message(_placed(restore(cache, kept, _stamp(cache))))
+        console.message(_placed(restore(cache, kept, stamp(cache.place.now()))))
     else:
-        made = pin(cache, cache.place.services.clock.now())
+        made = pin(cache, cache.place.now())
         console.message(_pinned(made))
-    _after(cache, asked)
+    _after(cache, console, asked)
     return 0
 
 
-def _after(cache: ReleaseCache, asked: CacheRequest) -> None:
+def _after(cache: ReleaseCache, console: TerminalConsole, asked: CacheRequest) -> None:
     """As it is now: read again, with nothing remembered."""
     now = replace(cache)
     if asked.json:
-        _show(now, now.verified(), asked)
+        _show(now, console, now.verified(), asked)
     else:
-        on = " --on sim" if cache.place.on == "sim" else ""
-        message = f"every boot writes the file again: after it, gb300serve cache verify {asked.ref}{on}"
-        cache.place.services.space.console.message(message, "dim")
+        verify = Invocation(asked.ref or "", cache.place.on, cache.place.hosts.workspace.options).command(
+            "cache verify"
+        )
+        message = f"every boot writes the file again; afterwards, check it with {verify}"
+        console.message(message, "dim")
 
 
 def _placed(placed: Placed) -> str:
@@ -135,12 +136,6 @@ def _placed(placed: Placed) -> str:
 
 def _pinned(made: Pin) -> str:
     return f"pinned for {made.release}: {made.configs} configurations, sha256 {made.sha256}; a copy is kept"
-
-
-def _stamp(cache: ReleaseCache) -> str:
-    """`20261129T195003Z`, as kept containers have it."""
-    now = moment(cache.place.services.clock.now())
-    return now.replace("-", "").replace(":", "").replace(" ", "T")
 
 
 def run(
@@ -173,8 +168,9 @@ def run(
     json: Json = False,
 ) -> int:
     """The kernel-tuning cache: its sets, what a release expects, seeding and pinning before a launch, verifying."""
-    place = CacheDirectories(
-        Services(workspace(ctx, recipes, site, station)), on or "docker", shlex.join(["gb300serve", "cache", action])
-    )
-    place.check()
-    return act(place, CacheRequest(action, ref, tuple(sets or ()), source, identity, renew, json))
+    workspace, console = open_workspace(ctx, recipes, site, station)
+    command = shlex.join(["gb300serve", "cache", action])
+    with suggesting(Invocation(ref or "", on, workspace.options, tuple(sets or ()))):
+        place = CacheDirectories(Hosts(workspace), on or "docker", command)
+        place.check()
+        return act(place, console, CacheRequest(action, ref, tuple(sets or ()), source, identity, renew, json))

@@ -1,15 +1,11 @@
 """`gb300serve compile`."""
 
-import importlib
 from typing import Annotated, Literal
 
 import typer
 
-from gb300serve.app.workspace import Workspace, workspace
-from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station
-from gb300serve.plan.model import Plan
-from gb300serve.recipe.load import Loaded
-from gb300serve.recipe.model import Recipe
+from gb300serve.app.targets import targeted
+from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station, open_workspace
 from gb300serve.render.docker_run import plan_document, shell
 
 
@@ -29,22 +25,17 @@ def run(
     json: Json = False,
 ) -> int:
     """Compile a release to the exact command that launches it, or to a file for another runtime."""
-    space = workspace(ctx, recipes, site, station)
-    loaded, recipe = space.shareable(ref, sets)
-    plan = space.compile(loaded, recipe, image_ref)
-    text = shell(plan) if to in ("shell", "json") else _targeted(to, space, loaded, recipe, plan)
-    if json or to == "json":
-        space.console.document(plan_document(plan, space.notes))
+    workspace, console = open_workspace(ctx, recipes, site, station)
+    loaded, recipe = workspace.shareable(ref, sets)
+    plan = workspace.compile(loaded, recipe, image_ref)
+    if to in ("shell", "json"):
+        text = shell(plan)
     else:
-        space.say_notes()
-        space.console.result(text.removesuffix("\n"))
+        text, gaps = targeted(to, plan, loaded, recipe)
+        workspace.notes += gaps
+    if json or to == "json":
+        console.document(plan_document(plan, workspace.notes))
+    else:
+        workspace.print_notes()
+        console.result(text.removesuffix("\n"))
     return 0
-
-
-def _targeted(to: str, space: Workspace, loaded: Loaded, recipe: Recipe, plan: Plan) -> str:
-    """The file for another runtime; what it does not say is noted."""
-    # Loaded when one is asked for: together they add 6 % to the start of every other `compile` (scripts/bench).
-    targeting = importlib.import_module("gb300serve.app.targets")
-    text, gaps = targeting.targeted(to, plan, loaded, recipe)
-    space.notes += gaps
-    return str(text)

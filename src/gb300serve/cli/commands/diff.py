@@ -5,8 +5,7 @@ from typing import Annotated
 import typer
 
 from gb300serve.app.diff import side
-from gb300serve.app.workspace import workspace
-from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station
+from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station, open_workspace
 from gb300serve.cli.views import diff
 from gb300serve.compare.diff import difference
 
@@ -24,13 +23,13 @@ def run(
     json: Json = False,
 ) -> int:
     """Show what the second release changes against the first, and what that costs; --set changes the second."""
-    space = workspace(ctx, recipes, site, station)
-    found = difference(side(space, before), side(space, after, sets or ()))
+    workspace, console = open_workspace(ctx, recipes, site, station)
+    found = difference(side(workspace, before), side(workspace, after, sets or ()))
     if json:
-        space.console.document(found.as_json())
+        console.document(found.as_json())
     else:
-        space.say_notes()
+        workspace.print_notes()
         label = f"{after}+set" if sets else after
         for line in diff.markdown(found, before, label) if markdown else diff.lines(found):
-            space.console.result(line)
+            console.result(line)
     return 5 if exit_code and found.any else 0

@@ -8,8 +8,8 @@ import typer
 
 from gb300serve.app.diagnose import read_log
 from gb300serve.app.fit import Fitter
-from gb300serve.app.workspace import learned_boots, workspace
-from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station
+from gb300serve.app.workspace import Workspace, learned_boots
+from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station, open_workspace
 from gb300serve.cli.views.fit import lesson_lines, lines, sweep_lines
 from gb300serve.fit.result import Step, Sweep, document, read_sweep, sweep_document
 
@@ -33,26 +33,26 @@ def run(
     json: Json = False,
 ) -> int:
     """Say whether a release fits the GPU's and the host's memory, before anything is downloaded."""
-    space = workspace(ctx, recipes, site, station)
-    fitter = Fitter(space, checkpoint)
+    workspace, console = open_workspace(ctx, recipes, site, station)
+    fitter = Fitter(workspace, checkpoint)
     swept = read_sweep(sweep) if sweep else None
-    lesson = fitter.calibrate(*space.load(ref), calibrate, read_log(calibrate)) if calibrate else None
-    found = fitter.fit(*space.load(ref, sets), sets or ())
+    lesson = fitter.calibrate(*workspace.load(ref), calibrate, read_log(calibrate)) if calibrate else None
+    found = fitter.fit(*workspace.load(ref, sets), sets or ())
     if lesson:
-        for line in lesson_lines(lesson, str(learned_boots(space)), found.demand):
-            space.console.message(line)
-    steps = list(_steps(fitter, ref, sets or [], swept)) if swept else []
+        for line in lesson_lines(lesson, str(learned_boots(workspace)), found.demand):
+            console.message(line)
+    steps = list(_steps(workspace, fitter, ref, sets or [], swept)) if swept else []
     if json:
         answer = document(found.name, found.demand, found.answer, found.remarks)
-        space.console.document(answer | ({"sweep": sweep_document(swept.path, steps)} if swept else {}))
+        console.document(answer | ({"sweep": sweep_document(swept.path, steps)} if swept else {}))
     else:
-        space.say_notes()
+        workspace.print_notes()
         for line in sweep_lines(swept, steps) if swept else lines(found):
-            space.console.result(line)
+            console.result(line)
     return 6 if found.verdict in ("short", "refused") else 0
 
 
-def _steps(fitter: Fitter, ref: str, sets: list[str], swept: Sweep) -> Iterator[Step]:
+def _steps(workspace: Workspace, fitter: Fitter, ref: str, sets: list[str], swept: Sweep) -> Iterator[Step]:
     for value, assignment in zip(swept.values, swept.assignments(), strict=True):
         changes = [*sets, assignment]
-        yield Step(value, fitter.answer(*fitter.space.load(ref, changes), changes))
+        yield Step(value, fitter.answer(*workspace.load(ref, changes), changes))

@@ -12,7 +12,7 @@ from rich.markdown import Markdown
 from rich.theme import Theme
 from typer.core import TyperGroup
 
-from gb300serve.cli.console import Console
+from gb300serve.cli.console import TerminalConsole
 from gb300serve.core.errors import CommandLineError
 from gb300serve.core.text import suggestion
 
@@ -73,7 +73,7 @@ def _overview(guides: dict[str, str]) -> str:
     return "\n".join(["Topics:", *topics, "", *usage])
 
 
-def _show(guide: str, console: Console) -> None:
+def _show(guide: str, console: TerminalConsole) -> None:
     if not console.out.isatty():
         console.result(guide.rstrip("\n"))
         return

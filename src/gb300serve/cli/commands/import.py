@@ -5,8 +5,7 @@ from typing import Annotated
 import typer
 
 from gb300serve.app.import_launch import document, found_lines, imported, recipe_lines
-from gb300serve.app.workspace import workspace
-from gb300serve.cli.parameters import Json, SiteFile, Station
+from gb300serve.cli.parameters import Json, SiteFile, Station, open_workspace
 from gb300serve.core.errors import CompileError
 from gb300serve.importers.report import NotImportableError
 
@@ -25,19 +24,19 @@ def run(
     json: Json = False,
 ) -> int:
     """Make a recipe of a docker run line, a container or a jm-recipe. Nothing of what is read is run."""
-    space = workspace(ctx, None, site, station)
+    workspace, console = open_workspace(ctx, None, site, station)
     try:
-        result = imported(space, file, container)
+        result = imported(workspace, file, container)
     except CompileError as error:
         if json:
-            space.console.document(document(None, error.diagnostics))
+            console.document(document(None, error.diagnostics))
             return error.exit_code
-        space.console.messages(found_lines(error.diagnostics), "dim")
+        console.messages(found_lines(error.diagnostics), "dim")
         raise NotImportableError(error.message, (), error.hint or "") from error
     if json:
-        space.console.document(document(result, result.diagnostics))
+        console.document(document(result, result.diagnostics))
         return 0
     for line in recipe_lines(result):
-        space.console.result(line)
-    space.console.messages(found_lines(result.diagnostics), "dim")
+        console.result(line)
+    console.messages(found_lines(result.diagnostics), "dim")
     return 0

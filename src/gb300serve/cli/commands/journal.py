@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.app.services import Services
-from gb300serve.app.workspace import workspace
-from gb300serve.cli.parameters import Json, RecipeDirs, SiteFile, Station
+from gb300serve.app.state import StateDirectory
+from gb300serve.cli.parameters import Json, RecipeDirs, SiteFile, Station, open_workspace
 from gb300serve.core.errors import MachineError
 from gb300serve.journal.journal import JournalEntry, Story
 from gb300serve.lifecycle.launch import moment
@@ -34,28 +33,28 @@ def run(
     json: Json = False,
 ) -> int:
     """Show what changed what serves: when (UTC), who asked, from what to what, and what came of it."""
-    space = workspace(ctx, recipes, site, station)
-    story = _read(Services(space))
+    workspace, console = open_workspace(ctx, recipes, site, station)
+    story = _read(StateDirectory(workspace))
     entries = story.entries if last is None else story.entries[len(story.entries) - min(last, len(story.entries)) :]
     if json:
         shown = [entry.as_json() for entry in entries]
-        space.console.document({"schema": SCHEMA, "entries": shown, "torn": list(story.torn)})
+        console.document({"schema": SCHEMA, "entries": shown, "torn": list(story.torn)})
         return 0
     for entry in entries:
         for line in _lines(entry):
-            space.console.result(line)
+            console.result(line)
     if not entries:
-        space.console.result("no entry")
+        console.result("no entry")
     if story.torn:
-        space.console.message(f"lines that were cut short while they were written: {len(story.torn)}", "warning")
+        console.message(f"lines that were cut short while they were written: {len(story.torn)}", "warning")
     return 0
 
 
-def _read(services: Services) -> Story:
+def _read(state: StateDirectory) -> Story:
     try:
-        return services.journal.read()
+        return state.journal.read()
     except OSError as error:
-        raise JournalUnreadableError(str(services.journal.path), error.strerror or str(error)) from error
+        raise JournalUnreadableError(str(state.journal.path), error.strerror or str(error)) from error
 
 
 def _lines(entry: JournalEntry) -> Iterator[str]:

@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
-from gb300serve.app.workspace import Workspace, workspace
-from gb300serve.cli.parameters import Json, RecipeDirs
+from gb300serve.app.workspace import Workspace
+from gb300serve.cli.parameters import Json, RecipeDirs, open_workspace
 from gb300serve.cli.views.table import table
 from gb300serve.recipe.load import Loaded
 from gb300serve.recipe.model import EvidenceSection, Recipe
@@ -21,14 +21,14 @@ def run(
     json: Json = False,
 ) -> int:
     """List lanes and their releases, each with its first figure and the load that it was measured on."""
-    space = workspace(ctx, recipes, None)
+    workspace, console = open_workspace(ctx, recipes, None)
     rows = [
         row
-        for ref in space.catalog.refs()
-        if (row := _row(space, ref)) and (everything or row["status"] != "deprecated")
+        for ref in workspace.catalog.refs()
+        if (row := _row(workspace, ref)) and (everything or row["status"] != "deprecated")
     ]
     if json:
-        space.console.document({"schema": SCHEMA, "releases": rows})
+        console.document({"schema": SCHEMA, "releases": rows})
         return 0
     cells = [
         [
@@ -42,16 +42,17 @@ def run(
         for row in rows
     ]
     for line in table(("LANE", "RELEASE", "STATUS", "PINNED", "TITLE", "FIGURE"), cells):
-        space.console.result(line)
+        console.result(line)
     return 0
 
 
-def _row(space: Workspace, ref: str) -> dict[str, Any] | None:
-    found = space.catalog.find(ref)
-    loaded = space.loader.load_file(found)
+def _row(workspace: Workspace, ref: str) -> dict[str, Any] | None:
+    found = workspace.catalog.find(ref)
+    loaded = workspace.loader.load_file(found)
     recipe = loaded.recipe
     if recipe is None:
-        space.console.message(f"{found.path} is not a valid recipe, and left out{_why(loaded)}", "warning")
+        message = f"{found.path} is not a valid recipe and is left out{_why(loaded)}"
+        workspace.console.message(message, "warning")
         return None
     return {
         "lane": recipe.lane,

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.app.workspace import Workspace, workspace
-from gb300serve.cli.parameters import RecipeDirs
+from gb300serve.app.workspace import Workspace
+from gb300serve.cli.parameters import RecipeDirs, open_workspace
 from gb300serve.core.errors import Gb300Error
 from gb300serve.core.values import changed_words
 from gb300serve.lint.rules.image import pinned_words
@@ -35,20 +35,20 @@ def run(
     force: Annotated[bool, typer.Option("--force", help="Rewrite a pin that differs.")] = False,
 ) -> int:
     """Write the command that a release compiles to beside it, so that any later change is seen."""
-    space = workspace(ctx, recipes, None)
+    workspace, console = open_workspace(ctx, recipes, None)
     # All of them are compiled and compared before the first is written.
-    for path, ref, text in [_compiled(space, ref, force=force) for ref in refs]:
+    for path, ref, text in [_compiled(workspace, ref, force=force) for ref in refs]:
         if read_pin(path) == text:
-            space.console.message(f"{ref} is pinned already: {pin_path(path)}")
+            console.message(f"{ref} is pinned already: {pin_path(path)}")
         else:
-            space.console.message(f"pinned {ref}: {write_pin(path, text)}")
-    space.say_notes()
+            console.message(f"pinned {ref}: {write_pin(path, text)}")
+    workspace.print_notes()
     return 0
 
 
-def _compiled(space: Workspace, ref: str, *, force: bool) -> tuple[Path, str, str]:
-    loaded, recipe = space.shareable(ref)
-    text = pinned(space.pinned_plan(loaded, recipe))
+def _compiled(workspace: Workspace, ref: str, *, force: bool) -> tuple[Path, str, str]:
+    loaded, recipe = workspace.shareable(ref)
+    text = pinned(workspace.pinned_plan(loaded, recipe))
     before = read_pin(loaded.found.path)
     if before is not None and not force:
         removed, added = changed_words(pinned_words(before), pinned_words(text))

@@ -1,12 +1,12 @@
-"""A launch as it is seen: a line for every step and phase; on a terminal a last line that says what is awaited."""
+"""The screen of a launch."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import assert_never
 
-from rich.console import Console as Terminal
 from rich.live import Live
 from rich.text import Text
 
+from gb300serve.app.actions import Invocation
 from gb300serve.boot.events import (
     BootBegan,
     CauseFound,
@@ -24,7 +24,8 @@ from gb300serve.boot.liveness import Judgement
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.progress import Outlook
 from gb300serve.boot.receipts import CheckedReceipt
-from gb300serve.cli.console import Console
+from gb300serve.cli.colour import STYLES, terminal
+from gb300serve.cli.console import TerminalConsole
 from gb300serve.core.text import printable
 from gb300serve.lifecycle.events import (
     Announcement,
@@ -54,14 +55,16 @@ def clock(seconds: float) -> str:
     return f"{seconds:6.0f} s"
 
 
-def watch_lines(told: HealthChanged | TuningForeseen | StackTaken | ReceiptsChecked) -> Iterator[Line]:
+def watch_lines(
+    told: HealthChanged | TuningForeseen | StackTaken | ReceiptsChecked, invocation: Invocation
+) -> Iterator[Line]:
     """The lines of one announcement."""
     match told:
         case HealthChanged():
             yield from _health(told)
-        case TuningForeseen(why, price, ways_out, at):
+        case TuningForeseen(why, price, suggest, at):
             yield f"{clock(at)}    {why}; tuning takes {price}", "warning"
-            yield from ((f"              {way}", "dim") for way in ways_out)
+            yield from ((f"              {invocation.render(action)}", "dim") for action in suggest)
         case StackTaken(text, at):
             yield f"{clock(at)}    stack dump:", "warning"
             yield from ((f"              {line}", "dim") for line in text.splitlines())
@@ -76,7 +79,7 @@ def _health(told: HealthChanged) -> Iterator[Line]:
     because = f" ({', '.join(judgement.because)})" if judgement.because else ""
     yield f"{clock(told.at)}    {judgement.health}{because}; waiting for {told.waits_for}", _STYLES[judgement.health]
     if told.stack_command:
-        yield f"              where it stands: {told.stack_command}", "dim"
+        yield f"              print its stack: {told.stack_command}", "dim"
 
 
 def receipt_lines(receipts: tuple[CheckedReceipt, ...], *, binding: bool = True) -> Iterator[Line]:
@@ -91,7 +94,7 @@ def receipt_lines(receipts: tuple[CheckedReceipt, ...], *, binding: bool = True)
         if one.state == "unknown":
             yield f"              {one.sentence()}", "dim"
     if wrong and not binding:
-        yield "              --set changed this launch: lines that it changes do not count against it", "dim"
+        yield "              --set changed this launch: receipts of changed lines are shown but do not count", "dim"
 
 
 LONGEST = 150
@@ -99,34 +102,38 @@ SIMULATED = "simulated Station: no GPU, no container, no model; the boot log's n
 
 
 class BootView:
-    """Shows announcements; use as a context manager, so that the live line is taken away in the end."""
+    """The screen of a launch: a line for every step and phase; on a terminal also a live last line."""
 
-    def __init__(self, console: Console, expected: Mapping[str, float], *, simulated: bool) -> None:
+    def __init__(self, console: TerminalConsole, invocation: Invocation, expected: Mapping[str, float]) -> None:
         self.console = console
+        self.invocation = invocation
         self.expected = expected
-        self.simulated = simulated
         self.serving = False
         self._survived: list[CauseFound] = []
-        terminal = Terminal(file=console.err, no_color=console.no_color, highlight=False)
-        self.live = Live(console=terminal, auto_refresh=False, transient=True) if terminal.is_terminal else None
+        rich = terminal(console.err, no_color=console.no_color)
+        self.live = Live(console=rich, auto_refresh=False, transient=True) if rich.is_terminal else None
 
-    def __enter__(self) -> "BootView":
-        if self.live:
-            self.live.start()
-        return self
+    @classmethod
+    def opener(cls, console: TerminalConsole, invocation: Invocation) -> Callable[[Mapping[str, float]], "BootView"]:
+        """Opens the screen for the expected seconds by phase."""
 
-    def __exit__(self, *_: object) -> None:
-        self.stop()
+        def open_view(expected: Mapping[str, float]) -> BootView:
+            view = cls(console, invocation, expected)
+            if view.live:
+                view.live.start()
+            return view
+
+        return open_view
 
     def stop(self) -> None:
-        """Take the live line away: what follows is plain text."""
+        """End the live line; plain text follows."""
         if self.live:
             self.live.stop()
             self.live = None
 
     def show(self, announcement: Announcement) -> None:
-        """Say one thing that happened."""
-        if isinstance(announcement, LogSeen):  # by the thousand a second, and a match takes five times as long
+        """Print one announcement."""
+        if isinstance(announcement, LogSeen):  # up to 1,000 per second, and a match statement takes five times as long
             if self.serving:
                 self.console.result(announcement.line.text)
             return
@@ -138,7 +145,7 @@ class BootView:
             case Watching(ahead, judgement):
                 self._wait(ahead, judgement)
             case HealthChanged() | TuningForeseen() | StackTaken() | ReceiptsChecked():
-                for text, style in watch_lines(announcement):
+                for text, style in watch_lines(announcement, self.invocation):
                     self._say(text, style)
             case NotReady(why):
                 self._say(f"not ready: {why}", "warning")
@@ -158,16 +165,16 @@ class BootView:
             case TuningHit(configs, at):
                 self._say(f"{clock(at)}    tuning cache loaded: {configs} configurations", "good")
             case CauseFound(reason=reason, line_number=line, at=at):
-                # Its words are said once: when the boot has failed of it, or when it serves in spite of it.
+                # The line is quoted once: when the boot fails of it, or when it serves in spite of it.
                 self._survived.append(event)
-                self._say(f"{clock(at)}    {reason}, by line {line} of the log", "error")
+                self._say(f"{clock(at)}    {reason}, log line {line}", "error")
             case Stalled(phase, silent, at):
                 self._say(f"{clock(at)}    no progress in {phase} for {silent:.0f} s", "warning")
             case StartupComplete(at):
-                self._say(f"{clock(at)}    the server says it started; asking it", "dim")
+                self._say(f"{clock(at)}    the server logged that it started; checking it", "dim")
             case BootBegan():
                 self._survived.clear()
-            case Stopped() | TuningMiss():  # what a miss costs is told by TuningForeseen
+            case Stopped() | TuningMiss():  # TuningForeseen shows the cost of a miss
                 pass
             case _:
                 assert_never(event)
@@ -189,19 +196,18 @@ class BootView:
     def _say(self, text: str, style: str | None = None) -> None:
         shown = self._marked(printable(text))
         if self.live:
-            colour = {"dim": "dim", "warning": "yellow", "error": "red", "good": "green", "bold": "bold"}
             # The terminal breaks a long line, not we: an image or a path is copied whole.
-            self.live.console.print(Text(shown, style=colour.get(style or "", "")), soft_wrap=True)
+            self.live.console.print(Text(shown, style=STYLES[style] if style else ""), soft_wrap=True)
         else:
             self.console.message(shown, style)
 
     def _wait(self, ahead: Outlook, judgement: Judgement) -> None:
         if self.live:
-            text = f"{clock(ahead.at)}  {ahead.sentence()}{_boot_view_health(judgement)}"
+            text = f"{clock(ahead.at)}  {ahead.sentence()}{_health_mark(judgement)}"
             self.live.update(Text(self._marked(printable(text)), style="cyan", no_wrap=True), refresh=True)
 
     def _marked(self, text: str) -> str:
-        return f"[simulated] {text}" if self.simulated else text
+        return f"[simulated] {text}" if self.invocation.on == "sim" else text
 
 
 def _sentence(announcement: StepBegan | StepUndone | UndoFailed | SetAside | PutBack) -> tuple[str, str]:
@@ -226,6 +232,6 @@ def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def _boot_view_health(judgement: Judgement) -> str:
-    """Nothing to say of what works as it should."""
+def _health_mark(judgement: Judgement) -> str:
+    """Empty for a working engine."""
     return "" if judgement.health == "working" else f" [{judgement.health}]"

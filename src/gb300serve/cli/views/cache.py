@@ -38,7 +38,7 @@ def _row(one: TuningSet, expected_by: str) -> tuple[str, ...]:
 def release_lines(cache: ReleaseCache, verified: Verified) -> Iterator[str]:
     """What a release expects, what lies there, what its next boot will do."""
     wanted, prediction, kept = cache.expected, cache.prediction, cache.pin
-    name = f"{cache.recipe.ref}+set" if cache.sets_said else cache.recipe.ref
+    name = f"{cache.recipe.ref}+set" if cache.overrides else cache.recipe.ref
     yield f"{name}: {_SAID[verified.state]}"
     yield from (f"  {remark}" for remark in verified.remarks)
     if wanted.identity is not None:
