@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.app.launch import NotSimulatedError, numbered, only_simulated, tuning_lines
-from gb300serve.app.services import SIM_SPEED
+from gb300serve.app.hosts import SIM_SPEED
+from gb300serve.app.launch import SimulatedOptionError, numbered, refuse_rehearsal, tuning_lines
 from gb300serve.autotune.pins import Verified
 from gb300serve.autotune.sets import TuningSet
 from gb300serve.lifecycle.steps import StartContainer, StopContainer
@@ -52,7 +52,7 @@ def test_a_kept_container_has_the_name(bench: BenchHost) -> None:
     shown, launched = up(bench, "--show-steps"), up(bench)
     assert (shown.code, launched.code, shown.err) == (6, 6, launched.err)
     assert "the name bench is held by bench/v0, stopped 2026-11-29 11:00:00Z with exit code 0" in shown.err
-    assert "it is the kept way back" in shown.err
+    assert "it is kept for rollback" in shown.err
 
 
 def test_a_port_that_is_taken(bench: BenchHost) -> None:
@@ -97,7 +97,7 @@ def test_a_stranger_on_the_gpu(bench: BenchHost, words: tuple[str, ...]) -> None
     assert (refused.code, refused.err.splitlines()[-2:]) == (
         6,
         [
-            "gb300serve: a container that gb300serve did not create is on the GPU: someone (image lmsysorg/sglang:dev)"
+            "gb300serve: a container that gb300serve did not create uses the GPU: someone (image lmsysorg/sglang:dev)"
             ", running since 2026-11-29 10:00:00Z; 195.3 GiB of the GPU's memory are in use, and which process is its "
             "own cannot be told; it is never stopped for you",
             "  hint: docker stop someone",
@@ -133,7 +133,7 @@ def test_status_lists_the_stranger_with_the_same_facts(bench: BenchHost) -> None
 @pytest.mark.parametrize("words", [("--sim-fault", "gpu-oom"), ("--sim-speed", "800")])
 def test_a_rehearsal_is_never_a_real_launch(words: tuple[str, str]) -> None:
     answer = run("up", "v14", *words)
-    said = f"gb300serve: {' '.join(words)} is for the simulated Station, and this would be a real launch\n"
+    said = f"gb300serve: {' '.join(words)} works on the simulated Station only; this is a real launch\n"
     assert (answer.code, answer.err) == (2, f"{said}  hint: add --on sim\n")
 
 
@@ -143,10 +143,10 @@ def test_a_return_to_a_real_release_is_no_rehearsal() -> None:
 
 
 def test_the_simulated_station_takes_both() -> None:
-    only_simulated(Rehearsal(800.0, "gpu-oom"), "sim")
-    only_simulated(Rehearsal(SIM_SPEED), "docker")
-    with pytest.raises(NotSimulatedError):
-        only_simulated(Rehearsal(800.0), "docker")
+    refuse_rehearsal(Rehearsal(800.0, "gpu-oom"), "sim")
+    refuse_rehearsal(Rehearsal(SIM_SPEED), "docker")
+    with pytest.raises(SimulatedOptionError):
+        refuse_rehearsal(Rehearsal(800.0), "docker")
 
 
 FOUND = TuningSet("0.6.18", "103a", "9ac7b387" * 8, "autotune_configs.json")

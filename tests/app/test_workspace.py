@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.app.workspace import Workspace, learned_boots, read_environment, shipped_recipes, state_directory
-from gb300serve.cli.console import Console
+from gb300serve.app.environment import read_environment
+from gb300serve.app.workspace import Workspace, learned_boots, shipped_recipes, state_directory
+from gb300serve.cli.console import TerminalConsole
 from tests.support.invoke import Answer, run
 from tests.support.program import ROOT
 from tests.support.recipes import ENGINE, alone, container, write
@@ -243,7 +244,9 @@ def test_a_closed_one_is_said(words: tuple[str, ...], code: int, said: str) -> N
 
 
 def space(site: Path | None, **variables: str) -> Workspace:
-    return Workspace(read_environment({"HOME": "/home/x", **variables}), Console(StringIO(), StringIO()), (), site)
+    return Workspace(
+        read_environment({"HOME": "/home/x", **variables}), TerminalConsole(StringIO(), StringIO()), (), site
+    )
 
 
 def test_the_users_own_unless_the_site_names_one(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from gb300serve.boot.diagnosis import Diagnosis, Evidence
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from gb300serve.cli.app import show_error
-from gb300serve.cli.console import Console
+from gb300serve.cli.console import TerminalConsole
 from gb300serve.lifecycle.failures import LONGEST, TAIL_SHOWN, BootFailedError, Ending
 from gb300serve.lifecycle.launch import Launch
 from tests.support.launches import KV_LINE, plan
@@ -23,7 +23,7 @@ KEPT = "dsv41-vllm-failed-20261129T195003Z"
 
 def shown(launch: Launch, ending: Ending) -> list[str]:
     err = StringIO()
-    show_error(BootFailedError(launch, ending), Console(StringIO(), err))
+    show_error(BootFailedError(launch, ending), TerminalConsole(StringIO(), err))
     return err.getvalue().splitlines()
 
 

@@ -35,20 +35,6 @@ def test_labels_tell_lane_release_and_plan() -> None:
     assert changed.ref == "deepseek-v4.1-flash/v14"
 
 
-def test_commands_mean_the_same_launch() -> None:
-    assert V14.command("logs") == "gb300serve logs deepseek-v4.1-flash/v14"
-    there = replace(V14, on="sim", given="./my v14.yaml", overrides=("engine.options.seed=3",))
-    assert there.command("up", "--replace") == (
-        "gb300serve up './my v14.yaml' --on sim --set engine.options.seed=3 --replace"
-    )
-    assert there.command("doctor") == "gb300serve doctor './my v14.yaml' --on sim --set engine.options.seed=3"
-    assert there.command("fit") == "gb300serve fit './my v14.yaml' --set engine.options.seed=3"
-    assert there.command("down") == "gb300serve down './my v14.yaml' --on sim"
-    elsewhere = replace(there, found_by=("--site", "my site.yaml"))
-    assert elsewhere.command("cache seed") == "gb300serve cache seed './my v14.yaml' --on sim --site 'my site.yaml'"
-    assert elsewhere.beside("down", "other/v1") == "gb300serve down other/v1 --on sim --site 'my site.yaml'"
-
-
 def test_the_endpoint_carries_the_key() -> None:
     assert V14.endpoint.url == "http://127.0.0.1:30006"
     assert V14.endpoint.api_key is None

@@ -13,7 +13,7 @@ from gb300serve.lifecycle.reconcile import prepare
 from gb300serve.lifecycle.rollback import (
     NoLaneToReturnError,
     NothingToReturnToError,
-    Wish,
+    RollbackGoal,
     costs,
     kept_container,
     target,
@@ -33,36 +33,36 @@ RUNS = RunHistory((), (record("v12"), record("v13", 1.0), record("v14", 2.0)))
 
 def test_back_to_the_last_good_run_of_another_plan() -> None:
     live = container(launch("v14"), labels=launch("v14").labels | {LABEL_PLAN: "plan-v14"})
-    assert target(Wish(), "docker", (live, STRANGER), RUNS).release == "v13"
-    assert target(Wish(LANE, "v12"), "docker", (live,), RUNS).release == "v12"
+    assert target(RollbackGoal(), "docker", (live, STRANGER), RUNS).release == "v13"
+    assert target(RollbackGoal(LANE, "v12"), "docker", (live,), RUNS).release == "v12"
     back = container(launch("v13"), labels=launch("v13").labels | {LABEL_PLAN: "plan-v13"})
-    assert target(Wish(LANE), "docker", (back,), RUNS).release == "v14", "a second time: there and back"
+    assert target(RollbackGoal(LANE), "docker", (back,), RUNS).release == "v14", "a second time: there and back"
 
 
 def test_what_served_last_counts_when_nothing_runs() -> None:
     ended = entry(verb="down", result="stopped", before=(V14_SERVED,), after=())
-    assert target(Wish(), "docker", (), replace(RUNS, entries=(ended,))).release == "v13"
-    assert target(Wish(), "docker", (), replace(RUNS, entries=(entry(),))).release == "v13"
+    assert target(RollbackGoal(), "docker", (), replace(RUNS, entries=(ended,))).release == "v13"
+    assert target(RollbackGoal(), "docker", (), replace(RUNS, entries=(entry(),))).release == "v13"
 
 
 def test_never_a_guess() -> None:
     with pytest.raises(NoLaneToReturnError, match="nothing serves, and nothing is known to have served"):
-        target(Wish(), "docker", (), RUNS)
+        target(RollbackGoal(), "docker", (), RUNS)
     two = (container(V14), replace(container(V14), id="g", labels=V14.labels | {"gb300serve.lane": "glm"}))
     with pytest.raises(NoLaneToReturnError, match=r"several lanes run: deepseek-v4\.1-flash, glm"):
-        target(Wish(), "docker", two, RUNS)
+        target(RollbackGoal(), "docker", two, RUNS)
     with pytest.raises(NothingToReturnToError) as caught:
-        target(Wish("glm"), "docker", (), RUNS)
+        target(RollbackGoal("glm"), "docker", (), RUNS)
     assert caught.value.exit_code == MachineError.exit_code
     said = "there is nothing to roll back to: no run of another release of glm became READY here"
     assert caught.value.message == said
     with pytest.raises(NothingToReturnToError) as caught:
-        target(Wish("glm", found_by=("--station", "west")), "sim", (), RUNS)
+        target(RollbackGoal("glm", found_by=("--station", "west")), "sim", (), RUNS)
     assert caught.value.hint == (
         "see: gb300serve journal; launch a release by name: gb300serve up REF --replace --on sim --station west"
     )
     with pytest.raises(NothingToReturnToError, match=r"no run of deepseek-v4\.1-flash/v9"):
-        target(Wish(LANE, "v9"), "docker", (), RUNS)
+        target(RollbackGoal(LANE, "v9"), "docker", (), RUNS)
 
 
 def test_the_container_of_the_run_goes_before_others_of_its_plan() -> None:

@@ -196,7 +196,7 @@ def test_another_identity_is_a_miss_the_moment_it_is_named() -> None:
     assert isinstance(foreseen, TuningForeseen)
     assert foreseen.why == "the engine looks for tuning set cbf5ea8f, the recipe expects 9ac7b387"
     assert (foreseen.price, foreseen.at) == ("about 74 minutes", 405.0)
-    assert foreseen.ways_out[1] == (
+    assert foreseen.suggest[1] == (
         "or stop it (gb300serve down deepseek-v4.1-flash/v14), put a known set in place "
         "(gb300serve cache seed deepseek-v4.1-flash/v14) and launch again"
     )
@@ -241,7 +241,7 @@ def test_a_foreign_set_does_not_promise_that_waiting_helps_the_next_boot() -> No
     (foreseen,) = watched.heard(TuningForeseen)
     assert isinstance(foreseen, TuningForeseen)
     assert foreseen.why == "the tuning cache was made in another environment (cublas: cached 13.0, current 13.1)"
-    assert foreseen.ways_out[0] == (
+    assert foreseen.suggest[0] == (
         "waiting helps this boot only: beside such a file nothing is saved, and every boot tunes again"
     )
 

@@ -17,9 +17,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gb300serve.app.workspace import read_environment
+from gb300serve.app.environment import read_environment
 from gb300serve.cli.app import invoke, main
-from gb300serve.cli.console import Console
+from gb300serve.cli.console import TerminalConsole
 
 # Python's audit events of what changes files and processes.
 _CHANGES = frozenset(("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "subprocess.Popen", "os.kill"))
@@ -71,7 +71,7 @@ def become(request: dict[str, Any]) -> None:
 def load() -> None:
     """Looking at what a launch would do loads what a launch needs, and changes nothing."""
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
-        console = Console(nowhere, nowhere, no_color=True)
+        console = TerminalConsole(nowhere, nowhere, no_color=True)
         for words in (("up", "v14", "--on", "sim", "--show-steps"), ("status", "--on", "sim"), ("journal",)):
             invoke(list(words), console, (read_environment(), console))
 

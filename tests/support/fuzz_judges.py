@@ -17,11 +17,12 @@ from typing import Any
 
 from gb300serve.app.diagnose import diagnosed
 from gb300serve.app.diff import side
+from gb300serve.app.environment import read_environment
 from gb300serve.app.fit import Fitter
 from gb300serve.app.lint import Judge
-from gb300serve.app.workspace import Workspace, read_environment
+from gb300serve.app.workspace import Workspace
 from gb300serve.boot.machine import BootMachine
-from gb300serve.cli.console import Console
+from gb300serve.cli.console import TerminalConsole
 from gb300serve.cli.views import diagnostics, diff, fit
 from gb300serve.compare.diff import difference
 from gb300serve.core.diagnostics import Diagnostic
@@ -111,7 +112,7 @@ class RecipeJudge:
         (self._lane / "v1.yaml").write_text(parent, encoding="utf-8")
         (self._lane / "v2.yaml").write_text(child("", "v2").replace("lane: bench", "lane: fuzz"), encoding="utf-8")
         environment = read_environment({"HOME": str(directory)})
-        self._space = Workspace(environment, Console(StringIO(), StringIO()), (directory / "recipes",))
+        self._space = Workspace(environment, TerminalConsole(StringIO(), StringIO()), (directory / "recipes",))
         self._lint = Judge(self._space)
         self._fitter = Fitter(self._space)
         self._reference = side(self._space, "fuzz/v1")
@@ -182,7 +183,7 @@ def _forms(found: tuple[Diagnostic, ...]) -> Iterator[str]:
 def _json(value: dict[str, Any]) -> str:
     """As the console prints it, and read again as others read it."""
     out = StringIO()
-    Console(out, out).document(value)
+    TerminalConsole(out, out).document(value)
     printed = out.getvalue()
     json.loads(printed, parse_constant=_no_constant)
     printed.encode("utf-8")

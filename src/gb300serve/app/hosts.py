@@ -132,7 +132,6 @@ class Hosts:
             return None
 
     @cached_property
-    @cached_property
     def _docker(self) -> ContainerBackend:
         clock = SystemClock()
         use = GpuUse(clock) if self.is_local("docker") else unknown

@@ -2,13 +2,15 @@ from io import StringIO
 
 import pytest
 
+from gb300serve.app.actions import Invocation
 from gb300serve.boot.events import BootBegan, CauseFound, PhaseEntered, Progress, Receipt, TuningHit, TuningMiss
 from gb300serve.boot.liveness import Judgement
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.progress import ProgressCounter, outlook
 from gb300serve.boot.receipts import CheckedReceipt
-from gb300serve.cli.console import Console
+from gb300serve.cli.console import TerminalConsole
 from gb300serve.cli.views.boot import BootView, watch_lines
+from gb300serve.core.errors import Action
 from gb300serve.lifecycle.backend import LogLine
 from gb300serve.lifecycle.events import (
     BecameReady,
@@ -38,11 +40,16 @@ class Terminal(StringIO):
         return True
 
 
+def opened(console: TerminalConsole, *, simulated: bool) -> BootView:
+    return BootView.opener(console, Invocation("v14", "sim" if simulated else "docker"))(EXPECTED)
+
+
 def shown(*announcements: object, terminal: bool = False, simulated: bool = False) -> str:
     err = Terminal() if terminal else StringIO()
-    with BootView(Console(StringIO(), err, no_color=True), EXPECTED, simulated=simulated) as view:
-        for announcement in announcements:
-            view.show(announcement)  # type: ignore[arg-type]  # what a test says is an announcement
+    view = opened(TerminalConsole(StringIO(), err, no_color=True), simulated=simulated)
+    for announcement in announcements:
+        view.show(announcement)  # type: ignore[arg-type]  # what a test says is an announcement
+    view.stop()
     return err.getvalue()
 
 
@@ -55,7 +62,7 @@ def shown(*announcements: object, terminal: bool = False, simulated: bool = Fals
         (TuningHit(210, 406.0), "   406 s    tuning cache loaded: 210 configurations\n"),
         (TuningMiss(0, 406.0), ""),
         (Progress(Phase.LOADING_WEIGHTS, "shards", 1, 2, 30.0), ""),
-        (CauseFound("gpu-oom", {}, 4, "OutOfMemoryError", 88.0), "    88 s    gpu-oom, by line 4 of the log\n"),
+        (CauseFound("gpu-oom", {}, 4, "OutOfMemoryError", 88.0), "    88 s    gpu-oom, log line 4\n"),
     ],
 )
 def test_what_the_log_means(event: object, line: str) -> None:
@@ -100,7 +107,7 @@ def test_the_words_of_a_cause_are_shown_where_the_boot_outlives_it() -> None:
 
 def test_the_log_is_shown_once_it_serves() -> None:
     out = StringIO()
-    view = BootView(Console(out, StringIO()), {}, simulated=False)
+    view = opened(TerminalConsole(out, StringIO()), simulated=False)
     view.show(LogSeen(LogLine("before", 1.0)))
     view.serving = True
     view.show(LogSeen(LogLine("after", 2.0)))
@@ -110,8 +117,9 @@ def test_the_log_is_shown_once_it_serves() -> None:
 def test_a_long_line_is_left_to_the_terminal_to_break() -> None:
     err = Terminal()
     step = RenameContainer("1234", "dsv41-vllm", "dsv41-vllm-kept-v14-20261129T195003Z-" + "x" * 200)
-    with BootView(Console(StringIO(), err, no_color=True), {}, simulated=True) as view:
-        view.show(StepBegan(step))
+    view = opened(TerminalConsole(StringIO(), err, no_color=True), simulated=True)
+    view.show(StepBegan(step))
+    view.stop()
     assert f"[simulated] {step.describe()}\x1b" in err.getvalue()
 
 
@@ -123,49 +131,53 @@ UNKNOWN = CheckedReceipt("c", "unknown", found="nobody can look into it here")
 def test_stuck_says_by_which_signs_and_how_to_look() -> None:
     judgement = Judgement("stuck", ("nothing new in the log for 300 s", "no CPU time used"), active=False)
     told = HealthChanged(judgement, "weights from the disk", 374.0, "docker exec x py-spy dump --pid 1")
-    assert list(watch_lines(told)) == [
+    assert list(watch_lines(told, Invocation("v14"))) == [
         (
             "   374 s    stuck (nothing new in the log for 300 s, no CPU time used); waiting for weights from the disk",
             "error",
         ),
-        ("              where it stands: docker exec x py-spy dump --pid 1", "dim"),
+        ("              print its stack: docker exec x py-spy dump --pid 1", "dim"),
     ]
 
 
 def test_back_at_work() -> None:
     told = HealthChanged(Judgement("working", ()), "weights from the disk", 400.0)
-    assert list(watch_lines(told)) == [("   400 s    working; waiting for weights from the disk", "good")]
+    assert list(watch_lines(told, Invocation("v14"))) == [
+        ("   400 s    working; waiting for weights from the disk", "good")
+    ]
 
 
 def test_a_miss_says_its_price_and_the_ways_out() -> None:
-    told = TuningForeseen("nothing in the cache fits", "about 74 minutes", ("wait", "or stop it"), 405.0)
-    assert list(watch_lines(told)) == [
+    told = TuningForeseen(
+        "nothing in the cache fits", "about 74 minutes", ("wait", Action("down", "or stop it")), 405.0
+    )
+    assert list(watch_lines(told, Invocation("v14"))) == [
         ("   405 s    nothing in the cache fits; tuning takes about 74 minutes", "warning"),
         ("              wait", "dim"),
-        ("              or stop it", "dim"),
+        ("              or stop it: gb300serve down v14", "dim"),
     ]
 
 
 def test_a_stack_is_shown_line_by_line() -> None:
-    assert [text.strip() for text, _ in watch_lines(StackTaken("Thread 1\n  read", 9.0))] == [
+    assert [text.strip() for text, _ in watch_lines(StackTaken("Thread 1\n  read", 9.0), Invocation("v14"))] == [
         "9 s    stack dump:", "Thread 1", "read",
     ]  # fmt: skip
 
 
 def test_kept_receipts_are_one_line() -> None:
-    assert list(watch_lines(ReceiptsChecked((KEPT, KEPT), binding=True))) == [
+    assert list(watch_lines(ReceiptsChecked((KEPT, KEPT), binding=True), Invocation("v14"))) == [
         ("          receipts: 2 of 2 kept", "good"),
     ]  # fmt: skip
 
 
 def test_those_that_were_not_kept_are_named() -> None:
-    assert list(watch_lines(ReceiptsChecked((KEPT, DIFFERENT, UNKNOWN), binding=False))) == [
+    assert list(watch_lines(ReceiptsChecked((KEPT, DIFFERENT, UNKNOWN), binding=False), Invocation("v14"))) == [
         ("          receipts: 1 of 3 kept", "warning"),
         ("              different: b (wanted 4.87 ± 0.03, found 0.65)", "warning"),
         ("              not checked: c (nobody can look into it here)", "dim"),
-        ("              --set changed this launch: lines that it changes do not count against it", "dim"),
+        ("              --set changed this launch: receipts of changed lines are shown but do not count", "dim"),
     ]
 
 
 def test_without_receipts_nothing_is_said() -> None:
-    assert list(watch_lines(ReceiptsChecked((), binding=True))) == []
+    assert list(watch_lines(ReceiptsChecked((), binding=True), Invocation("v14"))) == []
