@@ -5,11 +5,11 @@ import pytest
 
 from gb300serve.lifecycle.down import (
     GpuProcess,
-    Leftovers,
     NotOursError,
+    Residue,
+    ResidueWatcher,
     SharedFile,
     StillRunningError,
-    Watcher,
     down,
     remove_failed,
 )
@@ -111,7 +111,7 @@ V14_LEFTOVERS = container(launch())
 
 
 @dataclass
-class FakeRemains:
+class FakeResidueProbe:
     """`gone_at`: when the memory of the container's process is free."""
 
     clock: FakeClock
@@ -134,14 +134,14 @@ class FakeRemains:
 
 def test_it_waits_until_the_memory_is_free() -> None:
     clock = FakeClock()
-    watcher = Watcher(V14_LEFTOVERS, FakeRemains(clock, START + 7.0), clock)
-    assert watcher.after() == Leftovers(gpu_checked=True)
+    watcher = ResidueWatcher(V14_LEFTOVERS, FakeResidueProbe(clock, START + 7.0), clock)
+    assert watcher.after() == Residue(gpu_checked=True)
     assert clock.now() == START + 7.0
 
 
 def test_who_survives_is_named_and_others_are_not() -> None:
     clock = FakeClock()
-    assert Watcher(V14_LEFTOVERS, FakeRemains(clock, START + 9e9), clock).after() == Leftovers(
+    assert ResidueWatcher(V14_LEFTOVERS, FakeResidueProbe(clock, START + 9e9), clock).after() == Residue(
         (CORE,), gpu_checked=True
     )
     assert clock.now() == START + 30.0
@@ -149,7 +149,7 @@ def test_who_survives_is_named_and_others_are_not() -> None:
 
 def test_what_cannot_be_told_is_not_claimed() -> None:
     clock = FakeClock()
-    assert Watcher(V14_LEFTOVERS, FakeRemains(clock, known=False), clock).after() == Leftovers()
+    assert ResidueWatcher(V14_LEFTOVERS, FakeResidueProbe(clock, known=False), clock).after() == Residue()
     assert clock.now() == START
 
 
@@ -161,15 +161,18 @@ def test_shared_memory_that_was_made_while_it_ran() -> None:
         SharedFile("sem.mp-x", START),
         SharedFile("pulse-shm-1", START),
     )
-    assert Watcher(V14_LEFTOVERS, FakeRemains(clock, files=files), clock).after().shared == ("psm_new", "sem.mp-x")
+    assert ResidueWatcher(V14_LEFTOVERS, FakeResidueProbe(clock, files=files), clock).after().shared == (
+        "psm_new",
+        "sem.mp-x",
+    )
     never = container(launch(), started_at=None, state="created")
-    assert Watcher(never, FakeRemains(clock, files=files), clock).after().shared == ()
+    assert ResidueWatcher(never, FakeResidueProbe(clock, files=files), clock).after().shared == ()
 
 
 def test_down_looks_after_it_has_stopped() -> None:
     station = backend()
     serving = station.add(V14_LEFTOVERS, SERVES)
-    remains = FakeRemains(station.clock, START + 5.0)
-    ended = down(serving, Tools(station, FixedHttp({}), station.clock), remains=remains)
-    assert ended.leftovers == Leftovers(gpu_checked=True)
+    probe = FakeResidueProbe(station.clock, START + 5.0)
+    ended = down(serving, Tools(station, FixedHttp({}), station.clock), probe=probe)
+    assert ended.residue == Residue(gpu_checked=True)
     assert station.clock.now() == START + 5.0

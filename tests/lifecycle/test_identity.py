@@ -5,13 +5,13 @@ import pytest
 
 from gb300serve.lifecycle.backend import Container, Listener, LogLine
 from gb300serve.lifecycle.identity import (
-    Birth,
-    against_rivals,
-    birth,
+    BootIdentity,
+    boot_identity,
     endpoint_of,
     engine_of,
-    intruder,
-    is_believed,
+    exclude_other_containers,
+    foreign_listener,
+    is_plausible,
     served_names,
 )
 from gb300serve.probe.endpoint import SGLANG, VLLM, ServerEndpoint
@@ -46,9 +46,9 @@ class Logged(FakeBackend):
             yield LogLine(text, 0.0, "stdout")
 
 
-def born(lines: list[str], endpoint: ServerEndpoint = OURS) -> tuple[Birth, int]:
+def born(lines: list[str], endpoint: ServerEndpoint = OURS) -> tuple[BootIdentity, int]:
     backend = Logged(lines)
-    return birth(container(launch()), endpoint, backend), backend.read
+    return boot_identity(container(launch()), endpoint, backend), backend.read
 
 
 def test_the_log_is_read_up_to_ready() -> None:
@@ -69,10 +69,10 @@ def test_another_boot_begins_anew() -> None:
 
 def test_without_a_proof_the_log_must_say_that_it_serves() -> None:
     unknown, ours = Readiness("ready"), Readiness("ready", identity="ours")
-    assert is_believed(ours, OURS, Birth())
-    assert not is_believed(unknown, OURS, Birth())
-    assert is_believed(unknown, OURS, Birth(served=True))
-    assert is_believed(unknown, replace(OURS, engine=VLLM), Birth())
+    assert is_plausible(ours, OURS, BootIdentity())
+    assert not is_plausible(unknown, OURS, BootIdentity())
+    assert is_plausible(unknown, OURS, BootIdentity(served=True))
+    assert is_plausible(unknown, replace(OURS, engine=VLLM), BootIdentity())
 
 
 V14 = launch()
@@ -135,7 +135,7 @@ SECOND = Listener(30006, "::", "python3, process 9", 9)
     ],
 )
 def test_who_a_client_reaches(listeners: tuple[Listener, ...], found: Listener | None) -> None:
-    assert intruder(listeners, frozenset({7}), "127.0.0.1") == found
+    assert foreign_listener(listeners, frozenset({7}), "127.0.0.1") == found
 
 
 OURS_RIVALS = container(V14, id="a" * 64, started_at=START)
@@ -149,7 +149,7 @@ def seen(born: float | None, *others: Container) -> Readiness:
     for each in others:
         station.add(each)
     answer = Readiness("ready", identity="ours", metrics=Metrics(process_start=born))
-    return against_rivals(answer, OURS_RIVALS, AT, station)
+    return exclude_other_containers(answer, OURS_RIVALS, AT, station)
 
 
 @pytest.mark.parametrize("born", [None, START, START + 9.0, START - 1.0])
@@ -171,4 +171,4 @@ def test_what_is_no_answer_of_ours_stays_what_it_is() -> None:
     station = FakeBackend()
     station.add(RIVAL)
     silent = Readiness("silent", "connection refused")
-    assert against_rivals(silent, OURS_RIVALS, AT, station) is silent
+    assert exclude_other_containers(silent, OURS_RIVALS, AT, station) is silent

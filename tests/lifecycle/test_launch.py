@@ -5,16 +5,16 @@ import pytest
 from gb300serve.journal.journal import stamp
 from gb300serve.lifecycle.launch import (
     Launch,
-    condition,
+    describe_container,
+    describe_state,
     failed_name,
+    format_time,
     host_ports,
     is_failed,
     kept_name,
-    moment,
+    option_values,
     pinned_words,
     ref_of,
-    title,
-    values,
 )
 from gb300serve.plan.model import Secret, digest
 from gb300serve.render.docker_run import pinned
@@ -67,8 +67,8 @@ CHANGED = {"gb300serve.lane": "l", "gb300serve.release": "v14+set", "gb300serve.
 
 def test_moments_are_utc() -> None:
     assert stamp(START) == "20261129T195003Z"
-    assert moment(START) == "2026-11-29 19:50:03Z"
-    assert moment(None) == "an unknown time"
+    assert format_time(START) == "2026-11-29 19:50:03Z"
+    assert format_time(None) == "an unknown time"
 
 
 def test_names_say_what_a_container_was() -> None:
@@ -80,16 +80,16 @@ def test_names_say_what_a_container_was() -> None:
 
 
 def test_titles() -> None:
-    assert title(container(V14)) == "deepseek-v4.1-flash/v14 (container dsv41-vllm)"
-    assert title(STRANGER) == "container someone (image lmsysorg/sglang:dev)"
+    assert describe_container(container(V14)) == "deepseek-v4.1-flash/v14 (container dsv41-vllm)"
+    assert describe_container(STRANGER) == "container someone (image lmsysorg/sglang:dev)"
     assert ref_of(container(V14, labels=CHANGED)) == "l/v14"
 
 
 def test_conditions() -> None:
-    assert condition(STRANGER) == "running since 2026-11-29 17:50:03Z"
-    assert condition(container(V14, state="created")) == "created 2026-11-29 18:50:03Z and never started"
+    assert describe_state(STRANGER) == "running since 2026-11-29 17:50:03Z"
+    assert describe_state(container(V14, state="created")) == "created 2026-11-29 18:50:03Z and never started"
     ended = container(V14, state="exited", finished_at=START, exit_code=137, oom_killed=True)
-    assert condition(ended) == "stopped 2026-11-29 19:50:03Z with exit code 137, out of memory"
+    assert describe_state(ended) == "stopped 2026-11-29 19:50:03Z with exit code 137, out of memory"
 
 
 WORDS = ("/model", "--names", "a", "b", "--flag", "--port=1", "--port", "2")
@@ -100,8 +100,8 @@ WORDS = ("/model", "--names", "a", "b", "--flag", "--port=1", "--port", "2")
     [("--names", ("a", "b")), ("--flag", ()), ("--port", ("1", "2")), ("--absent", ())],
 )
 def test_values_of_a_flag(flag: str, expected: tuple[str, ...]) -> None:
-    assert values(WORDS, flag) == expected
-    assert values((), flag) == ()
+    assert option_values(WORDS, flag) == expected
+    assert option_values((), flag) == ()
 
 
 def test_the_engines_words_of_a_pinned_command() -> None:

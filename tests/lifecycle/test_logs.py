@@ -9,7 +9,7 @@ from gb300serve.core.errors import BackendError
 from gb300serve.lifecycle.backend import Container, LogLine
 from gb300serve.lifecycle.events import Announcement, BecameReady, LogSeen, NotReady
 from gb300serve.lifecycle.failures import CrashLoopError, LaneEndedError
-from gb300serve.lifecycle.logs import diagnose, logs, tail
+from gb300serve.lifecycle.logs import diagnose_container, follow_lane, logs
 from gb300serve.lifecycle.ready import Served
 from gb300serve.lifecycle.tools import Tools
 from gb300serve.probe.readiness import Readiness
@@ -65,9 +65,15 @@ def test_a_log_that_is_rotated_meanwhile_loses_no_line_behind_the_tail() -> None
 
 def test_the_log_is_diagnosed_with_the_containers_clock() -> None:
     station = station_with(SERVES, ran_for=2100.0)
-    assert diagnose(station.containers()[0], Tools(station, BackendHttp(station), station.clock)).state == "ready"
+    assert (
+        diagnose_container(station.containers()[0], Tools(station, BackendHttp(station), station.clock)).state
+        == "ready"
+    )
     station = station_with(Script(BOOT[:3]), ran_for=2100.0)
-    assert diagnose(station.containers()[0], Tools(station, BackendHttp(station), station.clock)).state == "stalled"
+    assert (
+        diagnose_container(station.containers()[0], Tools(station, BackendHttp(station), station.clock)).state
+        == "stalled"
+    )
 
 
 def tailed(script: Script, told: list[Announcement]) -> tuple[Served, Tools]:
@@ -82,7 +88,7 @@ def tailed(script: Script, told: list[Announcement]) -> tuple[Served, Tools]:
 def test_a_lane_that_is_stopped_on_purpose_ends_the_tail() -> None:
     told: list[Announcement] = []
     served, tools = tailed(Script((*BOOT, (3700.0, SHUTDOWN[0])), ends_at=3701.0, exit_code=0), told)
-    ended = tail(served, V14, tools)
+    ended = follow_lane(served, V14, tools)
     assert ended is not None
     assert ended.exit_code == 0
     assert [each.line.text for each in told if isinstance(each, LogSeen)] == [*TEXTS, SHUTDOWN[0]]
@@ -91,7 +97,7 @@ def test_a_lane_that_is_stopped_on_purpose_ends_the_tail() -> None:
 def test_a_lane_that_dies_is_an_error_although_its_exit_code_is_zero() -> None:
     served, tools = tailed(Script((*BOOT, (3700.0, DEAD)), ends_at=3705.0, exit_code=0), [])
     with pytest.raises(LaneEndedError) as caught:
-        tail(served, V14, tools)
+        follow_lane(served, V14, tools)
     assert caught.value.exit_code == 8
     assert "dsv41-vllm died while serving" in caught.value.message
     assert caught.value.ending.tail[-1] == DEAD
@@ -101,7 +107,7 @@ def test_a_lane_that_was_removed_is_gone() -> None:
     served, tools = tailed(SERVES, [])
     tools.backend.stop(served.container.id, 1.0)
     tools.backend.remove(served.container.id)
-    assert tail(Served(served.container, served.readiness, 1.0), V14, tools) is None
+    assert follow_lane(Served(served.container, served.readiness, 1.0), V14, tools) is None
 
 
 class Vanishing(FakeBackend):
@@ -126,7 +132,7 @@ def test_a_lane_that_is_being_removed_is_gone(first: Literal["removing", "exited
     (found,) = station.containers()
     station.state = first
     tools = Tools(station, BackendHttp(station), station.clock)
-    assert tail(Served(found, Readiness("ready"), 1.0), V14, tools) is None
+    assert follow_lane(Served(found, Readiness("ready"), 1.0), V14, tools) is None
 
 
 CAUSE = "[shutdown] MPClient: engine core exited unexpectedly; starting"
@@ -173,7 +179,7 @@ def test_a_lane_that_its_policy_brings_back_is_watched_on() -> None:
             served_again.append(announcement)
             station.set_restart(served.container.id, "no")
 
-    ended = tail(served, V14, replace(tools, announce=stop_when_ready))
+    ended = follow_lane(served, V14, replace(tools, announce=stop_when_ready))
     assert ended is not None
     assert (ended.state, ended.restart_count, len(served_again)) == ("exited", 1, 1)
     (said,) = [each.why for each in told if isinstance(each, NotReady) and "died" in each.why]
@@ -183,7 +189,7 @@ def test_a_lane_that_its_policy_brings_back_is_watched_on() -> None:
 def test_a_crash_loop_is_stopped_and_the_first_death_shown() -> None:
     station, served, tools, _ = restarting(FAILS)
     with pytest.raises(CrashLoopError) as caught:
-        tail(served, V14, tools)
+        follow_lane(served, V14, tools)
     assert caught.value.exit_code == 8
     assert caught.value.message.splitlines()[0] == CAUSE
     assert "dsv41-vllm died 3 times in a row under its restart policy" in caught.value.message
@@ -200,13 +206,13 @@ def test_an_engine_that_will_not_stop_it_is_said() -> None:
 
     station.before_call = refuse
     with pytest.raises(CrashLoopError, match="it could not be stopped"):
-        tail(served, V14, tools)
+        follow_lane(served, V14, tools)
 
 
 def test_a_log_that_ends_before_its_lane_is_no_death() -> None:
     station = station_with(SERVES)
     found = station.containers()[0]
     tools = Tools(station, BackendHttp(station), station.clock)
-    ended = tail(Served(found, Readiness("ready"), 1.0, iter(())), V14, tools)
+    ended = follow_lane(Served(found, Readiness("ready"), 1.0, iter(())), V14, tools)
     assert ended is not None
     assert ended.state == "running"

@@ -10,7 +10,7 @@ from gb300serve.lifecycle.receipts import (
     NAME,
     DegradedError,
     ReadsFiles,
-    Witness,
+    ReceiptCollector,
     binding,
     check_echo,
     check_patches,
@@ -34,7 +34,7 @@ ARGUMENT = CheckedReceipt("engine argument x", "different", kind="arguments", ex
 
 
 def test_lines_then_arguments() -> None:
-    witness = Witness(V14_LAUNCH)
+    witness = ReceiptCollector(V14_LAUNCH)
     witness.feed("(APIServer pid=1) INFO 11-29 19:50:05 [a.py:1] non-default args: {'model_tag': '/model', 'model': "
                  "'/model', 'served_model_name': ['dsv41-flash-uva'], 'port': 30006}")  # fmt: skip
     witness.feed("Total CPU offloaded parameters: 61.17")
@@ -43,7 +43,7 @@ def test_lines_then_arguments() -> None:
 
 
 def test_a_boot_that_begins_again_begins_anew() -> None:
-    witness = Witness(V14_LAUNCH)
+    witness = ReceiptCollector(V14_LAUNCH)
     witness.feed("Total CPU offloaded parameters: 61.17", (BootBegan(1),))
     witness.feed("again", (BootBegan(2),))
     assert witness.lines()[0].state == "missing"

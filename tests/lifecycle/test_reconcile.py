@@ -8,11 +8,11 @@ from gb300serve.core.errors import BackendError, Gb300Error, MachineError
 from gb300serve.core.ports import Response
 from gb300serve.lifecycle.backend import Container, Image, Listener
 from gb300serve.lifecycle.down import down
-from gb300serve.lifecycle.execute import Launched, execute
+from gb300serve.lifecycle.execute import LaunchResult, execute
 from gb300serve.lifecycle.failures import LaunchInterruptedError
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.observe import Observed
-from gb300serve.lifecycle.reconcile import engine_port, on_gpu, on_port, prepare, reconcile
+from gb300serve.lifecycle.reconcile import containers_on_gpu, containers_on_port, engine_port, plan_launch, reconcile
 from gb300serve.lifecycle.refusals import (
     ContainerUnusableError,
     GpuBusyError,
@@ -310,12 +310,12 @@ def test_an_old_value_under_a_kept_name_stands_in_nobodys_way() -> None:
     ],
 )
 def test_only_lists_of_devices_can_be_told_apart(wanted: str | None, held: str | None, clash: bool) -> None:
-    assert any(on_gpu(wanted, (replace(STRANGER, gpus=held),))) is clash
+    assert any(containers_on_gpu(wanted, (replace(STRANGER, gpus=held),))) is clash
 
 
 def test_a_label_can_say_that_a_container_holds_the_gpu() -> None:
-    assert any(on_gpu("all", (replace(STRANGER, gpus=None, labels={"gpu-lane": "1"}),)))
-    assert not any(on_gpu("all", (replace(STRANGER, gpus=None, labels={"gpu-lane": "0"}),)))
+    assert any(containers_on_gpu("all", (replace(STRANGER, gpus=None, labels={"gpu-lane": "1"}),)))
+    assert not any(containers_on_gpu("all", (replace(STRANGER, gpus=None, labels={"gpu-lane": "0"}),)))
 
 
 @pytest.mark.parametrize(
@@ -336,9 +336,9 @@ def test_the_port_of_an_engine(image: str, command: tuple[str, ...], port: int |
 
 def test_published_ports_and_the_hosts_network_take_ports_of_the_host() -> None:
     published = replace(STRANGER, host_network=False, published=(8021,))
-    assert list(on_port(8021, (published,))) == [published]
-    assert list(on_port(30100, (published,))) == []
-    assert list(on_port(30100, (STRANGER,))) == [STRANGER]
+    assert list(containers_on_port(8021, (published,))) == [published]
+    assert list(containers_on_port(30100, (published,))) == []
+    assert list(containers_on_port(30100, (STRANGER,))) == [STRANGER]
 
 
 V14_UP = replace(launch("v14"), plan=contained(launch("v14").plan, restart="unless-stopped"))
@@ -355,9 +355,9 @@ def tools_of(station: FakeBackend) -> Tools:
     return Tools(station, BackendHttp(station), station.clock)
 
 
-def up(of: Launch, station: FakeBackend, *, replacing: bool = False) -> Launched:
+def up(of: Launch, station: FakeBackend, *, replacing: bool = False) -> LaunchResult:
     tools = tools_of(station)
-    return execute(prepare(of, tools, replace=replacing), of, tools)
+    return execute(plan_launch(of, tools, replace=replacing), of, tools)
 
 
 def states(station: FakeBackend) -> dict[str, str]:
@@ -400,14 +400,14 @@ def test_a_second_up_already_serves() -> None:
 
 def test_showing_the_steps_changes_nothing() -> None:
     station = backend()
-    assert len(prepare(V14_UP, tools_of(station))) == 4
+    assert len(plan_launch(V14_UP, tools_of(station))) == 4
     assert station.calls == []
 
 
 def test_detached_starts_and_leaves_the_rest_to_the_next_up() -> None:
     station = backend()
     tools = tools_of(station)
-    launched = execute(detached(prepare(V14_UP, tools)), V14_UP, tools)
+    launched = execute(detached(plan_launch(V14_UP, tools)), V14_UP, tools)
     assert (launched.container.name, launched.container.state, launched.served) == ("dsv41-vllm", "running", None)
     assert states(station) == {"dsv41-vllm": "running no"}
     up(V14_UP, station)
@@ -490,7 +490,7 @@ def test_a_replacement_that_cannot_start_puts_the_old_one_back() -> None:
 def test_a_container_that_another_launch_created_is_left_alone() -> None:
     station = backend()
     tools = tools_of(station)
-    steps = prepare(V14_UP, tools)
+    steps = plan_launch(V14_UP, tools)
     station.create(V14_UP.plan, V14_UP.labels, {})
     with pytest.raises(BackendError, match="in use"):
         execute(steps, V14_UP, tools)
@@ -588,7 +588,7 @@ def test_interrupted_while_booting_keeps_booting() -> None:
 
     tools = Tools(station, Impatient(station), station.clock)
     with pytest.raises(LaunchInterruptedError) as caught:
-        execute(prepare(V14_UP, tools), V14_UP, tools)
+        execute(plan_launch(V14_UP, tools), V14_UP, tools)
     assert (caught.value.message, caught.value.hint) == (
         "interrupted; dsv41-vllm keeps running; "
         "watch it again: gb300serve up deepseek-v4.1-flash/v14; stop it: gb300serve down deepseek-v4.1-flash/v14",
@@ -613,10 +613,10 @@ def test_sources_of_mounts_are_looked_for_where_nothing_else_refuses() -> None:
     station = backend()
     station.missing = ("/models/x",)
     with pytest.raises(MountSourceMissingError):
-        prepare(V14_UP, tools_of(station))
+        plan_launch(V14_UP, tools_of(station))
     station.add(STRANGER)
     with pytest.raises(GpuBusyError):
-        prepare(V14_UP, tools_of(station))
+        plan_launch(V14_UP, tools_of(station))
 
 
 def test_of_a_lane_that_runs_no_source_is_looked_for() -> None:

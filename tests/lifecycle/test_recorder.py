@@ -12,10 +12,10 @@ from gb300serve.core.ports import Response
 from gb300serve.journal.journal import RunningLane
 from gb300serve.journal.runs import Runs
 from gb300serve.lifecycle.backend import Container
-from gb300serve.lifecycle.execute import Launched, execute
+from gb300serve.lifecycle.execute import LaunchResult, execute
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.reconcile import prepare
-from gb300serve.lifecycle.recorder import Recorder, as_serving, named, serving
+from gb300serve.lifecycle.reconcile import plan_launch
+from gb300serve.lifecycle.recorder import Recorder, lane_names, running_lane, running_lanes
 from gb300serve.lifecycle.tools import Tools
 from tests.support.entries import record
 from tests.support.fake_backend import FakeBackend, Script
@@ -35,9 +35,9 @@ def begun(directory: Path, station: FakeBackend, disk: FaultyDisk | SystemDisk, 
     return Recorder(run, V14, station, station.clock, said.append)
 
 
-def up(recorder: Recorder, station: FakeBackend, of: Launch = V14) -> Launched:
+def up(recorder: Recorder, station: FakeBackend, of: Launch = V14) -> LaunchResult:
     tools = Tools(station, BackendHttp(station), station.clock, recorder.hear)
-    return execute(prepare(of, tools), of, tools)
+    return execute(plan_launch(of, tools), of, tools)
 
 
 def test_a_launch_as_it_is_written_down(tmp_path: Path) -> None:
@@ -151,11 +151,11 @@ def test_what_serves_is_ours_and_runs() -> None:
     station.add(container(V14_CHANGES))
     station.add(container(launch("v13"), state="exited", finished_at=1.0))
     station.add(STRANGER)
-    found = serving(station)
+    found = running_lanes(station)
     assert found == (RunningLane("deepseek-v4.1-flash/v14", "dsv41-vllm", "id-v14", V14_CHANGES.digest),)
-    assert found == (as_serving(container(V14_CHANGES)),)
-    assert named(found) == "deepseek-v4.1-flash/v14 (dsv41-vllm)"
-    assert named(()) == "nothing"
+    assert found == (running_lane(container(V14_CHANGES)),)
+    assert lane_names(found) == "deepseek-v4.1-flash/v14 (dsv41-vllm)"
+    assert lane_names(()) == "nothing"
 
 
 def test_an_engine_that_does_not_answer_says_nothing() -> None:
@@ -163,4 +163,4 @@ def test_an_engine_that_does_not_answer_says_nothing() -> None:
         def containers(self) -> tuple[Container, ...]:
             raise BackendError("no Docker Engine answers")
 
-    assert serving(Silent()) == ()
+    assert running_lanes(Silent()) == ()

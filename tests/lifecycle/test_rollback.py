@@ -7,9 +7,9 @@ import pytest
 from gb300serve.core.errors import BootError, MachineError
 from gb300serve.journal.history import MeasuredTimes, RunHistory
 from gb300serve.lifecycle.backend import LABEL_PLAN
-from gb300serve.lifecycle.execute import Launched, execute
+from gb300serve.lifecycle.execute import LaunchResult, execute
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.reconcile import prepare
+from gb300serve.lifecycle.reconcile import plan_launch
 from gb300serve.lifecycle.rollback import (
     NoLaneToReturnError,
     NothingToReturnToError,
@@ -97,9 +97,9 @@ def test_costs() -> None:
     )
 
 
-def back_to(of: Launch, station: FakeBackend) -> Launched:
+def back_to(of: Launch, station: FakeBackend) -> LaunchResult:
     tools = Tools(station, BackendHttp(station), station.clock)
-    return execute(prepare(of, tools, replace=True), of, tools, names_back=True)
+    return execute(plan_launch(of, tools, replace=True), of, tools, names_back=True)
 
 
 def replaced(script: Script = SERVES) -> FakeBackend:
@@ -107,7 +107,7 @@ def replaced(script: Script = SERVES) -> FakeBackend:
     station = backend(script)
     for of in (V13, V14):
         tools = Tools(station, BackendHttp(station), station.clock)
-        execute(prepare(of, tools, replace=True), of, tools)
+        execute(plan_launch(of, tools, replace=True), of, tools)
     return station
 
 

@@ -12,10 +12,10 @@ from gb300serve.lifecycle.status import (
     LaneStatus,
     ServesWronglyError,
     SeveralLanesError,
-    choose,
+    choose_container,
     lane_status,
     lanes,
-    look_again,
+    verify_serving,
 )
 from gb300serve.lifecycle.tools import Tools
 from tests.support.entries import entry, record
@@ -281,16 +281,16 @@ GLM = container(
 
 
 def test_without_a_ref_only_a_live_lane_is_meant() -> None:
-    assert choose("down", (), None, None) is None
-    assert choose("down", (STRANGER, container(V13, **ENDED)), None, None) is None
-    assert choose("down", (STRANGER, container(V13, **ENDED), container(V14_CHOOSE)), None, None) == container(
-        V14_CHOOSE
-    )
+    assert choose_container("down", (), None, None) is None
+    assert choose_container("down", (STRANGER, container(V13, **ENDED)), None, None) is None
+    assert choose_container(
+        "down", (STRANGER, container(V13, **ENDED), container(V14_CHOOSE)), None, None
+    ) == container(V14_CHOOSE)
 
 
 def test_several_live_lanes_are_listed() -> None:
     with pytest.raises(SeveralLanesError) as caught:
-        choose("down", (container(V14_CHOOSE), GLM), None, None)
+        choose_container("down", (container(V14_CHOOSE), GLM), None, None)
     assert caught.value.exit_code == 2
     assert caught.value.message == (
         "several lanes are running: deepseek-v4.1-flash/v14 (container dsv41-vllm), glm/v1 (container glm)"
@@ -300,21 +300,21 @@ def test_several_live_lanes_are_listed() -> None:
 
 def test_a_release_is_found_running_or_not() -> None:
     kept = container(V13, **ENDED)
-    assert choose("logs", (container(V14_CHOOSE), GLM, kept), LANE, "v13") == kept
-    assert choose("logs", (container(V14_CHOOSE), GLM, kept), LANE, None) == container(V14_CHOOSE)
-    assert choose("logs", (container(V14_CHOOSE), GLM), LANE, "v12") is None
+    assert choose_container("logs", (container(V14_CHOOSE), GLM, kept), LANE, "v13") == kept
+    assert choose_container("logs", (container(V14_CHOOSE), GLM, kept), LANE, None) == container(V14_CHOOSE)
+    assert choose_container("logs", (container(V14_CHOOSE), GLM), LANE, "v12") is None
 
 
 def test_a_changed_launch_answers_to_its_release() -> None:
     changed = replace(V14_CHOOSE, plan=replace(plan(), recipe=f"{LANE}/v14+set"))
-    assert choose("down", (container(changed),), LANE, "v14") == container(changed)
+    assert choose_container("down", (container(changed),), LANE, "v14") == container(changed)
 
 
 def test_the_last_that_ran_is_meant_and_failed_ones_only_without_another() -> None:
     older = container(V14_CHOOSE, **ENDED | {"finished_at": START - 100.0}, id="older")
     failed = container(V14_CHOOSE, **ENDED, id="failed", name="dsv41-vllm-failed-20261129T195003Z")
-    assert choose("logs", (failed, older), LANE, "v14") == older
-    assert choose("logs", (failed,), LANE, "v14") == failed
+    assert choose_container("logs", (failed, older), LANE, "v14") == older
+    assert choose_container("logs", (failed,), LANE, "v14") == failed
 
 
 class Unhealthy(BackendHttp):
@@ -329,7 +329,7 @@ def serving(**changes: object) -> tuple[FakeBackend, Container]:
 
 def differs(tools: Tools, found: Container, history: RunHistory = RunHistory()) -> tuple[str, ...]:  # noqa: B008 - frozen
     with pytest.raises(ServesWronglyError) as caught:
-        look_again(found, V14, tools, history)
+        verify_serving(found, V14, tools, history)
     assert (caught.value.exit_code, caught.value.hint) == (
         9,
         "it keeps running; to launch it anew: gb300serve down deepseek-v4.1-flash/v14 --remove, then "
@@ -340,7 +340,7 @@ def differs(tools: Tools, found: Container, history: RunHistory = RunHistory()) 
 
 def test_a_lane_that_serves_as_it_should() -> None:
     station, found = serving()
-    assert look_again(found, V14, Tools(station, BackendHttp(station), station.clock), RunHistory()) == ()
+    assert verify_serving(found, V14, Tools(station, BackendHttp(station), station.clock), RunHistory()) == ()
 
 
 def test_what_differs_is_named() -> None:
@@ -370,5 +370,5 @@ def test_receipts_that_its_launch_did_not_keep() -> None:
 def test_a_lane_that_was_started_by_hand_serves_all_the_same() -> None:
     station, found = serving()
     down = entry(verb="down", result="stopped", after=())
-    (told,) = look_again(found, V14, Tools(station, BackendHttp(station), station.clock), RunHistory((down,)))
+    (told,) = verify_serving(found, V14, Tools(station, BackendHttp(station), station.clock), RunHistory((down,)))
     assert "it was started by other means" in told

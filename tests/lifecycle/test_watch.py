@@ -13,7 +13,7 @@ from gb300serve.lifecycle.backend import Bars, Vitals
 from gb300serve.lifecycle.events import Announcement, HealthChanged, StackTaken, TuningForeseen, Watching
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.tools import Tools
-from gb300serve.lifecycle.watch import Attention
+from gb300serve.lifecycle.watch import BootWatch
 from tests.support.fake_backend import FakeBackend
 from tests.support.fake_http import BackendHttp
 from tests.support.launches import backend, launch
@@ -83,7 +83,7 @@ class Watched:
     def __post_init__(self) -> None:
         self.machine = BootMachine()
         tools = Tools(self.backend, BackendHttp(self.backend), self.backend.clock, self.told.append)
-        self.attention = Attention("c1", self.of, tools)
+        self.attention = BootWatch("c1", self.of, tools)
 
     def say(self, line: str, at: float) -> None:
         for event in self.machine.feed(line, at):

@@ -146,8 +146,8 @@ PATIENCE = 10.0
 SHM = Path("/dev/shm")  # noqa: S108 - where POSIX shared memory is; nothing is written there
 
 
-class SystemRemains:
-    """`lifecycle.leftovers.Remains`."""
+class SystemResidue:
+    """`lifecycle.down.ResidueProbe`."""
 
     def __init__(self, proc: Path = PROC, shm: Path = SHM) -> None:
         self._proc = proc

@@ -30,7 +30,7 @@ from gb300serve.host.ports import HostDocker, Machine
 from gb300serve.lifecycle.backend import Container, Image, told_by
 from gb300serve.lifecycle.launch import Launch, host_ports
 from gb300serve.lifecycle.observe import Observed
-from gb300serve.lifecycle.reconcile import live, on_port, reconcile
+from gb300serve.lifecycle.reconcile import containers_on_port, is_live, reconcile
 from gb300serve.lifecycle.steps import AwaitReady, StartContainer, Step, StopContainer
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan
@@ -177,8 +177,8 @@ def _grace(host: HostFacts, own: Own) -> Grace:
 def _own(launch: Launch, steps: Sequence[Step], containers: Sequence[Container]) -> Own:
     """What the steps stop or use."""
     ids = {step.container for step in steps if isinstance(step, StopContainer | AwaitReady)}
-    mine = tuple(each for each in containers if each.id in ids and live(each))
-    ports = frozenset(port for port in host_ports(launch.plan) if any(on_port(port, mine)))
+    mine = tuple(each for each in containers if each.id in ids and is_live(each))
+    ports = frozenset(port for port in host_ports(launch.plan) if any(containers_on_port(port, mine)))
     kept = any(isinstance(step, StartContainer) and step.kept for step in steps)
     watched = any(isinstance(step, AwaitReady) and step.running for step in steps)
     return Own(frozenset(each.id for each in mine), ports, kept or watched)

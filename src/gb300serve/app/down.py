@@ -10,7 +10,7 @@ from gb300serve.app.state import StateDirectory
 from gb300serve.app.workspace import Workspace
 from gb300serve.core.errors import Action, Gb300Error
 from gb300serve.lifecycle.backend import Container
-from gb300serve.lifecycle.down import Downed, down, remove_failed
+from gb300serve.lifecycle.down import StopResult, down, remove_failed
 from gb300serve.lifecycle.events import Announcement, StepBegan
 from gb300serve.lifecycle.launch import ref_of, release_of
 from gb300serve.lifecycle.steps import Step, StopContainer
@@ -48,7 +48,7 @@ class DownRequest:
 class LaneStopped:
     """What `down` did. `failed`: names of removed containers of failed boots."""
 
-    done: Downed
+    done: StopResult
     failed: tuple[str, ...]
 
 
@@ -67,7 +67,7 @@ def stop_lane(
         progress = _Progress(show)
         tools = host.tools(progress.hear, lock)
         try:
-            done = down(container, tools, remove=request.remove, timeout=request.timeout, remains=host.residue)
+            done = down(container, tools, remove=request.remove, timeout=request.timeout, probe=host.residue)
         except KeyboardInterrupt:
             with tools.uninterrupted():
                 raise _interrupted(request, progress.begun, tools, journal) from None
@@ -78,7 +78,7 @@ def stop_lane(
     return LaneStopped(done, failed)
 
 
-def sentence(done: Downed) -> str:
+def sentence(done: StopResult) -> str:
     """How the container ended."""
     name = done.container.name
     if not done.was_running:

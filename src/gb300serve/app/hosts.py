@@ -12,15 +12,15 @@ from gb300serve.adapters.gpu import GpuUse, HostGpuMemory
 from gb300serve.adapters.host import SystemMachine
 from gb300serve.adapters.http import HttpClient
 from gb300serve.adapters.listeners import SystemListeners
-from gb300serve.adapters.process import SystemProcesses, SystemRemains
+from gb300serve.adapters.process import SystemProcesses, SystemResidue
 from gb300serve.adapters.system import SystemClock, uninterrupted
 from gb300serve.app.workspace import Workspace, state_directory
 from gb300serve.core.errors import BackendError
 from gb300serve.journal.lock import LaneLock
 from gb300serve.lifecycle.backend import ContainerBackend, GpuMemory, Listeners
-from gb300serve.lifecycle.down import Remains
+from gb300serve.lifecycle.down import ResidueProbe
 from gb300serve.lifecycle.events import Announcement
-from gb300serve.lifecycle.tools import NoLock, Tools, unheard
+from gb300serve.lifecycle.tools import NoLock, Tools, ignore_announcement
 from gb300serve.plan.model import Plan
 from gb300serve.simulator.station import Rehearsal, WatchedStation
 
@@ -40,11 +40,13 @@ class ContainerHost:
     is_local: bool
     listeners: Listeners | None
     gpu: GpuMemory | None
-    residue: Remains | None
+    residue: ResidueProbe | None
     neighbours: tuple[ContainerBackend, ...]
     """Other places on this machine: their lanes exclude ours by port only."""
 
-    def tools(self, announce: Callable[[Announcement], None] = unheard, lock: LaneLock | None = None) -> Tools:
+    def tools(
+        self, announce: Callable[[Announcement], None] = ignore_announcement, lock: LaneLock | None = None
+    ) -> Tools:
         """What acting on a lane needs."""
         return Tools(
             self.backend,
@@ -111,7 +113,7 @@ class Hosts:
             is_local=local,
             listeners=SystemListeners() if local else None,
             gpu=HostGpuMemory(self.machine) if docker and local else None,
-            residue=SystemRemains() if docker and local else None,
+            residue=SystemResidue() if docker and local else None,
             neighbours=self.neighbours(on),
         )
 

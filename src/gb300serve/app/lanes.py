@@ -9,9 +9,9 @@ from gb300serve.app.workspace import Workspace
 from gb300serve.core.errors import Action, BackendError, MachineError
 from gb300serve.core.redaction import literal_secret
 from gb300serve.lifecycle.backend import Container
-from gb300serve.lifecycle.launch import values
-from gb300serve.lifecycle.reconcile import live
-from gb300serve.lifecycle.status import choose
+from gb300serve.lifecycle.launch import option_values
+from gb300serve.lifecycle.reconcile import is_live
+from gb300serve.lifecycle.status import choose_container
 
 # Shorter values are placeholders, and hiding `x` would leave nothing of a log.
 _SHORTEST = 4
@@ -39,7 +39,7 @@ def find_lane(
     """Raises MachineError (6), or BackendError (7) where Docker alone was asked."""
     lane, release = _named(ref, workspace)
     found = list(_candidates(verb, lane, release, hosts, on))
-    running = [(host, container) for host, container in found if live(container)]
+    running = [(host, container) for host, container in found if is_live(container)]
     if len(running) > 1:
         raise SeveralHostsError([f"{container.name} ({host.on})" for host, container in running])
     if not (running or found):
@@ -54,7 +54,7 @@ def _candidates(
     for name in names:
         try:
             host = hosts.at(name)
-            container = choose(verb, host.backend.containers(), lane, release)
+            container = choose_container(verb, host.backend.containers(), lane, release)
         except BackendError:
             if len(names) == 1:
                 raise
@@ -77,7 +77,7 @@ def held_secrets(container: Container, state: StateDirectory) -> tuple[str, ...]
     """
     named = set(_recorded_secrets(container, state))
     environment = [value for name, value in container.env.items() if name in named or literal_secret(name, value)]
-    arguments = [value for flag in _SECRET_FLAGS for value in values(container.command, flag)]
+    arguments = [value for flag in _SECRET_FLAGS for value in option_values(container.command, flag)]
     return tuple({value: None for value in (*environment, *arguments) if len(value) >= _SHORTEST})
 
 

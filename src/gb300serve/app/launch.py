@@ -23,15 +23,15 @@ from gb300serve.journal.journal import StateUnusableError
 from gb300serve.journal.runs import HOST
 from gb300serve.lifecycle.backend import Container
 from gb300serve.lifecycle.events import Announcement
-from gb300serve.lifecycle.execute import Launched, execute
+from gb300serve.lifecycle.execute import LaunchResult, execute
 from gb300serve.lifecycle.failures import CrashLoopError, LaneEndedError, LaunchInterruptedError, LaunchOvertakenError
-from gb300serve.lifecycle.launch import Launch, moment
-from gb300serve.lifecycle.logs import tail
+from gb300serve.lifecycle.launch import Launch, format_time
+from gb300serve.lifecycle.logs import follow_lane
 from gb300serve.lifecycle.ready import Served
 from gb300serve.lifecycle.receipts import refuse_degraded
-from gb300serve.lifecycle.reconcile import prepare
+from gb300serve.lifecycle.reconcile import plan_launch
 from gb300serve.lifecycle.recorder import Recorder
-from gb300serve.lifecycle.status import look_again
+from gb300serve.lifecycle.status import verify_serving
 from gb300serve.lifecycle.steps import AwaitReady, StartContainer, Step, detached
 from gb300serve.lifecycle.tools import Tools
 from gb300serve.preflight.subject import PreflightSubject
@@ -116,7 +116,7 @@ def refuse_rehearsal(rehearsal: Rehearsal, on: On) -> None:
 def plan_steps(launch: Launch, host: ContainerHost, *, replace: bool) -> tuple[Step, ...]:
     """Observe and decide; changes nothing. Raises MachineError (6) or BackendError (7)."""
     host.backend.check()
-    return prepare(launch, host.tools(), replace=replace, listeners=host.listeners, neighbours=host.neighbours)
+    return plan_launch(launch, host.tools(), replace=replace, listeners=host.listeners, neighbours=host.neighbours)
 
 
 def preflight(request: LaunchRequest, steps: tuple[Step, ...], hosts: Hosts, state: StateDirectory) -> PreflightResult:
@@ -237,11 +237,11 @@ class _Run:
         finally:
             self.tools.lock.release()
 
-    def _serve(self, launched: Launched, steps: tuple[Step, ...]) -> int:
+    def _serve(self, launched: LaunchResult, steps: tuple[Step, ...]) -> int:
         launch, served = self.launch, launched.served
         if served is not None and served.already:
             self.recorder.run.discard()  # its record would replace the one of the launch that started the container
-            notices = look_again(launched.container, launch, self.tools, self.state.history())
+            notices = verify_serving(launched.container, launch, self.tools, self.state.history())
             self.console.messages(notices, "warning")
             return self._already("serves", launched.container)
         if not steps:  # detached, and already running: whether it serves was not checked
@@ -269,7 +269,7 @@ class _Run:
 
     def _already(self, does: str, container: Container) -> int:
         """Nothing was launched, so nothing is kept."""
-        launch, since = self.launch, moment(container.started_at)
+        launch, since = self.launch, format_time(container.started_at)
         self.recorder.run.discard()
         ref = self.request.invocation.ref
         self.console.message(f"{ref} already {does}: {container.name}, at {launch.endpoint.url}, since {since}")
@@ -285,7 +285,7 @@ class _Run:
         self.screen.serving = True
         self.console.message(f"serving at {self.launch.endpoint.url}; its log follows, Ctrl-C leaves it running")
         try:
-            ended = tail(served, self.launch, self.tools)
+            ended = follow_lane(served, self.launch, self.tools)
         except (LaneEndedError, CrashLoopError) as error:
             self._fail(error, "crash-loop" if isinstance(error, CrashLoopError) else "died")
             raise

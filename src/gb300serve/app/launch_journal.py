@@ -15,7 +15,7 @@ from gb300serve.journal.journal import JournalEntry, RunningLane
 from gb300serve.journal.lock import LaneLock
 from gb300serve.journal.runs import UNFINISHED, UNWATCHED, RunRecord
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.recorder import Recorder, serving
+from gb300serve.lifecycle.recorder import Recorder, running_lanes
 from gb300serve.lifecycle.status import lane_status
 from gb300serve.lifecycle.steps import StartContainer, Step
 from gb300serve.plan.model import Plan
@@ -55,7 +55,7 @@ class LaunchJournal:
         self._console = console
         self._station = station
         self._verb = verb
-        self.before = serving(host.backend)
+        self.before = running_lanes(host.backend)
 
     def settle(self) -> None:
         """Write the missing entries of launches whose command was killed."""
@@ -77,11 +77,11 @@ class LaunchJournal:
         secrets: tuple[str, ...] = (),
     ) -> None:
         """One entry about this command; the lanes that run afterwards are looked up."""
-        self._enter(result, redact(text, secrets), serving(self._host.backend), reason, run)
+        self._enter(result, redact(text, secrets), running_lanes(self._host.backend), reason, run)
 
     def enter_stop_request(self, container: str, text: str, *, reason: str | None = None) -> None:
         """A stop that was requested and not awaited: the container (by id) counts as stopped."""
-        after = tuple(lane for lane in serving(self._host.backend) if lane.id != container)
+        after = tuple(lane for lane in running_lanes(self._host.backend) if lane.id != container)
         self._enter("interrupted", text, after, reason)
 
     def _enter(

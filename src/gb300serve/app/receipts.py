@@ -20,7 +20,7 @@ from gb300serve.core.files import expanded
 from gb300serve.journal.runs import RunRecord
 from gb300serve.lifecycle.backend import Container
 from gb300serve.lifecycle.launch import CHANGED, Launch, release_of
-from gb300serve.lifecycle.receipts import Verdict, Witness, binding, verdict
+from gb300serve.lifecycle.receipts import ReceiptCollector, Verdict, binding, verdict
 from gb300serve.recipe.catalog import UnknownReleaseError
 from gb300serve.recipe.load import Loaded
 from gb300serve.recipe.model import Recipe
@@ -55,7 +55,7 @@ def lane_receipts(ref: str | None, workspace: Workspace, hosts: Hosts, on: On | 
     """Of a container of ours, since its last start. Raises MachineError (6), BackendError (7)."""
     host, container = find_lane("receipts", ref, workspace, hosts, on)
     launch = _launch_of(container, ref, workspace, host.on)
-    machine, witness = BootMachine(), Witness(launch)
+    machine, witness = BootMachine(), ReceiptCollector(launch)
     for line in host.backend.log(container.id):
         witness.feed(line.text, machine.feed(line.text, line.elapsed))
     receipts = witness.results(container.id, host.backend)
@@ -66,7 +66,7 @@ def log_receipts(workspace: Workspace, ref: str, log: str) -> ReceiptReport:
     """Of the log of a good boot. Raises NotAGoodBootError (8) for any other."""
     loaded, recipe = workspace.load(ref)
     launch = Launch(workspace.compile(loaded, recipe), receipts=receipts_of(recipe))
-    witness = Witness(launch)
+    witness = ReceiptCollector(launch)
     for line, events in _good_boot(workspace, log):
         records = line.split("\r")
         witness.feed(records[0], events)

@@ -12,8 +12,8 @@ from gb300serve.core.errors import BackendError
 from gb300serve.journal.history import RunHistory
 from gb300serve.journal.runs import RunRecord
 from gb300serve.lifecycle.backend import Container
-from gb300serve.lifecycle.launch import other_secrets
-from gb300serve.lifecycle.reconcile import live
+from gb300serve.lifecycle.launch import changed_secrets
+from gb300serve.lifecycle.reconcile import is_live
 from gb300serve.lifecycle.rollback import RollbackGoal, costs, kept_container, target
 
 
@@ -52,7 +52,7 @@ def rollback_costs(
     """Sentences to print before the launch."""
     steps = plan_steps(prepared.launch, host, replace=True)
     usual = measured_times(prepared.launch, steps, state.history())
-    usable = [container for container in found.containers if not other_secrets(prepared.launch, container)]
+    usable = [container for container in found.containers if not changed_secrets(prepared.launch, container)]
     kept = kept_container(found.record, usable)
     yield from costs(found.record, kept, usual, simulated=found.on == "sim")
 
@@ -71,7 +71,7 @@ def _place(hosts: Hosts, on: On | None, history: RunHistory) -> On:
 
 def _has_lane(hosts: Hosts, name: On) -> bool:
     try:
-        return any(container.ours and live(container) for container in hosts.at(name).backend.containers())
+        return any(container.ours and is_live(container) for container in hosts.at(name).backend.containers())
     except BackendError:
         return False
 

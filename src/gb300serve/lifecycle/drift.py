@@ -8,8 +8,8 @@ from typing import Literal
 
 from gb300serve.journal.history import RunHistory
 from gb300serve.lifecycle.backend import LABEL_PLAN, Container, Image, differences, wanted_options
-from gb300serve.lifecycle.launch import Launch, moment, release_of
-from gb300serve.lifecycle.reconcile import live
+from gb300serve.lifecycle.launch import Launch, format_time, release_of
+from gb300serve.lifecycle.reconcile import is_live
 from gb300serve.plan.model import SECRET
 
 
@@ -46,11 +46,11 @@ def from_journal(container: Container, on: str, history: RunHistory) -> tuple[Dr
         return ()
     should = {each.id: each for each in last.after}
     known = any(each.id == container.id for entry in history.entries for each in (*entry.before, *entry.after))
-    if live(container) and container.id not in should:
-        says, when = ", ".join(each.release for each in last.after) or "nothing", moment(last.at)
+    if is_live(container) and container.id not in should:
+        says, when = ", ".join(each.release for each in last.after) or "nothing", format_time(last.at)
         message = f"it runs, and the journal says that {says} runs since {when}: it was started by other means"
         return (Drift("running", "journal", message, says, release_of(container)),)
-    if not live(container) and known and container.id in should:
+    if not is_live(container) and known and container.id in should:
         message = f"the journal says that {_told(container, on, history)}, and nobody asked gb300serve to end it"
         return (Drift("running", "journal", message, "running", container.state),)
     return ()
@@ -60,8 +60,8 @@ def _told(container: Container, on: str, history: RunHistory) -> str:
     """Of one that should run: since when, and whether anybody saw it serve."""
     since = history.began(container.id, on) or 0.0
     if history.became_ready(container.id, since):
-        return f"it serves since {moment(since)}"
-    return f"it was started {moment(since)} and not watched until READY"
+        return f"it serves since {format_time(since)}"
+    return f"it was started {format_time(since)} and not watched until READY"
 
 
 def looks_like(container: Container, launch: Launch) -> bool:
@@ -95,7 +95,7 @@ def _differences(container: Container, launch: Launch, image: Image | None) -> I
     if container.options is not None:
         for name, wanted, found in differences(wanted_options(plan.container), container.options):
             yield from _field(name, wanted, found)
-    if live(container) and container.ours and container.restart_policy not in {"no", plan.container.restart}:
+    if is_live(container) and container.ours and container.restart_policy not in {"no", plan.container.restart}:
         yield from _field("restart", plan.container.restart, container.restart_policy)
     if container.ours and container.labels.get(LABEL_PLAN) != launch.digest:
         changed = "the recipe or the site has changed since this container was created"

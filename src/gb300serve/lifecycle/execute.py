@@ -1,4 +1,4 @@
-"""Carrying out the steps, and taking them back in reverse when one fails or is interrupted."""
+"""Carry out the steps, and undo them in reverse if one fails or is interrupted."""
 
 from dataclasses import dataclass, field, replace
 from typing import assert_never
@@ -16,7 +16,7 @@ from gb300serve.lifecycle.failures import (
 )
 from gb300serve.lifecycle.launch import Launch, failed_name
 from gb300serve.lifecycle.ready import ContainerGoneError, Served, await_ready
-from gb300serve.lifecycle.reconcile import STOP_TIMEOUT, going, live
+from gb300serve.lifecycle.reconcile import STOP_TIMEOUT, is_being_removed, is_live
 from gb300serve.lifecycle.steps import (
     ApplyRestart,
     AwaitReady,
@@ -30,9 +30,9 @@ from gb300serve.lifecycle.tools import Tools
 
 
 def set_aside(container: str, name: str, tools: Tools) -> str | None:
-    """Stop what failed and keep it as `NAME-failed-<UTC>`; None where it is gone or would not be renamed."""
+    """Stop a failed container and keep it as `NAME-failed-<UTC>`; None if it is gone or cannot be renamed."""
     found = tools.backend.find(container)
-    if found is None or going(found):
+    if found is None or is_being_removed(found):
         return None
     after = failed_name(name, tools.clock.now())
     try:
@@ -46,9 +46,9 @@ def set_aside(container: str, name: str, tools: Tools) -> str | None:
 
 
 def end(container: str, tools: Tools) -> str | None:
-    """Stop what failed where it is; its name, None where it is gone or would not stop."""
+    """Stop a failed container under its own name; returns the name, None if it is gone or does not stop."""
     found = tools.backend.find(container)
-    if found is None or going(found):
+    if found is None or is_being_removed(found):
         return None
     try:
         _quiet(found, tools)
@@ -59,17 +59,17 @@ def end(container: str, tools: Tools) -> str | None:
 
 
 def _quiet(found: Container, tools: Tools) -> None:
-    """Its restart policy goes first: under one, it would start again and again."""
+    """Remove the restart policy first: it would start the container again."""
     if found.restart_policy != "no":
         tools.backend.set_restart(found.id, "no")
-    if live(found):
+    if is_live(found):
         tools.backend.stop(found.id, STOP_TIMEOUT)
 
 
 def undo(steps: tuple[Step, ...], tools: Tools, doubtful: Step | None = None) -> tuple[str, ...]:
-    """Take `steps` back, the last one first. `doubtful` was cut short: nobody knows whether it happened.
+    """Undo `steps`, the last one first. `doubtful` was interrupted: it may or may not have taken effect.
 
-    One that cannot be taken back is announced and does not keep the others. Returns the names that run again.
+    A step that cannot be undone is announced and does not stop the others. Returns the names that run again.
     """
     running: list[str] = []
     for step in reversed(steps):
@@ -85,7 +85,7 @@ def undo(steps: tuple[Step, ...], tools: Tools, doubtful: Step | None = None) ->
 
 
 def _take_back(step: Step, tools: Tools, *, certain: bool) -> bool:
-    """True when something was changed."""
+    """True if something was changed."""
     name = step.plan.container.name if isinstance(step, CreateContainer) else step.container
     found = tools.backend.find(name)
     if found is None:
@@ -109,7 +109,7 @@ def _take_back(step: Step, tools: Tools, *, certain: bool) -> bool:
 
 
 def _uncreate(step: CreateContainer, found: Container, tools: Tools) -> bool:
-    """Created by this launch and never run: there is nothing to inspect. Anything else keeps its log."""
+    """Remove a container of this launch that never ran; any other is kept with its log."""
     if found.labels.get(LABEL_PLAN) != step.labels[LABEL_PLAN]:
         return False
     if found.state == "created":
@@ -119,17 +119,17 @@ def _uncreate(step: CreateContainer, found: Container, tools: Tools) -> bool:
 
 
 def _unstart(found: Container, tools: Tools) -> bool:
-    if not live(found):
+    if not is_live(found):
         return False
     tools.backend.stop(found.id, STOP_TIMEOUT)
     return True
 
 
 def _unstop(step: StopContainer, found: Container, tools: Tools, *, certain: bool) -> bool:
-    """A stop that was cut short still goes on in the engine: it has to end before the container can start again."""
-    if live(found) and certain:
+    """An interrupted stop continues in Docker: it must end before the container can start again."""
+    if is_live(found) and certain:
         return False
-    if live(found):
+    if is_live(found):
         tools.backend.stop(found.id, step.timeout)
     tools.backend.start(found.id)
     return True
@@ -143,35 +143,35 @@ def _unrename(step: RenameContainer, found: Container, tools: Tools) -> bool:
 
 
 def _unset(step: ApplyRestart, found: Container, tools: Tools) -> bool:
-    """It served under this policy before: it is put back as it was, not launched anew."""
+    """Restore the policy under which the container served before."""
     tools.backend.set_restart(found.id, step.before)
     return True
 
 
-# Another command may have begun while a boot was watched; it stops at most one container (30 s) and starts one.
+# Another command may run while a boot is watched; it stops at most one container (30 s) and starts one.
 LOCK_PATIENCE = 180.0
 
 
 @dataclass(frozen=True, slots=True)
-class Launched:
-    """`served` is None where READY was not waited for."""
+class LaunchResult:
+    """`served` is None if READY was not awaited."""
 
     container: Container
     served: Served | None
 
 
-def execute(steps: tuple[Step, ...], launch: Launch, tools: Tools, *, names_back: bool = False) -> Launched:
-    """Carry out the steps in order. A failed boot keeps its container under another name; what was replaced comes back.
+def execute(steps: tuple[Step, ...], launch: Launch, tools: Tools, *, names_back: bool = False) -> LaunchResult:
+    """Carry out the steps in order. A failed boot is kept under another name, and the replaced lane is restored.
 
-    With `names_back` a kept container that fails gets back the name it was kept under. Raises BootError (8),
-    BackendError (7), LaunchInterruptedError (130).
+    With `names_back`, a kept container that fails gets its kept name back. Raises BootError (8), BackendError (7),
+    LaunchInterruptedError (130).
     """
     return _Execution(launch, tools, names_back=names_back).run(steps)
 
 
 @dataclass
 class _Execution:
-    """The steps that were carried out, in their order."""
+    """The steps carried out so far, in order."""
 
     launch: Launch
     tools: Tools
@@ -180,7 +180,7 @@ class _Execution:
     watched: str = ""
     """The id of the container whose boot is watched."""
 
-    def run(self, steps: tuple[Step, ...]) -> Launched:
+    def run(self, steps: tuple[Step, ...]) -> LaunchResult:
         served: Served | None = None
         for step in steps:
             begun: Step | None = None
@@ -195,7 +195,7 @@ class _Execution:
                 with self.tools.uninterrupted():
                     raise self._failed(error, step) from error.__cause__
             self.done.append(step)
-        return Launched(self._container(served, steps), served)
+        return LaunchResult(self._container(served, steps), served)
 
     def _carry_out(self, step: Step) -> Served | None:
         if isinstance(step, AwaitReady):
@@ -219,14 +219,14 @@ class _Execution:
         return None
 
     def _await(self, step: AwaitReady) -> Served:
-        """Nothing is changed while a boot is watched, so that `down` can end it."""
+        """Release the lock while the boot is watched, so that `down` can end it."""
         found = self.tools.backend.find(step.container)
         self.watched = found.id if found else ""
         self.tools.lock.release()
         return await_ready(step, self.launch, self.tools)
 
     def _container(self, served: Served | None, steps: tuple[Step, ...]) -> Container:
-        """As it stands after the last step."""
+        """The container after the last step."""
         started = (step.container for step in reversed(steps) if isinstance(step, StartContainer))
         named = served.container.id if served else next(started, None)
         container = self.tools.backend.find(named) if named else self._running()
@@ -235,13 +235,13 @@ class _Execution:
         return container
 
     def _running(self) -> Container | None:
-        """What runs of this plan already: under any name, and not who else has the name."""
+        """A running container of this plan, under any name."""
         plan = self.launch.digest
         return next(
             (
                 each
                 for each in self.tools.backend.containers()
-                if each.ours and live(each) and each.labels.get(LABEL_PLAN) == plan
+                if each.ours and is_live(each) and each.labels.get(LABEL_PLAN) == plan
             ),
             None,
         )
@@ -254,26 +254,26 @@ class _Execution:
         done = (*self.done, *((step,) if step else ()))
         started = next((each for each in done if isinstance(each, StartContainer | AwaitReady)), None)
         found = self.tools.backend.find(started.container) if started else None
-        if found is not None and live(found):
+        if found is not None and is_live(found):
             return LaunchInterruptedError(self.launch, running=True)
         back = undo(done, self.tools, doubtful=step) if done and self._alone(done[-1]) else ()
         return LaunchInterruptedError(self.launch, running=False, put_back=back)
 
     def _failed(self, error: Gb300Error, step: Step) -> Gb300Error:
-        """The error to raise, after everything was put in order."""
+        """The error to raise, after cleanup."""
         done = tuple(self.done)
         if any(isinstance(each, AwaitReady) for each in done):
-            return error  # It serves; only its restart policy could not be set.
+            return error  # It serves; only the restart policy could not be set.
         if not isinstance(step, AwaitReady):
-            # What could not be created is not ours to remove: another launch may just have taken the name.
+            # A container that could not be created is not removed: another launch may have taken the name.
             if self._alone(step):
                 undo(done if isinstance(step, CreateContainer) else (*done, step), self.tools)
             return error
         others = tuple(each for each in done if not _about(each, step))
         if isinstance(error, BootTimedOutError) and not others:
-            return error  # A boot of an hour is not thrown away: it is left running, and the next `up` watches on.
+            return error  # Keep an hour-long boot running: the next `up` continues to watch it.
         if not isinstance(error, BootFailedError | BootTimedOutError | WrongServerError) or not self._alone(step):
-            return error  # The container's engine failed us, not the boot: nobody knows how it stands.
+            return error  # Docker failed, not the boot: the state of the container is unknown.
         return self._ended(error, step, others)
 
     def _ended(
@@ -289,10 +289,10 @@ class _Execution:
         else:
             kept = set_aside(step.container, step.name, self.tools)
             ending = replace(error.ending, container=kept, put_back=undo(others, self.tools))
-        return _retold(error, self.launch, ending)
+        return _with_ending(error, self.launch, ending)
 
     def _alone(self, step: Step) -> bool:
-        """Whether containers may be changed now; if not, that is told and everything is left as it is."""
+        """Whether the lock is held for changes; if not, that is announced and nothing is changed."""
         try:
             self.tools.lock.acquire(LOCK_PATIENCE)
         except MachineError as error:
@@ -302,7 +302,7 @@ class _Execution:
 
 
 def _about(step: Step, awaited: AwaitReady) -> bool:
-    """Whether the step is about the container whose boot was watched."""
+    """Whether the step concerns the container whose boot was watched."""
     return isinstance(step, CreateContainer) or step.container == awaited.container
 
 
@@ -311,7 +311,7 @@ def _named(container: str, tools: Tools) -> str | None:
     return found.name if found else None
 
 
-def _retold(
+def _with_ending(
     error: BootFailedError | BootTimedOutError | WrongServerError, launch: Launch, ending: Ending
 ) -> BootFailedError | BootTimedOutError | WrongServerError:
     match error:

@@ -1,4 +1,4 @@
-"""What a container's own command and environment say: its port, served names, key. Its recipe may have changed."""
+"""Server identity: is the server that answers on the port the engine in our container?"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -7,26 +7,26 @@ from gb300serve.boot.events import BootBegan, Event, Receipt, ReceiptValue, Star
 from gb300serve.boot.facts import seed_in
 from gb300serve.boot.machine import BootMachine
 from gb300serve.lifecycle.backend import Container, ContainerBackend, Listener
-from gb300serve.lifecycle.launch import Launch, values
-from gb300serve.lifecycle.reconcile import engine_port, live, on_port
+from gb300serve.lifecycle.launch import Launch, option_values
+from gb300serve.lifecycle.reconcile import containers_on_port, engine_port, is_live
 from gb300serve.probe.endpoint import ENGINE_PROBES, EngineProbe, ServerEndpoint
 from gb300serve.probe.readiness import RECEIPTS, SEED, Readiness
 
 
 @dataclass(slots=True)
-class Birth:
-    """Gathered from the events of a boot; `figures` by the names that the engine gives them."""
+class BootIdentity:
+    """Facts of a boot log that identify its server; `figures` by the engine's own names."""
 
     _figures: dict[str, ReceiptValue] = field(default_factory=dict)
     served: bool = False
-    """Its log says that it serves."""
+    """Whether its log shows that it serves."""
 
     @property
     def figures(self) -> Mapping[str, ReceiptValue]:
         return self._figures
 
     def take(self, event: Event) -> None:
-        """Another boot begins anew."""
+        """Take in an event; a new boot starts over."""
         if isinstance(event, BootBegan):
             self._figures.clear()
             self.served = False
@@ -35,44 +35,44 @@ class Birth:
         elif isinstance(event, Receipt) and event.name in RECEIPTS:
             self._figures.update(event.values)
 
-    def hear(self, text: str) -> None:
-        """A line, after its events."""
+    def take_line(self, text: str) -> None:
+        """Take in a log line, after its events."""
         seed = seed_in(text)
         if seed is not None:
             self._figures[SEED] = seed
 
 
-def birth(container: Container, endpoint: ServerEndpoint, backend: ContainerBackend) -> Birth:
-    """Of a container that has booted: its log is read up to READY, and only where the engine's answers need it."""
-    found = Birth()
+def boot_identity(container: Container, endpoint: ServerEndpoint, backend: ContainerBackend) -> BootIdentity:
+    """Read the log of a booted container up to READY, if identifying its engine needs the log."""
+    identity = BootIdentity()
     if endpoint.engine.server_info is None:
-        return found
+        return identity
     machine = BootMachine()
     for line in backend.log(container.id):
         for event in machine.feed(line.text, line.elapsed):
-            found.take(event)
-        found.hear(line.text)
-        if found.served:
+            identity.take(event)
+        identity.take_line(line.text)
+        if identity.served:
             break
-    return found
+    return identity
 
 
-def is_believed(answer: Readiness, endpoint: ServerEndpoint, told: Birth) -> bool:
-    """Whether an answer may be that of our container: where the server tells nothing of itself, the log must say so."""
-    return answer.identity != "unknown" or endpoint.engine.server_info is None or told.served
+def is_plausible(answer: Readiness, endpoint: ServerEndpoint, boot: BootIdentity) -> bool:
+    """Whether our container may have answered: if the server does not identify itself, its log must show serving."""
+    return answer.identity != "unknown" or endpoint.engine.server_info is None or boot.served
 
 
-def against_rivals(
+def exclude_other_containers(
     answer: Readiness, container: Container, endpoint: ServerEndpoint, backend: ContainerBackend
 ) -> Readiness:
-    """The answer, unless it is rather that of another container. Raises BackendError."""
-    born = answer.metrics.process_start if answer.metrics else None
+    """The answer, unless another container on the port is the likelier sender. Raises BackendError."""
+    started = answer.metrics.process_start if answer.metrics else None
     port = endpoint.url.rpartition(":")[2]
-    if answer.state != "ready" or born is None or not port.isdecimal():
+    if answer.state != "ready" or started is None or not port.isdecimal():
         return answer
-    others = (each for each in backend.containers() if live(each) and each.id != container.id)
-    for rival in on_port(int(port), others):
-        if abs(_start(rival) - born) < abs(_start(container) - born):
+    others = (each for each in backend.containers() if is_live(each) and each.id != container.id)
+    for rival in containers_on_port(int(port), others):
+        if abs(_start(rival) - started) < abs(_start(container) - started):
             why = f"the container {rival.name} answers on this port, not {container.name}"
             return replace(answer, state="other-server", why=why, identity="other")
     return answer
@@ -82,16 +82,15 @@ def _start(container: Container) -> float:
     return container.created_at if container.started_at is None else container.started_at
 
 
-# What forwards a published port into its container: their processes are not the container's.
+# Programs that forward a published port into its container; they are not processes of the container.
 _FORWARDERS = ("docker-proxy", "rootlessport", "rootlesskit", "slirp4netns", "pasta", "conmon", "com.docker", "vpnkit")
 _EVERY = ("0.0.0.0", "::", "*")  # noqa: S104 - what sockets are compared with; nothing is bound
 
 
-def intruder(listeners: Iterable[Listener], own: frozenset[int], address: str) -> Listener | None:
-    """The one that a client of `address` reaches, where it is surely none of ours; `own` are the container's processes.
+def foreign_listener(listeners: Iterable[Listener], own: frozenset[int], address: str) -> Listener | None:
+    """The listener that a client of `address` reaches, if it is certainly not ours; `own`: the container's processes.
 
-    The kernel gives a connection to the socket of exactly its address before one of every address. None where the
-    owner of the socket may not be seen.
+    The kernel prefers a socket on the exact address over one on every address. None if the owner is not visible.
     """
     every = tuple(listeners)
     exact = [each for each in every if each.address == address]
@@ -101,7 +100,7 @@ def intruder(listeners: Iterable[Listener], own: frozenset[int], address: str) -
 
 
 def endpoint_of(container: Container, launch: Launch | None) -> ServerEndpoint | None:
-    """None where no port of the host leads to its engine. `launch` gives the address, and what the command lacks."""
+    """None if no host port leads to its engine. `launch` supplies the address, and a port the command lacks."""
     port = engine_port(container) if container.host_network else next(iter(container.published), None)
     address = launch.endpoint.url.rpartition(":")[0] if launch else "http://127.0.0.1"
     if port is None and launch is not None:
@@ -109,12 +108,14 @@ def endpoint_of(container: Container, launch: Launch | None) -> ServerEndpoint |
     if port is None:
         return None
     engine = engine_of(container, launch)
-    key = next(iter(values(container.command, "--api-key")), None) or container.env.get(engine.key_variable or "")
+    key = next(iter(option_values(container.command, "--api-key")), None) or container.env.get(
+        engine.key_variable or ""
+    )
     return ServerEndpoint(f"{address}:{port}", key, engine)
 
 
 def engine_of(container: Container, launch: Launch | None) -> EngineProbe:
-    """Its recipe's, else what its image and its first words name."""
+    """The engine of its recipe, else the one that its image and command name."""
     if launch is not None:
         return ENGINE_PROBES[launch.plan.engine]
     named = " ".join((container.image, *container.command[:3])).lower()
@@ -122,14 +123,14 @@ def engine_of(container: Container, launch: Launch | None) -> EngineProbe:
 
 
 def served_names(container: Container, launch: Launch | None) -> tuple[str, ...]:
-    """What `/v1/models` should list; without the option the engine serves under the model's path."""
-    given = values(container.command, "--served-model-name")
+    """The names that `/v1/models` should list; by default the engine uses the model's path."""
+    given = option_values(container.command, "--served-model-name")
     if given:
         return given
     if launch is not None:
         return launch.plan.served_names
     return (
-        values(container.command, "--model")[:1]
-        or values(container.command, "--model-path")[:1]
+        option_values(container.command, "--model")[:1]
+        or option_values(container.command, "--model-path")[:1]
         or container.command[:1]
     )

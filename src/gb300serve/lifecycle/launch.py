@@ -15,7 +15,7 @@ from gb300serve.plan.model import SECRET, Plan, digest, secret_word, split_port
 from gb300serve.probe.endpoint import ENGINE_PROBES, ServerEndpoint
 
 
-def values(words: tuple[str, ...], flag: str) -> tuple[str, ...]:
+def option_values(words: tuple[str, ...], flag: str) -> tuple[str, ...]:
     """The words that follow a flag up to the next one, or its `--flag=value`; of every time that it is said."""
     found: list[str] = []
     inside = False
@@ -110,7 +110,7 @@ class Launch:
 
     def _api_key(self, variable: str | None) -> str | None:
         """The key that guards /v1: the first word of `--api-key`, else the engine's variable."""
-        given = values(self.plan.command, "--api-key")
+        given = option_values(self.plan.command, "--api-key")
         if given:
             return SECRET.sub(lambda match: self.secrets.get(match[1], match[0]), given[0])
         if variable is None:
@@ -125,7 +125,7 @@ def host_ports(plan: Plan) -> tuple[int, ...]:
     return tuple(host for host, _ in map(split_port, plan.container.ports) if host is not None)
 
 
-def other_secrets(launch: Launch, container: Container) -> tuple[str, ...]:
+def changed_secrets(launch: Launch, container: Container) -> tuple[str, ...]:
     """Names of the launch's secrets of which the container holds another value than the one that was read now."""
     held = container.env
     return tuple(name for name, value in launch.secrets.items() if held.get(name, value) != value)
@@ -140,14 +140,14 @@ _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_.-]")
 _FAILED = re.compile(r"-failed-\d{8}T\d{6}Z$")
 
 
-def moment(at: float | None) -> str:
+def format_time(at: float | None) -> str:
     """Seconds since 1970 as UTC, `2026-11-29 19:50:03Z`: for people."""
     return "an unknown time" if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def kept_name(name: str, container: Container, at: float) -> str:
     """What a replaced container is called: `NAME-kept-v13-20261129T195003Z`."""
-    release = in_name(container.labels.get(LABEL_RELEASE, ""))
+    release = safe_in_name(container.labels.get(LABEL_RELEASE, ""))
     return "-".join(part for part in (name, "kept", release, stamp(at)) if part)
 
 
@@ -156,7 +156,7 @@ def failed_name(name: str, at: float) -> str:
     return f"{name}-failed-{stamp(at)}"
 
 
-def in_name(text: str) -> str:
+def safe_in_name(text: str) -> str:
     """The text with `-` for what may not stand in a name."""
     return _FORBIDDEN.sub("-", text)
 
@@ -166,7 +166,7 @@ def is_failed(container: Container) -> bool:
     return _FAILED.search(container.name) is not None
 
 
-def title(container: Container) -> str:
+def describe_container(container: Container) -> str:
     """`deepseek-v4.1-flash/v13 (container dsv41-vllm)`, or `container NAME (image IMAGE)` for one that is not ours."""
     if not container.ours:
         return f"container {container.name} (image {container.image})"
@@ -183,11 +183,11 @@ def ref_of(container: Container) -> str:
     return release_of(container).removesuffix(CHANGED)
 
 
-def condition(container: Container) -> str:
+def describe_state(container: Container) -> str:
     """Running since when, or ended when and how."""
     if container.state == "created":
-        return f"created {moment(container.created_at)} and never started"
+        return f"created {format_time(container.created_at)} and never started"
     if container.state in {"running", "paused", "restarting"}:
-        return f"{container.state} since {moment(container.started_at)}"
+        return f"{container.state} since {format_time(container.started_at)}"
     memory = ", out of memory" if container.oom_killed else ""
-    return f"stopped {moment(container.finished_at)} with exit code {container.exit_code}{memory}"
+    return f"stopped {format_time(container.finished_at)} with exit code {container.exit_code}{memory}"

@@ -177,7 +177,7 @@ class DegradedError(ServiceError):
         )
 
 
-class Witness:
+class ReceiptCollector:
     """Reads the log of one boot; a boot that begins again begins anew."""
 
     def __init__(self, launch: Launch) -> None:

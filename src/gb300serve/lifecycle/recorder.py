@@ -24,7 +24,7 @@ from gb300serve.lifecycle.events import (
 )
 from gb300serve.lifecycle.launch import Launch, release_of
 from gb300serve.lifecycle.receipts import verdict
-from gb300serve.lifecycle.reconcile import live
+from gb300serve.lifecycle.reconcile import is_live
 from gb300serve.lifecycle.steps import AwaitReady
 
 RECEIPTS_SCHEMA = "gb300serve.receipts/1"
@@ -235,20 +235,20 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def serving(backend: ContainerBackend) -> tuple[RunningLane, ...]:
+def running_lanes(backend: ContainerBackend) -> tuple[RunningLane, ...]:
     """Our containers that run there; none where their engine cannot be asked just now."""
     try:
         found = backend.containers()
     except BackendError:
         return ()
-    return tuple(as_serving(each) for each in found if each.ours and live(each))
+    return tuple(running_lane(each) for each in found if each.ours and is_live(each))
 
 
-def as_serving(container: Container) -> RunningLane:
+def running_lane(container: Container) -> RunningLane:
     """One of ours."""
     return RunningLane(release_of(container), container.name, container.id, container.labels.get(LABEL_PLAN, ""))
 
 
-def named(servings: tuple[RunningLane, ...]) -> str:
+def lane_names(servings: tuple[RunningLane, ...]) -> str:
     """`deepseek-v4.1-flash/v14 (dsv41-vllm)`, or `nothing`."""
     return ", ".join(f"{each.release} ({each.container})" for each in servings) or "nothing"

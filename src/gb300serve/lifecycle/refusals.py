@@ -2,7 +2,7 @@
 
 from gb300serve.core.errors import Action, MachineError
 from gb300serve.lifecycle.backend import LABEL_LANE, Container, GpuHeld, Image, Listener
-from gb300serve.lifecycle.launch import Launch, condition, in_name, ref_of, release_of, title
+from gb300serve.lifecycle.launch import Launch, describe_container, describe_state, ref_of, release_of, safe_in_name
 
 
 class ImageMissingError(MachineError):
@@ -42,7 +42,7 @@ class NameHeldError(MachineError):
     def __init__(self, launch: Launch, holder: Container) -> None:
         back = "; it is kept for rollback" if holder.state == "exited" else ""
         super().__init__(
-            f"the name {launch.name} is held by {release_of(holder)}, {condition(holder)}{back}",
+            f"the name {launch.name} is held by {release_of(holder)}, {describe_state(holder)}{back}",
             suggest=_stop_and_replace(holder) if holder.state == "running" else _keep_or_rename(launch),
         )
 
@@ -52,7 +52,7 @@ class SecretsChangedError(MachineError):
 
     def __init__(self, holder: Container, names: tuple[str, ...]) -> None:
         super().__init__(
-            f"{holder.name} ({release_of(holder)}, {condition(holder)}) was created with another value of "
+            f"{holder.name} ({release_of(holder)}, {describe_state(holder)}) was created with another value of "
             f"{', '.join(names)}; a container keeps the values of its creation",
             suggest=(
                 Action("up", "keep it under another name and launch with the current value", ("--replace",)),
@@ -66,7 +66,7 @@ class NameHeldByLaneError(MachineError):
 
     def __init__(self, launch: Launch, holder: Container) -> None:
         super().__init__(
-            f"the name {launch.name} is held by another lane: {release_of(holder)}, {condition(holder)}",
+            f"the name {launch.name} is held by another lane: {release_of(holder)}, {describe_state(holder)}",
             suggest=(_stop(holder),),
         )
 
@@ -77,7 +77,7 @@ class NameHeldByStrangerError(MachineError):
     def __init__(self, launch: Launch, holder: Container) -> None:
         super().__init__(
             f"the name {launch.name} is held by a container that gb300serve did not create "
-            f"(image {holder.image}, {condition(holder)}); it is never replaced",
+            f"(image {holder.image}, {describe_state(holder)}); it is never replaced",
             suggest=(f"rename it: docker rename {holder.name} {holder.name}-aside", _under_another_name(launch)),
         )
 
@@ -91,7 +91,7 @@ class ContainerUnusableError(MachineError):
             if container.state == "paused"
             else f"wait until Docker has removed it: docker ps -a --filter name={container.name}"
         )
-        super().__init__(f"{title(container)} is {container.state}", hint=hint)
+        super().__init__(f"{describe_container(container)} is {container.state}", hint=hint)
 
 
 class GpuBusyError(MachineError):
@@ -103,13 +103,15 @@ class GpuBusyError(MachineError):
             held = f"; {gpu.sentence(holder.id)}" if gpu else ""
             message = (
                 f"a container that gb300serve did not create uses the GPU: {holder.name} "
-                f"(image {holder.image}), {condition(holder)}{held}; it is never stopped for you"
+                f"(image {holder.image}), {describe_state(holder)}{held}; it is never stopped for you"
             )
         elif holder.labels.get(LABEL_LANE) == launch.plan.lane:
-            message = f"another release of this lane uses the GPU: {title(holder)}, {condition(holder)}"
+            message = (
+                f"another release of this lane uses the GPU: {describe_container(holder)}, {describe_state(holder)}"
+            )
             suggest = (Action("up", arguments=("--replace",)),)
         else:
-            message = f"another lane uses the GPU: {title(holder)}, {condition(holder)}"
+            message = f"another lane uses the GPU: {describe_container(holder)}, {describe_state(holder)}"
         super().__init__(message, suggest=suggest)
 
 
@@ -119,7 +121,7 @@ class PortHeldError(MachineError):
     def __init__(self, port: int, holder: Container) -> None:
         where = "on the host's network" if holder.host_network else "as a published port"
         super().__init__(
-            f"port {port} is taken by {title(holder)}, {where}, {condition(holder)}",
+            f"port {port} is taken by {describe_container(holder)}, {where}, {describe_state(holder)}",
             suggest=(_stop(holder),),
         )
 
@@ -157,5 +159,5 @@ def _stop_and_replace(holder: Container) -> tuple[Action, ...]:
 
 
 def _under_another_name(launch: Launch) -> Action:
-    name = f"{launch.name}-{in_name(launch.plan.release)}"
+    name = f"{launch.name}-{safe_in_name(launch.plan.release)}"
     return Action("up", "launch under another name", ("--set", f"container.name={name}"))

@@ -9,7 +9,7 @@ from gb300serve.journal.journal import written
 from gb300serve.journal.runs import RunRecord
 from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_PLAN, Container
 from gb300serve.lifecycle.launch import CHANGED
-from gb300serve.lifecycle.reconcile import live
+from gb300serve.lifecycle.reconcile import is_live
 
 
 class NoLaneToReturnError(MachineError):
@@ -91,7 +91,7 @@ def kept_container(record: RunRecord, containers: Iterable[Container]) -> Contai
 
 
 def _lane(on: str, ours: list[Container], history: RunHistory) -> str:
-    running = sorted({each.labels[LABEL_LANE] for each in ours if live(each) and LABEL_LANE in each.labels})
+    running = sorted({each.labels[LABEL_LANE] for each in ours if is_live(each) and LABEL_LANE in each.labels})
     if len(running) > 1:
         raise NoLaneToReturnError(running)
     if running:
@@ -106,7 +106,7 @@ def _lane(on: str, ours: list[Container], history: RunHistory) -> str:
 def _plan(lane: str, on: str, ours: list[Container], history: RunHistory) -> str | None:
     """Digest of what serves in the lane; else of what served there last."""
     for each in ours:
-        if live(each) and each.labels.get(LABEL_LANE) == lane:
+        if is_live(each) and each.labels.get(LABEL_LANE) == lane:
             return each.labels.get(LABEL_PLAN)
     for entry in reversed(history.entries):
         for served in (*entry.after, *entry.before) if entry.on == on else ():

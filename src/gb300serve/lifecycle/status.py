@@ -13,10 +13,16 @@ from gb300serve.core.ports import UnreachableError
 from gb300serve.journal.history import RunHistory
 from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_RELEASE, Container, GpuHeld
 from gb300serve.lifecycle.drift import Drift, drift, from_journal, looks_like
-from gb300serve.lifecycle.identity import against_rivals, birth, endpoint_of, is_believed, served_names
-from gb300serve.lifecycle.launch import Launch, is_failed, moment, ref_of, release_of, title
-from gb300serve.lifecycle.logs import diagnose, died
-from gb300serve.lifecycle.reconcile import live, on_gpu
+from gb300serve.lifecycle.identity import (
+    boot_identity,
+    endpoint_of,
+    exclude_other_containers,
+    is_plausible,
+    served_names,
+)
+from gb300serve.lifecycle.launch import Launch, describe_container, format_time, is_failed, ref_of, release_of
+from gb300serve.lifecycle.logs import diagnose_container, has_died
+from gb300serve.lifecycle.reconcile import containers_on_gpu, is_live
 from gb300serve.lifecycle.tools import Tools
 from gb300serve.probe.endpoint import ServerEndpoint, alive, health
 from gb300serve.probe.readiness import Readiness, presence
@@ -77,21 +83,22 @@ class _Seen:
 def lanes(tools: Tools, known: tuple[Launch, ...] = (), history: RunHistory = NOTHING_KNOWN) -> tuple[LaneStatus, ...]:
     """Live ones first. `known` are launches of releases, to compare with. Raises BackendError (7)."""
     containers = tools.backend.containers()
-    strangers = any(live(each) and not each.ours for each in containers)
+    strangers = any(is_live(each) and not each.ours for each in containers)
     gpu = tools.gpu.held() if tools.gpu and strangers else None
     found = [each for each in containers if each.ours or _concerns_us(each, known, gpu)]
-    found.sort(key=lambda each: (not live(each), each.name))
+    found.sort(key=lambda each: (not is_live(each), each.name))
     return tuple(
-        lane_status(each, tools, known, history) if each.ours else stranger(each, tools, known, gpu) for each in found
+        lane_status(each, tools, known, history) if each.ours else foreign_status(each, tools, known, gpu)
+        for each in found
     )
 
 
-def stranger(
+def foreign_status(
     container: Container, tools: Tools, known: tuple[Launch, ...] = (), gpu: GpuHeld | None = None
 ) -> LaneStatus:
     """A container that is not ours: its facts only. Lane and release are those that it looks like."""
     launch = next((each for each in known if looks_like(container, each)), None)
-    held = f"; {gpu.sentence(container.id)}" if gpu and live(container) and _has_gpu(container, gpu) else ""
+    held = f"; {gpu.sentence(container.id)}" if gpu and is_live(container) and _has_gpu(container, gpu) else ""
     facts = {
         **_ending(container),
         "gpus": container.gpus,
@@ -149,12 +156,12 @@ def _concerns_us(container: Container, known: tuple[Launch, ...], gpu: GpuHeld |
     """A stranger that looks like one of our releases, has the name of one, or holds the GPU."""
     if any(container.name == launch.name or looks_like(container, launch) for launch in known):
         return True
-    return live(container) and _has_gpu(container, gpu)
+    return is_live(container) and _has_gpu(container, gpu)
 
 
 def _has_gpu(container: Container, gpu: GpuHeld | None) -> bool:
     """It was given one, or computes on one however it came to it."""
-    return any(on_gpu("all", (container,))) or (gpu is not None and container.id in gpu.containers)
+    return any(containers_on_gpu("all", (container,))) or (gpu is not None and container.id in gpu.containers)
 
 
 def _launch_of(container: Container, known: tuple[Launch, ...]) -> Launch | None:
@@ -163,14 +170,14 @@ def _launch_of(container: Container, known: tuple[Launch, ...]) -> Launch | None
 
 def _drift(container: Container, launch: Launch | None, tools: Tools, history: RunHistory) -> tuple[Drift, ...]:
     """A container that was set aside, or kept, is no longer held to its recipe: only to the journal."""
-    held = launch is not None and (live(container) or container.name == launch.name)
+    held = launch is not None and (is_live(container) or container.name == launch.name)
     of_recipe = drift(container, launch, tools.backend.image(launch.plan.image)) if launch and held else ()
     return (*of_recipe, *from_journal(container, tools.backend.kind, history))
 
 
 def _since(container: Container) -> str | None:
-    at = container.started_at if live(container) else container.finished_at or container.created_at
-    return None if at is None else moment(at).replace(" ", "T")
+    at = container.started_at if is_live(container) else container.finished_at or container.created_at
+    return None if at is None else format_time(at).replace(" ", "T")
 
 
 def _seen(container: Container, launch: Launch | None, tools: Tools, *, asked: bool, due: bool) -> _Seen:
@@ -183,7 +190,7 @@ def _seen(container: Container, launch: Launch | None, tools: Tools, *, asked: b
         return _Seen(state, None, {"why": why, **_ending(container), **_looping(container)})
     if container.started_at is None:
         return _Seen("failed" if container.error else "stopped", None, _ending(container))
-    return _ended(container, diagnose(container, tools), asked=asked, due=due)
+    return _ended(container, diagnose_container(container, tools), asked=asked, due=due)
 
 
 def _running(container: Container, launch: Launch | None, tools: Tools) -> _Seen:
@@ -197,7 +204,7 @@ def _running(container: Container, launch: Launch | None, tools: Tools) -> _Seen
             lives = False
         why = None if lives else "/health does not answer with 200: its engine is dead or dying"
         return _Seen("ready" if lives else "degraded", Phase.SERVING, {**facts, "why": why})
-    diagnosis = diagnose(container, tools)
+    diagnosis = diagnose_container(container, tools)
     state: LaneState = "degraded" if diagnosis.state == "ready" else diagnosis.state
     told = {**facts, "reason": _reason(diagnosis), "why": answer.why, **_looping(container)}
     return _Seen("died" if container.restart_count >= LOOP else state, diagnosis.phase, told)
@@ -208,11 +215,11 @@ def _presence(container: Container, launch: Launch | None, tools: Tools, endpoin
     if endpoint is None:
         return Readiness("silent", "no port of the host leads to its engine")
     started_at = container.created_at if container.started_at is None else container.started_at
-    told = birth(container, endpoint, tools.backend)
+    told = boot_identity(container, endpoint, tools.backend)
     answer = presence(tools.http, endpoint, served_names(container, launch), started_at, told.figures)
-    if answer.state == "ready" and not is_believed(answer, endpoint, told):
+    if answer.state == "ready" and not is_plausible(answer, endpoint, told):
         return replace(answer, state="other-server", why="it has not booted, and another server answers on its port")
-    return against_rivals(answer, container, endpoint, tools.backend)
+    return exclude_other_containers(answer, container, endpoint, tools.backend)
 
 
 def _looping(container: Container) -> dict[str, Any]:
@@ -228,7 +235,7 @@ def _ended(container: Container, diagnosis: Diagnosis, *, asked: bool, due: bool
     state: LaneState = "stopped"
     if is_failed(container):
         state = "failed"
-    elif not asked and (died(container, diagnosis) or (due and diagnosis.state != "stopped")):
+    elif not asked and (has_died(container, diagnosis) or (due and diagnosis.state != "stopped")):
         state = "died" if served else "failed"
     return _Seen(state, diagnosis.phase, {**_ending(container), "reason": _reason(diagnosis)})
 
@@ -273,7 +280,7 @@ class ServesWronglyError(ServiceError):
         self.differs = differs
 
 
-def look_again(container: Container, launch: Launch, tools: Tools, history: RunHistory) -> tuple[str, ...]:
+def verify_serving(container: Container, launch: Launch, tools: Tools, history: RunHistory) -> tuple[str, ...]:
     """What is to be said beside that it serves: where the journal tells another story.
 
     Health, served name, the receipts of its boot and drift are looked at, as `status` does. Raises ServesWronglyError.
@@ -299,18 +306,20 @@ class SeveralLanesError(CommandLineError):
     def __init__(self, verb: str, containers: Iterable[Container]) -> None:
         running = tuple(containers)
         super().__init__(
-            f"several lanes are running: {', '.join(map(title, running))}",
+            f"several lanes are running: {', '.join(map(describe_container, running))}",
             suggest=tuple(Action(verb, ref=ref_of(container)) for container in running),
         )
 
 
-def choose(verb: str, containers: Iterable[Container], lane: str | None, release: str | None) -> Container | None:
+def choose_container(
+    verb: str, containers: Iterable[Container], lane: str | None, release: str | None
+) -> Container | None:
     """Live ones first, then the one that ran last, failed ones only where there is no other.
 
     Without lane and release only a live container is meant, and it has to be the only one. None: nothing fits.
     """
     ours = [each for each in containers if each.ours and _means(each, lane, release)]
-    running = [each for each in ours if live(each)]
+    running = [each for each in ours if is_live(each)]
     if len(running) > 1:
         raise SeveralLanesError(verb, running)
     if running or lane is None:

@@ -22,7 +22,7 @@ _SAVED_ONCE = "wait: the set is saved once, when tuning ends, and the next boot 
 _NEVER_SAVED = "waiting helps this boot only: beside such a file nothing is saved, and every boot tunes again"
 
 
-class Attention:
+class BootWatch:
     """Everything about one watched container that is not its log; use as a context manager."""
 
     def __init__(self, container: str, launch: Launch, tools: Tools) -> None:

@@ -12,7 +12,7 @@ from gb300serve.app.lanes import find_lane
 from gb300serve.app.state import StateDirectory
 from gb300serve.cli.parameters import On, OptionalRef, Reason, RecipeDirs, SiteFile, Station, open_workspace
 from gb300serve.cli.views.boot import BootView
-from gb300serve.lifecycle.down import Downed
+from gb300serve.lifecycle.down import StopResult
 
 
 def run(
@@ -45,16 +45,16 @@ def run(
         stopped = stop_lane(request, host, StateDirectory(workspace), workspace, view.show)
     done = stopped.done
     console.messages(_left(done), "warning")
-    if host.on == "docker" and done.was_running and done.container.gpus and not done.leftovers.gpu_checked:
+    if host.on == "docker" and done.was_running and done.container.gpus and not done.residue.gpu_checked:
         console.message("GPU memory was not checked: nvidia-smi is not available from here", "dim")
     console.messages(map(removed_too, stopped.failed))
     console.message(sentence(done))
     return 0
 
 
-def _left(done: Downed) -> Iterator[str]:
+def _left(done: StopResult) -> Iterator[str]:
     """Residue of the ended engine."""
-    for survivor in done.leftovers.survivors:
+    for survivor in done.residue.survivors:
         yield f"its GPU memory is not free: {survivor}"
-    if done.leftovers.shared:
-        yield f"left in /dev/shm: {' '.join(done.leftovers.shared)}"
+    if done.residue.shared:
+        yield f"left in /dev/shm: {' '.join(done.residue.shared)}"
