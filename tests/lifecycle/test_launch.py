@@ -13,7 +13,7 @@ from gb300serve.lifecycle.launch import (
     is_failed,
     kept_name,
     option_values,
-    pinned_words,
+    pinned_arguments,
     ref_of,
 )
 from gb300serve.plan.model import Secret, digest
@@ -107,12 +107,12 @@ def test_values_of_a_flag(flag: str, expected: tuple[str, ...]) -> None:
 def test_the_engines_words_of_a_pinned_command() -> None:
     keyed = contained(plan(), secrets=(Secret("KEY", env="KEY"),))
     keyed = replace(keyed, command=(*COMMAND, "--api-key", "${secret:KEY}", "--json", '{"a": "b c"}'))
-    assert pinned_words(pinned(keyed), keyed) == keyed.command
+    assert pinned_arguments(pinned(keyed), keyed) == keyed.command
     moved = replace(keyed, image="vllm/vllm-openai:another@sha256:11")
-    assert pinned_words(pinned(moved), keyed) == keyed.command
+    assert pinned_arguments(pinned(moved), keyed) == keyed.command
 
 
 def test_what_is_no_command_has_no_words() -> None:
-    assert [pinned_words(text, plan()) for text in (None, "", "docker run 'torn", "docker run other/image:1 --a")] == [
-        None
-    ] * 4
+    assert [
+        pinned_arguments(text, plan()) for text in (None, "", "docker run 'torn", "docker run other/image:1 --a")
+    ] == [None] * 4

@@ -17,7 +17,7 @@ from gb300serve.fit.checkpoint import Checkpoint, checkpoint_at
 from gb300serve.fit.request import demand_of
 from gb300serve.host.nvidia import Gpu, gpus_named, parse_gpu_list
 from gb300serve.journal.runs import RunRecord
-from gb300serve.lifecycle.launch import CHANGED, Launch, pinned_words
+from gb300serve.lifecycle.launch import CHANGED, Launch, pinned_arguments
 from gb300serve.lifecycle.rollback import PlanDiffersError
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan, Secret, digest
@@ -93,7 +93,7 @@ def prepare(workspace: Workspace, hosts: Hosts, ref: str, sets: tuple[str, ...],
     plan = launchable(Compiler(site).plan(recipe, changed=loaded.changed))
     if recipe.status == "deprecated":
         workspace.console.message(f"{recipe.ref} is deprecated: {' '.join(recipe.limits)}", "warning")
-    pinned = None if sets else pinned_words(read_pin(loaded.found.path), plan)
+    pinned = None if sets else pinned_arguments(read_pin(loaded.found.path), plan)
     launch = replace(_with_secrets(workspace, hosts, plan, recipe, on), overrides=sets, pinned=pinned)
     invocation = Invocation(ref, on, workspace.options, sets)
     return PreparedLaunch(launch, loaded, recipe, ref, sets, invocation, _artifacts(loaded, site))
@@ -119,7 +119,7 @@ def known_launches(workspace: Workspace, hosts: Hosts, on: On) -> tuple[Launch, 
         loaded = workspace.loader.load_file(workspace.catalog.find(ref))
         compiler = Compiler(workspace.site(loaded.found.directory))
         if loaded.recipe is not None and (plan := compiler.try_plan(loaded.recipe)) is not None:
-            pinned = pinned_words(read_pin(loaded.found.path), plan)
+            pinned = pinned_arguments(read_pin(loaded.found.path), plan)
             launches.append(replace(_launch(plan, loaded.recipe, hosts.address(on), on), pinned=pinned))
     return tuple(launches)
 

@@ -1,4 +1,4 @@
-"""What a container is against what its recipe, its pinned command and the journal say."""
+"""Drift: differences between a container and its recipe, its pinned command, or the journal."""
 
 import difflib
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from gb300serve.plan.model import SECRET
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One field in which a container is not what it should be. `against`: recipe, pinned command, or journal."""
+    """One field of a container that differs from `against`: the recipe, the pinned command or the journal."""
 
     field: str
     against: Literal["recipe", "pinned command", "journal"]
@@ -35,12 +35,12 @@ class Drift:
 
 
 def drift(container: Container, launch: Launch, image: Image | None) -> tuple[Drift, ...]:
-    """Nothing when nothing differs; `image` is what the recipe's reference means on the machine now."""
+    """Empty if nothing differs. `image`: the image of the recipe's reference on the machine now."""
     return (*_differences(container, launch, image), *_from_pin(container, launch))
 
 
 def from_journal(container: Container, on: str, history: RunHistory) -> tuple[Drift, ...]:
-    """Where what runs is not what the journal says: a hand that was not ours."""
+    """Differences between the running containers and the journal: changes made without gb300serve."""
     last = history.serving(on)
     if last is None or not container.ours or history.under_way(on):
         return ()
@@ -48,20 +48,20 @@ def from_journal(container: Container, on: str, history: RunHistory) -> tuple[Dr
     known = any(each.id == container.id for entry in history.entries for each in (*entry.before, *entry.after))
     if is_live(container) and container.id not in should:
         says, when = ", ".join(each.release for each in last.after) or "nothing", format_time(last.at)
-        message = f"it runs, and the journal says that {says} runs since {when}: it was started by other means"
+        message = f"it runs, but the journal records {says} since {when}: it was not started by gb300serve"
         return (Drift("running", "journal", message, says, release_of(container)),)
     if not is_live(container) and known and container.id in should:
-        message = f"the journal says that {_told(container, on, history)}, and nobody asked gb300serve to end it"
+        message = f"the journal records that {_recorded(container, on, history)}; gb300serve did not stop it"
         return (Drift("running", "journal", message, "running", container.state),)
     return ()
 
 
-def _told(container: Container, on: str, history: RunHistory) -> str:
-    """Of one that should run: since when, and whether anybody saw it serve."""
+def _recorded(container: Container, on: str, history: RunHistory) -> str:
+    """Since when a container should run, and whether it was seen serving."""
     since = history.began(container.id, on) or 0.0
     if history.became_ready(container.id, since):
-        return f"it serves since {format_time(since)}"
-    return f"it was started {format_time(since)} and not watched until READY"
+        return f"it has served since {format_time(since)}"
+    return f"it was started at {format_time(since)} and not watched until READY"
 
 
 def looks_like(container: Container, launch: Launch) -> bool:
@@ -70,9 +70,9 @@ def looks_like(container: Container, launch: Launch) -> bool:
 
 
 def masked(container: Container, launch: Launch) -> tuple[str, ...]:
-    """The container's command with `${secret:NAME}` where the plan has one: values are never shown or compared."""
+    """The container's command with `${secret:NAME}` as in the plan: values are never shown or compared."""
     words = launch.plan.command
-    # A key that the recipe has no secret for (any more) is not shown either.
+    # A key that is not a secret of the recipe is masked too.
     secret_of = {"--api-key": "***"} | {before: word for before, word in pairwise(words) if SECRET.fullmatch(word)}
     glued = {"--api-key": "--api-key=***"} | {
         word.partition("=")[0]: word for word in words if "=" in word and SECRET.search(word)
@@ -87,11 +87,11 @@ def masked(container: Container, launch: Launch) -> tuple[str, ...]:
 def _differences(container: Container, launch: Launch, image: Image | None) -> Iterator[Drift]:
     plan = launch.plan
     yield from _image(container, launch, image)
-    yield from _words(masked(container, launch), plan.command)
+    yield from _arguments(masked(container, launch), plan.command)
     yield from _field("gpus", plan.container.gpus or "none", container.gpus or "none")
     for name, value in plan.container.env.items():
         if container.env.get(name) != value:
-            yield Drift(f"env.{name}", "recipe", f"env {name}: the container has another value than the recipe")
+            yield Drift(f"env.{name}", "recipe", f"env {name}: the container and the recipe have different values")
     if container.options is not None:
         for name, wanted, found in differences(wanted_options(plan.container), container.options):
             yield from _field(name, wanted, found)
@@ -105,40 +105,40 @@ def _differences(container: Container, launch: Launch, image: Image | None) -> I
 def _image(container: Container, launch: Launch, image: Image | None) -> Iterator[Drift]:
     wanted = launch.plan.image
     if not _same_image(container.image, wanted):
-        yield from _field("image", wanted, container.image, "was made from")
+        yield from _field("image", wanted, container.image, "was created from")
     elif image is not None and image.id != container.image_id:
-        message = f"image: {wanted} now means {image.id}, the container was made from {container.image_id}"
+        message = f"image: {wanted} now means {image.id}, the container was created from {container.image_id}"
         yield Drift("image", "recipe", message, image.id, container.image_id)
 
 
 def _field(name: str, wanted: str, found: str, verb: str = "has") -> Iterator[Drift]:
     if wanted != found:
-        yield Drift(name, "recipe", f"{name}: the recipe says {wanted}, the container {verb} {found}", wanted, found)
+        yield Drift(name, "recipe", f"{name}: the recipe has {wanted}, the container {verb} {found}", wanted, found)
 
 
-def _words(actual: tuple[str, ...], wanted: tuple[str, ...]) -> Iterator[Drift]:
+def _arguments(actual: tuple[str, ...], wanted: tuple[str, ...]) -> Iterator[Drift]:
     for lacks, has in _changed(actual, wanted):
         yield from _field("command", lacks or "nothing", has or "nothing")
 
 
 def _from_pin(container: Container, launch: Launch) -> Iterator[Drift]:
-    """Engine words only: the container's options differ from site to site."""
+    """The engine's arguments only: container options differ from site to site."""
     if launch.pinned is None:
         return
     for lacks, has in _changed(masked(container, launch), launch.pinned):
-        message = f"command: the pinned command says {lacks or 'nothing'}, the container has {has or 'nothing'}"
+        message = f"command: the pinned command has {lacks or 'nothing'}, the container has {has or 'nothing'}"
         yield Drift("command", "pinned command", message, lacks, has)
 
 
 def _changed(actual: tuple[str, ...], wanted: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Words that are wanted, and those that stand in their place."""
+    """Wanted arguments, and those in their place."""
     for tag, start, end, first, last in difflib.SequenceMatcher(None, wanted, actual, autojunk=False).get_opcodes():
         if tag != "equal":
             yield " ".join(wanted[start:end]), " ".join(actual[first:last])
 
 
 def _same_image(one: str, other: str) -> bool:
-    """The same reference; a digest settles it, whatever the tag beside it."""
+    """Whether both references name one image; digests decide, whatever the tags."""
     digests = [reference.partition("@")[2] for reference in (one, other)]
     if all(digests):
         return digests[0] == digests[1]

@@ -1,4 +1,4 @@
-"""What a launch tells while it goes on, as values; the command line finds the words."""
+"""Announcements of a launch, as values; the views turn them into text."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -15,7 +15,7 @@ from gb300serve.lifecycle.steps import Step
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """Told at every tick: how the boot goes on from here."""
+    """Announced at every tick: the estimate for the rest of the boot."""
 
     outlook: Outlook
     judgement: Judgement
@@ -23,7 +23,7 @@ class Watching:
 
 @dataclass(frozen=True, slots=True)
 class HealthChanged:
-    """The boot is judged otherwise than before. `stack_command` shows where a stuck one stands."""
+    """The health of the boot changed. `stack_command` prints the stack of a stuck engine."""
 
     judgement: Judgement
     waits_for: str
@@ -43,7 +43,7 @@ class TuningForeseen:
 
 @dataclass(frozen=True, slots=True)
 class StackTaken:
-    """Where the engine stands, as py-spy said; told once for each time that it is called stuck."""
+    """The stack of the engine from py-spy, once per time it becomes stuck."""
 
     text: str
     at: float
@@ -51,7 +51,7 @@ class StackTaken:
 
 @dataclass(frozen=True, slots=True)
 class ReceiptsChecked:
-    """The receipts of a boot that serves; `binding` is False where `--set` changed what they speak of."""
+    """The receipts of a serving boot; `binding` is False if `--set` changed what they describe."""
 
     receipts: tuple[CheckedReceipt, ...]
     binding: bool
@@ -59,21 +59,21 @@ class ReceiptsChecked:
 
 @dataclass(frozen=True, slots=True)
 class StepBegan:
-    """The step is being carried out."""
+    """The step starts."""
 
     step: Step
 
 
 @dataclass(frozen=True, slots=True)
 class StepUndone:
-    """The step was taken back, because a later one failed or was interrupted."""
+    """The step was undone because a later one failed or was interrupted."""
 
     step: Step
 
 
 @dataclass(frozen=True, slots=True)
 class UndoFailed:
-    """The step could not be taken back; `reason` is a sentence."""
+    """The step could not be undone; `reason` is a sentence."""
 
     step: Step
     reason: str
@@ -81,7 +81,7 @@ class UndoFailed:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """The container whose boot failed was kept under another name, for inspection."""
+    """The container of a failed boot was kept under another name for inspection."""
 
     before: str
     after: str
@@ -89,7 +89,7 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True)
 class PutBack:
-    """What a replacement had stopped runs again under its old name (and boots)."""
+    """A replaced container runs again under its old name (and boots)."""
 
     name: str
 
@@ -103,7 +103,7 @@ class LogSeen:
 
 @dataclass(frozen=True, slots=True)
 class BootEvent:
-    """What the boot machine made of a line or a tick; `expected` is seconds for the phase, where the recipe says it."""
+    """An event of the boot machine; `expected` is the recipe's seconds for the phase."""
 
     event: Event
     expected: float | None = None
@@ -111,7 +111,7 @@ class BootEvent:
 
 @dataclass(frozen=True, slots=True)
 class Elapsed:
-    """The watch goes on: seconds since the container's start, in its own time."""
+    """Seconds since the container's start, in its own time."""
 
     phase: Phase | None
     seconds: float
@@ -119,14 +119,14 @@ class Elapsed:
 
 @dataclass(frozen=True, slots=True)
 class NotReady:
-    """The engine says that it started, but the proof is not complete; told once for each `why`."""
+    """The engine logged that it started, but READY is not proved; announced once per `why`."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class BecameReady:
-    """READY: `seconds` since the container's start; `identity_known` is False where the engine has no start time."""
+    """READY: `seconds` since the container's start; `identity_known` is False if the engine reports no start time."""
 
     name: str
     model: str

@@ -247,9 +247,9 @@ class _Execution:
         )
 
     def _interrupted(self, step: Step | None) -> LaunchInterruptedError:
-        """What was started keeps running, with everything that led to it; before that, all is taken back.
+        """A started container keeps running; before the start, everything is undone.
 
-        `step` is the one that was cut short, if it had begun.
+        `step` is the interrupted one, if it had begun.
         """
         done = (*self.done, *((step,) if step else ()))
         started = next((each for each in done if isinstance(each, StartContainer | AwaitReady)), None)

@@ -1,4 +1,4 @@
-"""A launch: the plan with what the moment adds (values of secrets, expected times), and what follows from both."""
+"""A launch: the plan with secret values and expected times; names and descriptions of its containers."""
 
 import re
 import shlex
@@ -16,7 +16,7 @@ from gb300serve.probe.endpoint import ENGINE_PROBES, ServerEndpoint
 
 
 def option_values(words: tuple[str, ...], flag: str) -> tuple[str, ...]:
-    """The words that follow a flag up to the next one, or its `--flag=value`; of every time that it is said."""
+    """The arguments of every occurrence of a flag: up to the next flag, or its `--flag=value`."""
     found: list[str] = []
     inside = False
     for word in words:
@@ -29,8 +29,8 @@ def option_values(words: tuple[str, ...], flag: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def pinned_words(pin: str | None, plan: Plan) -> tuple[str, ...] | None:
-    """The engine's words of the pinned command of a release, secrets as the plan has them; None where there is none."""
+def pinned_arguments(pin: str | None, plan: Plan) -> tuple[str, ...] | None:
+    """The engine's arguments in the pinned command of a release, with the plan's secrets; None without one."""
     try:
         words = shlex.split((pin or "").replace(" \\\n", " "))  # shlex takes a continuation for a line feed
     except ValueError:
@@ -50,7 +50,7 @@ def _with(names: dict[str, str], word: str) -> str:
 
 
 CHANGED = "+set"
-"""What marks a release that `--set` changed."""
+"""Marks a release that `--set` changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +61,22 @@ class Launch:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     expected: Mapping[str, float] = field(default_factory=dict)
     address: str = "127.0.0.1"
-    """Where the client reaches the lane's port (the site's `address`)."""
+    """The address of the lane's port for clients (the site's `address`)."""
     on: Literal["docker", "sim"] = "docker"
     overrides: tuple[str, ...] = ()
     """The `--set` changes, `path=value`."""
 
     receipts: tuple[ExpectedLine, ...] = ()
-    """What the log of a good boot shows, from the recipe."""
+    """Receipts of a good boot, from the recipe."""
 
     tuning: Expectation = field(default_factory=Expectation)
-    """The set of the tuning cache that the release loads, and what missing it costs."""
+    """The tuning set that the release loads, and the cost of a miss."""
 
     pinned: tuple[str, ...] | None = None
-    """The engine's words in the pinned command; None where the release is not pinned."""
+    """The engine's arguments in the pinned command; None if the release is not pinned."""
 
     stack_dump: bool = False
-    """Take a stack dump of an engine that is stuck."""
+    """Whether to print the stack of a stuck engine."""
 
     @property
     def name(self) -> str:
@@ -84,7 +84,7 @@ class Launch:
 
     @property
     def digest(self) -> str:
-        """The plan's: containers carry it as a label, so that the same plan is known again."""
+        """The digest of the plan; a label of its containers."""
         return digest(self.plan)
 
     @property
@@ -99,7 +99,7 @@ class Launch:
 
     @property
     def labels(self) -> dict[str, str]:
-        """The only difference between our container and the one that the printed command creates."""
+        """The only difference between our container and one of the printed command."""
         return {LABEL_LANE: self.plan.lane, LABEL_RELEASE: self.release, LABEL_PLAN: self.digest}
 
     @property
@@ -109,7 +109,7 @@ class Launch:
         return ServerEndpoint(url, self._api_key(engine.key_variable), engine)
 
     def _api_key(self, variable: str | None) -> str | None:
-        """The key that guards /v1: the first word of `--api-key`, else the engine's variable."""
+        """The API key: the first argument of `--api-key`, else the engine's variable."""
         given = option_values(self.plan.command, "--api-key")
         if given:
             return SECRET.sub(lambda match: self.secrets.get(match[1], match[0]), given[0])
@@ -119,14 +119,14 @@ class Launch:
 
 
 def host_ports(plan: Plan) -> tuple[int, ...]:
-    """The ports of the host that the container takes: the engine's on the host's network, else the published ones."""
+    """The host ports that the container uses: the engine's on the host's network, else the published ones."""
     if plan.container.network == "host":
         return () if plan.port is None else (plan.port,)
     return tuple(host for host, _ in map(split_port, plan.container.ports) if host is not None)
 
 
 def changed_secrets(launch: Launch, container: Container) -> tuple[str, ...]:
-    """Names of the launch's secrets of which the container holds another value than the one that was read now."""
+    """Names of secrets whose value in the container differs from the current one."""
     held = container.env
     return tuple(name for name, value in launch.secrets.items() if held.get(name, value) != value)
 
@@ -135,56 +135,56 @@ def _bracketed(address: str) -> str:
     return f"[{address}]" if ":" in address and not address.startswith("[") else address
 
 
-# Docker's own rule for what may stand in a name; a release such as `v14+set` has more.
+# Characters that Docker forbids in a container name; a release such as `v14+set` has some.
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_.-]")
 _FAILED = re.compile(r"-failed-\d{8}T\d{6}Z$")
 
 
 def format_time(at: float | None) -> str:
-    """Seconds since 1970 as UTC, `2026-11-29 19:50:03Z`: for people."""
+    """Seconds since 1970 as UTC, `2026-11-29 19:50:03Z`."""
     return "an unknown time" if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def kept_name(name: str, container: Container, at: float) -> str:
-    """What a replaced container is called: `NAME-kept-v13-20261129T195003Z`."""
+    """The name of a replaced container: `NAME-kept-v13-20261129T195003Z`."""
     release = safe_in_name(container.labels.get(LABEL_RELEASE, ""))
     return "-".join(part for part in (name, "kept", release, stamp(at)) if part)
 
 
 def failed_name(name: str, at: float) -> str:
-    """What a container whose boot failed is called."""
+    """The name of a container whose boot failed."""
     return f"{name}-failed-{stamp(at)}"
 
 
 def safe_in_name(text: str) -> str:
-    """The text with `-` for what may not stand in a name."""
+    """The text with `-` for characters that a name may not contain."""
     return _FORBIDDEN.sub("-", text)
 
 
 def is_failed(container: Container) -> bool:
-    """Set aside after its boot failed: never started again by itself."""
+    """Whether it was kept after a failed boot; such a container is never started again automatically."""
     return _FAILED.search(container.name) is not None
 
 
 def describe_container(container: Container) -> str:
-    """`deepseek-v4.1-flash/v13 (container dsv41-vllm)`, or `container NAME (image IMAGE)` for one that is not ours."""
+    """`deepseek-v4.1-flash/v13 (container dsv41-vllm)`, or `container NAME (image IMAGE)` for a foreign one."""
     if not container.ours:
         return f"container {container.name} (image {container.image})"
     return f"{release_of(container)} (container {container.name})"
 
 
 def release_of(container: Container) -> str:
-    """`lane/release` of a container of ours, as it was labelled."""
+    """`lane/release` from the labels of our container."""
     return f"{container.labels.get(LABEL_LANE, '?')}/{container.labels.get(LABEL_RELEASE, '?')}"
 
 
 def ref_of(container: Container) -> str:
-    """What the user types to mean it: its release without the mark of `--set`."""
+    """The REF of our container: its release without the mark of `--set`."""
     return release_of(container).removesuffix(CHANGED)
 
 
 def describe_state(container: Container) -> str:
-    """Running since when, or ended when and how."""
+    """Since when it runs, or when and how it ended."""
     if container.state == "created":
         return f"created {format_time(container.created_at)} and never started"
     if container.state in {"running", "paused", "restarting"}:

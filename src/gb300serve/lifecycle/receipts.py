@@ -19,30 +19,30 @@ from gb300serve.lifecycle.launch import Launch
 from gb300serve.plan.model import Plan
 
 NAME = "the engine's echo of its arguments"
-# The words before the options, where the plan says them itself.
+# Launcher arguments that a plan may contain before the options.
 _LAUNCHERS = (("vllm", "serve"), ("sglang", "serve"), ("-m", "sglang.launch_server"))
-# What SGLang makes of a value, so that its echo differs from what was sent (arg_groups/speculative_hook.py).
+# Values that SGLang changes, so that its echo differs from the sent value (arg_groups/speculative_hook.py).
 _BECOMES = {("speculative_algorithm", "NEXTN"): "EAGLE"}
 
 
 def check_echo(plan: Plan, echo: str) -> tuple[CheckedReceipt, ...]:
-    """One receipt when all of it agrees, else one for each argument that does not. `echo` is the line's text."""
+    """One receipt if all arguments agree, else one for each that differs. `echo` is the text of the log line."""
     said = arguments(echo)
     if said is None:
-        return (_unknown("no whole line of it is in the log"),)
+        return (_unknown("the log has no complete line of it"),)
     tables = tables_for(plan.engine, plan.engine_version).tables
     if not tables:
-        return (_unknown(f"no option table of {plan.engine} is known here"),)
+        return (_unknown(f"no option table for {plan.engine}"),)
     table = tables[-1]
     try:
         sent = normalised(parse_argv(_options(plan.command), table), table)
     except ArgumentRefusedError:
-        return (_unknown("the option table does not know all words that were sent"),)
-    heard = {"model" if key == POSITIONAL else key: value for key, value in said.items()}
+        return (_unknown("the option table lacks some of the sent arguments"),)
+    echoed = {"model" if key == POSITIONAL else key: value for key, value in said.items()}
     if plan.engine == "sglang":
-        wrong, agreed = tuple(_changed(sent, heard)), len(sent)
+        wrong, agreed = tuple(_changed(sent, echoed)), len(sent)
     else:
-        wrong, agreed = tuple(_differences(sent, heard, table)), len(heard)
+        wrong, agreed = tuple(_differences(sent, echoed, table)), len(echoed)
     return wrong or (CheckedReceipt(NAME, "kept", kind="arguments", found=f"{agreed} arguments"),)
 
 
@@ -51,57 +51,57 @@ def _unknown(why: str) -> CheckedReceipt:
 
 
 def _options(command: tuple[str, ...]) -> tuple[str, ...]:
-    """Without the launcher's own words."""
+    """The arguments after the launcher."""
     places = (index for index in range(len(command)) if command[index : index + 2] in _LAUNCHERS)
     return command[next(places, -2) + 2 :]
 
 
-def _changed(sent: Mapping[str, Value], heard: Mapping[str, Any]) -> Iterator[CheckedReceipt]:
-    """SGLang echoes every argument, sent or not, as it will be used: what was sent must stand there."""
+def _changed(sent: Mapping[str, Value], echoed: Mapping[str, Any]) -> Iterator[CheckedReceipt]:
+    """SGLang echoes every argument with its effective value: each sent one must appear."""
     for name, value in sent.items():
         wanted = _BECOMES.get((name, str(value)), value)
-        if not holds_secret(name) and not same(wanted, heard.get(name)):
-            yield _different(name, value, heard.get(name))
+        if not holds_secret(name) and not same(wanted, echoed.get(name)):
+            yield _different(name, value, echoed.get(name))
 
 
-def _differences(sent: Mapping[str, Value], heard: Mapping[str, Any], table: OptionTable) -> Iterator[CheckedReceipt]:
-    for name in dict.fromkeys((*sent, *heard)):
+def _differences(sent: Mapping[str, Value], echoed: Mapping[str, Any], table: OptionTable) -> Iterator[CheckedReceipt]:
+    for name in dict.fromkeys((*sent, *echoed)):
         if holds_secret(name):
             continue  # neither value may be shown
         option = table.find(name)
-        if name not in heard:
-            # What equals the default is not echoed; of an option without a table nobody knows the default.
+        if name not in echoed:
+            # Defaults are not echoed; an option outside the table has an unknown default.
             if option is None or option.default is None or same(sent[name], option.default) or sent[name] is False:
                 continue
             yield _different(name, sent[name], None)
         elif name not in sent:
-            yield _different(name, None, heard[name])
-        elif not same(sent[name], heard[name]):
-            yield _different(name, sent[name], heard[name])
+            yield _different(name, None, echoed[name])
+        elif not same(sent[name], echoed[name]):
+            yield _different(name, sent[name], echoed[name])
 
 
-def _different(name: str, sent: Any, heard: Any) -> CheckedReceipt:
+def _different(name: str, sent: Any, echoed: Any) -> CheckedReceipt:
     expected = "not sent" if sent is None else str(sent)
-    found = "not in the echo" if heard is None else str(heard)
+    found = "not in the echo" if echoed is None else str(echoed)
     return CheckedReceipt(f"engine argument {name}", "different", kind="arguments", expected=expected, found=found)
 
 
-def same(sent: Any, heard: Any) -> bool:
-    """Whether the engine holds what was sent. Objects of it may have more fields; sets have no order; 60 is 60.0."""
-    if isinstance(sent, Mapping) and isinstance(heard, Mapping):
-        return all(key in heard and same(value, heard[key]) for key, value in sent.items())
-    if isinstance(sent, list | tuple) or isinstance(heard, list | tuple):
-        return _same_items(sent, heard)
-    if isinstance(sent, bool) or isinstance(heard, bool):
-        return sent is heard
-    if isinstance(sent, int | float) and isinstance(heard, int | float):
-        return float(sent) == float(heard)
-    return str(sent) == str(heard)
+def same(sent: Any, echoed: Any) -> bool:
+    """Whether the engine uses the sent value. Its objects may have more fields; sets have no order; 60 equals 60.0."""
+    if isinstance(sent, Mapping) and isinstance(echoed, Mapping):
+        return all(key in echoed and same(value, echoed[key]) for key, value in sent.items())
+    if isinstance(sent, list | tuple) or isinstance(echoed, list | tuple):
+        return _same_items(sent, echoed)
+    if isinstance(sent, bool) or isinstance(echoed, bool):
+        return sent is echoed
+    if isinstance(sent, int | float) and isinstance(echoed, int | float):
+        return float(sent) == float(echoed)
+    return str(sent) == str(echoed)
 
 
-def _same_items(sent: Any, heard: Any) -> bool:
-    """A single text is a list of one."""
-    one, other = (list(item) if isinstance(item, list | tuple) else [item] for item in (sent, heard))
+def _same_items(sent: Any, echoed: Any) -> bool:
+    """A single text equals a list with one item."""
+    one, other = (list(item) if isinstance(item, list | tuple) else [item] for item in (sent, echoed))
     if len(one) != len(other):
         return False
     if all(isinstance(item, str) for item in (*one, *other)):
@@ -118,7 +118,7 @@ class ReadsFiles(Protocol):
 
 
 def patches(plan: Plan) -> Iterator[tuple[str, str]]:
-    """Paths in the container of files that the recipe pins, with their sha256."""
+    """Pinned files by their path in the container, with sha256."""
     for mount in plan.container.mounts:
         if isinstance(mount.sha256, str):
             yield mount.target, mount.sha256
@@ -128,7 +128,7 @@ def patches(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def check_patches(plan: Plan, container: str, backend: ContainerBackend) -> tuple[CheckedReceipt, ...]:
-    """One receipt for each pinned file."""
+    """One receipt per pinned file."""
     return tuple(_check(path, digest, container, backend) for path, digest in patches(plan))
 
 
@@ -146,7 +146,7 @@ def _check(path: str, digest: str, container: str, backend: ContainerBackend) ->
 
 Verdict = Literal["kept", "degraded", "failed"]
 
-# Settings without a part in what a boot prints: `--set` of one leaves the receipts as binding as they were.
+# Settings that do not affect the boot log: after `--set` of one, the receipts still bind.
 _HARMLESS = (
     "container.name",
     "container.labels",
@@ -178,7 +178,7 @@ class DegradedError(ServiceError):
 
 
 class ReceiptCollector:
-    """Reads the log of one boot; a boot that begins again begins anew."""
+    """Collects the receipts of one boot; a restarted boot starts over."""
 
     def __init__(self, launch: Launch) -> None:
         self._launch = launch
@@ -186,7 +186,7 @@ class ReceiptCollector:
         self._echo = ""
 
     def feed(self, text: str, events: Sequence[Event] = ()) -> None:
-        """One record of the log, and what the boot machine made of it."""
+        """One record of the log, and its events."""
         if events and any(isinstance(event, BootBegan) and event.number > 1 for event in events):
             self._book.again()
             self._echo = ""
@@ -195,20 +195,17 @@ class ReceiptCollector:
             self._echo = parse(text).text
 
     def results(self, container: str, backend: ContainerBackend) -> tuple[CheckedReceipt, ...]:
-        """Lines as in the recipe, then arguments, then patches inside the container."""
+        """Lines in the recipe's order, then arguments, then patches inside the container."""
         plan = self._launch.plan
         return (*self.lines(), *check_patches(plan, container, backend))
 
     def lines(self) -> tuple[CheckedReceipt, ...]:
-        """What the log alone tells."""
+        """Receipts from the log alone."""
         return (*self._book.results(), *check_echo(self._launch.plan, self._echo))
 
 
 def verdict(receipts: Iterable[CheckedReceipt], launch: Launch) -> Verdict:
-    """What is not kept decides, as its receipt says; of a launch that `--set` changed only what it can still promise.
-
-    A changed setting changes the figures of the log: then its receipts are told and do not judge.
-    """
+    """The worst consequence of a missing receipt. `--set` changes log figures: then line receipts do not count."""
     wrong = [one for one in receipts if not one.good and (binding(launch) or one.kind != "line")]
     if any(one.missing == "fail" for one in wrong):
         return "failed"
@@ -216,14 +213,14 @@ def verdict(receipts: Iterable[CheckedReceipt], launch: Launch) -> Verdict:
 
 
 def refuse_degraded(launch: Launch, receipts: Iterable[CheckedReceipt]) -> None:
-    """Raises DegradedError where the lane serves and not all is as it should be."""
+    """Raises DegradedError if a receipt of the serving lane is missing."""
     found = tuple(receipts)
     if verdict(found, launch) != "kept":
         raise DegradedError(launch, found)
 
 
 def binding(launch: Launch) -> bool:
-    """Whether the recipe's lines hold for this launch: nothing that a boot prints was changed."""
+    """Whether the recipe's receipts bind this launch: `--set` changed nothing that affects the log."""
     return all(_harmless(override.partition("=")[0]) for override in launch.overrides)
 
 

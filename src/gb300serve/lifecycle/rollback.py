@@ -67,15 +67,15 @@ def target(goal: RollbackGoal, on: str, containers: Iterable[Container], history
 
 
 def costs(record: RunRecord, kept: Container | None, usual: MeasuredTimes, *, simulated: bool) -> Iterator[str]:
-    """What returning to the run means, a sentence a line."""
+    """What returning to the run means, one sentence per line."""
     yield f"back to {record.ref}, READY on {written(record.began)[:10]} (run {record.run})"
     yield (
-        f"its container is kept as {kept.name}, and is started again"
+        f"its container is kept as {kept.name} and is restarted"
         if kept
-        else "no container of it can be started again: a fresh one is created"
+        else "none of its containers can be restarted: a fresh one is created"
     )
     if usual.total is None:
-        yield "expected time: not known; on the Station 4 to 5 minutes for a kept container, 8 for a fresh one"
+        yield "expected time: unknown; on the Station 4 to 5 minutes for a kept container, 8 for a fresh one"
     else:
         clock = " of the simulated Station" if simulated else ""
         yield f"expected time: {usual.total:.0f} s{clock} until READY, the median of {usual.runs} such boots"
@@ -83,7 +83,7 @@ def costs(record: RunRecord, kept: Container | None, usual: MeasuredTimes, *, si
 
 
 def kept_container(record: RunRecord, containers: Iterable[Container]) -> Container | None:
-    """The container of the run, else the newest of its plan, where one is there and not called failed."""
+    """The container of the run, else the newest of its plan; never a failed one."""
     same = [each for each in containers if each.ours and each.labels.get(LABEL_PLAN) == record.plan]
     own = [each for each in same if each.id == record.container_id]
     usable = [each for each in (own or same) if "-failed-" not in each.name]
@@ -104,7 +104,7 @@ def _lane(on: str, ours: list[Container], history: RunHistory) -> str:
 
 
 def _plan(lane: str, on: str, ours: list[Container], history: RunHistory) -> str | None:
-    """Digest of what serves in the lane; else of what served there last."""
+    """The plan digest of the lane's running container, else of the last one."""
     for each in ours:
         if is_live(each) and each.labels.get(LABEL_LANE) == lane:
             return each.labels.get(LABEL_PLAN)
@@ -116,11 +116,11 @@ def _plan(lane: str, on: str, ours: list[Container], history: RunHistory) -> str
 
 
 def _tuning(record: RunRecord) -> str:
-    """What that run's log said of the kernel-tuning cache."""
-    told = [each.get("values") or {} for each in record.receipts if each.get("name") == "tuning"]
-    if any(values.get("missed") for values in told):
-        return "kernels: they were tuned in that run and saved; they are loaded unless the cache was changed since"
-    if told:
-        loaded = told[-1].get("loaded")
-        return f"kernels: that run loaded {loaded} configurations; no tuning unless the cache was changed since"
-    return "kernels: that run's log says nothing of the tuning cache"
+    """What the log of that run shows about the kernel-tuning cache."""
+    tuning = [each.get("values") or {} for each in record.receipts if each.get("name") == "tuning"]
+    if any(values.get("missed") for values in tuning):
+        return "kernels: that run tuned and saved them; they are loaded unless the cache has changed since"
+    if tuning:
+        loaded = tuning[-1].get("loaded")
+        return f"kernels: that run loaded {loaded} configurations; no tuning unless the cache has changed since"
+    return "kernels: the log of that run does not mention the tuning cache"

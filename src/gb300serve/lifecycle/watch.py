@@ -1,4 +1,4 @@
-"""Beside the log: vital signs, live bars, the outlook, and what there is to say of the kernel tuning."""
+"""Watch a boot beyond its log: liveness, progress bars, the estimate, and kernel tuning."""
 
 from contextlib import ExitStack
 from typing import Self
@@ -15,15 +15,15 @@ from gb300serve.lifecycle.events import HealthChanged, StackTaken, TuningForesee
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.tools import Tools
 
-# Seconds, of the container's own, between two looks at its vital signs: each is a call to its engine of containers, and
-# what they are judged by is a minute long.
+# Seconds, in the container's time, between two samples of its vital signs: each is a call to Docker, judged
+# over a minute.
 VITALS_EVERY = 2.0
 _SAVED_ONCE = "wait: the set is saved once, when tuning ends, and the next boot loads it"
-_NEVER_SAVED = "waiting helps this boot only: beside such a file nothing is saved, and every boot tunes again"
+_NEVER_SAVED = "waiting helps this boot only: with such a file nothing is saved, and every boot tunes again"
 
 
 class BootWatch:
-    """Everything about one watched container that is not its log; use as a context manager."""
+    """Everything about one watched container except its log; use as a context manager."""
 
     def __init__(self, container: str, launch: Launch, tools: Tools) -> None:
         self._container = container
@@ -39,8 +39,8 @@ class BootWatch:
         self._entered_at = 0.0
         self._bar: ProgressCounter | None = None
         self._tuning_since: float | None = None
-        self._told_of_tuning = False
-        self.judgement = Judgement("working", ("it has just been started",))
+        self._announced_tuning = False
+        self.judgement = Judgement("working", ("it has just started",))
 
     def __enter__(self) -> Self:
         backend = self._tools.backend
@@ -53,16 +53,16 @@ class BootWatch:
 
     @property
     def sees(self) -> bool:
-        """Whether anything but the log tells of the container."""
+        """Whether the container has signs of life other than its log."""
         return self._vitals.cpu_seconds is not None or self._vitals.gpu is not None
 
     def glimpse(self, machine: BootMachine, at: float) -> tuple[Event, ...]:
-        """What bars show that the log does not have yet."""
+        """Events from live progress bars that the log does not have yet."""
         texts = self._bars.fresh() if self._bars else ()
         return tuple(event for text in texts for event in machine.glimpse(text, at))
 
     def take(self, event: Event) -> None:
-        """An event of the boot machine, wherever it came from."""
+        """Process an event of the boot machine."""
         match event:
             case PhaseEntered(phase, at):
                 self._moves += 1
@@ -73,20 +73,20 @@ class BootWatch:
                 self._bar = ProgressCounter(text, done, total, began, at)
             case TuningMiss(configs, at):
                 self._tuning_since = at
-                loaded = f"only {configs} configurations were loaded" if configs else "nothing in the cache fits"
+                loaded = f"only {configs} configurations were loaded" if configs else "the cache has no matching set"
                 self._foresee(f"kernels are being tuned: {loaded}", at)
             case TuningHit():
-                self._told_of_tuning = False
+                self._announced_tuning = False
             case Receipt("tuning_cache", values, _, at):
                 self._compare(str(values.get("identity", "")), at)
             case Receipt("tuning_cache_ignored", values, _, at):
-                why = f"the tuning cache was made in another environment ({values['difference']})"
+                why = f"the tuning cache was created in another environment ({values['difference']})"
                 self._foresee(why, at, _NEVER_SAVED)
             case _:
                 pass
 
     def tick(self, machine: BootMachine, at: float) -> None:
-        """The log is silent: look around, judge, and say how it goes on."""
+        """Sample the signs of life, judge them and announce the estimate."""
         self._look(at)
         self._pulse.take(
             LivenessSample(
@@ -105,7 +105,7 @@ class BootWatch:
         self._tools.announce(Watching(ahead, self.judgement))
 
     def outlook(self, at: float) -> Outlook:
-        """How the boot goes on from here."""
+        """The estimate for the rest of the boot."""
         expected = self._launch.expected
         tuned = self._launch.tuning.tuning_seconds
         if self._tuning_since is not None and tuned is not None:
@@ -118,14 +118,14 @@ class BootWatch:
 
     def _look(self, at: float) -> None:
         backend, before = self._tools.backend, self._looked_at
-        # A container that was started again counts from 0 again.
+        # A restarted container counts from 0 again.
         if not isinstance(backend, TellsVitals) or (before is not None and before <= at < before + VITALS_EVERY):
             return
         self._looked_at = at
         try:
             self._vitals = backend.vitals(self._container)
         except BackendError:
-            self._vitals = Vitals()  # nobody can tell just now; the log says it when its engine has gone
+            self._vitals = Vitals()  # unknown for now; the end of the log shows an ended engine
 
     def _tell(self, ahead: Outlook) -> None:
         stuck = self.judgement.health == "stuck"
@@ -137,20 +137,20 @@ class BootWatch:
 
     def _stacks(self, backend: DumpsStacks) -> str:
         try:
-            return backend.stacks(self._container) or "py-spy is not to be had in the container"
+            return backend.stacks(self._container) or "py-spy is not available in the container"
         except BackendError as error:
             return error.message
 
     def _compare(self, identity: str, at: float) -> None:
-        """The name under which the engine looks is the first thing that tells a miss."""
+        """The identity that the engine looks for is the first sign of a miss."""
         wanted = self._launch.tuning.identity
         if wanted and identity and not same_identity(wanted, identity):
             self._foresee(f"the engine looks for tuning set {short(identity)}, the recipe expects {short(wanted)}", at)
 
     def _foresee(self, why: str, at: float, waits: str = _SAVED_ONCE) -> None:
-        if self._told_of_tuning:
+        if self._announced_tuning:
             return
-        self._told_of_tuning = True
+        self._announced_tuning = True
         cost = price(self._launch.tuning.tuning_seconds)
         suggest = (Action("down", "or stop it"), Action("cache seed", "then put a known set in place and launch again"))
         self._tools.announce(TuningForeseen(why, cost, (waits, *suggest), at))

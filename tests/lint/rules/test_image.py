@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from gb300serve.core.diagnostics import Diagnostic
-from gb300serve.lint.rules.image import pinned_words
+from gb300serve.lint.rules.image import pinned_arguments
 from gb300serve.lint.run import findings
 from gb300serve.lint.subject import LintSubject
 from gb300serve.recipe.catalog import Catalog
@@ -201,7 +201,7 @@ def test_verified_and_not_pinned(tmp_path: Path) -> None:
 
 
 def test_words_of_a_text_that_no_shell_reads() -> None:
-    assert pinned_words("docker run 'open") == []
+    assert pinned_arguments("docker run 'open") == []
 
 
 def test_known_checkpoints_are_linted_without_a_site(tmp_path: Path) -> None:

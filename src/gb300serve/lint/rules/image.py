@@ -152,11 +152,11 @@ def pinned_command_differs(subject: LintSubject) -> Iterator[Finding]:
     if subject.pinned is None:
         return
     try:
-        compiled = pinned_words(pinned(subject.plan))
+        compiled = pinned_arguments(pinned(subject.plan))
     except CompileError as error:
         yield Finding((), f"the pinned release does not compile: {error.message}", error.hint)
         return
-    removed, added = changed_words(pinned_words(subject.pinned), compiled)
+    removed, added = changed_words(pinned_arguments(subject.pinned), compiled)
     if removed or added:
         message = f"compiles to other words than its pinned command: {_listed(removed, added)}"
         yield Finding(("release",), message, "make it a new release; `pin --force` would rewrite what was verified")
@@ -173,7 +173,7 @@ def verified_without_pin(subject: LintSubject) -> Iterator[Finding]:
         yield Finding(("status",), "verified, and not pinned", f"run `gb300serve pin {subject.recipe.ref}`")
 
 
-def pinned_words(text: str) -> list[str]:
+def pinned_arguments(text: str) -> list[str]:
     """The words of a pinned command; text that no shell would read has none."""
     try:
         return [word for word in shlex.split(text) if word != "\n"]  # what shlex makes of a continued line
