@@ -123,7 +123,7 @@ def test_a_shadowed_release_is_noted(tmp_path: Path) -> None:
     assert answer.code == 0
     assert answer.err.splitlines()[0] == (
         f"{first}/bench/v1.yaml:1:1: note REF001 shadowed-release: "
-        f"{second}/bench/v1.yaml is another bench/v1, and is not used"
+        f"{second}/bench/v1.yaml also defines bench/v1 and is not used"
     )
     found = run("diff", "bench/v1", "bench/v1", "--recipes", first, "--recipes", second)
     assert found.err.count("REF001") == 1
@@ -163,7 +163,7 @@ def test_a_directory_of_the_variable_that_is_not_there(directory: Path) -> None:
     variables = {"GB300SERVE_RECIPES": f"/nonexistent:{directory}"}
     answer = run("compile", "bench/v1", "--json", variables=variables)
     assert cache(answer) == "/reference"
-    assert answer.err == "GB300SERVE_RECIPES: /nonexistent is not a directory, and is passed over\n"
+    assert answer.err == "GB300SERVE_RECIPES: /nonexistent is not a directory and is ignored\n"
 
 
 def test_the_station_that_applies(directory: Path, tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_default_lane_that_is_none(directory: Path, tmp_path: Path) -> None:
     )
     assert (answer.code, answer.err.splitlines()) == (
         3,
-        ["gb300serve: the site's default_lane is bnech, and there is no such lane", "  hint: did you mean bench?"],
+        ["gb300serve: default_lane of the site is bnech, but no such lane exists", "  hint: did you mean bench?"],
     )
 
 

@@ -39,7 +39,7 @@ def test_the_policy_goes_before_the_container_stops() -> None:
     assert (ended.container.state, ended.container.exit_code) == ("exited", 0)
     assert [each.step.describe() for each in told if isinstance(each, StepBegan)] == [
         "set the restart policy of dsv41-vllm to no",
-        "stop dsv41-vllm, killing it after 30 s; it stays as it is",
+        "stop dsv41-vllm (SIGKILL after 30 s); the container is kept",
     ]
 
 

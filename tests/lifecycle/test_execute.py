@@ -99,8 +99,8 @@ def test_a_boot_that_another_command_ended_is_left_as_it_left_it() -> None:
         up(V14, station, FakeLock(by="gb300serve down v14 (bob@station, process 12)"))
     assert caught.value.exit_code == 8
     assert caught.value.message == (
-        "dsv41-vllm was stopped while it booted, by gb300serve down v14 (bob@station, process 12); "
-        "everything is left as that command left it"
+        "dsv41-vllm was stopped during its boot by gb300serve down v14 (bob@station, process 12); "
+        "nothing else was changed"
     )
     assert {each.state for each in station.containers()} == {"exited"}
 

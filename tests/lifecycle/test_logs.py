@@ -183,7 +183,7 @@ def test_a_lane_that_its_policy_brings_back_is_watched_on() -> None:
     assert ended is not None
     assert (ended.state, ended.restart_count, len(served_again)) == ("exited", 1, 1)
     (said,) = [each.why for each in told if isinstance(each, NotReady) and "died" in each.why]
-    assert said == f"dsv41-vllm died ({CAUSE}), and its restart policy starts it again"
+    assert said == f"dsv41-vllm died ({CAUSE}); its restart policy starts it again"
 
 
 def test_a_crash_loop_is_stopped_and_the_first_death_shown() -> None:

@@ -6,7 +6,7 @@ import pytest
 from gb300serve.boot.events import CauseFound, PhaseEntered, StartupComplete
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.receipts import ExpectedLine
-from gb300serve.core.errors import BackendError
+from gb300serve.core.errors import Action, BackendError
 from gb300serve.core.ports import Response, UnreachableError
 from gb300serve.core.values import Value
 from gb300serve.lifecycle.backend import Container, Listener, LogLine, Vitals
@@ -193,7 +193,7 @@ def test_a_killed_engine_names_no_cause() -> None:
     with pytest.raises(BootFailedError) as caught:
         watched.run()
     assert caught.value.message.splitlines()[0] == (
-        "the container was killed for want of host memory: its log just stops"
+        "the container was killed because host memory ran out; its log stops without an error"
     )
     assert caught.value.ending.reason == "host-oom-killed"
 
@@ -220,7 +220,9 @@ def test_another_server_on_the_port_is_told_apart() -> None:
     watched.http = BackendHttp(watched.station, stranger_started_at=START - 500.0)
     with pytest.raises(WrongServerError) as caught:
         watched.run()
-    assert caught.value.message.startswith("another server answers at http://127.0.0.1:30006: it is not the one in ")
+    assert caught.value.message.startswith(
+        "another server answers at http://127.0.0.1:30006; the container dsv41-vllm "
+    )
     assert any(isinstance(event, StartupComplete) for event in watched.events())
 
 
@@ -247,12 +249,10 @@ def test_a_program_that_answers_in_its_place_is_named() -> None:
     with pytest.raises(WrongServerError) as caught:
         await_ready(AwaitReady(watched.container.id, "dsv41-vllm"), V14, tools)
     assert caught.value.message == (
-        "another server answers at http://127.0.0.1:30006: python3, process 9 listens on 127.0.0.1:30006, and is not "
-        "dsv41-vllm, our container, which shares the port with it and will never answer"
+        "another server answers at http://127.0.0.1:30006: python3, process 9 listens on 127.0.0.1:30006; "
+        "the container dsv41-vllm shares the port with it and will never be reached"
     )
-    assert caught.value.hint == (
-        "end it (see what it is: ps -fp 9), and launch again: gb300serve up deepseek-v4.1-flash/v14"
-    )
+    assert caught.value.suggest == ("stop that server; to identify it: ps -fp 9", Action("up", "launch again"))
 
 
 def test_another_server_while_booting_is_not_believed() -> None:
@@ -291,7 +291,7 @@ def test_a_container_that_was_removed_is_gone() -> None:
     watched = Watched(SERVES)
     watched.station.stop(watched.container.id, 1.0)
     watched.station.remove(watched.container.id)
-    with pytest.raises(ContainerGoneError, match="the container dsv41-vllm is not there any more"):
+    with pytest.raises(ContainerGoneError, match="container dsv41-vllm no longer exists"):
         watched.run()
 
 
@@ -418,7 +418,7 @@ def test_a_receipt_that_must_be_kept_fails_the_boot_by_name() -> None:
         watched.run()
     sentence = "missing: Total CPU offloaded parameters: {value} (wanted 61.17)"
     assert caught.value.ending.unkept[0] == sentence
-    assert caught.value.message.splitlines()[:2] == ["it serves, but not what the recipe describes", sentence]
+    assert caught.value.message.splitlines()[:2] == ["it serves, but not as the recipe describes", sentence]
     assert not any(isinstance(each, BecameReady) for each in watched.told)
 
 

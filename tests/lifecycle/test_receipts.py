@@ -4,7 +4,7 @@ import pytest
 
 from gb300serve.boot.events import BootBegan
 from gb300serve.boot.receipts import CheckedReceipt, ExpectedLine
-from gb300serve.core.errors import BackendError
+from gb300serve.core.errors import Action, BackendError
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.receipts import (
     NAME,
@@ -89,13 +89,11 @@ def test_degraded_is_said_by_name() -> None:
         refuse_degraded(V14_LAUNCH, (GOOD, DIFFERENT))
     assert caught.value.exit_code == 9
     assert caught.value.message == (
-        "DEGRADED: dsv41-vllm serves, but its boot did not show what a good one shows\n"
+        "DEGRADED: dsv41-vllm serves, but its boot does not match the receipts of a good boot\n"
         "  different: b (wanted 4.87, found 0.65)"
     )
-    assert caught.value.hint == (
-        "it keeps running; see gb300serve receipts deepseek-v4.1-flash/v14; "
-        "stop it: gb300serve down deepseek-v4.1-flash/v14"
-    )
+    assert caught.value.hint == "it keeps running"
+    assert [action.verb for action in caught.value.suggest if isinstance(action, Action)] == ["receipts", "down"]
 
 
 V14_PLAN = replace(plan(), command=V14)

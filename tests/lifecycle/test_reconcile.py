@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.core.errors import BackendError, Gb300Error, MachineError
+from gb300serve.core.errors import Action, BackendError, Gb300Error, MachineError
 from gb300serve.core.ports import Response
 from gb300serve.lifecycle.backend import Container, Image, Listener
 from gb300serve.lifecycle.down import down
@@ -39,9 +39,9 @@ ENDED = {"state": "exited", "finished_at": START - 60.0, "exit_code": 0}
 NEW = [
     "create dsv41-vllm for deepseek-v4.1-flash/v14 from vllm/vllm-openai:deepseekv41-flash-0909@sha256:00d5",
     "start dsv41-vllm",
-    "wait until dsv41-vllm lists the served name, is the server that answers, and completes a request",
+    "wait for READY: right model listed, our process answers, one completion succeeds",
 ]
-WATCH = ["see whether dsv41-vllm lists the served name, is the server that answers, and completes a request"]
+WATCH = ["check for READY: right model listed, our process answers, one completion succeeds"]
 
 
 def seen(*containers: Container) -> Observed:
@@ -116,7 +116,7 @@ def test_a_crash_loop_of_the_same_plan_is_started_once_without_its_policy() -> N
     looping = container(V14, state="restarting", restart_policy="always", restart_count=12)
     assert steps(seen(looping)) == [
         "set the restart policy of dsv41-vllm to no",
-        "stop dsv41-vllm, killing it after 30 s; it stays as it is",
+        "stop dsv41-vllm (SIGKILL after 30 s); the container is kept",
         "start dsv41-vllm (the kept container)",
         NEW[-1],
     ]
@@ -134,21 +134,20 @@ def test_a_kept_release_holds_its_name() -> None:
     assert isinstance(error, NameHeldError)
     assert error.message == (
         "the name dsv41-vllm is held by deepseek-v4.1-flash/v13, stopped 2026-11-29 19:49:03Z with exit code 0; "
-        "it is the kept way back"
+        "it is kept for rollback"
     )
-    assert error.hint == (
-        "to keep it under another name and launch: gb300serve up deepseek-v4.1-flash/v14 --replace; "
-        "to leave it alone and launch under another name: "
-        "gb300serve up deepseek-v4.1-flash/v14 --set container.name=dsv41-vllm-v14"
+    assert error.suggest == (
+        Action("up", "keep it under another name and launch", ("--replace",)),
+        Action("up", "launch under another name", ("--set", "container.name=dsv41-vllm-v14")),
     )
 
 
 def test_a_running_release_holds_its_name() -> None:
     error = refusal(seen(container(V13)))
     assert error.message == "the name dsv41-vllm is held by deepseek-v4.1-flash/v13, running since 2026-11-29 18:50:03Z"
-    assert error.hint == (
-        "to stop it, keep it under another name and launch: gb300serve up deepseek-v4.1-flash/v14 --replace; "
-        "to stop it only: gb300serve down deepseek-v4.1-flash/v13"
+    assert error.suggest == (
+        Action("up", "stop it, keep it under another name and launch", ("--replace",)),
+        Action("down", "only stop it", ref="deepseek-v4.1-flash/v13"),
     )
 
 
@@ -156,7 +155,7 @@ def test_replacing_keeps_the_old_one() -> None:
     old = container(V13, restart_policy="unless-stopped", stop_timeout=45)
     assert steps(seen(old), replace=True) == [
         "set the restart policy of dsv41-vllm to no",
-        "stop dsv41-vllm, killing it after 45 s; it stays as it is",
+        "stop dsv41-vllm (SIGKILL after 45 s); the container is kept",
         f"rename dsv41-vllm to {KEPT_V13}",
         *NEW,
     ]
@@ -169,7 +168,7 @@ def test_replacing_keeps_the_old_one() -> None:
 def test_replacing_goes_back_to_a_kept_release() -> None:
     kept = container(V14, **ENDED, name="dsv41-vllm-kept-v14-20261128T000000Z")
     assert steps(seen(container(V13), kept), replace=True) == [
-        "stop dsv41-vllm, killing it after 30 s; it stays as it is",
+        "stop dsv41-vllm (SIGKILL after 30 s); the container is kept",
         f"rename dsv41-vllm to {KEPT_V13}",
         "rename dsv41-vllm-kept-v14-20261128T000000Z to dsv41-vllm",
         "start dsv41-vllm (the kept container)",
@@ -180,26 +179,26 @@ def test_replacing_goes_back_to_a_kept_release() -> None:
 def test_replacing_stops_a_release_of_the_lane_under_another_name() -> None:
     other = container(V13, name="dsv41-v13")
     assert steps(seen(other), replace=True) == [
-        "stop dsv41-v13, killing it after 30 s; it stays as it is",
+        "stop dsv41-v13 (SIGKILL after 30 s); the container is kept",
         *NEW,
     ]
     error = refusal(seen(other))
     assert isinstance(error, GpuBusyError)
-    assert error.hint == "gb300serve up deepseek-v4.1-flash/v14 --replace"
+    assert error.suggest == (Action("up", arguments=("--replace",)),)
 
 
 @pytest.mark.parametrize("replacing", [False, True])
 def test_strangers_are_never_replaced(replacing: bool) -> None:
     error = refusal(seen(replace(STRANGER, name="dsv41-vllm")), replace=replacing)
     assert isinstance(error, NameHeldByStrangerError)
-    assert "docker rename dsv41-vllm dsv41-vllm-aside" in str(error.hint)
+    assert error.suggest[0] == "rename it: docker rename dsv41-vllm dsv41-vllm-aside"
     error = refusal(seen(STRANGER), replace=replacing)
     assert isinstance(error, GpuBusyError)
     assert error.message == (
-        "a container that gb300serve did not create is on the GPU: someone (image lmsysorg/sglang:dev), "
+        "a container that gb300serve did not create uses the GPU: someone (image lmsysorg/sglang:dev), "
         "running since 2026-11-29 17:50:03Z; it is never stopped for you"
     )
-    assert error.hint == "docker stop someone"
+    assert error.suggest == ("docker stop someone",)
 
 
 @pytest.mark.parametrize("replacing", [False, True])
@@ -208,9 +207,9 @@ def test_another_lane_is_never_replaced(replacing: bool) -> None:
     error = refusal(seen(container(glm, name="glm")), replace=replacing)
     assert isinstance(error, GpuBusyError)
     assert error.message == (
-        "another lane is on the GPU: glm-flash/v13 (container glm), running since 2026-11-29 18:50:03Z"
+        "another lane uses the GPU: glm-flash/v13 (container glm), running since 2026-11-29 18:50:03Z"
     )
-    assert error.hint == "gb300serve down glm-flash/v13"
+    assert error.suggest == (Action("down", ref="glm-flash/v13"),)
     error = refusal(seen(container(glm)), replace=replacing)
     assert isinstance(error, NameHeldByLaneError)
 
@@ -243,7 +242,7 @@ def test_images_are_never_pulled() -> None:
     assert isinstance(error, ImageDiffersError)
     assert error.message == (
         "vllm/vllm-openai:deepseekv41-flash-0909 on this machine is another image: the recipe pins sha256:00d5, "
-        "it has sha256:77"
+        "the image has sha256:77"
     )
 
 
@@ -254,7 +253,7 @@ def test_a_local_image_is_known_by_its_id() -> None:
     assert caught.value.hint == "build or load the image with the id sha256:c3d0"
     with pytest.raises(ImageMissingError) as missing:
         reconcile(local, Observed(), START)
-    assert missing.value.hint == "build or load it (docker load): it has no registry digest"
+    assert missing.value.hint == "build it or load it (docker load): it has no registry digest"
 
 
 def test_missing_mount_sources_are_refused_for_kept_containers_too() -> None:
@@ -278,9 +277,11 @@ def test_another_value_of_a_secret_is_refused_by_name(found: Container) -> None:
     with pytest.raises(SecretsChangedError) as caught:
         reconcile(ROTATED, seen(found), START)
     assert "was created with another value of VLLM_API_KEY" in caught.value.message
-    assert caught.value.hint is not None
-    assert "up deepseek-v4.1-flash/v14 --replace" in caught.value.hint
-    assert "old-value" not in f"{caught.value.message}{caught.value.hint}"
+    assert [(action.verb, action.arguments) for action in caught.value.suggest if isinstance(action, Action)] == [
+        ("up", ("--replace",)),
+        ("down", ("--remove",)),
+    ]
+    assert "old-value" not in f"{caught.value.message}{caught.value.suggest}"
 
 
 def test_another_value_of_a_secret_is_replaced_by_a_fresh_container() -> None:
@@ -451,7 +452,7 @@ def test_a_failed_replacement_puts_the_old_one_back() -> None:
     with pytest.raises(Gb300Error) as caught:
         up(V14_UP, station, replacing=True)
     assert caught.value.exit_code == 8
-    assert "dsv41-vllm was put back and boots again" in str(caught.value.hint)
+    assert "dsv41-vllm was put back and boots again" in caught.value.suggest
     back = station.find("dsv41-vllm")
     assert back is not None
     assert (back.id, back.state, back.restart_policy) == (old.id, "running", "unless-stopped")
@@ -589,10 +590,9 @@ def test_interrupted_while_booting_keeps_booting() -> None:
     tools = Tools(station, Impatient(station), station.clock)
     with pytest.raises(LaunchInterruptedError) as caught:
         execute(plan_launch(V14_UP, tools), V14_UP, tools)
-    assert (caught.value.message, caught.value.hint) == (
-        "interrupted; dsv41-vllm keeps running; "
-        "watch it again: gb300serve up deepseek-v4.1-flash/v14; stop it: gb300serve down deepseek-v4.1-flash/v14",
-        None,
+    assert (caught.value.message, caught.value.suggest) == (
+        "interrupted; dsv41-vllm keeps running",
+        (Action("up", "watch it again"), Action("down", "stop it")),
     )
     assert states(station) == {"dsv41-vllm": "running no"}
     up(V14_UP, station)

@@ -93,7 +93,7 @@ def test_a_disk_that_fills_up_is_said_once_and_the_launch_goes_on(tmp_path: Path
     if not disk.is_full:
         assert said == []
         return
-    assert "cannot be written any more (No space left on device): the launch goes on" in said[0]
+    assert "can no longer be written (No space left on device): the launch continues" in said[0]
     assert said[1:] == [said[-1]]
     assert "the log of this run is incomplete from 2026-11-29T" in said[-1]
     path = recorder.run.path

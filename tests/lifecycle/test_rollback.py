@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.core.errors import BootError, MachineError
+from gb300serve.core.errors import Action, BootError, MachineError
 from gb300serve.journal.history import MeasuredTimes, RunHistory
 from gb300serve.lifecycle.backend import LABEL_PLAN
 from gb300serve.lifecycle.execute import LaunchResult, execute
@@ -46,10 +46,10 @@ def test_what_served_last_counts_when_nothing_runs() -> None:
 
 
 def test_never_a_guess() -> None:
-    with pytest.raises(NoLaneToReturnError, match="nothing serves, and nothing is known to have served"):
+    with pytest.raises(NoLaneToReturnError, match="no lane is running, and no run is recorded"):
         target(RollbackGoal(), "docker", (), RUNS)
     two = (container(V14), replace(container(V14), id="g", labels=V14.labels | {"gb300serve.lane": "glm"}))
-    with pytest.raises(NoLaneToReturnError, match=r"several lanes run: deepseek-v4\.1-flash, glm"):
+    with pytest.raises(NoLaneToReturnError, match=r"several lanes are running: deepseek-v4\.1-flash, glm"):
         target(RollbackGoal(), "docker", two, RUNS)
     with pytest.raises(NothingToReturnToError) as caught:
         target(RollbackGoal("glm"), "docker", (), RUNS)
@@ -57,9 +57,10 @@ def test_never_a_guess() -> None:
     said = "there is nothing to roll back to: no run of another release of glm became READY here"
     assert caught.value.message == said
     with pytest.raises(NothingToReturnToError) as caught:
-        target(RollbackGoal("glm", found_by=("--station", "west")), "sim", (), RUNS)
-    assert caught.value.hint == (
-        "see: gb300serve journal; launch a release by name: gb300serve up REF --replace --on sim --station west"
+        target(RollbackGoal("glm"), "sim", (), RUNS)
+    assert caught.value.suggest == (
+        Action("journal", "see what was launched", ref=""),
+        Action("up", "launch a release by name", ("--replace",), ref="REF"),
     )
     with pytest.raises(NothingToReturnToError, match=r"no run of deepseek-v4\.1-flash/v9"):
         target(RollbackGoal(LANE, "v9"), "docker", (), RUNS)
@@ -81,19 +82,19 @@ def test_costs() -> None:
     loaded = record("v13", receipts=({"name": "tuning", "values": {"loaded": 210, "missed": False}},))
     assert tuple(costs(loaded, kept, MeasuredTimes(2, {}, 281.4), simulated=False)) == (
         "back to deepseek-v4.1-flash/v13, READY on 2026-11-29 (run run-v13)",
-        "its container is kept as dsv41-vllm-kept-v13-20261129T195003Z, and is started again",
+        "its container is kept as dsv41-vllm-kept-v13-20261129T195003Z and is restarted",
         "expected time: 281 s until READY, the median of 2 such boots",
-        "kernels: that run loaded 210 configurations; no tuning unless the cache was changed since",
+        "kernels: that run loaded 210 configurations; no tuning unless the cache has changed since",
     )
     tuned = record("v13", receipts=({"name": "tuning", "values": {"loaded": 0, "missed": True}},))
     assert tuple(costs(tuned, None, MeasuredTimes(), simulated=True))[1:] == (
-        "no container of it can be started again: a fresh one is created",
-        "expected time: not known; on the Station 4 to 5 minutes for a kept container, 8 for a fresh one",
-        "kernels: they were tuned in that run and saved; they are loaded unless the cache was changed since",
+        "none of its containers can be restarted: a fresh one is created",
+        "expected time: unknown; on the Station 4 to 5 minutes for a kept container, 8 for a fresh one",
+        "kernels: that run tuned and saved them; they are loaded unless the cache has changed since",
     )
     assert tuple(costs(record("v13"), kept, MeasuredTimes(1, {}, 5.0), simulated=True))[2:] == (
         "expected time: 5 s of the simulated Station until READY, the median of 1 such boots",
-        "kernels: that run's log says nothing of the tuning cache",
+        "kernels: the log of that run does not mention the tuning cache",
     )
 
 
@@ -137,8 +138,8 @@ def test_when_it_fails_both_get_their_names_and_policies_back() -> None:
     with pytest.raises(BootError) as caught:
         back_to(V13, station)
     assert caught.value.exit_code == 8
-    assert before["v13"][0] in str(caught.value.hint)
-    assert "dsv41-vllm was put back and boots again" in str(caught.value.hint)
+    assert before["v13"][0] in str(caught.value.suggest)
+    assert "dsv41-vllm was put back and boots again" in caught.value.suggest
     assert standing(station) == before
 
 

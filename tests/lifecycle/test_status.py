@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import pytest
 
+from gb300serve.core.errors import Action
 from gb300serve.core.ports import Response
 from gb300serve.journal.history import RunHistory
 from gb300serve.journal.journal import RunningLane
@@ -103,7 +104,7 @@ def test_an_engine_that_is_dead_behind_its_server_is_degraded() -> None:
     station, found = station_with(SERVES)
     seen = lane_status(found, Tools(station, Served503(station), station.clock), (V14,))
     assert seen.state == "degraded"
-    assert seen.health["why"] == "/health does not answer with 200: its engine is dead or dying"
+    assert seen.health["why"] == "/health does not return 200: the engine is dead or dying"
 
 
 @pytest.mark.parametrize(
@@ -209,7 +210,7 @@ def test_live_lanes_come_first() -> None:
 def test_a_changed_recipe_is_drift() -> None:
     changed = replace(V14, plan=replace(plan(), command=(*V14.plan.command, "--max-num-seqs", "16")))
     assert tuple(each.message for each in status(SERVES, known=(changed,)).drift) == (
-        "command: the recipe says --max-num-seqs 16, the container has nothing",
+        "command: the recipe has --max-num-seqs 16, the container has nothing",
         "the recipe or the site has changed since this container was created",
     )
 
@@ -227,7 +228,7 @@ def test_the_log_is_read_only_when_the_lane_does_not_answer() -> None:
 def test_a_lane_that_its_policy_starts_again_and_again_has_died() -> None:
     booting: dict[str, object] = {"started_at": START - 100.0, "restart_count": 5, "restart_policy": "always"}
     found = status(SERVES, changes=booting)
-    why = "its restart policy has started it 5 times: end that with `gb300serve down`"
+    why = "its restart policy has started it 5 times; stop the lane to end that"
     assert (found.state, found.health["reason"], found.health["why"]) == ("died", "crash-loop", why)
     assert status(SERVES, changes={"restart_count": 5}).state == "ready"
 
@@ -267,7 +268,7 @@ def test_a_lane_whose_last_launch_did_not_keep_its_receipts_is_degraded() -> Non
     wrong = record("v14", container={"name": found.name, "id": found.id}, exit={"tool": 9}, receipts=receipts)
     seen = lane_status(found, tools, (V14,), RunHistory(runs=(wrong,)))
     assert seen.state == "degraded"
-    assert seen.health["why"] == "its boot did not keep: engine argument b (gb300serve receipts)"
+    assert seen.health["why"] == "receipts missing from its boot: engine argument b"
     again = replace(wrong, exit={"tool": 130})
     assert lane_status(found, tools, (V14,), RunHistory(runs=(wrong, again))).state == "ready"
 
@@ -295,7 +296,7 @@ def test_several_live_lanes_are_listed() -> None:
     assert caught.value.message == (
         "several lanes are running: deepseek-v4.1-flash/v14 (container dsv41-vllm), glm/v1 (container glm)"
     )
-    assert caught.value.hint == "gb300serve down deepseek-v4.1-flash/v14; gb300serve down glm/v1"
+    assert caught.value.suggest == (Action("down", ref="deepseek-v4.1-flash/v14"), Action("down", ref="glm/v1"))
 
 
 def test_a_release_is_found_running_or_not() -> None:
@@ -330,10 +331,9 @@ def serving(**changes: object) -> tuple[FakeBackend, Container]:
 def differs(tools: Tools, found: Container, history: RunHistory = RunHistory()) -> tuple[str, ...]:  # noqa: B008 - frozen
     with pytest.raises(ServesWronglyError) as caught:
         verify_serving(found, V14, tools, history)
-    assert (caught.value.exit_code, caught.value.hint) == (
+    assert (caught.value.exit_code, caught.value.suggest) == (
         9,
-        "it keeps running; to launch it anew: gb300serve down deepseek-v4.1-flash/v14 --remove, then "
-        "gb300serve up deepseek-v4.1-flash/v14",
+        (Action("down", "remove it", ("--remove",)), Action("up", "then launch it")),
     )
     return caught.value.differs
 
@@ -346,14 +346,14 @@ def test_a_lane_that_serves_as_it_should() -> None:
 def test_what_differs_is_named() -> None:
     station, found = serving(env={}, restart_policy="always")
     assert differs(Tools(station, BackendHttp(station), station.clock), found) == (
-        "restart: the recipe says no, the container has always",
+        "restart: the recipe has no, the container has always",
     )
 
 
 def test_an_engine_that_is_dying() -> None:
     station, found = serving()
     assert differs(Tools(station, Unhealthy(station), station.clock), found) == (
-        "degraded: /health does not answer with 200: its engine is dead or dying",
+        "degraded: /health does not return 200: the engine is dead or dying",
     )
 
 
@@ -363,7 +363,7 @@ def test_receipts_that_its_launch_did_not_keep() -> None:
     wrong = replace(record("v14"), container={"id": found.id}, exit={"tool": 9}, receipts=(unkept,))
     tools = Tools(station, BackendHttp(station), station.clock)
     assert differs(tools, found, RunHistory(runs=(wrong,))) == (
-        "degraded: its boot did not keep: Loaded {value} configs (gb300serve receipts)",
+        "degraded: receipts missing from its boot: Loaded {value} configs",
     )
 
 
@@ -371,4 +371,4 @@ def test_a_lane_that_was_started_by_hand_serves_all_the_same() -> None:
     station, found = serving()
     down = entry(verb="down", result="stopped", after=())
     (told,) = verify_serving(found, V14, Tools(station, BackendHttp(station), station.clock), RunHistory((down,)))
-    assert "it was started by other means" in told
+    assert "it was not started by gb300serve" in told

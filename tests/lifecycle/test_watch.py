@@ -8,7 +8,7 @@ from gb300serve.autotune.sets import Expectation
 from gb300serve.boot.events import Progress, Receipt, TuningMiss
 from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.phases import Phase
-from gb300serve.core.errors import BackendError
+from gb300serve.core.errors import Action, BackendError
 from gb300serve.lifecycle.backend import Bars, Vitals
 from gb300serve.lifecycle.events import Announcement, HealthChanged, StackTaken, TuningForeseen, Watching
 from gb300serve.lifecycle.launch import Launch
@@ -127,7 +127,7 @@ def test_stuck_is_told_once_with_a_way_to_look_at_it() -> None:
     ("dumps", "dump", "text"),
     [
         (True, "Thread 364 (idle)", "Thread 364 (idle)"),
-        (True, None, "py-spy is not to be had in the container"),
+        (True, None, "py-spy is not available in the container"),
         (False, None, "the Engine has gone"),
     ],
 )
@@ -196,9 +196,9 @@ def test_another_identity_is_a_miss_the_moment_it_is_named() -> None:
     assert isinstance(foreseen, TuningForeseen)
     assert foreseen.why == "the engine looks for tuning set cbf5ea8f, the recipe expects 9ac7b387"
     assert (foreseen.price, foreseen.at) == ("about 74 minutes", 405.0)
-    assert foreseen.suggest[1] == (
-        "or stop it (gb300serve down deepseek-v4.1-flash/v14), put a known set in place "
-        "(gb300serve cache seed deepseek-v4.1-flash/v14) and launch again"
+    assert foreseen.suggest[1:] == (
+        Action("down", "or stop it"),
+        Action("cache seed", "then put a known set in place and launch again"),
     )
     watched.say(STARTS, 408.0)
     watched.wait(409.0)
@@ -220,7 +220,7 @@ def test_nothing_loaded_is_a_miss() -> None:
     watched.wait(409.0)
     (foreseen,) = watched.heard(TuningForeseen)
     assert isinstance(foreseen, TuningForeseen)
-    assert foreseen.why == "kernels are being tuned: nothing in the cache fits"
+    assert foreseen.why == "kernels are being tuned: the cache has no matching set"
     assert foreseen.price == "16 to 81 minutes on a Station"
 
 
@@ -230,7 +230,7 @@ def test_a_set_of_another_environment_is_a_miss() -> None:
     watched.say(STARTS.replace("Autotuning process starts ...", text), 406.0)
     (foreseen,) = watched.heard(TuningForeseen)
     assert isinstance(foreseen, TuningForeseen)
-    assert foreseen.why == "the tuning cache was made in another environment (cublas: 1, 2)"
+    assert foreseen.why == "the tuning cache was created in another environment (cublas: 1, 2)"
 
 
 def test_a_foreign_set_does_not_promise_that_waiting_helps_the_next_boot() -> None:
@@ -240,9 +240,9 @@ def test_a_foreign_set_does_not_promise_that_waiting_helps_the_next_boot() -> No
     )
     (foreseen,) = watched.heard(TuningForeseen)
     assert isinstance(foreseen, TuningForeseen)
-    assert foreseen.why == "the tuning cache was made in another environment (cublas: cached 13.0, current 13.1)"
+    assert foreseen.why == "the tuning cache was created in another environment (cublas: cached 13.0, current 13.1)"
     assert foreseen.suggest[0] == (
-        "waiting helps this boot only: beside such a file nothing is saved, and every boot tunes again"
+        "waiting helps this boot only: with such a file nothing is saved, and every boot tunes again"
     )
 
 

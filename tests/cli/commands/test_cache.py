@@ -162,7 +162,7 @@ def test_a_set_under_the_old_name_is_seeded_under_the_new_one(machine: Machine) 
     ("source", "message"),
     [
         ((), "nothing is pinned for deepseek-v4.1-flash/v14"),
-        (("--from", "ffffffff"), "ffffffff is neither a file nor a set that is here"),
+        (("--from", "ffffffff"), "ffffffff is neither a file nor a set of this cache"),
     ],
 )
 def test_there_is_nothing_to_seed_from(machine: Machine, source: tuple[str, ...], message: str) -> None:
@@ -175,7 +175,7 @@ def test_what_is_no_set_is_not_seeded(machine: Machine) -> None:
     path = machine.put(NAME, content(210))
     (machine.home / "x.json").write_text("[]")
     answer = machine.run("seed", "v14", "--from", machine.home / "x.json")
-    assert (answer.code, "is no tuning set: not an object" in answer.err) == (6, True)
+    assert (answer.code, "is not a valid tuning set: not an object" in answer.err) == (6, True)
     assert path.read_bytes() == content(210)
 
 
@@ -202,7 +202,7 @@ def test_files_on_another_machine_are_not_looked_for_here(machine: Machine) -> N
     answer = run("cache", "list", variables=variables)
     assert (answer.code, answer.err.splitlines()[0]) == (
         6,
-        "gb300serve: the tuning cache lies on the machine of ssh://box",
+        "gb300serve: the tuning cache is on the machine of ssh://box",
     )
 
 

@@ -70,8 +70,8 @@ def test_what_the_log_means(event: object, line: str) -> None:
 
 
 def test_what_a_miss_costs_stands_in_its_place() -> None:
-    told = TuningForeseen("nothing in the cache fits", "about 74 minutes", ("wait",), 406.0)
-    assert shown(told).splitlines()[0] == "   406 s    nothing in the cache fits; tuning takes about 74 minutes"
+    told = TuningForeseen("the cache has no matching set", "about 74 minutes", ("wait",), 406.0)
+    assert shown(told).splitlines()[0] == "   406 s    the cache has no matching set; tuning takes about 74 minutes"
 
 
 def test_without_a_terminal_no_line_moves() -> None:
@@ -98,7 +98,7 @@ def test_the_words_of_a_cause_are_shown_where_the_boot_outlives_it() -> None:
     ready = BecameReady("dsv41-vllm", "dsv41-flash-uva", 454.0, identity_known=True)
     cause = BootEvent(CauseFound("hook-not-installed", {}, 4, "no hook", 88.0))
     assert shown(cause, ready).splitlines() == [
-        "    88 s    hook-not-installed, by line 4 of the log",
+        "    88 s    hook-not-installed, log line 4",
         "    88 s    in spite of hook-not-installed: no hook",
         "   454 s  READY: dsv41-flash-uva answers from dsv41-vllm",
     ]
@@ -149,10 +149,10 @@ def test_back_at_work() -> None:
 
 def test_a_miss_says_its_price_and_the_ways_out() -> None:
     told = TuningForeseen(
-        "nothing in the cache fits", "about 74 minutes", ("wait", Action("down", "or stop it")), 405.0
+        "the cache has no matching set", "about 74 minutes", ("wait", Action("down", "or stop it")), 405.0
     )
     assert list(watch_lines(told, Invocation("v14"))) == [
-        ("   405 s    nothing in the cache fits; tuning takes about 74 minutes", "warning"),
+        ("   405 s    the cache has no matching set; tuning takes about 74 minutes", "warning"),
         ("              wait", "dim"),
         ("              or stop it: gb300serve down v14", "dim"),
     ]

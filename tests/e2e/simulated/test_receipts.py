@@ -56,7 +56,7 @@ def test_a_hook_that_is_not_there_fails_by_name(program: Program, port: tuple[st
     up = program.run("up", "v15", *FAST, *port, "--sim-fault", "hook-failed")
     assert up.code == 8
     said = plain(up)
-    at = said.index("gb300serve: it serves, but not what the recipe describes")
+    at = said.index("gb300serve: it serves, but not as the recipe describes")
     assert said[at + 1 : at + 5] == [
         "different: Available KV cache memory: {value} GiB (wanted 4.75 ± 0.03, found 4.87)",
         "missing: PIN_HOT rehome done layers={value}  (wanted 40)",
@@ -84,7 +84,9 @@ def test_what_serves_otherwise_than_it_should_is_degraded_and_keeps_running(
     up = program.run("up", release, *FAST, *port, "--sim-fault", fault)
     assert up.code == 9, up.err
     (degraded,) = [line for line in plain(up) if line.startswith("gb300serve: DEGRADED")]
-    assert degraded == ("gb300serve: DEGRADED: dsv41-vllm serves, but its boot did not show what a good one shows")
+    assert degraded == (
+        "gb300serve: DEGRADED: dsv41-vllm serves, but its boot does not match the receipts of a good boot"
+    )
     assert any(line.startswith(sentence) for line in plain(up))
     assert state(program) == "degraded"
     kept = program.run("receipts")
@@ -97,7 +99,7 @@ def test_what_serves_otherwise_than_it_should_is_degraded_and_keeps_running(
 def test_a_launch_that_set_changed_is_told_and_not_judged(program: Program, port: tuple[str, str]) -> None:
     up = program.up_until_ready("v14", *FAST, *port, "--set", "engine.options.cpu_offload_gb=70")
     assert "different: Total CPU offloaded parameters: {value} (wanted 61.17 ± 0.01, found 73.83)" in plain(up)
-    assert "--set changed this launch: lines that it changes do not count against it" in plain(up)
+    assert "--set changed this launch: receipts of changed lines are shown but do not count" in plain(up)
     assert up.code == 130
 
 
@@ -133,7 +135,7 @@ def test_a_boot_that_hangs_is_called_stuck_and_its_stack_is_shown(
     said = plain(up)
     (stuck,) = [at for at, line in enumerate(said) if " stuck (nothing new in the log for " in line]
     assert "no CPU time used, GPU idle); waiting for " in said[stuck]
-    assert said[stuck + 1].startswith("where it stands: docker exec ")
+    assert said[stuck + 1].startswith("print its stack: docker exec ")
     assert 'Thread 364 (idle): "MainThread"' in said[stuck:]
 
 
