@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.support.docker_recipe import DockerLane
+from tests.support.forked import Forked
 from tests.support.program import Program
 from tests.support.station import Docker, Importer
 
@@ -41,7 +42,7 @@ def engine_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def engine_program(tmp_path: Path) -> Iterator[Program]:
-    found = Program(tmp_path, {"GB300SERVE_SITE": str(tmp_path / "site.yaml")})
+    found = Forked(tmp_path, {"GB300SERVE_SITE": str(tmp_path / "site.yaml")})
     yield found
     found.run("down", "--timeout", "1")
 

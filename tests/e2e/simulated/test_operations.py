@@ -90,8 +90,7 @@ def test_ctrl_c_in_the_middle_of_a_boot(program: Program, port: int, again_after
     assert entries(program) == [("up", "interrupted"), ("up", "ready")]
 
 
-def test_a_kept_container_has_the_name(forked: Program, port: int) -> None:
-    program = forked
+def test_a_kept_container_has_the_name(program: Program, port: int) -> None:
     up(program, "v13", port)
     assert program.run("down").code == 0
     before = lanes(program), entries(program), runs(program)
@@ -109,8 +108,7 @@ def test_a_kept_container_has_the_name(forked: Program, port: int) -> None:
     assert (lanes(program), entries(program), runs(program)) == before
 
 
-def test_the_port_is_taken(forked: Program) -> None:
-    program = forked
+def test_the_port_is_taken(program: Program) -> None:
     for address in ("0.0.0.0", "127.0.0.1", "::"):
         with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as listener:
             listener.bind((address, 0))
@@ -279,7 +277,9 @@ def test_a_detached_launch_that_served_can_be_returned_to(program: Program, port
 
 def test_a_detached_launch_that_never_served_is_no_way_back(program: Program, port: int) -> None:
     words = ("--set", f"engine.options.port={port}")
-    assert program.run("up", "v13", "--on", "sim", "--sim-speed", "1", *words, "--detach").code == 0
+    assert program.run("up", "v13", "--on", "sim", "--sim-speed", "10", *words, "--detach").code == 0
+    while "Resolved architecture" not in program.run("logs").out:  # before it has imported, it ignores SIGTERM
+        pass
     assert "READY" in program.up_until_ready("v14", *FAST, *words, "--replace").err
     back = program.run("rollback")
     assert (back.code, "there is nothing to roll back to" in back.err) == (6, True), back.err
