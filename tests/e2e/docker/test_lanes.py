@@ -10,6 +10,7 @@ from tests.support.aftermath import Aftermath, DockerPlace
 from tests.support.checkpoints import write_whole
 from tests.support.docker_recipe import DockerLane
 from tests.support.forked import Forked
+from tests.support.long import LONG
 from tests.support.program import Program
 from tests.support.station import Docker, Importer
 
@@ -95,7 +96,7 @@ def test_a_failed_boot_is_kept_under_another_name(program: Program, lane: Docker
     )
 
 
-@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.9])
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.9] if LONG else [0.3, 0.7])
 def test_killed_at_any_moment_of_replacing_another_release(
     program: Forked, lane: DockerLane, docker: Docker, share: float
 ) -> None:
