@@ -9,6 +9,7 @@ import pytest
 
 from gb300serve.adapters.clock import SystemClock
 from gb300serve.adapters.docker_sdk import connect
+from gb300serve.core.errors import CompileError
 from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_PLAN, LABEL_RELEASE
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
 from gb300serve.plan.words import SECRET
@@ -179,5 +180,5 @@ def test_the_command_that_runs_is_the_one_that_is_created(docker: Docker, contai
 def test_what_the_client_refuses_is_refused(docker: Docker, container_name: str, options: dict[str, Any]) -> None:
     plan = plan_of(Case(options), container_name)
     docker.refused("create", *docker_argv(plan)[3:])
-    with pytest.raises(Exception, match="is not what docker takes"):
+    with pytest.raises(CompileError, match="is not what docker takes"):
         connect(docker.host, None, SystemClock()).create(plan, LABELS, {})
