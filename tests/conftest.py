@@ -1,8 +1,11 @@
 """Fixtures for every test."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
+
+END_TO_END = Path(__file__).parent / "e2e"
 
 pytest.register_assert_rewrite("tests.support")
 
@@ -19,8 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first. The real engine keeps processors busy: its tests are spread among those that mostly wait."""
     kinds: dict[str, list[pytest.Item]] = {"engine": [], "docker": [], "simulated": [], "": []}
     for item in items:
-        folder = item.path.parent
-        kinds[folder.name if folder.parent.name == "e2e" else ""].append(item)
+        kinds[item.path.parent.name if item.path.parents[1] == END_TO_END else ""].append(item)
     waiting, ready = kinds["docker"] + kinds["simulated"], kinds["engine"]
     step = len(waiting) // len(ready) if ready else 0
     for number, item in enumerate(ready):
