@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from scripts._bench_following import ROOT, following, log_lines, ours
+from scripts._bench_texts import doubled
 
 SHIPPED = ROOT / "recipes" / "deepseek-v4.1-flash"
 
@@ -90,6 +91,8 @@ def main() -> None:
     base = python("import typer, yaml; from pydantic import BaseModel")
     paired("compile v14 / import typer, yaml, pydantic", "1.5", ours("compile", "v14"), base, runs)
     paired("the wrapper / the program it runs", "-", [str(ROOT / "scripts/gb300serve"), "--help"], ours("--help"), runs)
+    for name, twice, once in doubled():
+        paired(name, "2", twice, once, 3)
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
         sizes = (100, 1000) if quick else (100, 1000, 10000)

@@ -1,8 +1,11 @@
 """Fixtures for every test."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
+
+END_TO_END = Path(__file__).parent / "e2e"
 
 pytest.register_assert_rewrite("tests.support")
 
@@ -14,6 +17,18 @@ pytest_plugins = [
     "tests.support.recipe_fixture",
     "tests.support.switched",
 ]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first. The real engine keeps processors busy: its tests are spread among those that mostly wait."""
+    kinds: dict[str, list[pytest.Item]] = {"engine": [], "docker": [], "simulated": [], "": []}
+    for item in items:
+        kinds[item.path.parent.name if item.path.parents[1] == END_TO_END else ""].append(item)
+    waiting, ready = kinds["docker"] + kinds["simulated"], kinds["engine"]
+    step = len(waiting) // len(ready) if ready else 0
+    for number, item in enumerate(ready):
+        waiting.insert(number * (step + 1), item)
+    items[:] = waiting + kinds[""]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -8,8 +8,9 @@ import pytest
 from tests.support.fuzz_judges import BrokenError, Failure, RecipeJudge, judge_log, judged, smaller
 from tests.support.fuzz_logs import LogMutator
 from tests.support.fuzz_recipes import Mutator
+from tests.support.long import LONG
 
-RECIPES, LOGS, PARTS = 1200, 240, 4
+RECIPES, LOGS, PARTS = (12_000, 2400, 8) if LONG else (1200, 240, 4)
 
 
 @pytest.mark.parametrize("part", range(PARTS))

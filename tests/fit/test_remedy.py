@@ -127,10 +127,17 @@ def test_the_caller_may_know_the_checkpoint_better() -> None:
     assert remedies(*read(lines), replace(FLASH, repo="acme/other"))[0].startswith("cpu_offload_gb 57 moves 61.17 GiB")
 
 
-@pytest.mark.parametrize("damage", [("parameters: 56.95", "parameters: ."), ("size: 475.27 GiB", "size: . GiB")])
-def test_damaged_figures_are_none(damage: tuple[str, str]) -> None:
-    lines = [line.replace(*damage) for line in said(boot_script(changed("--cpu-offload-gb", "55")))]
-    assert all(one.startswith(("cpu_offload_gb", "max_model_len")) for one in remedies(*read(lines)))
+@pytest.mark.parametrize(
+    ("damage", "kv_cache_gib"),
+    [(("parameters: 56.95", "parameters: ."), 4.88), (("size: 475.27 GiB", "size: . GiB"), 4.87)],
+)
+def test_damaged_figures_are_none(damage: tuple[str, str], kv_cache_gib: float) -> None:
+    whole = said(boot_script(changed("--cpu-offload-gb", "55")))
+    lines = [line.replace(*damage) for line in whole]
+    assert lines != whole
+    assert remedies(*read(lines)) == (
+        f"cpu_offload_gb 57 moves 61.17 GiB and fits, with {kv_cache_gib} GiB of KV cache (computed)",
+    )
 
 
 SHORT = said(boot_script(changed("--cpu-offload-gb", "55")))

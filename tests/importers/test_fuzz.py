@@ -6,9 +6,10 @@ import random
 import pytest
 
 from tests.support.fuzz_pastes import judge_paste, outcome, paste
+from tests.support.long import LONG
 
 # A slice of what scripts/fuzz runs.
-PASTES = 400
+PASTES = 4000 if LONG else 250
 
 
 @pytest.mark.parametrize("seed", range(8))

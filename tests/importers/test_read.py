@@ -191,5 +191,9 @@ def test_what_may_hold_a_launch_is_read_on(text: str) -> None:
     refuse_other_form(Marked(text))
 
 
-def test_a_long_line_costs_nothing() -> None:
-    refuse_other_form(Marked("A=" * 100_000 + " " * 100_000))
+def test_a_long_line_is_read_to_its_end() -> None:
+    """What it costs is measured by scripts/bench."""
+    long = "A=" * 100_000 + " " * 100_000
+    refuse_other_form(Marked(f"{long}vllm /m"))
+    with pytest.raises(Stop, match=r"without a container"):
+        refuse_other_form(Marked(f"{long}vllm serve /m"))

@@ -14,6 +14,7 @@ import json
 import os
 import signal
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,8 @@ def become(request: dict[str, Any]) -> None:
 
 def load() -> None:
     """Looking at what a launch would do loads what a launch needs, and changes nothing."""
+    for library in ("docker", "httpx", "requests"):
+        import_module(library)
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         console = TerminalConsole(nowhere, nowhere, no_color=True)
         for words in (("up", "v14", "--on", "sim", "--show-steps"), ("status", "--on", "sim"), ("journal",)):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+import pytest
 
 from tests.support.program import ROOT, Program, Result
 
@@ -36,9 +39,11 @@ class ForkServer:
         self._process.stdin.flush()
         return self._number()
 
-    def ended(self) -> int:
-        """Waits for it; its exit code, negative where a signal ended it."""
-        return self._number()
+    def ended(self, timeout: float) -> int | None:
+        """Waits for it; its exit code, negative where a signal ended it, None where it has not ended in time."""
+        assert self._process.stdout is not None
+        ready, _, _ = select.select([self._process.stdout], [], [], timeout)
+        return self._number() if ready else None
 
     def _number(self) -> int:
         assert self._process.stdout is not None
@@ -55,16 +60,15 @@ class Forked(Program):
     """One command at a time."""
 
     def run(self, *words: str, timeout: float = 120.0) -> Result:
-        del timeout  # no command of these tests waits for anything
-        self._begin(words)
-        return self._result()
+        process = self._begin(words)
+        return self._result(process, timeout)
 
     def up_until_ready(self, *words: str, timeout: float = 120.0) -> Result:
         """`up`, then Ctrl-C as soon as it says that it serves, or when it has said so for too long."""
         process = self._begin(("up", *words))
         self.wait_for("serving at ", process, timeout)
         _signal(process, signal.SIGINT)
-        return self._result()
+        return self._result(process)
 
     def killed_after(self, seconds: float, *words: str) -> Result:
         """Killed so many seconds after its start; as it ended where it had ended before."""
@@ -73,19 +77,19 @@ class Forked(Program):
         while time.monotonic() < until and _lives(process):
             time.sleep(min(_POLL, max(0.0, until - time.monotonic())))
         _signal(process, signal.SIGKILL)
-        return self._result()
+        return self._result(process)
 
     def killed_at(self, change: int, *words: str) -> Result:
         """Killed before the change of that number (from 1); Ctrl-C where it serves without having come so far."""
         process = self._begin(words, dies_at=change)
         self.wait_for("serving at ", process)
         _signal(process, signal.SIGINT)
-        return self._result()
+        return self._result(process)
 
     def failing_at(self, change: tuple[str, ...], *words: str) -> Result:
         """With a disk that is full for the first change that is told with all these words."""
-        self._begin(words, fails_at=change)
-        ended = self._result()
+        process = self._begin(words, fails_at=change)
+        ended = self._result(process)
         assert any(all(word in line for word in change) for line in self.trail()), (change, self.trail())
         return ended
 
@@ -96,7 +100,7 @@ class Forked(Program):
         self.wait_for("serving at ", process)
         span, told = time.monotonic() - began, self.trail()
         _signal(process, signal.SIGINT)
-        ended = self._result()
+        ended = self._result(process)
         assert ended.code in {0, 130}, ended.err
         return told, span
 
@@ -130,8 +134,12 @@ class Forked(Program):
         request = {"words": words, "env": self.environment, "cwd": str(self.home), **told}
         return fork_server().begin(request | {"out": str(self._out), "err": str(self._err)})
 
-    def _result(self) -> Result:
-        code = fork_server().ended()
+    def _result(self, process: int, timeout: float = 30.0) -> Result:
+        code = fork_server().ended(timeout)
+        if code is None:
+            _signal(process, signal.SIGKILL)
+            fork_server().ended(timeout)
+            pytest.fail(f"it did not end within {timeout:g} s:\n{self._err.read_text(encoding='utf-8')}")
         return Result(code, self._out.read_text(encoding="utf-8"), self._err.read_text(encoding="utf-8"))
 
 

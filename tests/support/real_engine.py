@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 
 from tests.support.docker_recipe import DockerLane
+from tests.support.forked import Forked
+from tests.support.processes import descendants
 from tests.support.program import Program
 from tests.support.station import Docker, Importer
 
@@ -41,7 +43,7 @@ def engine_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def engine_program(tmp_path: Path) -> Iterator[Program]:
-    found = Program(tmp_path, {"GB300SERVE_SITE": str(tmp_path / "site.yaml")})
+    found = Forked(tmp_path, {"GB300SERVE_SITE": str(tmp_path / "site.yaml")})
     yield found
     found.run("down", "--timeout", "1")
 
@@ -121,15 +123,6 @@ def hold(docker: Docker, container: str, text: str) -> None:
         watchdog.cancel()
         log.kill()
     assert held, f"{container} never said {text}"
-
-
-def descendants(process: int) -> list[int]:
-    """Children, their children and so on."""
-    found = [process]
-    for each in found:
-        threads = Path(f"/proc/{each}/task").glob("*/children")
-        found += [int(word) for thread in threads for word in thread.read_text().split()]
-    return found[1:]
 
 
 def answer(lane: DockerLane) -> dict[str, Any]:

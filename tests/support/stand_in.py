@@ -7,9 +7,12 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 PATIENCE = 30.0
@@ -22,12 +25,18 @@ def environment(**said: str) -> dict[str, str]:
 
 def start(*words: str, **said: str) -> subprocess.Popen[bytes]:
     """Started, both streams in pipes."""
+    return _started(words, said, subprocess.PIPE, subprocess.PIPE)
+
+
+def _started(
+    words: tuple[str, ...], said: Mapping[str, str], out: IO[bytes] | int, err: IO[bytes] | int
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         (sys.executable, "-m", "gb300serve.simulator.engine", *words),
         env=environment(**said),
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stdout=out,
+        stderr=err,
     )
 
 
@@ -37,21 +46,43 @@ def finish(process: subprocess.Popen[bytes]) -> tuple[int, str, str]:
     return process.returncode, out.decode(), err.decode()
 
 
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """One that serves. Its streams are files: before it crosses from one pipe to the other it waits for the reader."""
+
+    process: subprocess.Popen[bytes]
+    out: IO[bytes]
+    err: IO[bytes]
+
+    def terminated(self) -> tuple[int, str, str]:
+        """Its exit code and both streams after SIGTERM."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.ended()
+
+    def ended(self) -> tuple[int, str, str]:
+        code = self.process.wait(timeout=PATIENCE)
+        for stream in (self.out, self.err):
+            stream.seek(0)
+        return code, self.out.read().decode(), self.err.read().decode()
+
+
 @contextmanager
-def serving(port: int, *words: str, **said: str) -> Iterator[subprocess.Popen[bytes]]:
+def serving(port: int, *words: str, **said: str) -> Iterator[Serving]:
     """Started and healthy; killed at the end if it still lives."""
-    process = start(*words, "--port", str(port), **said)
-    try:
-        until = time.monotonic() + PATIENCE
-        while not healthy(port):
-            assert process.poll() is None, finish(process)
-            assert time.monotonic() < until
-            time.sleep(0.02)
-        yield process
-    finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            process.communicate(timeout=PATIENCE)
+    with TemporaryFile() as out, TemporaryFile() as err:
+        process = _started((*words, "--port", str(port)), said, out, err)
+        served = Serving(process, out, err)
+        try:
+            until = time.monotonic() + PATIENCE
+            while not healthy(port):
+                assert process.poll() is None, served.ended()
+                assert time.monotonic() < until
+                time.sleep(0.02)
+            yield served
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+                process.wait(timeout=PATIENCE)
 
 
 def healthy(port: int) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gb300serve.core.errors import CompileError
 from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_PLAN, LABEL_RELEASE
 from gb300serve.plan.model import SECRET, ContainerPlan, Mount, Plan, Secret
 from gb300serve.render.docker_run import docker_argv
@@ -177,5 +178,5 @@ def test_the_command_that_runs_is_the_one_that_is_created(docker: Docker, contai
 def test_what_the_client_refuses_is_refused(docker: Docker, container_name: str, options: dict[str, Any]) -> None:
     plan = plan_of(Case(options), container_name)
     docker.refused("create", *docker_argv(plan)[3:])
-    with pytest.raises(Exception, match="is not what docker takes"):
+    with pytest.raises(CompileError, match="is not what docker takes"):
         watched_docker(docker.host).create(plan, LABELS, {})

@@ -1,7 +1,6 @@
 """The main job on a real Docker Engine, with the simulated engine as entrypoint."""
 
 import shutil
-import signal
 import time
 from pathlib import Path
 
@@ -10,6 +9,8 @@ import pytest
 from tests.support.aftermath import Aftermath, DockerPlace
 from tests.support.checkpoints import write_whole
 from tests.support.docker_recipe import DockerLane
+from tests.support.forked import Forked
+from tests.support.long import LONG
 from tests.support.program import Program
 from tests.support.station import Docker, Importer
 
@@ -30,8 +31,8 @@ SIMULATED = {
 
 
 @pytest.fixture
-def program(tmp_path: Path) -> Program:
-    return Program(tmp_path, {"GB300SERVE_SITE": str(tmp_path / "site.yaml")})
+def program(tmp_path: Path) -> Forked:
+    return Forked(tmp_path, {"GB300SERVE_SITE": str(tmp_path / "site.yaml")})
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def lane(tmp_path: Path, docker_host: str, pinned_image: Importer, container_nam
     model = write_whole(tmp_path / "models" / "workbench")
     found = DockerLane(
         tmp_path, docker_host, pinned_image("workbench"), container_name,
-        SIMULATED | {"port": free_port}, DAY_ZERO, model, {"GB300SERVE_SIM_SPEED": "800"},
+        SIMULATED | {"port": free_port}, DAY_ZERO, model, {"GB300SERVE_SIM_SPEED": "8000"},
     )  # fmt: skip
     found.site()
     found.write("v1")
@@ -47,6 +48,7 @@ def lane(tmp_path: Path, docker_host: str, pinned_image: Importer, container_nam
 
 
 def test_up_status_logs_down(program: Program, lane: DockerLane, docker: Docker) -> None:
+    program = Program(program.home, program.variables)  # each command a fresh process
     up = program.up_until_ready("v1")
     assert up.code == 130, up.err
     assert "READY: bench answers" in up.err
@@ -94,9 +96,9 @@ def test_a_failed_boot_is_kept_under_another_name(program: Program, lane: Docker
     )
 
 
-@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.9])
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.9] if LONG else [0.3, 0.7])
 def test_killed_at_any_moment_of_replacing_another_release(
-    program: Program, lane: DockerLane, docker: Docker, share: float
+    program: Forked, lane: DockerLane, docker: Docker, share: float
 ) -> None:
     url = f"http://127.0.0.1:{lane.options['port']}"
     place = DockerPlace(docker, lane.name)
@@ -105,10 +107,7 @@ def test_killed_at_any_moment_of_replacing_another_release(
     span = time.monotonic() - began
     lane.write("v2", max_num_seqs=4)
     after = Aftermath(program, place, program.home / ".local" / "state" / "gb300serve", place.containers())
-    killed = program.start("up", "v2", "--replace")
-    time.sleep(share * span)
-    killed.send_signal(signal.SIGKILL)
-    killed.communicate()
+    program.killed_after(share * span, "up", "v2", "--replace")
     after.judge()
     after.judge_status()
     after.judge_up(program.up_until_ready("v2", "--replace"), "v2", url)

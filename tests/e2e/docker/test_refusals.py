@@ -33,7 +33,7 @@ def program(tmp_path: Path) -> Iterator[Program]:
     path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
     found = Forked(tmp_path, {"GB300SERVE_SITE": str(tmp_path / "site.yaml"), "PATH": path})
     yield found
-    found.run("down", "--timeout", "1")
+    found.run("down", "--timeout", "0")
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from tests.support.checkpoints import write_whole
 from tests.support.command import run
 from tests.support.docker_engine import watched_docker
 from tests.support.docker_recipe import DockerLane
+from tests.support.forked import Forked
 from tests.support.free_port import free_port
 from tests.support.program import Program, Result
 from tests.support.station import STATION, Docker, Importer
@@ -92,7 +93,7 @@ def lane(tmp_path: Path, engine: Engine) -> DockerLane:
     found = DockerLane(
         tmp_path, engine.host, IMAGE, f"gb300test-{secrets.token_hex(4)}",
         SIMULATED | {"port": free_port()}, DAY_ZERO, write_whole(tmp_path / "models" / "workbench"),
-        {"GB300SERVE_SIM_SPEED": "300"}, {"entrypoint": "/switch/entry", "mounts": mounts},
+        {"GB300SERVE_SIM_SPEED": "800"}, {"entrypoint": "/switch/entry", "mounts": mounts},
     )  # fmt: skip
     found.site()
     found.write("v1")
@@ -102,7 +103,7 @@ def lane(tmp_path: Path, engine: Engine) -> DockerLane:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Program:
-    return Program(tmp_path, {"GB300SERVE_SITE": str(tmp_path / "site.yaml")})
+    return Forked(tmp_path, {"GB300SERVE_SITE": str(tmp_path / "site.yaml")})
 
 
 def restarted_under(program: Program, engine: Engine, words: tuple[str, ...], sign: str, number: int) -> Result:

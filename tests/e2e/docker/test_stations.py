@@ -13,6 +13,7 @@ from tests.e2e.docker.test_lanes import DAY_ZERO, SIMULATED
 from tests.support.checkpoints import write_whole
 from tests.support.command import run
 from tests.support.docker_recipe import DockerLane
+from tests.support.forked import Forked
 from tests.support.program import Program
 from tests.support.ssh import ssh_stand_in
 from tests.support.station import STATION, Docker, Importer
@@ -39,7 +40,7 @@ def lane(tmp_path: Path, docker_host: str, sim_image: Importer, container_name: 
     sim_image(IMAGE)
     found = DockerLane(
         tmp_path, docker_host, IMAGE, container_name, SIMULATED | {"port": free_port}, DAY_ZERO, model,
-        {"GB300SERVE_SIM_SPEED": "800"},
+        {"GB300SERVE_SIM_SPEED": "8000"},
     )  # fmt: skip
     found.write("v1")
     return found
@@ -66,7 +67,7 @@ def program(tmp_path: Path, lane: DockerLane, west: Docker) -> Iterator[Program]
         "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "DOCKER_HOST": f"unix://{tmp_path}/none.sock",
     }
-    yield Program(tmp_path, variables)
+    yield Forked(tmp_path, variables)
     left = west("ps", "--all", "--quiet").split()
     if left:
         west("rm", "--force", *left)
@@ -130,7 +131,7 @@ def test_one_release_on_two_stations(program: Program, lane: DockerLane, west: D
     assert f"  dead: {why}" in table.out.splitlines()
     assert table.err.splitlines()[-1] == "1 of 4 stations did not answer: dead"
 
-    at_west = Program(program.home, program.variables | {"GB300SERVE_STATION": "west"})
+    at_west = Forked(program.home, program.variables | {"GB300SERVE_STATION": "west"})
     down = at_west.run("down")
     assert (down.code, "kept" in down.err) == (0, True), down.err
     assert everywhere(program)[1] == {"east": ("ready", "v1"), "west": ("stopped", "v1+set")}

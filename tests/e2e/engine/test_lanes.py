@@ -12,6 +12,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.engine]
 
 # Three boots: 60 s. The engine is stopped with SIGTERM while it serves (replace, down), and killed while it serves.
 def test_up_answer_replace_die_rollback_down(engine_program: Program, engine_lane: DockerLane, docker: Docker) -> None:
+    engine_program = Program(engine_program.home, engine_program.variables)  # each command a fresh process
     engine_lane.write("v1")
     engine_lane.write("v2", max_model_len=2048)
     first = engine_program.up_until_ready("v1", timeout=PATIENCE)

@@ -1,7 +1,8 @@
 """`kill -9` at any moment of a command that changes what serves, on the simulated Station.
 
 Moments are drawn by the clock, over the whole time that the command takes, and by the change: before each file, rename
-or process that it makes. GB300SERVE_TEST_MOMENTS=200 draws more of them, GB300SERVE_TEST_SEED others.
+or process that it makes. There are twelve: each command by both. A long run draws more (GB300SERVE_TEST_MOMENTS says
+how many of `up`), GB300SERVE_TEST_SEED others.
 """
 
 import os
@@ -17,8 +18,9 @@ import pytest
 from tests.support.aftermath import Aftermath, SimulatedPlace
 from tests.support.forked import Forked
 from tests.support.free_port import free_port
+from tests.support.long import LONG
 
-MOMENTS = int(os.environ.get("GB300SERVE_TEST_MOMENTS", "50"))
+MOMENTS = int(os.environ.get("GB300SERVE_TEST_MOMENTS", "50" if LONG else "8"))
 SEED = os.environ.get("GB300SERVE_TEST_SEED", "7")
 RELEASE, EARLIER = "v14+set", "v13+set"
 
@@ -64,10 +66,11 @@ class Moment:
 
 
 def moments() -> Iterator[Moment]:
-    """So many of `up`, by the clock and by the change in turn, and a sixth as many of what else changes containers."""
+    """So many of `up`, by the clock and by the change in turn, and a sixth as many, at least one of each kind, of what
+    else changes containers."""
     for number in range(MOMENTS):
         yield Moment(LAUNCHES[number // 2 % len(LAUNCHES)], number, number % 2 == 0)
-    for number in range(MOMENTS // 6):
+    for number in range(max(MOMENTS // 6, 2 * len(OTHERS))):
         yield Moment(OTHERS[number // 2 % len(OTHERS)], number, number % 2 == 0)
 
 

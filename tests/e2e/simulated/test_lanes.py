@@ -16,7 +16,8 @@ def on_port(port: int) -> tuple[str, str]:
     return ("--set", f"engine.options.port={port}")
 
 
-def test_up_status_logs_down(program: Program, port: int) -> None:
+def test_up_status_logs_down(fresh_program: Program, port: int) -> None:
+    program = fresh_program
     up = program.up_until_ready("v14", *FAST, *on_port(port))
     assert up.code == 130
     phases = [line.split("s  ", 1)[1].split()[0] for line in up.err.splitlines() if "(expected" in line]

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.processes import descendants, started_with
 from tests.support.program import Program, Result
 
 FAST = ("--on", "sim", "--sim-speed", "800")
@@ -46,8 +47,8 @@ def lanes(program: Program) -> dict[str, tuple[str, str]]:
     return {each["release"]: (each["container"], each["state"]) for each in found}
 
 
-def interrupted(process: subprocess.Popen[str], phase: str, again_after: float | None) -> tuple[Result, float]:
-    """Ctrl-C to the whole group as soon as the phase is shown; how it ended, and after how many seconds."""
+def interrupted(process: subprocess.Popen[str], phase: str, again_after: float | None) -> Result:
+    """How it ended after Ctrl-C to the whole group, as soon as the phase is shown."""
     assert process.stderr is not None
     said = []
     for line in process.stderr:
@@ -55,20 +56,19 @@ def interrupted(process: subprocess.Popen[str], phase: str, again_after: float |
         if phase in line:
             break
     os.killpg(process.pid, signal.SIGINT)
-    asked = time.monotonic()
     if again_after is not None:
         time.sleep(again_after)
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=30)
-    return Result(process.returncode, out, "".join(said) + err), time.monotonic() - asked
+    return Result(process.returncode, out, "".join(said) + err)
 
 
 @pytest.mark.parametrize("again_after", [None, 0.0, 0.1])
 def test_ctrl_c_in_the_middle_of_a_boot(program: Program, port: int, again_after: float | None) -> None:
     process = program.start("up", "v14", *SLOW, "--set", f"engine.options.port={port}", group=True)
-    ended, seconds = interrupted(process, "loading-weights", again_after)
-    assert (ended.code, seconds < 10.0) == (130, True), "2 s on a machine that is not loaded"
+    ended = interrupted(process, "loading-weights", again_after)
+    assert ended.code == 130, ended.err
     assert "Traceback" not in ended.err
     assert ended.err.splitlines()[-1] == (
         "gb300serve: interrupted; dsv41-vllm keeps running; "
@@ -90,8 +90,7 @@ def test_ctrl_c_in_the_middle_of_a_boot(program: Program, port: int, again_after
     assert entries(program) == [("up", "interrupted"), ("up", "ready")]
 
 
-def test_a_kept_container_has_the_name(forked: Program, port: int) -> None:
-    program = forked
+def test_a_kept_container_has_the_name(program: Program, port: int) -> None:
     up(program, "v13", port)
     assert program.run("down").code == 0
     before = lanes(program), entries(program), runs(program)
@@ -109,8 +108,7 @@ def test_a_kept_container_has_the_name(forked: Program, port: int) -> None:
     assert (lanes(program), entries(program), runs(program)) == before
 
 
-def test_the_port_is_taken(forked: Program) -> None:
-    program = forked
+def test_the_port_is_taken(program: Program) -> None:
     for address in ("0.0.0.0", "127.0.0.1", "::"):
         with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as listener:
             listener.bind((address, 0))
@@ -279,17 +277,21 @@ def test_a_detached_launch_that_served_can_be_returned_to(program: Program, port
 
 def test_a_detached_launch_that_never_served_is_no_way_back(program: Program, port: int) -> None:
     words = ("--set", f"engine.options.port={port}")
-    assert program.run("up", "v13", "--on", "sim", "--sim-speed", "1", *words, "--detach").code == 0
+    assert program.run("up", "v13", "--on", "sim", "--sim-speed", "10", *words, "--detach").code == 0
+    while "Resolved architecture" not in program.run("logs").out:  # before it has imported, it ignores SIGTERM
+        pass
     assert "READY" in program.up_until_ready("v14", *FAST, *words, "--replace").err
     back = program.run("rollback")
     assert (back.code, "there is nothing to roll back to" in back.err) == (6, True), back.err
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="left out: /proc has no processes")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stop_that_was_not_waited_for(program: Program, port: int, number: signal.Signals) -> None:
-    # At this speed the engine imports for 20 s, and hears no signal while it does.
-    slow = ("--sim-speed", "1", "--set", f"engine.options.port={port}")
-    assert program.run("up", "v14", "--on", "sim", "--detach", *slow).code == 0
+    assert program.run("up", "v14", *SLOW, "--set", f"engine.options.port={port}", "--detach").code == 0
+    (shim,) = started_with(f"{state(program)}/sim/containers/")
+    (engine,) = descendants(shim)
+    os.kill(engine, signal.SIGSTOP)  # it takes no SIGTERM in the 30 s that `down` would wait
     down = program.start("down", "--on", "sim")
     assert down.stderr is not None
     assert down.stderr.readline() == "[simulated] stop dsv41-vllm (SIGKILL after 30 s); the container is kept\n"

@@ -8,7 +8,8 @@ import pytest
 from tests.support.free_port import free_port
 from tests.support.program import Program, Result
 
-FAST = ("--on", "sim", "--sim-speed", "800")
+# A boot that tunes its kernels takes a second.
+FAST = ("--on", "sim", "--sim-speed", "4000")
 
 
 @pytest.fixture

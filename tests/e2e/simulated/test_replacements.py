@@ -31,12 +31,12 @@ _VARIES = (
 
 
 @pytest.fixture
-def after(forked: Forked, port: int) -> Aftermath:
+def after(program: Forked, port: int) -> Aftermath:
     """v13 serves."""
-    assert forked.up_until_ready("v13", *on(port)).code == 130
-    state = forked.home / ".local" / "state" / "gb300serve"
+    assert program.up_until_ready("v13", *on(port)).code == 130
+    state = program.home / ".local" / "state" / "gb300serve"
     place = SimulatedPlace(state)
-    return Aftermath(forked, place, state, place.containers())
+    return Aftermath(program, place, state, place.containers())
 
 
 def on(port: int) -> tuple[str, ...]:
@@ -64,15 +64,15 @@ def serves_again(after: Aftermath, program: Forked, port: int) -> None:
 
 
 @pytest.mark.parametrize("phase", Phase)
-def test_in_each_phase(after: Aftermath, forked: Forked, port: int, phase: Phase) -> None:
+def test_in_each_phase(after: Aftermath, program: Forked, port: int, phase: Phase) -> None:
     words = ("--replace", "--reason", "rehearsed", "--sim-fault", f"dies-in-{phase}")
-    failed = forked.run("up", "v14", *on(port), *words)
+    failed = program.run("up", "v14", *on(port), *words)
     assert failed.code == 8, failed.err
     (said,) = [line for line in failed.err.splitlines() if line.startswith("gb300serve: ")]
     assert said.endswith(CAUSE)
     assert f"in phase {phase}, " in failed.err
     assert "dsv41-vllm was put back and boots again" in failed.err
-    serves_again(after, forked, port)
+    serves_again(after, program, port)
 
     (kept,) = [each for each in after.place.containers() if each.release == "v14+set"]
     assert re.fullmatch(r"dsv41-vllm-failed-\d{8}T\d{6}Z", kept.name)
@@ -84,7 +84,7 @@ def test_in_each_phase(after: Aftermath, forked: Forked, port: int, phase: Phase
     assert run["container"]["id"] == kept.id
     log = (after.state / "runs" / run["run"] / "log.txt").read_text(encoding="utf-8")
     assert "uncorrectable ECC error" in log
-    assert story(forked) == STORY.format(cause=CAUSE)
+    assert story(program) == STORY.format(cause=CAUSE)
 
 
 # What is made first in each step.
@@ -96,17 +96,17 @@ STEPS = {
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_at_each_step(after: Aftermath, forked: Forked, port: int, step: str) -> None:
+def test_at_each_step(after: Aftermath, program: Forked, port: int, step: str) -> None:
     (v13,) = after.kept
     change = tuple(word.format(v13=v13.id) for word in STEPS[step])
-    failed = forked.failing_at(change, "up", "v14", *on(port), "--replace", "--reason", "rehearsed")
+    failed = program.failing_at(change, "up", "v14", *on(port), "--replace", "--reason", "rehearsed")
     assert failed.code == 7, failed.err
     cause = f"the simulated Station cannot write {after.state}/sim: No space left on device"
     assert f"gb300serve: {cause}" in failed.err
     assert "Traceback" not in failed.err
-    serves_again(after, forked, port)
+    serves_again(after, program, port)
     assert [each.release for each in after.place.containers()] == ["v13+set"], "what never ran is not kept"
     _, run = after.runs()
     assert (run["release"], run["state"], run["exit"]) == ("v14+set", "failed", {"tool": 7})
     assert cause in run["verdict"]["message"]
-    assert story(forked) == STORY.format(cause=cause)
+    assert story(program) == STORY.format(cause=cause)

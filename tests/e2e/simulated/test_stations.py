@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.forked import Forked
 from tests.support.program import Program
 from tests.support.ssh import SILENT, ssh_stand_in
 
@@ -22,7 +23,7 @@ def program(tmp_path: Path) -> Program:
     (tmp_path / "bin").mkdir()
     ssh_stand_in(tmp_path / "bin", {"east.example": SILENT})
     (tmp_path / "site.yaml").write_text(SITE)
-    return Program(
+    return Forked(
         tmp_path,
         {
             "GB300SERVE_SITE": str(tmp_path / "site.yaml"),

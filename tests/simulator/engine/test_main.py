@@ -13,9 +13,8 @@ FAST = "20000"
 
 
 def test_it_serves_until_it_is_asked_to_end() -> None:
-    with serving(free_port(), "serve", *V14, SPEED=FAST) as process:
-        process.send_signal(signal.SIGTERM)
-        code, out, err = finish(process)
+    with serving(free_port(), "serve", *V14, SPEED=FAST) as served:
+        code, out, err = served.terminated()
     assert code == 0
     assert "[shutdown] API server: shutdown triggered" in out
     assert err.endswith("(APIServer pid=1) INFO:     Finished server process [1]\n")
@@ -71,9 +70,8 @@ def test_tuning_is_remembered(tmp_path: Path) -> None:
     path = cache_path(found.checkpoint, identity(found.checkpoint, found.options), "0.30.0")
     logs = []
     for _ in range(2):
-        with serving(free_port(), *words, SPEED="1000000", CACHE=str(tmp_path), VERSION="0.30.0") as process:
-            process.send_signal(signal.SIGTERM)
-            logs.append(finish(process)[2])
+        with serving(free_port(), *words, SPEED="1000000", CACHE=str(tmp_path), VERSION="0.30.0") as served:
+            logs.append(served.terminated()[2])
     assert stored_configs(tmp_path, path) == 210
     assert ["Loaded 210 configs" in log for log in logs] == [False, True]
     assert ["(210 new, 0 from previous config)" in log for log in logs] == [True, False]

@@ -1,0 +1,31 @@
+"""Long texts that would cost more than their length, were a pattern careless: each is read whole, and holds nothing.
+
+As a program: WHAT TEXT COUNT, which reads so many of the text once.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+
+from gb300serve.importers.marked import Marked
+from gb300serve.importers.other_forms import refuse_other_form
+
+from gb300serve.core.redaction import redact
+
+TEXTS = ("sk-", "eyJ", "a://", "KEY=AAAA", "Bearer ", "A=", " ")
+COUNT = 200_000
+READERS: dict[str, Callable[[str], object]] = {
+    "redact": redact,
+    "refuse_other_form": lambda text: refuse_other_form(Marked(text)),
+}
+
+
+def doubled() -> Iterator[tuple[str, list[str], list[str]]]:
+    """A name, and the commands that read a text of twice the length and of once."""
+    for reader in READERS:
+        for text in TEXTS:
+            words = [sys.executable, "-m", "scripts._bench_texts", reader, text]
+            yield f"{reader} of many {text!r}: twice / once", [*words, str(2 * COUNT)], [*words, str(COUNT)]
+
+
+if __name__ == "__main__":
+    READERS[sys.argv[1]](sys.argv[2] * int(sys.argv[3]))
