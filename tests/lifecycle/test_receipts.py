@@ -9,7 +9,6 @@ from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.receipts import (
     NAME,
     DegradedError,
-    ReadsFiles,
     ReceiptCollector,
     binding,
     check_echo,
@@ -255,7 +254,6 @@ def test_every_pinned_file_by_its_path_in_the_container() -> None:
 
 def test_files_are_kept_different_or_missing() -> None:
     backend = Open(files={"/usr/lib/site.py": HOOK, "/w/hook.py": MAP})
-    assert isinstance(backend, ReadsFiles)
     found = check_patches(PLAN, "id", backend)
     assert [(one.state, one.good) for one in found] == [("kept", True), ("different", False), ("missing", False)]
     assert found[1].sentence() == f"different: sha256 of /w/hook.py in the container (wanted {HOOK}, found {MAP})"

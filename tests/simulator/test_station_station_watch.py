@@ -8,10 +8,9 @@ import pytest
 
 from gb300serve.adapters.process import SystemProcesses
 from gb300serve.adapters.system import SystemClock
-from gb300serve.lifecycle.backend import DumpsStacks, KnowsProcesses, LogLine, TellsVitals
-from gb300serve.lifecycle.receipts import ReadsFiles
+from gb300serve.lifecycle.backend import LogLine
 from gb300serve.plan.model import Mount, Plan
-from gb300serve.simulator.station import Rehearsal, WatchedStation, busy_seconds
+from gb300serve.simulator.station import Rehearsal, SimulatedStation, busy_seconds
 from tests.support.backend_contract import LABELS
 from tests.support.free_port import free_port
 from tests.support.launches import plan as v14
@@ -29,12 +28,12 @@ def plan() -> Plan:
     )
 
 
-def station(directory: Path, fault: str | None = None) -> WatchedStation:
-    return WatchedStation(directory, SystemProcesses(), SystemClock(), sys.executable, Rehearsal(FAST, fault))
+def station(directory: Path, fault: str | None = None) -> SimulatedStation:
+    return SimulatedStation(directory, SystemProcesses(), SystemClock(), sys.executable, Rehearsal(FAST, fault))
 
 
 @pytest.fixture
-def running(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[WatchedStation]:
+def running(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[SimulatedStation]:
     """A container of v14, started with the fault that the test names."""
     found = station(tmp_path / "sim", getattr(request, "param", None))
     launched = plan()
@@ -44,20 +43,12 @@ def running(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[WatchedS
     found.stop(launched.container.name, 0.0)
 
 
-def test_its_process_is_the_engine(running: WatchedStation) -> None:
+def test_its_process_is_the_engine(running: SimulatedStation) -> None:
     (pid,) = running.processes("dsv41-vllm")
     assert "simulator" in Path(f"/proc/{pid}/cmdline").read_text()
 
 
-def test_it_can_do_all_that_a_watch_asks_for(tmp_path: Path) -> None:
-    found = station(tmp_path)
-    assert isinstance(found, TellsVitals)
-    assert isinstance(found, KnowsProcesses)
-    assert isinstance(found, DumpsStacks)
-    assert isinstance(found, ReadsFiles)
-
-
-def test_a_boot_computes(running: WatchedStation) -> None:
+def test_a_boot_computes(running: SimulatedStation) -> None:
     first = running.vitals("dsv41-vllm")
     assert first.cpu_seconds is not None
     later = running.vitals("dsv41-vllm").cpu_seconds
@@ -67,7 +58,7 @@ def test_a_boot_computes(running: WatchedStation) -> None:
 
 
 @pytest.mark.parametrize("running", ["stall"], indirect=True)
-def test_a_stall_computes_nothing(running: WatchedStation) -> None:
+def test_a_stall_computes_nothing(running: SimulatedStation) -> None:
     lines = running.follow("dsv41-vllm", 0.01)
     assert any(line is not None and "No available shared memory" in line.text for line in lines)
     first, second = running.vitals("dsv41-vllm"), running.vitals("dsv41-vllm")
@@ -78,13 +69,13 @@ def test_a_stall_computes_nothing(running: WatchedStation) -> None:
     assert "load_weights" in stack
 
 
-def test_a_pinned_file_is_there_as_every_path_is(running: WatchedStation) -> None:
+def test_a_pinned_file_is_there_as_every_path_is(running: SimulatedStation) -> None:
     assert running.file_sha256("dsv41-vllm", "/w/hook.py") == PINNED
     assert running.file_sha256("dsv41-vllm", "/w/other.py") is None
 
 
 @pytest.mark.parametrize("running", ["patch-differs"], indirect=True)
-def test_a_patch_that_differs(running: WatchedStation) -> None:
+def test_a_patch_that_differs(running: SimulatedStation) -> None:
     assert running.file_sha256("dsv41-vllm", "/w/hook.py") not in {None, PINNED}
 
 

@@ -6,8 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from gb300serve.adapters.docker.backend import DockerBackend
 from gb300serve.adapters.docker.client import DockerEndpoint, DockerEngine
-from gb300serve.adapters.docker.watch import WatchedDocker, unknown
 from gb300serve.adapters.gpu import GpuUse, HostGpuMemory
 from gb300serve.adapters.host import SystemMachine
 from gb300serve.adapters.http import HttpClient
@@ -22,7 +22,7 @@ from gb300serve.lifecycle.down import ResidueProbe
 from gb300serve.lifecycle.events import Announcement
 from gb300serve.lifecycle.tools import NoLock, Tools, ignore_announcement
 from gb300serve.plan.model import Plan
-from gb300serve.simulator.station import Rehearsal, WatchedStation
+from gb300serve.simulator.station import Rehearsal, SimulatedStation
 
 On = Literal["docker", "sim"]
 SIM_SPEED = 200.0
@@ -136,8 +136,8 @@ class Hosts:
     @cached_property
     def _docker(self) -> ContainerBackend:
         clock = SystemClock()
-        use = GpuUse(clock) if self.is_local("docker") else unknown
-        return WatchedDocker(DockerEngine(self.endpoint), clock, use)
+        use = GpuUse(clock) if self.is_local("docker") else lambda: None
+        return DockerBackend(DockerEngine(self.endpoint), clock, use)
 
     def _simulated(self, plan: Plan | None) -> ContainerBackend:
         rehearsal = self.rehearsal
@@ -145,4 +145,4 @@ class Hosts:
             ids = {plan.image: plan.image_id} if plan.image_id else {}
             rehearsal = replace(rehearsal, image_ids=ids, afflicts=plan)
         python = str(self.workspace.environment.python)
-        return WatchedStation(self.simulated_directory, SystemProcesses(), SystemClock(), python, rehearsal)
+        return SimulatedStation(self.simulated_directory, SystemProcesses(), SystemClock(), python, rehearsal)

@@ -1,10 +1,9 @@
 """How much of the GPU's memory containers hold, as far as the driver tells."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
 from gb300serve.core.errors import BackendError
 from gb300serve.core.ports import Clock
@@ -82,6 +81,26 @@ class LogLine(NamedTuple):  # a dataclass takes four times as long to make, a th
     stream: Literal["stdout", "stderr"] = "stdout"
 
 
+@dataclass(frozen=True, slots=True)
+class Vitals:
+    """`cpu_seconds` of the whole container since its start, in its own time; `gpu` 0 to 1; None: unknown."""
+
+    cpu_seconds: float | None = None
+    gpu: float | None = None
+    restarts: int = 0
+
+
+class Bars(Protocol):
+    """Progress bars as they are drawn, before the log has them; a context manager."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: Any) -> None: ...
+
+    def fresh(self) -> tuple[str, ...]:
+        """The newest state of each bar that moved since the last call; never waits."""
+
+
 class ContainerBackend(Protocol):
     """Every call may raise BackendError (exit 7)."""
 
@@ -130,6 +149,24 @@ class ContainerBackend(Protocol):
     def log(self, container: str, tail: int | None = None) -> Iterator[LogLine]:
         """The log since the container's last start, as it stands; the last `tail` lines of it."""
 
+    def vitals(self, container: str) -> Vitals | None:
+        """Signs of life of a running container; None where the backend has none."""
+
+    def processes(self, container: str) -> frozenset[int] | None:
+        """Process ids of a running container, as its host numbers them; None where these are unknown."""
+
+    def bars(self, container: str) -> Bars | None:
+        """Live progress bars; None where the log itself shows every state."""
+
+    def stack_command(self, container: str) -> str | None:
+        """A shell command that prints the engine's stack."""
+
+    def stacks(self, container: str) -> str | None:
+        """The output of py-spy for every process; None where py-spy cannot run."""
+
+    def file_sha256(self, container: str, path: str) -> str | None:
+        """64 hexadecimal digits of a file in the container; None if the file does not exist."""
+
 
 @dataclass(frozen=True, slots=True)
 class Listener:
@@ -148,55 +185,6 @@ class Listeners(Protocol):
 
     def each_on(self, port: int) -> tuple[Listener, ...]:
         """All of them: on different addresses several may listen on one port."""
-
-
-@dataclass(frozen=True, slots=True)
-class Vitals:
-    """`cpu_seconds` of the whole container since its start, in its own time; `gpu` 0 to 1; None: nobody can tell."""
-
-    cpu_seconds: float | None = None
-    gpu: float | None = None
-    restarts: int = 0
-
-
-@runtime_checkable
-class TellsVitals(Protocol):
-    """Raises BackendError."""
-
-    def vitals(self, container: str) -> Vitals: ...
-
-
-@runtime_checkable
-class KnowsProcesses(Protocol):
-    """Raises BackendError."""
-
-    def processes(self, container: str) -> frozenset[int]:
-        """The process ids of a running container, as its host numbers them."""
-
-
-class Bars(Protocol):
-    """Progress bars as they are drawn, before the log has them."""
-
-    def fresh(self) -> tuple[str, ...]:
-        """The newest state of each bar that moved since the last call; never waits."""
-
-
-@runtime_checkable
-class ShowsBars(Protocol):
-    """A backend whose log has a bar only when it is full, and that can show it live beside the log."""
-
-    def bars(self, container: str) -> AbstractContextManager[Bars]: ...
-
-
-@runtime_checkable
-class DumpsStacks(Protocol):
-    """Where the engine stands, from outside. Raises BackendError."""
-
-    def stack_command(self, container: str) -> str:
-        """A command for a person's shell."""
-
-    def stacks(self, container: str) -> str | None:
-        """What py-spy says of every process; None where it cannot be had."""
 
 
 # Seconds. One that is upgraded is away for some ten; after a minute it is not coming back by itself.

@@ -19,7 +19,7 @@ from gb300serve.boot.phases import DEFAULT_PATIENCE, PATIENCE, Phase
 from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.core.errors import BackendError
 from gb300serve.fit.remedy import Reading
-from gb300serve.lifecycle.backend import Absence, Container, KnowsProcesses, Listener, LogLine
+from gb300serve.lifecycle.backend import Absence, Container, Listener, LogLine
 from gb300serve.lifecycle.events import BecameReady, BootEvent, Elapsed, LogSeen, NotReady, ReceiptsChecked
 from gb300serve.lifecycle.failures import BootFailedError, BootTimedOutError, Ending, WrongServerError
 from gb300serve.lifecycle.identity import (
@@ -241,12 +241,12 @@ class _Boot:
 
     def _foreign_listener(self) -> Listener | None:
         """The program that listens on our port, if it is certainly not of our container."""
-        listeners, backend = self.tools.listeners, self.tools.backend
+        listeners = self.tools.listeners
         port = self.launch.endpoint.url.rpartition(":")[2]
-        if listeners is None or not isinstance(backend, KnowsProcesses) or not port.isdecimal():
+        if listeners is None or not port.isdecimal():
             return None
         try:
-            own = backend.processes(self.container.id)
+            own = self.tools.backend.processes(self.container.id)
         except BackendError:
             return None  # it has just ended; the log shows that
         return foreign_listener(listeners.each_on(int(port)), own, self.launch.address) if own else None

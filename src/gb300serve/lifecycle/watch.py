@@ -10,7 +10,7 @@ from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.progress import Outlook, ProgressCounter, outlook
 from gb300serve.core.errors import Action, BackendError
-from gb300serve.lifecycle.backend import Bars, DumpsStacks, ShowsBars, TellsVitals, Vitals
+from gb300serve.lifecycle.backend import Bars, Vitals
 from gb300serve.lifecycle.events import HealthChanged, StackTaken, TuningForeseen, Watching
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.tools import Tools
@@ -43,9 +43,8 @@ class BootWatch:
         self.judgement = Judgement("working", ("it has just started",))
 
     def __enter__(self) -> Self:
-        backend = self._tools.backend
-        if isinstance(backend, ShowsBars):
-            self._bars = self._stack.enter_context(backend.bars(self._container))
+        bars = self._tools.backend.bars(self._container)
+        self._bars = self._stack.enter_context(bars) if bars else None
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -117,27 +116,27 @@ class BootWatch:
         return self._pulse.judge(tuning=tuning, phase_for=ahead.phase_for, expected=ahead.expected)
 
     def _look(self, at: float) -> None:
-        backend, before = self._tools.backend, self._looked_at
+        before = self._looked_at
         # A restarted container counts from 0 again.
-        if not isinstance(backend, TellsVitals) or (before is not None and before <= at < before + VITALS_EVERY):
+        if before is not None and before <= at < before + VITALS_EVERY:
             return
         self._looked_at = at
         try:
-            self._vitals = backend.vitals(self._container)
+            self._vitals = self._tools.backend.vitals(self._container) or Vitals()
         except BackendError:
             self._vitals = Vitals()  # unknown for now; the end of the log shows an ended engine
 
     def _tell(self, ahead: Outlook) -> None:
         stuck = self.judgement.health == "stuck"
         backend = self._tools.backend
-        command = backend.stack_command(self._container) if stuck and isinstance(backend, DumpsStacks) else None
+        command = backend.stack_command(self._container) if stuck else None
         self._tools.announce(HealthChanged(self.judgement, ahead.waits_for, ahead.at, command))
-        if stuck and self._launch.stack_dump and isinstance(backend, DumpsStacks):
-            self._tools.announce(StackTaken(self._stacks(backend), ahead.at))
+        if command and self._launch.stack_dump:
+            self._tools.announce(StackTaken(self._stacks(), ahead.at))
 
-    def _stacks(self, backend: DumpsStacks) -> str:
+    def _stacks(self) -> str:
         try:
-            return backend.stacks(self._container) or "py-spy is not available in the container"
+            return self._tools.backend.stacks(self._container) or "py-spy is not available in the container"
         except BackendError as error:
             return error.message
 

@@ -80,8 +80,24 @@ class Rehearsal:
     image_ids: Mapping[str, str] = field(default_factory=dict)
 
 
+# Cores that an engine keeps busy while it boots; one that hangs polls a queue.
+_CORES = 1.0
+_HEARTBEAT = "No available shared memory broadcast block"
+_STACK = """\
+Process 364: EngineCore
+Python v3.12.3 (/usr/bin/python3.12)
+
+Thread 364 (idle): "MainThread"
+    read (safetensors/torch.py:338)
+    safetensors_weights_iterator (vllm/model_executor/model_loader/weight_utils.py:812)
+    load_weights (vllm/model_executor/model_loader/default_loader.py:492)
+    load_model (vllm/v1/worker/gpu_worker.py:541)
+    _init_executor (vllm/v1/executor/uniproc_executor.py:58)
+    run_engine_core (vllm/v1/engine/core.py:1371)"""
+
+
 class SimulatedStation:
-    """`lifecycle.ports.ContainerBackend`. Several processes may use one directory at once."""
+    """`lifecycle.backend.ContainerBackend`. Several processes may use one directory at once."""
 
     def __init__(
         self, directory: Path, processes: Processes, clock: Clock, python: str, rehearsal: Rehearsal = Rehearsal()
@@ -121,6 +137,43 @@ class SimulatedStation:
         image = image_of(reference)
         pinned = self._rehearsal.image_ids.get(reference) or self._id_of(reference)
         return replace(image, id=pinned or image.id)
+
+    def vitals(self, container: str) -> Vitals:
+        """Virtual CPU seconds: one core, and none from where the engine hangs."""
+        elapsed = self.elapsed(container)
+        if not self._hangs(container):
+            return Vitals(elapsed * _CORES, 0.9)
+        seconds = busy_seconds(self.log(container))
+        return Vitals(seconds * _CORES, 0.0 if elapsed > seconds else 0.9)
+
+    def processes(self, container: str) -> frozenset[int]:
+        pid = self._state(self._existing(container)).pid
+        return frozenset() if pid is None else frozenset({pid})
+
+    def bars(self, container: str) -> None:
+        """The log has every state of a bar."""
+
+    def stack_command(self, container: str) -> str:
+        return f"docker exec {container} py-spy dump --pid 364    # on a Station; here nothing runs that has a stack"
+
+    def stacks(self, container: str) -> str | None:
+        return _STACK if self._hangs(container) else None
+
+    def file_sha256(self, container: str, path: str) -> str | None:
+        """Of the mounted file where this machine has it; else it is what the recipe pins, as every path exists here."""
+        record = self._existing(container)
+        fault = FAULTS.get(self._state(record).fault or "")
+        if fault is not None and fault.patched:
+            return hashlib.sha256(path.encode()).hexdigest()
+        source = _source(record, path)
+        if source is not None and source.is_file():
+            return hashlib.sha256(source.read_bytes()).hexdigest()
+        pinned: str | None = record.get("pinned", {}).get(path)
+        return pinned
+
+    def _hangs(self, container: str) -> bool:
+        fault = FAULTS.get(self._state(self._existing(container)).fault or "")
+        return fault is not None and fault.hangs
 
     def _id_of(self, reference: str) -> str | None:
         """The id that a container was made from: a launch may have pinned one."""
@@ -299,60 +352,6 @@ class SimulatedStation:
             if self._clock.now() >= until:
                 return False
             self._clock.sleep(_POLL)
-
-
-# Cores that an engine keeps busy while it boots; one that hangs polls a queue.
-_CORES = 1.0
-_HEARTBEAT = "No available shared memory broadcast block"
-_STACK = """\
-Process 364: EngineCore
-Python v3.12.3 (/usr/bin/python3.12)
-
-Thread 364 (idle): "MainThread"
-    read (safetensors/torch.py:338)
-    safetensors_weights_iterator (vllm/model_executor/model_loader/weight_utils.py:812)
-    load_weights (vllm/model_executor/model_loader/default_loader.py:492)
-    load_model (vllm/v1/worker/gpu_worker.py:541)
-    _init_executor (vllm/v1/executor/uniproc_executor.py:58)
-    run_engine_core (vllm/v1/engine/core.py:1371)"""
-
-
-class WatchedStation(SimulatedStation):
-    """Satisfies `TellsVitals`, `KnowsProcesses`, `DumpsStacks` and `ReadsFiles` too."""
-
-    def vitals(self, container: str) -> Vitals:
-        """Virtual CPU seconds: one core, and none from where the engine hangs."""
-        elapsed = self.elapsed(container)
-        if not self._hangs(container):
-            return Vitals(elapsed * _CORES, 0.9)
-        seconds = busy_seconds(self.log(container))
-        return Vitals(seconds * _CORES, 0.0 if elapsed > seconds else 0.9)
-
-    def processes(self, container: str) -> frozenset[int]:
-        pid = self._state(self._existing(container)).pid
-        return frozenset() if pid is None else frozenset({pid})
-
-    def stack_command(self, container: str) -> str:
-        return f"docker exec {container} py-spy dump --pid 364    # on a Station; here nothing runs that has a stack"
-
-    def stacks(self, container: str) -> str | None:
-        return _STACK if self._hangs(container) else None
-
-    def file_sha256(self, container: str, path: str) -> str | None:
-        """Of the mounted file where this machine has it; else it is what the recipe pins, as every path exists here."""
-        record = self._existing(container)
-        fault = FAULTS.get(self._state(record).fault or "")
-        if fault is not None and fault.patched:
-            return hashlib.sha256(path.encode()).hexdigest()
-        source = _source(record, path)
-        if source is not None and source.is_file():
-            return hashlib.sha256(source.read_bytes()).hexdigest()
-        pinned: str | None = record.get("pinned", {}).get(path)
-        return pinned
-
-    def _hangs(self, container: str) -> bool:
-        fault = FAULTS.get(self._state(self._existing(container)).fault or "")
-        return fault is not None and fault.hangs
 
 
 def busy_seconds(lines: Iterable[LogLine]) -> float:

@@ -1,15 +1,19 @@
-"""A container and its image exactly as the Docker Engine describes them: what `docker inspect` prints."""
+"""The Docker Engine as a container backend, over its HTTP API."""
 
+import hashlib
+import io
 import json
 import math
 import re
+import tarfile
 from collections import deque
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal, Protocol
 from urllib.parse import quote
 
 from gb300serve.adapters.docker import inspect
+from gb300serve.adapters.docker.bars import AttachedBars
 from gb300serve.adapters.docker.body import create_body, restart_policy, seccomp_files
 from gb300serve.adapters.docker.errors import (
     DockerImageMissingError,
@@ -19,9 +23,9 @@ from gb300serve.adapters.docker.errors import (
     SeccompProfileError,
 )
 from gb300serve.adapters.docker.inspect import NANO, nanoseconds
-from gb300serve.adapters.docker.logs import EARLY, Chunks, Follower, Start
+from gb300serve.adapters.docker.logs import EARLY, Follower, OpenChunks, Start, frames
 from gb300serve.core.ports import Clock
-from gb300serve.lifecycle.backend import Container, Image, LogLine
+from gb300serve.lifecycle.backend import Container, Image, LogLine, Vitals
 from gb300serve.plan.model import Plan
 
 Json = dict[str, Any]
@@ -41,15 +45,13 @@ UPDATE_EVERY = 0.2
 GLANCE = 0.25
 # The Engine remembers its last 256 events and answers at once.
 EVENTS_TIMEOUT = 10.0
+# Seconds for a stack dump or a small file.
+PATIENCE = 30.0
+_PY_SPY = ("py-spy", "dump", "--pid", "1", "--subprocesses")
+# Exit codes of a shell whose program is missing.
+_NOT_FOUND = frozenset({126, 127})
+_LINKS = 5
 _NO_SOURCE = re.compile(r"bind source path does not exist: (.*)", re.DOTALL)
-
-
-class OpenChunks(Chunks, Protocol):
-    """Chunks that are closed when they are no longer read."""
-
-    def __enter__(self) -> Chunks: ...
-
-    def __exit__(self, *error: Any) -> None: ...
 
 
 class DockerApi(Protocol):
@@ -65,15 +67,16 @@ class DockerApi(Protocol):
 
 
 class DockerBackend:
-    """Implements `lifecycle.ports.ContainerBackend`.
+    """`lifecycle.backend.ContainerBackend` over the Docker Engine. `gpu_use` is 0 to 1, None if unknown.
 
     Logs come through the Engine's log, which passes a line on when its line feed is written: a progress bar that only
     returns the carriage shows all its states at once, when it ends.
     """
 
-    def __init__(self, engine: DockerApi, clock: Clock) -> None:
+    def __init__(self, engine: DockerApi, clock: Clock, gpu_use: Callable[[], float | None] = lambda: None) -> None:
         self._engine = engine
         self._clock = clock
+        self._gpu_use = gpu_use
         self._ahead: float | None = None
         self._seen: tuple[str, float, Json] | None = None
 
@@ -171,6 +174,59 @@ class DockerBackend:
         lines = Follower(self, self._clock, container).log(None if tail is None else tail * ENTRIES_A_LINE)
         yield from lines if tail is None else deque(lines, maxlen=tail)
 
+    def vitals(self, container: str) -> Vitals:
+        """One look: without `one-shot` the Engine would take a second for two."""
+        stats = self._engine.get(f"{_path(container)}/stats", {"stream": 0, "one-shot": 1})
+        spent = stats.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage")
+        seconds = None if spent is None else spent / NANO
+        return Vitals(seconds, self._gpu_use(), self._glance(container).get("RestartCount", 0))
+
+    def processes(self, container: str) -> frozenset[int]:
+        """As `docker top` shows them."""
+        told = self._engine.get(f"{_path(container)}/top", {"ps_args": "-eo pid"})
+        return frozenset(int(row[0]) for row in told.get("Processes") or () if row and str(row[0]).isdecimal())
+
+    def bars(self, container: str) -> AttachedBars | None:
+        """None where the Engine refuses to attach."""
+        try:
+            tty = bool(self._inspect(container)["Config"]["Tty"])
+            query = {"stream": 1, "stdout": 1, "stderr": 1}
+            opened = self._engine.stream(f"{_path(container)}/attach", query, method="POST")
+        except DockerRefusedError:
+            return None
+        return AttachedBars(opened, tty=tty)
+
+    def stack_command(self, container: str) -> str:
+        name = str(self._inspect(container)["Name"]).lstrip("/")
+        pid = f"$(docker inspect --format '{{{{.State.Pid}}}}' {name})"
+        return f"docker exec {name} {' '.join(_PY_SPY)}  (or on the host: sudo py-spy dump --subprocesses --pid {pid})"
+
+    def stacks(self, container: str) -> str | None:
+        body = {"AttachStdout": True, "AttachStderr": True, "Cmd": list(_PY_SPY)}
+        run = self._engine.post(f"{_path(container)}/exec", {}, body)["Id"]
+        try:
+            said = self._whole(f"/exec/{run}/start", {}, {"Detach": False, "Tty": False})
+        except DockerRefusedError:
+            return None
+        text = b"".join(payload for _, payload in frames(said)[0]).decode("utf-8", "replace")
+        return None if self._engine.get(f"/exec/{run}/json").get("ExitCode") in _NOT_FOUND else text.strip() or None
+
+    def file_sha256(self, container: str, path: str) -> str | None:
+        """From the archive API, which sees what the container sees, mounts included."""
+        place = PurePosixPath(path)
+        for _ in range(_LINKS):
+            try:
+                archive = self._whole(f"{_path(container)}/archive", {"path": str(place)})
+            except DockerRefusedError as error:
+                if error.status == 404:
+                    return None
+                raise
+            digest, link = _first(archive)
+            if link is None:
+                return digest
+            place = place.parent / link
+        return None
+
     def last_start(self, container: str) -> Start:
         """Implements `docker_follow.LogSource`."""
         inspected = self._inspect(container)
@@ -223,6 +279,15 @@ class DockerBackend:
                 return inspected
         return self._inspect(container)
 
+    def _whole(self, path: str, params: dict[str, str], body: dict[str, bool] | None = None) -> bytes:
+        pieces = []
+        with self._engine.stream(path, params, method="GET" if body is None else "POST", body=body) as chunks:
+            while (piece := chunks.next(PATIENCE)) is not None:
+                if not piece:
+                    break  # nothing came for so long: what is there has to do
+                pieces.append(piece)
+        return b"".join(pieces)
+
     def _post(
         self,
         container: str,
@@ -269,6 +334,18 @@ class DockerBackend:
                 self.remove(item["Id"])
             except NoSuchContainerError:
                 continue  # another command of ours was faster
+
+
+def _first(archive: bytes) -> tuple[str | None, str | None]:
+    """The sha256 of the first file of a tar archive, or where it leads to if it is a link."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        member = tar.next()
+        if member is None or member.isdir():
+            return None, None
+        if member.issym():
+            return None, member.linkname
+        file = tar.extractfile(member)
+        return (hashlib.sha256(file.read()).hexdigest() if file else None), None
 
 
 def _stamp(nanos: int) -> str:

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from gb300serve.adapters.docker.errors import DockerUnreachableError, NoSuchContainerError
 from gb300serve.adapters.docker.inspect import NANO, nanoseconds
@@ -196,6 +196,14 @@ class Chunks(Protocol):
 
     def next(self, timeout: float) -> bytes | None:
         """The next piece, empty when none came within `timeout` seconds; None at the end."""
+
+
+class OpenChunks(Chunks, Protocol):
+    """Chunks that are closed when they are no longer read."""
+
+    def __enter__(self) -> Chunks: ...
+
+    def __exit__(self, *error: Any) -> None: ...
 
 
 class LogSource(Protocol):

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gb300serve.adapters.docker.backend import GLANCE, OpenChunks
-from gb300serve.adapters.docker.watch import WatchedDocker
+from gb300serve.adapters.docker.backend import GLANCE, DockerBackend
+from gb300serve.adapters.docker.logs import OpenChunks
 from tests.support.fake_clock import FakeClock
 
 STARTED = "2026-11-30T00:00:00.5Z"
@@ -39,7 +39,7 @@ class Counting:
 
 def test_one_inspection_serves_what_is_asked_at_the_same_tick() -> None:
     engine, clock = Counting(), FakeClock()
-    backend = WatchedDocker(engine, clock)
+    backend = DockerBackend(engine, clock)
     backend.started_at("lane")
     assert backend.elapsed("lane") == 0.0
     assert backend.vitals("lane").restarts == 2
@@ -48,7 +48,7 @@ def test_one_inspection_serves_what_is_asked_at_the_same_tick() -> None:
 
 def test_it_is_good_for_a_moment_and_for_one_container() -> None:
     engine, clock = Counting(), FakeClock()
-    backend = WatchedDocker(engine, clock)
+    backend = DockerBackend(engine, clock)
     assert (backend.elapsed("lane"), backend.elapsed("other")) == (0.0, 0.0)
     assert engine.asked["json"] == 2
     engine.started = "2026-11-30T00:00:00.6Z"  # it was started again
@@ -59,7 +59,7 @@ def test_it_is_good_for_a_moment_and_for_one_container() -> None:
 
 def test_the_start_itself_is_always_asked_for() -> None:
     engine = Counting()
-    backend = WatchedDocker(engine, FakeClock())
+    backend = DockerBackend(engine, FakeClock())
     first = backend.started_at("lane")
     engine.started = "2026-11-30T00:00:00.6Z"
     assert backend.started_at("lane") - first == 100_000_000

@@ -5,7 +5,7 @@ from types import TracebackType
 
 import pytest
 
-from gb300serve.adapters.docker.watch import AttachedBars, BarText, NoBars
+from gb300serve.adapters.docker.bars import AttachedBars, BarText
 
 
 def frame(text: str, kind: int = 2) -> bytes:
@@ -69,10 +69,6 @@ def test_a_long_bar_keeps_its_end() -> None:
         bars.feed(frame(f"\r{'x' * 100} {share}"))
     assert bars.fresh() == (f"{'x' * 100} 1999",)
     assert sum(map(len, bars._open.values())) < 1000  # that it stays small is the point
-
-
-def test_without_a_way_in_there_are_none() -> None:
-    assert NoBars().fresh() == ()
 
 
 class Pieces:
