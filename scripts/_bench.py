@@ -109,7 +109,7 @@ def main() -> None:
         print(f"{'':44} peak memory of everything so far {memory_of(python(DIAGNOSE, str(log))):.0f} MiB")
         for name, (silent, chatty) in following(directory, 10 if quick else 30):
             print(f"{f'up {name}, reading 1,000 lines a second':44} {chatty:7.1%}  of a core; silent {silent:.1%}")
-            print(f"{'':44} following costs {chatty - silent:.1%} (bound 2 %)")
+            print(f"{'':44} following costs {chatty - silent:.1%} (bound 5 %)")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from types import TracebackType
@@ -13,6 +14,9 @@ import urllib3
 _PIECE = 65536
 # A container that writes faster than its log is read waits after this many pieces.
 _PIECES = 256
+
+# Seconds. The Engine sends every line on its own; waking up for each of 1,000 lines a second takes 4 % of a core.
+_GATHER = 0.02
 
 
 class ResponseChunks:
@@ -48,6 +52,8 @@ class ResponseChunks:
             piece = self._pieces.get(timeout=timeout)
         except queue.Empty:
             return b""
+        if piece is not None and self._pieces.empty():
+            time.sleep(_GATHER)
         together, size = [], 0
         while piece is not None:
             together.append(piece)
