@@ -16,7 +16,7 @@ from gb300serve.host.linux import Limit
 from gb300serve.host.missing import Missing
 from gb300serve.host.ports import FileEntry, Space
 from gb300serve.lifecycle.backend import Image
-from gb300serve.lifecycle.launch import format_time
+from gb300serve.lifecycle.launch import display_time
 from tests.support.fake_backend import FakeBackend
 from tests.support.launches import IMAGE, STRANGER
 
@@ -175,7 +175,7 @@ def engine(**images: Image) -> BackendEngine:
 def test_what_it_says() -> None:
     assert engine().info() == {"ServerVersion": "29"}
     assert engine().containers() == {
-        "id-stranger": ContainerFact("someone", "lmsysorg/sglang:dev", format_time(STRANGER.started_at))
+        "id-stranger": ContainerFact("someone", "lmsysorg/sglang:dev", display_time(STRANGER.started_at))
     }
 
 

@@ -7,8 +7,8 @@ from gb300serve.lifecycle.launch import (
     Launch,
     describe_container,
     describe_state,
+    display_time,
     failed_name,
-    format_time,
     host_ports,
     is_failed,
     kept_name,
@@ -67,8 +67,8 @@ CHANGED = {"gb300serve.lane": "l", "gb300serve.release": "v14+set", "gb300serve.
 
 def test_moments_are_utc() -> None:
     assert stamp(START) == "20261129T195003Z"
-    assert format_time(START) == "2026-11-29 19:50:03Z"
-    assert format_time(None) == "an unknown time"
+    assert display_time(START) == "2026-11-29 19:50:03Z"
+    assert display_time(None) == "an unknown time"
 
 
 def test_names_say_what_a_container_was() -> None:

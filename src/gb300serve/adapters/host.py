@@ -17,7 +17,7 @@ from gb300serve.host.linux import UNLIMITED, Limit
 from gb300serve.host.missing import Missing
 from gb300serve.host.ports import FileEntry, Space
 from gb300serve.lifecycle.backend import Container, ContainerBackend
-from gb300serve.lifecycle.launch import format_time
+from gb300serve.lifecycle.launch import display_time
 
 # Without persistence mode the driver is loaded for each call: seconds on a box with eight GPUs.
 PATIENCE = 20.0
@@ -195,5 +195,5 @@ class BackendEngine:
 
 
 def _fact(container: Container) -> ContainerFact:
-    since = None if container.started_at is None else format_time(container.started_at)
+    since = None if container.started_at is None else display_time(container.started_at)
     return ContainerFact(container.name, container.image, since)

@@ -25,7 +25,7 @@ from gb300serve.lifecycle.backend import Container
 from gb300serve.lifecycle.events import Announcement
 from gb300serve.lifecycle.execute import LaunchResult, execute
 from gb300serve.lifecycle.failures import CrashLoopError, LaneEndedError, LaunchInterruptedError, LaunchOvertakenError
-from gb300serve.lifecycle.launch import Launch, format_time
+from gb300serve.lifecycle.launch import Launch, display_time
 from gb300serve.lifecycle.logs import follow_lane
 from gb300serve.lifecycle.ready import Served
 from gb300serve.lifecycle.receipts import refuse_degraded
@@ -269,7 +269,7 @@ class _Run:
 
     def _already(self, does: str, container: Container) -> int:
         """Nothing was launched, so nothing is kept."""
-        launch, since = self.launch, format_time(container.started_at)
+        launch, since = self.launch, display_time(container.started_at)
         self.recorder.run.discard()
         ref = self.request.invocation.ref
         self.console.message(f"{ref} already {does}: {container.name}, at {launch.endpoint.url}, since {since}")

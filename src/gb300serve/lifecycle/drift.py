@@ -8,7 +8,7 @@ from typing import Literal
 
 from gb300serve.journal.history import RunHistory
 from gb300serve.lifecycle.backend import LABEL_PLAN, Container, Image, differences, wanted_options
-from gb300serve.lifecycle.launch import Launch, format_time, release_of
+from gb300serve.lifecycle.launch import Launch, display_time, release_of
 from gb300serve.lifecycle.reconcile import is_live
 from gb300serve.plan.model import SECRET
 
@@ -47,7 +47,7 @@ def from_journal(container: Container, on: str, history: RunHistory) -> tuple[Dr
     should = {each.id: each for each in last.after}
     known = any(each.id == container.id for entry in history.entries for each in (*entry.before, *entry.after))
     if is_live(container) and container.id not in should:
-        says, when = ", ".join(each.release for each in last.after) or "nothing", format_time(last.at)
+        says, when = ", ".join(each.release for each in last.after) or "nothing", display_time(last.at)
         message = f"it runs, but the journal records {says} since {when}: it was not started by gb300serve"
         return (Drift("running", "journal", message, says, release_of(container)),)
     if not is_live(container) and known and container.id in should:
@@ -60,8 +60,8 @@ def _recorded(container: Container, on: str, history: RunHistory) -> str:
     """Since when a container should run, and whether it was seen serving."""
     since = history.began(container.id, on) or 0.0
     if history.became_ready(container.id, since):
-        return f"it has served since {format_time(since)}"
-    return f"it was started at {format_time(since)} and not watched until READY"
+        return f"it has served since {display_time(since)}"
+    return f"it was started at {display_time(since)} and not watched until READY"
 
 
 def looks_like(container: Container, launch: Launch) -> bool:

@@ -140,7 +140,7 @@ _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_.-]")
 _FAILED = re.compile(r"-failed-\d{8}T\d{6}Z$")
 
 
-def format_time(at: float | None) -> str:
+def display_time(at: float | None) -> str:
     """Seconds since 1970 as UTC, `2026-11-29 19:50:03Z`."""
     return "an unknown time" if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
@@ -186,8 +186,8 @@ def ref_of(container: Container) -> str:
 def describe_state(container: Container) -> str:
     """Since when it runs, or when and how it ended."""
     if container.state == "created":
-        return f"created {format_time(container.created_at)} and never started"
+        return f"created {display_time(container.created_at)} and never started"
     if container.state in {"running", "paused", "restarting"}:
-        return f"{container.state} since {format_time(container.started_at)}"
+        return f"{container.state} since {display_time(container.started_at)}"
     memory = ", out of memory" if container.oom_killed else ""
-    return f"stopped {format_time(container.finished_at)} with exit code {container.exit_code}{memory}"
+    return f"stopped {display_time(container.finished_at)} with exit code {container.exit_code}{memory}"

@@ -20,7 +20,7 @@ from gb300serve.lifecycle.identity import (
     is_plausible,
     served_names,
 )
-from gb300serve.lifecycle.launch import Launch, describe_container, format_time, is_failed, ref_of, release_of
+from gb300serve.lifecycle.launch import Launch, describe_container, display_time, is_failed, ref_of, release_of
 from gb300serve.lifecycle.logs import diagnose_container, has_died
 from gb300serve.lifecycle.reconcile import containers_on_gpu, is_live
 from gb300serve.lifecycle.tools import Tools
@@ -177,7 +177,7 @@ def _drift(container: Container, launch: Launch | None, tools: Tools, history: R
 
 def _since(container: Container) -> str | None:
     at = container.started_at if is_live(container) else container.finished_at or container.created_at
-    return None if at is None else format_time(at).replace(" ", "T")
+    return None if at is None else display_time(at).replace(" ", "T")
 
 
 def _seen(container: Container, launch: Launch | None, tools: Tools, *, asked: bool, due: bool) -> _Observation:

@@ -9,7 +9,7 @@ from gb300serve.app.state import StateDirectory
 from gb300serve.cli.parameters import Json, RecipeDirs, SiteFile, Station, open_workspace
 from gb300serve.core.errors import MachineError
 from gb300serve.journal.journal import JournalEntry, Story
-from gb300serve.lifecycle.launch import format_time
+from gb300serve.lifecycle.launch import display_time
 from gb300serve.lifecycle.recorder import lane_names
 
 SCHEMA = "gb300serve.journal/1"
@@ -60,7 +60,7 @@ def _read(state: StateDirectory) -> Story:
 def _lines(entry: JournalEntry) -> Iterator[str]:
     where = " on the simulated Station" if entry.on == "sim" else ""
     where += f" of {entry.station}" if where and entry.station else f" on {entry.station}" if entry.station else ""
-    yield f"{format_time(entry.at)}  {entry.verb}{where}: {entry.result}, asked by {entry.by}"
+    yield f"{display_time(entry.at)}  {entry.verb}{where}: {entry.result}, asked by {entry.by}"
     yield f"    {lane_names(entry.before)} → {lane_names(entry.after)}"
     if entry.said:
         yield f"    {entry.said}"

@@ -7,7 +7,7 @@ from gb300serve.app.cache import ReleaseCache
 from gb300serve.autotune.pins import Verified
 from gb300serve.autotune.sets import TuningSet, note_on, price, short
 from gb300serve.cli.views.table import table
-from gb300serve.lifecycle.launch import format_time
+from gb300serve.lifecycle.launch import display_time
 
 SCHEMA = "gb300serve.cache/1"
 _HEAD = ("IDENTITY", "CONFIGS", "SHA256", "FLASHINFER", "ARCH", "LAST USE (UTC)", "EXPECTED BY")
@@ -30,7 +30,7 @@ def set_lines(sets: tuple[TuningSet, ...], expecting: Mapping[str, str]) -> Iter
 
 def _row(one: TuningSet, expected_by: str) -> tuple[str, ...]:
     content = one.content
-    used = "-" if one.used_at is None else format_time(one.used_at)
+    used = "-" if one.used_at is None else display_time(one.used_at)
     figures = (str(content.configs), content.sha256[:12]) if content else ("?", "?")
     return (short(one.identity), *figures, one.flashinfer, one.arch, used, expected_by)
 
@@ -51,7 +51,7 @@ def release_lines(cache: ReleaseCache, verified: Verified) -> Iterator[str]:
         yield f"  there      {verified.found.path}"
         yield f"             {verified.found.content.configs} configurations, sha256 {verified.found.content.sha256}"
     if kept is not None:
-        yield f"  pinned     {kept.configs} configurations, sha256 {kept.sha256}, {format_time(kept.at)}"
+        yield f"  pinned     {kept.configs} configurations, sha256 {kept.sha256}, {display_time(kept.at)}"
     if verified.state != "ready":
         yield f"  a miss     {price(wanted.tuning_seconds)} of tuning in the first boot"
     yield f"  directory  {cache.directory}"
