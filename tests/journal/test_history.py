@@ -1,4 +1,4 @@
-from gb300serve.journal.history import MeasuredTimes, RunHistory, measured
+from gb300serve.journal.history import MeasuredTimes, RunHistory, measure_times
 from tests.support.entries import V13, V14, entry, record
 from tests.support.fake_clock import START
 
@@ -68,14 +68,16 @@ def test_the_median_of_good_boots_of_the_same_plan() -> None:
         record(phases=(("starting", 3.0),), kept=True, ready_seconds=280.0),
         record("v13", phases=(("starting", 4.0),)),
     ]
-    fresh = measured(records, "plan-v14", "docker", kept=False)
+    fresh = measure_times(records, "plan-v14", "docker", kept=False)
     assert fresh == MeasuredTimes(3, {"starting": 30.0, "loading-weights": 100.0}, 500.0)
-    assert measured(records, "plan-v14", "docker", kept=True) == MeasuredTimes(1, {"starting": 3.0}, 280.0)
+    assert measure_times(records, "plan-v14", "docker", kept=True) == MeasuredTimes(1, {"starting": 3.0}, 280.0)
 
 
 def test_nothing_is_known_of_what_never_ran() -> None:
-    assert measured([record()], "another", "docker", kept=False) == MeasuredTimes()
+    assert measure_times([record()], "another", "docker", kept=False) == MeasuredTimes()
 
 
 def test_a_boot_that_nobody_timed_counts_for_nothing() -> None:
-    assert measured([record(ready_seconds=None, state="ready")], "plan-v14", "docker", kept=False) == MeasuredTimes()
+    assert (
+        measure_times([record(ready_seconds=None, state="ready")], "plan-v14", "docker", kept=False) == MeasuredTimes()
+    )

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from gb300serve.adapters.system import SystemDisk
-from gb300serve.journal.journal import Asker
+from gb300serve.journal.journal import Requester
 from gb300serve.journal.lock import LaneHeldError, LaneLock
 from tests.support.entries import ALICE
 from tests.support.fake_clock import FakeClock
 from tests.support.faulty_disk import FaultyDisk
 from tests.support.program import ROOT
 
-BOB = Asker("bob", "station", 12)
+BOB = Requester("bob", "station", 12)
 
 
-def lock(directory: Path, command: str = "up v14", by: Asker = ALICE, clock: FakeClock | None = None) -> LaneLock:
+def lock(directory: Path, command: str = "up v14", by: Requester = ALICE, clock: FakeClock | None = None) -> LaneLock:
     return LaneLock(directory / "state" / "docker.lock", SystemDisk(), clock or FakeClock(), command, by)
 
 

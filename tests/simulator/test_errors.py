@@ -5,7 +5,7 @@ import pytest
 from gb300serve.plan.model import Mount, Plan
 from gb300serve.simulator.engine.faults import FAULTS
 from gb300serve.simulator.engine.sglang.deaths import REHEARSED
-from gb300serve.simulator.errors import lacks
+from gb300serve.simulator.errors import missing_requirement
 from tests.support.launches import contained, plan
 
 BARE = replace(plan(), command=("--model", "/model"))
@@ -35,4 +35,4 @@ OTHER_ENGINE = f"an SGLang lane rehearses {', '.join(REHEARSED)}"
     ],
 )
 def test_what_a_launch_lacks(launched: Plan, lacking: dict[str, str]) -> None:
-    assert {name: why for name in FAULTS if (why := lacks(name, launched)) is not None} == lacking
+    assert {name: why for name in FAULTS if (why := missing_requirement(name, launched)) is not None} == lacking

@@ -2,7 +2,7 @@
 
 from gb300serve.boot.machine import BootMachine
 from gb300serve.plan.model import Mount
-from gb300serve.simulator.engine.script import Bind, Enter, Exit, Repeat, Save, Say, Script, Serve
+from gb300serve.simulator.engine.script import Bind, Enter, Exit, Repeat, Save, Script, Serve, Write
 from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment
 from gb300serve.simulator.engine.vllm.script import script, settings_of
 
@@ -48,7 +48,7 @@ def boot_script(
 
 def said(events: Script) -> list[str]:
     """Every record of a boot, bars split at carriage returns."""
-    text = "".join(event.text for event in events if isinstance(event, Say))
+    text = "".join(event.text for event in events if isinstance(event, Write))
     return [piece for line in text.split("\n") for piece in line.split("\r") if piece]
 
 
@@ -57,7 +57,7 @@ def shown(events: Script) -> str:
     lines = []
     for event in events:
         match event:
-            case Say(at, stream, text):
+            case Write(at, stream, text):
                 what = f"{stream} {text!r}"
             case Enter(at, phase):
                 what = f"-- {phase}"
@@ -82,7 +82,7 @@ def boot_of(events: Script, *, told: bool = True) -> BootMachine:
     """A boot machine that has read everything, with the time of each record or by the records' own stamps."""
     machine = BootMachine()
     for event in events:
-        if isinstance(event, Say):
+        if isinstance(event, Write):
             for line in event.text.removesuffix("\n").split("\r"):
                 if line or event.text == "\n":
                     machine.feed(line, event.at if told else None)

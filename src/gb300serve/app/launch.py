@@ -15,7 +15,7 @@ from gb300serve.cli.console import Console
 from gb300serve.cli.views import diagnostics
 from gb300serve.cli.views.boot import BootView
 from gb300serve.core.errors import CommandLineError, Gb300Error, ServiceError
-from gb300serve.journal.history import MeasuredTimes, measured
+from gb300serve.journal.history import MeasuredTimes, measure_times
 from gb300serve.journal.journal import StateUnusableError
 from gb300serve.lifecycle.backend import Container
 from gb300serve.lifecycle.events import Announcement
@@ -98,7 +98,7 @@ def noticed(asked: LaunchRequest, steps: tuple[Step, ...], services: Services) -
 def usual_of(launch: Launch, steps: tuple[Step, ...], services: Services) -> MeasuredTimes:
     """What earlier boots of this plan took, fresh ones or those of a kept container."""
     kept = any(isinstance(step, StartContainer) and step.kept for step in steps)
-    return measured(services.history().runs, launch.digest, launch.on, kept=kept)
+    return measure_times(services.history().runs, launch.digest, launch.on, kept=kept)
 
 
 def expected_of(launch: Launch, steps: tuple[Step, ...], usual: MeasuredTimes) -> dict[str, float]:

@@ -19,7 +19,7 @@ from gb300serve.app.launchable import launchable, read_secrets, receipts_of, tun
 from gb300serve.app.workspace import Workspace, state_directory
 from gb300serve.core.errors import BackendError
 from gb300serve.journal.history import RunHistory
-from gb300serve.journal.journal import Asker, Journal, Story
+from gb300serve.journal.journal import Journal, JournalContents, Requester
 from gb300serve.journal.lock import LaneLock
 from gb300serve.journal.runs import RunRecord, Runs
 from gb300serve.lifecycle.backend import ContainerBackend, GpuMemory, Listeners
@@ -80,7 +80,7 @@ class Services:
         return SystemDisk()
 
     @cached_property
-    def asker(self) -> Asker:
+    def asker(self) -> Requester:
         return asker(self.space.environment.variables)
 
     def lock(self, on: On, command: str) -> LaneLock:
@@ -89,7 +89,7 @@ class Services:
 
     def history(self) -> RunHistory:
         """What the journal and the runs say; what cannot be read is said, and is as if nothing were there."""
-        story = self._read(self.journal.path, self.journal.read, Story())
+        story = self._read(self.journal.path, self.journal.read, JournalContents())
         return RunHistory(story.entries, self._read(self.runs.directory, self.runs.all, ()))
 
     def damaged_runs(self) -> tuple[str, ...]:

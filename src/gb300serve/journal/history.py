@@ -90,7 +90,7 @@ class MeasuredTimes:
     total: float | None = None
 
 
-def measured(records: Iterable[RunRecord], plan: str, on: str, *, kept: bool) -> MeasuredTimes:
+def measure_times(records: Iterable[RunRecord], plan: str, on: str, *, kept: bool) -> MeasuredTimes:
     """Of boots that became READY, fresh and kept containers apart: 8 minutes against 4 to 5 on the Station."""
     seen = (each for each in records if each.ready_seconds is not None)
     alike = [each for each in seen if (each.plan, each.on, each.kept) == (plan, on, kept)]

@@ -13,7 +13,7 @@ from gb300serve.core.errors import MachineError
 from gb300serve.core.ports import Clock
 
 
-def written(at: float) -> str:
+def format_time(at: float) -> str:
     """Seconds since 1970 as `2026-11-29T19:50:03.123Z`."""
     milliseconds = round(at * 1000)
     return f"{_second(milliseconds // 1000)}.{milliseconds % 1000:03d}Z"
@@ -25,7 +25,7 @@ def _second(whole: int) -> str:
     return datetime.fromtimestamp(whole, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def read(text: object) -> float | None:
+def parse_time(text: object) -> float | None:
     """The same back; None for anything else."""
     if not isinstance(text, str):
         return None
@@ -35,13 +35,13 @@ def read(text: object) -> float | None:
         return None
 
 
-def stamp(at: float) -> str:
+def format_stamp(at: float) -> str:
     """Seconds since 1970 as `20261129T195003Z`: for names."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class Requester:
     """Who asked for a change."""
 
     user: str
@@ -72,7 +72,7 @@ class JournalEntry:
     """Seconds since 1970."""
     verb: str
     on: str
-    by: Asker
+    by: Requester
     result: str
     said: str = ""
     """What came of it, in a sentence."""
@@ -87,7 +87,7 @@ class JournalEntry:
     def as_json(self) -> dict[str, Any]:
         """One line of the journal, and one object of `journal --json`."""
         return {
-            "at": written(self.at),
+            "at": format_time(self.at),
             "verb": self.verb,
             "on": self.on,
             "by": {"user": self.by.user, "host": self.by.host, "pid": self.by.pid},
@@ -101,12 +101,12 @@ class JournalEntry:
         }
 
 
-def entry_of(value: object) -> JournalEntry | None:
+def parse_entry(value: object) -> JournalEntry | None:
     """From a line; None where it is none of ours. Keys that a later version adds are passed over."""
-    if not isinstance(value, dict) or (at := read(value.get("at"))) is None:
+    if not isinstance(value, dict) or (at := parse_time(value.get("at"))) is None:
         return None
     texts = [value.get(key) for key in ("verb", "on", "result")]
-    by = asker_of(value.get("by"))
+    by = parse_requester(value.get("by"))
     if by is None or not all(isinstance(text, str) for text in texts):
         return None
     verb, place, result = map(str, texts)
@@ -117,22 +117,22 @@ def entry_of(value: object) -> JournalEntry | None:
         by=by,
         result=result,
         said=str(value.get("said") or ""),
-        reason=text_of(value, "reason"),
+        reason=get_text(value, "reason"),
         before=_all_serving(value.get("from")),
         after=_all_serving(value.get("to")),
-        run=text_of(value, "run"),
-        station=text_of(value, "station"),
+        run=get_text(value, "run"),
+        station=get_text(value, "station"),
     )
 
 
-def asker_of(value: object) -> Asker | None:
+def parse_requester(value: object) -> Requester | None:
     """From `{"user", "host", "pid"}`."""
     if not isinstance(value, dict) or not isinstance(value.get("pid"), int):
         return None
-    return Asker(str(value.get("user")), str(value.get("host")), value["pid"])
+    return Requester(str(value.get("user")), str(value.get("host")), value["pid"])
 
 
-def text_of(value: Mapping[str, Any], key: str) -> str | None:
+def get_text(value: Mapping[str, Any], key: str) -> str | None:
     """A text, or None where there is another thing."""
     found = value.get(key)
     return found if isinstance(found, str) else None
@@ -159,7 +159,7 @@ class AppendFile(Protocol):
     def close(self) -> None: ...
 
 
-class Hold(Protocol):
+class HeldLock(Protocol):
     """A lock that is held; the system lets go of it when the process dies, however it dies."""
 
     def release(self) -> None: ...
@@ -194,7 +194,7 @@ class JournalDisk(Protocol):
     def remove(self, path: Path) -> None:
         """A file, or a directory with all that is in it; nothing where it is not there."""
 
-    def try_hold(self, path: Path) -> Hold | None:
+    def try_hold(self, path: Path) -> HeldLock | None:
         """Lock the file (made where it is not there); None while another holds it."""
 
 
@@ -215,7 +215,7 @@ _POLL = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class JournalContents:
     """All entries, the oldest first, and what was no entry: the rest of a write that was cut short."""
 
     entries: tuple[JournalEntry, ...] = ()
@@ -255,7 +255,7 @@ class Journal:
         finally:
             hold.release()
 
-    def read(self) -> Story:
+    def read(self) -> JournalContents:
         """Needs no lock: a line that is being written counts as torn for the moment. Raises OSError."""
         content = self._disk.read(self.path) or b""
         aside = self._disk.read(self._torn) or b""
@@ -267,9 +267,9 @@ class Journal:
             elif line.strip():
                 torn.append(line)
         texts = (line.decode("utf-8", "replace") for line in (*aside.split(b"\n"), *torn) if line)
-        return Story(tuple(entries), tuple(texts))
+        return JournalContents(tuple(entries), tuple(texts))
 
-    def _hold(self) -> Hold:
+    def _hold(self) -> HeldLock:
         until = self._clock.now() + PATIENCE
         while (hold := self._disk.try_hold(self.path)) is None:
             if self._clock.now() > until:
@@ -303,6 +303,6 @@ class Journal:
 
 def _entry(line: bytes) -> JournalEntry | None:
     try:
-        return entry_of(json.loads(line))
+        return parse_entry(json.loads(line))
     except ValueError:
         return None

@@ -9,7 +9,7 @@ from typing import Any
 
 from gb300serve.core.errors import MachineError
 from gb300serve.core.ports import Clock
-from gb300serve.journal.journal import Asker, Hold, JournalDisk, asker_of, read, written
+from gb300serve.journal.journal import HeldLock, JournalDisk, Requester, format_time, parse_requester, parse_time
 
 _POLL = 0.05
 # Stops that are remembered: a launch asks only for those since its own start.
@@ -21,11 +21,11 @@ class LockHolder:
     """Whose command it is: `up v14 --replace`, asked by somebody, since seconds since 1970."""
 
     command: str
-    by: Asker
+    by: Requester
     since: float
 
     def __str__(self) -> str:
-        return f"gb300serve {self.command} ({self.by}, since {written(self.since)})"
+        return f"gb300serve {self.command} ({self.by}, since {format_time(self.since)})"
 
 
 class LaneHeldError(MachineError):
@@ -45,13 +45,13 @@ class LaneLock:
     tell a stop that was asked for from a death.
     """
 
-    def __init__(self, path: Path, disk: JournalDisk, clock: Clock, command: str, by: Asker) -> None:
+    def __init__(self, path: Path, disk: JournalDisk, clock: Clock, command: str, by: Requester) -> None:
         self._path = path
         self._disk = disk
         self._clock = clock
         self._command = command
         self._by = by
-        self._hold: Hold | None = None
+        self._hold: HeldLock | None = None
         self._was_held = False
         self._began = clock.now()
 
@@ -71,7 +71,7 @@ class LaneLock:
         self._was_held = True
         self._write(self._content() | {"holder": _document(LockHolder(self._command, self._by, self._clock.now()))})
 
-    def _taken(self, patience: float) -> Hold:
+    def _taken(self, patience: float) -> HeldLock:
         self._disk.make(self._path.parent)
         until = self._clock.now() + patience
         while (hold := self._disk.try_hold(self._path)) is None:
@@ -121,11 +121,11 @@ def _stops(content: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _document(holder: LockHolder) -> dict[str, Any]:
     by = {"user": holder.by.user, "host": holder.by.host, "pid": holder.by.pid}
-    return {"command": holder.command, "by": by, "since": written(holder.since)}
+    return {"command": holder.command, "by": by, "since": format_time(holder.since)}
 
 
 def _holder(value: object) -> LockHolder | None:
     if not isinstance(value, dict):
         return None
-    by, since = asker_of(value.get("by")), read(value.get("since"))
+    by, since = parse_requester(value.get("by")), parse_time(value.get("since"))
     return None if by is None or since is None else LockHolder(str(value.get("command")), by, since)

@@ -9,14 +9,14 @@ from typing import Any, Literal
 
 from gb300serve.journal.journal import (
     AppendFile,
-    Asker,
     JournalDisk,
+    Requester,
     StateUnusableError,
-    asker_of,
-    read,
-    stamp,
-    text_of,
-    written,
+    format_stamp,
+    format_time,
+    get_text,
+    parse_requester,
+    parse_time,
 )
 
 SCHEMA = "gb300serve.run/1"
@@ -39,7 +39,7 @@ class RunRecord:
     on: str
     plan: str
     verb: str
-    by: Asker
+    by: Requester
     began: float
     state: RunState = "launching"
     process: str | None = None
@@ -78,7 +78,7 @@ class RunRecord:
 
     @property
     def container_id(self) -> str | None:
-        return text_of(self.container or {}, "id")
+        return get_text(self.container or {}, "id")
 
     def as_json(self) -> dict[str, Any]:
         """`gb300serve.run/1`."""
@@ -95,8 +95,8 @@ class RunRecord:
             "reason": self.reason,
             "overrides": list(self.overrides),
             "kept": self.kept,
-            "began": written(self.began),
-            "ended": None if self.ended is None else written(self.ended),
+            "began": format_time(self.began),
+            "ended": None if self.ended is None else format_time(self.ended),
             "state": self.state,
             "container": self.container,
             "image": self.image,
@@ -111,11 +111,11 @@ class RunRecord:
         }
 
 
-def record_of(value: object) -> RunRecord | None:
+def parse_record(value: object) -> RunRecord | None:
     """From `run.json`; None where it is none of ours."""
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
         return None
-    by, began = asker_of(value.get("by")), read(value.get("began"))
+    by, began = parse_requester(value.get("by")), parse_time(value.get("began"))
     if by is None or began is None:
         return None
     names = ("run", "lane", "release", "on", "plan", "verb")
@@ -127,11 +127,11 @@ def record_of(value: object) -> RunRecord | None:
         by=by,
         began=began,
         state=value.get("state", "cut-short"),
-        process=text_of(value, "process"),
-        reason=text_of(value, "reason"),
+        process=get_text(value, "process"),
+        reason=get_text(value, "reason"),
         overrides=tuple(value.get("overrides") or ()),
         kept=value.get("kept") is True,
-        ended=read(value.get("ended")),
+        ended=parse_time(value.get("ended")),
         container=value.get("container"),
         image=value.get("image"),
         patches=value.get("patches"),
@@ -141,7 +141,7 @@ def record_of(value: object) -> RunRecord | None:
         verdict=value.get("verdict"),
         exit=value.get("exit"),
         log=value.get("log"),
-        station=text_of(value, "station"),
+        station=get_text(value, "station"),
     )
 
 
@@ -176,7 +176,7 @@ class Run:
 
     def write(self, name: str, text: str) -> None:
         """A file, whole or not at all."""
-        self._disk.replace(self.path / name, encoded(text))
+        self._disk.replace(self.path / name, encode(text))
 
     def save(self) -> None:
         """The record, whole or not at all."""
@@ -184,11 +184,11 @@ class Run:
 
     def log(self, lines: str) -> None:
         """Lines of the container's log, without the last line feed; a part of them is never left behind."""
-        self._append(LOG, encoded(lines + "\n"))
+        self._append(LOG, encode(lines + "\n"))
 
     def event(self, event: Mapping[str, Any]) -> None:
         """Something that happened, as a line of events.jsonl."""
-        self._append(EVENTS, encoded(json.dumps(event, ensure_ascii=False, default=str) + "\n"))
+        self._append(EVENTS, encode(json.dumps(event, ensure_ascii=False, default=str) + "\n"))
 
     def make_room(self) -> None:
         """Give back what was kept free."""
@@ -230,7 +230,7 @@ class Run:
                 tape.close()
 
 
-def encoded(text: str) -> bytes:
+def encode(text: str) -> bytes:
     """UTF-8; what has no UTF-8 (a file name that is none) is written escaped."""
     return text.encode("utf-8", "backslashreplace")
 
@@ -259,7 +259,7 @@ class Runs:
         """Its directory with `papers` (texts by file name) in it; `record.run` is given here."""
         try:
             self._disk.make(self.directory)
-            path = self._claimed(f"{stamp(record.began)}-{record.lane}-{record.release}")
+            path = self._claimed(f"{format_stamp(record.began)}-{record.lane}-{record.release}")
             run = Run(path, self._disk, replace(record, run=path.name))
             run.prepare(papers)
         except OSError as error:
@@ -301,7 +301,7 @@ class Runs:
 
 def _record(name: str, content: bytes) -> RunRecord | None:
     try:
-        found = record_of(json.loads(content))
+        found = parse_record(json.loads(content))
     except (ValueError, KeyError, TypeError):
         return None
     return replace(found, run=name) if found else None

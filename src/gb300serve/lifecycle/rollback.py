@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gb300serve.core.errors import MachineError
 from gb300serve.journal.history import MeasuredTimes, RunHistory
-from gb300serve.journal.journal import written
+from gb300serve.journal.journal import format_time
 from gb300serve.journal.runs import RunRecord
 from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_PLAN, Container
 from gb300serve.lifecycle.launch import CHANGED, command
@@ -67,7 +67,7 @@ def target(wish: Wish, on: str, containers: Iterable[Container], history: RunHis
 
 def costs(record: RunRecord, kept: Container | None, usual: MeasuredTimes, *, simulated: bool) -> Iterator[str]:
     """What returning to the run means, a sentence a line."""
-    yield f"back to {record.ref}, READY on {written(record.began)[:10]} (run {record.run})"
+    yield f"back to {record.ref}, READY on {format_time(record.began)[:10]} (run {record.run})"
     yield (
         f"its container is kept as {kept.name}, and is started again"
         if kept

@@ -82,7 +82,7 @@ class UnfitFaultError(CommandLineError):
         super().__init__(f"{recipe} cannot rehearse {name}: {lacking}", hint="choose another fault, or another release")
 
 
-def lacks(name: str, plan: Plan) -> str | None:
+def missing_requirement(name: str, plan: Plan) -> str | None:
     """What the launch lacks for the fault to show, as the end of a sentence; None where it would show."""
     found = FAULTS[name]
     if plan.engine == "sglang" and name not in REHEARSED:

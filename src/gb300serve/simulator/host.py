@@ -9,7 +9,7 @@ from gb300serve.host.facts import ListeningSocket
 from gb300serve.host.linux import UNLIMITED, Limit
 from gb300serve.host.missing import Missing
 from gb300serve.simulator.engine.settings import DEFAULT_VERSION
-from gb300serve.simulator.engine.tuning import seeds, store_configs
+from gb300serve.simulator.engine.tuning import measured_caches, store_configs
 
 GB300_UUID = "GPU-00000000-0000-4000-8000-000000000300"
 DISPLAY_UUID = "GPU-00000000-0000-4000-8000-000000004000"
@@ -80,7 +80,7 @@ class StationMachine:
         return self._heard(port)
 
 
-def seed(root: Path, engine_version: str | None) -> None:
+def seed_caches(root: Path, engine_version: str | None) -> None:
     """Put the files of every recorded boot there, once for each engine version: a removed one stays removed."""
     version = engine_version or DEFAULT_VERSION
     marker = root / f"seeded-{version.replace('/', '_')}"
@@ -88,7 +88,7 @@ def seed(root: Path, engine_version: str | None) -> None:
         return
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     for checkpoint in checkpoints():
-        for path, configs in seeds(checkpoint, version).items():
+        for path, configs in measured_caches(checkpoint, version).items():
             if not (root / path).exists():
                 store_configs(root, path, configs)
     marker.touch(mode=0o600)

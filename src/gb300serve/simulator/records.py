@@ -50,14 +50,14 @@ class State:
         return self.start > 0 or self.locked
 
 
-def state_of(content: Mapping[str, Any] | None, *, locked: bool, last_seen: float | None) -> State:
+def parse_state(content: Mapping[str, Any] | None, *, locked: bool, last_seen: float | None) -> State:
     """From state.json, absent before the first start."""
     known = content or {}
     names = ("start", "pid", "speed", "started_at", "finished_at", "exit_code", "oom_killed", "fault")
     return State(locked=locked, last_seen=last_seen, **{name: known[name] for name in names if name in known})
 
 
-def image_of(reference: str) -> Image:
+def describe_image(reference: str) -> Image:
     """The image that a reference means here: its id follows from the reference, its digest from the pin."""
     named, _, digest = reference.partition("@")
     repository = named.rpartition(":")[0] if ":" in named.rpartition("/")[2] else named
@@ -86,7 +86,7 @@ def _simulation(plan: Plan, cache: str) -> dict[str, str]:
     }
 
 
-def record_of(
+def build_record(
     plan: Plan, labels: Mapping[str, str], secrets: Mapping[str, str], image_id: str, cache: str
 ) -> dict[str, Any]:
     """container.json without the id and the time. Secrets are in it, as they are in Docker's own files."""
@@ -122,7 +122,7 @@ def _ending(state: State) -> dict[str, Any]:
     return {"exit_code": state.exit_code, "finished_at": state.finished_at, "oom_killed": state.oom_killed}
 
 
-def container_of(record: Mapping[str, Any], state: State) -> Container:
+def describe_container(record: Mapping[str, Any], state: State) -> Container:
     """As the tool sees it."""
     return Container(
         id=record["id"],
@@ -157,7 +157,7 @@ def _line(record: str) -> LogLine:
     return LogLine(content["text"], float(content["at"]), content["stream"])
 
 
-def read(path: Path) -> Iterator[LogLine]:
+def read_log(path: Path) -> Iterator[LogLine]:
     """All whole records; none where there is no log."""
     if not path.exists():
         return
@@ -167,12 +167,12 @@ def read(path: Path) -> Iterator[LogLine]:
                 yield _line(record.decode())
 
 
-def poll(speed: float) -> float:
+def poll_interval(speed: float) -> float:
     """Real seconds between two looks, at `speed` virtual ones a second."""
     return min(max(_POLL / speed, _SOONEST), _LATEST)
 
 
-def follow(
+def follow_log(
     path: Path, ended: Callable[[], bool], clock: Clock, every: float, look: float = _SOONEST
 ) -> Iterator[LogLine | None]:
     """Each record once, live; None after every `every` seconds of silence; ends when `ended` and all is read.
@@ -243,7 +243,7 @@ def is_locked(path: Path) -> bool:
 
 
 @contextmanager
-def exclusively(path: Path) -> Iterator[None]:
+def hold_lock(path: Path) -> Iterator[None]:
     """Hold the lock of a file, waiting for whoever has it; a process that dies lets go."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -35,7 +35,7 @@ _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _NOT_PASSED = ("PYTHON", "LD_", "DYLD_", "GB300SERVE_SIM_")
 
 
-def locked(directory: Path) -> int | None:
+def take_lock(directory: Path) -> int | None:
     """The descriptor of the container's lock, to be inherited by the engine; None while another shim has it."""
     descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     until = time.monotonic() + _LOCK_PATIENCE
@@ -140,7 +140,7 @@ def is_deleted(lock: int) -> bool:
     return os.fstat(lock).st_nlink == 0
 
 
-def rotate(directory: Path, start: int) -> Path:
+def rotate_log(directory: Path, start: int) -> Path:
     """A fresh log for this start; the earlier one is kept beside it. Returns its path."""
     log = directory / LOG
     if log.exists():
@@ -150,14 +150,14 @@ def rotate(directory: Path, start: int) -> Path:
 
 def run(directory: Path, own: Mapping[str, str]) -> int:
     """One start of the container in `directory`."""
-    lock = locked(directory)
+    lock = take_lock(directory)
     if lock is None:
         return RUNS_ALREADY
     container = read_json(directory / CONTAINER)
     if container is None:
         return NO_CONTAINER
     start = int((read_json(directory / STATE) or {}).get("start", 0)) + 1
-    log_path = rotate(directory, start)
+    log_path = rotate_log(directory, start)
     state: dict[str, Any] = {"start": start, "speed": float(own.get(SPEED, "200")), "fault": own.get(FAULT)}
     write_json(directory / STATE, state)
     argv = [sys.executable, "-m", "gb300serve.simulator.engine", *container["command"]]

@@ -29,25 +29,25 @@ from gb300serve.simulator.errors import (
     StationUnwritableError,
     UnfitFaultError,
     UnknownFaultError,
-    lacks,
+    missing_requirement,
 )
-from gb300serve.simulator.host import seed
+from gb300serve.simulator.host import seed_caches
 from gb300serve.simulator.records import (
     CONTAINER,
     LOCK,
     LOG,
     STATE,
     State,
-    container_of,
-    exclusively,
-    follow,
-    image_of,
+    build_record,
+    describe_container,
+    describe_image,
+    follow_log,
+    hold_lock,
     is_locked,
-    poll,
-    read,
+    parse_state,
+    poll_interval,
     read_json,
-    record_of,
-    state_of,
+    read_log,
     write_json,
 )
 
@@ -105,20 +105,20 @@ class SimulatedStation:
         fault, plan = self._rehearsal.fault, self._rehearsal.afflicts
         if fault is not None and fault not in FAULTS:
             raise UnknownFaultError(fault, FAULTS)
-        if fault is not None and plan is not None and (lacking := lacks(fault, plan)) is not None:
+        if fault is not None and plan is not None and (lacking := missing_requirement(fault, plan)) is not None:
             raise UnfitFaultError(fault, plan.recipe, lacking)
 
     def find(self, name: str) -> Container | None:
         record = self._record(name)
-        return None if record is None else container_of(record, self._state(record))
+        return None if record is None else describe_container(record, self._state(record))
 
     def containers(self) -> tuple[Container, ...]:
-        return tuple(container_of(record, self._state(record)) for record in self._records())
+        return tuple(describe_container(record, self._state(record)) for record in self._records())
 
     def image(self, reference: str) -> Image | None:
         if reference in self._rehearsal.lacks_images:
             return None
-        image = image_of(reference)
+        image = describe_image(reference)
         pinned = self._rehearsal.image_ids.get(reference) or self._id_of(reference)
         return replace(image, id=pinned or image.id)
 
@@ -135,11 +135,11 @@ class SimulatedStation:
         if image is None:
             raise NoSuchImageError(plan.image)
         cache = self._directory / "cache"
-        record = record_of(plan, labels, secrets, image.id, str(cache))
+        record = build_record(plan, labels, secrets, image.id, str(cache))
         with self._exclusively():
             self._refuse_taken(plan.container.name)
             self._clean()
-            seed(cache, plan.engine_version)
+            seed_caches(cache, plan.engine_version)
             return self._write_new(record)
 
     def start(self, container: str) -> None:
@@ -198,10 +198,10 @@ class SimulatedStation:
             state = self._state(record)
             return state.start != start or not state.running
 
-        return follow(self._home(record) / LOG, ended, self._clock, every, poll(begun.speed))
+        return follow_log(self._home(record) / LOG, ended, self._clock, every, poll_interval(begun.speed))
 
     def log(self, container: str, tail: int | None = None) -> Iterator[LogLine]:
-        lines = read(self._home(self._existing(container)) / LOG)
+        lines = read_log(self._home(self._existing(container)) / LOG)
         return iter(deque(lines, maxlen=tail))
 
     def _home(self, record: Mapping[str, Any]) -> Path:
@@ -229,14 +229,14 @@ class SimulatedStation:
         locked = is_locked(home / LOCK)
         log = home / LOG
         seen = log.stat().st_mtime if log.exists() else None
-        return state_of(read_json(home / STATE), locked=locked, last_seen=seen)
+        return parse_state(read_json(home / STATE), locked=locked, last_seen=seen)
 
     @contextmanager
     def _exclusively(self) -> Iterator[None]:
         """While containers are changed. A full disk, or one that cannot be written, is the Station's refusal."""
         try:
             self._containers.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with exclusively(self._directory / LOCK):
+            with hold_lock(self._directory / LOCK):
                 yield
         except OSError as error:
             raise StationUnwritableError(str(self._directory), error.strerror or str(error)) from error

@@ -5,7 +5,7 @@ import pytest
 from gb300serve.boot.phases import Phase
 from gb300serve.simulator.engine.faults import FAULTS
 from gb300serve.simulator.engine.script import Repeat, Serve
-from gb300serve.simulator.engine.settings import SimulatorEnvironment, SurroundingsError
+from gb300serve.simulator.engine.settings import SimulatorEnvironment, SimulatorEnvironmentError
 from tests.support.golden import Golden
 from tests.support.simulated import PIN_HOOK, V14, boot_of, boot_script, changed, exit_code, said, shown
 
@@ -82,7 +82,7 @@ def test_the_engine_dies_after_it_served() -> None:
 
 
 def test_a_fault_that_nobody_wrote() -> None:
-    with pytest.raises(SurroundingsError, match="there are cache-miss, cache-foreign, stall"):
+    with pytest.raises(SimulatorEnvironmentError, match="there are cache-miss, cache-foreign, stall"):
         boot_script(V14, SimulatorEnvironment(fault="no-such"))
 
 

@@ -3,16 +3,16 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.boot.signals.model import EngineName
-from gb300serve.simulator.engine.registry import KINDS
+from gb300serve.simulator.engine.registry import ENGINES
 from gb300serve.simulator.engine.script import EventTimeline
-from gb300serve.simulator.engine.settings import SurroundingsError, surroundings_of
+from gb300serve.simulator.engine.settings import SimulatorEnvironmentError, read_environment
 from tests.support.sglang import SURROUNDINGS, WORDS
 from tests.support.simulated import DAY_ZERO, STARTED, V14, boot_of, exit_code
 
 
 @pytest.mark.parametrize(("engine", "words"), [("vllm", V14), ("sglang", WORDS)])
 def test_each_boots_and_meets_a_port_that_is_taken(engine: EngineName, words: tuple[str, ...]) -> None:
-    kind = KINDS[engine]
+    kind = ENGINES[engine]
     found = kind.settings(words, replace(DAY_ZERO if engine == "vllm" else SURROUNDINGS, engine=engine))
     machine = boot_of(kind.script(found, None, STARTED))
     assert (machine.result().state, machine.engine) == ("ready", engine)
@@ -23,7 +23,7 @@ def test_each_boots_and_meets_a_port_that_is_taken(engine: EngineName, words: tu
 
 
 def test_the_environment_says_which() -> None:
-    assert surroundings_of({}).engine == "vllm"
-    assert surroundings_of({"GB300SERVE_SIM_ENGINE": "sglang"}).engine == "sglang"
-    with pytest.raises(SurroundingsError, match="there are vllm and sglang"):
-        surroundings_of({"GB300SERVE_SIM_ENGINE": "trt"})
+    assert read_environment({}).engine == "vllm"
+    assert read_environment({"GB300SERVE_SIM_ENGINE": "sglang"}).engine == "sglang"
+    with pytest.raises(SimulatorEnvironmentError, match="there are vllm and sglang"):
+        read_environment({"GB300SERVE_SIM_ENGINE": "trt"})

@@ -1,9 +1,9 @@
-from gb300serve.simulator.engine.script import CORE, EventTimeline, Say, bar, clock, stamp
+from gb300serve.simulator.engine.script import CORE, EventTimeline, Write, format_bar, format_clock, format_stamp
 from tests.support.simulated import STARTED
 
 
 def written(tape: EventTimeline) -> list[tuple[float, str, str]]:
-    return [(event.at, event.stream, event.text) for event in tape.script if isinstance(event, Say)]
+    return [(event.at, event.stream, event.text) for event in tape.script if isinstance(event, Write)]
 
 
 def test_the_engines_formats() -> None:
@@ -48,6 +48,6 @@ def test_time_does_not_run_back() -> None:
 
 
 def test_clocks_and_bars() -> None:
-    assert [clock(seconds) for seconds in (0, 59.9, 61, 3725)] == ["00:00", "00:59", "01:01", "1:02:05"]
-    assert [bar(done, 8) for done in (0, 1, 4, 8)] == ["          ", "█▎        ", "█████     ", "█" * 10]
-    assert stamp(STARTED) == "11-30 00:53:20"
+    assert [format_clock(seconds) for seconds in (0, 59.9, 61, 3725)] == ["00:00", "00:59", "01:01", "1:02:05"]
+    assert [format_bar(done, 8) for done in (0, 1, 4, 8)] == ["          ", "█▎        ", "█████     ", "█" * 10]
+    assert format_stamp(STARTED) == "11-30 00:53:20"

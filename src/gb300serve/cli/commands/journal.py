@@ -9,7 +9,7 @@ from gb300serve.app.services import Services
 from gb300serve.app.workspace import workspace
 from gb300serve.cli.parameters import Json, RecipeDirs, SiteFile, Station
 from gb300serve.core.errors import MachineError
-from gb300serve.journal.journal import JournalEntry, Story
+from gb300serve.journal.journal import JournalContents, JournalEntry
 from gb300serve.lifecycle.launch import moment
 from gb300serve.lifecycle.recorder import named
 
@@ -51,7 +51,7 @@ def run(
     return 0
 
 
-def _read(services: Services) -> Story:
+def _read(services: Services) -> JournalContents:
     try:
         return services.journal.read()
     except OSError as error:

@@ -21,9 +21,14 @@ from pathlib import Path
 
 from gb300serve.engines.parse import ArgumentRefusedError
 from gb300serve.simulator.engine.player import Player, Signals
-from gb300serve.simulator.engine.registry import KINDS
-from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment, SurroundingsError, surroundings_of
-from gb300serve.simulator.engine.tuning import cache_path, identity, stored_configs
+from gb300serve.simulator.engine.registry import ENGINES
+from gb300serve.simulator.engine.settings import (
+    Settings,
+    SimulatorEnvironment,
+    SimulatorEnvironmentError,
+    read_environment,
+)
+from gb300serve.simulator.engine.tuning import cache_identity, cache_path, stored_configs
 
 BAD_ENVIRONMENT = 78  # sysexits.h: EX_CONFIG
 
@@ -33,7 +38,7 @@ def stored(settings: Settings) -> int | None:
     surroundings = settings.surroundings
     if surroundings.cache is None or surroundings.engine != "vllm":
         return None
-    name = identity(settings.checkpoint, settings.options)
+    name = cache_identity(settings.checkpoint, settings.options)
     return stored_configs(Path(surroundings.cache), cache_path(settings.checkpoint, name, surroundings.version))
 
 
@@ -50,14 +55,14 @@ def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
     """Boot, serve, end; returns the exit code."""
     signals = Signals()
     try:
-        surroundings = surroundings_of(env)
-        started, kind = began(surroundings), KINDS[surroundings.engine]
+        surroundings = read_environment(env)
+        started, kind = began(surroundings), ENGINES[surroundings.engine]
         try:
             settings = kind.settings(argv, surroundings)
         except ArgumentRefusedError as error:
             return Player(surroundings, signals, started).play(kind.refused(error, started))
         return Player(surroundings, signals, started, settings).play(kind.script(settings, stored(settings), started))
-    except SurroundingsError as error:
+    except SimulatorEnvironmentError as error:
         print(f"simulated engine: {error}", file=sys.stderr)
         return BAD_ENVIRONMENT
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from gb300serve.boot.phases import Phase
 from gb300serve.simulator.engine.script import API, CORE, Bind, Enter, Event, EventTimeline, Script, Serve
-from gb300serve.simulator.engine.settings import Settings, SurroundingsError
+from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironmentError
 from gb300serve.simulator.engine.sglang.deaths import ENDINGS, REHEARSED
 from gb300serve.simulator.engine.vllm.deaths import (
     gpu_failed,
@@ -142,9 +142,9 @@ def fault(settings: Settings) -> Fault | None:
     if name is None:
         return None
     if engine == "sglang" and name in FAULTS and name not in REHEARSED:
-        raise SurroundingsError(f"no rehearsal of {name} for {engine}; there are {', '.join(REHEARSED)}")
+        raise SimulatorEnvironmentError(f"no rehearsal of {name} for {engine}; there are {', '.join(REHEARSED)}")
     if name not in FAULTS:
-        raise SurroundingsError(f"no fault is called {name!r}; there are {', '.join(FAULTS)}")
+        raise SimulatorEnvironmentError(f"no fault is called {name!r}; there are {', '.join(FAULTS)}")
     return FAULTS[name]
 
 

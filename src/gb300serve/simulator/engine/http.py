@@ -14,10 +14,10 @@ from gb300serve.simulator.engine.requests import (
     THOUGHT,
     CompletionRequest,
     RequestRefusedError,
-    answer,
-    asked,
-    body,
-    chunks,
+    complete,
+    parse_request,
+    response_body,
+    stream_chunks,
 )
 from gb300serve.simulator.engine.script import API
 from gb300serve.simulator.engine.service import Service
@@ -137,25 +137,25 @@ class Handler(BaseHTTPRequestHandler):
             if get:
                 self.json(405, {"detail": "Method Not Allowed"})
             else:
-                self._complete(asked(sent, service.settings, chat="chat" in path))
+                self._complete(parse_request(sent, service.settings, chat="chat" in path))
         else:
             self.json(404, {"detail": "Not Found"})
 
     def _complete(self, request: CompletionRequest) -> None:
         service = self.server.service
-        given = answer(request, service.settings)
+        given = complete(request, service.settings)
         created = int(time.time())
         identifier = hashlib.sha256(f"{created}{self.client_address}{request.prompt}".encode()).hexdigest()[:32]
         with service.seat() as queued:
             pace = service.token_seconds()
             service.wait(service.prefill_seconds(request))
             if request.stream:
-                self._stream(list(chunks(request, given, identifier, created, self.thought)), pace)
+                self._stream(list(stream_chunks(request, given, identifier, created, self.thought)), pace)
             else:
                 service.wait(pace * given.completion_tokens)
             service.finished(request, given, queued, pace)
         if not request.stream:
-            self.json(200, body(request, given, identifier, created, self.thought))
+            self.json(200, response_body(request, given, identifier, created, self.thought))
 
     def model_card(self, name: str, created: int) -> dict[str, Any]:
         """One entry of /v1/models; `root` is the model's path."""

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from gb300serve.simulator.engine.http import EngineServer, bound_socket
-from gb300serve.simulator.engine.registry import KINDS
+from gb300serve.simulator.engine.registry import ENGINES
 from gb300serve.simulator.engine.script import (
     Bind,
     Event,
@@ -20,14 +20,14 @@ from gb300serve.simulator.engine.script import (
     Exit,
     Repeat,
     Save,
-    Say,
     Script,
     Serve,
     Stream,
-    stamp,
+    Write,
+    format_stamp,
 )
 from gb300serve.simulator.engine.service import Service
-from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment, memory_of
+from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment, estimate_memory
 from gb300serve.simulator.engine.tuning import store_configs
 
 KILLED = 137
@@ -65,7 +65,7 @@ class Player:
         self, surroundings: SimulatorEnvironment, signals: Signals, started: float, settings: Settings | None = None
     ) -> None:
         self._speed = surroundings.speed
-        self._kind = KINDS[surroundings.engine]
+        self._kind = ENGINES[surroundings.engine]
         self._started = started
         self._settings = settings
         self._signals = signals
@@ -111,7 +111,7 @@ class Player:
 
     def _do(self, event: Event) -> int | None:
         """Carry out one event; an exit code when it ends the process."""
-        if isinstance(event, Say):
+        if isinstance(event, Write):
             self._say(event)
         elif isinstance(event, Bind):
             return self._bind()
@@ -127,16 +127,16 @@ class Player:
             return event.code
         return None
 
-    def _say(self, event: Say) -> None:
+    def _say(self, event: Write) -> None:
         """A reader of two pipes cannot tell which was written first: it gets a moment to empty the other one, and
         longer where its machine is busy."""
         if event.stream != self._last:
             until = time.monotonic() + _MOST_CROSSING_SECONDS
             time.sleep(_CROSSING_SECONDS)
-            while unread(_FILES[self._last]) and time.monotonic() < until:
+            while unread_bytes(_FILES[self._last]) and time.monotonic() < until:
                 time.sleep(_CROSSING_SECONDS)
             self._last = event.stream
-        write(event.stream, event.text)
+        write_stream(event.stream, event.text)
 
     def _bind(self) -> int | None:
         if self._settings is None:
@@ -164,7 +164,7 @@ class Player:
         self._serving = True
         if self._settings is None or self._held is None:
             return
-        service = Service(self._settings, memory_of(self._settings), self._started)
+        service = Service(self._settings, estimate_memory(self._settings), self._started)
         try:
             server = EngineServer(self._held, service, self._kind.handler)
         except OSError:
@@ -175,12 +175,12 @@ class Player:
     def _repeat(self, event: Repeat) -> int:
         at = event.at
         while not self._interrupted(at):
-            write(event.stream, event.text.replace("{stamp}", stamp(self._started + at)))
+            write_stream(event.stream, event.text.replace("{stamp}", format_stamp(self._started + at)))
             at += event.every
         return self._ended()
 
 
-def unread(descriptor: int) -> int:
+def unread_bytes(descriptor: int) -> int:
     """Bytes in a pipe that nobody has read yet, where the system tells that at its writing end (Linux: pipe(7))."""
     try:
         answer = fcntl.ioctl(descriptor, termios.FIONREAD, b"\0" * 4)
@@ -189,7 +189,7 @@ def unread(descriptor: int) -> int:
     return int.from_bytes(answer, sys.byteorder)
 
 
-def write(stream: Stream, text: str) -> None:
+def write_stream(stream: Stream, text: str) -> None:
     """The whole text at once; a reader that went away ends the process, as nobody is left to boot for."""
     data = text.encode()
     try:

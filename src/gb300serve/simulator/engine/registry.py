@@ -34,7 +34,7 @@ class SimulatedEngine:
     interrupted: int
 
 
-KINDS: Mapping[EngineName, SimulatedEngine] = {
+ENGINES: Mapping[EngineName, SimulatedEngine] = {
     "vllm": SimulatedEngine(
         settings=script.settings_of,
         refused=script.refused_script,

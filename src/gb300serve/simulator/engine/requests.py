@@ -39,7 +39,7 @@ class Reply:
     call: ToolCall | None = None
 
 
-def tokens(text: str) -> list[str]:
+def tokenize(text: str) -> list[str]:
     """The stand-in's tokens: words with the blanks before them."""
     return _TOKEN.findall(text)
 
@@ -59,7 +59,7 @@ def _computed(prompt: str) -> str | None:
     return None
 
 
-def prose(prompt: str, words: int) -> str:
+def generate_prose(prompt: str, words: int) -> str:
     """So many words, chosen by the prompt."""
     seed = int.from_bytes(hashlib.sha256(prompt.encode()).digest()[:8], "big")
     chosen = []
@@ -105,19 +105,19 @@ def _call(tools: Sequence[Mapping[str, Any]], prompt: str) -> ToolCall:
     return ToolCall(str(function.get("name", "")), json.dumps(arguments, ensure_ascii=False))
 
 
-def reply(prompt: str, tools: Sequence[Mapping[str, Any]] = (), *, thinks: bool = False) -> Reply:
+def compose_reply(prompt: str, tools: Sequence[Mapping[str, Any]] = (), *, thinks: bool = False) -> Reply:
     """The answer to the last message; with tools on offer it calls one."""
     thought = "The question is short; answer it plainly." if thinks else ""
     if tools:
         return Reply(thought, "", _call(tools, prompt))
-    return Reply(thought, _computed(prompt) or prose(prompt, _PROSE_WORDS))
+    return Reply(thought, _computed(prompt) or generate_prose(prompt, _PROSE_WORDS))
 
 
 # The model's own markup: a word between two full-width bars.
 _MARK = "\uff5cDSML\uff5c"
 
 
-def narrated(call: ToolCall) -> str:
+def tool_call_markup(call: ToolCall) -> str:
     """A call as the model writes it: what a client sees when no parser takes it apart."""
     lines = [f"<{_MARK}function_calls>", f'<{_MARK}invoke name="{call.name}">']
     for name, value in json.loads(call.arguments).items():
@@ -156,7 +156,7 @@ class CompletionRequest:
     ignore_eos: bool
 
 
-def parsed(body: bytes) -> Mapping[str, Any]:
+def parse_body(body: bytes) -> Mapping[str, Any]:
     """The JSON object of a request; 400 otherwise."""
     try:
         content = json.loads(body)
@@ -191,14 +191,14 @@ def _prompt(content: Mapping[str, Any], *, chat: bool) -> tuple[str, int]:
         prompt = content.get("prompt")
         if not isinstance(prompt, str) or not prompt:
             raise RequestRefusedError(400, "Either prompt or prompt_embeds must be provided and non-empty.")
-        return prompt, len(tokens(prompt))
+        return prompt, len(tokenize(prompt))
     messages = content.get("messages")
     if not isinstance(messages, list) or not messages or not all(isinstance(item, dict) for item in messages):
         message = "[{'type': 'missing', 'loc': ('body', 'messages'), 'msg': 'Field required'}]"
         raise RequestRefusedError(400, message, param="messages")
     said = [_text(item.get("content")) for item in messages]
     tools = json.dumps(content.get("tools") or "")
-    return said[-1], _TEMPLATE_TOKENS + sum(len(tokens(text)) for text in (*said, tools))
+    return said[-1], _TEMPLATE_TOKENS + sum(len(tokenize(text)) for text in (*said, tools))
 
 
 def _tools(content: Mapping[str, Any], settings: Settings) -> Sequence[Mapping[str, Any]]:
@@ -244,9 +244,9 @@ def _budget(content: Mapping[str, Any], used: int, settings: Settings) -> int:
     return asked
 
 
-def asked(body: bytes, settings: Settings, *, chat: bool) -> CompletionRequest:
+def parse_request(body: bytes, settings: Settings, *, chat: bool) -> CompletionRequest:
     """What a completion request asks; RequestRefusedError where the engine refuses it."""
-    content = parsed(body)
+    content = parse_body(body)
     model = _model(content, settings)
     prompt, used = _prompt(content, chat=chat)
     options = content.get("stream_options")
@@ -279,7 +279,7 @@ class SimulatedCompletion:
 
     @property
     def completion_tokens(self) -> int:
-        return len(self.thought) + len(self.text) + (len(tokens(narrated(self.call))) if self.call else 0)
+        return len(self.thought) + len(self.text) + (len(tokenize(tool_call_markup(self.call))) if self.call else 0)
 
 
 def _written(said: Reply, settings: Settings) -> tuple[str, str, ToolCall | None]:
@@ -287,28 +287,28 @@ def _written(said: Reply, settings: Settings) -> tuple[str, str, ToolCall | None
     checkpoint, options = settings.checkpoint, settings.options
     parser = options.get("tool_call_parser")
     understood = parser is not None and checkpoint.tool_call_parser in (None, parser)
-    text = narrated(said.call) if said.call and not understood else said.text
+    text = tool_call_markup(said.call) if said.call and not understood else said.text
     if said.thought and not options.get("reasoning_parser"):
         return "", f"<think>{said.thought}</think>{text}", said.call if understood else None
     return said.thought, text, said.call if understood else None
 
 
-def answer(request: CompletionRequest, settings: Settings) -> SimulatedCompletion:
+def complete(request: CompletionRequest, settings: Settings) -> SimulatedCompletion:
     """The model's reply within the request's budget: thinking is paid first, and may leave nothing for the text."""
-    said = reply(request.prompt, request.tools, thinks=request.thinks)
+    said = compose_reply(request.prompt, request.tools, thinks=request.thinks)
     thought, text, call = _written(said, settings)
     if request.ignore_eos and call is None:
-        text = f"{text} {prose(request.prompt, request.max_tokens)}"
-    thinking = tokens(thought)[: request.max_tokens]
-    spoken = tokens(text)[: request.max_tokens - len(thinking)]
-    cut = len(thinking) + len(spoken) < len(tokens(thought)) + len(tokens(text))
-    if call is not None and (cut or len(thinking) + len(tokens(narrated(call))) > request.max_tokens):
+        text = f"{text} {generate_prose(request.prompt, request.max_tokens)}"
+    thinking = tokenize(thought)[: request.max_tokens]
+    spoken = tokenize(text)[: request.max_tokens - len(thinking)]
+    cut = len(thinking) + len(spoken) < len(tokenize(thought)) + len(tokenize(text))
+    if call is not None and (cut or len(thinking) + len(tokenize(tool_call_markup(call))) > request.max_tokens):
         call, cut = None, True
     reason = "length" if cut else "tool_calls" if call else "stop"
     return SimulatedCompletion(tuple(thinking), tuple(spoken), call, reason)
 
 
-def usage(request: CompletionRequest, given: SimulatedCompletion) -> Mapping[str, Any]:
+def token_usage(request: CompletionRequest, given: SimulatedCompletion) -> Mapping[str, Any]:
     """The token counts of a request."""
     made = given.completion_tokens
     return {
@@ -324,7 +324,7 @@ def _calls(call: ToolCall, identifier: str) -> list[dict[str, Any]]:
     return [{"id": f"chatcmpl-tool-{identifier}", "type": "function", "function": function}]
 
 
-def body(
+def response_body(
     request: CompletionRequest, given: SimulatedCompletion, identifier: str, created: int, thought: str = THOUGHT
 ) -> dict[str, Any]:
     """The whole answer as one object; `thought` is the engine's name for what the model thinks."""
@@ -346,7 +346,7 @@ def body(
         "created": created,
         "model": request.model,
         "choices": [choice],
-        "usage": usage(request, given),
+        "usage": token_usage(request, given),
     }
 
 
@@ -363,7 +363,7 @@ def _deltas(
         yield {"delta": {"tool_calls": [{"index": 0, **_calls(given.call, identifier)[0]}]}}
 
 
-def chunks(
+def stream_chunks(
     request: CompletionRequest, given: SimulatedCompletion, identifier: str, created: int, thought: str = THOUGHT
 ) -> Iterator[str]:
     """The answer as server-sent events, one a token: the deltas, how it ended, the usage if asked for, `[DONE]`."""
@@ -380,5 +380,5 @@ def chunks(
         {**head, "choices": [{"index": 0, **last, "logprobs": None, "finish_reason": given.finish_reason}]}
     )
     if request.stream_usage:
-        yield json.dumps({**head, "choices": [], "usage": usage(request, given)})
+        yield json.dumps({**head, "choices": [], "usage": token_usage(request, given)})
     yield "[DONE]"

@@ -9,7 +9,7 @@ Stream = Literal["stdout", "stderr"]
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
+class Write:
     """Write `text` as it is: a line ends in a line feed, an update of a bar begins with a carriage return."""
 
     at: float
@@ -66,7 +66,7 @@ class Exit:
     code: int
 
 
-Event: TypeAlias = Say | Enter | Bind | Save | Serve | Repeat | Exit
+Event: TypeAlias = Write | Enter | Bind | Save | Serve | Repeat | Exit
 Script: TypeAlias = tuple[Event, ...]
 
 
@@ -75,7 +75,7 @@ CORE = "EngineCore pid=364"
 SITE = "/usr/local/lib/python3.12/dist-packages"
 
 
-def stamp(epoch: float) -> str:
+def format_stamp(epoch: float) -> str:
     """The engine's own: month, day and time in UTC, without a year."""
     return datetime.fromtimestamp(epoch, UTC).strftime("%m-%d %H:%M:%S")
 
@@ -85,14 +85,14 @@ def _dated(epoch: float) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S},{moment.microsecond // 1000:03d}"
 
 
-def clock(seconds: float) -> str:
+def format_clock(seconds: float) -> str:
     """`MM:SS`, or `H:MM:SS`, as progress bars write it."""
     whole = int(seconds)
     hours, minutes = divmod(whole // 60, 60)
     return f"{hours}:{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes:02d}:{whole % 60:02d}"
 
 
-def bar(done: int, total: int) -> str:
+def format_bar(done: int, total: int) -> str:
     """Ten cells of a progress bar."""
     eighths = done * 80 // total
     full, rest = divmod(eighths, 8)
@@ -126,12 +126,12 @@ class EventTimeline:
 
     def say(self, stream: Stream, text: str, end: str = "\n") -> None:
         """One record as it is."""
-        self._events.append(Say(self.at, stream, text + end))
+        self._events.append(Write(self.at, stream, text + end))
 
     def log(self, process: str, source: str, text: str, level: str = "INFO") -> None:
         """A line of vLLM's own logger (stdout)."""
         for line in text.split("\n"):
-            self.say("stdout", f"({process}) {level} {stamp(self._started + self.at)} [{source}] {line}")
+            self.say("stdout", f"({process}) {level} {format_stamp(self._started + self.at)} [{source}] {line}")
 
     def flashinfer(self, source: str, text: str, level: str = "INFO") -> None:
         """A line of FlashInfer's logger (stderr)."""
@@ -203,7 +203,7 @@ def shard_bars(tape: EventTimeline, shards: int, seconds: float) -> None:
         if step == 0:
             times = "00:00<?, ?it/s"
         else:
-            times = f"{clock(done * pace)}<{clock((shards - done) * pace)}, {pace:5.2f}s/it"
+            times = f"{format_clock(done * pace)}<{format_clock((shards - done) * pace)}, {pace:5.2f}s/it"
         share = f"{done * 100 // shards:3d}% Completed | {done}/{shards} [{times}]"
         tape.say("stderr", f"\rLoading safetensors checkpoint shards: {share}")
     tape.say("stderr", "")
@@ -228,8 +228,8 @@ def _silent_bar(tape: EventTimeline, of: _Bar) -> None:
     for step in range(of.steps + 1):
         done = of.total * step // of.steps
         tape.until(begun + done * of.pace)
-        times = f"{clock(done * of.pace)}<{clock((of.total - done) * of.pace)}, {of.pace:5.2f}s/{of.unit}"
-        shown = f"\r{of.label}: {done * 100 // of.total:3d}%|{bar(done, of.total)}| {done}/{of.total} [{times}]"
+        times = f"{format_clock(done * of.pace)}<{format_clock((of.total - done) * of.pace)}, {of.pace:5.2f}s/{of.unit}"
+        shown = f"\r{of.label}: {done * 100 // of.total:3d}%|{format_bar(done, of.total)}| {done}/{of.total} [{times}]"
         tape.say("stderr", shown, end="\n" if done == of.total else "")
 
 

@@ -54,7 +54,7 @@ class Counters:
     histograms: dict[str, Histogram] = field(default_factory=lambda: {name: Histogram() for name in HISTOGRAMS})
 
 
-def drafted(settings: Settings, made: int, batch: int) -> tuple[int, int, list[int]]:
+def count_drafted_tokens(settings: Settings, made: int, batch: int) -> tuple[int, int, list[int]]:
     """Drafts, drafted tokens and accepted tokens by position, for `made` tokens generated in a batch of this size."""
     plan = settings.demand.speculation
     if plan is None or made <= 0:
@@ -68,7 +68,7 @@ def drafted(settings: Settings, made: int, batch: int) -> tuple[int, int, list[i
 
 def count_drafts(counters: Counters, settings: Settings, made: int) -> None:
     """Add what was drafted for `made` tokens at the present batch size."""
-    drafts, proposed, accepted = drafted(settings, made, max(1, counters.running))
+    drafts, proposed, accepted = count_drafted_tokens(settings, made, max(1, counters.running))
     counters.drafts += drafts
     counters.draft_tokens += proposed
     counters.accepted += [0] * (len(accepted) - len(counters.accepted))
@@ -82,20 +82,20 @@ def sample(name: str, value: float, labels: Mapping[str, str]) -> str:
     return f"{name}{{{shown}}} {float(value)}" if shown else f"{name} {float(value)}"
 
 
-def family(name: str, kind: str, text: str) -> Iterator[str]:
+def family_lines(name: str, kind: str, text: str) -> Iterator[str]:
     """The lines before the samples of a series."""
     yield f"# HELP {name} {text}"
     yield f"# TYPE {name} {kind}"
 
 
 def _counter(name: str, text: str, value: float, labels: Mapping[str, str]) -> Iterator[str]:
-    yield from family(name, "counter", text)
+    yield from family_lines(name, "counter", text)
     yield sample(name, value, labels)
 
 
-def histogram(name: str, seen: Histogram, labels: Mapping[str, str]) -> Iterator[str]:
+def histogram_lines(name: str, seen: Histogram, labels: Mapping[str, str]) -> Iterator[str]:
     """A whole histogram; `name` has the engine's prefix."""
-    yield from family(name, "histogram", f"Histogram of {name.partition(':')[2].replace('_', ' ')}.")
+    yield from family_lines(name, "histogram", f"Histogram of {name.partition(':')[2].replace('_', ' ')}.")
     for bound, number in zip(_TIMES, seen.counts, strict=True):
         yield sample(f"{name}_bucket", number, {**labels, "le": str(bound)})
     yield sample(f"{name}_bucket", seen.number, {**labels, "le": "+Inf"})
@@ -113,7 +113,7 @@ def _speculation(counters: Counters, settings: Settings, labels: Mapping[str, st
     accepted = sum(counters.accepted)
     yield from _counter(f"{prefix}_accepted_tokens_total", "Number of accepted tokens.", accepted, labels)
     name = f"{prefix}_accepted_tokens_per_pos_total"
-    yield from family(name, "counter", "Accepted tokens per draft position.")
+    yield from family_lines(name, "counter", "Accepted tokens per draft position.")
     for position in range(plan.tokens):
         number = counters.accepted[position] if position < len(counters.accepted) else 0
         yield sample(name, number, {**labels, "position": str(position)})
@@ -122,7 +122,7 @@ def _speculation(counters: Counters, settings: Settings, labels: Mapping[str, st
 def _cache(settings: Settings, memory: MemoryPlan) -> Iterator[str]:
     block = settings.checkpoint.kv_cache.block_tokens
     pool = memory.kv_cache_tokens or 0
-    yield from family("vllm:cache_config_info", "gauge", "Information of the LLMEngine CacheConfig")
+    yield from family_lines("vllm:cache_config_info", "gauge", "Information of the LLMEngine CacheConfig")
     labels = {
         "block_size": str(block),
         "cache_dtype": settings.demand.kv_cache_dtype,
@@ -138,7 +138,9 @@ def _cache(settings: Settings, memory: MemoryPlan) -> Iterator[str]:
 def metrics(settings: Settings, memory: MemoryPlan, counters: Counters, started: float) -> str:
     """The whole text. `started` is the real start of the process, seconds since 1970: clients compare it."""
     labels = {"engine": "0", "model_name": settings.served_names[0]}
-    lines = [*family("process_start_time_seconds", "gauge", "Start time of the process since unix epoch in seconds.")]
+    lines = [
+        *family_lines("process_start_time_seconds", "gauge", "Start time of the process since unix epoch in seconds.")
+    ]
     lines.append(sample("process_start_time_seconds", started, {}))
     used = (counters.running * 1000) / (memory.kv_cache_tokens or 1)
     gauges = {
@@ -147,7 +149,7 @@ def metrics(settings: Settings, memory: MemoryPlan, counters: Counters, started:
         "kv_cache_usage_perc": ("KV-cache usage. 1 means 100 percent usage.", min(1.0, used)),
     }
     for name, (text, value) in gauges.items():
-        lines += [*family(f"vllm:{name}", "gauge", text), sample(f"vllm:{name}", value, labels)]
+        lines += [*family_lines(f"vllm:{name}", "gauge", text), sample(f"vllm:{name}", value, labels)]
     totals = {
         "prompt_tokens_total": ("Number of prefill tokens processed.", counters.prompt_tokens),
         "generation_tokens_total": ("Number of generation tokens processed.", counters.generation_tokens),
@@ -157,13 +159,13 @@ def metrics(settings: Settings, memory: MemoryPlan, counters: Counters, started:
     }
     for name, (text, value) in totals.items():
         lines += _counter(f"vllm:{name}", text, value, labels)
-    lines += family("vllm:request_success_total", "counter", "Count of successfully processed requests.")
+    lines += family_lines("vllm:request_success_total", "counter", "Count of successfully processed requests.")
     for reason, number in counters.finished.items():
         lines.append(sample("vllm:request_success_total", number, {**labels, "finished_reason": reason}))
     lines += _speculation(counters, settings, labels)
     lines += _cache(settings, memory)
     for name, seen in counters.histograms.items():
-        lines += histogram(f"vllm:{name}", seen, labels)
+        lines += histogram_lines(f"vllm:{name}", seen, labels)
     return "\n".join(lines) + "\n"
 
 

@@ -29,7 +29,7 @@ DEFAULT_VERSION = "0.1.dev20904+g179dd0fa9"
 DEFAULT_MODEL = "deepseek-ai/DeepSeek-V4.1-Flash"
 
 
-class SurroundingsError(Exception):
+class SimulatorEnvironmentError(Exception):
     """The environment of the stand-in is wrong."""
 
 
@@ -60,7 +60,7 @@ def _number(name: str, text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < 1e9:
-        raise SurroundingsError(f"{name} is {text!r}; write a number above 0, such as 200")
+        raise SimulatorEnvironmentError(f"{name} is {text!r}; write a number above 0, such as 200")
     return value
 
 
@@ -68,18 +68,18 @@ def _json(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise SurroundingsError(f"{name} is not JSON: {error}") from error
+        raise SimulatorEnvironmentError(f"{name} is not JSON: {error}") from error
 
 
 def _engine(name: str | None) -> EngineName:
     if name in {None, "", "vllm"}:
         return "vllm"
     if name != "sglang":
-        raise SurroundingsError(f"{ENGINE} is {name!r}; there are vllm and sglang")
+        raise SimulatorEnvironmentError(f"{ENGINE} is {name!r}; there are vllm and sglang")
     return "sglang"
 
 
-def surroundings_of(env: Mapping[str, str]) -> SimulatorEnvironment:
+def read_environment(env: Mapping[str, str]) -> SimulatorEnvironment:
     """From an environment; an empty variable counts as absent, except the model's: then nothing is known of it.
 
     Raises SurroundingsError with the variable's name and what to write.
@@ -174,7 +174,7 @@ class Settings:
         return any(path == PurePosixPath(mount) or PurePosixPath(mount) in path.parents for mount in mounts)
 
 
-UNKNOWN = Checkpoint(
+UNKNOWN_CHECKPOINT = Checkpoint(
     repo="",
     revision=None,
     bytes=16 * 1024**3,
@@ -209,7 +209,7 @@ UNKNOWN = Checkpoint(
 ACTIVATIONS_GIB = 8.0
 
 
-def memory_of(settings: Settings) -> MemoryPlan:
+def estimate_memory(settings: Settings) -> MemoryPlan:
     """The memory plan; a checkpoint without measured boots gets a plain estimate, so that it can be rehearsed."""
     plan = memory_plan(settings.checkpoint, settings.demand)
     if plan.hbm.kv_cache_gib is not None:

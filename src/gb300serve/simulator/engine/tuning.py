@@ -66,7 +66,7 @@ def _plain(value: Any) -> Any:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
 
 
-def key(options: Mapping[str, Any], *, schedule: bool) -> str:
+def identity_key(options: Mapping[str, Any], *, schedule: bool) -> str:
     """Everything that changes the name, as text that compares. Whether the schedule does is known from boots only."""
     named = {name: _plain(options[name]) for name in CHANGES_NAME if options.get(name) is not None}
     drafts = dict(options.get("speculative_config") or {})
@@ -84,19 +84,19 @@ def _whole(recorded: str) -> str:
     return begin + filler[len(begin) : 64 - len(end)] + end
 
 
-def recorded(checkpoint: Checkpoint, options: Mapping[str, Any]) -> MeasuredBoot | None:
+def find_recorded_boot(checkpoint: Checkpoint, options: Mapping[str, Any]) -> MeasuredBoot | None:
     """The measured boot with exactly these settings, when its name was recorded."""
-    wanted = key(options, schedule=True)
+    wanted = identity_key(options, schedule=True)
     named = (boot for boot in checkpoint.boots if boot.figures.get("autotune"))
-    return next((boot for boot in named if key(boot.settings, schedule=True) == wanted), None)
+    return next((boot for boot in named if identity_key(boot.settings, schedule=True) == wanted), None)
 
 
-def identity(checkpoint: Checkpoint, options: Mapping[str, Any]) -> str:
+def cache_identity(checkpoint: Checkpoint, options: Mapping[str, Any]) -> str:
     """The name of the cache: a recorded one, else a stable hash of what changes it."""
-    boot = recorded(checkpoint, options)
+    boot = find_recorded_boot(checkpoint, options)
     if boot is not None:
         return _whole(boot.figures["autotune"])
-    return hashlib.sha256(key(options, schedule=False).encode()).hexdigest()
+    return hashlib.sha256(identity_key(options, schedule=False).encode()).hexdigest()
 
 
 def cache_path(checkpoint: Checkpoint, name: str, version: str) -> str:
@@ -139,7 +139,7 @@ def _content(path: PurePosixPath, configs: int) -> dict[str, Any]:
     return {"_metadata": {**environment, "cudnn_version": "91200", "gpu": "NVIDIA GB300"}, **entries}
 
 
-def seeds(checkpoint: Checkpoint, version: str) -> dict[str, int]:
+def measured_caches(checkpoint: Checkpoint, version: str) -> dict[str, int]:
     """The files that the reference Station has, path to kernels: what was tuned for every recorded boot."""
     found: dict[str, int] = {}
     for boot in checkpoint.boots:
@@ -153,11 +153,11 @@ def _variant_boot(settings: Settings) -> MeasuredBoot | None:
     return next((boot for boot in settings.checkpoint.boots if variant and boot.variant == variant), None)
 
 
-def tuning(settings: Settings, stored: int | None) -> SimulatedTuning:
+def simulate_tuning(settings: Settings, stored: int | None) -> SimulatedTuning:
     """What this boot does with `stored` kernels in its file; None: as if the reference Station had tuned it before."""
     checkpoint, options = settings.checkpoint, settings.options
-    path = cache_path(checkpoint, identity(checkpoint, options), settings.surroundings.version)
-    known = recorded(checkpoint, options)
+    path = cache_path(checkpoint, cache_identity(checkpoint, options), settings.surroundings.version)
+    known = find_recorded_boot(checkpoint, options)
     configs = int(known.figures["configs"]) if known else checkpoint.autotune.configs
     if stored is None:
         stored = configs if known or not checkpoint.boots else 0

@@ -6,7 +6,7 @@ from gb300serve.boot.facts import LogFacts, seed_in
 from gb300serve.boot.machine import BootMachine
 from gb300serve.engines.parse import ArgumentRefusedError
 from gb300serve.fit.learned import arguments as read_back
-from gb300serve.simulator.engine.sglang.boot import options_of, refused_script, seed, settings_of, timings
+from gb300serve.simulator.engine.sglang.boot import options_of, random_seed, refused_script, settings_of, startup_times
 from tests.support.sglang import DEEPSEEK, DRAFTED, OFFLOADED, SURROUNDINGS, WORDS, boot_script, settings
 from tests.support.simulated import STARTED, boot_of, exit_code, said
 
@@ -75,11 +75,11 @@ def test_figures_of_the_boot() -> None:
 def test_its_own_start_stands_in_the_log() -> None:
     found, lines = settings(), said(boot_script())
     echo = next(line for line in lines if "server_args=" in line)
-    assert seed_in(echo) == seed(found, STARTED)
-    spent = timings(found, STARTED)
+    assert seed_in(echo) == random_seed(found, STARTED)
+    spent = startup_times(found, STARTED)
     assert any(f"tokenizer_e2e={spent['tokenizer_e2e']:.2f}" in line for line in lines)
-    assert timings(found, STARTED + 0.001) != spent
-    assert seed(settings((*WORDS, "--random-seed", "7")), STARTED) == 7
+    assert startup_times(found, STARTED + 0.001) != spent
+    assert random_seed(settings((*WORDS, "--random-seed", "7")), STARTED) == 7
 
 
 def test_the_echo_has_every_argument() -> None:

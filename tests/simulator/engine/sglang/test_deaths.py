@@ -4,7 +4,7 @@ import pytest
 
 from gb300serve.simulator.engine.faults import FAULTS
 from gb300serve.simulator.engine.script import EventTimeline
-from gb300serve.simulator.engine.settings import SurroundingsError
+from gb300serve.simulator.engine.settings import SimulatorEnvironmentError
 from gb300serve.simulator.engine.sglang.deaths import REHEARSED, counted, say, shutdown_script, traceback, uvicorn
 from tests.support.sglang import SURROUNDINGS, boot_script
 from tests.support.simulated import STARTED, boot_of, exit_code, said
@@ -31,7 +31,9 @@ def test_every_ending_is_a_rehearsal() -> None:
 
 
 def test_a_rehearsal_of_the_other_engine_is_refused() -> None:
-    with pytest.raises(SurroundingsError, match="no rehearsal of hook-failed for sglang; there are host-oom, gpu-oom"):
+    with pytest.raises(
+        SimulatorEnvironmentError, match="no rehearsal of hook-failed for sglang; there are host-oom, gpu-oom"
+    ):
         boot_script(surroundings=replace(SURROUNDINGS, fault="hook-failed"))
 
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.simulator.engine.script import Say, Serve
+from gb300serve.simulator.engine.script import Serve, Write
 from gb300serve.simulator.engine.settings import SimulatorEnvironment
 from tests.support.golden import Golden
 from tests.support.simulated import DAY_ZERO, PIN_HOOK, V14, boot_of, boot_script, changed, exit_code, said, shown
@@ -109,6 +109,6 @@ def test_tuning_can_be_switched_off() -> None:
 
 
 def test_streams_are_the_engines() -> None:
-    streams = {event.stream: event.text for event in boot_script() if isinstance(event, Say)}
+    streams = {event.stream: event.text for event in boot_script() if isinstance(event, Write)}
     assert "startup complete" in streams["stderr"]
     assert "Route: /v1/completions" in streams["stdout"]

@@ -11,7 +11,13 @@ from gb300serve.fit.checkpoint import GIB, Checkpoint, checkpoint
 from gb300serve.fit.model import GB300, MemoryPlan
 from gb300serve.simulator.engine.faults import afflicted, prepared
 from gb300serve.simulator.engine.script import EventTimeline, Script
-from gb300serve.simulator.engine.settings import UNKNOWN, Settings, SimulatorEnvironment, SurroundingsError, memory_of
+from gb300serve.simulator.engine.settings import (
+    UNKNOWN_CHECKPOINT,
+    Settings,
+    SimulatorEnvironment,
+    SimulatorEnvironmentError,
+    estimate_memory,
+)
 from gb300serve.simulator.engine.sglang.deaths import (
     counted,
     no_room_for_kv_cache,
@@ -53,11 +59,13 @@ def options_of(argv: Sequence[str]) -> tuple[str, ...]:
     return words[next(places, 0) :]
 
 
-def sglang_settings(argv: Sequence[str], surroundings: SimulatorEnvironment) -> Settings:
+def parse_settings(argv: Sequence[str], surroundings: SimulatorEnvironment) -> Settings:
     """Raises ArgumentRefusedError as the engine's parser does, SurroundingsError for an unknown checkpoint."""
-    known = checkpoint(surroundings.model) if surroundings.model else UNKNOWN
+    known = checkpoint(surroundings.model) if surroundings.model else UNKNOWN_CHECKPOINT
     if known is None:
-        raise SurroundingsError(f"no checkpoint is called {surroundings.model!r}; leave it empty for an unknown one")
+        raise SimulatorEnvironmentError(
+            f"no checkpoint is called {surroundings.model!r}; leave it empty for an unknown one"
+        )
     said = dict(parse_argv(options_of(argv), table_of(surroundings)))
     return Settings(_meaning(said, known, surroundings), known, surroundings, said=said)
 
@@ -143,15 +151,15 @@ class Scene:
         return self.settings.said.get("speculative_algorithm") is not None
 
 
-def seed(settings: Settings, started: float) -> int:
+def random_seed(settings: Settings, started: float) -> int:
     """What SGLang draws at each start where no option says it: here it follows from the moment."""
     given = settings.said.get("random_seed")
     return int(given) if given is not None else int(started * 1e6) % (1 << 30)
 
 
-def timings(settings: Settings, started: float) -> dict[str, Any]:
+def startup_times(settings: Settings, started: float) -> dict[str, Any]:
     """`startup_time` of /server_info. No two starts take the same time: their hundredths follow from the moment."""
-    seconds = Scene(settings, memory_of(settings), started).seconds
+    seconds = Scene(settings, estimate_memory(settings), started).seconds
     odd = (int(started * 1e6) % 9973) / 1000
     loading = seconds["loading-weights"] + odd
     graphs = 0.0 if settings.said.get("disable_cuda_graph") else seconds["capturing-graphs"]
@@ -167,7 +175,7 @@ def timings(settings: Settings, started: float) -> dict[str, Any]:
 
 def boot(settings: Settings, started: float) -> Script:
     """The whole boot, to its end in Serve or Exit."""
-    tape, scene = EventTimeline(started), Scene(settings, memory_of(settings), started)
+    tape, scene = EventTimeline(started), Scene(settings, estimate_memory(settings), started)
     if _starting(tape, scene) and _loading(tape, scene) and _sizing(tape, scene):
         _tuning(tape, scene)
         _capturing(tape, scene)
@@ -183,7 +191,7 @@ def arguments(settings: Settings, started: float) -> str:
         "model_path": settings.model,
         "served_model_name": settings.served_names[0],
         "mem_fraction_static": settings.said.get("mem_fraction_static") or DEFAULT_FRACTION,
-        "random_seed": seed(settings, started),
+        "random_seed": random_seed(settings, started),
         **({"speculative_algorithm": "EAGLE"} if settings.said.get("speculative_algorithm") == "NEXTN" else {}),
         "port": settings.port,
     }
@@ -302,7 +310,7 @@ def _serving(tape: EventTimeline, scene: Scene) -> None:
             "cannot fit, so long requests will be refused or truncated at serving time. Lower --context-length, raise "
             "--mem-fraction-static, or free memory taken before the pool is sized.",
         )
-    spent = timings(settings, scene.started)
+    spent = startup_times(settings, scene.started)
     graphs = ", ".join(f"{phase}={taken:.2f}" for phase, taken in spent["cuda_graph"].items())
     say(
         tape,
@@ -329,7 +337,7 @@ _IMPORT_SECONDS = 9.0
 
 def settings_of(argv: Sequence[str], surroundings: SimulatorEnvironment) -> Settings:
     """The settings that these words say. Raises as the engine's parser does, SurroundingsError for an odd rehearsal."""
-    return prepared(sglang_settings(argv, surroundings))
+    return prepared(parse_settings(argv, surroundings))
 
 
 def refused_script(error: ArgumentRefusedError, started: float) -> Script:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from gb300serve.fit.model import GB300
-from gb300serve.simulator.engine.script import EventTimeline, Script, bar, clock, traceback_lines
+from gb300serve.simulator.engine.script import EventTimeline, Script, format_bar, format_clock, traceback_lines
 from gb300serve.simulator.engine.settings import Settings
 
 
@@ -34,8 +34,10 @@ def counted(tape: EventTimeline, title: str, total: int, seconds: float, unit: s
     begun, pace = tape.at, seconds / max(1, total)
     for done in range(total + 1):
         tape.until(begun + done * pace)
-        times = f"{clock(done * pace)}<{clock((total - done) * pace)}, {pace:5.2f}s/{unit}"
-        shown = f"{title.format(done=done)} {done * 100 // total:3d}%|{bar(done, total)}| {done}/{total} [{times}]"
+        times = f"{format_clock(done * pace)}<{format_clock((total - done) * pace)}, {pace:5.2f}s/{unit}"
+        shown = (
+            f"{title.format(done=done)} {done * 100 // total:3d}%|{format_bar(done, total)}| {done}/{total} [{times}]"
+        )
         tape.say("stderr", f"\r{shown}", end="\n" if done == total else "")
 
 

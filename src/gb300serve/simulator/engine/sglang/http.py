@@ -4,9 +4,9 @@ from typing import Any
 
 from gb300serve.fit.model import MemoryPlan
 from gb300serve.simulator.engine.http import TEXT, Handler
-from gb300serve.simulator.engine.service import Counters, family, histogram, sample
+from gb300serve.simulator.engine.service import Counters, family_lines, histogram_lines, sample
 from gb300serve.simulator.engine.settings import Settings
-from gb300serve.simulator.engine.sglang.boot import seed, timings
+from gb300serve.simulator.engine.sglang.boot import random_seed, startup_times
 from gb300serve.simulator.engine.sglang.deaths import stamp
 
 _HISTOGRAMS = (
@@ -32,16 +32,16 @@ def metrics(settings: Settings, memory: MemoryPlan, counters: Counters) -> str:
     }
     lines: list[str] = []
     for name, (text, value) in gauges.items():
-        lines += [*family(f"sglang:{name}", "gauge", text), sample(f"sglang:{name}", value, labels)]
+        lines += [*family_lines(f"sglang:{name}", "gauge", text), sample(f"sglang:{name}", value, labels)]
     totals = {
         "prompt_tokens_total": ("Number of prefill tokens processed.", counters.prompt_tokens),
         "generation_tokens_total": ("Number of generation tokens processed.", counters.generation_tokens),
         "num_requests_total": ("Number of requests processed.", sum(counters.finished.values())),
     }
     for name, (text, total) in totals.items():
-        lines += [*family(f"sglang:{name}", "counter", text), sample(f"sglang:{name}", total, labels)]
+        lines += [*family_lines(f"sglang:{name}", "counter", text), sample(f"sglang:{name}", total, labels)]
     for name in _HISTOGRAMS:
-        lines += histogram(f"sglang:{name}", counters.histograms[name], labels)
+        lines += histogram_lines(f"sglang:{name}", counters.histograms[name], labels)
     return "\n".join(lines) + "\n"
 
 
@@ -94,9 +94,9 @@ class SglangHandler(Handler):
         hidden = {"api_key", "admin_api_key"}
         return {
             **{name: value for name, value in settings.said.items() if name not in hidden},
-            "random_seed": seed(settings, service.started),
+            "random_seed": random_seed(settings, service.started),
             "max_total_num_tokens": service.memory.kv_cache_tokens,
-            "startup_time": timings(settings, service.started),
+            "startup_time": startup_times(settings, service.started),
             "internal_states": [],
             "version": settings.surroundings.version,
             "frontend": "python",

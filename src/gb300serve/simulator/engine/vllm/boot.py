@@ -8,7 +8,7 @@ from gb300serve.engines.tables import tables_for
 from gb300serve.fit.checkpoint import GIB, Checkpoint
 from gb300serve.fit.model import MemoryPlan
 from gb300serve.simulator.engine.script import API, CORE, EventTimeline, Script, capture_bar, shard_bars, tuning_bar
-from gb300serve.simulator.engine.settings import Settings, memory_of
+from gb300serve.simulator.engine.settings import Settings, estimate_memory
 from gb300serve.simulator.engine.tuning import SimulatedTuning
 from gb300serve.simulator.engine.vllm.deaths import gpu_out_of_memory, kv_cache_too_small, schedule_refused
 from gb300serve.simulator.engine.vllm.refusals import EngineTraceback, late_refusal, refusal
@@ -212,7 +212,7 @@ class SimulatedBoot:
 def boot(settings: Settings, tuning: SimulatedTuning, started: float) -> Script:
     """The whole boot, to its end in Serve or Exit."""
     tape = EventTimeline(started)
-    scene = SimulatedBoot(settings, memory_of(settings), tuning, started)
+    scene = SimulatedBoot(settings, estimate_memory(settings), tuning, started)
     refused = refusal(settings)
     _starting(tape, scene, refused)
     if refused is None and _loading(tape, scene) and _sizing(tape, scene):

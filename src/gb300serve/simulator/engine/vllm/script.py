@@ -11,8 +11,13 @@ from gb300serve.engines.tables import OptionTable, tables_for
 from gb300serve.fit.checkpoint import checkpoint
 from gb300serve.simulator.engine.faults import afflicted, fault, prepared
 from gb300serve.simulator.engine.script import EventTimeline, Script
-from gb300serve.simulator.engine.settings import UNKNOWN, Settings, SimulatorEnvironment, SurroundingsError
-from gb300serve.simulator.engine.tuning import tuning
+from gb300serve.simulator.engine.settings import (
+    UNKNOWN_CHECKPOINT,
+    Settings,
+    SimulatorEnvironment,
+    SimulatorEnvironmentError,
+)
+from gb300serve.simulator.engine.tuning import simulate_tuning
 from gb300serve.simulator.engine.vllm.boot import boot
 
 # Python imports take this long before the parser sees the words.
@@ -38,9 +43,9 @@ def settings_of(argv: Sequence[str], surroundings: SimulatorEnvironment) -> Sett
     parser does, SurroundingsError for a checkpoint or a fault that nobody knows.
     """
     words = tuple(argv[1:] if argv and argv[0] == "serve" else argv)
-    known = checkpoint(surroundings.model) if surroundings.model else UNKNOWN
+    known = checkpoint(surroundings.model) if surroundings.model else UNKNOWN_CHECKPOINT
     if known is None:
-        raise SurroundingsError(
+        raise SimulatorEnvironmentError(
             f"no checkpoint is called {surroundings.model!r}; leave it empty for one of no known size"
         )
     table = tables_for("vllm", surroundings.version).tables[-1]
@@ -63,7 +68,7 @@ def script(settings: Settings, stored: int | None, started: float) -> Script:
     """The whole boot. `stored` is what the tuning cache holds for it, None where no cache is kept (see `tuning`)."""
     found = fault(settings)
     held = 0 if found is not None and (found.untuned or found.foreign) else stored
-    tuned = tuning(settings, held)
+    tuned = simulate_tuning(settings, held)
     if found is not None and found.foreign:
         tuned = replace(tuned, foreign=True)
     return afflicted(boot(settings, tuned, started), settings, started)
