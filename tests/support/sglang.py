@@ -21,17 +21,17 @@ OFFLOADED = (
     *("--model-path", "/model", "--tp", "1", "--mem-fraction-static", "0.9", "--context-length", "32768"),
     *("--offload-group-size", "2", "--offload-num-in-group", "1", "--offload-prefetch-step", "1"),
 )
-SURROUNDINGS = SimulatorEnvironment(version="0.5.23", model="", engine="sglang")
+ENVIRONMENT = SimulatorEnvironment(version="0.5.23", model="", engine="sglang")
 DEEPSEEK = replace(
-    SURROUNDINGS, model="deepseek-ai/DeepSeek-V4.1-Flash", env={"SGLANG_ENABLE_DSV41_ENGRAM_HOST_TABLE": "1"}
+    ENVIRONMENT, model="deepseek-ai/DeepSeek-V4.1-Flash", env={"SGLANG_ENABLE_DSV41_ENGRAM_HOST_TABLE": "1"}
 )
 
 
-def settings(words: tuple[str, ...] = WORDS, surroundings: SimulatorEnvironment = SURROUNDINGS) -> Settings:
+def settings(words: tuple[str, ...] = WORDS, environment: SimulatorEnvironment = ENVIRONMENT) -> Settings:
     """What these words say, behind their launcher."""
-    return settings_of((*LAUNCHER, *words), surroundings)
+    return settings_of((*LAUNCHER, *words), environment)
 
 
-def boot_script(words: tuple[str, ...] = WORDS, surroundings: SimulatorEnvironment = SURROUNDINGS) -> Script:
+def boot_script(words: tuple[str, ...] = WORDS, environment: SimulatorEnvironment = ENVIRONMENT) -> Script:
     """The whole boot of these words."""
-    return script(settings(words, surroundings), None, STARTED)
+    return script(settings(words, environment), None, STARTED)

@@ -34,16 +34,16 @@ STARTED = 1_796_000_000.0  # 2026-11-30 00:53:20 UTC
 PIN_HOOK = {"PIN_MODE": "split", "PIN_HOOK": "/w/pin_hot_experts_hook.py"}
 
 
-def settings(words: tuple[str, ...] = V14, surroundings: SimulatorEnvironment = DAY_ZERO) -> Settings:
+def settings(words: tuple[str, ...] = V14, environment: SimulatorEnvironment = DAY_ZERO) -> Settings:
     """What these words say; the test fails when the parser refuses them."""
-    return settings_of(words, surroundings)
+    return settings_of(words, environment)
 
 
 def boot_script(
-    words: tuple[str, ...] = V14, surroundings: SimulatorEnvironment = DAY_ZERO, stored: int | None = None
+    words: tuple[str, ...] = V14, environment: SimulatorEnvironment = DAY_ZERO, stored: int | None = None
 ) -> Script:
     """The whole boot of these words."""
-    return script(settings(words, surroundings), stored, STARTED)
+    return script(settings(words, environment), stored, STARTED)
 
 
 def said(events: Script) -> list[str]:

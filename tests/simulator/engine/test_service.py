@@ -29,11 +29,11 @@ def test_accepted_positions_add_up() -> None:
 
 
 def test_without_a_drafter_nothing_speaks_of_drafts() -> None:
-    for words, surroundings in (
+    for words, environment in (
         (changed("--speculative-config"), SimulatorEnvironment()),
         (("/model",), SimulatorEnvironment(model="")),
     ):
-        found = settings(words, surroundings)
+        found = settings(words, environment)
         assert "spec_decode" not in metrics(found, estimate_memory(found), Counters(), 0.0)
     assert "spec_decode" in metrics(settings(V14), estimate_memory(settings(V14)), Counters(), 0.0)
 

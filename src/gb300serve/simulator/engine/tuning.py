@@ -156,7 +156,7 @@ def _variant_boot(settings: Settings) -> MeasuredBoot | None:
 def simulate_tuning(settings: Settings, stored: int | None) -> SimulatedTuning:
     """What this boot does with `stored` kernels in its file; None: as if the reference Station had tuned it before."""
     checkpoint, options = settings.checkpoint, settings.options
-    path = cache_path(checkpoint, cache_identity(checkpoint, options), settings.surroundings.version)
+    path = cache_path(checkpoint, cache_identity(checkpoint, options), settings.environment.version)
     known = find_recorded_boot(checkpoint, options)
     configs = int(known.figures["configs"]) if known else checkpoint.autotune.configs
     if stored is None:

@@ -7,7 +7,7 @@ from gb300serve.boot.machine import BootMachine
 from gb300serve.engines.parse import ArgumentRefusedError
 from gb300serve.fit.learned import arguments as read_back
 from gb300serve.simulator.engine.sglang.boot import options_of, random_seed, refused_script, settings_of, startup_times
-from tests.support.sglang import DEEPSEEK, DRAFTED, OFFLOADED, SURROUNDINGS, WORDS, boot_script, settings
+from tests.support.sglang import DEEPSEEK, DRAFTED, OFFLOADED, ENVIRONMENT, WORDS, boot_script, settings
 from tests.support.simulated import STARTED, boot_of, exit_code, said
 
 
@@ -101,7 +101,7 @@ def test_graphs_and_tuning_can_be_left_out() -> None:
 
 
 def test_the_same_words_at_the_same_moment_boot_alike() -> None:
-    assert boot_script() == boot_script(surroundings=SURROUNDINGS)
+    assert boot_script() == boot_script(environment=ENVIRONMENT)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_the_same_words_at_the_same_moment_boot_alike() -> None:
 )
 def test_what_the_parser_refuses(words: tuple[str, ...], reason: str, values: dict[str, object]) -> None:
     with pytest.raises(ArgumentRefusedError) as refused:
-        settings_of((*WORDS, *words), SURROUNDINGS)
+        settings_of((*WORDS, *words), ENVIRONMENT)
     script = refused_script(refused.value, STARTED)
     diagnosis = boot_of(script).result()
     assert (diagnosis.reason, diagnosis.values, exit_code(script)) == (reason, values, 2)
@@ -123,7 +123,7 @@ def test_what_the_parser_refuses(words: tuple[str, ...], reason: str, values: di
 def test_what_the_configuration_refuses() -> None:
     too_long = boot_of(boot_script((*WORDS, "--context-length", "9999999"))).result()
     assert (too_long.reason, too_long.values) == ("context-exceeds-model", {"asked": 9999999, "limit": 1048576})
-    hidden = boot_of(boot_script(surroundings=replace(SURROUNDINGS, mounts=("/other",)))).result()
+    hidden = boot_of(boot_script(environment=replace(ENVIRONMENT, mounts=("/other",)))).result()
     assert (hidden.reason, hidden.values) == ("model-path-not-visible", {"path": "/model"})
 
 
