@@ -18,6 +18,7 @@ from gb300serve.simulator.records import (
     poll_interval,
     read_json,
     read_log,
+    simulation_variables,
     write_json,
 )
 
@@ -147,8 +148,7 @@ PLAN = Plan(
 
 
 def test_a_plan_becomes_a_record() -> None:
-    record = build_record(PLAN, {"gb300serve.lane": "l"}, {"KEY": "s3cret"}, "sha256:aa", "/state/cache")
-    simulation = record.pop("simulation")
+    record = build_record(PLAN, {"gb300serve.lane": "l"}, {"KEY": "s3cret"}, "sha256:aa", {"GB300SERVE_SIM_MODEL": ""})
     assert record == {
         "name": "dsv41-vllm",
         "image": "vllm/vllm-openai:tag@sha256:00d5",
@@ -164,8 +164,12 @@ def test_a_plan_becomes_a_record() -> None:
         "options": {"network": "bridge", "ipc": "private", "cap_add": "nothing", "mounts./model": "/models/x"},
         "mounts": {"/model": "/models/x"},
         "pinned": {},
+        "simulation": {"GB300SERVE_SIM_MODEL": ""},
     }
-    assert simulation == {
+
+
+def test_the_engine_gets_what_it_cannot_know() -> None:
+    assert simulation_variables(PLAN, "/state/cache", "0.1.dev20904+g179dd0fa9") == {
         "GB300SERVE_SIM_ENGINE": "vllm",
         "GB300SERVE_SIM_VERSION": "0.1.dev20904+g179dd0fa9",
         "GB300SERVE_SIM_MODEL": "deepseek-ai/DeepSeek-V4.1-Flash",
@@ -182,7 +186,7 @@ def test_images_follow_from_their_references() -> None:
 
 
 def test_states() -> None:
-    record = {**build_record(PLAN, {}, {}, "", ""), "id": "f" * 64, "created_at": 5.0}
+    record = {**build_record(PLAN, {}, {}, "", {}), "id": "f" * 64, "created_at": 5.0}
     states = {
         "created": parse_state(None, locked=False, last_seen=None),
         "starting": parse_state({"start": 1, "speed": 200.0}, locked=True, last_seen=None),
@@ -196,7 +200,9 @@ def test_states() -> None:
         "lost": parse_state({"start": 1, "pid": 9, "started_at": 6.0}, locked=False, last_seen=7.0),
     }
     found = {name: describe_container(record, state) for name, state in states.items()}
-    assert {name: (each.state, each.exit_code, each.finished_at) for name, each in found.items()} == {
+    assert {
+        name: (container.state, container.exit_code, container.finished_at) for name, container in found.items()
+    } == {
         "created": ("created", None, None),
         "starting": ("running", None, None),
         "running": ("running", None, None),
@@ -209,6 +215,6 @@ def test_states() -> None:
 
 def test_without_mounts_the_model_is_in_the_image() -> None:
     bare = replace(PLAN, container=replace(PLAN.container, mounts=()), model_path="/models/unknown")
-    simulation = build_record(bare, {}, {}, "", "")["simulation"]
+    simulation = simulation_variables(bare, "", "1")
     assert "GB300SERVE_SIM_MOUNTS" not in simulation
     assert simulation["GB300SERVE_SIM_MODEL"] == ""

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from gb300serve.simulator.shim import (
+    ALREADY_RUNNING,
     DELETED,
     NO_CONTAINER,
-    RUNS_ALREADY,
     Log,
     engine_environment,
     rotate_log,
@@ -85,7 +85,7 @@ def test_no_container_and_one_that_runs(tmp_path: Path) -> None:
     assert shim(tmp_path) == NO_CONTAINER
     lock = take_lock(tmp_path)
     assert lock is not None
-    assert shim(tmp_path) == RUNS_ALREADY
+    assert shim(tmp_path) == ALREADY_RUNNING
     os.close(lock)
 
 

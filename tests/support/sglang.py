@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from gb300serve.simulator.engine import registry
 from gb300serve.simulator.engine.script import Script
 from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment
-from gb300serve.simulator.engine.sglang.boot import script, settings_of
 from tests.support.simulated import STARTED
 
 LAUNCHER = ("python3", "-m", "sglang.launch_server")
@@ -29,9 +29,9 @@ DEEPSEEK = replace(
 
 def settings(words: tuple[str, ...] = WORDS, environment: SimulatorEnvironment = ENVIRONMENT) -> Settings:
     """What these words say, behind their launcher."""
-    return settings_of((*LAUNCHER, *words), environment)
+    return registry.parse_settings((*LAUNCHER, *words), environment)
 
 
 def boot_script(words: tuple[str, ...] = WORDS, environment: SimulatorEnvironment = ENVIRONMENT) -> Script:
     """The whole boot of these words."""
-    return script(settings(words, environment), None, STARTED)
+    return registry.boot_script(settings(words, environment), None, STARTED)

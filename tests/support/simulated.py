@@ -2,9 +2,9 @@
 
 from gb300serve.boot.machine import BootMachine
 from gb300serve.plan.model import Mount
+from gb300serve.simulator.engine import registry
 from gb300serve.simulator.engine.script import Bind, Enter, Exit, Repeat, Save, Script, Serve, Write
 from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment
-from gb300serve.simulator.engine.vllm.script import script, settings_of
 
 SCHEDULE = '{"method":"dspark","num_speculative_tokens":5,"num_speculative_tokens_per_batch_size":[[1,4,5],[5,16,1]]}'
 V14 = (
@@ -36,14 +36,14 @@ PIN_HOOK = {"PIN_MODE": "split", "PIN_HOOK": "/w/pin_hot_experts_hook.py"}
 
 def settings(words: tuple[str, ...] = V14, environment: SimulatorEnvironment = DAY_ZERO) -> Settings:
     """What these words say; the test fails when the parser refuses them."""
-    return settings_of(words, environment)
+    return registry.parse_settings(words, environment)
 
 
 def boot_script(
     words: tuple[str, ...] = V14, environment: SimulatorEnvironment = DAY_ZERO, stored: int | None = None
 ) -> Script:
     """The whole boot of these words."""
-    return script(settings(words, environment), stored, STARTED)
+    return registry.boot_script(settings(words, environment), stored, STARTED)
 
 
 def said(events: Script) -> list[str]:

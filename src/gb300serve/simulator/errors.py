@@ -68,7 +68,7 @@ class NotStoppedError(BackendError):
 
     def __init__(self, name: str, pid: int | None) -> None:
         super().__init__(
-            f"the simulated container {name} (process {pid}) does not stop", hint=f"end it with: kill -9 {pid}"
+            f"the simulated container {name} (process {pid}) does not stop", hint="kill the process yourself"
         )
 
 

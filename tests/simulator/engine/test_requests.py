@@ -21,8 +21,10 @@ def request(**content: object) -> bytes:
 
 
 def test_a_whole_answer_with_a_call() -> None:
-    wanted = parse_request(request(tools=[TOOL], chat_template_kwargs={"thinking": False}), settings(), chat=True)
-    assert response_body(wanted, complete(wanted, settings()), "abc", 7) == {
+    wanted = parse_request(
+        request(tools=[TOOL], chat_template_kwargs={"thinking": False}), settings(), chat=True, checks_model=True
+    )
+    assert response_body(wanted, complete(wanted, settings()), "abc", 7, "reasoning") == {
         "id": "chatcmpl-abc",
         "object": "chat.completion",
         "created": 7,
@@ -52,15 +54,17 @@ def test_a_whole_answer_with_a_call() -> None:
     }
 
 
-def test_a_call_that_the_budget_cuts_is_no_call() -> None:
-    wanted = parse_request(request(tools=[TOOL], max_tokens=8), settings(), chat=True)
-    given = complete(wanted, settings())
-    assert (given.call, given.finish_reason) == (None, "length")
+def test_a_call_beyond_the_token_limit_is_dropped() -> None:
+    wanted = parse_request(request(tools=[TOOL], max_tokens=8), settings(), chat=True, checks_model=True)
+    completion = complete(wanted, settings())
+    assert (completion.call, completion.finish_reason) == (None, "length")
 
 
 def test_a_streamed_call_comes_whole() -> None:
-    wanted = parse_request(request(tools=[TOOL], chat_template_kwargs={"thinking": False}), settings(), chat=True)
-    *events, done = stream_chunks(wanted, complete(wanted, settings()), "abc", 7)
+    wanted = parse_request(
+        request(tools=[TOOL], chat_template_kwargs={"thinking": False}), settings(), chat=True, checks_model=True
+    )
+    *events, done = stream_chunks(wanted, complete(wanted, settings()), "abc", 7, "reasoning")
     deltas = [json.loads(event)["choices"][0]["delta"] for event in events]
     assert done == "[DONE]"
     assert deltas[0] == {"role": "assistant", "content": ""}
@@ -71,7 +75,7 @@ def test_a_streamed_call_comes_whole() -> None:
 def test_parts_of_a_message_are_read_together() -> None:
     parts = [{"type": "text", "text": "2*3"}, {"type": "text", "text": "please"}]
     content = json.dumps({"messages": [{"role": "user", "content": parts}]}).encode()
-    wanted = parse_request(content, settings(), chat=True)
+    wanted = parse_request(content, settings(), chat=True, checks_model=True)
     assert "".join(complete(wanted, settings()).text) == "6"
 
 

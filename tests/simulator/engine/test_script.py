@@ -1,4 +1,4 @@
-from gb300serve.simulator.engine.script import CORE, EventTimeline, Write, format_bar, format_clock, format_stamp
+from gb300serve.simulator.engine.script import EventTimeline, Write, format_bar, format_clock
 from tests.support.simulated import STARTED
 
 
@@ -6,29 +6,9 @@ def written(timeline: EventTimeline) -> list[tuple[float, str, str]]:
     return [(event.at, event.stream, event.text) for event in timeline.script if isinstance(event, Write)]
 
 
-def test_the_engines_formats() -> None:
-    timeline = EventTimeline(STARTED)
-    timeline.wait(1.25)
-    timeline.log(CORE, "core.py:1", "one\ntwo")
-    timeline.flashinfer("autotuner.py:2", "3")
-    timeline.uvicorn("four")
-    timeline.uvicorn("five", "WARNING")
-    assert written(timeline) == [
-        (1.25, "stdout", "(EngineCore pid=364) INFO 11-30 00:53:21 [core.py:1] one\n"),
-        (1.25, "stdout", "(EngineCore pid=364) INFO 11-30 00:53:21 [core.py:1] two\n"),
-        (
-            1.25,
-            "stderr",
-            "(EngineCore pid=364) 2026-11-30 00:53:21,250 - INFO - autotuner.py:2 - flashinfer.jit: [Autotuner]: 3\n",
-        ),
-        (1.25, "stderr", "(APIServer pid=1) INFO:     four\n"),
-        (1.25, "stderr", "(APIServer pid=1) WARNING:  five\n"),
-    ]
-
-
 def test_a_traceback_is_pythons() -> None:
     timeline = EventTimeline(STARTED)
-    timeline.traceback("", ("/bin/vllm:8:<module>:sys.exit(main())", "vllm/a.py:1:f:x = {1: 2}"), "KeyError: 'k'\nmore")
+    timeline.traceback(("/bin/vllm:8:<module>:sys.exit(main())", "vllm/a.py:1:f:x = {1: 2}"), "KeyError: 'k'\nmore")
     assert "".join(text for _, _, text in written(timeline)) == (
         "Traceback (most recent call last):\n"
         '  File "/bin/vllm", line 8, in <module>\n'
@@ -50,4 +30,3 @@ def test_time_does_not_run_back() -> None:
 def test_clocks_and_bars() -> None:
     assert [format_clock(seconds) for seconds in (0, 59.9, 61, 3725)] == ["00:00", "00:59", "01:01", "1:02:05"]
     assert [format_bar(done, 8) for done in (0, 1, 4, 8)] == ["          ", "█▎        ", "█████     ", "█" * 10]
-    assert format_stamp(STARTED) == "11-30 00:53:20"

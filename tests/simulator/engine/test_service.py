@@ -1,12 +1,5 @@
-from gb300serve.simulator.engine.service import Counters, Histogram, count_drafted_tokens, count_drafts, metrics
-from gb300serve.simulator.engine.settings import SimulatorEnvironment, estimate_memory
-from tests.support.golden import Golden
-from tests.support.simulated import V14, changed, settings
-
-
-def test_the_whole_text_at_the_start(golden: Golden) -> None:
-    found = settings()
-    golden("metrics.txt", metrics(found, estimate_memory(found), Counters(), 1796000000.5))
+from gb300serve.simulator.engine.service import Counters, Histogram, count_drafted_tokens, count_drafts
+from tests.support.simulated import settings
 
 
 def test_drafts_follow_the_schedule() -> None:
@@ -28,18 +21,8 @@ def test_accepted_positions_add_up() -> None:
     assert counters.accepted == sorted(counters.accepted, reverse=True)
 
 
-def test_without_a_drafter_nothing_speaks_of_drafts() -> None:
-    for words, environment in (
-        (changed("--speculative-config"), SimulatorEnvironment()),
-        (("/model",), SimulatorEnvironment(model="")),
-    ):
-        found = settings(words, environment)
-        assert "spec_decode" not in metrics(found, estimate_memory(found), Counters(), 0.0)
-    assert "spec_decode" in metrics(settings(V14), estimate_memory(settings(V14)), Counters(), 0.0)
-
-
 def test_a_histogram_is_cumulative() -> None:
     seen = Histogram()
     for value in (0.004, 0.04, 100.0):
-        seen.saw(value)
+        seen.observe(value)
     assert (seen.number, seen.counts[:4], seen.counts[-1]) == (3, [0, 1, 1, 2], 3)

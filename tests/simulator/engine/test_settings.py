@@ -111,6 +111,6 @@ def test_what_the_mounts_show(model: str, visible: bool) -> None:
     assert settings(changed("--model", model), mounted).model_is_visible is visible
 
 
-def test_a_checkpoint_that_nobody_knows() -> None:
+def test_an_unknown_checkpoint() -> None:
     with pytest.raises(SimulatorEnvironmentError, match="no checkpoint is called 'a/b'"):
         settings(V14, SimulatorEnvironment(model="a/b"))

@@ -127,7 +127,7 @@ class Player:
         return None
 
     def _write(self, event: Write) -> None:
-        """Write; if the stream changes, first wait until the reader has emptied the other pipe, so it sees the order."""
+        """Write. If the stream changes, first wait until the other pipe is empty, so that readers see the order."""
         if event.stream != self._last:
             until = time.monotonic() + _MAX_SWITCH_SECONDS
             time.sleep(_SWITCH_SECONDS)

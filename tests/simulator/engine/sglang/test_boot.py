@@ -6,8 +6,9 @@ from gb300serve.boot.facts import LogFacts, seed_in
 from gb300serve.boot.machine import BootMachine
 from gb300serve.engines.parse import ArgumentRefusedError
 from gb300serve.fit.learned import arguments as read_back
-from gb300serve.simulator.engine.sglang.boot import options_of, random_seed, refused_script, settings_of, startup_times
-from tests.support.sglang import DEEPSEEK, DRAFTED, OFFLOADED, ENVIRONMENT, WORDS, boot_script, settings
+from gb300serve.simulator.engine.sglang.boot import random_seed, refused_script, startup_times
+from gb300serve.simulator.engine.sglang.settings import parse_settings, without_launcher
+from tests.support.sglang import DEEPSEEK, DRAFTED, ENVIRONMENT, OFFLOADED, WORDS, boot_script, settings
 from tests.support.simulated import STARTED, boot_of, exit_code, said
 
 
@@ -114,7 +115,7 @@ def test_the_same_words_at_the_same_moment_boot_alike() -> None:
 )
 def test_what_the_parser_refuses(words: tuple[str, ...], reason: str, values: dict[str, object]) -> None:
     with pytest.raises(ArgumentRefusedError) as refused:
-        settings_of((*WORDS, *words), ENVIRONMENT)
+        parse_settings((*WORDS, *words), ENVIRONMENT)
     script = refused_script(refused.value, STARTED)
     diagnosis = boot_of(script).result()
     assert (diagnosis.reason, diagnosis.values, exit_code(script)) == (reason, values, 2)
@@ -136,8 +137,8 @@ def test_what_the_configuration_refuses() -> None:
         ("numactl", "--membind=0", "python3", "-m", "sglang.launch_server"),
     ],
 )
-def test_the_launcher_is_no_option(launcher: tuple[str, ...]) -> None:
-    assert options_of((*launcher, *WORDS)) == WORDS
+def test_the_launcher_is_dropped(launcher: tuple[str, ...]) -> None:
+    assert without_launcher((*launcher, *WORDS)) == WORDS
 
 
 def test_options_by_their_meaning() -> None:
