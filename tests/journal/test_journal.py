@@ -109,7 +109,7 @@ def test_a_writer_that_hangs_is_not_waited_for_forever(tmp_path: Path) -> None:
     kept.add(FIRST)
     hold = SystemDisk().try_hold(kept.path)
     assert hold is not None
-    with pytest.raises(TimeoutError, match="another process has locked it for over 5 s"):
+    with pytest.raises(TimeoutError, match="another process has held its lock for over 5 s"):
         kept.add(SECOND)
     hold.release()
     kept.add(SECOND)

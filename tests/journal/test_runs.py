@@ -7,7 +7,7 @@ import pytest
 
 from gb300serve.adapters.system import SystemDisk
 from gb300serve.journal.journal import StateUnusableError
-from gb300serve.journal.runs import ROOM_BYTES, Run, Runs, encode, parse_record
+from gb300serve.journal.runs import RESERVE_BYTES, Run, Runs, encode, parse_record
 from tests.support.entries import record
 from tests.support.fake_clock import START
 from tests.support.faulty_disk import FaultyDisk, Killed
@@ -92,13 +92,13 @@ def run(directory: Path, disk: FaultyDisk | SystemDisk | None = None) -> Run:
 
 def test_a_run_as_it_is_written(tmp_path: Path) -> None:
     begun = run(tmp_path)
-    assert (tmp_path / ".room").stat().st_size == ROOM_BYTES
+    assert (tmp_path / ".room").stat().st_size == RESERVE_BYTES
     begun.log("first")
     begun.event({"kind": "StepBegan"})
     begun.write("metrics.txt", "up 1\n")
     begun.record = replace(begun.record, state="failed")
     begun.save()
-    begun.make_room()
+    begun.release_reserve()
     begun.close()
     assert {each.name: each.read_text() for each in tmp_path.iterdir() if each.name != "run.json"} == {
         "command": "docker run\n",

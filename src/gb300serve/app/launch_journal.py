@@ -161,7 +161,7 @@ class Keeper:
             return  # it is said where the next thing is written
 
     def _belated(self, record: RunRecord, now: float, result: str) -> JournalEntry:
-        last = self._services.history().serving(self._on)
+        last = self._services.history().last_change(self._on)
         became = f"{record.ref} became READY; " if result == "ready" else ""
         return JournalEntry(
             at=now,

@@ -117,7 +117,7 @@ class Recorder:
     def close(self, **changes: Any) -> None:
         """The last words; says again what is missing."""
         self._write_lines()
-        self._guarded(self.run.make_room)
+        self._guarded(self.run.release_reserve)
         self.save(ended=self._clock.now(), **changes)
         self._guarded(self.run.close)
         if self._lost_at is not None:
@@ -216,7 +216,7 @@ class Recorder:
             f"{self.path} cannot be written any more ({error.strerror or error}): the launch goes on, and its log "
             f"is incomplete from {format_time(self._lost_at)} on"
         )
-        self._guarded(self.run.make_room)
+        self._guarded(self.run.release_reserve)
 
 
 def _plain(value: Any) -> Any:

@@ -96,7 +96,7 @@ def _lane(wish: Wish, on: str, ours: list[Container], history: RunHistory) -> st
         raise NoLaneToReturnError(again, running)
     if running:
         return running[0]
-    last = history.serving(on)
+    last = history.last_change(on)
     served = (last.after or last.before) if last else ()
     if not served:
         raise NoLaneToReturnError(again)

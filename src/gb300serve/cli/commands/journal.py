@@ -17,37 +17,37 @@ SCHEMA = "gb300serve.journal/1"
 
 
 class JournalUnreadableError(MachineError):
-    """The file is there and cannot be read."""
+    """The journal exists but cannot be read."""
 
     def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path} cannot be read: {reason}", hint="see who may read there")
+        super().__init__(f"{path} cannot be read: {reason}", hint="check its permissions")
 
 
 def run(
     ctx: typer.Context,
     last: Annotated[
-        int | None, typer.Option("--tail", "-n", min=0, help="The last entries only.", show_default=False)
+        int | None, typer.Option("--tail", "-n", min=0, help="Show only the last entries.", show_default=False)
     ] = None,
     site: SiteFile = None,
     station: Station = None,
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
-    """Show what changed what serves: when (UTC), who asked, from what to what, and what came of it."""
+    """Show the changes of the running lanes: when (UTC), by whom, from what to what, and the outcome."""
     space = workspace(ctx, recipes, site, station)
-    story = _read(Services(space))
-    entries = story.entries if last is None else story.entries[len(story.entries) - min(last, len(story.entries)) :]
+    contents = _read(Services(space))
+    entries = contents.entries[max(0, len(contents.entries) - last) if last is not None else 0 :]
     if json:
         shown = [entry.as_json() for entry in entries]
-        space.console.document({"schema": SCHEMA, "entries": shown, "torn": list(story.torn)})
+        space.console.document({"schema": SCHEMA, "entries": shown, "torn": list(contents.torn)})
         return 0
     for entry in entries:
         for line in _lines(entry):
             space.console.result(line)
     if not entries:
-        space.console.result("no entry")
-    if story.torn:
-        space.console.message(f"lines that were cut short while they were written: {len(story.torn)}", "warning")
+        space.console.result("no entries")
+    if contents.torn:
+        space.console.message(f"incomplete lines of interrupted writes: {len(contents.torn)}", "warning")
     return 0
 
 
@@ -61,7 +61,7 @@ def _read(services: Services) -> JournalContents:
 def _lines(entry: JournalEntry) -> Iterator[str]:
     where = " on the simulated Station" if entry.on == "sim" else ""
     where += f" of {entry.station}" if where and entry.station else f" on {entry.station}" if entry.station else ""
-    yield f"{moment(entry.at)}  {entry.verb}{where}: {entry.result}, asked by {entry.by}"
+    yield f"{moment(entry.at)}  {entry.verb}{where}: {entry.result}, requested by {entry.by}"
     yield f"    {named(entry.before)} → {named(entry.after)}"
     if entry.said:
         yield f"    {entry.said}"
