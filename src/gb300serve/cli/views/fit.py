@@ -43,7 +43,7 @@ def _headline(fitted: Fitted) -> str:
         return f"{fitted.verdict}: {weights}, the GPU has {plan.hbm.visible_gib:.2f} GiB"
     if plan.verdict == "refused":
         needed = f"one request of {plan.max_model_len:,} tokens needs {plan.needed_gib:.2f} GiB"
-        return f"{fitted.verdict}: {needed}, {_left(found)} is left for the KV cache"
+        return f"{fitted.verdict}: {needed}, {_left(found)} left for the KV cache"
     if found.host_verdict in ("refused", "short"):
         needed = f"needs {host.resident_gib:.0f} to {host.resident_bound_gib:.0f} GiB of Grace memory"
         return f"{fitted.verdict}: {needed}, {found.grace.available_gib:g} GiB available"
@@ -53,7 +53,7 @@ def _headline(fitted: Fitted) -> str:
 
 def _left(found: FitResult) -> str:
     left = found.plan.hbm.kv_cache_gib
-    return "less than that" if left is None else f"{left:.2f} GiB"
+    return "less is" if left is None else f"{left:.2f} GiB"
 
 
 def _rows(rows: Sequence[tuple[str, float | int | str | None, str]]) -> Iterator[str]:
