@@ -58,10 +58,8 @@ class RunningLane:
 
     release: str
     container: str
-    """The container's name."""
     id: str
     plan: str
-    """The digest of the plan."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -81,34 +81,17 @@ class RunRecord:
         return get_text(self.container or {}, "id")
 
     def as_json(self) -> dict[str, Any]:
-        """`gb300serve.run/1`."""
-        return {
-            "schema": SCHEMA,
-            "run": self.run,
-            "lane": self.lane,
-            "release": self.release,
-            "on": self.on,
-            "plan": self.plan,
-            "verb": self.verb,
-            "by": asdict(self.by),
-            "process": self.process,
-            "reason": self.reason,
-            "overrides": list(self.overrides),
-            "kept": self.kept,
-            "began": format_time(self.began),
-            "ended": None if self.ended is None else format_time(self.ended),
-            "state": self.state,
-            "container": self.container,
-            "image": self.image,
-            "patches": self.patches,
-            "ready_seconds": self.ready_seconds,
-            "phases": [{"name": name, "seconds": round(seconds, 3)} for name, seconds in self.phases],
-            "receipts": list(self.receipts),
-            "verdict": self.verdict,
-            "exit": self.exit,
-            "log": self.log,
-            "station": self.station,
-        }
+        content = {field.name: getattr(self, field.name) for field in fields(self)}
+        return (
+            {"schema": SCHEMA}
+            | content
+            | {
+                "by": asdict(self.by),
+                "began": format_time(self.began),
+                "ended": None if self.ended is None else format_time(self.ended),
+                "phases": [{"name": name, "seconds": round(seconds, 3)} for name, seconds in self.phases],
+            }
+        )
 
 
 def parse_record(value: object) -> RunRecord | None:
@@ -122,26 +105,20 @@ def parse_record(value: object) -> RunRecord | None:
     if not all(isinstance(value.get(name), str) for name in names):
         return None
     seconds = value.get("ready_seconds")
+    optional: dict[str, Any] = {name: get_text(value, name) for name in ("process", "reason", "station")}
+    optional |= {name: value.get(name) for name in ("container", "image", "patches", "verdict", "exit", "log")}
     return RunRecord(
         **{name: value[name] for name in names},
+        **optional,
         by=by,
         began=began,
         state=value.get("state", "cut-short"),
-        process=get_text(value, "process"),
-        reason=get_text(value, "reason"),
         overrides=tuple(value.get("overrides") or ()),
         kept=value.get("kept") is True,
         ended=parse_time(value.get("ended")),
-        container=value.get("container"),
-        image=value.get("image"),
-        patches=value.get("patches"),
         ready_seconds=float(seconds) if isinstance(seconds, int | float) else None,
         phases=tuple((str(phase["name"]), float(phase["seconds"])) for phase in value.get("phases") or ()),
         receipts=tuple(value.get("receipts") or ()),
-        verdict=value.get("verdict"),
-        exit=value.get("exit"),
-        log=value.get("log"),
-        station=get_text(value, "station"),
     )
 
 
@@ -175,11 +152,9 @@ class Run:
             raise
 
     def write(self, name: str, text: str) -> None:
-        """Write a file atomically."""
         self._disk.replace(self.path / name, encode(text))
 
     def save(self) -> None:
-        """Write the record atomically."""
         self.write(RECORD, json.dumps(self.record.as_json(), indent=2, ensure_ascii=False) + "\n")
 
     def log(self, lines: str) -> None:
@@ -187,7 +162,6 @@ class Run:
         self._append(LOG, encode(lines + "\n"))
 
     def event(self, event: Mapping[str, Any]) -> None:
-        """Append a line to events.jsonl."""
         self._append(EVENTS, encode(json.dumps(event, ensure_ascii=False, default=str) + "\n"))
 
     def release_reserve(self) -> None:

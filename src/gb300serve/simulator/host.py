@@ -58,17 +58,13 @@ class StationMachine:
     def begin(self, path: str, count: int) -> Missing:  # noqa: ARG002 - part of the protocol, here and below
         return _FILES_OF_PLANS
 
-    def names(self, directory: str) -> tuple[str, ...] | Missing:
-        return ("node0",) if directory == "/sys/devices/system/node" else _FILES_OF_PLANS
-
     def entry(self, path: str) -> Missing:  # noqa: ARG002
         return _FILES_OF_PLANS
 
-    def space(self, path: str) -> Missing:  # noqa: ARG002
-        return _FILES_OF_PLANS
+    space = sha256 = entry
 
-    def sha256(self, path: str) -> Missing:  # noqa: ARG002
-        return _FILES_OF_PLANS
+    def names(self, directory: str) -> tuple[str, ...] | Missing:
+        return ("node0",) if directory == "/sys/devices/system/node" else _FILES_OF_PLANS
 
     def memlock(self) -> Limit:
         return Limit(UNLIMITED, UNLIMITED)

@@ -21,13 +21,10 @@ class Fault:
     at: str | None = None
     """Where the boot is cut: a phase, `bind` or `serve`; None: it is not cut."""
     share: float = 0.0
-    """How far into that phase."""
     seconds: Mapping[str, float] = field(default_factory=dict)
-    """Other durations, by phase."""
     hook: bool = True
     """False: the hook is not installed."""
     untuned: bool = False
-    """The tuning cache is empty."""
     foreign: bool = False
     """The tuning cache was made in another environment."""
     drops: tuple[str, ...] = ()
@@ -37,7 +34,6 @@ class Fault:
     patched: bool = False
     """The pinned files have other content in the container."""
     needs_hook: bool = False
-    """The launch must install a hook."""
 
 
 def _dies_in(phase: Phase) -> Fault:

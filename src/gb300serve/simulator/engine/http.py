@@ -123,7 +123,6 @@ class EngineHandler(BaseHTTPRequestHandler):
         return not keys or (scheme.lower() == "bearer" and token in keys)
 
     def route(self, path: str, sent: bytes) -> None:
-        """Answer one request."""
         service, get = self.server.service, self.command == "GET"
         if path == "/v1/models" and get:
             cards = [self.model_card(name, int(service.started)) for name in service.settings.served_names]
@@ -154,7 +153,6 @@ class EngineHandler(BaseHTTPRequestHandler):
             self.json(200, response_body(request, completion, identifier, created, self.thought_key))
 
     def model_card(self, name: str, created: int) -> dict[str, Any]:
-        """One entry of /v1/models."""
         length = self.server.service.settings.max_model_len
         return {"id": name, "object": "model", "created": created, "parent": None, "max_model_len": length}
 

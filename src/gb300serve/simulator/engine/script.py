@@ -103,7 +103,6 @@ class EventTimeline:
         return self._started + self.at
 
     def wait(self, seconds: float) -> None:
-        """Advance virtual time."""
         self.at += seconds
 
     def until(self, at: float) -> None:
@@ -111,7 +110,6 @@ class EventTimeline:
         self.at = max(self.at, at)
 
     def write(self, stream: Stream, text: str, end: str = "\n") -> None:
-        """Write one record unchanged."""
         self._events.append(Write(self.at, stream, text + end))
 
     def traceback(self, frames: Sequence[str], error: str, prefix: str = "") -> None:

@@ -88,7 +88,7 @@ def family_lines(name: str, kind: str, text: str) -> Iterator[str]:
 
 
 def histogram_lines(name: str, seen: Histogram, labels: Mapping[str, str]) -> Iterator[str]:
-    """A histogram; `name` has the engine's prefix."""
+    """A histogram; `name` has the engine\'s prefix."""
     yield from family_lines(name, "histogram", f"Histogram of {name.partition(':')[2].replace('_', ' ')}.")
     for bound, number in zip(_TIMES, seen.counts, strict=True):
         yield sample(f"{name}_bucket", number, {**labels, "le": str(bound)})
@@ -125,7 +125,6 @@ class Service:
         return self.started + self.now()
 
     def wait(self, seconds: float) -> None:
-        """Let virtual seconds pass."""
         time.sleep(max(0.0, seconds) / self.settings.environment.speed)
 
     @contextmanager
@@ -151,7 +150,6 @@ class Service:
         return alone + (together - alone) * (max(1, self.counters.running) - 1) / 15
 
     def prefill_seconds(self, request: CompletionRequest) -> float:
-        """Time to the first token."""
         return 0.05 + request.prompt_tokens / _PREFILL_TOKENS_PER_SECOND
 
     def count_finished(

@@ -1,11 +1,11 @@
 """A boot of vLLM, phase by phase: what it prints and when. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gb300serve.engines.parse import ArgumentRefusedError
-from gb300serve.fit.checkpoint import GIB, Checkpoint
+from gb300serve.fit.checkpoint import GIB, Parameter
 from gb300serve.fit.model import MemoryPlan
 from gb300serve.simulator.engine.script import Script
 from gb300serve.simulator.engine.settings import Settings, estimate_memory
@@ -61,7 +61,6 @@ def _log_arguments(timeline: VllmTimeline, settings: Settings) -> None:
 
 
 def _engine_configuration(settings: Settings) -> str:
-    """The first line of the engine process."""
     options, checkpoint = settings.options, settings.checkpoint
     drafts = options.get("speculative_config")
     speculation = "None"
@@ -69,34 +68,18 @@ def _engine_configuration(settings: Settings) -> str:
         method, tokens = drafts.get("method"), drafts.get("num_speculative_tokens")
         draft_model = drafts.get("model", settings.model)
         speculation = f"SpeculativeConfig(method={method!r}, model={draft_model!r}, num_spec_tokens={tokens})"
-    parts = {
-        "model": repr(settings.model),
-        "speculative_config": speculation,
-        "tokenizer": repr(settings.model),
-        "skip_tokenizer_init": "False",
-        "tokenizer_mode": "auto",
-        "revision": "None",
-        "tokenizer_revision": "None",
-        "trust_remote_code": str(bool(options.get("trust_remote_code"))),
-        "dtype": "torch.bfloat16",
-        "max_seq_len": str(settings.max_model_len),
-        "download_dir": "None",
-        "load_format": "auto",
-        "tensor_parallel_size": str(options.get("tensor_parallel_size", 1)),
-        "pipeline_parallel_size": "1",
-        "data_parallel_size": "1",
-        "disable_custom_all_reduce": "False",
-        "quantization": str(checkpoint.quantization),
-        "enforce_eager": str(bool(options.get("enforce_eager"))),
-        "kv_cache_dtype": str(options.get("kv_cache_dtype", "auto")),
-        "device_config": "cuda",
-        "seed": "0",
-        "served_model_name": settings.served_names[0],
-        "enable_prefix_caching": "True",
-        "enable_chunked_prefill": "True",
-    }
-    shown = ", ".join(f"{name}={value}" for name, value in parts.items())
-    return f"Initializing a V1 LLM engine (v{settings.environment.version}) with config: {shown}"
+    config = (
+        f"model={settings.model!r}, speculative_config={speculation}, tokenizer={settings.model!r}, "
+        "skip_tokenizer_init=False, tokenizer_mode=auto, revision=None, tokenizer_revision=None, "
+        f"trust_remote_code={bool(options.get('trust_remote_code'))}, dtype=torch.bfloat16, "
+        f"max_seq_len={settings.max_model_len}, download_dir=None, load_format=auto, "
+        f"tensor_parallel_size={options.get('tensor_parallel_size', 1)}, pipeline_parallel_size=1, "
+        f"data_parallel_size=1, disable_custom_all_reduce=False, quantization={checkpoint.quantization}, "
+        f"enforce_eager={bool(options.get('enforce_eager'))}, kv_cache_dtype={options.get('kv_cache_dtype', 'auto')}, "
+        f"device_config=cuda, seed=0, served_model_name={settings.served_names[0]}, enable_prefix_caching=True, "
+        "enable_chunked_prefill=True"
+    )
+    return f"Initializing a V1 LLM engine (v{settings.environment.version}) with config: {config}"
 
 
 def _log_resolved(timeline: VllmTimeline, settings: Settings) -> None:
@@ -112,7 +95,6 @@ def _log_resolved(timeline: VllmTimeline, settings: Settings) -> None:
 
 
 def _begin_engine(timeline: VllmTimeline, settings: Settings) -> None:
-    """The first lines of the engine process."""
     timeline.log(CORE, "core.py:123", _engine_configuration(settings))
     timeline.wait(_ENGINE_SECONDS)
     rendezvous = "distributed_init_method=tcp://127.0.0.1:41873 backend=nccl"
@@ -126,13 +108,8 @@ _HBM_FREE = (23.54, 23.08)
 _HOST_FREE = (69.87, 12.61)
 
 
-def _layers(checkpoint: Checkpoint) -> list[int]:
-    names = (parameter.name.split(".layers.")[1].partition(".")[0] for parameter in checkpoint.parameters)
-    return sorted(set(map(int, names)))
-
-
-def _moved_layers(memory: MemoryPlan) -> set[int]:
-    return {int(parameter.name.split(".layers.")[1].partition(".")[0]) for parameter in memory.offload.moved}
+def _layers(parameters: Iterable[Parameter]) -> set[int]:
+    return {int(parameter.name.split(".layers.")[1].partition(".")[0]) for parameter in parameters}
 
 
 def _free(share: float) -> str:
@@ -146,8 +123,8 @@ def _rehome(timeline: VllmTimeline, settings: Settings, memory: MemoryPlan) -> N
     if name is None:
         return
     checkpoint, patch = settings.checkpoint, settings.checkpoint.variants[name]
-    layers, moved = _layers(checkpoint), _moved_layers(memory)
-    order = [layer for layer in layers if layer not in moved] + [layer for layer in layers if layer in moved]
+    layers, moved = _layers(checkpoint.parameters), _layers(memory.offload.moved)
+    order = sorted(layers - moved) + sorted(moved)
     kept = len(layers) - len(moved)
     timeline.enter("offloading")
     timeline.write(
@@ -284,7 +261,9 @@ def _loading(timeline: VllmTimeline, boot: VllmBoot) -> bool:
     draft = _draft_seconds(boot)
     timeline.shard_bars(checkpoint.shards, end - draft - 0.5 - timeline.at)
     if draft:
-        _draft(timeline, draft)
+        timeline.log(CORE, "gpu_model_runner.py:5010", "Loading drafter model...")
+        timeline.wait(draft)
+        timeline.log(CORE, "default_loader.py:501", f"Loading weights took {draft:.2f} seconds")
     timeline.until(end)
     weights = f"{boot.memory.hbm.weights_gib:.2f} GiB memory and {timeline.at - begun:.6f} seconds"
     timeline.log(CORE, "model_runner.py:419", f"Model loading took {weights}")
@@ -318,12 +297,6 @@ def _draft_seconds(boot: VllmBoot) -> float:
         return 0.0
     usual = checkpoint.phase_seconds["loading-weights"]
     return checkpoint.drafter_seconds * boot.seconds["loading-weights"] / usual
-
-
-def _draft(timeline: VllmTimeline, seconds: float) -> None:
-    timeline.log(CORE, "gpu_model_runner.py:5010", "Loading drafter model...")
-    timeline.wait(seconds)
-    timeline.log(CORE, "default_loader.py:501", f"Loading weights took {seconds:.2f} seconds")
 
 
 def _sizing(timeline: VllmTimeline, boot: VllmBoot) -> bool:
