@@ -14,7 +14,7 @@ from gb300serve.simulator.engine.tuning import measured_caches, store_configs
 GB300_UUID = "GPU-00000000-0000-4000-8000-000000000300"
 DISPLAY_UUID = "GPU-00000000-0000-4000-8000-000000004000"
 
-# 256,703 MiB visible and 268,235,309,056 bytes for CUDA, idle. The display GPU comes first, as on a real one.
+# 256,703 MiB visible and 268,235,309,056 bytes for CUDA, idle. The display GPU is listed first.
 _GPUS = f"""\
 index, name, uuid, driver_version, memory.total [MiB], memory.reserved [MiB], memory.used [MiB], compute_cap, \
 power.limit [W], power.max_limit [W], power.draw [W], clocks_event_reasons.active, mig.mode.current

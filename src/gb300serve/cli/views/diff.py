@@ -16,29 +16,29 @@ LONGEST = 100
 NO_DIFFERENCE = "no difference"
 
 
-def lines(found: Difference) -> Iterator[str]:
+def lines(difference: Difference) -> Iterator[str]:
     """Changed fields and their effects, arguments, record, costs."""
-    if not found.any:
+    if not difference.any:
         yield NO_DIFFERENCE
         return
-    for change, effect in zip(found.changes, found.effects, strict=True):
+    for change, effect in zip(difference.changes, difference.effects, strict=True):
         yield _change(change)
         yield f"    {effect}"
-    if found.removed or found.added:
+    if difference.removed or difference.added:
         yield "command:"
-        yield from (f"  - {quote(argument)}" for argument in found.removed)
-        yield from (f"  + {quote(argument)}" for argument in found.added)
-    if found.record:
+        yield from (f"  - {quote(argument)}" for argument in difference.removed)
+        yield from (f"  + {quote(argument)}" for argument in difference.added)
+    if difference.record:
         yield "record:"
-        yield from (f"  {_change(change)}" for change in found.record)
+        yield from (f"  {_change(change)}" for change in difference.record)
     yield "costs:"
-    yield from (f"  {name:<13} {value}" for name, value in rows(found.costs))
-    if found.costs.evidence:
+    yield from (f"  {name:<13} {value}" for name, value in rows(difference.costs))
+    if difference.costs.evidence:
         yield "evidence:"
-        yield from (f"  {line}" for line in table(_HEAD, [_pair(pair) for pair in found.costs.evidence]))
-    if found.costs.ledger:
+        yield from (f"  {line}" for line in table(_HEAD, [_pair(pair) for pair in difference.costs.evidence]))
+    if difference.costs.ledger:
         yield "ledger:"
-        yield from (f"  {line}" for line in diagnostics.text_lines(found.costs.ledger))
+        yield from (f"  {line}" for line in diagnostics.text_lines(difference.costs.ledger))
 
 
 def _change(change: Change) -> str:
@@ -64,14 +64,14 @@ def rows(costs: Costs) -> Iterator[tuple[str, str]]:
 
 
 def _tuning(costs: Costs) -> Iterator[tuple[str, str]]:
-    found = costs.after.recorded
+    boot = costs.after.recorded
     if costs.tuning_seconds:
         is_new = costs.tuning.verdict == "new"
         when = ", unless its cache is restored first" if is_new else ", if the cache is new"
         yield "tuning", f"about {costs.tuning_seconds / 60:.0f} minutes in the first boot{when}"
-    elif found is not None and found.new_configs:
-        spent = f": about {found.tuning_seconds / 60:.0f} minutes" if found.tuning_seconds else ""
-        yield "tuning", f"{found.new_configs} kernels missing in the cache, in the first boot{spent}"
+    elif boot is not None and boot.new_configs:
+        spent = f": about {boot.tuning_seconds / 60:.0f} minutes" if boot.tuning_seconds else ""
+        yield "tuning", f"{boot.new_configs} kernels missing in the cache, in the first boot{spent}"
 
 
 def _seconds(facts: Facts) -> str:
@@ -113,35 +113,34 @@ def _pair(pair: Pair) -> tuple[str, ...]:
     return (pair.figure, pair.unit, before, after, percent, pair.workload)
 
 
-def markdown(found: Difference, before: str, after: str) -> Iterator[str]:
+def markdown(difference: Difference, before: str, after: str) -> Iterator[str]:
     """The same as GitHub-flavoured Markdown."""
     yield f"### {_plain(before)} → {_plain(after)}"
-    if not found.any:
+    if not difference.any:
         yield from ("", NO_DIFFERENCE)
         return
-    described = zip(found.changes, found.effects, strict=True)
+    described = zip(difference.changes, difference.effects, strict=True)
     yield from _grid(
         ("field", "before", "after", "effect"),
         [(_code(c.path), _code(_value(c.before)), _code(_value(c.after)), _plain(effect)) for c, effect in described],
     )
-    yield from _command(found)
-    yield from _grid(("cost", ""), [(name, _plain(value)) for name, value in rows(found.costs)])
-    yield from _grid(_HEAD, [tuple(map(_plain, _pair(pair))) for pair in found.costs.evidence])
-    if found.costs.ledger:
+    yield from _command(difference)
+    yield from _grid(("cost", ""), [(name, _plain(value)) for name, value in rows(difference.costs)])
+    yield from _grid(_HEAD, [tuple(map(_plain, _pair(pair))) for pair in difference.costs.evidence])
+    if difference.costs.ledger:
         yield from ("", "Notes in the record:", "")
-        yield from (f"- {_code(note.code)} {_plain(note.message)}" for note in found.costs.ledger)
+        yield from (f"- {_code(note.code)} {_plain(note.message)}" for note in difference.costs.ledger)
     yield from _grid(
         ("record", "before", "after"),
-        [(_code(c.path), _code(_value(c.before)), _code(_value(c.after))) for c in found.record],
+        [(_code(c.path), _code(_value(c.before)), _code(_value(c.after))) for c in difference.record],
     )
 
 
-def _command(found: Difference) -> Iterator[str]:
-    if not (found.removed or found.added):
+def _command(difference: Difference) -> Iterator[str]:
+    if not (difference.removed or difference.added):
         return
-    shown = [f"- {quote(argument)}" for argument in found.removed] + [
-        f"+ {quote(argument)}" for argument in found.added
-    ]
+    removed = [f"- {quote(argument)}" for argument in difference.removed]
+    shown = [*removed, *(f"+ {quote(argument)}" for argument in difference.added)]
     fence = "`" * (3 if not any("```" in line for line in shown) else max(map(_longest_run, shown)) + 1)
     yield from ("", f"{fence}diff", *shown, fence)
 

@@ -16,43 +16,43 @@ WIDTH = 64
 
 def lines(fitted: Fitted) -> Iterator[str]:
     """The whole fit result."""
-    found = fitted.answer
+    result = fitted.answer
     yield f"{fitted.name} on one GB300: {_headline(fitted)}"
-    if found is not None:
+    if result is not None:
         yield ""
-        yield from _hbm(found)
+        yield from _hbm(result)
         yield ""
-        yield from _host(found)
+        yield from _host(result)
         yield ""
-        yield from _bars(found)
+        yield from _bars(result)
         yield ""
-        yield from _basis_lines(found)
-        yield from _nearest(found)
+        yield from _basis_lines(result)
+        yield from _nearest(result)
     if fitted.remarks:
         yield ""
         yield from diagnostics.text_lines(fitted.remarks)
 
 
 def _headline(fitted: Fitted) -> str:
-    found = fitted.answer
-    if found is None:
+    result = fitted.answer
+    if result is None:
         return fitted.verdict
-    plan, host = found.plan, found.plan.host
+    plan, host = result.plan, result.plan.host
     if not plan.weights_fit:
         weights = f"{plan.hbm.weights_gib:.2f} GiB of weights stay in HBM"
         return f"{fitted.verdict}: {weights}, the GPU has {plan.hbm.visible_gib:.2f} GiB"
     if plan.verdict == "refused":
         needed = f"one request of {plan.max_model_len:,} tokens needs {plan.needed_gib:.2f} GiB"
-        return f"{fitted.verdict}: {needed}, {_left(found)} left for the KV cache"
-    if found.host_verdict in ("refused", "short"):
+        return f"{fitted.verdict}: {needed}, {_left(result)} left for the KV cache"
+    if result.host_verdict in ("refused", "short"):
         needed = f"needs {host.resident_gib:.0f} to {host.resident_bound_gib:.0f} GiB of Grace memory"
-        return f"{fitted.verdict}: {needed}, {found.grace.available_gib:g} GiB available"
-    spare = "" if found.margin_gib is None else f", {found.margin_gib:.2f} GiB of KV cache to spare"
+        return f"{fitted.verdict}: {needed}, {result.grace.available_gib:g} GiB available"
+    spare = "" if result.margin_gib is None else f", {result.margin_gib:.2f} GiB of KV cache to spare"
     return f"{fitted.verdict}{spare}"
 
 
-def _left(found: FitResult) -> str:
-    left = found.plan.hbm.kv_cache_gib
+def _left(result: FitResult) -> str:
+    left = result.plan.hbm.kv_cache_gib
     return "less is" if left is None else f"{left:.2f} GiB"
 
 
@@ -63,8 +63,8 @@ def _rows(rows: Sequence[tuple[str, float | int | str | None, str]]) -> Iterator
         yield f"  {name:<30} {shown:>18}  {note}".rstrip()
 
 
-def _hbm(found: FitResult) -> Iterator[str]:
-    hbm, plan = found.plan.hbm, found.plan
+def _hbm(result: FitResult) -> Iterator[str]:
+    hbm, plan = result.plan.hbm, result.plan
     share = hbm.usable_gib / GB300.total_gib
     whole = hbm.weights_gib + plan.host.offloaded_gib
     yield "HBM, GiB"
@@ -74,8 +74,8 @@ def _hbm(found: FitResult) -> Iterator[str]:
             ("total for CUDA", GB300.total_gib, ""),
             ("usable", hbm.usable_gib, f"gpu_memory_utilization {share:.6g}"),
             ("weights in HBM", hbm.weights_gib, f"{whole:.2f} less {plan.host.offloaded_gib:.2f} offloaded"),
-            ("overhead", hbm.overhead_gib, f"{_beside(hbm.overhead_gib)}: {_basis(found)}"),
-            ("KV cache", hbm.kv_cache_gib, _both(found)),
+            ("overhead", hbm.overhead_gib, f"{_beside(hbm.overhead_gib)}: {_basis(result)}"),
+            ("KV cache", hbm.kv_cache_gib, _both(result)),
             ("one request at full length", plan.needed_gib, f"{plan.max_model_len:,} tokens"),
             ("tokens in the KV cache", plan.kv_cache_tokens, ""),
             ("requests at full length", plan.concurrency_at_max_len, ""),
@@ -89,21 +89,21 @@ def _beside(overhead_gib: float | None) -> str:
     return "activations, graphs, buffers" + (", minus weights that are not loaded" if is_negative else "")
 
 
-def _basis(found: FitResult) -> str:
-    return "unknown" if found.plan.hbm.kv_cache_gib is None else found.plan.basis
+def _basis(result: FitResult) -> str:
+    return "unknown" if result.plan.hbm.kv_cache_gib is None else result.plan.basis
 
 
-def _both(found: FitResult) -> str:
+def _both(result: FitResult) -> str:
     """The basis, with the computed figure next to a measured one."""
-    computed = found.computed.hbm.kv_cache_gib
-    if found.measured_gib is None or computed is None:
-        return _basis(found)
+    computed = result.computed.hbm.kv_cache_gib
+    if result.measured_gib is None or computed is None:
+        return _basis(result)
     return f"measured; computed {computed:.2f}"
 
 
-def _host(found: FitResult) -> Iterator[str]:
-    host, moved = found.plan.host, found.plan.offload.moved
-    least, most, free = host.resident_gib, host.resident_bound_gib, found.grace.available_gib
+def _host(result: FitResult) -> Iterator[str]:
+    host, moved = result.plan.host, result.plan.offload.moved
+    least, most, free = host.resident_gib, host.resident_bound_gib, result.grace.available_gib
     kinds = ", ".join(dict.fromkeys(parameter.name.rpartition(".")[2] for parameter in moved))
     held = host.measured_shared_gb
     yield "Grace, GiB"
@@ -122,20 +122,20 @@ def _host(found: FitResult) -> Iterator[str]:
                 if held
                 else []
             ),
-            ("MemAvailable", free, found.grace.basis),
+            ("MemAvailable", free, result.grace.basis),
             ("left", f"{free - most:.2f} to {free - least:.2f}", ""),
         )
     )
 
 
-def _bars(found: FitResult) -> Iterator[str]:
-    hbm, host = found.plan.hbm, found.plan.host
+def _bars(result: FitResult) -> Iterator[str]:
+    hbm, host = result.plan.hbm, result.plan.host
     cache, overhead = hbm.kv_cache_gib or 0.0, hbm.overhead_gib or 0.0
     total = max(hbm.visible_gib, hbm.weights_gib + max(cache, 0.0) + overhead)
     yield f"HBM    [{bar((('#', hbm.weights_gib), ('=', overhead), ('~', cache)), total)}]"
     rounding = host.resident_bound_gib - host.resident_gib
     parts = (("#", host.offloaded_gib), ("E", host.engram_gib), ("?", rounding))
-    yield f"Grace  [{bar(parts, max(found.grace.available_gib, host.resident_bound_gib))}]"
+    yield f"Grace  [{bar(parts, max(result.grace.available_gib, host.resident_bound_gib))}]"
     yield "       # weights  = overhead  ~ KV cache  E Engram  ? rounding, if any  . free"
 
 
@@ -150,8 +150,8 @@ def bar(parts: Sequence[tuple[str, float]], total: float) -> str:
     return drawn + "." * (WIDTH - filled)
 
 
-def _basis_lines(found: FitResult) -> Iterator[str]:
-    plan, computed = found.plan, found.computed
+def _basis_lines(result: FitResult) -> Iterator[str]:
+    plan, computed = result.plan, result.computed
     if plan.basis == "measured":
         yield f"measured: {', '.join(plan.boots)} logged this KV cache with exactly these settings"
     left = computed.hbm.kv_cache_gib
@@ -167,12 +167,12 @@ def _basis_lines(found: FitResult) -> Iterator[str]:
         yield f"{computed.basis}: kv_cache_memory_bytes sets the size, independent of gpu_memory_utilization"
 
 
-def _nearest(found: FitResult) -> Iterator[str]:
-    if not found.nearest:
+def _nearest(result: FitResult) -> Iterator[str]:
+    if not result.nearest:
         return
     yield ""
     yield "nearest settings that fit"
-    for change in found.nearest:
+    for change in result.nearest:
         plan = change.plan
         setting, left = f"{change.option} {change.value}", plan.hbm.kv_cache_gib or 0.0
         yield f"  {setting:<30} offloads {plan.host.offloaded_gib:.2f}, KV cache {left:.2f} ({plan.basis})"

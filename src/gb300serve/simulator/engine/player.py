@@ -170,8 +170,8 @@ class Player:
     def _repeat(self, event: Repeat) -> int:
         at = event.at
         while not self._is_interrupted(at):
-            moment = datetime.fromtimestamp(self._started + at, UTC)
-            write_stream(event.stream, event.text.replace("{stamp}", f"{moment:%m-%d %H:%M:%S}"))
+            stamp = datetime.fromtimestamp(self._started + at, UTC).strftime(event.stamp_format)
+            write_stream(event.stream, event.text.replace("{stamp}", stamp))
             at += event.every
         return self._end()
 

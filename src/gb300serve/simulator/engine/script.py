@@ -49,12 +49,13 @@ class Serve:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Write `text` every `every` virtual seconds until a signal arrives; `{stamp}` is replaced by the time."""
+    """Write `text` every `every` virtual seconds until a signal arrives; `{stamp}` is replaced by the time (UTC)."""
 
     at: float
     every: float
     stream: Stream
     text: str
+    stamp_format: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +140,8 @@ class EventTimeline:
     def serve(self) -> None:
         self._events.append(Serve(self.at))
 
-    def repeat(self, every: float, stream: Stream, text: str) -> None:
-        self._events.append(Repeat(self.at + every, every, stream, text))
+    def repeat(self, every: float, stream: Stream, text: str, stamp_format: str) -> None:
+        self._events.append(Repeat(self.at + every, every, stream, text, stamp_format))
 
     def exit(self, code: int) -> None:
         self._events.append(Exit(self.at, code))

@@ -87,14 +87,14 @@ def family_lines(name: str, kind: str, text: str) -> Iterator[str]:
     yield f"# TYPE {name} {kind}"
 
 
-def histogram_lines(name: str, seen: Histogram, labels: Mapping[str, str]) -> Iterator[str]:
-    """A histogram; `name` has the engine\'s prefix."""
+def histogram_lines(name: str, observed: Histogram, labels: Mapping[str, str]) -> Iterator[str]:
+    """A histogram; `name` has the engine's prefix."""
     yield from family_lines(name, "histogram", f"Histogram of {name.partition(':')[2].replace('_', ' ')}.")
-    for bound, number in zip(_TIMES, seen.counts, strict=True):
+    for bound, number in zip(_TIMES, observed.counts, strict=True):
         yield sample(f"{name}_bucket", number, {**labels, "le": str(bound)})
-    yield sample(f"{name}_bucket", seen.number, {**labels, "le": "+Inf"})
-    yield sample(f"{name}_count", seen.number, labels)
-    yield sample(f"{name}_sum", seen.total, labels)
+    yield sample(f"{name}_bucket", observed.number, {**labels, "le": "+Inf"})
+    yield sample(f"{name}_count", observed.number, labels)
+    yield sample(f"{name}_sum", observed.total, labels)
 
 
 # Measured on the Station: 104,000 tokens in 5.38 s.
@@ -158,7 +158,7 @@ class Service:
         """Count an answered request; `pace` is the time per token."""
         made = completion.completion_tokens
         first, decode = self.prefill_seconds(request), pace * max(0, made - 1)
-        seen = {
+        observations = {
             "time_to_first_token_seconds": queued + first,
             "inter_token_latency_seconds": pace,
             "request_time_per_output_token_seconds": pace,
@@ -173,5 +173,5 @@ class Service:
             reason = "length" if completion.finish_reason == "length" else "stop"
             self.counters.finished[reason] += 1
             count_drafts(self.counters, self.settings, made)
-            for name, value in seen.items():
+            for name, value in observations.items():
                 self.counters.histograms[name].observe(value)

@@ -81,9 +81,9 @@ def _engine(text: str) -> EngineName:
 
 
 def read_environment(env: Mapping[str, str]) -> SimulatorEnvironment:
-    """From an environment; an empty variable counts as absent, except the model's: then nothing is known of it.
+    """Empty variables count as absent, except MODEL: empty, it means a checkpoint of unknown size.
 
-    Raises SurroundingsError with the variable's name and what to write.
+    Raises SimulatorEnvironmentError, which names the variable and the expected value.
     """
     boot, mounts = env.get(BOOT), env.get(MOUNTS)
     return SimulatorEnvironment(

@@ -35,9 +35,9 @@ def option_table(environment: SimulatorEnvironment) -> OptionTable:
 
 def without_launcher(argv: Sequence[str]) -> tuple[str, ...]:
     """The arguments after `sglang serve` or `-m sglang.launch_server`; all of them if there is no launcher."""
-    words = tuple(argv)
-    starts = (index + 2 for index in range(len(words)) if words[index : index + 2] in _LAUNCHERS)
-    return words[next(starts, 0) :]
+    arguments = tuple(argv)
+    starts = (index + 2 for index in range(len(arguments)) if arguments[index : index + 2] in _LAUNCHERS)
+    return arguments[next(starts, 0) :]
 
 
 def parse_settings(argv: Sequence[str], environment: SimulatorEnvironment) -> Settings:

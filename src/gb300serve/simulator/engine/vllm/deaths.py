@@ -6,7 +6,7 @@ from gb300serve.boot.phases import Phase
 from gb300serve.fit.model import GB300, MemoryPlan
 from gb300serve.simulator.engine.script import Script, ending
 from gb300serve.simulator.engine.settings import Settings
-from gb300serve.simulator.engine.vllm.log import API, CORE, VllmTimeline
+from gb300serve.simulator.engine.vllm.log import API, CORE, STAMP_FORMAT, VllmTimeline
 
 _ENGINE = (
     "vllm/v1/engine/core.py:1371:run_engine_core:engine_core = EngineCoreProc(*args, engine_index=dp_rank, **kwargs)",
@@ -172,7 +172,7 @@ def _heartbeats(timeline: VllmTimeline, _settings: Settings) -> None:
         "No available shared memory broadcast block found in 60 seconds. This typically happens when some processes "
         "are hanging or doing some time-consuming work (e.g. compilation, weight/kv cache quantization)."
     )
-    timeline.repeat(60.0, "stdout", f"({CORE}) INFO {{stamp}} [shm_broadcast.py:801] {text}\n")
+    timeline.repeat(60.0, "stdout", f"({CORE}) INFO {{stamp}} [shm_broadcast.py:801] {text}\n", STAMP_FORMAT)
 
 
 def _engine_dies(timeline: VllmTimeline, _settings: Settings) -> None:

@@ -12,11 +12,7 @@ _TUNED = "[AutoTuner]: Tuning flashinfer::trtllm_fp4_block_scale_moe"
 _PROFILE_SECONDS = 42.91
 _GRAPHS = 15
 _SETTLED = 0.3
-
-
-def format_stamp(epoch: float) -> str:
-    """Month, day and time in UTC, without a year."""
-    return datetime.fromtimestamp(epoch, UTC).strftime("%m-%d %H:%M:%S")
+STAMP_FORMAT = "%m-%d %H:%M:%S"
 
 
 class VllmTimeline(EventTimeline):
@@ -24,8 +20,9 @@ class VllmTimeline(EventTimeline):
 
     def log(self, process: str, source: str, text: str, level: str = "INFO") -> None:
         """Write to vLLM's own logger (stdout)."""
+        stamp = datetime.fromtimestamp(self.now, UTC).strftime(STAMP_FORMAT)
         for line in text.split("\n"):
-            self.write("stdout", f"({process}) {level} {format_stamp(self.now)} [{source}] {line}")
+            self.write("stdout", f"({process}) {level} {stamp} [{source}] {line}")
 
     def flashinfer(self, source: str, text: str, level: str = "INFO") -> None:
         """Write to FlashInfer's logger (stderr)."""

@@ -32,8 +32,8 @@ def parse_settings(argv: Sequence[str], environment: SimulatorEnvironment) -> Se
 
     Raises ArgumentRefusedError as vLLM's parser does, SimulatorEnvironmentError for an unknown checkpoint.
     """
-    words = tuple(argv[1:] if argv and argv[0] == "serve" else argv)
+    arguments = tuple(argv[1:] if argv and argv[0] == "serve" else argv)
     known = find_checkpoint(environment)
     table = option_table(environment)
-    spliced = any(word == "--model" or word.startswith("--model=") for word in words)
-    return Settings(_typed(parse_argv(words, table), table), known, environment, spliced)
+    spliced = any(text == "--model" or text.startswith("--model=") for text in arguments)
+    return Settings(_typed(parse_argv(arguments, table), table), known, environment, spliced)
