@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from gb300serve.adapters.system import SystemDisk
-from gb300serve.journal.journal import Asker
+from gb300serve.journal.journal import Requester
 from gb300serve.journal.lock import LaneHeldError, LaneLock
 from tests.support.entries import ALICE
 from tests.support.fake_clock import FakeClock
 from tests.support.faulty_disk import FaultyDisk
 from tests.support.program import ROOT
 
-BOB = Asker("bob", "station", 12)
+BOB = Requester("bob", "station", 12)
 
 
-def lock(directory: Path, command: str = "up v14", by: Asker = ALICE, clock: FakeClock | None = None) -> LaneLock:
+def lock(directory: Path, command: str = "up v14", by: Requester = ALICE, clock: FakeClock | None = None) -> LaneLock:
     return LaneLock(directory / "state" / "docker.lock", SystemDisk(), clock or FakeClock(), command, by)
 
 
@@ -30,8 +30,8 @@ def test_the_second_is_told_who_is_at_it(tmp_path: Path) -> None:
         lock(tmp_path, "down", BOB, clock).acquire(10.0)
     assert caught.value.exit_code == 6
     assert caught.value.message == (
-        "gb300serve up v14 (alice@station, process 4711, since 2026-11-29T19:50:03.000Z) is changing what serves; "
-        "nothing was done"
+        "gb300serve up v14 (alice@station, process 4711, since 2026-11-29T19:50:03.000Z) is changing the "
+        "running lanes; nothing was done"
     )
     assert clock.now() - FakeClock().now() == pytest.approx(10.0, abs=0.1)
 
@@ -89,7 +89,7 @@ def test_a_torn_file_and_a_full_disk_do_not_matter(tmp_path: Path) -> None:
     held = LaneLock(tmp_path / "state" / "docker.lock", disk, FakeClock(), "up v14", ALICE)
     held.acquire(0.0)
     assert disk.is_full
-    with pytest.raises(LaneHeldError, match=r"^another gb300serve is changing what serves"):
+    with pytest.raises(LaneHeldError, match=r"^another gb300serve is changing the running lanes"):
         lock(tmp_path, "down", BOB).acquire(0.0)
 
 

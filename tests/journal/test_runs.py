@@ -7,7 +7,7 @@ import pytest
 
 from gb300serve.adapters.system import SystemDisk
 from gb300serve.journal.journal import StateUnusableError
-from gb300serve.journal.runs import ROOM_BYTES, Run, Runs, encoded, record_of
+from gb300serve.journal.runs import RESERVE_BYTES, Run, Runs, encode, parse_record
 from tests.support.entries import record
 from tests.support.fake_clock import START
 from tests.support.faulty_disk import FaultyDisk, Killed
@@ -92,13 +92,13 @@ def run(directory: Path, disk: FaultyDisk | SystemDisk | None = None) -> Run:
 
 def test_a_run_as_it_is_written(tmp_path: Path) -> None:
     begun = run(tmp_path)
-    assert (tmp_path / ".room").stat().st_size == ROOM_BYTES
+    assert (tmp_path / ".room").stat().st_size == RESERVE_BYTES
     begun.log("first")
     begun.event({"kind": "StepBegan"})
     begun.write("metrics.txt", "up 1\n")
     begun.record = replace(begun.record, state="failed")
     begun.save()
-    begun.make_room()
+    begun.release_reserve()
     begun.close()
     assert {each.name: each.read_text() for each in tmp_path.iterdir() if each.name != "run.json"} == {
         "command": "docker run\n",
@@ -141,7 +141,7 @@ def test_what_was_not_launched_is_removed(tmp_path: Path) -> None:
 
 
 def test_text_that_has_no_utf_8_is_written_escaped() -> None:
-    assert encoded("a\udcffb") == b"a\\udcffb"
+    assert encode("a\udcffb") == b"a\\udcffb"
 
 
 WHOLE = record(
@@ -161,8 +161,8 @@ WHOLE = record(
 
 
 def test_a_record_is_read_back() -> None:
-    assert record_of(json.loads(json.dumps(WHOLE.as_json()))) == WHOLE
-    assert record_of(json.loads(json.dumps(record().as_json()))) == record()
+    assert parse_record(json.loads(json.dumps(WHOLE.as_json()))) == WHOLE
+    assert parse_record(json.loads(json.dumps(record().as_json()))) == record()
 
 
 def test_the_schema_comes_first() -> None:
@@ -171,7 +171,7 @@ def test_the_schema_comes_first() -> None:
 
 @pytest.mark.parametrize("missing", ["schema", "run", "lane", "release", "on", "plan", "verb", "by", "began"])
 def test_what_lacks_the_essential_is_no_record(missing: str) -> None:
-    assert record_of(WHOLE.as_json() | {missing: None}) is None
+    assert parse_record(WHOLE.as_json() | {missing: None}) is None
 
 
 def test_a_good_run_has_been_ready_whatever_came_later() -> None:

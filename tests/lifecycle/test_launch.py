@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.journal.journal import stamp
+from gb300serve.journal.journal import format_stamp
 from gb300serve.lifecycle.launch import (
     Launch,
     describe_container,
@@ -66,7 +66,7 @@ CHANGED = {"gb300serve.lane": "l", "gb300serve.release": "v14+set", "gb300serve.
 
 
 def test_moments_are_utc() -> None:
-    assert stamp(START) == "20261129T195003Z"
+    assert format_stamp(START) == "20261129T195003Z"
     assert display_time(START) == "2026-11-29 19:50:03Z"
     assert display_time(None) == "an unknown time"
 

@@ -4,8 +4,8 @@ import pytest
 
 from gb300serve.plan.model import Mount, Plan
 from gb300serve.simulator.engine.faults import FAULTS
-from gb300serve.simulator.engine.sglang.deaths import REHEARSED
-from gb300serve.simulator.errors import lacks
+from gb300serve.simulator.engine.registry import ENGINES
+from gb300serve.simulator.errors import missing_requirement
 from tests.support.launches import contained, plan
 
 BARE = replace(plan(), command=("--model", "/model"))
@@ -15,7 +15,8 @@ HOOKED = contained(
     mounts=(Mount("/p/hook.py", "/w/hook.py", read_only=True, sha256="ab" * 32),),
 )
 UNPINNED = {"patch-differs": "the recipe pins no file over the image"}
-OTHER_ENGINE = f"an SGLang lane rehearses {', '.join(REHEARSED)}"
+SGLANG_FAULTS = ENGINES["sglang"].faults
+OTHER_ENGINE = f"its engine sglang rehearses only {', '.join(SGLANG_FAULTS)}"
 
 
 @pytest.mark.parametrize(
@@ -31,8 +32,8 @@ OTHER_ENGINE = f"an SGLang lane rehearses {', '.join(REHEARSED)}"
                 "hook-aborted": "the launch installs no hook",
             },
         ),
-        (replace(BARE, engine="sglang"), {**dict.fromkeys(set(FAULTS) - set(REHEARSED), OTHER_ENGINE), **UNPINNED}),
+        (replace(BARE, engine="sglang"), {**dict.fromkeys(set(FAULTS) - set(SGLANG_FAULTS), OTHER_ENGINE), **UNPINNED}),
     ],
 )
 def test_what_a_launch_lacks(launched: Plan, lacking: dict[str, str]) -> None:
-    assert {name: why for name in FAULTS if (why := lacks(name, launched)) is not None} == lacking
+    assert {name: why for name in FAULTS if (why := missing_requirement(name, launched)) is not None} == lacking

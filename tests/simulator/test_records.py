@@ -8,16 +8,17 @@ from gb300serve.lifecycle.backend import LogLine
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
 from gb300serve.simulator.records import (
     State,
-    container_of,
-    exclusively,
-    follow,
-    image_of,
+    build_record,
+    describe_container,
+    describe_image,
+    follow_log,
+    hold_lock,
     is_locked,
-    poll,
-    read,
+    parse_state,
+    poll_interval,
     read_json,
-    record_of,
-    state_of,
+    read_log,
+    simulation_variables,
     write_json,
 )
 
@@ -43,7 +44,7 @@ def test_files_are_replaced_and_private(tmp_path: Path) -> None:
 def test_locks_are_seen_and_let_go(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     assert not is_locked(path)
-    with exclusively(path):
+    with hold_lock(path):
         assert is_locked(path)
     assert not is_locked(path)
     with path.open() as shared:
@@ -85,9 +86,9 @@ def append(path: Path, text: str) -> Callable[[], object]:
 
 def test_half_a_record_is_not_read_yet(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    assert list(read(path)) == []
+    assert list(read_log(path)) == []
     path.write_text(record("one") + record("two")[:-3])
-    assert list(read(path)) == [LogLine("one", 1.0, "stdout")]
+    assert list(read_log(path)) == [LogLine("one", 1.0, "stdout")]
 
 
 def test_it_is_followed_from_before_it_exists_to_its_end(tmp_path: Path) -> None:
@@ -101,7 +102,7 @@ def test_it_is_followed_from_before_it_exists_to_its_end(tmp_path: Path) -> None
         lambda: None,
         append(path, record("three", 3.0)),
     )
-    found = [line.text for line in follow(path, lambda: clock.done, clock, 60.0) if line is not None]
+    found = [line.text for line in follow_log(path, lambda: clock.done, clock, 60.0) if line is not None]
     assert found == ["one", "two", "three"]
 
 
@@ -109,16 +110,16 @@ def test_silence_is_told(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(record("one"))
     clock = Steps(*[lambda: None] * 10)
-    found = list(follow(path, lambda: clock.done, clock, 0.1))
+    found = list(follow_log(path, lambda: clock.done, clock, 0.1))
     assert [line and line.text for line in found] == ["one", None, None, None]
 
 
 def test_a_container_that_ended_without_a_log(tmp_path: Path) -> None:
-    assert list(follow(tmp_path / "log", lambda: True, Steps(), 1.0)) == []
+    assert list(follow_log(tmp_path / "log", lambda: True, Steps(), 1.0)) == []
 
 
 def test_a_fast_clock_is_looked_at_more_often() -> None:
-    assert [poll(speed) for speed in (1.0, 100.0, 200.0, 800.0)] == [0.2, 0.1, 0.05, 0.05]
+    assert [poll_interval(speed) for speed in (1.0, 100.0, 200.0, 800.0)] == [0.2, 0.1, 0.05, 0.05]
 
 
 PLAN = Plan(
@@ -147,8 +148,7 @@ PLAN = Plan(
 
 
 def test_a_plan_becomes_a_record() -> None:
-    record = record_of(PLAN, {"gb300serve.lane": "l"}, {"KEY": "s3cret"}, "sha256:aa", "/state/cache")
-    simulation = record.pop("simulation")
+    record = build_record(PLAN, {"gb300serve.lane": "l"}, {"KEY": "s3cret"}, "sha256:aa", {"GB300SERVE_SIM_MODEL": ""})
     assert record == {
         "name": "dsv41-vllm",
         "image": "vllm/vllm-openai:tag@sha256:00d5",
@@ -164,8 +164,12 @@ def test_a_plan_becomes_a_record() -> None:
         "options": {"network": "bridge", "ipc": "private", "cap_add": "nothing", "mounts./model": "/models/x"},
         "mounts": {"/model": "/models/x"},
         "pinned": {},
+        "simulation": {"GB300SERVE_SIM_MODEL": ""},
     }
-    assert simulation == {
+
+
+def test_the_engine_gets_what_it_cannot_know() -> None:
+    assert simulation_variables(PLAN, "/state/cache", "0.1.dev20904+g179dd0fa9") == {
         "GB300SERVE_SIM_ENGINE": "vllm",
         "GB300SERVE_SIM_VERSION": "0.1.dev20904+g179dd0fa9",
         "GB300SERVE_SIM_MODEL": "deepseek-ai/DeepSeek-V4.1-Flash",
@@ -176,27 +180,29 @@ def test_a_plan_becomes_a_record() -> None:
 
 
 def test_images_follow_from_their_references() -> None:
-    assert image_of("a/b:1").id == image_of("a/b:1").id != image_of("a/b:2").id
+    assert describe_image("a/b:1").id == describe_image("a/b:1").id != describe_image("a/b:2").id
     digests = {"a/b:1@sha256:ff": ("a/b@sha256:ff",), "h:5000/a@sha256:ff": ("h:5000/a@sha256:ff",), "h:5000/a:1": ()}
-    assert {reference: image_of(reference).digests for reference in digests} == digests
+    assert {reference: describe_image(reference).digests for reference in digests} == digests
 
 
 def test_states() -> None:
-    record = {**record_of(PLAN, {}, {}, "", ""), "id": "f" * 64, "created_at": 5.0}
+    record = {**build_record(PLAN, {}, {}, "", {}), "id": "f" * 64, "created_at": 5.0}
     states = {
-        "created": state_of(None, locked=False, last_seen=None),
-        "starting": state_of({"start": 1, "speed": 200.0}, locked=True, last_seen=None),
-        "running": state_of({"start": 1, "pid": 9, "started_at": 6.0}, locked=True, last_seen=7.0),
-        "ending": state_of(
+        "created": parse_state(None, locked=False, last_seen=None),
+        "starting": parse_state({"start": 1, "speed": 200.0}, locked=True, last_seen=None),
+        "running": parse_state({"start": 1, "pid": 9, "started_at": 6.0}, locked=True, last_seen=7.0),
+        "ending": parse_state(
             {"start": 1, "started_at": 6.0, "exit_code": 1, "finished_at": 8.0}, locked=True, last_seen=8.0
         ),
-        "exited": state_of(
+        "exited": parse_state(
             {"start": 1, "started_at": 6.0, "exit_code": 0, "finished_at": 8.0}, locked=False, last_seen=8.0
         ),
-        "lost": state_of({"start": 1, "pid": 9, "started_at": 6.0}, locked=False, last_seen=7.0),
+        "lost": parse_state({"start": 1, "pid": 9, "started_at": 6.0}, locked=False, last_seen=7.0),
     }
-    found = {name: container_of(record, state) for name, state in states.items()}
-    assert {name: (each.state, each.exit_code, each.finished_at) for name, each in found.items()} == {
+    found = {name: describe_container(record, state) for name, state in states.items()}
+    assert {
+        name: (container.state, container.exit_code, container.finished_at) for name, container in found.items()
+    } == {
         "created": ("created", None, None),
         "starting": ("running", None, None),
         "running": ("running", None, None),
@@ -209,6 +215,6 @@ def test_states() -> None:
 
 def test_without_mounts_the_model_is_in_the_image() -> None:
     bare = replace(PLAN, container=replace(PLAN.container, mounts=()), model_path="/models/unknown")
-    simulation = record_of(bare, {}, {}, "", "")["simulation"]
+    simulation = simulation_variables(bare, "", "1")
     assert "GB300SERVE_SIM_MOUNTS" not in simulation
     assert simulation["GB300SERVE_SIM_MODEL"] == ""

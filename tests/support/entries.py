@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from gb300serve.journal.journal import Asker, JournalEntry, RunningLane
+from gb300serve.journal.journal import JournalEntry, Requester, RunningLane
 from gb300serve.journal.runs import RunRecord
 from tests.support.fake_clock import START
 
-ALICE = Asker("alice", "station", 4711)
+ALICE = Requester("alice", "station", 4711)
 V13 = RunningLane("deepseek-v4.1-flash/v13", "dsv41-vllm", "id-v13", "plan-v13")
 V14 = RunningLane("deepseek-v4.1-flash/v14", "dsv41-vllm", "id-v14", "plan-v14")
 

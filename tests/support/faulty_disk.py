@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gb300serve.adapters.system import SystemDisk
-from gb300serve.journal.journal import AppendFile, Hold
+from gb300serve.journal.journal import AppendFile, HeldLock
 
 
 class Killed(BaseException):
@@ -75,7 +75,7 @@ class FaultyDisk:
             self._change()
         self.real.remove(path)
 
-    def try_hold(self, path: Path) -> Hold | None:
+    def try_hold(self, path: Path) -> HeldLock | None:
         return self.real.try_hold(path)
 
     def _change(self) -> None:

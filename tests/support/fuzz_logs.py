@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from gb300serve.boot.signals import CAUSES, SIGNALS
 from gb300serve.simulator.engine.faults import FAULTS
-from gb300serve.simulator.engine.script import Repeat, Say, Script
+from gb300serve.simulator.engine.script import Repeat, Script, Write
 from gb300serve.simulator.engine.settings import SimulatorEnvironment
 from tests.support.fuzz_recipes import SECRETS
 from tests.support.simulated import DAY_ZERO, PIN_HOOK, V14, boot_script, changed
@@ -58,7 +58,7 @@ def _written(script: Script) -> bytes:
     """What the boot writes; an endless heartbeat three times."""
     parts = []
     for event in script:
-        if isinstance(event, Say):
+        if isinstance(event, Write):
             parts.append(event.text)
         elif isinstance(event, Repeat):
             parts += [event.text.format(stamp=f"11-30 01:0{minute}:00") for minute in range(3)]

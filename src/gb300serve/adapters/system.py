@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from gb300serve.autotune.sets import CacheDeniedError, CacheUnusableError
 from gb300serve.core.errors import Gb300Error, MachineError
-from gb300serve.journal.journal import AppendFile, Asker, Hold
+from gb300serve.journal.journal import AppendFile, HeldLock, Requester
 
 
 class SystemClock:
@@ -104,7 +104,7 @@ class SystemDisk:
         else:
             path.unlink(missing_ok=True)
 
-    def try_hold(self, path: Path) -> Hold | None:
+    def try_hold(self, path: Path) -> HeldLock | None:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -191,13 +191,13 @@ def _set(handlers: dict[signal.Signals, _Handler]) -> dict[signal.Signals, _Hand
     return {number: signal.signal(number, handler) for number, handler in handlers.items()}
 
 
-def asker(variables: Mapping[str, str]) -> Asker:
+def asker(variables: Mapping[str, str]) -> Requester:
     """Behind sudo, the one who said sudo; a user without a name by number."""
     try:
         name = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         name = str(os.getuid())
-    return Asker(variables.get("SUDO_USER") or name, socket.gethostname(), os.getpid())
+    return Requester(variables.get("SUDO_USER") or name, socket.gethostname(), os.getpid())
 
 
 K = TypeVar("K")

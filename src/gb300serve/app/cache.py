@@ -32,7 +32,7 @@ from gb300serve.core.errors import Action, CommandLineError, CompileError, Machi
 from gb300serve.core.files import expanded
 from gb300serve.plan.model import Plan
 from gb300serve.recipe.model import Recipe
-from gb300serve.simulator.host import seed as fill
+from gb300serve.simulator.host import seed_caches as fill
 
 
 class CacheElsewhereError(MachineError):

@@ -18,7 +18,7 @@ from gb300serve.autotune.pins import Verified
 from gb300serve.autotune.sets import short
 from gb300serve.core.errors import Action, CommandLineError, Gb300Error, ServiceError
 from gb300serve.core.values import indented_json
-from gb300serve.journal.history import MeasuredTimes, RunHistory, measured
+from gb300serve.journal.history import MeasuredTimes, RunHistory, measure_times
 from gb300serve.journal.journal import StateUnusableError
 from gb300serve.journal.runs import HOST
 from gb300serve.lifecycle.backend import Container
@@ -137,7 +137,7 @@ def starts_kept(steps: tuple[Step, ...]) -> bool:
 
 def measured_times(launch: Launch, steps: tuple[Step, ...], history: RunHistory) -> MeasuredTimes:
     """The durations of earlier boots of this plan, of fresh or of kept containers."""
-    return measured(history.runs, launch.digest, launch.on, kept=starts_kept(steps))
+    return measure_times(history.runs, launch.digest, launch.on, kept=starts_kept(steps))
 
 
 def expected_seconds(launch: Launch, steps: tuple[Step, ...], usual: MeasuredTimes) -> dict[str, float]:

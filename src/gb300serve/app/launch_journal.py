@@ -168,7 +168,7 @@ class LaunchJournal:
                 self._state.runs.rewrite(replace(record, state="cut-short", ended=now))
 
     def _belated(self, record: RunRecord, now: float, result: str) -> JournalEntry:
-        last = self._state.history().serving(self._host.on)
+        last = self._state.history().last_change(self._host.on)
         became = f"{record.ref} became READY; " if result == "ready" else ""
         return JournalEntry(
             at=now,

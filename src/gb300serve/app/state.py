@@ -8,7 +8,7 @@ from gb300serve.adapters.system import SystemClock, SystemDisk, asker
 from gb300serve.app.console import Console
 from gb300serve.app.workspace import Workspace, state_directory
 from gb300serve.journal.history import RunHistory
-from gb300serve.journal.journal import Journal, Story
+from gb300serve.journal.journal import Journal, JournalContents
 from gb300serve.journal.lock import LaneLock
 from gb300serve.journal.runs import Runs
 
@@ -34,7 +34,7 @@ class StateDirectory:
 
     def history(self) -> RunHistory:
         """The journal and the runs. A part that cannot be read is reported once and counts as empty."""
-        story = self._read(self.journal.path, self.journal.read, Story())
+        story = self._read(self.journal.path, self.journal.read, JournalContents())
         return RunHistory(story.entries, self._read(self.runs.directory, self.runs.all, ()))
 
     def damaged_runs(self) -> tuple[str, ...]:

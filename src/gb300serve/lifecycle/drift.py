@@ -41,8 +41,8 @@ def drift(container: Container, launch: Launch, image: Image | None) -> tuple[Dr
 
 def from_journal(container: Container, on: str, history: RunHistory) -> tuple[Drift, ...]:
     """Differences between the running containers and the journal: changes made without gb300serve."""
-    last = history.serving(on)
-    if last is None or not container.ours or history.under_way(on):
+    last = history.last_change(on)
+    if last is None or not container.ours or history.has_unfinished_launch(on):
         return ()
     should = {each.id: each for each in last.after}
     known = any(each.id == container.id for entry in history.entries for each in (*entry.before, *entry.after))
@@ -58,8 +58,8 @@ def from_journal(container: Container, on: str, history: RunHistory) -> tuple[Dr
 
 def _recorded(container: Container, on: str, history: RunHistory) -> str:
     """Since when a container should run, and whether it was seen serving."""
-    since = history.began(container.id, on) or 0.0
-    if history.became_ready(container.id, since):
+    since = history.running_since(container.id, on) or 0.0
+    if history.has_been_ready(container.id, since):
         return f"it has served since {display_time(since)}"
     return f"it was started at {display_time(since)} and not watched until READY"
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from gb300serve.autotune.sets import Expectation
 from gb300serve.boot.receipts import ExpectedLine
-from gb300serve.journal.journal import stamp
+from gb300serve.journal.journal import format_stamp
 from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_PLAN, LABEL_RELEASE, Container
 from gb300serve.plan.model import SECRET, Plan, digest, secret_word, split_port
 from gb300serve.probe.endpoint import ENGINE_PROBES, ServerEndpoint
@@ -148,12 +148,12 @@ def display_time(at: float | None) -> str:
 def kept_name(name: str, container: Container, at: float) -> str:
     """The name of a replaced container: `NAME-kept-v13-20261129T195003Z`."""
     release = safe_in_name(container.labels.get(LABEL_RELEASE, ""))
-    return "-".join(part for part in (name, "kept", release, stamp(at)) if part)
+    return "-".join(part for part in (name, "kept", release, format_stamp(at)) if part)
 
 
 def failed_name(name: str, at: float) -> str:
     """The name of a container whose boot failed."""
-    return f"{name}-failed-{stamp(at)}"
+    return f"{name}-failed-{format_stamp(at)}"
 
 
 def safe_in_name(text: str) -> str:

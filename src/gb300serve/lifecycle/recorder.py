@@ -10,7 +10,7 @@ from gb300serve.core.errors import BackendError
 from gb300serve.core.ports import Clock, Http, UnreachableError
 from gb300serve.core.redaction import redact
 from gb300serve.core.values import indented_json
-from gb300serve.journal.journal import RunningLane, written
+from gb300serve.journal.journal import RunningLane, format_time
 from gb300serve.journal.runs import LOG, METRICS, RECEIPTS, Run
 from gb300serve.lifecycle.backend import LABEL_PLAN, Container, ContainerBackend, LogLine
 from gb300serve.lifecycle.events import (
@@ -87,14 +87,14 @@ class Recorder:
         """Note the container; the next save writes it."""
         self._started_at = container.started_at or container.created_at
         known = {"name": container.name, "id": container.id, "image_id": container.image_id}
-        started = {} if container.started_at is None else {"started_at": written(container.started_at)}
+        started = {} if container.started_at is None else {"started_at": format_time(container.started_at)}
         self.run.record = replace(self.run.record, container=known | started)
 
     def save(self, **changes: Any) -> None:
         """Change the record and write it."""
         log: dict[str, Any] = {"lines": self._lines, "complete": self._lost_at is None}
         if self._lost_at is not None:
-            log["until"] = written(self._lost_at)
+            log["until"] = format_time(self._lost_at)
         self.run.record = replace(
             self.run.record, **{"receipts": tuple(self._receipts), "phases": self._phases(), "log": log, **changes}
         )
@@ -117,11 +117,11 @@ class Recorder:
     def close(self, **changes: Any) -> None:
         """Finish the run; report again what is missing."""
         self._write_lines()
-        self._guarded(self.run.make_room)
+        self._guarded(self.run.release_reserve)
         self.save(ended=self._clock.now(), **changes)
         self._guarded(self.run.close)
         if self._lost_at is not None:
-            self._warn(f"the log of this run is incomplete from {written(self._lost_at)} on: {self.path}/{LOG}")
+            self._warn(f"the log of this run is incomplete from {format_time(self._lost_at)} on: {self.path}/{LOG}")
 
     def clean(self, value: Any) -> Any:
         """The value without secrets, as JSON types."""
@@ -148,7 +148,7 @@ class Recorder:
     def _write_lines(self) -> None:
         if not self._pending:
             return
-        lines = (f"{written(self._started_at + line.elapsed)} {line.text}" for line in self._pending)
+        lines = (f"{format_time(self._started_at + line.elapsed)} {line.text}" for line in self._pending)
         count, text = len(self._pending), str(self.clean("\n".join(lines)))
         self._pending.clear()
         self._guarded(lambda: self.run.log(text))
@@ -199,7 +199,7 @@ class Recorder:
         event = announcement.event if isinstance(announcement, BootEvent) else announcement
         kind = type(event).__name__
         if self._lost_at is None and kind not in _UNREMARKABLE:
-            line = {"told": written(self._clock.now()), "kind": kind, **self.clean(_plain(event))}
+            line = {"told": format_time(self._clock.now()), "kind": kind, **self.clean(_plain(event))}
             self._guarded(lambda: self.run.event(line))
 
     def _guarded(self, write: Callable[[], None]) -> None:
@@ -214,9 +214,9 @@ class Recorder:
         self._lost_at = self._clock.now()
         self._warn(
             f"{self.path} can no longer be written ({error.strerror or error}): the launch continues, but its log "
-            f"is incomplete from {written(self._lost_at)} on"
+            f"is incomplete from {format_time(self._lost_at)} on"
         )
-        self._guarded(self.run.make_room)
+        self._guarded(self.run.release_reserve)
 
 
 def _plain(value: Any) -> Any:

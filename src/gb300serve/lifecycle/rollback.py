@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gb300serve.core.errors import Action, MachineError
 from gb300serve.journal.history import MeasuredTimes, RunHistory
-from gb300serve.journal.journal import written
+from gb300serve.journal.journal import format_time
 from gb300serve.journal.runs import RunRecord
 from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_PLAN, Container
 from gb300serve.lifecycle.launch import CHANGED
@@ -68,7 +68,7 @@ def target(goal: RollbackGoal, on: str, containers: Iterable[Container], history
 
 def costs(record: RunRecord, kept: Container | None, usual: MeasuredTimes, *, simulated: bool) -> Iterator[str]:
     """What returning to the run means, one sentence per line."""
-    yield f"back to {record.ref}, READY on {written(record.began)[:10]} (run {record.run})"
+    yield f"back to {record.ref}, READY on {format_time(record.began)[:10]} (run {record.run})"
     yield (
         f"its container is kept as {kept.name} and is restarted"
         if kept
@@ -96,7 +96,7 @@ def _lane(on: str, ours: list[Container], history: RunHistory) -> str:
         raise NoLaneToReturnError(running)
     if running:
         return running[0]
-    last = history.serving(on)
+    last = history.last_change(on)
     served = (last.after or last.before) if last else ()
     if not served:
         raise NoLaneToReturnError()

@@ -123,8 +123,8 @@ def lane_status(
 ) -> LaneStatus:
     """One of our containers; its log is read only if it does not answer."""
     launch = _launch_of(container, known)
-    asked = history.was_asked_to_end(container.id, container.finished_at)
-    due = history.should_run(container.id, tools.backend.kind)
+    asked = history.is_stopped_on_request(container.id, container.finished_at)
+    due = history.is_expected_to_run(container.id, tools.backend.kind)
     seen = _seen(container, launch, tools, asked=asked, due=due)
     if seen.state == "ready":
         seen = _by_receipts(seen, container, history)

@@ -1,4 +1,4 @@
-"""Whether a launch has what a fault is about: one that it has not would be rehearsed in silence. Pure."""
+"""Errors of the simulated Station, and the check that a fault can show in a launch. Pure."""
 
 from collections.abc import Iterable
 
@@ -7,94 +7,98 @@ from gb300serve.fit.checkpoint import checkpoints
 from gb300serve.lifecycle.receipts import patches
 from gb300serve.plan.model import Plan
 from gb300serve.simulator.engine.faults import FAULTS
-from gb300serve.simulator.engine.sglang.deaths import REHEARSED
+from gb300serve.simulator.engine.registry import ENGINES
 
 
 class NoSuchSimulationError(BackendError):
-    """A container that is not there, or not any more."""
+    """The container does not exist, or no longer."""
 
     def __init__(self, container: str) -> None:
-        super().__init__(f"no simulated container {container}", hint="gb300serve status shows those that there are")
+        super().__init__(f"no simulated container {container}", hint="gb300serve status lists the containers")
 
 
 class NameTakenError(BackendError):
-    """A name is given once."""
+    """Another container has this name."""
 
     def __init__(self, name: str, holder: str) -> None:
         super().__init__(
             f"the name {name} is in use by simulated container {holder[:12]}",
-            hint="remove or rename that one, or choose another container.name",
+            hint="remove or rename that container, or choose another container.name",
         )
 
 
 class NoSuchImageError(BackendError):
-    """An image that this rehearsal leaves out."""
+    """This rehearsal excludes the image."""
 
     def __init__(self, image: str) -> None:
-        super().__init__(f"{image} is not on the simulated Station", hint="it has every image that is not left out")
+        super().__init__(
+            f"image {image} not found on the simulated Station", hint="it has every image that the rehearsal includes"
+        )
 
 
 class ContainerRunningError(BackendError):
-    """Only what has ended can be removed."""
+    """A running container cannot be removed."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the simulated container {name} is running", hint="stop it first")
 
 
 class ShimFailedError(BackendError):
-    """The program that runs the stand-in did not come up."""
+    """The shim, which runs the simulated engine, did not start."""
 
-    def __init__(self, name: str, said: str) -> None:
+    def __init__(self, name: str, output: str) -> None:
         super().__init__(
-            f"the simulated container {name} did not start: {said or 'its shim ended without a word'}",
-            hint="the whole output is in shim.log beside its container.json",
+            f"the simulated container {name} did not start: {output or 'its shim ended without output'}",
+            hint="see shim.log next to its container.json",
         )
 
 
 class StationUnwritableError(BackendError):
-    """Its directory cannot be written."""
+    """The Station's directory is not writable."""
 
     def __init__(self, directory: str, reason: str) -> None:
         super().__init__(
             f"the simulated Station cannot write {directory}: {reason}",
-            hint="make room or give it another place: `state: DIR` in the site file",
+            hint="free disk space, or set another directory: `state: DIR` in the site file",
         )
 
 
 class NotStoppedError(BackendError):
-    """Not even a kill ended it."""
+    """The container still runs after SIGKILL."""
 
     def __init__(self, name: str, pid: int | None) -> None:
-        super().__init__(f"the simulated container {name} (process {pid}) cannot be ended", hint="end it by hand")
+        super().__init__(
+            f"the simulated container {name} (process {pid}) does not stop", hint="kill the process yourself"
+        )
 
 
 class UnknownFaultError(CommandLineError):
-    """A fault that nobody wrote."""
+    """No fault has this name."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__(f"no simulated fault is called {name!r}", hint=f"there are {', '.join(known)}")
+        super().__init__(f"{name!r} is not a simulated fault", hint=f"expected one of {', '.join(known)}")
 
 
 class UnfitFaultError(CommandLineError):
-    """A fault that this launch has nothing for: it would come up as if nothing were wrong."""
+    """The fault could not show in this launch, which would start as if nothing were wrong."""
 
-    def __init__(self, name: str, recipe: str, lacking: str) -> None:
-        super().__init__(f"{recipe} cannot rehearse {name}: {lacking}", hint="choose another fault, or another release")
+    def __init__(self, name: str, recipe: str, reason: str) -> None:
+        super().__init__(f"{recipe} cannot rehearse {name}: {reason}", hint="choose another fault or another release")
 
 
-def lacks(name: str, plan: Plan) -> str | None:
-    """What the launch lacks for the fault to show, as the end of a sentence; None where it would show."""
-    found = FAULTS[name]
-    if plan.engine == "sglang" and name not in REHEARSED:
-        return f"an SGLang lane rehearses {', '.join(REHEARSED)}"
-    if found.patched and not any(patches(plan)):
+def missing_requirement(name: str, plan: Plan) -> str | None:
+    """What the launch lacks for the fault to show, as a sentence; None if it lacks nothing."""
+    fault, faults = FAULTS[name], ENGINES[plan.engine].faults
+    if name not in faults:
+        return f"its engine {plan.engine} rehearses only {', '.join(faults)}"
+    if fault.patched and not any(patches(plan)):
         return "the recipe pins no file over the image"
-    if found.of_hook and not _hooked(plan):
+    if fault.needs_hook and not _has_hook(plan):
         return "the launch installs no hook"
-    missing = [f"--{key.replace('_', '-')}" for key in found.drops if f"--{key.replace('_', '-')}" not in plan.command]
-    return f"the command has no {missing[0]}" if missing else None
+    options = (f"--{key.replace('_', '-')}" for key in fault.drops)
+    return next((f"the command has no {option}" for option in options if option not in plan.command), None)
 
 
-def _hooked(plan: Plan) -> bool:
-    """By the variables that install one."""
-    return any(patch.env in plan.container.env for known in checkpoints() for patch in known.variants.values())
+def _has_hook(plan: Plan) -> bool:
+    variants = (patch for checkpoint in checkpoints() for patch in checkpoint.variants.values())
+    return any(patch.env in plan.container.env for patch in variants)

@@ -1,4 +1,4 @@
-"""The kernel-tuning caches of the simulated Station: at first those of the measured releases, then what boots add."""
+"""The host of the simulated Station: its hardware as the host checks read it, and its kernel-tuning caches."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,12 +9,12 @@ from gb300serve.host.facts import ListeningSocket
 from gb300serve.host.linux import UNLIMITED, Limit
 from gb300serve.host.missing import Missing
 from gb300serve.simulator.engine.settings import DEFAULT_VERSION
-from gb300serve.simulator.engine.tuning import seeds, store_configs
+from gb300serve.simulator.engine.tuning import measured_caches, store_configs
 
 GB300_UUID = "GPU-00000000-0000-4000-8000-000000000300"
 DISPLAY_UUID = "GPU-00000000-0000-4000-8000-000000004000"
 
-# 256,703 MiB visible and 268,235,309,056 bytes for CUDA, idle. The display's GPU comes first, as on the reference box.
+# 256,703 MiB visible and 268,235,309,056 bytes for CUDA, idle. The display GPU is listed first.
 _GPUS = f"""\
 index, name, uuid, driver_version, memory.total [MiB], memory.reserved [MiB], memory.used [MiB], compute_cap, \
 power.limit [W], power.max_limit [W], power.draw [W], clocks_event_reasons.active, mig.mode.current
@@ -24,7 +24,7 @@ power.limit [W], power.max_limit [W], power.draw [W], clocks_event_reasons.activ
 1300.00 W, 1300.00 W, 160.00 W, 0x0000000000000001, Disabled
 """
 _PROCESSES = "pid, process_name, used_gpu_memory [MiB], gpu_uuid\n"
-# 494.5 GiB of Grace; 466 of them were available when the owners looked before a launch.
+# 494.5 GiB of Grace memory, of which the owners measured 466 GiB available before a launch.
 _FILES = {
     "/proc/driver/nvidia/params": 'CoherentGPUMemoryMode: "driver"\n',
     "/proc/meminfo": "MemTotal: 518520832 kB\nMemAvailable: 488636416 kB\nCached: 4194304 kB\n",
@@ -41,34 +41,30 @@ _FILES_OF_PLANS = Missing("the simulated Station has every file that a plan name
 
 
 class StationMachine:
-    """`host.ports.Machine`; its ports are the ports of this machine, and `heard` looks at those."""
+    """Implements `host.ports.Machine`. Its ports are those of this machine, read by `heard`."""
 
     def __init__(self, heard: Callable[[int], ListeningSocket | Missing | None]) -> None:
         self._heard = heard
 
     def output(self, argv: tuple[str, ...]) -> str | Missing:
-        asked = " ".join(argv)
-        if "--query-gpu=" in asked:
+        command = " ".join(argv)
+        if "--query-gpu=" in command:
             return _GPUS
-        return _PROCESSES if "--query-compute-apps=" in asked else _FILES_OF_PLANS
+        return _PROCESSES if "--query-compute-apps=" in command else _FILES_OF_PLANS
 
     def read(self, path: str) -> str | Missing:
         return _FILES.get(path, _FILES_OF_PLANS)
 
-    def begin(self, path: str, count: int) -> Missing:  # noqa: ARG002 - the protocol's, here and below
+    def begin(self, path: str, count: int) -> Missing:  # noqa: ARG002 - part of the protocol, here and below
         return _FILES_OF_PLANS
-
-    def names(self, directory: str) -> tuple[str, ...] | Missing:
-        return ("node0",) if directory == "/sys/devices/system/node" else _FILES_OF_PLANS
 
     def entry(self, path: str) -> Missing:  # noqa: ARG002
         return _FILES_OF_PLANS
 
-    def space(self, path: str) -> Missing:  # noqa: ARG002
-        return _FILES_OF_PLANS
+    space = sha256 = entry
 
-    def sha256(self, path: str) -> Missing:  # noqa: ARG002
-        return _FILES_OF_PLANS
+    def names(self, directory: str) -> tuple[str, ...] | Missing:
+        return ("node0",) if directory == "/sys/devices/system/node" else _FILES_OF_PLANS
 
     def memlock(self) -> Limit:
         return Limit(UNLIMITED, UNLIMITED)
@@ -80,15 +76,15 @@ class StationMachine:
         return self._heard(port)
 
 
-def seed(root: Path, engine_version: str | None) -> None:
-    """Put the files of every recorded boot there, once for each engine version: a removed one stays removed."""
+def seed_caches(root: Path, engine_version: str | None) -> None:
+    """Write the cache files of every measured boot, once per engine version: a deleted file stays deleted."""
     version = engine_version or DEFAULT_VERSION
     marker = root / f"seeded-{version.replace('/', '_')}"
     if marker.exists():
         return
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     for checkpoint in checkpoints():
-        for path, configs in seeds(checkpoint, version).items():
+        for path, configs in measured_caches(checkpoint, version).items():
             if not (root / path).exists():
                 store_configs(root, path, configs)
     marker.touch(mode=0o600)

@@ -1,4 +1,4 @@
-"""Files of a simulated container, read and written so that a kill at any moment leaves a whole one."""
+"""The files of a simulated container: its record, its state, its log and its lock."""
 
 import fcntl
 import hashlib
@@ -15,18 +15,16 @@ from gb300serve.fit.checkpoint import checkpoint_at
 from gb300serve.lifecycle.backend import Container, Image, LogLine, wanted_options
 from gb300serve.lifecycle.receipts import patches
 from gb300serve.plan.model import SECRET, Plan
-from gb300serve.simulator.engine.settings import CACHE, DEFAULT_VERSION, ENGINE, LISTEN, MODEL, MOUNTS, VERSION
+from gb300serve.simulator.engine.settings import CACHE, ENGINE, LISTEN, MODEL, MOUNTS, VERSION
 
 ENTRYPOINT = ("vllm", "serve")
-# The newest of those that have an option table.
-DEFAULT_VERSIONS = {"vllm": DEFAULT_VERSION, "sglang": "0.5.23"}
-# Nobody was there to see how it ended: the machine went down, or the shim was killed with its engine.
+# The exit code is unknown: the machine went down, or the shim was killed together with its engine.
 LOST = 255
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The last start of a container, as its shim wrote it down. `locked`: the shim or its engine lives."""
+    """The last start of a container, as its shim recorded it. `locked`: the shim or its engine lives."""
 
     locked: bool
     start: int = 0
@@ -37,9 +35,8 @@ class State:
     exit_code: int | None = None
     oom_killed: bool = False
     fault: str | None = None
-    """What this start rehearses."""
     last_seen: float | None = None
-    """When its log was last written, for an end that nobody saw."""
+    """When its log was last written: the end of a container whose end was not recorded."""
 
     @property
     def running(self) -> bool:
@@ -50,46 +47,46 @@ class State:
         return self.start > 0 or self.locked
 
 
-def state_of(content: Mapping[str, Any] | None, *, locked: bool, last_seen: float | None) -> State:
-    """From state.json, absent before the first start."""
+def parse_state(content: Mapping[str, Any] | None, *, locked: bool, last_seen: float | None) -> State:
+    """From the content of state.json, which is absent before the first start."""
     known = content or {}
     names = ("start", "pid", "speed", "started_at", "finished_at", "exit_code", "oom_killed", "fault")
     return State(locked=locked, last_seen=last_seen, **{name: known[name] for name in names if name in known})
 
 
-def image_of(reference: str) -> Image:
-    """The image that a reference means here: its id follows from the reference, its digest from the pin."""
-    named, _, digest = reference.partition("@")
-    repository = named.rpartition(":")[0] if ":" in named.rpartition("/")[2] else named
+def describe_image(reference: str) -> Image:
+    """The simulated image: its id is derived from the reference, its digest is the pinned one."""
+    name, _, digest = reference.partition("@")
+    repository = name.rpartition(":")[0] if ":" in name.rpartition("/")[2] else name
     digests = (f"{repository}@{digest}",) if digest else ()
     identity = "sha256:" + hashlib.sha256(reference.encode()).hexdigest()
     return Image(id=identity, digests=digests, architecture="arm64", entrypoint=ENTRYPOINT)
 
 
-def _with_secrets(word: str, secrets: Mapping[str, str]) -> str:
-    return SECRET.sub(lambda match: secrets.get(match[1], match[0]), word)
+def _with_secrets(argument: str, secrets: Mapping[str, str]) -> str:
+    return SECRET.sub(lambda match: secrets.get(match[1], match[0]), argument)
 
 
-def _simulation(plan: Plan, cache: str) -> dict[str, str]:
-    """What the stand-in must know and the plan says."""
+def simulation_variables(plan: Plan, cache: str, default_version: str) -> dict[str, str]:
+    """The variables that the simulated engine reads, besides the rehearsal's."""
     known = checkpoint_at(plan.model_path) if plan.model_path else None
     targets = [mount.target for mount in plan.container.mounts]
     published = plan.container.network != "host" and bool(plan.container.ports)
     return {
         ENGINE: plan.engine,
-        VERSION: plan.engine_version or DEFAULT_VERSIONS[plan.engine],
+        VERSION: plan.engine_version or default_version,
         MODEL: known.repo if known else "",
         CACHE: cache,
-        # Without any mount the model is in the image, as far as anybody can tell.
+        # A plan without mounts keeps its model in the image.
         **({MOUNTS: json.dumps(targets)} if targets else {}),
         **({LISTEN: str(plan.port)} if published else {}),
     }
 
 
-def record_of(
-    plan: Plan, labels: Mapping[str, str], secrets: Mapping[str, str], image_id: str, cache: str
+def build_record(
+    plan: Plan, labels: Mapping[str, str], secrets: Mapping[str, str], image_id: str, simulation: Mapping[str, str]
 ) -> dict[str, Any]:
-    """container.json without the id and the time. Secrets are in it, as they are in Docker's own files."""
+    """container.json without id and time. It contains the secrets, as Docker's own files do."""
     options = plan.container
     host_network = options.network == "host"
     return {
@@ -97,7 +94,7 @@ def record_of(
         "image": plan.image,
         "image_id": image_id,
         "labels": {**options.labels, **labels},
-        "command": [_with_secrets(word, secrets) for word in plan.command],
+        "command": [_with_secrets(argument, secrets) for argument in plan.command],
         "env": {
             **options.env,
             **{secret.name: secrets[secret.name] for secret in options.secrets if secret.name in secrets},
@@ -110,7 +107,7 @@ def record_of(
         "options": wanted_options(options),
         "mounts": {mount.target: mount.source for mount in options.mounts},
         "pinned": dict(patches(plan)),
-        "simulation": _simulation(plan, cache),
+        "simulation": dict(simulation),
     }
 
 
@@ -118,12 +115,12 @@ def _ending(state: State) -> dict[str, Any]:
     if state.running or not state.ever_started:
         return {}
     if state.exit_code is None:
-        return {"exit_code": LOST, "finished_at": state.last_seen, "error": "nobody saw how it ended"}
+        return {"exit_code": LOST, "finished_at": state.last_seen, "error": "its end was not recorded"}
     return {"exit_code": state.exit_code, "finished_at": state.finished_at, "oom_killed": state.oom_killed}
 
 
-def container_of(record: Mapping[str, Any], state: State) -> Container:
-    """As the tool sees it."""
+def describe_container(record: Mapping[str, Any], state: State) -> Container:
+    """The container as the backend reports it."""
     return Container(
         id=record["id"],
         name=record["name"],
@@ -145,11 +142,11 @@ def container_of(record: Mapping[str, Any], state: State) -> Container:
     )
 
 
-# How often the log is looked at, in virtual seconds and within these bounds of real ones: on a fast clock a pause would
-# pass for silence, on a real one each look costs more than the lines that it finds.
-_POLL, _SOONEST, _LATEST = 10.0, 0.05, 0.2
-# Whether a container has ended costs 0.3 ms to find out, fifty times as much as a look at its log.
-_ASK = 0.1
+# Virtual seconds between two reads of the log, bounded in real seconds: on a fast clock longer pauses would count as
+# silence, on a slow one shorter pauses only cost time.
+_POLL, _MIN_POLL, _MAX_POLL = 10.0, 0.05, 0.2
+# Checking whether a container has ended costs 0.3 ms, fifty times as much as reading its log.
+_END_CHECK_SECONDS = 0.1
 
 
 def _line(record: str) -> LogLine:
@@ -157,8 +154,8 @@ def _line(record: str) -> LogLine:
     return LogLine(content["text"], float(content["at"]), content["stream"])
 
 
-def read(path: Path) -> Iterator[LogLine]:
-    """All whole records; none where there is no log."""
+def read_log(path: Path) -> Iterator[LogLine]:
+    """All complete records; none if there is no log."""
     if not path.exists():
         return
     with path.open("rb") as file:
@@ -167,49 +164,49 @@ def read(path: Path) -> Iterator[LogLine]:
                 yield _line(record.decode())
 
 
-def poll(speed: float) -> float:
-    """Real seconds between two looks, at `speed` virtual ones a second."""
-    return min(max(_POLL / speed, _SOONEST), _LATEST)
+def poll_interval(speed: float) -> float:
+    """Real seconds between two reads of the log, at `speed` virtual seconds per real second."""
+    return min(max(_POLL / speed, _MIN_POLL), _MAX_POLL)
 
 
-def follow(
-    path: Path, ended: Callable[[], bool], clock: Clock, every: float, look: float = _SOONEST
+def follow_log(
+    path: Path, has_ended: Callable[[], bool], clock: Clock, every: float, poll: float = _MIN_POLL
 ) -> Iterator[LogLine | None]:
-    """Each record once, live; None after every `every` seconds of silence; ends when `ended` and all is read.
+    """Each record once, as it is written; None after every `every` seconds of silence. Ends when the container has.
 
-    `look`: seconds between two looks at the file.
+    `poll`: seconds between two reads of the file.
     """
     while not path.exists():
-        if ended():
+        if has_ended():
             return
-        clock.sleep(min(every, look))
+        clock.sleep(min(every, poll))
     with path.open("rb") as file:
-        rest, heard, asked = b"", clock.now(), clock.now() - _ASK
+        rest, last_record, last_check = b"", clock.now(), clock.now() - _END_CHECK_SECONDS
         while True:
-            data, last = file.read(), False
-            if not data and clock.now() - asked >= _ASK:
-                # What was written before the end is read after it is known.
-                last, asked = ended(), clock.now()
+            data, is_last = file.read(), False
+            if not data and clock.now() - last_check >= _END_CHECK_SECONDS:
+                # Read again: records may have been written between the read and the end.
+                is_last, last_check = has_ended(), clock.now()
                 data = file.read()
             whole, _, rest = (rest + data).rpartition(b"\n")
             records = whole.decode().split("\n") if whole else ()
-            heard = clock.now() if records else heard
+            last_record = clock.now() if records else last_record
             yield from map(_line, records)
-            if last:
+            if is_last:
                 return
             if not records:
-                if clock.now() - heard >= every:
-                    heard = clock.now()
+                if clock.now() - last_record >= every:
+                    last_record = clock.now()
                     yield None
                 else:
-                    clock.sleep(min(every, look))
+                    clock.sleep(min(every, poll))
 
 
 CONTAINER, STATE, LOG, LOCK = "container.json", "state.json", "log.jsonl", "lock"
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The object in a file; None when there is no file, or no whole one."""
+    """The object in a file; None if the file is missing or incomplete."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -227,7 +224,7 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 
 
 def is_locked(path: Path) -> bool:
-    """Does anybody hold the exclusive lock?"""
+    """Whether a process holds the exclusive lock."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -243,8 +240,8 @@ def is_locked(path: Path) -> bool:
 
 
 @contextmanager
-def exclusively(path: Path) -> Iterator[None]:
-    """Hold the lock of a file, waiting for whoever has it; a process that dies lets go."""
+def hold_lock(path: Path) -> Iterator[None]:
+    """Hold the lock of a file, after waiting for its holder; a process that dies releases it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

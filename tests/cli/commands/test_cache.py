@@ -43,7 +43,7 @@ def test_an_empty_cache_is_said(machine: Machine) -> None:
     answer = machine.run("verify", "v14")
     assert answer.code == 6
     assert answer.out.splitlines()[:2] == [
-        f"{LANE}/v14: its next boot will tune",
+        f"{LANE}/v14: the next boot will tune kernels",
         "  no set 9ac7b387 is there: the boot will tune, about 74 minutes",
     ]
 
@@ -80,7 +80,7 @@ def test_what_a_change_does_to_the_identity(machine: Machine) -> None:
     assert (same["state"], same["prediction"]["verdict"]) == ("ready", "same")
     new = machine.run("show", "v14", "--set", "engine.options.max_num_seqs=24")
     assert new.code == 0
-    assert new.out.splitlines()[0] == f"{LANE}/v14+set: nobody can tell what its next boot will do"
+    assert new.out.splitlines()[0] == f"{LANE}/v14+set: it is unknown what the next boot will do"
     assert "prediction new: max_num_seqs is part of its identity" in new.out
     assert "a miss     about 74 minutes of tuning" in new.out
 

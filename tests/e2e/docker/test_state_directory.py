@@ -126,7 +126,7 @@ def refused(program: Program, docker: Docker, why: str) -> None:
         assert said == f"gb300serve: {why}; nothing was launched"
     assert happened(docker, since) == []
     assert program.run("status", "--json").document["lanes"] == []
-    assert program.run("journal").out == "no entry\n"
+    assert program.run("journal").out == "no entries\n"
 
 
 def test_a_read_only_file_system(program: Program, lane: DockerLane, tiny: Path, docker: Docker) -> None:

@@ -151,7 +151,7 @@ def test_a_whole_story(program: Program, port: int) -> None:
     ]  # fmt: skip
     assert all(each["at"].endswith("Z") for each in told)
     text = program.run("journal", "-n", "1").out
-    assert "down on the simulated Station: stopped, asked by " in text
+    assert "down on the simulated Station: stopped, requested by " in text
     assert "deepseek-v4.1-flash/v14+set (dsv41-vllm) → nothing" in text
 
 
@@ -240,7 +240,7 @@ def test_a_file_in_the_place_of_the_runs(program: Program, port: int) -> None:
     assert f"{state(program)}/runs cannot be written: it is a file; nothing was launched" in refused.err
     assert not (state(program) / "sim" / "containers").exists()
     assert program.run("status", "--on", "sim").code == 0
-    assert program.run("journal").out == "no entry\n"
+    assert program.run("journal").out == "no entries\n"
 
 
 def test_looking_writes_nothing(program: Program) -> None:

@@ -5,7 +5,7 @@ import pytest
 from gb300serve.boot.phases import Phase
 from gb300serve.simulator.engine.faults import FAULTS
 from gb300serve.simulator.engine.script import Repeat, Serve
-from gb300serve.simulator.engine.settings import SimulatorEnvironment, SurroundingsError
+from gb300serve.simulator.engine.settings import SimulatorEnvironment, SimulatorEnvironmentError
 from tests.support.golden import Golden
 from tests.support.simulated import PIN_HOOK, V14, boot_of, boot_script, changed, exit_code, said, shown
 
@@ -81,8 +81,8 @@ def test_the_engine_dies_after_it_served() -> None:
     assert events[-1].at == pytest.approx(served.at + 60)
 
 
-def test_a_fault_that_nobody_wrote() -> None:
-    with pytest.raises(SurroundingsError, match="there are cache-miss, cache-foreign, stall"):
+def test_an_unknown_fault() -> None:
+    with pytest.raises(SimulatorEnvironmentError, match="expected one of cache-miss, cache-foreign, stall"):
         boot_script(V14, SimulatorEnvironment(fault="no-such"))
 
 
@@ -108,7 +108,7 @@ def test_tuning_hangs_in_the_middle() -> None:
 @pytest.mark.parametrize("phase", Phase)
 def test_the_gpu_fails_in_each_phase(phase: Phase) -> None:
     found = boot_of(boot_script(V14, SimulatorEnvironment(fault=f"dies-in-{phase}"))).result()
-    assert (found.phase, [each.text.partition("Error: ")[2] for each in found.evidence]) == (
+    assert (found.phase, [line.text.partition("Error: ")[2] for line in found.evidence]) == (
         phase,
         ["CUDA error: uncorrectable ECC error encountered"],
     )

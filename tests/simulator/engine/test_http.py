@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from gb300serve.simulator.engine.http import EngineServer, Handler, bound_socket
+from gb300serve.simulator.engine.http import EngineServer, bound_socket
 from gb300serve.simulator.engine.service import Service
-from gb300serve.simulator.engine.settings import SimulatorEnvironment, memory_of
+from gb300serve.simulator.engine.settings import SimulatorEnvironment, estimate_memory
+from gb300serve.simulator.engine.vllm.http import VllmHandler
 from tests.support.free_port import free_port
 from tests.support.simulated import V14, changed, settings
 
@@ -50,7 +51,7 @@ def serving(words: tuple[str, ...]) -> Iterator[Client]:
     port = free_port()
     found = settings((*words, "--port", str(port)), FAST)
     held = bound_socket(found)
-    server = EngineServer(held, Service(found, memory_of(found), STARTED), Handler)
+    server = EngineServer(held, Service(found, estimate_memory(found), STARTED), VllmHandler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield Client(port)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.simulator.engine.tuning import cache_path, identity, stored_configs
+from gb300serve.simulator.engine.tuning import cache_identity, cache_path, stored_configs
 from tests.support.free_port import free_port
 from tests.support.simulated import V14, changed, settings
 from tests.support.stand_in import finish, serving, start
@@ -67,7 +67,7 @@ def test_a_dead_engine_process_ends_with_zero() -> None:
 def test_tuning_is_remembered(tmp_path: Path) -> None:
     words = changed("--max-num-seqs", "24")
     found = settings(words)
-    path = cache_path(found.checkpoint, identity(found.checkpoint, found.options), "0.30.0")
+    path = cache_path(found.checkpoint, cache_identity(found.checkpoint, found.options), "0.30.0")
     logs = []
     for _ in range(2):
         with serving(free_port(), *words, SPEED="1000000", CACHE=str(tmp_path), VERSION="0.30.0") as served:

@@ -1,6 +1,16 @@
 import json
 
-from gb300serve.simulator.engine.requests import ToolCall, answer, asked, body, chunks, narrated, prose, reply, tokens
+from gb300serve.simulator.engine.requests import (
+    ToolCall,
+    complete,
+    compose_reply,
+    generate_prose,
+    parse_request,
+    response_body,
+    stream_chunks,
+    tokenize,
+    tool_call_markup,
+)
 from tests.support.simulated import settings
 
 TOOL = {"type": "function", "function": {"name": "get_weather", "parameters": {"required": ["city"]}}}
@@ -11,8 +21,10 @@ def request(**content: object) -> bytes:
 
 
 def test_a_whole_answer_with_a_call() -> None:
-    wanted = asked(request(tools=[TOOL], chat_template_kwargs={"thinking": False}), settings(), chat=True)
-    assert body(wanted, answer(wanted, settings()), "abc", 7) == {
+    wanted = parse_request(
+        request(tools=[TOOL], chat_template_kwargs={"thinking": False}), settings(), chat=True, checks_model=True
+    )
+    assert response_body(wanted, complete(wanted, settings()), "abc", 7, "reasoning") == {
         "id": "chatcmpl-abc",
         "object": "chat.completion",
         "created": 7,
@@ -42,15 +54,17 @@ def test_a_whole_answer_with_a_call() -> None:
     }
 
 
-def test_a_call_that_the_budget_cuts_is_no_call() -> None:
-    wanted = asked(request(tools=[TOOL], max_tokens=8), settings(), chat=True)
-    given = answer(wanted, settings())
-    assert (given.call, given.finish_reason) == (None, "length")
+def test_a_call_beyond_the_token_limit_is_dropped() -> None:
+    wanted = parse_request(request(tools=[TOOL], max_tokens=8), settings(), chat=True, checks_model=True)
+    completion = complete(wanted, settings())
+    assert (completion.call, completion.finish_reason) == (None, "length")
 
 
 def test_a_streamed_call_comes_whole() -> None:
-    wanted = asked(request(tools=[TOOL], chat_template_kwargs={"thinking": False}), settings(), chat=True)
-    *events, done = chunks(wanted, answer(wanted, settings()), "abc", 7)
+    wanted = parse_request(
+        request(tools=[TOOL], chat_template_kwargs={"thinking": False}), settings(), chat=True, checks_model=True
+    )
+    *events, done = stream_chunks(wanted, complete(wanted, settings()), "abc", 7, "reasoning")
     deltas = [json.loads(event)["choices"][0]["delta"] for event in events]
     assert done == "[DONE]"
     assert deltas[0] == {"role": "assistant", "content": ""}
@@ -61,8 +75,8 @@ def test_a_streamed_call_comes_whole() -> None:
 def test_parts_of_a_message_are_read_together() -> None:
     parts = [{"type": "text", "text": "2*3"}, {"type": "text", "text": "please"}]
     content = json.dumps({"messages": [{"role": "user", "content": parts}]}).encode()
-    wanted = asked(content, settings(), chat=True)
-    assert "".join(answer(wanted, settings()).text) == "6"
+    wanted = parse_request(content, settings(), chat=True, checks_model=True)
+    assert "".join(complete(wanted, settings()).text) == "6"
 
 
 WEATHER = {
@@ -94,17 +108,17 @@ def test_it_computes_and_counts() -> None:
         "10 - 12": "-2",
         "Count from 1 to 5.": "1, 2, 3, 4, 5",
     }
-    assert {question: reply(question).text for question in asked} == asked
+    assert {question: compose_reply(question).text for question in asked} == asked
 
 
 def test_the_same_prompt_has_the_same_prose() -> None:
-    first, again, other = reply("Tell me."), reply("Tell me."), reply("Tell me more.")
+    first, again, other = compose_reply("Tell me."), compose_reply("Tell me."), compose_reply("Tell me more.")
     assert first == again != other
-    assert len(tokens(prose("x", 40))) == 40
+    assert len(tokenize(generate_prose("x", 40))) == 40
 
 
 def test_it_calls_the_tool_that_fits() -> None:
-    said = reply("What will the weather be for 3 days in Telluride?", [SEARCH, WEATHER])
+    said = compose_reply("What will the weather be for 3 days in Telluride?", [SEARCH, WEATHER])
     assert said.text == ""
     assert said.call is not None
     assert said.call.name == "get_weather"
@@ -118,11 +132,11 @@ def test_it_calls_the_tool_that_fits() -> None:
 
 
 def test_thinking_is_apart() -> None:
-    assert (reply("1+1").thought, bool(reply("1+1", thinks=True).thought)) == ("", True)
+    assert (compose_reply("1+1").thought, bool(compose_reply("1+1", thinks=True).thought)) == ("", True)
 
 
 def test_a_call_as_text() -> None:
-    text = narrated(ToolCall("get_weather", '{"city": "Telluride", "days": 3}'))
+    text = tool_call_markup(ToolCall("get_weather", '{"city": "Telluride", "days": 3}'))
     bar = "\uff5cDSML\uff5c"
     assert text.split("\n") == [
         f"<{bar}function_calls>",
@@ -135,4 +149,4 @@ def test_a_call_as_text() -> None:
 
 
 def test_tokens_are_words_and_join_again() -> None:
-    assert "".join(tokens("a  b\nc")) == "a  b\nc"
+    assert "".join(tokenize("a  b\nc")) == "a  b\nc"

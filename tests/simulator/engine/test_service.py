@@ -1,22 +1,15 @@
-from gb300serve.simulator.engine.service import Counters, Histogram, count_drafts, drafted, metrics
-from gb300serve.simulator.engine.settings import SimulatorEnvironment, memory_of
-from tests.support.golden import Golden
-from tests.support.simulated import V14, changed, settings
-
-
-def test_the_whole_text_at_the_start(golden: Golden) -> None:
-    found = settings()
-    golden("metrics.txt", metrics(found, memory_of(found), Counters(), 1796000000.5))
+from gb300serve.simulator.engine.service import Counters, Histogram, count_drafted_tokens, count_drafts
+from tests.support.simulated import settings
 
 
 def test_drafts_follow_the_schedule() -> None:
     found = settings()
-    alone, crowded = drafted(found, 1000, 1), drafted(found, 1000, 16)
+    alone, crowded = count_drafted_tokens(found, 1000, 1), count_drafted_tokens(found, 1000, 16)
     assert (alone[1] / alone[0], crowded[1] / crowded[0]) == (5, 1)
     assert (len(alone[2]), len(crowded[2])) == (5, 1)
     # Every draft ends in one token of the model's own.
     assert abs(sum(alone[2]) + alone[0] - 1000) <= 5
-    assert drafted(found, 0, 1) == (0, 0, [])
+    assert count_drafted_tokens(found, 0, 1) == (0, 0, [])
 
 
 def test_accepted_positions_add_up() -> None:
@@ -28,18 +21,8 @@ def test_accepted_positions_add_up() -> None:
     assert counters.accepted == sorted(counters.accepted, reverse=True)
 
 
-def test_without_a_drafter_nothing_speaks_of_drafts() -> None:
-    for words, surroundings in (
-        (changed("--speculative-config"), SimulatorEnvironment()),
-        (("/model",), SimulatorEnvironment(model="")),
-    ):
-        found = settings(words, surroundings)
-        assert "spec_decode" not in metrics(found, memory_of(found), Counters(), 0.0)
-    assert "spec_decode" in metrics(settings(V14), memory_of(settings(V14)), Counters(), 0.0)
-
-
 def test_a_histogram_is_cumulative() -> None:
     seen = Histogram()
     for value in (0.004, 0.04, 100.0):
-        seen.saw(value)
+        seen.observe(value)
     assert (seen.number, seen.counts[:4], seen.counts[-1]) == (3, [0, 1, 1, 2], 3)

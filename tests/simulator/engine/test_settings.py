@@ -4,9 +4,9 @@ from gb300serve.simulator.engine.settings import (
     DEFAULT_MODEL,
     DEFAULT_VERSION,
     SimulatorEnvironment,
-    SurroundingsError,
-    memory_of,
-    surroundings_of,
+    SimulatorEnvironmentError,
+    estimate_memory,
+    read_environment,
 )
 from tests.support.simulated import V14, changed, settings
 
@@ -14,12 +14,12 @@ UNKNOWN = SimulatorEnvironment(model="")
 
 
 def test_a_measured_release_is_as_measured() -> None:
-    plan = memory_of(settings())
+    plan = estimate_memory(settings())
     assert (plan.basis, plan.boots, plan.kv_cache_tokens) == ("measured", ("v14",), 2_321_223)
 
 
 def test_an_unknown_model_leaves_what_is_left() -> None:
-    plan = memory_of(settings(("/model", "--gpu-memory-utilization", "0.5"), UNKNOWN))
+    plan = estimate_memory(settings(("/model", "--gpu-memory-utilization", "0.5"), UNKNOWN))
     assert plan.verdict == "fits"
     assert plan.hbm.kv_cache_gib == pytest.approx(0.5 * 249.8136 - 16 - 8, abs=0.01)
     assert plan.kv_cache_tokens is not None
@@ -27,19 +27,19 @@ def test_an_unknown_model_leaves_what_is_left() -> None:
 
 
 def test_an_unknown_model_can_be_too_large_as_well() -> None:
-    plan = memory_of(settings(("/model", "--gpu-memory-utilization", "0.1"), UNKNOWN))
+    plan = estimate_memory(settings(("/model", "--gpu-memory-utilization", "0.1"), UNKNOWN))
     assert (plan.verdict, plan.estimated_max_model_len) == ("refused", 32_144)
-    auto = memory_of(settings(("/model", "--gpu-memory-utilization", "0.1", "--max-model-len", "auto"), UNKNOWN))
+    auto = estimate_memory(settings(("/model", "--gpu-memory-utilization", "0.1", "--max-model-len", "auto"), UNKNOWN))
     assert (auto.verdict, auto.max_model_len) == ("fits", 32_144)
 
 
 def test_a_context_as_long_as_fits() -> None:
     words = tuple({"1048576": "auto"}.get(word, word) for word in changed("--cpu-offload-gb", "55"))
-    assert memory_of(settings(words)).max_model_len == 123_264
+    assert estimate_memory(settings(words)).max_model_len == 123_264
 
 
 def test_an_empty_environment() -> None:
-    assert surroundings_of({}) == SimulatorEnvironment(200.0, DEFAULT_VERSION, DEFAULT_MODEL, env={})
+    assert read_environment({}) == SimulatorEnvironment(200.0, DEFAULT_VERSION, DEFAULT_MODEL, env={})
 
 
 def test_everything_that_can_be_said() -> None:
@@ -55,7 +55,7 @@ def test_everything_that_can_be_said() -> None:
         "GB300SERVE_SIM_SHIMMED": "7",
         "PIN_HOOK": "/w/hook.py",
     }
-    assert surroundings_of(said) == SimulatorEnvironment(
+    assert read_environment(said) == SimulatorEnvironment(
         speed=20000.0,
         version="0.32.0",
         model="",
@@ -74,8 +74,8 @@ def test_everything_that_can_be_said() -> None:
     [("SPEED", "fast"), ("SPEED", "0"), ("SPEED", "-1"), ("SPEED", "nan"), ("BOOT", "{starting: 5}"), ("MOUNTS", "[")],
 )
 def test_what_is_wrong_is_named(name: str, text: str) -> None:
-    with pytest.raises(SurroundingsError, match=f"GB300SERVE_SIM_{name} is"):
-        surroundings_of({f"GB300SERVE_SIM_{name}": text})
+    with pytest.raises(SimulatorEnvironmentError, match=f"GB300SERVE_SIM_{name} is"):
+        read_environment({f"GB300SERVE_SIM_{name}": text})
 
 
 def test_only_loopback_is_bound() -> None:
@@ -111,6 +111,6 @@ def test_what_the_mounts_show(model: str, visible: bool) -> None:
     assert settings(changed("--model", model), mounted).model_is_visible is visible
 
 
-def test_a_checkpoint_that_nobody_knows() -> None:
-    with pytest.raises(SurroundingsError, match="no checkpoint is called 'a/b'"):
+def test_an_unknown_checkpoint() -> None:
+    with pytest.raises(SimulatorEnvironmentError, match="no checkpoint is called 'a/b'"):
         settings(V14, SimulatorEnvironment(model="a/b"))

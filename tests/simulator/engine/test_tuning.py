@@ -4,7 +4,14 @@ import pytest
 
 from gb300serve.fit.checkpoint import checkpoints
 from gb300serve.simulator.engine.settings import SimulatorEnvironment
-from gb300serve.simulator.engine.tuning import cache_path, identity, seeds, store_configs, stored_configs, tuning
+from gb300serve.simulator.engine.tuning import (
+    cache_identity,
+    cache_path,
+    measured_caches,
+    simulate_tuning,
+    store_configs,
+    stored_configs,
+)
 from tests.support.simulated import PIN_HOOK, V14, changed, settings
 
 FLASH = checkpoints()[0]
@@ -12,7 +19,7 @@ TIERS = '{{"method":"dspark","num_speculative_tokens":5,"num_speculative_tokens_
 
 
 def name(words: tuple[str, ...] = V14) -> str:
-    return identity(FLASH, settings(words).options)
+    return cache_identity(FLASH, settings(words).options)
 
 
 def test_recorded_names() -> None:
@@ -72,14 +79,14 @@ def test_a_hit_a_miss_and_a_part() -> None:
     plain, hooked = settings(), settings(V14, SimulatorEnvironment(env=PIN_HOOK))
     other = settings(changed("--max-num-seqs", "24"))
     figures = {
-        "as on the Station": tuning(plain, None),
-        "hit": tuning(plain, 210),
-        "grown by the hook": tuning(plain, 231),
-        "miss": tuning(plain, 0),
-        "never tuned": tuning(other, None),
-        "hook": tuning(hooked, 210),
-        "hook again": tuning(hooked, 231),
-        "hook on nothing": tuning(hooked, 0),
+        "as on the Station": simulate_tuning(plain, None),
+        "hit": simulate_tuning(plain, 210),
+        "grown by the hook": simulate_tuning(plain, 231),
+        "miss": simulate_tuning(plain, 0),
+        "never tuned": simulate_tuning(other, None),
+        "hook": simulate_tuning(hooked, 210),
+        "hook again": simulate_tuning(hooked, 231),
+        "hook on nothing": simulate_tuning(hooked, 0),
     }
     assert {key: (one.loaded, one.saved, one.seconds) for key, one in figures.items()} == {
         "as on the Station": (210, 210, 0),
@@ -110,7 +117,7 @@ def test_files_are_whole_or_not_there(tmp_path: Path) -> None:
 
 
 def test_the_station_was_tuned_for_the_recorded_boots() -> None:
-    found = seeds(FLASH, "0.30.0")
+    found = measured_caches(FLASH, "0.30.0")
     assert {path.split("/")[3][:8]: configs for path, configs in found.items()} == {
         "08c89d94": 210,
         "9ac7b387": 210,

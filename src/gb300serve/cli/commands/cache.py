@@ -15,7 +15,7 @@ from gb300serve.cli.console import TerminalConsole
 from gb300serve.cli.parameters import Json, On, RecipeDirs, Sets, SiteFile, Station, open_workspace
 from gb300serve.cli.views.cache import SCHEMA, release_document, release_lines, set_lines
 from gb300serve.core.errors import Gb300Error, MachineError
-from gb300serve.journal.journal import stamp
+from gb300serve.journal.journal import format_stamp
 
 Action = Literal["list", "show", "seed", "pin", "verify"]
 
@@ -95,7 +95,7 @@ def _show(cache: ReleaseCache, console: TerminalConsole, verified: Verified, ask
 
 
 def _seed(cache: ReleaseCache, console: TerminalConsole, asked: CacheRequest) -> int:
-    done = seed(cache, asked.source, asked.identity, stamp(cache.place.now()))
+    done = seed(cache, asked.source, asked.identity, format_stamp(cache.place.now()))
     for warning in done.warnings:
         console.message(warning, "warning")
     console.message(f"{_placed(done.placed)} from {done.source}")
@@ -106,7 +106,7 @@ def _seed(cache: ReleaseCache, console: TerminalConsole, asked: CacheRequest) ->
 def _pin(cache: ReleaseCache, console: TerminalConsole, asked: CacheRequest) -> int:
     kept = cache.pin
     if kept is not None and not asked.renew:
-        console.message(_placed(restore(cache, kept, stamp(cache.place.now()))))
+        console.message(_placed(restore(cache, kept, format_stamp(cache.place.now()))))
     else:
         made = pin(cache, cache.place.now())
         console.message(_pinned(made))

@@ -13,11 +13,14 @@ from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Sta
 from gb300serve.cli.views.fit import lesson_lines, lines, sweep_lines
 from gb300serve.fit.result import Step, Sweep, document, read_sweep, sweep_document
 
-Log = Annotated[str | None, typer.Option(metavar="FILE", help="Learn from a boot's log first.", show_default=False)]
+Log = Annotated[str | None, typer.Option(metavar="FILE", help="Calibrate with a boot log first.", show_default=False)]
 Directory = Annotated[
-    Path | None, typer.Option("--checkpoint", metavar="DIR", help="Read sizes from its files.", show_default=False)
+    Path | None,
+    typer.Option("--checkpoint", metavar="DIR", help="Read sizes from these checkpoint files.", show_default=False),
 ]
-Range = Annotated[str | None, typer.Option(metavar="PATH=a..b[:step]", help="One row a value.", show_default=False)]
+Range = Annotated[
+    str | None, typer.Option(metavar="PATH=a..b[:step]", help="Print one row per value.", show_default=False)
+]
 
 
 def run(
@@ -32,24 +35,24 @@ def run(
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
-    """Say whether a release fits the GPU's and the host's memory, before anything is downloaded."""
+    """Predict whether a release fits GPU and host memory, before anything is downloaded."""
     workspace, console = open_workspace(ctx, recipes, site, station)
     fitter = Fitter(workspace, checkpoint)
     swept = read_sweep(sweep) if sweep else None
     lesson = fitter.calibrate(*workspace.load(ref), calibrate, read_log(calibrate)) if calibrate else None
-    found = fitter.fit(*workspace.load(ref, sets), sets or ())
+    fitted = fitter.fit(*workspace.load(ref, sets), sets or ())
     if lesson:
-        for line in lesson_lines(lesson, str(learned_boots(workspace)), found.demand):
+        for line in lesson_lines(lesson, str(learned_boots(workspace)), fitted.demand):
             console.message(line)
     steps = list(_steps(workspace, fitter, ref, sets or [], swept)) if swept else []
     if json:
-        answer = document(found.name, found.demand, found.answer, found.remarks)
-        console.document(answer | ({"sweep": sweep_document(swept.path, steps)} if swept else {}))
+        result = document(fitted.name, fitted.demand, fitted.answer, fitted.remarks)
+        console.document(result | ({"sweep": sweep_document(swept.path, steps)} if swept else {}))
     else:
         workspace.print_notes()
-        for line in sweep_lines(swept, steps) if swept else lines(found):
+        for line in sweep_lines(swept, steps) if swept else lines(fitted):
             console.result(line)
-    return 6 if found.verdict in ("short", "refused") else 0
+    return 6 if fitted.verdict in ("short", "refused") else 0
 
 
 def _steps(workspace: Workspace, fitter: Fitter, ref: str, sets: list[str], swept: Sweep) -> Iterator[Step]:

@@ -17,7 +17,7 @@ def run(
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
-    """Print a release with everything that it inherits; what is printed is a recipe that stands alone."""
+    """Print a release with everything that it inherits, as a self-contained recipe."""
     workspace, console = open_workspace(ctx, recipes, site, station)
     loaded, _ = workspace.shareable(ref, sets)
     if json:

@@ -1,4 +1,4 @@
-"""The difference of two releases for people: text, and Markdown for a pull request."""
+"""The difference of two releases as text, and as Markdown for a pull request."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,29 +16,29 @@ LONGEST = 100
 NO_DIFFERENCE = "no difference"
 
 
-def lines(found: Difference) -> Iterator[str]:
-    """Fields with what they do, words, record, costs."""
-    if not found.any:
+def lines(difference: Difference) -> Iterator[str]:
+    """Changed fields and their effects, arguments, record, costs."""
+    if not difference.any:
         yield NO_DIFFERENCE
         return
-    for change, effect in zip(found.changes, found.effects, strict=True):
+    for change, effect in zip(difference.changes, difference.effects, strict=True):
         yield _change(change)
         yield f"    {effect}"
-    if found.removed or found.added:
+    if difference.removed or difference.added:
         yield "command:"
-        yield from (f"  - {quote(word)}" for word in found.removed)
-        yield from (f"  + {quote(word)}" for word in found.added)
-    if found.record:
+        yield from (f"  - {quote(argument)}" for argument in difference.removed)
+        yield from (f"  + {quote(argument)}" for argument in difference.added)
+    if difference.record:
         yield "record:"
-        yield from (f"  {_change(change)}" for change in found.record)
+        yield from (f"  {_change(change)}" for change in difference.record)
     yield "costs:"
-    yield from (f"  {name:<13} {value}" for name, value in rows(found.costs))
-    if found.costs.evidence:
+    yield from (f"  {name:<13} {value}" for name, value in rows(difference.costs))
+    if difference.costs.evidence:
         yield "evidence:"
-        yield from (f"  {line}" for line in table(_HEAD, [_pair(pair) for pair in found.costs.evidence]))
-    if found.costs.ledger:
+        yield from (f"  {line}" for line in table(_HEAD, [_pair(pair) for pair in difference.costs.evidence]))
+    if difference.costs.ledger:
         yield "ledger:"
-        yield from (f"  {line}" for line in diagnostics.text_lines(found.costs.ledger))
+        yield from (f"  {line}" for line in diagnostics.text_lines(difference.costs.ledger))
 
 
 def _change(change: Change) -> str:
@@ -51,27 +51,27 @@ def _value(value: Any) -> str:
 
 
 def rows(costs: Costs) -> Iterator[tuple[str, str]]:
-    """Name and value of each cost that is known."""
+    """Name and value of each known cost."""
     yield "restart", "needed" if costs.restart else "none: the launch is the same"
     if not costs.restart:
         return
     yield "tuning cache", f"{costs.tuning.verdict}: {costs.tuning.reason}"
     yield from _tuning(costs)
     if costs.before.boot_seconds is not None or costs.after.boot_seconds is not None:
-        loaded = "" if costs.tuning.verdict == "same" else ", with its tuning cache in place"
+        loaded = "" if costs.tuning.verdict == "same" else ", if its tuning cache exists"
         yield "boot", f"{_seconds(costs.before)} → {_seconds(costs.after)}{loaded}"
     yield from _memory(costs)
 
 
 def _tuning(costs: Costs) -> Iterator[tuple[str, str]]:
-    found = costs.after.recorded
+    boot = costs.after.recorded
     if costs.tuning_seconds:
-        new = costs.tuning.verdict == "new"
-        when = "unless its cache is put in place first" if new else "if it is a new one"
-        yield "tuning", f"about {costs.tuning_seconds / 60:.0f} minutes in the first boot, {when}"
-    elif found is not None and found.new_configs:
-        spent = f": about {found.tuning_seconds / 60:.0f} minutes" if found.tuning_seconds else ""
-        yield "tuning", f"{found.new_configs} kernels that the cache lacks, in the first boot{spent}"
+        is_new = costs.tuning.verdict == "new"
+        when = ", unless its cache is restored first" if is_new else ", if the cache is new"
+        yield "tuning", f"about {costs.tuning_seconds / 60:.0f} minutes in the first boot{when}"
+    elif boot is not None and boot.new_configs:
+        spent = f": about {boot.tuning_seconds / 60:.0f} minutes" if boot.tuning_seconds else ""
+        yield "tuning", f"{boot.new_configs} kernels missing in the cache, in the first boot{spent}"
 
 
 def _seconds(facts: Facts) -> str:
@@ -86,7 +86,7 @@ def _memory(costs: Costs) -> Iterator[tuple[str, str]]:
     back = costs.back_in_hbm_gib
     if back is None or before is None or after is None:
         return
-    weights = "experts" if any(".experts." in one.name for one in after.offload.moved) else "weights"
+    weights = "experts" if any(".experts." in parameter.name for parameter in after.offload.moved) else "weights"
     if abs(back) >= 0.005:
         where = f"{back:.2f} GiB of {weights} back in HBM" if back > 0 else f"{-back:.2f} GiB of {weights} out of HBM"
         yield "offload", f"{before.host.offloaded_gib:.2f} → {after.host.offloaded_gib:.2f} GiB: {where}"
@@ -113,60 +113,61 @@ def _pair(pair: Pair) -> tuple[str, ...]:
     return (pair.figure, pair.unit, before, after, percent, pair.workload)
 
 
-def markdown(found: Difference, before: str, after: str) -> Iterator[str]:
-    """The same for a pull request, as GitHub shows it."""
+def markdown(difference: Difference, before: str, after: str) -> Iterator[str]:
+    """The same as GitHub-flavoured Markdown."""
     yield f"### {_plain(before)} → {_plain(after)}"
-    if not found.any:
+    if not difference.any:
         yield from ("", NO_DIFFERENCE)
         return
-    described = zip(found.changes, found.effects, strict=True)
+    described = zip(difference.changes, difference.effects, strict=True)
     yield from _grid(
-        ("field", "before", "after", "what it does"),
+        ("field", "before", "after", "effect"),
         [(_code(c.path), _code(_value(c.before)), _code(_value(c.after)), _plain(effect)) for c, effect in described],
     )
-    yield from _words(found)
-    yield from _grid(("cost", ""), [(name, _plain(value)) for name, value in rows(found.costs)])
-    yield from _grid(_HEAD, [tuple(map(_plain, _pair(pair))) for pair in found.costs.evidence])
-    if found.costs.ledger:
-        yield from ("", "What the record says:", "")
-        yield from (f"- {_code(one.code)} {_plain(one.message)}" for one in found.costs.ledger)
+    yield from _command(difference)
+    yield from _grid(("cost", ""), [(name, _plain(value)) for name, value in rows(difference.costs)])
+    yield from _grid(_HEAD, [tuple(map(_plain, _pair(pair))) for pair in difference.costs.evidence])
+    if difference.costs.ledger:
+        yield from ("", "Notes in the record:", "")
+        yield from (f"- {_code(note.code)} {_plain(note.message)}" for note in difference.costs.ledger)
     yield from _grid(
         ("record", "before", "after"),
-        [(_code(c.path), _code(_value(c.before)), _code(_value(c.after))) for c in found.record],
+        [(_code(c.path), _code(_value(c.before)), _code(_value(c.after))) for c in difference.record],
     )
 
 
-def _words(found: Difference) -> Iterator[str]:
-    if not (found.removed or found.added):
+def _command(difference: Difference) -> Iterator[str]:
+    if not (difference.removed or difference.added):
         return
-    shown = [f"- {quote(word)}" for word in found.removed] + [f"+ {quote(word)}" for word in found.added]
-    fence = "`" * (3 if not any("```" in word for word in shown) else max(map(_longest_run, shown)) + 1)
+    removed = [f"- {quote(argument)}" for argument in difference.removed]
+    shown = [*removed, *(f"+ {quote(argument)}" for argument in difference.added)]
+    fence = "`" * (3 if not any("```" in line for line in shown) else max(map(_longest_run, shown)) + 1)
     yield from ("", f"{fence}diff", *shown, fence)
 
 
-def _grid(head: Sequence[str], rows_: Sequence[Sequence[str]]) -> Iterator[str]:
-    if not rows_:
+def _grid(head: Sequence[str], table_rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    if not table_rows:
         return
     yield ""
     yield f"| {' | '.join(head)} |"
     yield f"|{'---|' * len(head)}"
-    yield from (f"| {' | '.join(row)} |" for row in rows_)
+    yield from (f"| {' | '.join(row)} |" for row in table_rows)
 
 
-def _plain(words: str) -> str:
-    """Nothing of it is taken for markup or for the end of a cell."""
+def _plain(text: str) -> str:
+    """Escape everything that could be markup or end a cell."""
     for character in "\\`*_{}[]<>|#":
-        words = words.replace(character, f"\\{character}")
-    return words.replace("\n", " ")
+        text = text.replace(character, f"\\{character}")
+    return text.replace("\n", " ")
 
 
-def _code(words: str) -> str:
-    """As code; a cell ends at a bar even there."""
-    fence = "`" * (_longest_run(words) + 1)
-    padded = f" {words} " if words.startswith("`") or words.endswith("`") else words
+def _code(text: str) -> str:
+    """As code; bars are escaped, as they would end a cell even there."""
+    fence = "`" * (_longest_run(text) + 1)
+    padded = f" {text} " if text.startswith("`") or text.endswith("`") else text
     return f"{fence}{padded}{fence}".replace("|", "\\|").replace("\n", " ")
 
 
-def _longest_run(words: str) -> int:
-    runs = "".join(character if character == "`" else " " for character in words).split()
+def _longest_run(text: str) -> int:
+    runs = "".join(character if character == "`" else " " for character in text).split()
     return max(map(len, runs), default=0)

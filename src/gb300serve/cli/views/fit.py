@@ -1,4 +1,4 @@
-"""The memory answer in the terminal: a table, a bar for each memory, and what it stands on. Plain characters."""
+"""The memory fit on the terminal: a table and a bar for each memory, and the basis of the figures."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,45 +15,45 @@ WIDTH = 64
 
 
 def lines(fitted: Fitted) -> Iterator[str]:
-    """The whole answer."""
-    found = fitted.answer
+    """The whole fit result."""
+    result = fitted.answer
     yield f"{fitted.name} on one GB300: {_headline(fitted)}"
-    if found is not None:
+    if result is not None:
         yield ""
-        yield from _hbm(found)
+        yield from _hbm(result)
         yield ""
-        yield from _host(found)
+        yield from _host(result)
         yield ""
-        yield from _bars(found)
+        yield from _bars(result)
         yield ""
-        yield from _stands(found)
-        yield from _nearest(found)
+        yield from _basis_lines(result)
+        yield from _nearest(result)
     if fitted.remarks:
         yield ""
         yield from diagnostics.text_lines(fitted.remarks)
 
 
 def _headline(fitted: Fitted) -> str:
-    found = fitted.answer
-    if found is None:
+    result = fitted.answer
+    if result is None:
         return fitted.verdict
-    plan, host = found.plan, found.plan.host
+    plan, host = result.plan, result.plan.host
     if not plan.weights_fit:
-        stay = f"{plan.hbm.weights_gib:.2f} GiB of weights stay"
-        return f"{fitted.verdict}: {stay}, and the GPU has {plan.hbm.visible_gib:.2f}"
+        weights = f"{plan.hbm.weights_gib:.2f} GiB of weights stay in HBM"
+        return f"{fitted.verdict}: {weights}, the GPU has {plan.hbm.visible_gib:.2f} GiB"
     if plan.verdict == "refused":
         needed = f"one request of {plan.max_model_len:,} tokens needs {plan.needed_gib:.2f} GiB"
-        return f"{fitted.verdict}: {needed}, and {_left(found)} is left for the KV cache"
-    if found.host_verdict in ("refused", "short"):
-        held = f"{host.resident_gib:.0f} to {host.resident_bound_gib:.0f} GiB of Grace are asked for"
-        return f"{fitted.verdict}: {held}, and {found.grace.available_gib:g} are there"
-    spare = "" if found.margin_gib is None else f", {found.margin_gib:.2f} GiB of KV cache to spare"
+        return f"{fitted.verdict}: {needed}, {_left(result)} left for the KV cache"
+    if result.host_verdict in ("refused", "short"):
+        needed = f"needs {host.resident_gib:.0f} to {host.resident_bound_gib:.0f} GiB of Grace memory"
+        return f"{fitted.verdict}: {needed}, {result.grace.available_gib:g} GiB available"
+    spare = "" if result.margin_gib is None else f", {result.margin_gib:.2f} GiB of KV cache to spare"
     return f"{fitted.verdict}{spare}"
 
 
-def _left(found: FitResult) -> str:
-    left = found.plan.hbm.kv_cache_gib
-    return "less than that" if left is None else f"{left:.2f} GiB"
+def _left(result: FitResult) -> str:
+    left = result.plan.hbm.kv_cache_gib
+    return "less is" if left is None else f"{left:.2f} GiB"
 
 
 def _rows(rows: Sequence[tuple[str, float | int | str | None, str]]) -> Iterator[str]:
@@ -63,19 +63,19 @@ def _rows(rows: Sequence[tuple[str, float | int | str | None, str]]) -> Iterator
         yield f"  {name:<30} {shown:>18}  {note}".rstrip()
 
 
-def _hbm(found: FitResult) -> Iterator[str]:
-    hbm, plan = found.plan.hbm, found.plan
+def _hbm(result: FitResult) -> Iterator[str]:
+    hbm, plan = result.plan.hbm, result.plan
     share = hbm.usable_gib / GB300.total_gib
     whole = hbm.weights_gib + plan.host.offloaded_gib
     yield "HBM, GiB"
     yield from _rows(
         (
             ("visible to nvidia-smi", hbm.visible_gib, ""),
-            ("total of CUDA", GB300.total_gib, ""),
+            ("total for CUDA", GB300.total_gib, ""),
             ("usable", hbm.usable_gib, f"gpu_memory_utilization {share:.6g}"),
-            ("weights that stay", hbm.weights_gib, f"{whole:.2f} less {plan.host.offloaded_gib:.2f} moved"),
-            ("overhead", hbm.overhead_gib, f"{_beside(hbm.overhead_gib)}: {_basis(found)}"),
-            ("KV cache", hbm.kv_cache_gib, _both(found)),
+            ("weights in HBM", hbm.weights_gib, f"{whole:.2f} less {plan.host.offloaded_gib:.2f} offloaded"),
+            ("overhead", hbm.overhead_gib, f"{_beside(hbm.overhead_gib)}: {_basis(result)}"),
+            ("KV cache", hbm.kv_cache_gib, _both(result)),
             ("one request at full length", plan.needed_gib, f"{plan.max_model_len:,} tokens"),
             ("tokens in the KV cache", plan.kv_cache_tokens, ""),
             ("requests at full length", plan.concurrency_at_max_len, ""),
@@ -84,59 +84,63 @@ def _hbm(found: FitResult) -> Iterator[str]:
 
 
 def _beside(overhead_gib: float | None) -> str:
-    """What the overhead is. A boot without speculation leaves the checkpoint's drafter out of the GPU."""
-    less = overhead_gib is not None and overhead_gib < 0
-    return "activations, graphs, buffers" + (", less weights that are not loaded" if less else "")
+    """What the overhead contains. Without speculation, the checkpoint's drafter is not loaded."""
+    is_negative = overhead_gib is not None and overhead_gib < 0
+    return "activations, graphs, buffers" + (", minus weights that are not loaded" if is_negative else "")
 
 
-def _basis(found: FitResult) -> str:
-    return "unknown" if found.plan.hbm.kv_cache_gib is None else found.plan.basis
+def _basis(result: FitResult) -> str:
+    return "unknown" if result.plan.hbm.kv_cache_gib is None else result.plan.basis
 
 
-def _both(found: FitResult) -> str:
-    """Measured and computed side by side."""
-    computed = found.computed.hbm.kv_cache_gib
-    if found.measured_gib is None or computed is None:
-        return _basis(found)
+def _both(result: FitResult) -> str:
+    """The basis, with the computed figure next to a measured one."""
+    computed = result.computed.hbm.kv_cache_gib
+    if result.measured_gib is None or computed is None:
+        return _basis(result)
     return f"measured; computed {computed:.2f}"
 
 
-def _host(found: FitResult) -> Iterator[str]:
-    host, moved = found.plan.host, found.plan.offload.moved
-    least, most, free = host.resident_gib, host.resident_bound_gib, found.grace.available_gib
-    kinds = ", ".join(dict.fromkeys(one.name.rpartition(".")[2] for one in moved))
+def _host(result: FitResult) -> Iterator[str]:
+    host, moved = result.plan.host, result.plan.offload.moved
+    least, most, free = host.resident_gib, host.resident_bound_gib, result.grace.available_gib
+    kinds = ", ".join(dict.fromkeys(parameter.name.rpartition(".")[2] for parameter in moved))
     held = host.measured_shared_gb
     yield "Grace, GiB"
     yield from _rows(
         (
-            ("asked", float(host.asked_gib), "cpu_offload_gb"),
-            ("moved", host.offloaded_gib, f"{len(moved)} whole parameters: {kinds}" if moved else "nothing"),
+            ("requested", float(host.asked_gib), "cpu_offload_gb"),
+            ("offloaded", host.offloaded_gib, f"{len(moved)} whole parameters: {kinds}" if moved else "nothing"),
             ("Engram", host.engram_gib, ""),
-            ("resident", f"{least:.2f} to {most:.2f}", "the upper when each tensor is rounded up to a power of two"),
+            (
+                "resident",
+                f"{least:.2f} to {most:.2f}",
+                "the upper bound if each tensor is rounded up to a power of two",
+            ),
             *(
-                [("resident, measured", float(held), "shared memory, GB or GiB: its record does not say")]
+                [("resident, measured", float(held), "shared memory, GB or GiB: the record does not specify")]
                 if held
                 else []
             ),
-            ("MemAvailable", free, found.grace.basis),
+            ("MemAvailable", free, result.grace.basis),
             ("left", f"{free - most:.2f} to {free - least:.2f}", ""),
         )
     )
 
 
-def _bars(found: FitResult) -> Iterator[str]:
-    hbm, host = found.plan.hbm, found.plan.host
+def _bars(result: FitResult) -> Iterator[str]:
+    hbm, host = result.plan.hbm, result.plan.host
     cache, overhead = hbm.kv_cache_gib or 0.0, hbm.overhead_gib or 0.0
     total = max(hbm.visible_gib, hbm.weights_gib + max(cache, 0.0) + overhead)
     yield f"HBM    [{bar((('#', hbm.weights_gib), ('=', overhead), ('~', cache)), total)}]"
     rounding = host.resident_bound_gib - host.resident_gib
     parts = (("#", host.offloaded_gib), ("E", host.engram_gib), ("?", rounding))
-    yield f"Grace  [{bar(parts, max(found.grace.available_gib, host.resident_bound_gib))}]"
+    yield f"Grace  [{bar(parts, max(result.grace.available_gib, host.resident_bound_gib))}]"
     yield "       # weights  = overhead  ~ KV cache  E Engram  ? rounding, if any  . free"
 
 
 def bar(parts: Sequence[tuple[str, float]], total: float) -> str:
-    """Each part to scale, at least one character for what is there, `.` for the rest."""
+    """Each part to scale, at least one character for a part above 0, `.` for the rest."""
     drawn, end, filled = "", 0.0, 0
     for character, size in parts:
         end += max(size, 0.0)
@@ -146,8 +150,8 @@ def bar(parts: Sequence[tuple[str, float]], total: float) -> str:
     return drawn + "." * (WIDTH - filled)
 
 
-def _stands(found: FitResult) -> Iterator[str]:
-    plan, computed = found.plan, found.computed
+def _basis_lines(result: FitResult) -> Iterator[str]:
+    plan, computed = result.plan, result.computed
     if plan.basis == "measured":
         yield f"measured: {', '.join(plan.boots)} logged this KV cache with exactly these settings"
     left = computed.hbm.kv_cache_gib
@@ -156,27 +160,27 @@ def _stands(found: FitResult) -> Iterator[str]:
     constant = computed.hbm.usable_gib + computed.host.offloaded_gib - left
     if computed.boots:
         yield (
-            f"{computed.basis}: {computed.hbm.usable_gib:.2f} usable + {computed.host.offloaded_gib:.2f} moved - "
-            f"{constant:.2f} = {left:.2f}; the {constant:.2f} come from {', '.join(computed.boots)}"
+            f"{computed.basis}: {computed.hbm.usable_gib:.2f} usable + {computed.host.offloaded_gib:.2f} offloaded - "
+            f"{constant:.2f} = {left:.2f}; {constant:.2f} is from {', '.join(computed.boots)}"
         )
     else:
-        yield f"{computed.basis}: kv_cache_memory_bytes says how much, whatever the utilisation"
+        yield f"{computed.basis}: kv_cache_memory_bytes sets the size, independent of gpu_memory_utilization"
 
 
-def _nearest(found: FitResult) -> Iterator[str]:
-    if not found.nearest:
+def _nearest(result: FitResult) -> Iterator[str]:
+    if not result.nearest:
         return
     yield ""
     yield "nearest settings that fit"
-    for one in found.nearest:
-        plan = one.plan
-        setting, left = f"{one.option} {one.value}", plan.hbm.kv_cache_gib or 0.0
-        yield f"  {setting:<30} moves {plan.host.offloaded_gib:.2f}, KV cache {left:.2f} ({plan.basis})"
+    for change in result.nearest:
+        plan = change.plan
+        setting, left = f"{change.option} {change.value}", plan.hbm.kv_cache_gib or 0.0
+        yield f"  {setting:<30} offloads {plan.host.offloaded_gib:.2f}, KV cache {left:.2f} ({plan.basis})"
 
 
 def sweep_lines(sweep: Sweep, steps: Sequence[Step]) -> Iterator[str]:
-    """One row a step; `=` marks a step that comes to the same launch as the one above it."""
-    head = (sweep.path.rpartition(".")[2], "asked", "moved", "KV cache", "requests", "resident", "verdict", "")
+    """One row per step; `=` marks a step with the same launch as the step above."""
+    head = (sweep.path.rpartition(".")[2], "requested", "offloaded", "KV cache", "requests", "resident", "verdict", "")
     yield from table(head, [_row(step, same=same) for step, same in zip(steps, equal_steps(steps), strict=True)])
 
 
@@ -197,18 +201,18 @@ def _row(step: Step, *, same: bool) -> tuple[str, ...]:
     )
 
 
-def lesson_lines(lesson: LearnedOverhead, kept_in: str, demand: Demand) -> Iterator[str]:
-    """What was learned, for whoever watches, and whether `demand` is of the shape that it speaks for."""
+def lesson_lines(lesson: LearnedOverhead, saved_in: str, demand: Demand) -> Iterator[str]:
+    """What was learned, and whether it applies to the settings of `demand`."""
     figures = lesson.boot.figures
-    moved = f"{figures['offloaded_gib']:.2f} moved, " if figures["offloaded_gib"] else ""
+    moved = f"{figures['offloaded_gib']:.2f} offloaded, " if figures["offloaded_gib"] else ""
     left = f"{figures['kv_cache_gib']:.2f} GiB of KV cache"
     yield f"{lesson.boot.name}: {moved}{left}: the constant is {lesson.constant_gib:.2f}"
     if lesson.surprising:
-        yield f"by its sizes it should have moved {lesson.stairs_gib:.2f} GiB: is it a boot of this checkpoint?"
-    yield f"kept in {kept_in}"
-    asked = shape_of(demand)
+        yield f"by its sizes {lesson.stairs_gib:.2f} GiB should be offloaded: is this a boot of this checkpoint?"
+    yield f"saved in {saved_in}"
+    shape = shape_of(demand)
     other = [
-        f"{name} {value} (here {asked[name]})" for name, value in lesson.depends_on.items() if asked[name] != value
+        f"{name} {value} (here {shape[name]})" for name, value in lesson.depends_on.items() if shape[name] != value
     ]
     if other:
-        yield f"it speaks for other settings than these: {', '.join(other)}"
+        yield f"it does not apply to these settings: measured with {', '.join(other)}"

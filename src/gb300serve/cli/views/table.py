@@ -4,10 +4,10 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The head and the rows, two blanks between columns."""
-    widths = [max(width(row[column]) for row in (head, *rows)) for column in range(len(head))]
-    for row in (head, *rows):
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The headerer and the rows, with two blanks between columns."""
+    widths = [max(width(row[column]) for row in (header, *rows)) for column in range(len(header))]
+    for row in (header, *rows):
         yield "  ".join(text + " " * (size - width(text)) for text, size in zip(row, widths, strict=True)).rstrip()
 
 

@@ -1,1 +1,1 @@
-"""The stand-in for an engine: `python -m gb300serve.simulator.engine`."""
+"""The simulated engine: `python -m gb300serve.simulator.engine`."""

@@ -1,16 +1,21 @@
-"""The engine stand-in: `python -m gb300serve.simulator.engine [serve] ARGV…` takes the engine's own words.
+"""The simulated engine: `python -m gb300serve.simulator.engine [LAUNCHER] ARGUMENTS…`, with the engine's own arguments.
 
-GB300SERVE_SIM_ENGINE says which engine it is: vllm (the default) or sglang, whose launcher may stand before its words.
+It boots in virtual time, prints what the engine prints, binds 127.0.0.1 and answers, or ends as the engine ends.
+Variables, all with the prefix GB300SERVE_SIM_:
 
-It boots in virtual time, prints what the engine prints, binds 127.0.0.1 and answers, or dies the way the engine dies.
-The environment says how it is rehearsed: GB300SERVE_SIM_SPEED (virtual seconds a second, 200), _VERSION (whose option
-table, the day-0 build), _MODEL (repository of the checkpoint; empty: one of no known size), _FAULT (a name from
-`engine_faults`), _CACHE (directory of the tuning cache), _BOOT (JSON, phase to seconds), _MOUNTS (JSON, paths that
-exist in the container), _LISTEN (the port to bind in place of the engine's), _SHIMMED (a descriptor on which to say
-when virtual time begins; it then ends with its parent process).
+  ENGINE   vllm (default) or sglang
+  SPEED    virtual seconds per real second (200)
+  VERSION  engine version, which selects the option table (the day-0 build)
+  MODEL    repository of the checkpoint; empty: a checkpoint of unknown size
+  FAULT    a name from faults.FAULTS
+  CACHE    directory of the tuning cache
+  BOOT     JSON, phase to seconds
+  MOUNTS   JSON, the paths that exist in the container
+  LISTEN   the port to bind instead of the engine's
+  SHIMMED  a descriptor to which the start of virtual time is written; the engine then ends with its parent process
 
-Exit codes are the engine's: 0 stopped (or its engine process died after READY), 1 refused or failed, 2 wrong words,
-130 ended while booting, 137 killed; 78 when the environment itself is wrong.
+Exit codes are the engine's: 0 stopped (or its engine process died after READY), 1 refused or failed, 2 bad arguments,
+130 (SGLang: 143) ended while booting, 137 killed; 78 if a variable has a wrong value.
 """
 
 import os
@@ -21,28 +26,33 @@ from pathlib import Path
 
 from gb300serve.engines.parse import ArgumentRefusedError
 from gb300serve.simulator.engine.player import Player, Signals
-from gb300serve.simulator.engine.registry import KINDS
-from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment, SurroundingsError, surroundings_of
-from gb300serve.simulator.engine.tuning import cache_path, identity, stored_configs
+from gb300serve.simulator.engine.registry import ENGINES, boot_script, parse_settings
+from gb300serve.simulator.engine.settings import (
+    Settings,
+    SimulatorEnvironment,
+    SimulatorEnvironmentError,
+    read_environment,
+)
+from gb300serve.simulator.engine.tuning import cache_identity, cache_path, stored_configs
 
 BAD_ENVIRONMENT = 78  # sysexits.h: EX_CONFIG
 
 
-def stored(settings: Settings) -> int | None:
-    """What the tuning cache holds for this launch; None where no cache is kept."""
-    surroundings = settings.surroundings
-    if surroundings.cache is None or surroundings.engine != "vllm":
+def stored_kernels(settings: Settings) -> int | None:
+    """Kernels in the tuning cache of this launch; None if no cache is kept."""
+    environment = settings.environment
+    if environment.cache is None or not ENGINES[environment.engine].keeps_tuning_cache:
         return None
-    name = identity(settings.checkpoint, settings.options)
-    return stored_configs(Path(surroundings.cache), cache_path(settings.checkpoint, name, surroundings.version))
+    name = cache_identity(settings.checkpoint, settings.options)
+    return stored_configs(Path(environment.cache), cache_path(settings.checkpoint, name, environment.version))
 
 
-def began(surroundings: SimulatorEnvironment) -> float:
-    """Virtual time begins now, in seconds since 1970; a shim that waits for it is told."""
+def begin(environment: SimulatorEnvironment) -> float:
+    """Start virtual time now, in seconds since 1970, and write it to the shim that waits for it."""
     started = time.time()
-    if surroundings.shimmed is not None:
-        os.write(surroundings.shimmed, repr(started).encode())
-        os.close(surroundings.shimmed)
+    if environment.shimmed is not None:
+        os.write(environment.shimmed, repr(started).encode())
+        os.close(environment.shimmed)
     return started
 
 
@@ -50,14 +60,16 @@ def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
     """Boot, serve, end; returns the exit code."""
     signals = Signals()
     try:
-        surroundings = surroundings_of(env)
-        started, kind = began(surroundings), KINDS[surroundings.engine]
+        environment = read_environment(env)
+        started = begin(environment)
         try:
-            settings = kind.settings(argv, surroundings)
+            settings = parse_settings(argv, environment)
         except ArgumentRefusedError as error:
-            return Player(surroundings, signals, started).play(kind.refused(error, started))
-        return Player(surroundings, signals, started, settings).play(kind.script(settings, stored(settings), started))
-    except SurroundingsError as error:
+            script = ENGINES[environment.engine].refused_script(error, started)
+            return Player(environment, signals, started).play(script)
+        script = boot_script(settings, stored_kernels(settings), started)
+        return Player(environment, signals, started, settings).play(script)
+    except SimulatorEnvironmentError as error:
         print(f"simulated engine: {error}", file=sys.stderr)
         return BAD_ENVIRONMENT
 

@@ -1,4 +1,4 @@
-"""The stand-in's HTTP server: the engine's paths, statuses and bodies, on a socket that was bound long before."""
+"""The simulated engine's HTTP server, on a socket that was bound early in the boot: what all engines share."""
 
 import hashlib
 import json
@@ -11,24 +11,22 @@ from typing import Any
 
 from gb300serve.core.text import natural
 from gb300serve.simulator.engine.requests import (
-    THOUGHT,
     CompletionRequest,
     RequestRefusedError,
-    answer,
-    asked,
-    body,
-    chunks,
+    complete,
+    parse_request,
+    response_body,
+    stream_chunks,
 )
-from gb300serve.simulator.engine.script import API
 from gb300serve.simulator.engine.service import Service
 from gb300serve.simulator.engine.settings import Settings
 
-TEXT = "text/plain; version=0.0.4; charset=utf-8"
-_MOST_BYTES = 64 * 1024 * 1024
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_MAX_BYTES = 64 * 1024 * 1024
 
 
 def bound_socket(settings: Settings) -> socket.socket:
-    """A socket that holds the port without listening, as the engine holds it; OSError when somebody listens there."""
+    """A socket that is bound but does not listen yet, as the engine's; OSError if another program listens there."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     held = socket.socket(family, socket.SOCK_STREAM)
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -46,7 +44,7 @@ class EngineServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 1024
 
-    def __init__(self, held: socket.socket, service: Service, handler: "type[Handler]") -> None:
+    def __init__(self, held: socket.socket, service: Service, handler: "type[EngineHandler]") -> None:
         super().__init__(held.getsockname()[:2], handler, bind_and_activate=False)
         self.socket.close()
         self.socket = held
@@ -54,40 +52,43 @@ class EngineServer(ThreadingHTTPServer):
         self._writing = threading.Lock()
         self.server_activate()
 
-    def access(self, text: str) -> None:
-        """One line of the access log, whole."""
+    def log_access(self, text: str) -> None:
+        """Print one line of the access log without mixing it with another."""
         with self._writing:
             print(text, flush=True)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no news; the engine does not print it either."""
+        """Print nothing about a client that disconnected; the engines do not either."""
 
 
-class Handler(BaseHTTPRequestHandler):
-    """One connection."""
+class EngineHandler(BaseHTTPRequestHandler):
+    """One connection. Engines override what differs."""
 
     protocol_version = "HTTP/1.1"
     server: EngineServer
-    thought = THOUGHT
     server_version = "uvicorn"
     sys_version = ""
+    thought_key: str
+    """The key of the model's reasoning in a message."""
+    checks_model: bool
+    """A request for a model of another name is refused."""
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base class's name
-        """Uvicorn's access line on stdout instead of http.server's own on stderr."""
+        """Drop http.server's own line: `log_request` prints uvicorn's."""
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         del size
         peer = f"{self.client_address[0]}:{self.client_address[1]}"
         status = f"{int(code)} {self.responses.get(int(code), ('',))[0]}" if str(code).isdigit() else str(code)
-        self.server.access(self.access_line(peer, status))
+        self.server.log_access(self.access_line(peer, status))
 
     def access_line(self, peer: str, status: str) -> str:
-        """Uvicorn's, behind the engine's own header."""
-        return f'({API}) INFO:     {peer} - "{self.command} {self.path} HTTP/1.1" {status}'
+        """Uvicorn's line in the engine's log format."""
+        raise NotImplementedError
 
-    def guards(self, path: str) -> bool:
-        """Whether the key is asked for."""
-        return path.startswith("/v1/")
+    def requires_key(self, path: str) -> bool:
+        """Whether requests to this path need the API key."""
+        raise NotImplementedError
 
     def do_GET(self) -> None:  # http.server's name
         self._answer()
@@ -100,7 +101,7 @@ class Handler(BaseHTTPRequestHandler):
         sent = self._body()
         if sent is None:
             return
-        if self.guards(path) and not self._allowed():
+        if self.requires_key(path) and not self._is_authorized():
             self.json(401, {"error": "Unauthorized"})
             return
         try:
@@ -110,66 +111,50 @@ class Handler(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes | None:
         length = self.headers.get("Content-Length", "0")
-        if (size := natural(length)) is None or size > _MOST_BYTES:
+        if (size := natural(length)) is None or size > _MAX_BYTES:
             self.close_connection = True
             self.json(413, {"detail": "Request body too large"})
             return None
         return self.rfile.read(size)
 
-    def _allowed(self) -> bool:
+    def _is_authorized(self) -> bool:
         keys = self.server.service.settings.api_keys
         scheme, _, token = self.headers.get("Authorization", "").partition(" ")
         return not keys or (scheme.lower() == "bearer" and token in keys)
 
     def route(self, path: str, sent: bytes) -> None:
-        """Answer one request."""
         service, get = self.server.service, self.command == "GET"
-        if path in ("/health", "/ping") and (get or path == "/ping"):
-            self.send(200, b"", "application/json")
-        elif path == "/version" and get:
-            self.json(200, {"version": service.settings.surroundings.version})
-        elif path == "/metrics" and get:
-            self.send(200, service.metrics().encode(), TEXT)
-        elif path == "/v1/models" and get:
+        if path == "/v1/models" and get:
             cards = [self.model_card(name, int(service.started)) for name in service.settings.served_names]
             self.json(200, {"object": "list", "data": cards})
         elif path in ("/v1/chat/completions", "/v1/completions"):
             if get:
                 self.json(405, {"detail": "Method Not Allowed"})
             else:
-                self._complete(asked(sent, service.settings, chat="chat" in path))
+                chat, checks_model = "chat" in path, self.checks_model
+                self._complete(parse_request(sent, service.settings, chat=chat, checks_model=checks_model))
         else:
             self.json(404, {"detail": "Not Found"})
 
     def _complete(self, request: CompletionRequest) -> None:
         service = self.server.service
-        given = answer(request, service.settings)
+        completion = complete(request, service.settings)
         created = int(time.time())
         identifier = hashlib.sha256(f"{created}{self.client_address}{request.prompt}".encode()).hexdigest()[:32]
-        with service.seat() as queued:
+        with service.slot() as queued:
             pace = service.token_seconds()
             service.wait(service.prefill_seconds(request))
             if request.stream:
-                self._stream(list(chunks(request, given, identifier, created, self.thought)), pace)
+                self._stream(list(stream_chunks(request, completion, identifier, created, self.thought_key)), pace)
             else:
-                service.wait(pace * given.completion_tokens)
-            service.finished(request, given, queued, pace)
+                service.wait(pace * completion.completion_tokens)
+            service.count_finished(request, completion, queued, pace)
         if not request.stream:
-            self.json(200, body(request, given, identifier, created, self.thought))
+            self.json(200, response_body(request, completion, identifier, created, self.thought_key))
 
     def model_card(self, name: str, created: int) -> dict[str, Any]:
-        """One entry of /v1/models; `root` is the model's path."""
-        settings = self.server.service.settings
-        return {
-            "id": name,
-            "object": "model",
-            "created": created,
-            "owned_by": "vllm",
-            "root": settings.model,
-            "parent": None,
-            "max_model_len": settings.max_model_len,
-            "permission": [],
-        }
+        length = self.server.service.settings.max_model_len
+        return {"id": name, "object": "model", "created": created, "parent": None, "max_model_len": length}
 
     def _stream(self, events: list[str], pace: float) -> None:
         self.send_response(200)
@@ -184,11 +169,9 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
 
     def json(self, status: int, content: Mapping[str, Any]) -> None:
-        """Send an object."""
         self.send(status, json.dumps(content, ensure_ascii=False).encode(), "application/json")
 
     def send(self, status: int, content: bytes, kind: str) -> None:
-        """Send bytes of a media type."""
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))

@@ -1,4 +1,4 @@
-"""Carries out a script in virtual time: writes, binds, listens, hears signals, ends."""
+"""Plays a script in virtual time: writes, binds, listens, handles signals, ends."""
 
 import fcntl
 import os
@@ -9,40 +9,39 @@ import sys
 import termios
 import threading
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 from gb300serve.simulator.engine.http import EngineServer, bound_socket
-from gb300serve.simulator.engine.registry import KINDS
+from gb300serve.simulator.engine.registry import ENGINES
 from gb300serve.simulator.engine.script import (
     Bind,
     Event,
-    EventTimeline,
     Exit,
     Repeat,
     Save,
-    Say,
     Script,
     Serve,
     Stream,
-    stamp,
+    Write,
 )
 from gb300serve.simulator.engine.service import Service
-from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment, memory_of
+from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment, estimate_memory
 from gb300serve.simulator.engine.tuning import store_configs
 
 KILLED = 137
-# Python imports: as PID 1 of a container the engine has no handler yet, and a signal does nothing.
-_DEAF_SECONDS = 2.0
-# How often (real seconds) an idle stand-in looks whether the shim that holds its pipes still lives.
-_LOOK_SECONDS = 0.5
-# Real seconds; a boot changes streams some thirty times.
-_CROSSING_SECONDS = 0.001
-_MOST_CROSSING_SECONDS = 1.0
+# While Python imports, the engine, PID 1 of its container, has no handler yet and a signal does nothing.
+_IMPORT_SECONDS = 2.0
+# Real seconds between two checks that the shim, which holds the pipes, still lives.
+_CHECK_SECONDS = 0.5
+# Real seconds; a boot changes streams about thirty times.
+_SWITCH_SECONDS = 0.001
+_MAX_SWITCH_SECONDS = 1.0
 _FILES: dict[Stream, int] = {"stdout": 1, "stderr": 2}
 
 
 class Signals:
-    """Signals as bytes on a pipe, so that waiting ends at once and writing is never cut in the middle."""
+    """Signals as bytes on a pipe: a wait ends at once, and a write is never interrupted."""
 
     def __init__(self) -> None:
         self._read, write = os.pipe()
@@ -52,67 +51,67 @@ class Signals:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: None)
 
-    def came(self, seconds: float) -> bool:
-        """Wait so long; True as soon as a signal came."""
+    def wait(self, seconds: float) -> bool:
+        """Wait; True as soon as a signal arrives."""
         ready, _, _ = select.select([self._read], [], [], max(0.0, seconds))
         return bool(ready and os.read(self._read, 64))
 
 
 class Player:
-    """One run of a script. `started` is the real start of the process, and of its virtual time."""
+    """One run of a script. `started` is the real start of the process and of virtual time."""
 
     def __init__(
-        self, surroundings: SimulatorEnvironment, signals: Signals, started: float, settings: Settings | None = None
+        self, environment: SimulatorEnvironment, signals: Signals, started: float, settings: Settings | None = None
     ) -> None:
-        self._speed = surroundings.speed
-        self._kind = KINDS[surroundings.engine]
+        self._speed = environment.speed
+        self._engine = ENGINES[environment.engine]
         self._started = started
         self._settings = settings
         self._signals = signals
-        self._parent = os.getppid() if surroundings.shimmed is not None else None
-        self._held: socket.socket | None = None
+        self._parent = os.getppid() if environment.shimmed is not None else None
+        self._socket: socket.socket | None = None
         self._serving = False
         self._last: Stream = "stdout"
 
     def play(self, script: Script) -> int:
-        """Carry out the script; returns the exit code."""
+        """Play the script; returns the exit code."""
         for event in script:
-            if self._interrupted(event.at):
-                return self._ended()
+            if self._is_interrupted(event.at):
+                return self._end()
             code = self._do(event)
             if code is not None:
                 return code
-        while not self._interrupted(None):
+        while not self._is_interrupted(None):
             pass
-        return self._ended()
+        return self._end()
 
     def _now(self) -> float:
         return (time.time() - self._started) * self._speed
 
-    def _interrupted(self, at: float | None) -> bool:
-        """Wait until `at` (None: for one look); True when a signal came in between, or the shim is gone."""
+    def _is_interrupted(self, at: float | None) -> bool:
+        """Wait until `at` (None: for one check); True if a signal arrives or the shim ends before that."""
         while True:
-            left = _LOOK_SECONDS if at is None else (at - self._now()) / self._speed
-            if self._signals.came(min(left, _LOOK_SECONDS)) and self._now() > _DEAF_SECONDS:
+            left = _CHECK_SECONDS if at is None else (at - self._now()) / self._speed
+            if self._signals.wait(min(left, _CHECK_SECONDS)) and self._now() > _IMPORT_SECONDS:
                 return True
             if self._parent is not None and os.getppid() != self._parent:
                 return True
             if at is None or self._now() >= at:
                 return False
 
-    def _ended(self) -> int:
+    def _end(self) -> int:
         if not self._serving:
-            return self._kind.interrupted
-        for event in self._kind.shutdown(self._started, self._now()):
+            return self._engine.interrupted
+        for event in self._engine.shutdown_script(self._started, self._now()):
             if isinstance(event, Exit):
                 return event.code
             self._do(event)
         return 0
 
     def _do(self, event: Event) -> int | None:
-        """Carry out one event; an exit code when it ends the process."""
-        if isinstance(event, Say):
-            self._say(event)
+        """Play one event; returns the exit code if it ends the process."""
+        if isinstance(event, Write):
+            self._write(event)
         elif isinstance(event, Bind):
             return self._bind()
         elif isinstance(event, Save):
@@ -127,70 +126,67 @@ class Player:
             return event.code
         return None
 
-    def _say(self, event: Say) -> None:
-        """A reader of two pipes cannot tell which was written first: it gets a moment to empty the other one, and
-        longer where its machine is busy."""
+    def _write(self, event: Write) -> None:
+        """Write. If the stream changes, first wait until the other pipe is empty, so that readers see the order."""
         if event.stream != self._last:
-            until = time.monotonic() + _MOST_CROSSING_SECONDS
-            time.sleep(_CROSSING_SECONDS)
-            while unread(_FILES[self._last]) and time.monotonic() < until:
-                time.sleep(_CROSSING_SECONDS)
+            until = time.monotonic() + _MAX_SWITCH_SECONDS
+            time.sleep(_SWITCH_SECONDS)
+            while unread_bytes(_FILES[self._last]) and time.monotonic() < until:
+                time.sleep(_SWITCH_SECONDS)
             self._last = event.stream
-        write(event.stream, event.text)
+        write_stream(event.stream, event.text)
 
     def _bind(self) -> int | None:
         if self._settings is None:
             return None
         try:
-            self._held = bound_socket(self._settings)
+            self._socket = bound_socket(self._settings)
         except OSError:
-            tape = EventTimeline(self._started)
-            tape.until(self._now())
-            self._kind.port_taken(tape, self._settings)
-            return self.play(tape.script)
+            return self.play(self._engine.endings["port-taken"](self._settings, self._started, self._now()))
         return None
 
     def _save(self, event: Save) -> None:
-        cache = self._settings.surroundings.cache if self._settings is not None else None
+        cache = self._settings.environment.cache if self._settings is not None else None
         if cache is None:
             return
         try:
             store_configs(Path(cache), event.path, event.configs)
         except OSError:
-            # The engine says nothing of a cache root that it cannot write, and tunes again at every boot.
+            # vLLM prints nothing about a cache root that it cannot write, and tunes again at every boot.
             return
 
     def _serve(self) -> None:
         self._serving = True
-        if self._settings is None or self._held is None:
+        if self._settings is None or self._socket is None:
             return
-        service = Service(self._settings, memory_of(self._settings), self._started)
+        service = Service(self._settings, estimate_memory(self._settings), self._started)
         try:
-            server = EngineServer(self._held, service, self._kind.handler)
+            server = EngineServer(self._socket, service, self._engine.handler)
         except OSError:
-            # Another server began to listen on the port that both had bound: this one stays alive, deaf and silent.
+            # Another server began to listen on the port that both had bound: this one lives on but receives nothing.
             return
         threading.Thread(target=server.serve_forever, name="http", daemon=True).start()
 
     def _repeat(self, event: Repeat) -> int:
         at = event.at
-        while not self._interrupted(at):
-            write(event.stream, event.text.replace("{stamp}", stamp(self._started + at)))
+        while not self._is_interrupted(at):
+            stamp = datetime.fromtimestamp(self._started + at, UTC).strftime(event.stamp_format)
+            write_stream(event.stream, event.text.replace("{stamp}", stamp))
             at += event.every
-        return self._ended()
+        return self._end()
 
 
-def unread(descriptor: int) -> int:
-    """Bytes in a pipe that nobody has read yet, where the system tells that at its writing end (Linux: pipe(7))."""
+def unread_bytes(descriptor: int) -> int:
+    """Bytes in a pipe that are not read yet; 0 if the system does not report it at the writing end (pipe(7))."""
     try:
-        answer = fcntl.ioctl(descriptor, termios.FIONREAD, b"\0" * 4)
+        count = fcntl.ioctl(descriptor, termios.FIONREAD, b"\0" * 4)
     except OSError:
         return 0
-    return int.from_bytes(answer, sys.byteorder)
+    return int.from_bytes(count, sys.byteorder)
 
 
-def write(stream: Stream, text: str) -> None:
-    """The whole text at once; a reader that went away ends the process, as nobody is left to boot for."""
+def write_stream(stream: Stream, text: str) -> None:
+    """Write the whole text at once; end the process if nobody reads the pipe any more."""
     data = text.encode()
     try:
         while data:

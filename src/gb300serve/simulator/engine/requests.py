@@ -1,4 +1,4 @@
-"""The answer to a completion: pieces in the order in which they are generated, and the bodies that carry them."""
+"""Completion requests: parsing, the generated reply, and the bodies and events that carry it."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ _PROSE_WORDS = 180
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call of a tool that the request offered; `arguments` is JSON text."""
+    """A call of one of the request's tools; `arguments` is JSON text."""
 
     name: str
     arguments: str
@@ -32,15 +32,15 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model has to say, before any budget. `thought` is empty when it does not think."""
+    """What the model generates, before the token limit. `thought` is empty if it does not think."""
 
     thought: str
     text: str
     call: ToolCall | None = None
 
 
-def tokens(text: str) -> list[str]:
-    """The stand-in's tokens: words with the blanks before them."""
+def tokenize(text: str) -> list[str]:
+    """Simulated tokens: words with the blanks before them."""
     return _TOKEN.findall(text)
 
 
@@ -59,26 +59,26 @@ def _computed(prompt: str) -> str | None:
     return None
 
 
-def prose(prompt: str, words: int) -> str:
-    """So many words, chosen by the prompt."""
+def generate_prose(prompt: str, words: int) -> str:
+    """As many words as requested, determined by the prompt."""
     seed = int.from_bytes(hashlib.sha256(prompt.encode()).digest()[:8], "big")
     chosen = []
     for _ in range(words):
-        # Knuth's MMIX generator: the same words on every machine, whatever Python's own does.
+        # Knuth's MMIX generator: the same words with every version of Python.
         seed = (seed * 6364136223846793005 + 1442695040888963407) % 2**64
         chosen.append(_WORDS[(seed >> 33) % len(_WORDS)])
     return " ".join(chosen).capitalize() + "."
 
 
 def _argument(name: str, schema: Mapping[str, Any], prompt: str) -> Any:
-    """A value for one parameter: an allowed one, a number of the prompt, else the prompt's last capitalised word."""
+    """A value for one parameter: an allowed value, a number from the prompt, or the prompt's last capitalised word."""
     if schema.get("enum"):
         return schema["enum"][0]
     kind = schema.get("type")
     numbers = re.findall(r"-?\d+(?:\.\d+)?", prompt)
     if kind in ("integer", "number"):
-        found = float(numbers[0]) if numbers else 1.0
-        return int(found) if kind == "integer" or found.is_integer() else found
+        number = float(numbers[0]) if numbers else 1.0
+        return int(number) if kind == "integer" or number.is_integer() else number
     if kind == "boolean":
         return True
     if kind == "array":
@@ -90,14 +90,14 @@ def _argument(name: str, schema: Mapping[str, Any], prompt: str) -> Any:
 
 
 def _call(tools: Sequence[Mapping[str, Any]], prompt: str) -> ToolCall:
-    """The tool whose name and description share most words with the prompt."""
-    asked = set(re.findall(r"[a-z]{3,}", prompt.lower()))
+    """A call of the tool whose name and description share most words with the prompt."""
+    words = set(re.findall(r"[a-z]{3,}", prompt.lower()))
 
-    def alike(function: Mapping[str, Any]) -> int:
-        said = f"{function.get('name', '')} {function.get('description', '')}".replace("_", " ").lower()
-        return len(asked & set(re.findall(r"[a-z]{3,}", said)))
+    def shared_words(function: Mapping[str, Any]) -> int:
+        description = f"{function.get('name', '')} {function.get('description', '')}".replace("_", " ").lower()
+        return len(words & set(re.findall(r"[a-z]{3,}", description)))
 
-    function = max((tool.get("function", {}) for tool in tools), key=alike)
+    function = max((tool.get("function", {}) for tool in tools), key=shared_words)
     schema = function.get("parameters") or {}
     properties = schema.get("properties") or {}
     wanted = schema.get("required") or list(properties)
@@ -105,20 +105,20 @@ def _call(tools: Sequence[Mapping[str, Any]], prompt: str) -> ToolCall:
     return ToolCall(str(function.get("name", "")), json.dumps(arguments, ensure_ascii=False))
 
 
-def reply(prompt: str, tools: Sequence[Mapping[str, Any]] = (), *, thinks: bool = False) -> Reply:
-    """The answer to the last message; with tools on offer it calls one."""
+def compose_reply(prompt: str, tools: Sequence[Mapping[str, Any]] = (), *, thinks: bool = False) -> Reply:
+    """The reply to the last message; if there are tools, it calls one."""
     thought = "The question is short; answer it plainly." if thinks else ""
     if tools:
         return Reply(thought, "", _call(tools, prompt))
-    return Reply(thought, _computed(prompt) or prose(prompt, _PROSE_WORDS))
+    return Reply(thought, _computed(prompt) or generate_prose(prompt, _PROSE_WORDS))
 
 
-# The model's own markup: a word between two full-width bars.
+# The model's markup: a word between two full-width bars.
 _MARK = "\uff5cDSML\uff5c"
 
 
-def narrated(call: ToolCall) -> str:
-    """A call as the model writes it: what a client sees when no parser takes it apart."""
+def tool_call_markup(call: ToolCall) -> str:
+    """A call as the model writes it, which a client receives when no parser reads it."""
     lines = [f"<{_MARK}function_calls>", f'<{_MARK}invoke name="{call.name}">']
     for name, value in json.loads(call.arguments).items():
         text = value if isinstance(value, str) else json.dumps(value)
@@ -142,7 +142,7 @@ class RequestRefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """A completion that was asked for. `max_tokens` is what may come back at most."""
+    """A request for a completion of at most `max_tokens`."""
 
     chat: bool
     model: str
@@ -156,8 +156,8 @@ class CompletionRequest:
     ignore_eos: bool
 
 
-def parsed(body: bytes) -> Mapping[str, Any]:
-    """The JSON object of a request; 400 otherwise."""
+def parse_body(body: bytes) -> Mapping[str, Any]:
+    """The JSON object of a request; RequestRefusedError (400) for anything else."""
     try:
         content = json.loads(body)
     except ValueError as error:
@@ -167,10 +167,9 @@ def parsed(body: bytes) -> Mapping[str, Any]:
     return content
 
 
-def _model(content: Mapping[str, Any], settings: Settings) -> str:
+def _model(content: Mapping[str, Any], settings: Settings, *, checks_model: bool) -> str:
     name = content.get("model") or settings.served_names[0]
-    # SGLang looks at no name: it has one model.
-    if name not in settings.served_names and settings.surroundings.engine == "vllm":
+    if checks_model and name not in settings.served_names:
         known = ", ".join(settings.served_names)
         message = f"The model `{name}` does not exist. Valid aliases: {known}."
         raise RequestRefusedError(404, message, "NotFoundError", "model")
@@ -186,27 +185,27 @@ def _text(content: Any) -> str:
 
 
 def _prompt(content: Mapping[str, Any], *, chat: bool) -> tuple[str, int]:
-    """The last thing said, and the tokens of everything said."""
+    """The text of the last message, and the number of tokens of the whole prompt."""
     if not chat:
         prompt = content.get("prompt")
         if not isinstance(prompt, str) or not prompt:
             raise RequestRefusedError(400, "Either prompt or prompt_embeds must be provided and non-empty.")
-        return prompt, len(tokens(prompt))
+        return prompt, len(tokenize(prompt))
     messages = content.get("messages")
     if not isinstance(messages, list) or not messages or not all(isinstance(item, dict) for item in messages):
         message = "[{'type': 'missing', 'loc': ('body', 'messages'), 'msg': 'Field required'}]"
         raise RequestRefusedError(400, message, param="messages")
-    said = [_text(item.get("content")) for item in messages]
+    texts = [_text(item.get("content")) for item in messages]
     tools = json.dumps(content.get("tools") or "")
-    return said[-1], _TEMPLATE_TOKENS + sum(len(tokens(text)) for text in (*said, tools))
+    return texts[-1], _TEMPLATE_TOKENS + sum(len(tokenize(text)) for text in (*texts, tools))
 
 
 def _tools(content: Mapping[str, Any], settings: Settings) -> Sequence[Mapping[str, Any]]:
     tools = content.get("tools") or ()
     options = settings.options
-    served = options.get("enable_auto_tool_choice") and options.get("tool_call_parser")
+    is_enabled = options.get("enable_auto_tool_choice") and options.get("tool_call_parser")
     choice = content.get("tool_choice")
-    if tools and choice == "auto" and not served:
+    if tools and choice == "auto" and not is_enabled:
         message = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
         raise RequestRefusedError(400, message)
     return () if choice == "none" else tuple(tools)
@@ -227,27 +226,25 @@ def _thinks(content: Mapping[str, Any], settings: Settings) -> bool:
 
 def _budget(content: Mapping[str, Any], used: int, settings: Settings) -> int:
     longest = settings.max_model_len
-    asked = content.get("max_completion_tokens") or content.get("max_tokens")
-    if asked is None:
-        asked = max(longest - used, 0)
-    if not isinstance(asked, int) or isinstance(asked, bool) or asked < 1 or used + asked > longest:
-        if isinstance(asked, int) and asked >= 1:
-            total = used + asked
-            message = (
-                f"This model's maximum context length is {longest} tokens. However, you requested {asked} output "
-                f"tokens and your prompt contains at least {used} input tokens, for a total of at least {total} "
-                "tokens. Please reduce the length of the input prompt or the number of requested output tokens."
-            )
-        else:
-            message = f"max_tokens must be at least 1, got {asked}."
+    limit = content.get("max_completion_tokens") or content.get("max_tokens")
+    if limit is None:
+        limit = max(longest - used, 0)
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        raise RequestRefusedError(400, f"max_tokens must be at least 1, got {limit}.", param="max_tokens")
+    if used + limit > longest:
+        message = (
+            f"This model's maximum context length is {longest} tokens. However, you requested {limit} output "
+            f"tokens and your prompt contains at least {used} input tokens, for a total of at least {used + limit} "
+            "tokens. Please reduce the length of the input prompt or the number of requested output tokens."
+        )
         raise RequestRefusedError(400, message, param="max_tokens")
-    return asked
+    return limit
 
 
-def asked(body: bytes, settings: Settings, *, chat: bool) -> CompletionRequest:
-    """What a completion request asks; RequestRefusedError where the engine refuses it."""
-    content = parsed(body)
-    model = _model(content, settings)
+def parse_request(body: bytes, settings: Settings, *, chat: bool, checks_model: bool) -> CompletionRequest:
+    """Parse a completion request; RequestRefusedError if the engine refuses it."""
+    content = parse_body(body)
+    model = _model(content, settings, checks_model=checks_model)
     prompt, used = _prompt(content, chat=chat)
     options = content.get("stream_options")
     return CompletionRequest(
@@ -264,13 +261,9 @@ def asked(body: bytes, settings: Settings, *, chat: bool) -> CompletionRequest:
     )
 
 
-# vLLM's name for what the model thinks.
-THOUGHT = "reasoning"
-
-
 @dataclass(frozen=True, slots=True)
 class SimulatedCompletion:
-    """What is sent back. `thought` and `text` are tokens; a call that a parser understood is in `call`."""
+    """What is sent back. `thought` and `text` are tokens; `call` is a call that a parser recognised."""
 
     thought: tuple[str, ...]
     text: tuple[str, ...]
@@ -279,38 +272,39 @@ class SimulatedCompletion:
 
     @property
     def completion_tokens(self) -> int:
-        return len(self.thought) + len(self.text) + (len(tokens(narrated(self.call))) if self.call else 0)
+        return len(self.thought) + len(self.text) + (len(tokenize(tool_call_markup(self.call))) if self.call else 0)
 
 
-def _written(said: Reply, settings: Settings) -> tuple[str, str, ToolCall | None]:
-    """Thought, text and call as this launch's parsers split them; without its parser each is plain text."""
+def _parsed_reply(reply: Reply, settings: Settings) -> tuple[str, str, ToolCall | None]:
+    """Thought, text and call as this launch's parsers separate them; without a parser, they stay in the text."""
     checkpoint, options = settings.checkpoint, settings.options
     parser = options.get("tool_call_parser")
-    understood = parser is not None and checkpoint.tool_call_parser in (None, parser)
-    text = narrated(said.call) if said.call and not understood else said.text
-    if said.thought and not options.get("reasoning_parser"):
-        return "", f"<think>{said.thought}</think>{text}", said.call if understood else None
-    return said.thought, text, said.call if understood else None
+    is_recognised = parser is not None and checkpoint.tool_call_parser in (None, parser)
+    text = tool_call_markup(reply.call) if reply.call and not is_recognised else reply.text
+    call = reply.call if is_recognised else None
+    if reply.thought and not options.get("reasoning_parser"):
+        return "", f"<think>{reply.thought}</think>{text}", call
+    return reply.thought, text, call
 
 
-def answer(request: CompletionRequest, settings: Settings) -> SimulatedCompletion:
-    """The model's reply within the request's budget: thinking is paid first, and may leave nothing for the text."""
-    said = reply(request.prompt, request.tools, thinks=request.thinks)
-    thought, text, call = _written(said, settings)
+def complete(request: CompletionRequest, settings: Settings) -> SimulatedCompletion:
+    """The reply within the request's token limit: the thought comes first and may leave no tokens for the text."""
+    reply = compose_reply(request.prompt, request.tools, thinks=request.thinks)
+    thought, text, call = _parsed_reply(reply, settings)
     if request.ignore_eos and call is None:
-        text = f"{text} {prose(request.prompt, request.max_tokens)}"
-    thinking = tokens(thought)[: request.max_tokens]
-    spoken = tokens(text)[: request.max_tokens - len(thinking)]
-    cut = len(thinking) + len(spoken) < len(tokens(thought)) + len(tokens(text))
-    if call is not None and (cut or len(thinking) + len(tokens(narrated(call))) > request.max_tokens):
+        text = f"{text} {generate_prose(request.prompt, request.max_tokens)}"
+    thought_tokens = tokenize(thought)[: request.max_tokens]
+    text_tokens = tokenize(text)[: request.max_tokens - len(thought_tokens)]
+    cut = len(thought_tokens) + len(text_tokens) < len(tokenize(thought)) + len(tokenize(text))
+    if call is not None and (cut or len(thought_tokens) + len(tokenize(tool_call_markup(call))) > request.max_tokens):
         call, cut = None, True
     reason = "length" if cut else "tool_calls" if call else "stop"
-    return SimulatedCompletion(tuple(thinking), tuple(spoken), call, reason)
+    return SimulatedCompletion(tuple(thought_tokens), tuple(text_tokens), call, reason)
 
 
-def usage(request: CompletionRequest, given: SimulatedCompletion) -> Mapping[str, Any]:
-    """The token counts of a request."""
-    made = given.completion_tokens
+def token_usage(request: CompletionRequest, completion: SimulatedCompletion) -> Mapping[str, Any]:
+    """The token counts of a completion."""
+    made = completion.completion_tokens
     return {
         "prompt_tokens": request.prompt_tokens,
         "total_tokens": request.prompt_tokens + made,
@@ -324,19 +318,24 @@ def _calls(call: ToolCall, identifier: str) -> list[dict[str, Any]]:
     return [{"id": f"chatcmpl-tool-{identifier}", "type": "function", "function": function}]
 
 
-def body(
-    request: CompletionRequest, given: SimulatedCompletion, identifier: str, created: int, thought: str = THOUGHT
+def response_body(
+    request: CompletionRequest, completion: SimulatedCompletion, identifier: str, created: int, thought_key: str
 ) -> dict[str, Any]:
-    """The whole answer as one object; `thought` is the engine's name for what the model thinks."""
-    text = "".join(given.text)
-    choice: dict[str, Any] = {"index": 0, "logprobs": None, "finish_reason": given.finish_reason, "stop_reason": None}
+    """The answer as one object; `thought_key` is the engine's key for the model's reasoning."""
+    text = "".join(completion.text)
+    choice: dict[str, Any] = {
+        "index": 0,
+        "logprobs": None,
+        "finish_reason": completion.finish_reason,
+        "stop_reason": None,
+    }
     if request.chat:
         choice["message"] = {
             "role": "assistant",
             "content": text or None,
             "refusal": None,
-            "tool_calls": _calls(given.call, identifier) if given.call else [],
-            thought: "".join(given.thought) or None,
+            "tool_calls": _calls(completion.call, identifier) if completion.call else [],
+            thought_key: "".join(completion.thought) or None,
         }
     else:
         choice["text"] = text
@@ -346,39 +345,39 @@ def body(
         "created": created,
         "model": request.model,
         "choices": [choice],
-        "usage": usage(request, given),
+        "usage": token_usage(request, completion),
     }
 
 
 def _deltas(
-    request: CompletionRequest, given: SimulatedCompletion, identifier: str, thought: str
+    request: CompletionRequest, completion: SimulatedCompletion, identifier: str, thought_key: str
 ) -> Iterator[dict[str, Any]]:
     if not request.chat:
-        yield from ({"text": token} for token in given.text)
+        yield from ({"text": token} for token in completion.text)
         return
     yield {"delta": {"role": "assistant", "content": ""}}
-    yield from ({"delta": {thought: token}} for token in given.thought)
-    yield from ({"delta": {"content": token}} for token in given.text)
-    if given.call:
-        yield {"delta": {"tool_calls": [{"index": 0, **_calls(given.call, identifier)[0]}]}}
+    yield from ({"delta": {thought_key: token}} for token in completion.thought)
+    yield from ({"delta": {"content": token}} for token in completion.text)
+    if completion.call:
+        yield {"delta": {"tool_calls": [{"index": 0, **_calls(completion.call, identifier)[0]}]}}
 
 
-def chunks(
-    request: CompletionRequest, given: SimulatedCompletion, identifier: str, created: int, thought: str = THOUGHT
+def stream_chunks(
+    request: CompletionRequest, completion: SimulatedCompletion, identifier: str, created: int, thought_key: str
 ) -> Iterator[str]:
-    """The answer as server-sent events, one a token: the deltas, how it ended, the usage if asked for, `[DONE]`."""
+    """The answer as server-sent events: one delta per token, the finish reason, the usage if requested, `[DONE]`."""
     head = {
         "id": f"{'chatcmpl' if request.chat else 'cmpl'}-{identifier}",
         "object": "chat.completion.chunk" if request.chat else "text_completion",
         "created": created,
         "model": request.model,
     }
-    for delta in _deltas(request, given, identifier, thought):
+    for delta in _deltas(request, completion, identifier, thought_key):
         yield json.dumps({**head, "choices": [{"index": 0, **delta, "logprobs": None, "finish_reason": None}]})
     last: dict[str, Any] = {"delta": {}} if request.chat else {"text": ""}
     yield json.dumps(
-        {**head, "choices": [{"index": 0, **last, "logprobs": None, "finish_reason": given.finish_reason}]}
+        {**head, "choices": [{"index": 0, **last, "logprobs": None, "finish_reason": completion.finish_reason}]}
     )
     if request.stream_usage:
-        yield json.dumps({**head, "choices": [], "usage": usage(request, given)})
+        yield json.dumps({**head, "choices": [], "usage": token_usage(request, completion)})
     yield "[DONE]"

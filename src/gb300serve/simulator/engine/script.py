@@ -1,16 +1,15 @@
-"""Progress bars: shards end each update with a line feed, all others only with a carriage return."""
+"""A boot as events in virtual time, and the timeline that collects them. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 Stream = Literal["stdout", "stderr"]
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
-    """Write `text` as it is: a line ends in a line feed, an update of a bar begins with a carriage return."""
+class Write:
+    """Write `text` unchanged: a line ends in a line feed, an update of a progress bar begins with a carriage return."""
 
     at: float
     stream: Stream
@@ -19,7 +18,7 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class Enter:
-    """A phase of the boot begins; nothing is written."""
+    """Begin a phase of the boot; nothing is written."""
 
     at: float
     phase: str
@@ -27,14 +26,14 @@ class Enter:
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """Take the port, without listening."""
+    """Bind the port without listening."""
 
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """Write the tuning cache: `configs` kernels under `path` below the cache root."""
+    """Write `configs` kernels to the tuning cache file `path`, relative to the cache root."""
 
     at: float
     path: str
@@ -43,64 +42,52 @@ class Save:
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """Listen, and answer until told to end."""
+    """Listen and answer requests until a signal arrives."""
 
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Say the same every `every` virtual seconds, for ever; `{stamp}` in it is the time."""
+    """Write `text` every `every` virtual seconds until a signal arrives; `{stamp}` is replaced by the time (UTC)."""
 
     at: float
     every: float
     stream: Stream
     text: str
+    stamp_format: str
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """End with this code; 137 is the kernel's kill, without a word."""
+    """End the process with this code; 137 kills it with SIGKILL."""
 
     at: float
     code: int
 
 
-Event: TypeAlias = Say | Enter | Bind | Save | Serve | Repeat | Exit
+Event: TypeAlias = Write | Enter | Bind | Save | Serve | Repeat | Exit
 Script: TypeAlias = tuple[Event, ...]
 
 
-API = "APIServer pid=1"
-CORE = "EngineCore pid=364"
 SITE = "/usr/local/lib/python3.12/dist-packages"
 
 
-def stamp(epoch: float) -> str:
-    """The engine's own: month, day and time in UTC, without a year."""
-    return datetime.fromtimestamp(epoch, UTC).strftime("%m-%d %H:%M:%S")
-
-
-def _dated(epoch: float) -> str:
-    moment = datetime.fromtimestamp(epoch, UTC)
-    return f"{moment:%Y-%m-%d %H:%M:%S},{moment.microsecond // 1000:03d}"
-
-
-def clock(seconds: float) -> str:
-    """`MM:SS`, or `H:MM:SS`, as progress bars write it."""
+def format_clock(seconds: float) -> str:
+    """`MM:SS` or `H:MM:SS`, as tqdm prints it."""
     whole = int(seconds)
     hours, minutes = divmod(whole // 60, 60)
     return f"{hours}:{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes:02d}:{whole % 60:02d}"
 
 
-def bar(done: int, total: int) -> str:
+def format_bar(done: int, total: int) -> str:
     """Ten cells of a progress bar."""
-    eighths = done * 80 // total
-    full, rest = divmod(eighths, 8)
+    full, rest = divmod(done * 80 // total, 8)
     return ("█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")).ljust(10)
 
 
 class EventTimeline:
-    """Events in order. `started` is the start of the process in seconds since 1970, UTC, in virtual time."""
+    """Collects events in order. `started` is the start of the process: seconds since 1970, in virtual time."""
 
     def __init__(self, started: float) -> None:
         self._started = started
@@ -113,44 +100,33 @@ class EventTimeline:
 
     @property
     def now(self) -> float:
-        """Seconds since 1970, UTC, of what is written next."""
+        """The time of the next event, in seconds since 1970."""
         return self._started + self.at
 
     def wait(self, seconds: float) -> None:
-        """Let virtual time pass."""
         self.at += seconds
 
     def until(self, at: float) -> None:
-        """Let virtual time pass to `at`; never back."""
+        """Advance virtual time to `at`; it never runs backwards."""
         self.at = max(self.at, at)
 
-    def say(self, stream: Stream, text: str, end: str = "\n") -> None:
-        """One record as it is."""
-        self._events.append(Say(self.at, stream, text + end))
+    def write(self, stream: Stream, text: str, end: str = "\n") -> None:
+        self._events.append(Write(self.at, stream, text + end))
 
-    def log(self, process: str, source: str, text: str, level: str = "INFO") -> None:
-        """A line of vLLM's own logger (stdout)."""
-        for line in text.split("\n"):
-            self.say("stdout", f"({process}) {level} {stamp(self._started + self.at)} [{source}] {line}")
-
-    def flashinfer(self, source: str, text: str, level: str = "INFO") -> None:
-        """A line of FlashInfer's logger (stderr)."""
-        dated = _dated(self._started + self.at)
-        self.say("stderr", f"({CORE}) {dated} - {level} - {source} - flashinfer.jit: [Autotuner]: {text}")
-
-    def uvicorn(self, text: str, level: str = "INFO") -> None:
-        """A line of the HTTP server (stderr)."""
-        self.say("stderr", f"({API}) {level + ':':<10}{text}")
-
-    def traceback(self, process: str, frames: Sequence[str], error: str) -> None:
-        """The final traceback of a process (stderr). A frame is `file:line:function:source line`."""
-        prefix = f"({process}) " if process else ""
+    def traceback(self, frames: Sequence[str], error: str, prefix: str = "") -> None:
+        """Write the traceback of a process that ends (stderr)."""
         for line in traceback_lines(frames, error):
-            self.say("stderr", prefix + line)
+            self.write("stderr", prefix + line)
 
-    def logged_traceback(self, source: str, frames: Sequence[str], error: str) -> None:
-        """The same as an ERROR of the engine process's logger (stdout)."""
-        self.log(CORE, source, "\n".join(traceback_lines(frames, error)), level="ERROR")
+    def progress_bar(self, title: str, total: int, seconds: float, unit: str = "it", steps: int | None = None) -> None:
+        """Write a bar that overwrites itself `steps` times (default: `total`); a line feed follows the full bar."""
+        begun, pace = self.at, seconds / max(1, total)
+        for step in range((steps or total) + 1):
+            done = total * step // (steps or total)
+            self.until(begun + done * pace)
+            times = f"{format_clock(done * pace)}<{format_clock((total - done) * pace)}, {pace:5.2f}s/{unit}"
+            shown = f"{title}: {done * 100 // total:3d}%|{format_bar(done, total)}| {done}/{total} [{times}]"
+            self.write("stderr", f"\r{shown}", end="\n" if done == total else "")
 
     def enter(self, phase: str) -> None:
         self._events.append(Enter(self.at, phase))
@@ -164,19 +140,15 @@ class EventTimeline:
     def serve(self) -> None:
         self._events.append(Serve(self.at))
 
+    def repeat(self, every: float, stream: Stream, text: str, stamp_format: str) -> None:
+        self._events.append(Repeat(self.at + every, every, stream, text, stamp_format))
+
     def exit(self, code: int) -> None:
         self._events.append(Exit(self.at, code))
 
-    def heartbeat(self, every: float, process: str, source: str, text: str) -> None:
-        self._events.append(Repeat(self.at + every, every, "stdout", f"({process}) INFO {{stamp}} [{source}] {text}\n"))
-
-    def extend(self, script: Script) -> None:
-        """Take over what another tape holds, as it is."""
-        self._events.extend(script)
-
 
 def traceback_lines(frames: Sequence[str], error: str) -> list[str]:
-    """Python's own form; `error` may have several lines."""
+    """Python's format. A frame is `file:line:function:source line`; `error` may have several lines."""
     lines = ["Traceback (most recent call last):"]
     for frame in frames:
         file, line, function, source = frame.split(":", 3)
@@ -185,60 +157,19 @@ def traceback_lines(frames: Sequence[str], error: str) -> list[str]:
     return lines + error.split("\n")
 
 
-# One operator's kernels are measured profile by profile; 42.9 s each is what the Station was seen to take.
-_TUNED = "[AutoTuner]: Tuning flashinfer::trtllm_fp4_block_scale_moe"
-_PROFILE_SECONDS = 42.91
-_GRAPHS = 15
-_SETTLED = 0.3
+TimelineType = TypeVar("TimelineType", bound=EventTimeline)
+SettingsType = TypeVar("SettingsType")
 
 
-def shard_bars(tape: EventTimeline, shards: int, seconds: float) -> None:
-    """The checkpoint's shards in up to eight updates, then how long they took."""
-    steps = min(8, shards)
-    pace = seconds / shards
-    begun = tape.at
-    for step in range(steps + 1):
-        done = shards * step // steps
-        tape.until(begun + done * pace)
-        if step == 0:
-            times = "00:00<?, ?it/s"
-        else:
-            times = f"{clock(done * pace)}<{clock((shards - done) * pace)}, {pace:5.2f}s/it"
-        share = f"{done * 100 // shards:3d}% Completed | {done}/{shards} [{times}]"
-        tape.say("stderr", f"\rLoading safetensors checkpoint shards: {share}")
-    tape.say("stderr", "")
-    tape.wait(_SETTLED)
-    tape.log(CORE, "default_loader.py:501", f"Loading weights took {seconds:.2f} seconds")
+def ending(
+    timeline_type: Callable[[float], TimelineType], write: Callable[[TimelineType, SettingsType], None]
+) -> Callable[[SettingsType, float, float], Script]:
+    """What `write` writes, as a function of the settings, the start of virtual time and the time of the first event."""
 
+    def script(settings: SettingsType, started: float, at: float) -> Script:
+        timeline = timeline_type(started)
+        timeline.until(at)
+        write(timeline, settings)
+        return timeline.script
 
-@dataclass(frozen=True, slots=True)
-class _Bar:
-    """What a bar counts: its label, how many, seconds for each, the unit's name, updates in all."""
-
-    label: str
-    total: int
-    pace: float
-    unit: str
-    steps: int
-
-
-def _silent_bar(tape: EventTimeline, of: _Bar) -> None:
-    """A bar that rewrites itself; the line feed comes when it is full."""
-    begun = tape.at
-    for step in range(of.steps + 1):
-        done = of.total * step // of.steps
-        tape.until(begun + done * of.pace)
-        times = f"{clock(done * of.pace)}<{clock((of.total - done) * of.pace)}, {of.pace:5.2f}s/{of.unit}"
-        shown = f"\r{of.label}: {done * 100 // of.total:3d}%|{bar(done, of.total)}| {done}/{of.total} [{times}]"
-        tape.say("stderr", shown, end="\n" if done == of.total else "")
-
-
-def capture_bar(tape: EventTimeline, seconds: float) -> None:
-    """One capture of CUDA graphs."""
-    _silent_bar(tape, _Bar("Capturing CUDA graphs (FULL)", _GRAPHS, seconds / _GRAPHS, "it", steps=5))
-
-
-def tuning_bar(tape: EventTimeline, seconds: float) -> None:
-    """Tuning kernels, profile by profile."""
-    total = max(1, round(seconds / _PROFILE_SECONDS))
-    _silent_bar(tape, _Bar(_TUNED, total, seconds / total, "profile", steps=total))
+    return script

@@ -1,17 +1,18 @@
-"""What fits, as the stand-in's log tells it."""
+"""What one launch of the simulated engine depends on: its environment, its typed options and its memory plan."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, get_args
 
 from gb300serve.boot.signals.model import EngineName
 from gb300serve.core.values import DEFAULT_PORTS
-from gb300serve.fit.checkpoint import Autotune, Checkpoint, Decode, Graphs, KvCache
+from gb300serve.fit.checkpoint import Autotune, Checkpoint, Decode, Graphs, KvCache, checkpoint
 from gb300serve.fit.memory import AUTO, longest_context, memory_plan, needed_gib, tokens_in
 from gb300serve.fit.model import MemoryPlan
 from gb300serve.fit.request import Demand, demand_of
+from gb300serve.simulator.engine.faults import Fault
 
 SPEED = "GB300SERVE_SIM_SPEED"
 ENGINE = "GB300SERVE_SIM_ENGINE"
@@ -29,13 +30,13 @@ DEFAULT_VERSION = "0.1.dev20904+g179dd0fa9"
 DEFAULT_MODEL = "deepseek-ai/DeepSeek-V4.1-Flash"
 
 
-class SurroundingsError(Exception):
-    """The environment of the stand-in is wrong."""
+class SimulatorEnvironmentError(Exception):
+    """A variable of the simulated engine has a wrong value."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatorEnvironment:
-    """How to rehearse: `speed` virtual seconds a second, and what the environment says (see `surroundings_of`)."""
+    """The GB300SERVE_SIM_* variables; `speed` is virtual seconds per real second."""
 
     speed: float = DEFAULT_SPEED
     version: str = DEFAULT_VERSION
@@ -46,9 +47,9 @@ class SimulatorEnvironment:
     mounts: tuple[str, ...] | None = None
     """The paths that exist in the container; None: every path does."""
     listen: int | None = None
-    """The port to bind in place of the engine's own: the published one."""
+    """The published port, which is bound instead of the engine's own."""
     shimmed: int | None = None
-    """A descriptor on which to say when virtual time begins; the stand-in ends with its parent process."""
+    """The descriptor to which the start of virtual time is written; the engine then ends with its parent process."""
     env: Mapping[str, str] | None = None
     """The container's own environment: hooks and VLLM_* variables."""
     engine: EngineName = "vllm"
@@ -60,7 +61,7 @@ def _number(name: str, text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < 1e9:
-        raise SurroundingsError(f"{name} is {text!r}; write a number above 0, such as 200")
+        raise SimulatorEnvironmentError(f"{name} is {text!r}; expected a number above 0, such as 200")
     return value
 
 
@@ -68,26 +69,26 @@ def _json(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise SurroundingsError(f"{name} is not JSON: {error}") from error
+        raise SimulatorEnvironmentError(f"{name} is not JSON: {error}") from error
 
 
-def _engine(name: str | None) -> EngineName:
-    if name in {None, "", "vllm"}:
-        return "vllm"
-    if name != "sglang":
-        raise SurroundingsError(f"{ENGINE} is {name!r}; there are vllm and sglang")
-    return "sglang"
+def _engine(text: str) -> EngineName:
+    names: tuple[EngineName, ...] = get_args(EngineName)
+    for name in names:
+        if name == text:
+            return name
+    raise SimulatorEnvironmentError(f"{ENGINE} is {text!r}; expected {' or '.join(names)}")
 
 
-def surroundings_of(env: Mapping[str, str]) -> SimulatorEnvironment:
-    """From an environment; an empty variable counts as absent, except the model's: then nothing is known of it.
+def read_environment(env: Mapping[str, str]) -> SimulatorEnvironment:
+    """Empty variables count as absent, except MODEL: empty, it means a checkpoint of unknown size.
 
-    Raises SurroundingsError with the variable's name and what to write.
+    Raises SimulatorEnvironmentError, which names the variable and the expected value.
     """
     boot, mounts = env.get(BOOT), env.get(MOUNTS)
     return SimulatorEnvironment(
         speed=_number(SPEED, env[SPEED]) if env.get(SPEED) else DEFAULT_SPEED,
-        engine=_engine(env.get(ENGINE)),
+        engine=_engine(env.get(ENGINE) or "vllm"),
         version=env.get(VERSION) or DEFAULT_VERSION,
         model=env.get(MODEL, DEFAULT_MODEL),
         fault=env.get(FAULT) or None,
@@ -102,57 +103,66 @@ def surroundings_of(env: Mapping[str, str]) -> SimulatorEnvironment:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One launch of the stand-in: typed options by the engine's names, and what they mean."""
+    """One launch of the simulated engine: typed options by vLLM's names, and what they mean."""
 
     options: Mapping[str, Any]
     checkpoint: Checkpoint
-    surroundings: SimulatorEnvironment
+    environment: SimulatorEnvironment
     spliced: bool = False
-    """The model was said as `--model`, which the engine moves to the front with a warning."""
-    said: Mapping[str, Any] = field(default_factory=dict)
-    """SGLang's options by its own names; `options` then holds what they mean in vLLM's."""
+    """The model was given as `--model`, which vLLM moves to the front with a warning."""
+    native: Mapping[str, Any] = field(default_factory=dict)
+    """The options by the engine's own names, if these differ from vLLM's."""
+    fault: Fault | None = None
+
+    def with_fault(self, fault: Fault) -> "Settings":
+        """The settings that a boot with this fault starts from."""
+        hooks = () if fault.hook else tuple(patch.env for patch in self.checkpoint.variants.values())
+        environment = replace(
+            self.environment,
+            env={name: value for name, value in (self.environment.env or {}).items() if name not in hooks},
+            phase_seconds={**(self.environment.phase_seconds or {}), **fault.seconds},
+        )
+        options = {name: value for name, value in self.options.items() if name not in fault.drops}
+        return replace(self, options=options, environment=environment, fault=fault)
 
     @property
     def model(self) -> str:
         return str(self.options.get("model") or self.options.get("model_tag") or "Qwen/Qwen3-0.6B")
 
+    def _texts(self, option: str) -> tuple[str, ...]:
+        value = self.options.get(option) or ()
+        return (value,) if isinstance(value, str) else tuple(value)
+
     @property
     def served_names(self) -> tuple[str, ...]:
-        names = self.options.get("served_model_name")
-        if not names:
-            return (self.model,)
-        return (names,) if isinstance(names, str) else tuple(names)
+        return self._texts("served_model_name") or (self.model,)
 
     @property
     def demand(self) -> Demand:
-        variant = self.checkpoint.variant(self.surroundings.env or {})
-        return demand_of(self.options, self.surroundings.version, variant)
+        variant = self.checkpoint.variant(self.environment.env or {})
+        return demand_of(self.options, self.environment.version, variant)
 
     @property
     def port(self) -> int:
-        return int(self.options.get("port", DEFAULT_PORTS["vllm"]))
+        return int(self.options.get("port", DEFAULT_PORTS[self.environment.engine]))
 
     @property
     def listen_port(self) -> int:
-        """The port to bind."""
-        return self.surroundings.listen or self.port
+        return self.environment.listen or self.port
 
     @property
     def host(self) -> str:
-        """The address to bind: loopback, whatever the engine would bind."""
+        """The address to bind: loopback, even where the engine would bind another one."""
         host = str(self.options.get("host") or "")
         return host if host == "::1" or host.startswith("127.") else "127.0.0.1"
 
     @property
     def api_keys(self) -> tuple[str, ...]:
-        keys = self.options.get("api_key")
-        if not keys:
-            return ()
-        return (keys,) if isinstance(keys, str) else tuple(keys)
+        return self._texts("api_key")
 
     @property
     def max_num_seqs(self) -> int:
-        # The engine's default in a server on this GPU's memory tier.
+        # vLLM's default for a server on a GPU with this much memory.
         return int(self.options.get("max_num_seqs") or 1024)
 
     @property
@@ -161,20 +171,20 @@ class Settings:
 
     @property
     def max_model_len(self) -> int:
-        asked = self.options.get("max_model_len")
-        return self.checkpoint.max_position_embeddings if asked in (None, -1) else int(asked)
+        length = self.options.get("max_model_len")
+        return self.checkpoint.max_position_embeddings if length in (None, -1) else int(length)
 
     @property
     def model_is_visible(self) -> bool:
-        """False: the container has no such path, and the engine takes it for a repository's name."""
-        mounts = self.surroundings.mounts
+        """False: the container has no such path, so the engine reads it as the name of a repository."""
+        mounts = self.environment.mounts
         if mounts is None or not self.model.startswith("/"):
             return True
         path = PurePosixPath(self.model)
         return any(path == PurePosixPath(mount) or PurePosixPath(mount) in path.parents for mount in mounts)
 
 
-UNKNOWN = Checkpoint(
+UNKNOWN_CHECKPOINT = Checkpoint(
     repo="",
     revision=None,
     bytes=16 * 1024**3,
@@ -205,12 +215,24 @@ UNKNOWN = Checkpoint(
     decode=Decode(120.0, 900.0, ()),
     boots=(),
 )
-# What an unmeasured model leaves for its cache: usable memory less weights and this.
+
+
+def find_checkpoint(environment: SimulatorEnvironment) -> Checkpoint:
+    """The checkpoint of the environment's MODEL; SimulatorEnvironmentError if no checkpoint has this name."""
+    known = checkpoint(environment.model) if environment.model else UNKNOWN_CHECKPOINT
+    if known is None:
+        raise SimulatorEnvironmentError(
+            f"no checkpoint is called {environment.model!r}; leave it empty for a checkpoint of unknown size"
+        )
+    return known
+
+
+# Memory besides weights and KV cache that an unmeasured model is assumed to need.
 ACTIVATIONS_GIB = 8.0
 
 
-def memory_of(settings: Settings) -> MemoryPlan:
-    """The memory plan; a checkpoint without measured boots gets a plain estimate, so that it can be rehearsed."""
+def estimate_memory(settings: Settings) -> MemoryPlan:
+    """The memory plan; a checkpoint without measured boots gets a rough estimate, so that it can be simulated."""
     plan = memory_plan(settings.checkpoint, settings.demand)
     if plan.hbm.kv_cache_gib is not None:
         return plan

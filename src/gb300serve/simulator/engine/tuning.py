@@ -1,4 +1,4 @@
-"""The kernel-tuning cache: under which name this launch looks for it, and what lies there."""
+"""The kernel-tuning cache of a simulated vLLM: its file name for a launch, and its content."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from gb300serve.autotune.sets import NotASetError, read_content, set_path
 from gb300serve.fit.checkpoint import Checkpoint, MeasuredBoot
 from gb300serve.simulator.engine.settings import Settings
 
-# Source: vLLM 0.30 to 0.32, measured on CPU configurations; everything else keeps the name.
+# The options that change the cache's name (vLLM 0.30 to 0.32, measured on CPU configurations); no other option does.
 CHANGES_NAME = (
     "model",
     "max_model_len",
@@ -44,20 +44,20 @@ SCHEDULE = "num_speculative_tokens_per_batch_size"
 
 @dataclass(frozen=True, slots=True)
 class SimulatedTuning:
-    """What a boot finds: the file, how many kernels are loaded from it, how many there are when it ends."""
+    """What a boot loads and saves. `loaded` and `saved` are numbers of kernels."""
 
     path: str
-    """Below the cache root, with forward slashes."""
+    """Relative to the cache root, with forward slashes."""
     loaded: int
     saved: int
     seconds: float
-    """Virtual time that tuning the missing ones takes."""
+    """Virtual time to tune the missing kernels."""
     foreign: bool = False
-    """The file was made in another environment: it is ignored and not written either."""
+    """The file was made in another environment: it is neither read nor written."""
 
 
 def _plain(value: Any) -> Any:
-    """Numbers that are equal compare equal, and sets of names do not depend on their order."""
+    """Make equal numbers compare equal, and sets of names independent of their order."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -66,47 +66,47 @@ def _plain(value: Any) -> Any:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
 
 
-def key(options: Mapping[str, Any], *, schedule: bool) -> str:
-    """Everything that changes the name, as text that compares. Whether the schedule does is known from boots only."""
-    named = {name: _plain(options[name]) for name in CHANGES_NAME if options.get(name) is not None}
+def identity_key(options: Mapping[str, Any], *, schedule: bool) -> str:
+    """Everything that changes the name, as text. Only measured boots show whether the schedule changes it, too."""
+    values = {name: _plain(options[name]) for name in CHANGES_NAME if options.get(name) is not None}
     drafts = dict(options.get("speculative_config") or {})
     tiers = drafts.pop(SCHEDULE, None)
-    named["speculative_config"] = _plain(drafts)
+    values["speculative_config"] = _plain(drafts)
     if schedule:
-        named[SCHEDULE] = _plain(tiers)
-    return json.dumps(named, sort_keys=True)
+        values[SCHEDULE] = _plain(tiers)
+    return json.dumps(values, sort_keys=True)
 
 
-def _whole(recorded: str) -> str:
-    """64 digits from a name of which the record keeps the beginning and perhaps the end."""
+def _complete_name(recorded: str) -> str:
+    """64 digits from a recorded name, which has only the beginning and perhaps the end."""
     begin, _, end = recorded.partition("…")
     filler = hashlib.sha256(recorded.encode()).hexdigest()
     return begin + filler[len(begin) : 64 - len(end)] + end
 
 
-def recorded(checkpoint: Checkpoint, options: Mapping[str, Any]) -> MeasuredBoot | None:
-    """The measured boot with exactly these settings, when its name was recorded."""
-    wanted = key(options, schedule=True)
-    named = (boot for boot in checkpoint.boots if boot.figures.get("autotune"))
-    return next((boot for boot in named if key(boot.settings, schedule=True) == wanted), None)
+def find_recorded_boot(checkpoint: Checkpoint, options: Mapping[str, Any]) -> MeasuredBoot | None:
+    """The measured boot with exactly these settings, if the name of its cache was recorded."""
+    wanted = identity_key(options, schedule=True)
+    boots = (boot for boot in checkpoint.boots if boot.figures.get("autotune"))
+    return next((boot for boot in boots if identity_key(boot.settings, schedule=True) == wanted), None)
 
 
-def identity(checkpoint: Checkpoint, options: Mapping[str, Any]) -> str:
-    """The name of the cache: a recorded one, else a stable hash of what changes it."""
-    boot = recorded(checkpoint, options)
+def cache_identity(checkpoint: Checkpoint, options: Mapping[str, Any]) -> str:
+    """The name of the cache: the recorded one, or a stable hash of everything that changes it."""
+    boot = find_recorded_boot(checkpoint, options)
     if boot is not None:
-        return _whole(boot.figures["autotune"])
-    return hashlib.sha256(key(options, schedule=False).encode()).hexdigest()
+        return _complete_name(boot.figures["autotune"])
+    return hashlib.sha256(identity_key(options, schedule=False).encode()).hexdigest()
 
 
 def cache_path(checkpoint: Checkpoint, name: str, version: str) -> str:
-    """The file of a name, below the cache root."""
+    """The file of a name, relative to the cache root."""
     tuned = checkpoint.autotune
     return str(set_path(tuned.flashinfer, tuned.arch, name, version))
 
 
 def stored_configs(root: Path, path: str) -> int:
-    """How many kernels a file below the cache root holds; 0 when it is absent or damaged."""
+    """The number of kernels in a file below the cache root; 0 if it is missing or damaged."""
     try:
         return read_content((root / path).read_bytes()).configs
     except (OSError, NotASetError):
@@ -123,12 +123,12 @@ def store_configs(root: Path, path: str, configs: int) -> None:
 
 
 def _content(path: PurePosixPath, configs: int) -> dict[str, Any]:
-    """As FlashInfer writes it: the environment, then runner and tactic for each operation and shape."""
+    """FlashInfer's format: the environment, then runner and tactic for each operation and shape."""
     name, environment = (
         path.parent.name,
         {"flashinfer_version": path.parts[1], "cuda_version": "13.0", "cublas_version": "13.0.0.19"},
     )
-    best = int(hashlib.sha256(name.encode()).hexdigest()[:4], 16)  # two tunings never choose alike
+    best = int(hashlib.sha256(name.encode()).hexdigest()[:4], 16)  # no two tunings choose the same tactics
     entries = {
         f"('flashinfer::trtllm_fp4_block_scale_moe', 'MoERunner', ({2 ** (index % 14)}, {index}))": [
             "MoERunner",
@@ -139,13 +139,13 @@ def _content(path: PurePosixPath, configs: int) -> dict[str, Any]:
     return {"_metadata": {**environment, "cudnn_version": "91200", "gpu": "NVIDIA GB300"}, **entries}
 
 
-def seeds(checkpoint: Checkpoint, version: str) -> dict[str, int]:
-    """The files that the reference Station has, path to kernels: what was tuned for every recorded boot."""
-    found: dict[str, int] = {}
-    for boot in checkpoint.boots:
-        if boot.figures.get("autotune") and boot.variant is None:
-            found[cache_path(checkpoint, _whole(boot.figures["autotune"]), version)] = boot.figures["configs"]
-    return found
+def measured_caches(checkpoint: Checkpoint, version: str) -> dict[str, int]:
+    """The cache files of every measured boot: number of kernels by path."""
+    boots = (boot for boot in checkpoint.boots if boot.figures.get("autotune") and boot.variant is None)
+    return {
+        cache_path(checkpoint, _complete_name(boot.figures["autotune"]), version): boot.figures["configs"]
+        for boot in boots
+    }
 
 
 def _variant_boot(settings: Settings) -> MeasuredBoot | None:
@@ -153,11 +153,11 @@ def _variant_boot(settings: Settings) -> MeasuredBoot | None:
     return next((boot for boot in settings.checkpoint.boots if variant and boot.variant == variant), None)
 
 
-def tuning(settings: Settings, stored: int | None) -> SimulatedTuning:
-    """What this boot does with `stored` kernels in its file; None: as if the reference Station had tuned it before."""
+def simulate_tuning(settings: Settings, stored: int | None) -> SimulatedTuning:
+    """What this boot does with `stored` kernels in its file; None: as if the reference Station had tuned before."""
     checkpoint, options = settings.checkpoint, settings.options
-    path = cache_path(checkpoint, identity(checkpoint, options), settings.surroundings.version)
-    known = recorded(checkpoint, options)
+    path = cache_path(checkpoint, cache_identity(checkpoint, options), settings.environment.version)
+    known = find_recorded_boot(checkpoint, options)
     configs = int(known.figures["configs"]) if known else checkpoint.autotune.configs
     if stored is None:
         stored = configs if known or not checkpoint.boots else 0

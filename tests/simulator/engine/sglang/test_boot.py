@@ -6,8 +6,9 @@ from gb300serve.boot.facts import LogFacts, seed_in
 from gb300serve.boot.machine import BootMachine
 from gb300serve.engines.parse import ArgumentRefusedError
 from gb300serve.fit.learned import arguments as read_back
-from gb300serve.simulator.engine.sglang.boot import options_of, refused_script, seed, settings_of, timings
-from tests.support.sglang import DEEPSEEK, DRAFTED, OFFLOADED, SURROUNDINGS, WORDS, boot_script, settings
+from gb300serve.simulator.engine.sglang.boot import random_seed, refused_script, startup_times
+from gb300serve.simulator.engine.sglang.settings import parse_settings, without_launcher
+from tests.support.sglang import DEEPSEEK, DRAFTED, ENVIRONMENT, OFFLOADED, WORDS, boot_script, settings
 from tests.support.simulated import STARTED, boot_of, exit_code, said
 
 
@@ -75,11 +76,11 @@ def test_figures_of_the_boot() -> None:
 def test_its_own_start_stands_in_the_log() -> None:
     found, lines = settings(), said(boot_script())
     echo = next(line for line in lines if "server_args=" in line)
-    assert seed_in(echo) == seed(found, STARTED)
-    spent = timings(found, STARTED)
+    assert seed_in(echo) == random_seed(found, STARTED)
+    spent = startup_times(found, STARTED)
     assert any(f"tokenizer_e2e={spent['tokenizer_e2e']:.2f}" in line for line in lines)
-    assert timings(found, STARTED + 0.001) != spent
-    assert seed(settings((*WORDS, "--random-seed", "7")), STARTED) == 7
+    assert startup_times(found, STARTED + 0.001) != spent
+    assert random_seed(settings((*WORDS, "--random-seed", "7")), STARTED) == 7
 
 
 def test_the_echo_has_every_argument() -> None:
@@ -101,7 +102,7 @@ def test_graphs_and_tuning_can_be_left_out() -> None:
 
 
 def test_the_same_words_at_the_same_moment_boot_alike() -> None:
-    assert boot_script() == boot_script(surroundings=SURROUNDINGS)
+    assert boot_script() == boot_script(environment=ENVIRONMENT)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_the_same_words_at_the_same_moment_boot_alike() -> None:
 )
 def test_what_the_parser_refuses(words: tuple[str, ...], reason: str, values: dict[str, object]) -> None:
     with pytest.raises(ArgumentRefusedError) as refused:
-        settings_of((*WORDS, *words), SURROUNDINGS)
+        parse_settings((*WORDS, *words), ENVIRONMENT)
     script = refused_script(refused.value, STARTED)
     diagnosis = boot_of(script).result()
     assert (diagnosis.reason, diagnosis.values, exit_code(script)) == (reason, values, 2)
@@ -123,7 +124,7 @@ def test_what_the_parser_refuses(words: tuple[str, ...], reason: str, values: di
 def test_what_the_configuration_refuses() -> None:
     too_long = boot_of(boot_script((*WORDS, "--context-length", "9999999"))).result()
     assert (too_long.reason, too_long.values) == ("context-exceeds-model", {"asked": 9999999, "limit": 1048576})
-    hidden = boot_of(boot_script(surroundings=replace(SURROUNDINGS, mounts=("/other",)))).result()
+    hidden = boot_of(boot_script(environment=replace(ENVIRONMENT, mounts=("/other",)))).result()
     assert (hidden.reason, hidden.values) == ("model-path-not-visible", {"path": "/model"})
 
 
@@ -136,8 +137,8 @@ def test_what_the_configuration_refuses() -> None:
         ("numactl", "--membind=0", "python3", "-m", "sglang.launch_server"),
     ],
 )
-def test_the_launcher_is_no_option(launcher: tuple[str, ...]) -> None:
-    assert options_of((*launcher, *WORDS)) == WORDS
+def test_the_launcher_is_dropped(launcher: tuple[str, ...]) -> None:
+    assert without_launcher((*launcher, *WORDS)) == WORDS
 
 
 def test_options_by_their_meaning() -> None:

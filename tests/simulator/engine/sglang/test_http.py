@@ -12,8 +12,8 @@ from gb300serve.probe.metrics import Metrics, metrics
 from gb300serve.probe.readiness import completed, presence
 from gb300serve.simulator.engine.http import EngineServer, bound_socket
 from gb300serve.simulator.engine.service import Service
-from gb300serve.simulator.engine.settings import SimulatorEnvironment, memory_of
-from gb300serve.simulator.engine.sglang.boot import seed, timings
+from gb300serve.simulator.engine.settings import SimulatorEnvironment, estimate_memory
+from gb300serve.simulator.engine.sglang.boot import random_seed, startup_times
 from gb300serve.simulator.engine.sglang.http import SglangHandler
 from tests.support.free_port import free_port
 from tests.support.sglang import WORDS, settings
@@ -27,7 +27,7 @@ def serving(*more: str, key: str | None = None) -> Iterator[ServerEndpoint]:
     port = free_port()
     keyed = ("--api-key", key) if key else ()
     found = settings((*WORDS, *more, *keyed, "--port", str(port)), FAST)
-    server = EngineServer(bound_socket(found), Service(found, memory_of(found), STARTED), SglangHandler)
+    server = EngineServer(bound_socket(found), Service(found, estimate_memory(found), STARTED), SglangHandler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield ServerEndpoint(f"http://127.0.0.1:{port}", key, SGLANG)
@@ -53,7 +53,10 @@ def client() -> Iterator[Http]:
     found.close()
 
 
-TOLD = {"random_seed": seed(settings(), STARTED), "tokenizer_e2e": timings(settings(), STARTED)["tokenizer_e2e"]}
+TOLD = {
+    "random_seed": random_seed(settings(), STARTED),
+    "tokenizer_e2e": startup_times(settings(), STARTED)["tokenizer_e2e"],
+}
 
 
 def test_the_probe_knows_it_by_its_log(client: Http, at: ServerEndpoint) -> None:

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.simulator.engine.script import Say, Serve
+from gb300serve.simulator.engine.script import Serve, Write
 from gb300serve.simulator.engine.settings import SimulatorEnvironment
 from tests.support.golden import Golden
 from tests.support.simulated import DAY_ZERO, PIN_HOOK, V14, boot_of, boot_script, changed, exit_code, said, shown
@@ -79,20 +79,20 @@ def test_the_receipts_of_every_release() -> None:
         "v14": (V14, DAY_ZERO, ["offloaded parameters: 61.17", "memory: 4.87 GiB", "Loaded 210", "9ac7b387"]),
         "v15": (V14, HOOKED, ["memory: 4.75 GiB", "HBM_expert=206.61GiB pinned_expert=62.33GiB", "layers=40 "]),
     }
-    for name, (words, surroundings, wanted) in receipts.items():
-        text = "\n".join(said(boot_script(words, surroundings, 210)))
+    for name, (words, environment, wanted) in receipts.items():
+        text = "\n".join(said(boot_script(words, environment, 210)))
         assert [receipt for receipt in wanted if receipt not in text] == [], name
 
 
 def test_the_recipe_may_expect_other_seconds() -> None:
     slow = replace(DAY_ZERO, phase_seconds={"loading-weights": 1246.0, "serving": 8.0})
-    phases = dict(boot_of(boot_script(surroundings=slow)).result().phases)
+    phases = dict(boot_of(boot_script(environment=slow)).result().phases)
     assert phases == pytest.approx(PHASES | {"loading-weights": 1246.0, "serving": 8.0})
 
 
 def test_time_never_runs_backwards() -> None:
-    for words, surroundings, stored in BOOTS.values():
-        stamps = [event.at for event in boot_script(words, surroundings, stored)]
+    for words, environment, stored in BOOTS.values():
+        stamps = [event.at for event in boot_script(words, environment, stored)]
         assert stamps == sorted(stamps)
 
 
@@ -109,6 +109,6 @@ def test_tuning_can_be_switched_off() -> None:
 
 
 def test_streams_are_the_engines() -> None:
-    streams = {event.stream: event.text for event in boot_script() if isinstance(event, Say)}
+    streams = {event.stream: event.text for event in boot_script() if isinstance(event, Write)}
     assert "startup complete" in streams["stderr"]
     assert "Route: /v1/completions" in streams["stdout"]

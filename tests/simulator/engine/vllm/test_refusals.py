@@ -2,8 +2,8 @@ import pytest
 
 from gb300serve.engines.parse import ArgumentRefusedError
 from gb300serve.simulator.engine.settings import SimulatorEnvironment
+from gb300serve.simulator.engine.vllm.boot import refused_script
 from gb300serve.simulator.engine.vllm.refusals import late_refusal, refusal
-from gb300serve.simulator.engine.vllm.script import refused_script
 from tests.support.simulated import DAY_ZERO, STARTED, V14, boot_of, boot_script, changed, exit_code, said, settings
 
 REFUSED = {

@@ -1,1 +1,1 @@
-"""What the stand-in prints and answers as SGLang."""
+"""What the simulated engine prints and answers as SGLang."""

@@ -1,1 +1,1 @@
-"""What the stand-in prints and answers as vLLM."""
+"""What the simulated engine prints and answers as vLLM."""

@@ -1,12 +1,12 @@
-"""What the engine refuses after its parser took the words, before it loads anything: its own texts, exit code 1."""
+"""What vLLM refuses after parsing and before it loads anything: its own messages, exit code 1."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from gb300serve.engines.tables import OptionTable, tables_for
 from gb300serve.simulator.engine.settings import Settings
+from gb300serve.simulator.engine.vllm.settings import option_table
 
 _MAIN = (
     "/usr/local/bin/vllm:8:<module>:sys.exit(main())",
@@ -23,25 +23,19 @@ _FURTHER = "    For further information visit https://errors.pydantic.dev/2.14/v
 
 @dataclass(frozen=True, slots=True)
 class EngineTraceback:
-    """A traceback's frames (`file:line:function:source`) and its last lines.
-
-    `echoed`: the arguments were printed before; `resolved`: the architecture was, too.
-    """
+    """A traceback's frames (`file:line:function:source`) and its last lines."""
 
     frames: tuple[str, ...]
     error: str
     echoed: bool = True
+    """The arguments were printed before."""
     resolved: bool = False
-
-
-def table_of(settings: Settings) -> OptionTable:
-    """The option table that speaks for the engine's version: its own, else its nearest neighbour's."""
-    return tables_for("vllm", settings.surroundings.version).tables[-1]
+    """The architecture was printed before."""
 
 
 def refusal(settings: Settings) -> EngineTraceback | None:
-    """The first thing the engine would refuse, in the order in which it looks."""
-    return next((found for check in _CHECKS for found in check(settings)), None)
+    """The first refusal, in the order of vLLM's checks; None if it refuses nothing."""
+    return next((refused for check in _CHECKS for refused in check(settings)), None)
 
 
 def _invalid(config: str, place: str, message: str, kind: str, value: object) -> str:
@@ -74,7 +68,7 @@ def _tool_choice(settings: Settings) -> Iterator[EngineTraceback]:
 
 
 def _parsers(settings: Settings) -> Iterator[EngineTraceback]:
-    table, options = table_of(settings), settings.options
+    table, options = option_table(settings.environment), settings.options
     tools, reasoning = options.get("tool_call_parser"), options.get("reasoning_parser")
     frame = "vllm/entrypoints/launchers/launcher.py:362:validate_api_server_args:raise KeyError("
     if options.get("enable_auto_tool_choice") and tools not in table.tool_call_parsers:
@@ -112,10 +106,10 @@ def _port(settings: Settings) -> Iterator[EngineTraceback]:
 
 
 def _context(settings: Settings) -> Iterator[EngineTraceback]:
-    most, asked = settings.checkpoint.max_position_embeddings, settings.max_model_len
-    if asked > most and (settings.surroundings.env or {}).get("VLLM_ALLOW_LONG_MAX_MODEL_LEN") != "1":
+    most, length = settings.checkpoint.max_position_embeddings, settings.max_model_len
+    if length > most and (settings.environment.env or {}).get("VLLM_ALLOW_LONG_MAX_MODEL_LEN") != "1":
         message = (
-            f"User-specified max_model_len ({asked}) is greater than the derived max_model_len "
+            f"User-specified max_model_len ({length}) is greater than the derived max_model_len "
             f"(max_position_embeddings={float(most)} or model_max_length=None in model's config.json). To allow "
             "overriding this maximum, set the env var VLLM_ALLOW_LONG_MAX_MODEL_LEN=1. VLLM_ALLOW_LONG_MAX_MODEL_LEN "
             "must be used with extreme caution. If the model uses relative position encoding (RoPE), positions "
@@ -182,7 +176,7 @@ def _speculation(settings: Settings) -> Iterator[EngineTraceback]:
 
 
 def _speculation_fields(settings: Settings, drafts: Mapping[str, Any]) -> Iterator[EngineTraceback]:
-    option = table_of(settings).find("speculative_config")
+    option = option_table(settings.environment).find("speculative_config")
     fields = option.fields if option and option.fields else None
     for name, value in drafts.items():
         if fields is not None and name not in fields:
@@ -204,7 +198,7 @@ _CHECKS: tuple[Callable[[Settings], Iterator[EngineTraceback]], ...] = (
 
 
 def late_refusal(settings: Settings) -> str | None:
-    """What the scheduler refuses in the draft schedule after weights and KV cache: the ValueError's text."""
+    """The ValueError with which the scheduler refuses the draft schedule, after weights and KV cache; or None."""
     drafts = settings.options.get("speculative_config")
     tiers = drafts.get("num_speculative_tokens_per_batch_size") if isinstance(drafts, Mapping) else None
     if tiers is None:
