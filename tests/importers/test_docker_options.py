@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from gb300serve.importers.docker_options import beside_devices, by_devices, from_gpus
+from gb300serve.importers.docker_options import gpu_selection, other_gpu_settings, parse_gpus
 from tests.support.imports import IMAGE, container, read, said
 
 
@@ -141,7 +141,7 @@ def test_a_second_choice_of_gpus_is_said() -> None:
     ],
 )
 def test_the_value_of_gpus(value: str, chosen: Any) -> None:
-    assert from_gpus(value) == chosen
+    assert parse_gpus(value) == chosen
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_the_value_of_gpus(value: str, chosen: Any) -> None:
     ],
 )
 def test_devices(names: list[str], chosen: Any) -> None:
-    assert by_devices(names) == chosen
+    assert gpu_selection(names) == chosen
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_devices(names: list[str], chosen: Any) -> None:
     ],
 )
 def test_what_stands_beside_the_devices(value: str, said: list[str]) -> None:
-    assert beside_devices(value) == said
+    assert other_gpu_settings(value) == said
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from gb300serve.importers.inspected import host_options, listed, mapping, text
+from gb300serve.importers.inspected import as_list, as_mapping, as_text, host_options
 from gb300serve.importers.read import Result, read_inspected, read_text
 from gb300serve.importers.shell.expand import ShellEnvironment
 
@@ -245,4 +245,6 @@ def test_mounts_of_a_container_whose_host_part_names_none() -> None:
 
 
 def test_anything_else_is_nothing() -> None:
-    assert (mapping([]), listed({}), text(None), text(value := True), text(3)) == ({}, [], "", "", "3"), value
+    assert (as_mapping([]), as_list({}), as_text(None), as_text(value := True), as_text(3)) == ({}, [], "", "", "3"), (
+        value
+    )

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from gb300serve.importers.launcher import launcher, of_image
+from gb300serve.importers.launcher import engine_of_image, find_launcher
 from tests.support.imports import read, refused, said
 
 
@@ -23,7 +23,7 @@ from tests.support.imports import read, refused, said
     ],
 )
 def test_launcher_words(words: str, found: tuple[int, str | None]) -> None:
-    assert tuple(launcher(words.split())) == found
+    assert tuple(find_launcher(words.split())) == found
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_launcher_words(words: str, found: tuple[int, str | None]) -> None:
     [("vllm/vllm-openai", "vllm"), ("lmsysorg/sglang", "sglang"), ("nvcr.io/nvidia/vllm", "vllm"), ("a/b", None)],
 )
 def test_the_engine_of_an_image(repository: str, engine: str | None) -> None:
-    assert of_image(repository) == engine
+    assert engine_of_image(repository) == engine
 
 
 BASH = "bash -c 'export A=1 B=2; cd /w && exec vllm serve /m --port 31'"

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from gb300serve.importers.read import refuse_other_form
-from gb300serve.importers.report import NotImportableError, SourceInvalidError, Stop, TextPosition
-from gb300serve.importers.shell.words import Marked
+from gb300serve.importers.read import reject_other_formats
+from gb300serve.importers.report import NotImportableError, SourceInvalidError, TextPosition, UnresolvedError
+from gb300serve.importers.shell.words import SourceText
 from tests.support.imports import ARTICLE, argv, command, container, read, refused, said
 
 SCHEDULE = '{"method":"dspark","num_speculative_tokens":5,"num_speculative_tokens_per_batch_size":[[1,4,5],[5,16,1]]}'
@@ -171,8 +171,8 @@ BARE = "put `docker run --gpus all IMAGE` before it, with the image that has thi
     ],
 )
 def test_what_it_is_and_the_way_that_works(text: str, what: str, line: int, hint: str) -> None:
-    with pytest.raises(Stop) as stopped:
-        refuse_other_form(Marked(text))
+    with pytest.raises(UnresolvedError) as stopped:
+        reject_other_formats(SourceText(text))
     assert what in stopped.value.reason
     assert (stopped.value.place, stopped.value.hint) == (TextPosition(line, 1), hint)
 
@@ -188,8 +188,8 @@ def test_what_it_is_and_the_way_that_works(text: str, what: str, line: int, hint
     ],
 )
 def test_what_may_hold_a_launch_is_read_on(text: str) -> None:
-    refuse_other_form(Marked(text))
+    reject_other_formats(SourceText(text))
 
 
 def test_a_long_line_costs_nothing() -> None:
-    refuse_other_form(Marked("A=" * 100_000 + " " * 100_000))
+    reject_other_formats(SourceText("A=" * 100_000 + " " * 100_000))

@@ -1,4 +1,4 @@
-from gb300serve.importers.report import LEFT_OUT, MENDED, MOST, UNREADABLE, Report, TextPosition, shown
+from gb300serve.importers.report import LEFT_OUT, MAX_FINDINGS, MENDED, UNREADABLE, Report, TextPosition, shorten
 
 TOKEN = "hf_Qw3rTy7uIoPaSdFgHjKl"
 
@@ -23,11 +23,11 @@ def test_no_message_holds_a_secret_also_one_that_was_met_later() -> None:
 
 def test_a_text_that_is_wrong_everywhere_is_not_listed_to_its_end() -> None:
     report = Report()
-    for number in range(MOST + 50):
+    for number in range(MAX_FINDINGS + 50):
         report.say(LEFT_OUT, str(number))
     report.say(UNREADABLE, "the end")
-    assert (len(report.diagnostics), report.diagnostics[-1].message) == (MOST + 1, "the end")
+    assert (len(report.diagnostics), report.diagnostics[-1].message) == (MAX_FINDINGS + 1, "the end")
 
 
 def test_short_enough_for_a_message() -> None:
-    assert (shown("a\n  b"), shown("x" * 70), len(shown("x" * 70))) == ("a b", "x" * 59 + "…", 60)
+    assert (shorten("a\n  b"), shorten("x" * 70), len(shorten("x" * 70))) == ("a b", "x" * 59 + "…", 60)

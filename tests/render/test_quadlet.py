@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gb300serve.plan.model import ContainerPlan, Mount, Plan
-from gb300serve.render.quadlet import assignment, exec_lines, image_name, quadlet, raw
+from gb300serve.render.quadlet import assignment, exec_lines, image_name, quadlet, raw_lines
 from tests.plan.test_compile import compiled
 from tests.render.test_docker_run import BOUNDED, HOSTILE, plan, words
 from tests.support.command import complete
@@ -205,7 +205,7 @@ def test_declared_secrets_are_variables() -> None:
 @given(plain)
 @BOUNDED
 def test_a_value_that_is_not_split_is_either_itself_or_an_option_of_podmans(value: str) -> None:
-    lines = list(raw("Volume", value, "--volume"))
+    lines = list(raw_lines("Volume", value, "--volume"))
     assert bool(lines) == bool(value)
     for section, key, written in entries("\n".join(lines)):
         assert section == ""
@@ -227,4 +227,4 @@ def test_a_value_that_is_not_split_is_either_itself_or_an_option_of_podmans(valu
     ],
 )
 def test_values_that_are_not_split(value: str | None, flag: str | None, lines: list[str]) -> None:
-    assert list(raw("Volume", value, flag)) == lines
+    assert list(raw_lines("Volume", value, flag)) == lines

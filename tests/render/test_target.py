@@ -6,7 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gb300serve.plan.model import ContainerPlan, Mount
-from gb300serve.render.target import LOST, Gap, TargetService, binds, common_gaps, head, with_secrets, yaml_text
+from gb300serve.render.target import (
+    OMITTED,
+    Gap,
+    TargetService,
+    bind_mounts,
+    common_gaps,
+    file_header,
+    substitute_secrets,
+    yaml_text,
+)
 from tests.render.test_docker_run import plan
 
 
@@ -16,20 +25,22 @@ def test_patience_is_a_boot_and_one_tuning_of_the_kernels(seconds: float | None,
 
 
 def test_declared_secrets_alone_are_written() -> None:
-    written = with_secrets("a$${secret:K}b${secret:NONE}$", "<{}>".format, lambda text: text.replace("$", "S"), {"K"})
+    written = substitute_secrets(
+        "a$${secret:K}b${secret:NONE}$", "<{}>".format, lambda text: text.replace("$", "S"), {"K"}
+    )
     assert written == "aS<K>bS{secret:NONE}S"
 
 
 def test_the_head_of_a_file_is_comments_alone() -> None:
-    gaps = (Gap(LOST, ("container", "mounts"), "a\nb: \x1b[31mc", "d\r\ne"),)
-    text = head(plan(), "a file", ("Start it.",), gaps)
+    gaps = (Gap(OMITTED, ("container", "mounts"), "a\nb: \x1b[31mc", "d\r\ne"),)
+    text = file_header(plan(), "a file", ("Start it.",), gaps)
     assert text.splitlines()[1:] == [
         "# Start it.",
         "#",
         "# What `docker run` says and this file does not, or says otherwise:",
         "# warning TGT001 container.mounts: a b: c (d e)",
     ]
-    assert head(plan(), "a file", (), ()).startswith("# bench/v1 as a file, compiled by gb300serve from plan ")
+    assert file_header(plan(), "a file", (), ()).startswith("# bench/v1 as a file, compiled by gb300serve from plan ")
 
 
 def test_what_nothing_checks_any_more() -> None:
@@ -38,7 +49,7 @@ def test_what_nothing_checks_any_more() -> None:
         "nothing checks the sha256 of /a",
         "name: docker takes a source without a `/` for a volume, and it is left out",
     ]
-    assert [mount.source for mount in binds(container)] == ["/a", "/d"]
+    assert [mount.source for mount in bind_mounts(container)] == ["/a", "/d"]
 
 
 texts = st.text(st.characters(codec="utf-8"), max_size=30) | st.sampled_from(

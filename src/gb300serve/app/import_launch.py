@@ -12,8 +12,8 @@ from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import CommandLineError, RecipeError
 from gb300serve.core.files import expanded
 from gb300serve.importers.draft import ReadFile
-from gb300serve.importers.read import LONGEST, Result, read_inspected, read_text
-from gb300serve.importers.report import NOT_TAKEN
+from gb300serve.importers.read import MAX_CHARACTERS, Result, read_inspected, read_text
+from gb300serve.importers.report import NOT_TAKEN_OVER
 from gb300serve.importers.shell.expand import ShellEnvironment
 from gb300serve.recipe.write import to_yaml
 from gb300serve.render.docker_run import plan_document
@@ -37,7 +37,7 @@ class UnreadableError(RecipeError):
         super().__init__(f"{name}: {reason}", hint="name a file, or - for standard input")
 
 
-def imported(space: Workspace, file: str | None, container: str | None) -> Result:
+def import_launch(space: Workspace, file: str | None, container: str | None) -> Result:
     """The recipe that the source means; raises RecipeError (3), CompileError (4), BackendError (7)."""
     if (file is None) == (container is None):
         raise OneSourceError
@@ -51,7 +51,7 @@ def imported(space: Workspace, file: str | None, container: str | None) -> Resul
 
 def _text(file: str, name: str) -> str:
     try:
-        raw = standard_input().buffer.read(4 * LONGEST) if file == "-" else expanded(file).read_bytes()
+        raw = standard_input().buffer.read(4 * MAX_CHARACTERS) if file == "-" else expanded(file).read_bytes()
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UnreadableError(name, f"not UTF-8: byte {error.start} is {error.object[error.start]:#04x}") from error
@@ -79,7 +79,7 @@ def _reader(beside: Path) -> ReadFile:
     return read
 
 
-def document(result: Result | None, diagnostics: tuple[Diagnostic, ...]) -> dict[str, Any]:
+def import_document(result: Result | None, diagnostics: tuple[Diagnostic, ...]) -> dict[str, Any]:
     """`gb300serve.import/1`; recipe and plan are null where nothing could be imported."""
     found = [one.as_json() for one in diagnostics]
     if result is None:
@@ -87,7 +87,7 @@ def document(result: Result | None, diagnostics: tuple[Diagnostic, ...]) -> dict
     return {"schema": SCHEMA, "recipe": result.document, "plan": plan_document(result.plan), "diagnostics": found}
 
 
-def found_lines(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
+def finding_lines(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
     """The findings, without the lines that they speak of: a pasted line may hold a secret, and is not shown again."""
     for one in diagnostics:
         place = ":".join(str(part) for part in (one.file, one.line, one.column) if part is not None)
@@ -99,7 +99,7 @@ def found_lines(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
 def recipe_lines(result: Result) -> Iterator[str]:
     """The recipe as YAML, headed by what was not taken over."""
     for one in result.diagnostics:
-        if one.code == NOT_TAKEN:
+        if one.code == NOT_TAKEN_OVER:
             where = f"line {one.line}: " if one.line else ""
             yield f"# not taken over: {where}{' '.join(one.message.split())}"
     yield to_yaml(result.document).removesuffix("\n")

@@ -18,7 +18,7 @@ from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.recorder import Recorder, serving
 from gb300serve.lifecycle.status import lane_status
 from gb300serve.lifecycle.steps import StartContainer, Step
-from gb300serve.render.docker_run import plan_document, shell
+from gb300serve.render.docker_run import plan_document, shell_text
 
 # Another command changes containers for a minute at most (a stop takes 30 s); most are done in one second.
 LOCK_PATIENCE = 10.0
@@ -193,6 +193,6 @@ def _papers(launch: Launch, looked: Looked) -> dict[str, str]:
     return {
         **launch.papers,
         "plan.json": indented_json(plan_document(launch.plan)) + "\n",
-        "command": shell(launch.plan),
+        "command": shell_text(launch.plan),
         HOST: indented_json(document(looked.subject, looked.found, launch.on)) + "\n",
     }

@@ -13,13 +13,13 @@ from gb300serve.render.target import Gap, Target, TargetService
 TARGETS: dict[str, Target] = {"compose": compose, "quadlet": quadlet, "kubernetes": kubernetes}
 
 
-def targeted(to: str, plan: Plan, loaded: Loaded, recipe: Recipe) -> tuple[str, tuple[Diagnostic, ...]]:
+def render_target(to: str, plan: Plan, loaded: Loaded, recipe: Recipe) -> tuple[str, tuple[Diagnostic, ...]]:
     """The file's text, and what it does not say."""
-    rendered = TARGETS[to](plan, serving_of(recipe))
-    return rendered.text, tuple(place_gap(gap, loaded) for gap in rendered.gaps)
+    rendered = TARGETS[to](plan, service_of(recipe))
+    return rendered.text, tuple(gap_diagnostic(gap, loaded) for gap in rendered.gaps)
 
 
-def serving_of(recipe: Recipe) -> TargetService:
+def service_of(recipe: Recipe) -> TargetService:
     """The engine's own port, and how long the recipe says that a boot takes."""
     boot = recipe.boot
     phases = sum(float(phase.seconds) for phase in boot.phases.values())
@@ -27,7 +27,7 @@ def serving_of(recipe: Recipe) -> TargetService:
     return TargetService(engine(recipe.engine.name).port(with_secret_words(recipe.engine.options)), seconds)
 
 
-def place_gap(gap: Gap, loaded: Loaded) -> Diagnostic:
+def gap_diagnostic(gap: Gap, loaded: Loaded) -> Diagnostic:
     """The gap with its place in the recipe."""
     path = ".".join(map(str, gap.path))
     return diagnostic(gap.code, gap.message, gap.hint, loaded.place(gap.path), path)

@@ -41,7 +41,7 @@ class DockerOption(NamedTuple):
     known: bool = True
 
 
-class Split(NamedTuple):
+class RunArguments(NamedTuple):
     """The words of `docker run` taken apart; `image` is None where no word is left for it."""
 
     options: tuple[DockerOption, ...]
@@ -49,7 +49,7 @@ class Split(NamedTuple):
     command: tuple[ExpandedWord, ...]
 
 
-def split(words: Sequence[ExpandedWord]) -> Split:
+def split_arguments(words: Sequence[ExpandedWord]) -> RunArguments:
     """The options in front of the image, the image, the words behind it."""
     options: list[DockerOption] = []
     at = 0
@@ -60,20 +60,20 @@ def split(words: Sequence[ExpandedWord]) -> Split:
             break
         if not word.text.startswith("-") or word.text == "-":
             break
-        found, taken = option_at(words, at)
+        found, taken = parse_option(words, at)
         options += found
         at += taken
     image = words[at] if at < len(words) else None
-    return Split(tuple(options), image, tuple(words[at + 1 :]))
+    return RunArguments(tuple(options), image, tuple(words[at + 1 :]))
 
 
-def image_at(words: Sequence[ExpandedWord]) -> int | None:
+def find_image(words: Sequence[ExpandedWord]) -> int | None:
     """The index of the image among the words."""
-    found = split(words)
+    found = split_arguments(words)
     return None if found.image is None else len(words) - len(found.command) - 1
 
 
-def option_at(words: Sequence[ExpandedWord], at: int) -> tuple[list[DockerOption], int]:
+def parse_option(words: Sequence[ExpandedWord], at: int) -> tuple[list[DockerOption], int]:
     """The option (or the bundled short ones) at `at`, and how many words they take."""
     word = words[at]
     if word.text.startswith("--"):
@@ -118,7 +118,7 @@ def _short(words: Sequence[ExpandedWord], at: int) -> tuple[list[DockerOption], 
     return found, 1
 
 
-def misplaced(
+def extract_misplaced(
     words: Sequence[ExpandedWord], engine_has: Callable[[str], bool]
 ) -> tuple[list[DockerOption], list[ExpandedWord]]:
     """Docker's options among the words of the engine, and the words without them."""
@@ -127,8 +127,8 @@ def misplaced(
     at = 0
     while at < len(words):
         word = words[at].text
-        if _unmistakable(word) and not engine_has(word.partition("=")[0]):
-            found, taken = option_at(words, at)
+        if _is_docker_option(word) and not engine_has(word.partition("=")[0]):
+            found, taken = parse_option(words, at)
             options += found
             at += taken
         else:
@@ -137,7 +137,7 @@ def misplaced(
     return options, left
 
 
-_OURS = frozenset((
+_DOCKER_ONLY = frozenset((
     "gpus", "ipc", "network", "net", "shm-size", "ulimit", "cap-add", "cap-drop", "restart", "rm", "volume",
     "publish", "env", "env-file", "runtime", "mount", "privileged", "detach", "name", "security-opt", "init",
     "hostname", "label", "entrypoint", "device",
@@ -145,7 +145,7 @@ _OURS = frozenset((
 _BUNDLES = frozenset(("-d", "-it", "-ti", "-v", "-p", "-e", "-dit", "-itd", "-i", "-t"))
 
 
-def _unmistakable(word: str) -> bool:
+def _is_docker_option(word: str) -> bool:
     if word.startswith("--"):
-        return word[2:].partition("=")[0] in _OURS
+        return word[2:].partition("=")[0] in _DOCKER_ONLY
     return word in _BUNDLES

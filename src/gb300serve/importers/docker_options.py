@@ -9,7 +9,7 @@ from typing import Any
 from gb300serve.core.text import suggestion
 from gb300serve.importers.docker_arguments import SWITCHES, VALUED, DockerOption
 from gb300serve.importers.draft import VARIABLE, Draft
-from gb300serve.importers.report import LEFT_OUT, NOT_TAKEN, PLACEHOLDER, REPEATED, SPELLING, UNSET, shown
+from gb300serve.importers.report import LEFT_OUT, NOT_TAKEN_OVER, PLACEHOLDER, REPEATED, SPELLING, UNSET, shorten
 
 _PLACEHOLDER = re.compile(r"/path/to\b|<[A-Za-z][^<>]*>|\byour[-_ /]|/YOUR|\.\.\.|…", re.IGNORECASE)
 _WINDOWS = re.compile(r"[A-Za-z]:(?!/[^:]*(?::[A-Za-z,]+)?$)|%\w+%")
@@ -19,17 +19,19 @@ def add_volume(draft: Draft, option: DockerOption) -> None:
     """`-v SOURCE:TARGET[:MODE]`."""
     text = draft.plain(option.value or "", option.place, "-v")
     if _WINDOWS.match(text):
-        message = f"-v {shown(text)} names a directory of Windows: the Station has none"
-        draft.report.say(NOT_TAKEN, message, "write the path of a directory of the Station", option.place)
+        message = f"-v {shorten(text)} names a directory of Windows: the Station has none"
+        draft.report.say(NOT_TAKEN_OVER, message, "write the path of a directory of the Station", option.place)
         return
     source, *rest = text.split(":")
     if not rest:
-        message = f"-v {shown(text)} has one path only: docker makes an anonymous volume there, and mounts no directory"
-        draft.report.say(NOT_TAKEN, message, "write -v SOURCE:TARGET", option.place)
+        message = (
+            f"-v {shorten(text)} has one path only: docker makes an anonymous volume there, and mounts no directory"
+        )
+        draft.report.say(NOT_TAKEN_OVER, message, "write -v SOURCE:TARGET", option.place)
         return
     target, modes = rest[0], [mode for part in rest[1:] for mode in part.split(",") if mode]
     if untold := [mode for mode in dict.fromkeys(modes) if mode not in ("ro", "rw")]:
-        message = f"-v {shown(text)}: a recipe has no word for the mode {shown(','.join(untold), 30)}"
+        message = f"-v {shorten(text)}: a recipe has no word for the mode {shorten(','.join(untold), 30)}"
         draft.report.say(LEFT_OUT, message, None, option.place)
     _add(draft, option, source, target, read_only="ro" in modes)
 
@@ -44,14 +46,14 @@ def add_mount(draft: Draft, option: DockerOption) -> None:
     kind = said.pop("type", "volume")
     source, target, read_only = said.pop("source", ""), said.pop("target", ""), said.pop("readonly", "false")
     for key in said:
-        draft.report.say(LEFT_OUT, f"--mount: a recipe has no word for {shown(key, 30)}", None, option.place)
+        draft.report.say(LEFT_OUT, f"--mount: a recipe has no word for {shorten(key, 30)}", None, option.place)
     if kind == "tmpfs" and target:
         draft.container.setdefault("tmpfs", []).append(target)
     elif kind in ("bind", "volume") and source and target:
         _add(draft, option, source, target, read_only=read_only in ("", "true", "1"))
     else:
-        message = f"--mount {shown(text)} mounts nothing of the host"
-        draft.report.say(NOT_TAKEN, message, "write type=bind,source=…,target=…", option.place)
+        message = f"--mount {shorten(text)} mounts nothing of the host"
+        draft.report.say(NOT_TAKEN_OVER, message, "write type=bind,source=…,target=…", option.place)
 
 
 def _add(draft: Draft, option: DockerOption, source: str, target: str, *, read_only: bool) -> None:
@@ -59,15 +61,15 @@ def _add(draft: Draft, option: DockerOption, source: str, target: str, *, read_o
         source = normpath(f"{draft.directory}/{source}")
         draft.report.say(LEFT_OUT, f"the relative path was read from {draft.directory}", None, option.place)
     elif not source.startswith(("/", "~", "$")):
-        message = f"{shown(source)} is a named volume, not a path of the host"
+        message = f"{shorten(source)} is a named volume, not a path of the host"
         draft.report.say(
-            NOT_TAKEN, message, "write the path of a directory; it is kept here as it was said", option.place
+            NOT_TAKEN_OVER, message, "write the path of a directory; it is kept here as it was said", option.place
         )
     if _PLACEHOLDER.search(source):
-        message = f"{shown(source)} is a placeholder: the author's own path was not published"
+        message = f"{shorten(source)} is a placeholder: the author's own path was not published"
         draft.report.say(PLACEHOLDER, message, "write the real path", option.place)
     if not source or not target or ":" in source:
-        draft.report.say(NOT_TAKEN, f"-v {shown(source)}: not a source and a target", None, option.place)
+        draft.report.say(NOT_TAKEN_OVER, f"-v {shorten(source)}: not a source and a target", None, option.place)
         return
     mount: dict[str, Any] = {"source": source.replace("${", "$${"), "target": target}
     draft.container.setdefault("mounts", []).append(mount | ({"read_only": True} if read_only else {}))
@@ -76,7 +78,7 @@ def _add(draft: Draft, option: DockerOption, source: str, target: str, *, read_o
 CDI = "nvidia.com/gpu="
 
 
-def from_gpus(value: str) -> Any:
+def parse_gpus(value: str) -> Any:
     """The value of `--gpus`: `all`, a count, `device=…` with the quotes that docker's reader of lists needs."""
     text = value.strip().strip("'")
     fields = next(csv.reader([text], skipinitialspace=True), []) if "\n" not in text else []
@@ -91,10 +93,10 @@ def from_gpus(value: str) -> Any:
             devices.append(key)
         elif not equals:
             return _counted(key)
-    return by_devices(devices)
+    return gpu_selection(devices)
 
 
-def beside_devices(value: str) -> list[str]:
+def other_gpu_settings(value: str) -> list[str]:
     """What `--gpus` says besides which GPUs: `capabilities=…`, `driver=…`."""
     fields = next(csv.reader([value.strip().strip("'")], skipinitialspace=True), []) if "\n" not in value else []
     return [item.strip() for item in fields if item.strip().strip('"').partition("=")[0] in ("capabilities", "driver")]
@@ -106,7 +108,7 @@ def _counted(text: str) -> Any:
     return int(text) if re.fullmatch(r"[1-9][0-9]{0,3}", text) else None
 
 
-def by_devices(names: Sequence[str]) -> Any:
+def gpu_selection(names: Sequence[str]) -> Any:
     """A list of UUIDs or indexes, from `device=`, CDI or NVIDIA_VISIBLE_DEVICES; None where it chooses none."""
     chosen = [name.strip() for name in names if name.strip() not in ("", "none", "void")]
     if not chosen:
@@ -138,7 +140,7 @@ _RESTART = re.compile(r"no|always|unless-stopped|on-failure(?::[0-9]+)?")
 Handler = Callable[[Draft, DockerOption], None]
 
 
-def take_options(draft: Draft, options: Iterable[DockerOption]) -> None:
+def apply_options(draft: Draft, options: Iterable[DockerOption]) -> None:
     """Every option into the draft, in the order in which they stand."""
     given = list(options)
     for option in given:
@@ -148,7 +150,9 @@ def take_options(draft: Draft, options: Iterable[DockerOption]) -> None:
 
 def _take(draft: Draft, option: DockerOption) -> None:
     if option.name in VALUED and option.value is None:
-        draft.report.say(NOT_TAKEN, f"--{option.name} has no value", "write one, or leave the option out", option.place)
+        draft.report.say(
+            NOT_TAKEN_OVER, f"--{option.name} has no value", "write one, or leave the option out", option.place
+        )
     elif option.name in _TEXTS:
         _single(draft, option, _TEXTS[option.name])
     elif option.name in _LISTS:
@@ -165,15 +169,18 @@ def _take(draft: Draft, option: DockerOption) -> None:
 
 def _untold(draft: Draft, option: DockerOption) -> None:
     flag = f"--{option.name}" if len(option.name) > 1 else f"-{option.name}"
-    said = f" {shown(draft.plain(option.value, option.place, flag))}" if option.value else ""
+    said = f" {shorten(draft.plain(option.value, option.place, flag))}" if option.value else ""
     if option.known:
         draft.report.say(
-            NOT_TAKEN, f"a recipe has no word for {flag}{said}", "the launch that it describes lacks it", option.place
+            NOT_TAKEN_OVER,
+            f"a recipe has no word for {flag}{said}",
+            "the launch that it describes lacks it",
+            option.place,
         )
     else:
         meant = suggestion(option.name, (*VALUED, *SWITCHES)) if len(option.name) > 1 else None
         hint = f"did you mean --{meant}? It was not taken over" if meant else "it was not taken over"
-        draft.report.say(NOT_TAKEN, f"docker run has no option {flag}{said}", hint, option.place)
+        draft.report.say(NOT_TAKEN_OVER, f"docker run has no option {flag}{said}", hint, option.place)
 
 
 def _single(draft: Draft, option: DockerOption, key: str) -> None:
@@ -181,13 +188,13 @@ def _single(draft: Draft, option: DockerOption, key: str) -> None:
     before = draft.container.get(key)
     if before not in (None, value):
         draft.report.say(
-            REPEATED, f"--{option.name} stands here again: docker takes the last, {shown(value)}", None, option.place
+            REPEATED, f"--{option.name} stands here again: docker takes the last, {shorten(value)}", None, option.place
         )
     if value:
         draft.container[key] = value
     elif key == "entrypoint":
         draft.report.say(
-            NOT_TAKEN, 'a recipe has no word for an empty --entrypoint ""', "name the program", option.place
+            NOT_TAKEN_OVER, 'a recipe has no word for an empty --entrypoint ""', "name the program", option.place
         )
 
 
@@ -197,7 +204,9 @@ def _name(draft: Draft, option: DockerOption) -> None:
         _single(draft, option._replace(value=value), "name")
     else:
         kept = re.sub(r"[^a-zA-Z0-9_.-]+", "-", value).strip("-._")
-        message = f"--name {shown(value)} is no name of a container" + (f": {kept} was taken" if len(kept) > 1 else "")
+        message = f"--name {shorten(value)} is no name of a container" + (
+            f": {kept} was taken" if len(kept) > 1 else ""
+        )
         draft.report.say(UNSET, message, "two or more of letters, digits, `.`, `-` and `_`", option.place)
         if len(kept) > 1:
             draft.container["name"] = kept
@@ -211,7 +220,7 @@ def _init(draft: Draft, option: DockerOption) -> None:
 def _restart(draft: Draft, option: DockerOption) -> None:
     value = option.value or ""
     if not _RESTART.fullmatch(value):
-        draft.report.say(NOT_TAKEN, f"--restart {shown(value)} is no policy of docker's", None, option.place)
+        draft.report.say(NOT_TAKEN_OVER, f"--restart {shorten(value)} is no policy of docker's", None, option.place)
     elif value != "no":
         draft.container["restart"] = value
 
@@ -221,14 +230,16 @@ def _stop_timeout(draft: Draft, option: DockerOption) -> None:
         draft.container["stop_timeout"] = int(option.value or "")
     else:
         draft.report.say(
-            NOT_TAKEN, f"--stop-timeout {shown(option.value or '')} is no number of seconds", None, option.place
+            NOT_TAKEN_OVER, f"--stop-timeout {shorten(option.value or '')} is no number of seconds", None, option.place
         )
 
 
 def _ulimit(draft: Draft, option: DockerOption) -> None:
     found = re.fullmatch(r"([a-z]+)=(-?[0-9]{1,19})(?::(-?[0-9]{1,19}))?", option.value or "")
     if found is None:
-        draft.report.say(NOT_TAKEN, f"--ulimit {shown(option.value or '')} is not NAME=SOFT[:HARD]", None, option.place)
+        draft.report.say(
+            NOT_TAKEN_OVER, f"--ulimit {shorten(option.value or '')} is not NAME=SOFT[:HARD]", None, option.place
+        )
         return
     soft, hard = int(found[2]), int(found[3] or found[2])
     limit: Any = soft if soft == hard else {"soft": soft, "hard": hard}
@@ -238,7 +249,7 @@ def _ulimit(draft: Draft, option: DockerOption) -> None:
 def _label(draft: Draft, option: DockerOption) -> None:
     key, _, value = draft.plain(option.value or "", option.place, "--label").partition("=")
     if key:
-        draft.container.setdefault("labels", {})[key] = draft.text(value, option.place, f"the label {shown(key, 30)}")
+        draft.container.setdefault("labels", {})[key] = draft.text(value, option.place, f"the label {shorten(key, 30)}")
 
 
 def _log_driver(draft: Draft, option: DockerOption) -> None:
@@ -248,7 +259,7 @@ def _log_driver(draft: Draft, option: DockerOption) -> None:
 def _log_option(draft: Draft, option: DockerOption) -> None:
     key, _, value = (option.value or "").partition("=")
     options = draft.container.setdefault("log", {}).setdefault("options", {})
-    options[key] = draft.text(value, option.place, f"--log-opt {shown(key, 30)}")
+    options[key] = draft.text(value, option.place, f"--log-opt {shorten(key, 30)}")
 
 
 def _env(draft: Draft, option: DockerOption) -> None:
@@ -264,9 +275,9 @@ def _env_file(draft: Draft, option: DockerOption) -> None:
     path = draft.plain(option.value or "", option.place, "--env-file")
     text = draft.read_file(path)
     if text is None:
-        message = f"the env file {shown(path)} cannot be read here: its variables are missing from the recipe"
+        message = f"the env file {shorten(path)} cannot be read here: its variables are missing from the recipe"
         draft.report.say(
-            NOT_TAKEN, message, "put it where the text says, or write its variables into the recipe", option.place
+            NOT_TAKEN_OVER, message, "put it where the text says, or write its variables into the recipe", option.place
         )
         return
     for number, line in enumerate(text.lstrip("\ufeff").splitlines(), 1):
@@ -274,7 +285,7 @@ def _env_file(draft: Draft, option: DockerOption) -> None:
         if not name or name.startswith("#"):
             continue
         if not VARIABLE.fullmatch(name):
-            draft.report.say(NOT_TAKEN, f"line {number} of {shown(path)} is no NAME=VALUE", None, option.place)
+            draft.report.say(NOT_TAKEN_OVER, f"line {number} of {shorten(path)} is no NAME=VALUE", None, option.place)
         elif equals:
             draft.variable(name, value, option.place)
         else:
@@ -294,38 +305,38 @@ def _runtime(draft: Draft, option: DockerOption) -> None:
 
 def _gpus(draft: Draft, option: DockerOption) -> None:
     """What stands beside the devices; all ways to choose these are looked at together."""
-    if untold := beside_devices(option.value or ""):
-        message = f"--gpus: a recipe has no word for {shown(', '.join(untold))}"
-        draft.report.say(NOT_TAKEN, message, "the launch that it describes lacks it", option.place)
+    if untold := other_gpu_settings(option.value or ""):
+        message = f"--gpus: a recipe has no word for {shorten(', '.join(untold))}"
+        draft.report.say(NOT_TAKEN_OVER, message, "the launch that it describes lacks it", option.place)
 
 
 def _choose_gpus(draft: Draft, options: list[DockerOption]) -> None:
     """`--gpus`, CDI devices, or the older runtime with its variable; the first of them that chooses."""
     ways = [
-        (o, f"--gpus {o.value}", from_gpus(draft.plain(o.value or "", o.place, "--gpus")))
+        (o, f"--gpus {o.value}", parse_gpus(draft.plain(o.value or "", o.place, "--gpus")))
         for o in options
         if o.name == "gpus"
     ]
     named = [o for o in options if o.name == "device" and (o.value or "").startswith(CDI)]
     if named:
         names = [draft.plain(o.value or "", o.place, "--device").removeprefix(CDI) for o in named]
-        ways.append((named[0], f"--device {named[0].value}", by_devices(names)))
+        ways.append((named[0], f"--device {named[0].value}", gpu_selection(names)))
     runtime = next((o for o in options if o.name == "runtime" and o.value == "nvidia"), None)
     if (visible := draft.env.get("NVIDIA_VISIBLE_DEVICES")) is not None and not ways:
         del draft.env["NVIDIA_VISIBLE_DEVICES"]
         at = runtime or next((o for o in options if (o.value or "").startswith("NVIDIA_VISIBLE")), options[0])
-        ways.append((at, "NVIDIA_VISIBLE_DEVICES", by_devices(visible.split(","))))
+        ways.append((at, "NVIDIA_VISIBLE_DEVICES", gpu_selection(visible.split(","))))
     for option, said, chosen in ways:
         if chosen is None:
             draft.report.say(
-                NOT_TAKEN, f"{shown(said)} chooses no GPU", "write all, a count or device=GPU-…", option.place
+                NOT_TAKEN_OVER, f"{shorten(said)} chooses no GPU", "write all, a count or device=GPU-…", option.place
             )
         elif draft.container.setdefault("gpus", chosen) != chosen:
             draft.report.say(
-                REPEATED, f"{shown(said)}: the GPUs are chosen already, this was left out", None, option.place
+                REPEATED, f"{shorten(said)}: the GPUs are chosen already, this was left out", None, option.place
             )
         elif not said.startswith("--gpus"):
-            draft.report.say(SPELLING, f"{shown(said)} chooses GPUs: it became container.gpus", None, option.place)
+            draft.report.say(SPELLING, f"{shorten(said)} chooses GPUs: it became container.gpus", None, option.place)
     if runtime is not None:
         _say_runtime(draft, runtime, [option.name for option, *_ in ways])
 
@@ -335,7 +346,7 @@ def _say_runtime(draft: Draft, runtime: DockerOption, ways: list[str]) -> None:
         message = (
             "--runtime nvidia chooses no GPU by itself: what the image's NVIDIA_VISIBLE_DEVICES says is not known here"
         )
-        draft.report.say(NOT_TAKEN, message, "add gpus: all to the recipe's container", runtime.place)
+        draft.report.say(NOT_TAKEN_OVER, message, "add gpus: all to the recipe's container", runtime.place)
     elif "gpus" in ways:
         draft.report.say(SPELLING, "--runtime nvidia is left out: --gpus alone chooses the GPUs", None, runtime.place)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gb300serve.core.redaction import HIDDEN, holds_secret, literal_secret
-from gb300serve.importers.report import CLEAR_TEXT, NOT_TAKEN, PLACEHOLDER, REFERENCE, UNSET, Report, TextPosition
+from gb300serve.importers.report import CLEAR_TEXT, NOT_TAKEN_OVER, PLACEHOLDER, REFERENCE, UNSET, Report, TextPosition
 from gb300serve.importers.shell.words import CLOSE, OPEN, Reference
 
 MARK = re.compile(f"{OPEN}([0-9]+){CLOSE}")
@@ -52,7 +52,7 @@ class Draft:
     def variable(self, name: str, value: str, at: TextPosition | None) -> None:
         """A variable of the container: a plain one, or a secret by where its value is read."""
         if not VARIABLE.fullmatch(name):
-            self.report.say(NOT_TAKEN, f"-e {name}: not the name of a variable", None, at)
+            self.report.say(NOT_TAKEN_OVER, f"-e {name}: not the name of a variable", None, at)
         elif (reference := self.reference(value)) is not None:
             self.refer(name, reference, at)
         elif (kind := literal_secret(name, MARK.sub("", value))) is not None:
@@ -70,7 +70,7 @@ class Draft:
         elif VARIABLE.fullmatch(name):
             self.refer(name, Reference("env", name), at)
         else:
-            self.report.say(NOT_TAKEN, f"-e {name}: not the name of a variable", None, at)
+            self.report.say(NOT_TAKEN_OVER, f"-e {name}: not the name of a variable", None, at)
 
     def refer(self, name: str, reference: Reference, at: TextPosition | None) -> None:
         """A secret whose value is read on the client at launch."""

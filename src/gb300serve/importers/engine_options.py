@@ -15,8 +15,8 @@ from gb300serve.engines.options import MODEL_KEYS, POSITIONAL, EngineOption
 from gb300serve.engines.parse import converter, respelled
 from gb300serve.engines.tables import OptionTable, tables_for
 from gb300serve.importers.draft import MARK, Draft
-from gb300serve.importers.report import JSON_MENDED, REFUSED_VALUE, REPEATED, SPELLING, UNKNOWN_OPTION, shown
-from gb300serve.importers.shell.mend import fraction, loads
+from gb300serve.importers.report import JSON_MENDED, REFUSED_VALUE, REPEATED, SPELLING, UNKNOWN_OPTION, shorten
+from gb300serve.importers.shell.mend import load_json, parse_fraction
 from gb300serve.importers.shell.words import ExpandedWord
 from gb300serve.plan.model import secret_word
 from gb300serve.plan.secrets import SECRET_OPTIONS
@@ -25,7 +25,7 @@ _SEARCHES = 20
 _NUMBER = re.compile(r"-\d+(?:\.\d+)?")
 
 
-class Meant(NamedTuple):
+class FlagMatch(NamedTuple):
     """What a flag says. `below`: the keys of a dotted flag. `off`: it switches the option off."""
 
     option: EngineOption
@@ -59,7 +59,7 @@ class Flags:
     def __contains__(self, flag: str) -> bool:
         return flag in self._spelled
 
-    def find(self, flag: str) -> Meant | None:
+    def find(self, flag: str) -> FlagMatch | None:
         """The option of a flag: underscores, dots and abbreviations as the engine's parser takes them."""
         top, dot, keys = (flag, "", "") if self._plain else flag.partition(".")
         dashed = not self._plain or "_" not in top
@@ -71,7 +71,7 @@ class Flags:
             option = self._abbreviated(top)
         if option is None or (dot and not option.takes_json):
             return None
-        return Meant(option, off=top in option.off, below=keys, short=short, dashed=dashed)
+        return FlagMatch(option, off=top in option.off, below=keys, short=short, dashed=dashed)
 
     def _abbreviated(self, top: str) -> EngineOption | None:
         if not top.startswith("--") or len(top) < 4:
@@ -101,7 +101,7 @@ _NO_SECRETS = frozenset(("", "EMPTY", "None", "none", "null", "dummy"))
 
 def option_value(draft: Draft, key: str, word: ExpandedWord, value: Any) -> Any:
     """The value of an option: `{secret: NAME}` for a secret and for what is read from a file at launch."""
-    name = secret_name(draft, key, word.text)
+    name = secret_variable(draft, key, word.text)
     if name is not None:
         return {"secret": draft.for_option(name, word.text, word.place)}
     if isinstance(value, str):
@@ -109,15 +109,15 @@ def option_value(draft: Draft, key: str, word: ExpandedWord, value: Any) -> Any:
     return value
 
 
-def word_value(draft: Draft, flag: str, word: ExpandedWord) -> str:
+def argument_value(draft: Draft, flag: str, word: ExpandedWord) -> str:
     """A word of extra_args; a secret stands there by its name. No table knows the flag: its name alone may convict."""
-    name = secret_name(draft, flag.lstrip("-").replace("-", "_"), word.text, strict=False)
+    name = secret_variable(draft, flag.lstrip("-").replace("-", "_"), word.text, strict=False)
     if name is not None:
         return secret_word(draft.for_option(name, word.text, word.place))
     return draft.plain(word.text, word.place, flag or "a word")
 
 
-def secret_name(draft: Draft, key: str, text: str, *, strict: bool = True) -> str | None:
+def secret_variable(draft: Draft, key: str, text: str, *, strict: bool = True) -> str | None:
     """The variable to hold the value in, when it is a secret; `strict`: one that looks random, or of a known option."""
     reference = draft.reference(text)
     secret = key in SECRET_OPTIONS and text not in _NO_SECRETS
@@ -138,7 +138,7 @@ _SWITCHED = {"true": True, "1": True, "yes": True, "on": True, "false": False, "
 
 
 @dataclass(slots=True)
-class Options:
+class OptionReader:
     """What the words said."""
 
     draft: Draft
@@ -179,14 +179,14 @@ class Options:
             message = f"{flag.text} is short for {meant.option.flag}"
             self.draft.report.say(SPELLING, message, "an option added later could make it ambiguous", flag.place)
         if not meant.dashed:
-            message = f"{shown(flag.text, 40)}: the parser of {self.engine} takes no underscores, and refuses it"
+            message = f"{shorten(flag.text, 40)}: the parser of {self.engine} takes no underscores, and refuses it"
             self.draft.report.say(REFUSED_VALUE, message, f"it was read as {meant.option.flag}", flag.place)
         if meant.below:
             return self._below(meant, flag, values)
         return self._said(meant, flag, values, joined=joined)
 
     def _said(
-        self, meant: Meant, flag: ExpandedWord, values: list[ExpandedWord], *, joined: bool
+        self, meant: FlagMatch, flag: ExpandedWord, values: list[ExpandedWord], *, joined: bool
     ) -> list[ExpandedWord]:
         option = meant.option
         if option.kind == "bool":
@@ -207,14 +207,14 @@ class Options:
         return values[1:]
 
     def _switch(
-        self, meant: Meant, flag: ExpandedWord, values: list[ExpandedWord], *, joined: bool
+        self, meant: FlagMatch, flag: ExpandedWord, values: list[ExpandedWord], *, joined: bool
     ) -> list[ExpandedWord]:
         said = _SWITCHED.get(values[0].text.lower()) if values else None
         if said is None or (not joined and values[0].text in "01"):
             self._put(meant.option.key, not meant.off, flag)
             return values
         message = (
-            f"{flag.text} takes no value: the engine refuses `{shown(values[0].text, 20)}`, or takes it for the model"
+            f"{flag.text} takes no value: the engine refuses `{shorten(values[0].text, 20)}`, or takes it for the model"
         )
         self.draft.report.say(REFUSED_VALUE, message, "it was read as it was meant", values[0].place)
         self._put(meant.option.key, said != meant.off, flag)
@@ -231,7 +231,7 @@ class Options:
         if value is None:
             return
         if key in self.options:
-            last = "a secret" if isinstance(value, dict) and "secret" in value else shown(_written(value), 40)
+            last = "a secret" if isinstance(value, dict) and "secret" in value else shorten(_written(value), 40)
             message = f"`{flag.text}` stands here again ({key}): the engine keeps the last value, {last}"
             self.draft.report.say(
                 REPEATED, message, "the earlier one was left out", flag.place, f"engine.options.{key}"
@@ -244,15 +244,19 @@ class Options:
         if POSITIONAL not in self.options and named not in self.options:
             key = POSITIONAL if self.engine == "vllm" or not self.options else named
             if key == named:
-                message = f"`{shown(word.text, 40)}`: SGLang takes a bare model as the first word only, and refuses it"
+                message = (
+                    f"`{shorten(word.text, 40)}`: SGLang takes a bare model as the first word only, and refuses it"
+                )
                 self.draft.report.say(REFUSED_VALUE, message, f"it was read as --{named.replace('_', '-')}", word.place)
             self.options[key] = self.draft.text(word.text, word.place, "the model")
             return
-        message = f"`{shown(self.draft.report.clean(word.text), 40)}` belongs to no option: the engine would refuse it"
+        message = (
+            f"`{shorten(self.draft.report.clean(word.text), 40)}` belongs to no option: the engine would refuse it"
+        )
         self.draft.report.say(UNKNOWN_OPTION, message, "it stands in extra_args as it was said", word.place)
-        self.extra_args.append(word_value(self.draft, "", word))
+        self.extra_args.append(argument_value(self.draft, "", word))
 
-    def _below(self, meant: Meant, flag: ExpandedWord, values: list[ExpandedWord]) -> list[ExpandedWord]:
+    def _below(self, meant: FlagMatch, flag: ExpandedWord, values: list[ExpandedWord]) -> list[ExpandedWord]:
         """`--speculative-config.method mtp`: one key of a JSON option."""
         key = meant.option.key
         if key not in self._dotted and isinstance(self.options.get(key), dict):
@@ -265,17 +269,17 @@ class Options:
 
     def _merge_dotted(self) -> None:
         for key, words in self._dotted.items():
-            if (found := loads(respelled(words, self.flags.tables[0])[-1])) is not None:
+            if (found := load_json(respelled(words, self.flags.tables[0])[-1])) is not None:
                 self.options[key] = found[0]
 
     def _unknown(self, flag: ExpandedWord, values: list[ExpandedWord], *, joined: bool) -> list[ExpandedWord]:
         meant = self.flags.meant(flag.text)
         hint = f"did you mean {meant}? It" if meant else "it"
-        message = f"no option table of {self.engine} knows {shown(flag.text, 40)}"
+        message = f"no option table of {self.engine} knows {shorten(flag.text, 40)}"
         self.draft.report.say(
             UNKNOWN_OPTION, message, f"{hint} stands in extra_args as it was said", flag.place, "engine.extra_args"
         )
-        texts = [word_value(self.draft, flag.text, one) for one in values]
+        texts = [argument_value(self.draft, flag.text, one) for one in values]
         self.extra_args += [f"{flag.text}={texts[0]}"] if joined else [flag.text, *texts]
         return []
 
@@ -291,7 +295,7 @@ class Options:
             return text
         try:
             if option.kind == "float":
-                return int(text) if _INTEGER.fullmatch(text) else fraction(text)
+                return int(text) if _INTEGER.fullmatch(text) else parse_fraction(text)
             if option.kind == "int":
                 return int(text)
             return converter(option)(text) if _INTEGER.fullmatch(text) else _suffixed(option, text)
@@ -302,17 +306,17 @@ class Options:
     def _refused(self, option: EngineOption, word: ExpandedWord) -> None:
         if self.draft.reference(word.text) is None:
             message = (
-                f"{option.flag} {shown(self.draft.report.clean(word.text), 40)}: the engine takes {option.kind} here"
+                f"{option.flag} {shorten(self.draft.report.clean(word.text), 40)}: the engine takes {option.kind} here"
             )
             self.draft.report.say(
                 REFUSED_VALUE, message, "it is kept as it was said", word.place, f"engine.options.{option.key}"
             )
 
     def _json(self, option: EngineOption, word: ExpandedWord, text: str) -> Any:
-        flag, found = option.flag, loads(text)
+        flag, found = option.flag, load_json(text)
         if found is None:
             wanted = "list" if option.shape == "list" else "object"
-            message = f"{flag}: {shown(self.draft.report.clean(text), 40)} is no JSON {wanted}"
+            message = f"{flag}: {shorten(self.draft.report.clean(text), 40)} is no JSON {wanted}"
             self.draft.report.say(REFUSED_VALUE, message, "it is kept as it was said", word.place)
             return text
         value, mended = found

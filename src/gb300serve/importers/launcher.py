@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from gb300serve.importers.draft import Draft
-from gb300serve.importers.report import LAUNCHER, LEFT_OUT, NOT_TAKEN, Stop, shown
+from gb300serve.importers.report import LAUNCHER, LEFT_OUT, NOT_TAKEN_OVER, UnresolvedError, shorten
 from gb300serve.importers.shell.expand import Expander, ShellEnvironment
 from gb300serve.importers.shell.lexer import Lexer
-from gb300serve.importers.shell.script import assigned, commands
-from gb300serve.importers.shell.words import Command, ExpandedWord, Marked, Reference
+from gb300serve.importers.shell.script import commands, match_assignment
+from gb300serve.importers.shell.words import Command, ExpandedWord, Reference, SourceText
 
 EngineName = Literal["vllm", "sglang"]
 
@@ -51,7 +51,7 @@ class Launcher(NamedTuple):
     engine: EngineName | None
 
 
-class Started(NamedTuple):
+class EngineCommand(NamedTuple):
     """A launch taken apart: what a recipe says as entrypoint and launcher, and the words for the engine's parser."""
 
     engine: EngineName
@@ -59,7 +59,7 @@ class Started(NamedTuple):
     words: tuple[ExpandedWord, ...]
 
 
-def launcher(words: Sequence[str]) -> Launcher:
+def find_launcher(words: Sequence[str]) -> Launcher:
     """The words that start an engine at the front of `words`."""
     for start in range(min(len(words), 12)):
         found = _at(words[start:])
@@ -93,7 +93,7 @@ def _module(words: Sequence[str], at: int) -> Launcher:
     return Launcher(at + 2, "vllm") if module.split(".")[0] == "vllm" else Launcher(0, None)
 
 
-def of_image(repository: str) -> EngineName | None:
+def engine_of_image(repository: str) -> EngineName | None:
     """The engine that an image's name tells."""
     name = repository.lower()
     return (
@@ -102,35 +102,37 @@ def of_image(repository: str) -> EngineName | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Starter:
+class CommandReader:
     """Takes the command behind one image apart."""
 
     draft: Draft
     repository: str
 
-    def started(self, words: Sequence[ExpandedWord]) -> Started:
+    def started(self, words: Sequence[ExpandedWord]) -> EngineCommand:
         """The engine, its launcher words and its options; the draft's entrypoint is set to what remains of it."""
         entrypoint = self.draft.container.get("entrypoint")
         shell = _shell_text(
             [entrypoint, *(word.text for word in words)] if entrypoint else [word.text for word in words]
         )
         if shell is not None:
-            words = _Inside(self.draft).words(words[shell - bool(entrypoint)])
+            words = _ContainerShell(self.draft).words(words[shell - bool(entrypoint)])
             if entrypoint:
                 entrypoint = self.draft.container["entrypoint"] = words[0].text
                 words = words[1:]
         texts = [word.text for word in words]
-        found = launcher([entrypoint, *texts]) if entrypoint else launcher(texts)
+        found = find_launcher([entrypoint, *texts]) if entrypoint else find_launcher(texts)
         count = max(0, found.length - bool(entrypoint)) if found.engine else 0
-        engine = found.engine or of_image(self.repository) or _guess(texts) or self._assumed(words)
+        engine = found.engine or engine_of_image(self.repository) or _guess(texts) or self._assumed(words)
         if not entrypoint and found.length and engine == "vllm" and _OWN_ENTRYPOINT.search(self.repository):
             self._repeated(words, count)
-            return Started(engine, (), tuple(words[count:]))
+            return EngineCommand(engine, (), tuple(words[count:]))
         said = tuple(self.draft.text(text, None, "the launcher") for text in texts[:count])
-        return Started(engine, said, tuple(words[count:]))
+        return EngineCommand(engine, said, tuple(words[count:]))
 
     def _assumed(self, words: Sequence[ExpandedWord]) -> EngineName:
-        message = f"neither the image {shown(self.repository)} nor the command says which engine starts: vllm was taken"
+        message = (
+            f"neither the image {shorten(self.repository)} nor the command says which engine starts: vllm was taken"
+        )
         at = words[0].place if words else None
         hint = "write engine.name; a recipe is for vllm or sglang"
         self.draft.report.say(LAUNCHER, message, hint, at, "engine.name", severity="warning")
@@ -160,7 +162,7 @@ def _shell_text(words: Sequence[str]) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Inside:
+class _ContainerShell:
     """Reads what a shell in the container is told to run."""
 
     draft: Draft
@@ -174,14 +176,14 @@ class _Inside:
             kind, source = next(iter(said.items()))
             expander.variables[name] = expander.refer(Reference("file" if kind == "file" else "env", source))
         found: tuple[ExpandedWord, ...] | None = None
-        for command in commands(Lexer(Marked(text.text, fixed=text.place), self.draft.report, 1)):
+        for command in commands(Lexer(SourceText(text.text, fixed=text.place), self.draft.report, 1)):
             words = self._fields(command, expander)
-            if found is None and words and launcher([word.text for word in words]).engine:
+            if found is None and words and find_launcher([word.text for word in words]).engine:
                 found = words
             elif words:
                 self._left(words)
         if found is None:
-            raise Stop("the shell in the container starts no engine that can be seen", text.place)
+            raise UnresolvedError("the shell in the container starts no engine that can be seen", text.place)
         return found
 
     def _fields(self, command: Command, expander: Expander) -> tuple[ExpandedWord, ...]:
@@ -189,7 +191,7 @@ class _Inside:
         words = command.words
         exporting = bool(words) and words[0].plain == "export"
         words = words[exporting:]
-        while words and (found := assigned(words[0])):
+        while words and (found := match_assignment(words[0])):
             first = words[0].parts[0]
             parts = (first._replace(text=first.text[found.end() :]), *words[0].parts[1:])
             value = expander.text(expander.with_home(parts), words[0].place)
@@ -205,7 +207,7 @@ class _Inside:
         if words[0].text == "cd" and len(words) == 2:
             self.draft.container["workdir"] = words[1].text
             return
-        said = shown(self.draft.report.clean(" ".join(word.text for word in words)), 60)
+        said = shorten(self.draft.report.clean(" ".join(word.text for word in words)), 60)
         if words[0].text in _HARMLESS:
             self.draft.report.say(
                 LEFT_OUT, f"`{said}`: the shell in the container is left out, and this with it", None, words[0].place
@@ -213,5 +215,5 @@ class _Inside:
             return
         message = f"the shell in the container also runs `{said}`: a recipe has no place for it"
         self.draft.report.say(
-            NOT_TAKEN, message, "put it into the image, or into a file that is mounted", words[0].place
+            NOT_TAKEN_OVER, message, "put it into the image, or into a file that is mounted", words[0].place
         )

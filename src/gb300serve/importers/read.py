@@ -10,12 +10,19 @@ from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.importers.draft import Draft, ReadFile
 from gb300serve.importers.inspected import from_inspect
 from gb300serve.importers.jm_recipe import SCHEMA, from_jm_recipe
-from gb300serve.importers.recipe import Imported, from_words
-from gb300serve.importers.report import TOKEN, UNREADABLE, NotImportableError, Report, SourceInvalidError, Stop
+from gb300serve.importers.recipe import ImportedRecipe, from_arguments
+from gb300serve.importers.report import (
+    TOKEN,
+    UNREADABLE,
+    NotImportableError,
+    Report,
+    SourceInvalidError,
+    UnresolvedError,
+)
 from gb300serve.importers.shell.expand import ShellEnvironment
-from gb300serve.importers.shell.mend import mended
-from gb300serve.importers.shell.script import launches, read_script
-from gb300serve.importers.shell.words import Marked
+from gb300serve.importers.shell.mend import mend
+from gb300serve.importers.shell.script import has_launch, read_script
+from gb300serve.importers.shell.words import SourceText
 from gb300serve.plan.model import Plan
 
 _AS_COMMAND = "say its image, variables, mounts and arguments as a `docker run` command, and import that"
@@ -47,17 +54,17 @@ _FORMS = (
 )
 
 
-def refuse_other_form(source: Marked) -> None:
+def reject_other_formats(source: SourceText) -> None:
     """Raises Stop where the text has no launch of docker's, and is known to be something else."""
-    if launches(source.text):
+    if has_launch(source.text):
         return
     for pattern, what, hint in _FORMS:
         if (found := re.search(pattern, source.text, re.MULTILINE)) is not None:
-            raise Stop(what, source.place(found.start()), hint)
+            raise UnresolvedError(what, source.place(found.start()), hint)
 
 
-LONGEST = 2_000_000
-LONGEST_SHELL = 250_000
+MAX_CHARACTERS = 2_000_000
+MAX_SHELL_CHARACTERS = 250_000
 """A launch has a thousand characters, and the longest published script forty thousand."""
 _JM = re.compile(rf"(?m)^[\"']?schema[\"']?\s*:\s*[\"']?{re.escape(SCHEMA)}")
 NOT_JSON = "IMP021"
@@ -83,10 +90,10 @@ def read_inspected(container: Any, image: Any, name: str) -> Result:
     return _result(report, lambda: from_inspect(container, report, image))
 
 
-def _result(report: Report, read: Callable[[], Imported]) -> Result:
+def _result(report: Report, read: Callable[[], ImportedRecipe]) -> Result:
     try:
         found = read()
-    except Stop as stop:
+    except UnresolvedError as stop:
         report.say(UNREADABLE, stop.reason, stop.hint, stop.place)
         first = report.clean(stop.reason)
         raise NotImportableError(
@@ -95,11 +102,13 @@ def _result(report: Report, read: Callable[[], Imported]) -> Result:
     return Result(found.document, found.plan, report.diagnostics)
 
 
-def _read(text: str, report: Report, around: ShellEnvironment, read_file: ReadFile) -> Imported:
-    for token in TOKEN.finditer(text[:LONGEST]):
+def _read(text: str, report: Report, around: ShellEnvironment, read_file: ReadFile) -> ImportedRecipe:
+    for token in TOKEN.finditer(text[:MAX_CHARACTERS]):
         report.hide(token[0])
-    if len(text) > LONGEST:
-        raise Stop(f"the text is longer than {LONGEST:,} characters", None, "cut it down to the command")
+    if len(text) > MAX_CHARACTERS:
+        raise UnresolvedError(
+            f"the text is longer than {MAX_CHARACTERS:,} characters", None, "cut it down to the command"
+        )
     if "\0" in text:
         message = f"{report.file} is not text"
         raise SourceInvalidError(message, hint="name a shell script, the output of docker inspect or a recipe")
@@ -107,13 +116,15 @@ def _read(text: str, report: Report, around: ShellEnvironment, read_file: ReadFi
         return from_jm_recipe(text, report, around, read_file)
     if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
         return from_inspect(_json(text, report), report)
-    if len(text) > LONGEST_SHELL:
-        raise Stop(f"the text is longer than {LONGEST_SHELL:,} characters", None, "cut it down to the command")
-    refuse_other_form(Marked(text))
-    return from_shell(mended(text, report), report, around, read_file)
+    if len(text) > MAX_SHELL_CHARACTERS:
+        raise UnresolvedError(
+            f"the text is longer than {MAX_SHELL_CHARACTERS:,} characters", None, "cut it down to the command"
+        )
+    reject_other_formats(SourceText(text))
+    return from_shell(mend(text, report), report, around, read_file)
 
 
-def from_shell(source: Marked, report: Report, around: ShellEnvironment, read_file: ReadFile) -> Imported:
+def from_shell(source: SourceText, report: Report, around: ShellEnvironment, read_file: ReadFile) -> ImportedRecipe:
     """The launch that a shell text means."""
     run = read_script(source, around, report)
     directory = run.expander.around.directory
@@ -125,7 +136,7 @@ def from_shell(source: Marked, report: Report, around: ShellEnvironment, read_fi
         return read_file(path if path.startswith("~") or directory == around.directory else join(directory, path))
 
     draft = Draft(report, run.expander.references, run.exported, directory, read)
-    return from_words(draft, run.words)
+    return from_arguments(draft, run.words)
 
 
 def _json(text: str, report: Report) -> Any:

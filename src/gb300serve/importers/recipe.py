@@ -10,22 +10,22 @@ from gb300serve.document.nodes import Source
 from gb300serve.document.read import parse
 from gb300serve.document.validate import validate
 from gb300serve.engines.registry import engine as engine_named
-from gb300serve.importers.docker_arguments import misplaced, split
-from gb300serve.importers.docker_options import take_options
+from gb300serve.importers.docker_arguments import extract_misplaced, split_arguments
+from gb300serve.importers.docker_options import apply_options
 from gb300serve.importers.draft import Draft
-from gb300serve.importers.engine_options import Flags, Options
-from gb300serve.importers.launcher import Started, Starter
+from gb300serve.importers.engine_options import Flags, OptionReader
+from gb300serve.importers.launcher import CommandReader, EngineCommand
 from gb300serve.importers.report import (
     BY_CONTAINER,
     CLEAR_TEXT,
     MISPLACED,
-    NOT_TAKEN,
+    NOT_TAKEN_OVER,
     REFUSED_VALUE,
     TOKEN,
     UNPINNED,
     UNREADABLE,
-    Stop,
-    shown,
+    UnresolvedError,
+    shorten,
 )
 from gb300serve.importers.shell.words import ExpandedWord
 from gb300serve.plan.compile import Compiler
@@ -48,48 +48,50 @@ _KEYS = tuple(ContainerSection.model_fields)
 
 
 # A launch has a hundred words; what has thousands is something else.
-MOST_WORDS = 2_000
+MAX_ARGUMENTS = 2_000
 
 
-class Imported(NamedTuple):
+class ImportedRecipe(NamedTuple):
     """A recipe's document and the plan that it compiles to."""
 
     document: dict[str, Any]
     plan: Plan
 
 
-def from_words(draft: Draft, words: Sequence[ExpandedWord]) -> Imported:
+def from_arguments(draft: Draft, words: Sequence[ExpandedWord]) -> ImportedRecipe:
     """The words behind `docker run` as a recipe."""
-    if len(words) > MOST_WORDS:
-        raise Stop(f"the command has {len(words):,} words", words[0].place, "cut the text down to the command")
-    said = split(words)
+    if len(words) > MAX_ARGUMENTS:
+        raise UnresolvedError(
+            f"the command has {len(words):,} words", words[0].place, "cut the text down to the command"
+        )
+    said = split_arguments(words)
     if said.image is None:
-        raise Stop(
+        raise UnresolvedError(
             "the command names no image", words[0].place if words else None, "write the image after docker's options"
         )
     image = image_section(draft, said.image)
-    take_options(draft, said.options)
+    apply_options(draft, said.options)
     return from_command(draft, image, said.command)
 
 
-def from_command(draft: Draft, image: dict[str, Any], command: Sequence[ExpandedWord]) -> Imported:
+def from_command(draft: Draft, image: dict[str, Any], command: Sequence[ExpandedWord]) -> ImportedRecipe:
     """With the container's section read: the words behind the image."""
-    started = Starter(draft, image["repository"]).started(command)
+    started = CommandReader(draft, image["repository"]).started(command)
     version = _version(image)
     flags = Flags(started.engine, version)
     started = _without_docker(draft, started, flags)
-    options = Options(draft, flags, started.engine)
+    options = OptionReader(draft, flags, started.engine)
     options.read(started.words)
-    return finished(draft, image, engine_section(started, version, options))
+    return complete_recipe(draft, image, engine_section(started, version, options))
 
 
-def _without_docker(draft: Draft, started: Started, flags: Flags) -> Started:
+def _without_docker(draft: Draft, started: EngineCommand, flags: Flags) -> EngineCommand:
     """Docker's options that stand behind the image, and would reach the engine."""
 
-    options, left = misplaced(started.words, flags.__contains__)
+    options, left = extract_misplaced(started.words, flags.__contains__)
     for option in options:
         flag = f"--{option.name}"
-        said = f"{flag} {shown(option.value or '')}".strip()
+        said = f"{flag} {shorten(option.value or '')}".strip()
         message = f"{said} stands after the image, where everything goes to the engine: it is a docker option"
         draft.report.say(
             MISPLACED,
@@ -98,7 +100,7 @@ def _without_docker(draft: Draft, started: Started, flags: Flags) -> Started:
             option.place,
         )
     if options:
-        take_options(draft, options)
+        apply_options(draft, options)
     return started._replace(words=tuple(left))
 
 
@@ -114,18 +116,20 @@ def image_section(draft: Draft, word: ExpandedWord) -> dict[str, Any]:
             section["digest"] = found["digest"]
         else:
             draft.report.say(
-                NOT_TAKEN,
-                f"@{shown(found['digest'], 30)} is no digest",
+                NOT_TAKEN_OVER,
+                f"@{shorten(found['digest'], 30)} is no digest",
                 "sha256: and 64 hexadecimal digits",
                 word.place,
             )
     if "digest" not in section:
         hint = "`docker image inspect --format '{{.RepoDigests}}' IMAGE` prints it"
-        draft.report.say(UNPINNED, f"the image {shown(text)} has no digest: a tag can move", hint, word.place, "image")
+        draft.report.say(
+            UNPINNED, f"the image {shorten(text)} has no digest: a tag can move", hint, word.place, "image"
+        )
     if not section["repository"]:
-        raise Stop("the image has no name", word.place, "write repository:tag")
+        raise UnresolvedError("the image has no name", word.place, "write repository:tag")
     if not _REPOSITORY.fullmatch(section["repository"]) and "$" not in text:
-        message, hint = f"docker takes {shown(text)} for no image", "repository:tag, the repository in small letters"
+        message, hint = f"docker takes {shorten(text)} for no image", "repository:tag, the repository in small letters"
         draft.report.say(REFUSED_VALUE, message, hint, word.place, "image.repository")
     return section
 
@@ -135,16 +139,16 @@ def _version(image: dict[str, Any]) -> str | None:
     return found[1] if found else None
 
 
-def engine_section(started: Started, version: str | None, options: Options) -> dict[str, Any]:
+def engine_section(started: EngineCommand, version: str | None, options: OptionReader) -> dict[str, Any]:
     """`engine` of the recipe; what is empty is left out."""
     section: dict[str, Any] = {"name": started.engine, "version": version, "launcher": list(started.launcher)}
     section |= {"options": options.options, "extra_args": options.extra_args}
     return {key: value for key, value in section.items() if value}
 
 
-def finished(
+def complete_recipe(
     draft: Draft, image: dict[str, Any], engine: dict[str, Any], above: dict[str, Any] | None = None
-) -> Imported:
+) -> ImportedRecipe:
     """The whole recipe. `above` holds what another format knows besides: title, model, limits, evidence."""
     container = draft.container | {
         key: value for key, value in (("env", draft.env), ("secrets", draft.secrets)) if value
@@ -234,7 +238,7 @@ def _without_tokens(draft: Draft, node: Any) -> Any:
     return TOKEN.sub(HIDDEN, node)
 
 
-def _compiled(draft: Draft, document: dict[str, Any]) -> Imported:
+def _compiled(draft: Draft, document: dict[str, Any]) -> ImportedRecipe:
     source = Source("imported recipe", to_yaml(document))
     read = parse(source)
     recipe, problems = validate(Recipe, FORMAT, read.root, source)
@@ -242,13 +246,15 @@ def _compiled(draft: Draft, document: dict[str, Any]) -> Imported:
     if recipe is None or found:
         for one in found:
             draft.report.say(UNREADABLE, one.message, one.hint, None, one.path)
-        raise Stop("what was read makes no valid recipe", None, "mend what is named, or import the running container")
+        raise UnresolvedError(
+            "what was read makes no valid recipe", None, "mend what is named, or import the running container"
+        )
     said = engine_named(recipe.engine.name).check(with_secret_words(recipe.engine.options), recipe.engine.version)
     for problem in said:
         if problem.code != "OPT008":
             path = ".".join(map(str, ("engine", "options", *problem.path)))
             draft.report.say(problem.code, problem.message, problem.hint, None, path, severity="warning")
     try:
-        return Imported(document, Compiler(Site()).plan(recipe))
+        return ImportedRecipe(document, Compiler(Site()).plan(recipe))
     except CompileError as error:
-        raise Stop(error.message, None, error.hint or BY_CONTAINER) from error
+        raise UnresolvedError(error.message, None, error.hint or BY_CONTAINER) from error

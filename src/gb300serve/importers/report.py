@@ -17,8 +17,8 @@ class TextPosition(NamedTuple):
 
 
 MENDED = "IMP001"
-NOTICED = "IMP002"
-NOT_TAKEN = "IMP003"
+COPIED = "IMP002"
+NOT_TAKEN_OVER = "IMP003"
 CLEAR_TEXT = "IMP004"
 REFERENCE = "IMP005"
 UNSET = "IMP006"
@@ -41,7 +41,7 @@ TOKEN = re.compile(
     r"(?=[A-Za-z_-]{0,40}[0-9A-Z])[A-Za-z0-9_-]{10,}"
 )
 
-MOST = 200
+MAX_FINDINGS = 200
 
 BY_CONTAINER = (
     "start it, then import the running container: gb300serve import --container NAME (or docker inspect NAME)"
@@ -59,7 +59,7 @@ class SourceInvalidError(RecipeError):
     """The file is not what its form says it is."""
 
 
-class Stop(Exception):  # noqa: N818 - ends the reading of one text, and never leaves this package
+class UnresolvedError(Exception):
     """Reading ends here: what stands at `place` cannot be known without running it."""
 
     def __init__(self, reason: str, place: TextPosition | None, hint: str = BY_CONTAINER) -> None:
@@ -91,7 +91,7 @@ class Report:
 
     def add(self, found: Diagnostic) -> None:
         """Each once; a text that is wrong everywhere is not listed to its end."""
-        if len(self._found) < MOST or found.severity == "error":
+        if len(self._found) < MAX_FINDINGS or found.severity == "error":
             self._found[found] = None
 
     def hide(self, secret: str) -> None:
@@ -113,7 +113,7 @@ class Report:
         return redact_line(redact(TOKEN.sub(HIDDEN, text), self.hidden))
 
 
-def shown(text: str, longest: int = 60) -> str:
+def shorten(text: str, longest: int = 60) -> str:
     """A text short enough for a message, on one line."""
     flat = " ".join(text.split())
     return flat if len(flat) <= longest else flat[: longest - 1] + "…"

@@ -4,19 +4,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
-from gb300serve.render.docker_run import client_file
+from gb300serve.render.docker_run import client_path
 from gb300serve.render.target import (
     HEALTH_PATH,
     TO_DO,
     Gap,
     Rendered,
     TargetService,
-    binds,
-    changed,
+    bind_mounts,
     common_gaps,
-    head,
-    one_machine,
-    with_secrets,
+    different,
+    file_header,
+    single_machine_gaps,
+    substitute_secrets,
     yaml_text,
 )
 
@@ -32,7 +32,7 @@ def compose(plan: Plan, serving: TargetService) -> Rendered:
     network = plan.container.network
     if _is_made(network):
         document["networks"] = {str(network): {"external": True}}
-    return Rendered(head(plan, "a compose file", (_START,), gaps) + yaml_text(document), gaps)
+    return Rendered(file_header(plan, "a compose file", (_START,), gaps) + yaml_text(document), gaps)
 
 
 def _service(plan: Plan, serving: TargetService) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def _service(plan: Plan, serving: TargetService) -> dict[str, Any]:
         "devices": _each(c.devices),
         "labels": {key: _literal(value) for key, value in c.labels.items()},
         "ports": _each(c.ports),
-        "volumes": [_volume(mount) for mount in binds(c)],
+        "volumes": [_volume(mount) for mount in bind_mounts(c)],
         "environment": {
             **{name: _literal(value) for name, value in c.env.items()},
             **{secret.name: _reference(secret) for secret in c.secrets},
@@ -127,7 +127,9 @@ def _reference(secret: Secret) -> str:
 
 def _command(plan: Plan) -> list[str]:
     secrets = {secret.name: secret for secret in plan.container.secrets}
-    return [with_secrets(word, lambda name: _reference(secrets[name]), _literal, secrets) for word in plan.command]
+    return [
+        substitute_secrets(word, lambda name: _reference(secrets[name]), _literal, secrets) for word in plan.command
+    ]
 
 
 def _healthcheck(serving: TargetService) -> dict[str, Any]:
@@ -145,20 +147,20 @@ def _healthcheck(serving: TargetService) -> dict[str, Any]:
 def _gaps(plan: Plan) -> Iterator[Gap]:
     c = plan.container
     yield from common_gaps(plan)
-    yield from one_machine(plan, "a compose file")
+    yield from single_machine_gaps(plan, "a compose file")
     if c.restart != "no":
-        yield changed(
+        yield different(
             "restart",
             f"`{c.restart}` holds from the start, not from READY: a boot that fails is repeated",
             "the first `Error` of the log is the one that counts",
         )
     if _is_made(c.network):
-        yield changed("network", f"the network {c.network} must exist", f"docker network create {c.network}")
+        yield different("network", f"the network {c.network} must exist", f"docker network create {c.network}")
     if c.mounts:
-        yield changed(
+        yield different(
             "mounts", "a source that does not exist is refused; `docker run -v` makes an empty directory of it"
         )
     for secret in c.secrets:
         if secret.file:
-            hint = f'export {secret.name}="$(cat {client_file(secret.file)})"'
+            hint = f'export {secret.name}="$(cat {client_path(secret.file)})"'
             yield Gap(TO_DO, ("container", "secrets", secret.name), "compose reads it from its environment", hint)

@@ -125,23 +125,23 @@ def _secret(secret: Secret) -> tuple[str, ...]:
     export = f"export {name}"
     if secret.file:
         asked = f': "${{{name}:?no value in the file of this secret}}"'
-        return (f"{name}=$(cat {client_file(secret.file)})", asked, export)
+        return (f"{name}=$(cat {client_path(secret.file)})", asked, export)
     asked = f': "${{{secret.env}:?set it to the value of the secret}}"'
     return (asked, export if secret.env == name else f'{export}="${secret.env}"')
 
 
-def client_file(path: str) -> str:
+def client_path(path: str) -> str:
     """A path as a word of the client's shell, which knows its home: quoted, `~` would be a directory of that name."""
     return f'"$HOME"/{quote(path[2:])}' if path.startswith("~/") else quote(path)
 
 
-def shell(plan: Plan) -> str:
+def shell_text(plan: Plan) -> str:
     """The text that `compile` prints: pasteable, ending in a newline."""
     checks = _machine_checks(plan) if plan.nodes > 1 else ()
     return "\n".join((*checks, *secret_lines(plan.container.secrets), *_lines(plan))) + "\n"
 
 
-def pinned(plan: Plan) -> str:
+def pinned_text(plan: Plan) -> str:
     """The content of `<release>.command`: the command alone."""
     return "\n".join(_lines(plan)) + "\n"
 

@@ -4,20 +4,20 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 from gb300serve.plan.model import SECRET, ContainerPlan, Plan, Secret, mount_word, ulimit_word
-from gb300serve.render.docker_run import client_file
+from gb300serve.render.docker_run import client_path
 from gb300serve.render.target import (
     HEALTH_PATH,
     TO_DO,
     Gap,
     Rendered,
     TargetService,
-    binds,
-    changed,
+    bind_mounts,
     common_gaps,
-    head,
-    lost,
-    one_machine,
-    with_secrets,
+    different,
+    file_header,
+    omitted,
+    single_machine_gaps,
+    substitute_secrets,
 )
 
 # What needs no quotes in any place of a unit's value; `#` and `;` would begin a comment on a continued line.
@@ -27,12 +27,12 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f]|^\s|\s$|\\|^[\"']")
 
 
-def word(text: str) -> str:
+def quoted_word(text: str) -> str:
     """One word of a value that is split into words; Podman passes it on to a command line of systemd's."""
-    return _quoted(text, doubled(text))
+    return _quoted(text, escape_specifiers(text))
 
 
-def doubled(text: str) -> str:
+def escape_specifiers(text: str) -> str:
     """`%` begins a specifier and `$` a variable; twice, each is itself."""
     return text.replace("%", "%%").replace("$", "$$")
 
@@ -49,10 +49,10 @@ def _escaped(c: str) -> str:
 
 def assignment(key: str, *words: str) -> str:
     """`Key=word word`, for keys whose value is split into words."""
-    return f"{key}=" + " ".join(map(word, words))
+    return f"{key}=" + " ".join(map(quoted_word, words))
 
 
-def raw(key: str, value: str | None, flag: str | None = None) -> Iterator[str]:
+def raw_lines(key: str, value: str | None, flag: str | None = None) -> Iterator[str]:
     """`Key=value`, for keys whose value is taken as it stands.
 
     What would not survive there goes through the option of `podman run`, whose words are quoted; nothing without value.
@@ -60,7 +60,7 @@ def raw(key: str, value: str | None, flag: str | None = None) -> Iterator[str]:
     if not value:
         return
     if not _UNSAFE.search(value):
-        yield f"{key}={doubled(value)}"
+        yield f"{key}={escape_specifiers(value)}"
     elif flag:
         yield assignment("PodmanArgs", f"{flag}={value}")
     else:
@@ -73,7 +73,7 @@ def exec_lines(words: Iterable[str], secrets: Collection[str]) -> Iterator[str]:
     for text in words:
         if text.startswith("--") or not groups:
             groups.append([])
-        written = with_secrets(text, "${{{}}}".format, doubled, secrets)
+        written = substitute_secrets(text, "${{{}}}".format, escape_specifiers, secrets)
         groups[-1].append(_quoted(text, written))
     first, *rest = (" ".join(group) for group in groups)
     lines = [f"Exec={first}", *(f"  {line}" for line in rest)]
@@ -96,7 +96,7 @@ def quadlet(plan: Plan, serving: TargetService) -> Rendered:
     )
     sections = (_unit(plan), _container(plan, serving), _service(plan, serving), _install(plan.container))
     text = "\n".join("\n".join(lines) + "\n" for section in sections if (lines := list(section)))
-    return Rendered(head(plan, "a Podman unit", start, gaps) + text, gaps)
+    return Rendered(file_header(plan, "a Podman unit", start, gaps) + text, gaps)
 
 
 def image_name(image: str) -> str:
@@ -120,14 +120,14 @@ def _unit(plan: Plan) -> Lines:
 def _container(plan: Plan, serving: TargetService) -> Lines:
     c = plan.container
     yield "[Container]"
-    yield from raw("Image", image_name(plan.image))
-    yield from raw("ContainerName", c.name, "--name")
+    yield from raw_lines("Image", image_name(plan.image))
+    yield from raw_lines("ContainerName", c.name, "--name")
     yield from _gpus(c.gpus)
     yield from _podman("--ipc", c.ipc)
-    yield from raw("Network", c.network, "--network")
-    yield from raw("ShmSize", c.shm_size, "--shm-size")
+    yield from raw_lines("Network", c.network, "--network")
+    yield from raw_lines("ShmSize", c.shm_size, "--shm-size")
     for name, limit in c.ulimits.items():
-        yield from raw("Ulimit", ulimit_word(name, limit), "--ulimit")
+        yield from raw_lines("Ulimit", ulimit_word(name, limit), "--ulimit")
     if c.cap_add:
         yield assignment("AddCapability", *c.cap_add)
     for option in c.security_opt:
@@ -137,12 +137,12 @@ def _container(plan: Plan, serving: TargetService) -> Lines:
     if c.stop_timeout is not None:
         yield f"StopTimeout={c.stop_timeout}"
     yield from _user(c.user)
-    yield from raw("WorkingDir", c.workdir, "--workdir")
+    yield from raw_lines("WorkingDir", c.workdir, "--workdir")
     yield from _podman("--pid", c.pid)
     yield from _podman("--memory", c.memory)
     yield from _storage(c)
     yield from _environment(c)
-    yield from raw("Entrypoint", c.entrypoint, "--entrypoint")
+    yield from raw_lines("Entrypoint", c.entrypoint, "--entrypoint")
     yield from _health(serving)
     if plan.command:
         yield from exec_lines(plan.command, {secret.name for secret in c.secrets})
@@ -164,7 +164,7 @@ def _gpus(selection: str | None) -> Lines:
     else:
         names = [str(index) for index in range(int(selection))]
     for name in names:
-        yield from raw("AddDevice", f"nvidia.com/gpu={name}", "--device")
+        yield from raw_lines("AddDevice", f"nvidia.com/gpu={name}", "--device")
 
 
 def _user(user: str | None) -> Lines:
@@ -177,18 +177,18 @@ def _user(user: str | None) -> Lines:
 
 def _storage(c: ContainerPlan) -> Lines:
     for path in c.tmpfs:
-        yield from raw("Tmpfs", path, "--tmpfs")
-    yield from raw("LogDriver", c.log_driver, "--log-driver")
+        yield from raw_lines("Tmpfs", path, "--tmpfs")
+    yield from raw_lines("LogDriver", c.log_driver, "--log-driver")
     for key, value in c.log_options.items():
-        yield from raw("LogOpt", f"{key}={value}", "--log-opt")
+        yield from raw_lines("LogOpt", f"{key}={value}", "--log-opt")
     for device in c.devices:
-        yield from raw("AddDevice", device, "--device")
+        yield from raw_lines("AddDevice", device, "--device")
     for key, value in c.labels.items():
         yield assignment("Label", f"{key}={value}")
     for port in c.ports:
-        yield from raw("PublishPort", port, "--publish")
-    for mount in binds(c):
-        yield from raw("Volume", mount_word(mount), "--volume")
+        yield from raw_lines("PublishPort", port, "--publish")
+    for mount in bind_mounts(c):
+        yield from raw_lines("Volume", mount_word(mount), "--volume")
 
 
 def _environment(c: ContainerPlan) -> Lines:
@@ -237,14 +237,14 @@ def _secrets_in_command(plan: Plan) -> tuple[Secret, ...]:
 def _gaps(plan: Plan) -> Iterator[Gap]:
     c = plan.container
     yield from common_gaps(plan)
-    yield from one_machine(plan, "a Podman unit")
-    yield changed("name", "Podman removes the container when it ends; its log stays in the journal")
+    yield from single_machine_gaps(plan, "a Podman unit")
+    yield different("name", "Podman removes the container when it ends; its log stays in the journal")
     if c.gpus and c.gpus.isdecimal():
-        yield changed("gpus", f"a count is not a choice here: the first {c.gpus} are named", "name them by UUID")
+        yield different("gpus", f"a count is not a choice here: the first {c.gpus} are named", "name them by UUID")
     elif c.gpus:
-        yield changed("gpus", "named by the Container Device Interface", "nvidia-ctk cdi generate")
+        yield different("gpus", "named by the Container Device Interface", "nvidia-ctk cdi generate")
     if c.restart != "no":
-        yield changed("restart", f"`{c.restart}` holds from the start, not from READY: a boot that fails is repeated")
+        yield different("restart", f"`{c.restart}` holds from the start, not from READY: a boot that fails is repeated")
     for secret in c.secrets:
         yield Gap(
             TO_DO, ("container", "secrets", secret.name), "Podman keeps it as a secret of its own", _create(secret)
@@ -253,10 +253,10 @@ def _gaps(plan: Plan) -> Iterator[Gap]:
         hint = f"a line {secret.name}=VALUE in /etc/gb300serve/{plan.lane}.env, readable by root alone"
         yield Gap(TO_DO, ("container", "secrets", secret.name), "the engine's command needs it from systemd", hint)
     if ";" in plan.command:
-        yield lost("command", "Podman's generator writes the word `;` bare, and systemd ends the command there")
+        yield omitted("command", "Podman's generator writes the word `;` bare, and systemd ends the command there")
 
 
 def _create(secret: Secret) -> str:
     """The file's last line feed is no part of the value."""
-    value = f"$(cat {client_file(secret.file)})" if secret.file else f"${secret.env}"
+    value = f"$(cat {client_path(secret.file)})" if secret.file else f"${secret.env}"
     return f'printf %s "{value}" | podman secret create {secret.name} -'

@@ -34,8 +34,8 @@ class TargetService:
         return math.ceil(expected + PATIENCE[Phase.TUNING_KERNELS])
 
 
-LOST = "TGT001"
-CHANGED = "TGT002"
+OMITTED = "TGT001"
+DIFFERENT = "TGT002"
 TO_DO = "TGT003"
 
 
@@ -60,17 +60,17 @@ class Rendered:
 Target = Callable[[Plan, TargetService], Rendered]
 
 
-def lost(option: str, message: str, hint: str | None = None) -> Gap:
+def omitted(option: str, message: str, hint: str | None = None) -> Gap:
     """An option of the container that the target has no form for."""
-    return Gap(LOST, ("container", option), message, hint)
+    return Gap(OMITTED, ("container", option), message, hint)
 
 
-def changed(option: str, message: str, hint: str | None = None) -> Gap:
+def different(option: str, message: str, hint: str | None = None) -> Gap:
     """An option of the container that the target says in another way."""
-    return Gap(CHANGED, ("container", option), message, hint)
+    return Gap(DIFFERENT, ("container", option), message, hint)
 
 
-def binds(container: ContainerPlan) -> tuple[Mount, ...]:
+def bind_mounts(container: ContainerPlan) -> tuple[Mount, ...]:
     """The mounts whose source is a path."""
     return tuple(mount for mount in container.mounts if mount.source.startswith("/"))
 
@@ -78,24 +78,30 @@ def binds(container: ContainerPlan) -> tuple[Mount, ...]:
 def common_gaps(plan: Plan) -> Iterator[Gap]:
     """What no target says: only `up` compares the image and the patches with their pins."""
     if plan.image_id is not None:
-        yield Gap(LOST, ("image", "id"), f"nothing checks that {plan.image} has the pinned id", "`up` and `doctor` do")
+        yield Gap(
+            OMITTED, ("image", "id"), f"nothing checks that {plan.image} has the pinned id", "`up` and `doctor` do"
+        )
     for mount in plan.container.mounts:
         if mount.sha256 is not None:
-            yield lost("mounts", f"nothing checks the sha256 of {mount.source}", "`up` and `doctor` do")
+            yield omitted("mounts", f"nothing checks the sha256 of {mount.source}", "`up` and `doctor` do")
         if not mount.source.startswith("/"):
-            yield lost(
+            yield omitted(
                 "mounts", f"{mount.source}: docker takes a source without a `/` for a volume, and it is left out"
             )
 
 
-def one_machine(plan: Plan, target: str) -> Iterator[Gap]:
+def single_machine_gaps(plan: Plan, target: str) -> Iterator[Gap]:
     """What targets that know one machine do not say of a model over several."""
     if plan.nodes > 1:
         message = f"{target} describes one machine of {plan.nodes}, whose engine will not find the others"
-        yield Gap(LOST, ("nodes",), message, "--to kubernetes, or the commands that `compile` prints for each Station")
+        yield Gap(
+            OMITTED, ("nodes",), message, "--to kubernetes, or the commands that `compile` prints for each Station"
+        )
 
 
-def with_secrets(word: str, write: Callable[[str], str], literal: Callable[[str], str], names: Iterable[str]) -> str:
+def substitute_secrets(
+    word: str, write: Callable[[str], str], literal: Callable[[str], str], names: Iterable[str]
+) -> str:
     """A word of the engine: `write(NAME)` for each declared secret in it, `literal` of all other text."""
     declared = set(names)
     text, *rest = SECRET.split(word)
@@ -109,7 +115,7 @@ def with_secrets(word: str, write: Callable[[str], str], literal: Callable[[str]
     return written + literal(text)
 
 
-def head(plan: Plan, target: str, start: Iterable[str], gaps: Iterable[Gap]) -> str:
+def file_header(plan: Plan, target: str, start: Iterable[str], gaps: Iterable[Gap]) -> str:
     """The comment at the top of a file: what it is, how to start it, what it does not say."""
     lines = [
         f"{plan.recipe} as {target}, compiled by gb300serve from plan {digest(plan)[:12]}; edit the recipe, not this.",

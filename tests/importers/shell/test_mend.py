@@ -2,7 +2,7 @@ import pytest
 
 from gb300serve.core.values import compact_json
 from gb300serve.importers.report import Report
-from gb300serve.importers.shell.mend import json_at, loads, mended
+from gb300serve.importers.shell.mend import find_json, load_json, mend
 from tests.support.imports import command, container, read, said
 
 WORDS = ["/model", "--max-num-seqs", "7", "--port", "31"]
@@ -42,7 +42,7 @@ def test_damage_is_mended_and_named(text: str, name: str, place: tuple[int, int]
 def test_a_sound_text_is_left_alone() -> None:
     text = "docker run i:1 \\\n  --served-model-name 'a - b > c' \\\n  --model /m # a comment\n"
     report = Report()
-    assert mended(text, report).text == text
+    assert mend(text, report).text == text
     assert report.diagnostics == ()
 
 
@@ -51,7 +51,7 @@ def test_a_join_that_was_meant() -> None:
 
 
 def test_places_are_those_of_the_file() -> None:
-    marked = mended("$ a \u2014b\r\n> c\r\n", Report())
+    marked = mend("$ a \u2014b\r\n> c\r\n", Report())
     assert marked.text == "  a --b\n  c\n"
     assert marked.place(marked.text.index("--")) == (1, 5)
     assert marked.place(marked.text.index("c")) == (2, 3)
@@ -100,7 +100,7 @@ PLAIN = '{"method": "mtp", "num_speculative_tokens": 3, "draft": {"on": true, "o
     ],
 )
 def test_every_way_to_damage_json(text: str, mended: str | None) -> None:
-    found = loads(text)
+    found = load_json(text)
     assert found is not None
     assert found[0] == MEANT
     assert (found[1] is None) if mended is None else mended in (found[1] or "")
@@ -108,11 +108,11 @@ def test_every_way_to_damage_json(text: str, mended: str | None) -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "{", "{a b}", '{"a": 1e999}', "[" * 50_000, "1", '"a"'])
 def test_what_is_no_json(text: str) -> None:
-    assert loads(text) is None
+    assert load_json(text) is None
 
 
 def test_numbers_keep_their_spelling_without_exponents() -> None:
-    found = loads('{"a": 0.90, "b": 1e-2, "c": 12}')
+    found = load_json('{"a": 0.90, "b": 1e-2, "c": 12}')
     assert found is not None
     assert compact_json(found[0]) == '{"a":0.90,"b":0.01,"c":12}'
 
@@ -132,7 +132,7 @@ def test_numbers_keep_their_spelling_without_exponents() -> None:
     ],
 )
 def test_json_outside_of_quotes(text: str, end: int | None) -> None:
-    found = json_at(text, 0)
+    found = find_json(text, 0)
     assert (None if found is None else found.end) == end
 
 

@@ -1,17 +1,24 @@
 import pytest
 
-from gb300serve.importers.report import Report, Stop, TextPosition
+from gb300serve.importers.report import Report, TextPosition, UnresolvedError
 from gb300serve.importers.shell.expand import Expander
 from gb300serve.importers.shell.lexer import Lexer
-from gb300serve.importers.shell.script import DockerRunCommand, assigned, commands, kept_launch, launches, read_script
-from gb300serve.importers.shell.words import Marked
+from gb300serve.importers.shell.script import (
+    DockerRunCommand,
+    commands,
+    find_quoted_launch,
+    has_launch,
+    match_assignment,
+    read_script,
+)
+from gb300serve.importers.shell.words import SourceText
 from tests.support.imports import AROUND, IMAGE, container, read, refused
 
 PROGRAM = ": the text is a program, and is not run here"
 
 
 def run(text: str, report: Report | None = None) -> DockerRunCommand:
-    return read_script(Marked(text), AROUND, report or Report())
+    return read_script(SourceText(text), AROUND, report or Report())
 
 
 def words(text: str) -> list[str]:
@@ -97,13 +104,13 @@ def test_a_password_of_another_command_is_not_shown(command: str) -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_known_without_running_it(text: str, reason: str, place: TextPosition | None) -> None:
-    with pytest.raises(Stop) as caught:
+    with pytest.raises(UnresolvedError) as caught:
         run(text)
     assert (caught.value.reason, caught.value.place) == (reason, place)
 
 
 def test_the_simple_commands_of_a_text() -> None:
-    found = list(commands(Lexer(Marked("a b; c > f && D=(1 2) e"), Report())))
+    found = list(commands(Lexer(SourceText("a b; c > f && D=(1 2) e"), Report())))
     assert [([word.plain for word in one.words], one.end) for one in found] == [
         (["a", "b"], ";"), (["c"], "&&"), (["D=\0", "e"], ""),
     ]  # fmt: skip
@@ -114,8 +121,8 @@ def test_the_simple_commands_of_a_text() -> None:
     ("text", "name"), [("A=1", "A"), ("A+=1", "A"), ("a_b=", "a_b"), ("'A=1'", None), ("1A=1", None), ("$A=1", None)]
 )
 def test_assignments(text: str, name: str | None) -> None:
-    (command,) = commands(Lexer(Marked(text), Report()))
-    found = assigned(command.words[0])
+    (command,) = commands(Lexer(SourceText(text), Report()))
+    found = match_assignment(command.words[0])
     assert (found and found[1]) == name
 
 
@@ -146,7 +153,7 @@ def test_where_a_relative_path_starts(before: str, directory: str) -> None:
 
 def test_a_directory_behind_the_launch_or_in_a_branch_changes_nothing() -> None:
     expander = Expander(AROUND, Report())
-    read_script(Marked("docker run i:1\ncd /x\n"), AROUND, Report(), expander)
+    read_script(SourceText("docker run i:1\ncd /x\n"), AROUND, Report(), expander)
     assert expander.around == AROUND
 
 
@@ -184,17 +191,17 @@ def test_the_engine_that_docker_is_sent_to_is_said(client: str, said: str) -> No
 def test_a_launch_that_the_text_does_not_start_itself(text: str, line: int, column: int) -> None:
     message = "the text does not run this launch: quotes, a here-document, a comment or another command hold it"
     assert refused(text) == (message, line, column)
-    assert kept_launch(Marked(text)) == TextPosition(line, column)
+    assert find_quoted_launch(SourceText(text)) == TextPosition(line, column)
 
 
 def test_whether_a_substitution_may_launch() -> None:
-    assert [launches(text) for text in ("docker ps; docker run x", "run docker", "podman create x", "")] == [
+    assert [has_launch(text) for text in ("docker ps; docker run x", "run docker", "podman create x", "")] == [
         True, False, True, False,
     ]  # fmt: skip
 
 
 def test_a_text_full_of_docker() -> None:
-    assert launches("docker " * 30_000) is False  # 54 s while each of them was followed to the end of the text
+    assert has_launch("docker " * 30_000) is False  # 54 s while each of them was followed to the end of the text
 
 
 def test_what_is_not_said_of_the_shell_holds_no_sign_of_the_reader() -> None:
@@ -218,15 +225,15 @@ def test_what_is_not_said_of_the_shell_holds_no_sign_of_the_reader() -> None:
     ],
 )
 def test_files_that_the_text_writes_itself(text: str, files: dict[str, str | None]) -> None:
-    found = read_script(Marked(text + "docker run i:1\ncat > late <<E\nE\n"), AROUND, Report()).files
+    found = read_script(SourceText(text + "docker run i:1\ncat > late <<E\nE\n"), AROUND, Report()).files
     assert found == {f"{AROUND.directory}/{path}": body for path, body in files.items()}
 
 
 def test_many_files_and_a_long_one() -> None:
     many = "".join(f"cat > {number} <<E\nE\n" for number in range(20_000))
-    assert len(read_script(Marked(many + "docker run i:1\n"), AROUND, Report()).files) == 20_000
+    assert len(read_script(SourceText(many + "docker run i:1\n"), AROUND, Report()).files) == 20_000
     long = "cat > a <<E\n" + "cat > a <<E\n" * 20_000 + "E\ndocker run i:1\n"
-    assert set(read_script(Marked(long), AROUND, Report()).files) == {f"{AROUND.directory}/a"}
+    assert set(read_script(SourceText(long), AROUND, Report()).files) == {f"{AROUND.directory}/a"}
 
 
 def test_an_env_file_that_the_text_writes_itself() -> None:

@@ -10,7 +10,7 @@ from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Sta
 from gb300serve.plan.model import Plan
 from gb300serve.recipe.load import Loaded
 from gb300serve.recipe.model import Recipe
-from gb300serve.render.docker_run import plan_document, shell
+from gb300serve.render.docker_run import plan_document, shell_text
 
 
 def run(
@@ -32,7 +32,7 @@ def run(
     space = workspace(ctx, recipes, site, station)
     loaded, recipe = space.shareable(ref, sets)
     plan = space.compile(loaded, recipe, image_ref)
-    text = shell(plan) if to in ("shell", "json") else _targeted(to, space, loaded, recipe, plan)
+    text = shell_text(plan) if to in ("shell", "json") else _targeted(to, space, loaded, recipe, plan)
     if json or to == "json":
         space.console.document(plan_document(plan, space.notes))
     else:
@@ -45,6 +45,6 @@ def _targeted(to: str, space: Workspace, loaded: Loaded, recipe: Recipe, plan: P
     """The file for another runtime; what it does not say is noted."""
     # Loaded when one is asked for: together they add 6 % to the start of every other `compile` (scripts/bench).
     targeting = importlib.import_module("gb300serve.app.targets")
-    text, gaps = targeting.targeted(to, plan, loaded, recipe)
+    text, gaps = targeting.render_target(to, plan, loaded, recipe)
     space.notes += gaps
     return str(text)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.app.import_launch import document, found_lines, imported, recipe_lines
+from gb300serve.app.import_launch import finding_lines, import_document, import_launch, recipe_lines
 from gb300serve.app.workspace import workspace
 from gb300serve.cli.parameters import Json, SiteFile, Station
 from gb300serve.core.errors import CompileError
@@ -27,17 +27,17 @@ def run(
     """Make a recipe of a docker run line, a container or a jm-recipe. Nothing of what is read is run."""
     space = workspace(ctx, None, site, station)
     try:
-        result = imported(space, file, container)
+        result = import_launch(space, file, container)
     except CompileError as error:
         if json:
-            space.console.document(document(None, error.diagnostics))
+            space.console.document(import_document(None, error.diagnostics))
             return error.exit_code
-        space.console.messages(found_lines(error.diagnostics), "dim")
+        space.console.messages(finding_lines(error.diagnostics), "dim")
         raise NotImportableError(error.message, (), error.hint or "") from error
     if json:
-        space.console.document(document(result, result.diagnostics))
+        space.console.document(import_document(result, result.diagnostics))
         return 0
     for line in recipe_lines(result):
         space.console.result(line)
-    space.console.messages(found_lines(result.diagnostics), "dim")
+    space.console.messages(finding_lines(result.diagnostics), "dim")
     return 0

@@ -3,10 +3,10 @@
 import re
 from itertools import chain
 
-from gb300serve.importers.report import Stop
+from gb300serve.importers.report import UnresolvedError
 from gb300serve.importers.shell.words import Part, Word
 
-MOST = 1000
+MAX_WORDS = 1000
 """Words that one may become."""
 _SEQUENCE = re.compile(r"(?:(-?\d{1,9})\.\.(-?\d{1,9})|([A-Za-z])\.\.([A-Za-z]))(?:\.\.(-?\d{1,9}))?")
 _MOST_BRACES = 200
@@ -16,13 +16,13 @@ _Items = tuple[Part, ...]
 """The parts of a word, every unquoted sign one of its own."""
 
 
-def braced(word: Word) -> tuple[Word, ...]:
+def expand_braces(word: Word) -> tuple[Word, ...]:
     """The words that bash makes of one, itself where it has no braces to expand. Raises Stop above `MOST` words."""
     bare = "".join(part.text for part in word.parts if _unquoted(part))
     if "{" not in bare or not ("," in bare or ".." in bare):
         return (word,)
     if bare.count("{") > _MOST_BRACES:
-        raise Stop("more braces stand here than any command has", word.place)
+        raise UnresolvedError("more braces stand here than any command has", word.place)
     items = tuple(chain.from_iterable(map(_signs, word.parts)))
     found = _expanded(items, word)
     return (word,) if found == [items] else tuple(Word(_joined(items), word.place) for items in found)
@@ -41,8 +41,8 @@ def _is(item: Part, sign: str) -> bool:
 
 
 def _expanded(items: _Items, word: Word, depth: int = 0) -> list[_Items]:
-    if depth > MOST // 10:
-        raise Stop("braces are nested too deeply", word.place)
+    if depth > MAX_WORDS // 10:
+        raise UnresolvedError("braces are nested too deeply", word.place)
     found = _first_pair(items)
     if found is None:
         return [items]
@@ -54,8 +54,8 @@ def _expanded(items: _Items, word: Word, depth: int = 0) -> list[_Items]:
     if alternatives is None:
         return [(*items[: end + 1], *rest) for rest in behind]
     middles = list(chain.from_iterable(_expanded(each, word, depth + 1) for each in alternatives))
-    if len(middles) * len(behind) > MOST:
-        raise Stop(f"the braces stand for more than {MOST:,} words", word.place)
+    if len(middles) * len(behind) > MAX_WORDS:
+        raise UnresolvedError(f"the braces stand for more than {MAX_WORDS:,} words", word.place)
     return [(*items[:start], *middle, *rest) for middle in middles for rest in behind]
 
 
@@ -114,8 +114,8 @@ def _counted(text: str) -> list[_Items] | None:
     first, last, low, high, step = found.groups()
     begin, end = (int(first), int(last)) if first is not None else (ord(low), ord(high))
     stride = abs(int(step or 1)) or 1
-    if abs(end - begin) // stride >= MOST:
-        raise Stop(f"the braces stand for more than {MOST:,} words", None)
+    if abs(end - begin) // stride >= MAX_WORDS:
+        raise UnresolvedError(f"the braces stand for more than {MAX_WORDS:,} words", None)
     numbers = range(begin, end + (1 if end >= begin else -1), stride if end >= begin else -stride)
     if first is None:
         return [(Part("text", chr(number), quoted=False),) for number in numbers]

@@ -5,10 +5,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gb300serve.importers.report import SPELLING, UNSET, Report, Stop, TextPosition, shown
-from gb300serve.importers.shell.braces import braced
+from gb300serve.importers.report import SPELLING, UNSET, Report, TextPosition, UnresolvedError, shorten
+from gb300serve.importers.shell.braces import expand_braces
 from gb300serve.importers.shell.lexer import Lexer
-from gb300serve.importers.shell.words import OPEN, ExpandedWord, Marked, Operator, Part, Reference, Word, mark
+from gb300serve.importers.shell.words import (
+    OPEN,
+    ExpandedWord,
+    Operator,
+    Part,
+    Reference,
+    SourceText,
+    Word,
+    reference_mark,
+)
 
 _LONGEST_COMPUTED = 4096
 _SLICE = re.compile(r"\s*(-?\d{1,6})\s*(?::\s*(-?\d{1,6})\s*)?")
@@ -30,7 +39,7 @@ class Glob(NamedTuple):
                 return sign == self.signs
 
 
-def pattern(pieces: list[tuple[str, bool]]) -> list[Glob] | None:
+def parse_pattern(pieces: list[tuple[str, bool]]) -> list[Glob] | None:
     """A pattern of texts and whether each is quoted: then `*`, `?` and `[` are plain signs. None for a class that is
     never closed or has a name (`[:alpha:]`)."""
     signs = [(sign, quoted) for text, quoted in pieces for sign in text]
@@ -59,7 +68,7 @@ def _closing(signs: list[tuple[str, bool]], start: int) -> int | None:
     return next((at for at in range(first + 1, len(signs)) if signs[at] == ("]", False)), None)
 
 
-def trimmed(value: str, operator: str, glob: list[Glob]) -> str | None:
+def trim(value: str, operator: str, glob: list[Glob]) -> str | None:
     """`value` without the shortest (`#`, `%`) or longest (`##`, `%%`) match at its beginning or end; None where it is
     too long to be looked at."""
     if len(value) > _LONGEST_COMPUTED or len(value) * len(glob) > _LONGEST_COMPUTED * 64:
@@ -72,18 +81,18 @@ def trimmed(value: str, operator: str, glob: list[Glob]) -> str | None:
     return value[length:] if front else value[: len(value) - length]
 
 
-def replaced(value: str, old: str, new: str, *, every: bool) -> str:
+def replace(value: str, old: str, new: str, *, every: bool) -> str:
     """`${X/old/new}` and `${X//old/new}` for an `old` without a pattern."""
     return value.replace(old, new, -1 if every else 1) if old else value
 
 
-def cased(value: str, operator: str) -> str:
+def change_case(value: str, operator: str) -> str:
     """`^^`, `^`, `,,`, `,`."""
     change = str.upper if operator[0] == "^" else str.lower
     return change(value) if len(operator) == 2 else change(value[:1]) + value[1:]
 
 
-def sliced(value: str, behind: str) -> str | None:
+def slice_value(value: str, behind: str) -> str | None:
     """`${X:offset}` and `${X:offset:length}`; None for anything that is no number."""
     found = _SLICE.fullmatch(behind)
     if found is None or (behind.startswith("-") and not behind.startswith(" ")):
@@ -148,7 +157,7 @@ _CAT = re.compile(
 _NAMED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _LONGEST = 200_000
 
-Variables = dict[str, "str | Stop"]
+Variables = dict[str, "str | UnresolvedError"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +183,7 @@ class Expander:
 
     def fields(self, word: Word) -> list[ExpandedWord]:
         """One word as none, one or several: braces are expanded, and what unquoted variables stand for is split."""
-        words = braced(word)
+        words = expand_braces(word)
         if len(words) > 1:
             self.report.say(
                 SPELLING, f"bash makes {len(words)} words of the braces here", "so they were read", word.place
@@ -190,7 +199,7 @@ class Expander:
             pieces[-1] += first
             pieces += more
             if sum(map(len, pieces)) > _LONGEST:
-                raise Stop("the text expands without end", word.place)
+                raise UnresolvedError("the text expands without end", word.place)
         found = [ExpandedWord(piece, word.place) for piece in pieces if piece]
         return found or ([ExpandedWord("", word.place)] if said and _all_quoted(word) else [])
 
@@ -201,7 +210,7 @@ class Expander:
         for text, _ in self._pieces(parts, place):
             length += len(text)
             if length > _LONGEST:
-                raise Stop("the text expands without end", place)
+                raise UnresolvedError("the text expands without end", place)
             pieces.append(text)
         return "".join(pieces)
 
@@ -209,7 +218,7 @@ class Expander:
         """What stands for a value that is read at launch."""
         if reference not in self.references:
             self.references.append(reference)
-        return mark(self.references.index(reference))
+        return reference_mark(self.references.index(reference))
 
     def _tilde(self, word: Word) -> tuple[Part, ...]:
         if not word.bare:
@@ -249,7 +258,7 @@ class Expander:
                 case "command":
                     yield self._command(part, _at(part, place)), True
                 case "program":
-                    raise Stop(f"{part.text} has to be computed", place)
+                    raise UnresolvedError(f"{part.text} has to be computed", place)
 
     def _variable(self, part: Part, place: TextPosition) -> str:
         found = _FORM.fullmatch(part.text)
@@ -257,7 +266,7 @@ class Expander:
             return self._computed(part, place)
         name, operator, behind = found.groups()
         value = self._value(name)
-        if isinstance(value, Stop):
+        if isinstance(value, UnresolvedError):
             raise value
         if operator is None:
             return self._unset(name, place) if value is None else value
@@ -270,31 +279,33 @@ class Expander:
         if form is None:
             special = _SPECIAL.fullmatch(part.text)
             what = "arguments of the script" if special else "a bash array or a text that bash computes"
-            raise Stop(f"${{{shown(part.text, 30)}}} is {what}", place)
+            raise UnresolvedError(f"${{{shorten(part.text, 30)}}} is {what}", place)
         value = self._value(form[1])
-        if isinstance(value, Stop):
+        if isinstance(value, UnresolvedError):
             raise value
         if value is None or OPEN in value:
-            raise Stop(f"${{{shown(part.text, 30)}}} is computed of {form[1]}, which the text does not say", place)
+            raise UnresolvedError(
+                f"${{{shorten(part.text, 30)}}} is computed of {form[1]}, which the text does not say", place
+            )
         made = str(len(value)) if found is None else self._made(part, found, value, place)
         if made is None:
-            raise Stop(f"${{{shown(part.text, 30)}}} is a text that bash computes", place)
+            raise UnresolvedError(f"${{{shorten(part.text, 30)}}} is a text that bash computes", place)
         return made
 
     def _made(self, part: Part, found: re.Match[str], value: str, place: TextPosition) -> str | None:
         _, operator, behind = found.groups()
         match operator[0]:
             case ":":
-                return sliced(value, behind)
+                return slice_value(value, behind)
             case "^" | ",":
-                return None if behind else cased(value, operator)
+                return None if behind else change_case(value, operator)
             case "/":
                 old, _, new = behind.partition("/")
                 plain = not re.search(r"[\\*?\[\"'$]", old) and old[:1] not in "#%" and not re.search(r"[\\&\"'$]", new)
-                return replaced(value, old, new, every=len(operator) == 2) if plain and old else None
+                return replace(value, old, new, every=len(operator) == 2) if plain and old else None
             case _:
-                glob = pattern(list(self._signs(part, behind, place)))
-                return None if glob is None else trimmed(value, operator, glob)
+                glob = parse_pattern(list(self._signs(part, behind, place)))
+                return None if glob is None else trim(value, operator, glob)
 
     def _signs(self, part: Part, behind: str, place: TextPosition) -> Iterator[tuple[str, bool]]:
         """The texts of a pattern, and whether each is quoted: its quotes are quotes in double quotes too."""
@@ -303,7 +314,7 @@ class Expander:
 
     def _lexer(self, part: Part, behind: str) -> Lexer:
         """For the word with which the inside of `${…}` ends."""
-        source, end = part.source or Marked(part.text), len(part.text)
+        source, end = part.source or SourceText(part.text), len(part.text)
         return Lexer(source.part(end - len(behind), end), self.report, len(self._open) + 1)
 
     def _by_operator(self, part: Part, name: str, form: tuple[str, str], value: str | None, place: TextPosition) -> str:
@@ -323,7 +334,7 @@ class Expander:
     def _behind(self, part: Part, behind: str, name: str) -> str:
         """The word behind `:-`, expanded."""
         if name in self._open or len(self._open) > 20:
-            raise Stop(f"${{{name}}} stands for itself", None)
+            raise UnresolvedError(f"${{{name}}} stands for itself", None)
         lexer = self._lexer(part, behind)
         self._open.append(name)
         try:
@@ -332,7 +343,7 @@ class Expander:
         finally:
             self._open.pop()
 
-    def _value(self, name: str) -> str | Stop | None:
+    def _value(self, name: str) -> str | UnresolvedError | None:
         if name in self.variables:
             return self.variables[name]
         known = {"HOME": self.around.home, "PWD": self.around.directory, "USER": self.around.user}
@@ -350,9 +361,9 @@ class Expander:
         if inner in ("pwd", "pwd -P"):
             return self.around.directory
         found = _CAT.fullmatch(inner)
-        words = list(Lexer(Marked(found["file"]), self.report, 1).tokens()) if found else []
+        words = list(Lexer(SourceText(found["file"]), self.report, 1).tokens()) if found else []
         if len(words) != 1 or isinstance(words[0], Operator):
-            raise Stop(f"$({shown(inner, 40)}) has to be run to be known", place)
+            raise UnresolvedError(f"$({shorten(inner, 40)}) has to be run to be known", place)
         return self.refer(Reference("file", self._file(words[0])))
 
     def _file(self, word: Word) -> str:

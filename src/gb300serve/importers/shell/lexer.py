@@ -3,9 +3,17 @@
 import re
 from collections.abc import Iterator
 
-from gb300serve.importers.report import JSON_MENDED, MENDED, NOT_TAKEN, Report, Stop, TextPosition, shown
-from gb300serve.importers.shell.mend import json_at
-from gb300serve.importers.shell.words import Marked, Operator, Part, Word
+from gb300serve.importers.report import (
+    JSON_MENDED,
+    MENDED,
+    NOT_TAKEN_OVER,
+    Report,
+    TextPosition,
+    UnresolvedError,
+    shorten,
+)
+from gb300serve.importers.shell.mend import find_json
+from gb300serve.importers.shell.words import Operator, Part, SourceText, Word
 
 _OPERATOR = re.compile(r"&&|\|\||;;&?|;&|\|&|[;&|()\n]")
 _REDIRECTION = re.compile(r"(?:\d+|&)?(?:<<<|<<-?|>>|>\||>&|<&|<>|<|>)")
@@ -20,7 +28,7 @@ _PLACEHOLDER = re.compile(r"<[A-Za-z](?:[\w ./-]{0,60}\w)?>(?=[\s:/\"'\\]|$)")
 class Lexer:
     """Reads one text from its beginning."""
 
-    def __init__(self, source: Marked, report: Report, depth: int = 0) -> None:
+    def __init__(self, source: SourceText, report: Report, depth: int = 0) -> None:
         self.source, self.text, self.report, self.depth = source, source.text, report, depth
         self.at = 0
         self.comment: TextPosition | None = None
@@ -29,7 +37,7 @@ class Lexer:
         """The bodies of the here-documents that the last line announced."""
         self._waiting: list[tuple[str, bool]] = []
         if depth > _DEEPEST:
-            raise Stop("the text is nested too deeply", source.place(0))
+            raise UnresolvedError("the text is nested too deeply", source.place(0))
 
     def tokens(self) -> Iterator[Word | Operator]:
         """Words and operators; a redirection is an operator whose text is `>` or `<` and what it names."""
@@ -143,11 +151,11 @@ class Lexer:
         before = self.text[self.at - 1] if self.at else " "
         if whole or before not in " \t\n=":
             return None
-        found = json_at(self.text, self.at)
+        found = find_json(self.text, self.at)
         if found is None:
             return None
         place = self.source.place(self.at)
-        said = shown(found.text, 40)
+        said = shorten(found.text, 40)
         message = (
             f"the JSON is not quoted, or its quotes were lost: bash would break {said} at quotes, braces and blanks"
         )
@@ -257,9 +265,9 @@ class Lexer:
             at += 2 if self.text[at] == "\\" else 1
         return at
 
-    def _unclosed(self, at: int, what: str) -> Stop:
+    def _unclosed(self, at: int, what: str) -> UnresolvedError:
         hint = "close it; in JSON with an apostrophe or quotes inside, check where the quotes begin and end"
-        return Stop(f"the {what} that opens here is never closed", self.source.place(at), hint)
+        return UnresolvedError(f"the {what} that opens here is never closed", self.source.place(at), hint)
 
     def _redirection(self, found: re.Match[str]) -> Operator:
         place = self.source.place(self.at)
@@ -284,8 +292,8 @@ class Lexer:
                     break
                 lines.append(f"{line}\n")
             else:
-                message = f"the here-document that ends with {shown(delimiter, 20)} has no such line"
-                self.report.say(NOT_TAKEN, message, "the rest of the text belongs to it", self.source.place(start))
+                message = f"the here-document that ends with {shorten(delimiter, 20)} has no such line"
+                self.report.say(NOT_TAKEN_OVER, message, "the rest of the text belongs to it", self.source.place(start))
             self.documents.append("".join(lines))
         self._waiting.clear()
 

@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from gb300serve.core.values import WrittenFloat, compact_json
-from gb300serve.importers.report import MENDED, NOTICED, Report
-from gb300serve.importers.shell.words import Marked
+from gb300serve.importers.report import COPIED, MENDED, Report
+from gb300serve.importers.shell.words import SourceText
 
 _LONGEST = 20_000
 _OPENING = re.compile(r"[{\[]\s*(?:[\"'{\[}\]]|[A-Za-z_][\w.-]*\s*:|\\\")")
@@ -19,14 +19,14 @@ _WORDS = {"True": "true", "False": "false", "None": "null"}
 _CONSTANTS = ("true", "false", "null")
 
 
-class FoundJson(NamedTuple):
+class JsonSpan(NamedTuple):
     """JSON in a text: what it says, and where it ends."""
 
     text: str
     end: int
 
 
-def json_at(text: str, start: int) -> FoundJson | None:
+def find_json(text: str, start: int) -> JsonSpan | None:
     """JSON that begins at `start` outside of all quotes, or in double quotes that its own quotes would close.
 
     None for what a shell reads as it was meant: a word in single quotes, a list of numbers without blanks.
@@ -43,10 +43,10 @@ def json_at(text: str, start: int) -> FoundJson | None:
         return None
     if not quoted and _harmless(inner):
         return None
-    read = loads(inner)
+    read = load_json(inner)
     if read is None:
         return None
-    return FoundJson(inner if read[1] is None else compact_json(read[0]), end + quoted)
+    return JsonSpan(inner if read[1] is None else compact_json(read[0]), end + quoted)
 
 
 def _harmless(inner: str) -> bool:
@@ -70,16 +70,16 @@ def _balanced(text: str, start: int) -> int | None:
     return None
 
 
-def plain_json(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """The mapping or list that the text is, else None."""
     try:
-        found = json.loads(text, parse_float=fraction, parse_constant=_no_number)
+        found = json.loads(text, parse_float=parse_fraction, parse_constant=_no_number)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, (dict, list)) else None
 
 
-def fraction(text: str) -> float:
+def parse_fraction(text: str) -> float:
     """A number as a recipe writes it: decimal, without an exponent. ValueError for what is none, or is far too long."""
     if re.fullmatch(r"-?\d{1,40}\.\d{1,40}", text):
         return WrittenFloat(text)
@@ -97,15 +97,15 @@ def _no_number(text: str) -> float:
     raise ValueError(text)
 
 
-def loads(text: str) -> tuple[Any, str | None] | None:
+def load_json(text: str) -> tuple[Any, str | None] | None:
     """What the text says as JSON, and what had to be mended; None where it is no JSON in any spelling."""
     if len(text) > _LONGEST:
         return None
-    if (found := plain_json(text)) is not None:
+    if (found := parse_json(text)) is not None:
         return found, None
     for what, mend in _MENDS:
         tried = mend(text)
-        if tried != text and (found := plain_json(tried)) is not None:
+        if tried != text and (found := parse_json(tried)) is not None:
             return found, what
     return None
 
@@ -188,9 +188,9 @@ _TICK = r"(?<=[ \t])`[ \t]*$"
 _CARET = r"(?<=[ \t])\^[ \t]*$"
 
 
-def mended(text: str, report: Report) -> Marked:
+def mend(text: str, report: Report) -> SourceText:
     """The text as it was typed, everything that was changed reported once with its first place."""
-    found = Marked(text)
+    found = SourceText(text)
     for step in (
         _line_ends,
         _colours,
@@ -207,19 +207,19 @@ def mended(text: str, report: Report) -> Marked:
     return found
 
 
-class Outside:
+class Unquoted:
     """The matches of a pattern that no straight single quotes keep: what stands in those was typed as it stands.
 
     JSON in single quotes that is none with such a sign in it was damaged all the same.
     """
 
-    def __init__(self, text: Marked, pattern: str) -> None:
+    def __init__(self, text: SourceText, pattern: str) -> None:
         self._text, self._pattern = text, pattern
         quoted = _SINGLE.finditer(text.text)
         self._kept = [found.span() for found in quoted if re.search(pattern, found[0]) and not _damaged(found[0][1:-1])]
         self.first = next((found for found in re.finditer(pattern, text.text) if not self._keeps(found)), None)
 
-    def sub(self, new: Callable[[re.Match[str]], str]) -> Marked:
+    def sub(self, new: Callable[[re.Match[str]], str]) -> SourceText:
         """The text with each of them replaced."""
         return self._text.sub(self._pattern, lambda found: found[0] if self._keeps(found) else new(found))
 
@@ -233,10 +233,10 @@ def _damaged(text: str) -> bool:
     if text[:1] not in ("{", "["):
         return False
     straight = re.sub(f"[{_BLANKS}]", " ", re.sub(_CURLY, lambda found: _QUOTES[found[0]], text))
-    return plain_json(text) is None and plain_json(straight) is not None
+    return parse_json(text) is None and parse_json(straight) is not None
 
 
-def _line_ends(text: Marked, report: Report) -> Marked:
+def _line_ends(text: SourceText, report: Report) -> SourceText:
     if "\r" not in text.text:
         return text
     message = (
@@ -251,7 +251,7 @@ def _line_ends(text: Marked, report: Report) -> Marked:
     return text.sub(r"\r\n?", lambda _: "\n")
 
 
-def _colours(text: Marked, report: Report) -> Marked:
+def _colours(text: SourceText, report: Report) -> SourceText:
     found = re.search(_ESCAPE, text.text)
     if found is None:
         return text
@@ -260,8 +260,8 @@ def _colours(text: Marked, report: Report) -> Marked:
     return text.sub(_ESCAPE, lambda _: "")
 
 
-def _invisible(text: Marked, report: Report) -> Marked:
-    blanks = Outside(text, f"[{_BLANKS}]")
+def _invisible(text: SourceText, report: Report) -> SourceText:
+    blanks = Unquoted(text, f"[{_BLANKS}]")
     first = re.search(f"[{_INVISIBLE}]", text.text)
     found = min(filter(None, (first, blanks.first)), key=lambda match: match.start(), default=None)
     if found is None:
@@ -271,15 +271,15 @@ def _invisible(text: Marked, report: Report) -> Marked:
     return blanks.sub(lambda _: " ").sub(f"[{_INVISIBLE}]", lambda _: "")
 
 
-def _fences(text: Marked, report: Report) -> Marked:
+def _fences(text: SourceText, report: Report) -> SourceText:
     found = re.search(_FENCE, text.text, re.MULTILINE)
     if found is None:
         return text
-    report.say(NOTICED, "the text is fenced as Markdown", "the fences were left out", text.place(found.start()))
+    report.say(COPIED, "the text is fenced as Markdown", "the fences were left out", text.place(found.start()))
     return text.sub(_FENCE, lambda _: "", re.MULTILINE)
 
 
-def _prompts(text: Marked, report: Report) -> Marked:
+def _prompts(text: SourceText, report: Report) -> SourceText:
     first = re.search(_PROMPT, text.text, re.MULTILINE) or re.search(_ROOT, text.text, re.MULTILINE)
     if first is None:
         return text
@@ -295,9 +295,9 @@ def _blank(match: re.Match[str]) -> str:
     return match[1] + " " * len(match[2])
 
 
-def _dashes(text: Marked, report: Report) -> Marked:
+def _dashes(text: SourceText, report: Report) -> SourceText:
     pattern = r"(?<![^\s'\"])(-?)([\u2014\u2013\u2012\u2015\u2212])(-?)(?=([A-Za-z][\w-]*))"
-    outside = Outside(text, pattern)
+    outside = Unquoted(text, pattern)
     found = outside.first
     if found is None:
         return text
@@ -311,8 +311,8 @@ def _hyphens(match: re.Match[str]) -> str:
     return "-" if match[2] in "\u2013\u2212" and len(match[4]) == 1 and not match[1] else "--"
 
 
-def _quotes(text: Marked, report: Report) -> Marked:
-    outside = Outside(text, _CURLY)
+def _quotes(text: SourceText, report: Report) -> SourceText:
+    outside = Unquoted(text, _CURLY)
     found = outside.first
     if found is None:
         return text
@@ -323,19 +323,19 @@ def _quotes(text: Marked, report: Report) -> Marked:
     return outside.sub(lambda match: _QUOTES[match[0]])
 
 
-def _other_continuations(text: Marked, report: Report) -> Marked:
+def _other_continuations(text: SourceText, report: Report) -> SourceText:
     for pattern, sign, whose in ((_TICK, "`", "PowerShell"), (_CARET, "^", "cmd.exe")):
         found = re.search(pattern, text.text, re.MULTILINE)
         # Between two backticks of one line stands a substitution; one that ends a line continues it.
         if found is None:
             continue
         message = f"lines end in `{sign}`, the continuation of {whose}; bash reads it as something else"
-        report.say(NOTICED, message, "read as a backslash", text.place(found.start()))
+        report.say(COPIED, message, "read as a backslash", text.place(found.start()))
         text = text.sub(pattern, lambda _: "\\", re.MULTILINE)
     return text
 
 
-def _doubled(text: Marked, report: Report) -> Marked:
+def _doubled(text: SourceText, report: Report) -> SourceText:
     pattern = r"(?<=[ \t])\\\\(?=[ \t]*\n[ \t]*\S)"
     found = re.search(pattern, text.text)
     if found is None:
@@ -345,7 +345,7 @@ def _doubled(text: Marked, report: Report) -> Marked:
     return text.sub(pattern, lambda _: "\\")
 
 
-def _blanks_at_ends(text: Marked, report: Report) -> Marked:
+def _blanks_at_ends(text: SourceText, report: Report) -> SourceText:
     pattern = r"(?<=[ \t])\\(?:[ \t]+(?:#[^\n]*)?)$"
     for found in islice(re.finditer(pattern, text.text, re.MULTILINE), _MOST):
         message = (

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from posixpath import join, normpath
 from typing import NamedTuple
 
-from gb300serve.importers.docker_arguments import image_at
-from gb300serve.importers.report import LEFT_OUT, MENDED, NOT_TAKEN, Report, Stop, TextPosition, shown
+from gb300serve.importers.docker_arguments import find_image
+from gb300serve.importers.report import LEFT_OUT, MENDED, NOT_TAKEN_OVER, Report, TextPosition, UnresolvedError, shorten
 from gb300serve.importers.shell.expand import Expander, ShellEnvironment
 from gb300serve.importers.shell.lexer import Lexer
-from gb300serve.importers.shell.words import OPEN, Command, ExpandedWord, Marked, Operator, Part, Word
+from gb300serve.importers.shell.words import OPEN, Command, ExpandedWord, Operator, Part, SourceText, Word
 
 CLIENTS = frozenset(("docker", "podman", "nerdctl"))
 _CLIENT = re.compile(r"\b(?:docker|podman|nerdctl)\b")
@@ -19,13 +19,13 @@ _LAUNCH = re.compile(r"\b(?:docker|podman|nerdctl)(?:[ \t]+container)?[ \t]+(?:r
 _ENGINES = ("DOCKER_HOST", "DOCKER_CONTEXT", "CONTAINER_HOST")
 
 
-def changes_directory(words: Sequence[Word], expander: Expander) -> bool:
+def change_directory(words: Sequence[Word], expander: Expander) -> bool:
     """Whether the command is a `cd` to a directory that the text names; relative paths then start there."""
     if words[0].plain not in ("cd", "pushd") or len(words) != 2:
         return False
     try:
         named = expander.text(expander.with_home(words[1].parts), words[1].place)
-    except Stop:
+    except UnresolvedError:
         return False
     if not named or named == "-" or OPEN in named:
         return False
@@ -33,42 +33,46 @@ def changes_directory(words: Sequence[Word], expander: Expander) -> bool:
     return True
 
 
-def only_expands(words: Sequence[Word], expander: Expander) -> bool:
+def expand_no_op(words: Sequence[Word], expander: Expander) -> bool:
     """Whether the command is `:`, which does nothing; `${PORT:=8000}` among its words is set all the same."""
     if words[0].plain != ":":
         return False
     for word in words[1:]:
         try:
             expander.text(word.parts, word.place)
-        except Stop:
+        except UnresolvedError:
             continue
     return True
 
 
-def say_engine(said: Sequence[ExpandedWord], exported: Mapping[str, str], place: TextPosition, report: Report) -> None:
+def report_engine_options(
+    said: Sequence[ExpandedWord], exported: Mapping[str, str], place: TextPosition, report: Report
+) -> None:
     """Docker's own options and variables: a recipe does not say where it is launched."""
     found = [f"{name}={exported[name]}" for name in _ENGINES if exported.get(name)]
     words = [field.text for field in said if field.text != "container"]
     if words:
         found.append(" ".join(words))
     if found:
-        message = f"`{shown(report.clean('; '.join(found)))}` is left out: a recipe does not say which Engine it is for"
+        message = (
+            f"`{shorten(report.clean('; '.join(found)))}` is left out: a recipe does not say which Engine it is for"
+        )
         report.say(LEFT_OUT, message, "write `docker: {host: …}` or `{context: …}` into the site file", place)
 
 
-def launches(text: str) -> bool:
+def has_launch(text: str) -> bool:
     """Whether a launch may stand in the text of a substitution."""
     client = _CLIENT.search(text)
     return client is not None and _VERB.search(text, client.end()) is not None
 
 
-def kept_launch(source: Marked) -> TextPosition | None:
+def find_quoted_launch(source: SourceText) -> TextPosition | None:
     """Where the text has a launch that its shell would not start itself: quoted, in a here-document, in a comment."""
     found = _LAUNCH.search(source.text)
     return source.place(found.start()) if found else None
 
 
-def told(words: Sequence[Word]) -> str:
+def command_name(words: Sequence[Word]) -> str:
     """A command by its program, docker's with its verb: a password among its words has no shape to be known by."""
     kept = words[: 2 if words[0].plain in CLIENTS | {"sudo"} else 1]
     said = " ".join(word.plain.replace("\0", "…") for word in kept)
@@ -147,7 +151,7 @@ class _ScriptReader:
         elif self.run is not None:
             self.open = False
             message = "another container is launched here: only the first is imported"
-            self.report.say(NOT_TAKEN, message, "import it from a file of its own", words[start].place)
+            self.report.say(NOT_TAKEN_OVER, message, "import it from a file of its own", words[start].place)
         else:
             self._launch(words, start)
         self.open = self.open and command.end == "\n"
@@ -158,15 +162,17 @@ class _ScriptReader:
     def _launch(self, words: list[Word], start: int) -> None:
         if self.control is not None:
             keyword, place = self.control
-            raise Stop(f"the launch depends on `{keyword}`: the text is a program, and is not run here", place)
+            raise UnresolvedError(
+                f"the launch depends on `{keyword}`: the text is a program, and is not run here", place
+            )
         for word in words[:start]:
-            if found := assigned(word):
+            if found := match_assignment(word):
                 name, value = self._value(word, found)
-                if not isinstance(value, Stop):
+                if not isinstance(value, UnresolvedError):
                     self.expander.meant[name] = self.exported[name] = value
         fields = [one for word in words[start:] for one in self.expander.fields(word)]
         first = next(n for n, one in enumerate(fields) if one.text in ("run", "create"))
-        say_engine(fields[1:first], self.exported, words[start].place, self.report)
+        report_engine_options(fields[1:first], self.exported, words[start].place, self.report)
         self.run = DockerRunCommand(
             tuple(fields[first + 1 :]), words[start].place, self.exported, self.expander, dict(self.files)
         )
@@ -176,7 +182,7 @@ class _ScriptReader:
         first = words[0].plain
         if self.run is None or not _CONTINUES.match(first):
             return False
-        at = image_at(self.run.words)
+        at = find_image(self.run.words)
         if first.startswith(("-", "{", "[")):
             return True
         return at is None if not first.startswith("/") else at == len(self.run.words) - 1
@@ -203,32 +209,32 @@ class _ScriptReader:
         if first in _DECLARING:
             self._declare(words[1:])
             return
-        if only_expands(words, self.expander):
+        if expand_no_op(words, self.expander):
             return
-        if self.run is None and self.control is None and changes_directory(words, self.expander):
+        if self.run is None and self.control is None and change_directory(words, self.expander):
             return
-        left = [word for word in words if assigned(word) is None]
+        left = [word for word in words if match_assignment(word) is None]
         if left:  # assignments in front of a command are that command's alone
-            self.ignored.append((told(left), left[0].place))
+            self.ignored.append((command_name(left), left[0].place))
             return
         for word in words:
             self._assign(word)
 
     def _taken_from(self, launch: Part) -> None:
         """`CID=$(docker run …)`: the launch stands in a substitution, and prints the container's id."""
-        for command in commands(Lexer(launch.source or Marked(launch.text), self.report, 1)):
+        for command in commands(Lexer(launch.source or SourceText(launch.text), self.report, 1)):
             self.take(command)
         self.open = False
 
     def _declare(self, words: list[Word]) -> None:
         for word in words:
-            if assigned(word) is not None:
+            if match_assignment(word) is not None:
                 self._assign(word)
             elif isinstance(known := self.expander.variables.get(word.plain), str):
                 self.exported[word.plain] = known
 
     def _assign(self, word: Word) -> None:
-        found = assigned(word)
+        found = match_assignment(word)
         if found is None:
             return
         if self.run is None and (launch := _substituted(word, found)) is not None:
@@ -242,50 +248,52 @@ class _ScriptReader:
         if isinstance(value, str):
             self.exported[name] = value
 
-    def _value(self, word: Word, found: re.Match[str]) -> tuple[str, "str | Stop"]:
+    def _value(self, word: Word, found: re.Match[str]) -> tuple[str, "str | UnresolvedError"]:
         first, *others = self.expander.with_homes(word.parts, found.end())
         parts = (first._replace(text=first.text[found.end() :]), *others)
         try:
             return found[1], self.expander.text(parts, word.place)
-        except Stop as stop:
+        except UnresolvedError as stop:
             return found[1], stop
 
 
 def read_script(
-    source: Marked, around: ShellEnvironment, report: Report, expander: Expander | None = None
+    source: SourceText, around: ShellEnvironment, report: Report, expander: Expander | None = None
 ) -> DockerRunCommand:
     """The first launch of the text; raises Stop where it cannot be known without running it."""
     reader = _ScriptReader(expander or Expander(around, report), report)
     try:
         for command in commands(Lexer(source, report)):
             reader.take(command)
-    except Stop as stop:
+    except UnresolvedError as stop:
         if reader.run is None or reader.open:
             raise
-        report.say(NOT_TAKEN, f"behind the launch, the text cannot be read: {stop.reason}", None, stop.place)
+        report.say(NOT_TAKEN_OVER, f"behind the launch, the text cannot be read: {stop.reason}", None, stop.place)
     if reader.run is None:
         raise _nothing(reader, source)
     _say_ignored(reader, report)
     return reader.run
 
 
-def _nothing(reader: _ScriptReader, source: Marked) -> Stop:
+def _nothing(reader: _ScriptReader, source: SourceText) -> UnresolvedError:
     """Why there is no launch: a substitution may hold it."""
     for value in reader.expander.variables.values():
-        if isinstance(value, Stop) and "run" in value.reason and "docker" in value.reason:
+        if isinstance(value, UnresolvedError) and "run" in value.reason and "docker" in value.reason:
             return value
     if reader.control is not None:
-        return Stop(f"no `docker run` stands in the text outside of `{reader.control[0]}`", reader.control[1])
-    if (place := kept_launch(source)) is not None:
+        return UnresolvedError(
+            f"no `docker run` stands in the text outside of `{reader.control[0]}`", reader.control[1]
+        )
+    if (place := find_quoted_launch(source)) is not None:
         message = "the text does not run this launch: quotes, a here-document, a comment or another command hold it"
-        return Stop(message, place, "import the command alone, without what stands around it")
-    return Stop("the text has no `docker run` command", None, _NOTHING_HINT)
+        return UnresolvedError(message, place, "import the command alone, without what stands around it")
+    return UnresolvedError("the text has no `docker run` command", None, _NOTHING_HINT)
 
 
 def _say_ignored(reader: _ScriptReader, report: Report) -> None:
     if reader.ignored:
         first = "; ".join(
-            f"`{shown(report.clean(what), 40)}` (line {place.line})" for what, place in reader.ignored[:8]
+            f"`{shorten(report.clean(what), 40)}` (line {place.line})" for what, place in reader.ignored[:8]
         )
         more = f" and {len(reader.ignored) - 8} more" if len(reader.ignored) > 8 else ""
         report.say(LEFT_OUT, f"not part of the launch, and not read further: {first}{more}", None, reader.ignored[0][1])
@@ -303,7 +311,7 @@ def commands(lexer: Lexer) -> Iterator[Command]:
             command.words.append(token)
             last = token
             continue
-        if token.text == "(" and last is not None and assigned(last) and last.plain.endswith("="):
+        if token.text == "(" and last is not None and match_assignment(last) and last.plain.endswith("="):
             command.words[-1] = Word((*last.parts, Part("program", "a bash array", quoted=False)), last.place)
             _skip_brackets(lexer, token)
             last = None
@@ -327,10 +335,10 @@ def _skip_brackets(lexer: Lexer, opening: Operator) -> None:
             depth += (token.text == "(") - (token.text == ")")
             if depth == 0:
                 return
-    raise Stop("the bracket that opens here is never closed", opening.place)
+    raise UnresolvedError("the bracket that opens here is never closed", opening.place)
 
 
-def assigned(word: Word) -> re.Match[str] | None:
+def match_assignment(word: Word) -> re.Match[str] | None:
     """Where the word is an assignment, its name (1), `+` (2) and where the value begins."""
     return _ASSIGNMENT.match(word.parts[0].text) if word.bare else None
 
@@ -340,7 +348,7 @@ def _substituted(word: Word, found: re.Match[str]) -> Part | None:
     values = [part for part in word.parts[1:] if part.kind != "text" or part.text]
     if word.parts[0].text[found.end() :] or len(values) != 1 or values[0].kind != "command":
         return None
-    return values[0] if launches(values[0].text) else None
+    return values[0] if has_launch(values[0].text) else None
 
 
 def _client(words: list[Word]) -> int | None:
@@ -350,7 +358,7 @@ def _client(words: list[Word]) -> int | None:
         text = words[at].plain
         if text.rpartition("/")[2] in CLIENTS:
             return at if _runs(words[at + 1 :]) else None
-        wraps = text in _WRAPPERS or text.startswith("-") or assigned(words[at]) or _is_value(words, at)
+        wraps = text in _WRAPPERS or text.startswith("-") or match_assignment(words[at]) or _is_value(words, at)
         if not wraps:
             return None
         at += 1

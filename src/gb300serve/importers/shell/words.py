@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from gb300serve.importers.report import TextPosition
 
 
-class Marked:
+class SourceText:
     """`text`, and for each character its offset in the original."""
 
     def __init__(
@@ -34,11 +34,11 @@ class Marked:
         line = bisect_right(self._starts, offset)
         return TextPosition(line, offset - self._starts[line - 1] + 1)
 
-    def part(self, start: int, end: int) -> "Marked":
+    def part(self, start: int, end: int) -> "SourceText":
         """The characters from `start` up to `end`."""
-        return Marked(self.text[start:end], self._origin[start:end], self._starts, self._fixed)
+        return SourceText(self.text[start:end], self._origin[start:end], self._starts, self._fixed)
 
-    def sub(self, pattern: str, new: Callable[[re.Match[str]], str], flags: int = 0) -> "Marked":
+    def sub(self, pattern: str, new: Callable[[re.Match[str]], str], flags: int = 0) -> "SourceText":
         """Every match replaced; what replaces it stands where the match began."""
         pieces: list[str] = []
         origin: list[int] = []
@@ -57,7 +57,7 @@ class Marked:
         if not pieces:
             return self
         origin += self._origin[last:]
-        return Marked("".join((*pieces, self.text[last:])), origin, self._starts)
+        return SourceText("".join((*pieces, self.text[last:])), origin, self._starts)
 
 
 PartKind = Literal["text", "variable", "command", "program"]
@@ -72,7 +72,7 @@ class Part(NamedTuple):
     kind: PartKind
     text: str
     quoted: bool
-    source: Marked | None = None
+    source: SourceText | None = None
 
 
 class Word(NamedTuple):
@@ -131,6 +131,6 @@ class Reference(NamedTuple):
 OPEN, CLOSE = "\ue000", "\ue001"
 
 
-def mark(index: int) -> str:
+def reference_mark(index: int) -> str:
     """What stands in a field for the reference of this index; neither sign is left in a mended text."""
     return f"{OPEN}{index}{CLOSE}"

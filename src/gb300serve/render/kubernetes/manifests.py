@@ -6,9 +6,9 @@ from typing import Any
 
 from gb300serve.plan.compile import OWN_ADDRESS, on_machine, says_own_address, variable
 from gb300serve.plan.model import ContainerPlan, Plan, Secret, split_port
-from gb300serve.render.kubernetes.gaps import gaps_of
-from gb300serve.render.kubernetes.volumes import Volume, annotations, object_name, quantity, user_ids, volumes
-from gb300serve.render.target import HEALTH_PATH, Rendered, TargetService, head, with_secrets, yaml_text
+from gb300serve.render.kubernetes.gaps import kubernetes_gaps
+from gb300serve.render.kubernetes.volumes import Volume, annotations, object_name, parse_user_ids, pod_volumes, quantity
+from gb300serve.render.target import HEALTH_PATH, Rendered, TargetService, file_header, substitute_secrets, yaml_text
 
 Object = dict[str, Any]
 
@@ -17,18 +17,18 @@ VARIABLES = frozenset({LEADER, RANK})
 _SET, _INDEX = "leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/worker-index"
 
 
-def machines(plan: Plan) -> tuple[Plan, Plan]:
+def pod_plans(plan: Plan) -> tuple[Plan, Plan]:
     """The launches of the leader's pod and of every worker's."""
     leader = variable(LEADER)
     return on_machine(plan, "0", leader), on_machine(plan, variable(RANK), leader)
 
 
-def leads(name: str) -> Object:
+def leader_selector(name: str) -> Object:
     """What selects the pod that answers clients."""
     return {_SET: name, _INDEX: "0"}
 
 
-def own_address(plan: Plan) -> list[Object]:
+def address_variable(plan: Plan) -> list[Object]:
     """The pod's address, in front of the other variables."""
     if plan.nodes == 1 or not says_own_address(plan):
         return []
@@ -62,15 +62,17 @@ _ROLLOUT = 600
 
 def kubernetes(plan: Plan, serving: TargetService) -> Rendered:
     """Two documents: one pod at a time, because there is one GPU, and the Service that leads to it."""
-    gaps = gaps_of(plan)
+    gaps = kubernetes_gaps(plan)
     name = object_name(plan)
     start = (f"Start it with `kubectl apply -f THIS-FILE`; watch it with `kubectl logs -f deployment/{name}`.",)
     if plan.nodes > 1:
         start = (f"It needs the LeaderWorkerSet API; watch it with `kubectl logs -f {name}-0`.",)
-        documents = (_set(plan, serving, name), _service(plan, serving, name, leads(name)))
+        documents = (_set(plan, serving, name), _service(plan, serving, name, leader_selector(name)))
     else:
         documents = (_deployment(plan, serving, name), _service(plan, serving, name, _selector(name)))
-    return Rendered(head(plan, "Kubernetes objects", start, gaps) + "---\n".join(map(yaml_text, documents)), gaps)
+    return Rendered(
+        file_header(plan, "Kubernetes objects", start, gaps) + "---\n".join(map(yaml_text, documents)), gaps
+    )
 
 
 def _selector(name: str) -> Object:
@@ -78,7 +80,7 @@ def _selector(name: str) -> Object:
 
 
 def _set(plan: Plan, serving: TargetService, name: str) -> Object:
-    leader, worker = machines(plan)
+    leader, worker = pod_plans(plan)
     pods = (_pod(leader, serving), _pod(worker, serving, serves=False))
     return leader_worker_set(plan, name, *(_template(plan, name, pod) for pod in pods))
 
@@ -111,7 +113,7 @@ def _without_nothing(values: Object) -> Object:
 
 def _pod(plan: Plan, serving: TargetService, *, serves: bool = True) -> Object:
     c = plan.container
-    found = volumes(plan)
+    found = pod_volumes(plan)
     said: Object = _without_nothing(
         {
             "hostIPC": c.ipc == "host",
@@ -140,7 +142,7 @@ def _container(plan: Plan, served: Object, found: tuple[Volume, ...]) -> Object:
             "command": [_literal(c.entrypoint)] if c.entrypoint else None,
             "args": _args(plan),
             "workingDir": c.workdir,
-            "env": [*own_address(plan), *env],
+            "env": [*address_variable(plan), *env],
             "ports": served.get("ports"),
             "resources": _resources(c),
             "securityContext": _security(c),
@@ -157,7 +159,7 @@ def _literal(text: str) -> str:
 
 def _args(plan: Plan) -> list[str]:
     secrets = {secret.name for secret in plan.container.secrets} | (VARIABLES if plan.nodes > 1 else set())
-    return [with_secrets(word, "$({})".format, _literal, secrets) for word in plan.command]
+    return [substitute_secrets(word, "$({})".format, _literal, secrets) for word in plan.command]
 
 
 def _secret(plan: Plan) -> Any:
@@ -194,7 +196,7 @@ def _resources(c: ContainerPlan) -> Object:
 
 
 def _security(c: ContainerPlan) -> Object:
-    user, group = user_ids(c.user)
+    user, group = parse_user_ids(c.user)
     said: Object = {}
     if c.cap_add:
         said["capabilities"] = {"add": [re.sub("^CAP_", "", name.upper()) for name in c.cap_add]}

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, read_size
-from gb300serve.render.target import binds
+from gb300serve.render.target import bind_mounts
 
 _UNITS = {"": "", "k": "Ki", "m": "Mi", "g": "Gi", "t": "Ti", "p": "Pi"}
 _ANNOTATION = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
@@ -26,7 +26,7 @@ def quantity(text: str) -> str | None:
     return f"{size.number}{_UNITS[size.unit]}" if size is not None and size.number.isdecimal() else None
 
 
-def user_ids(user: str | None) -> tuple[int | None, int | None]:
+def parse_user_ids(user: str | None) -> tuple[int | None, int | None]:
     """`1000:1000` → both ids; nothing for names, which only the image knows."""
     found = _USER.fullmatch(user or "")
     return (int(found[1]), int(found[2]) if found[2] else None) if found else (None, None)
@@ -53,14 +53,14 @@ class Volume:
     mount: Object
 
 
-def volumes(plan: Plan) -> tuple[Volume, ...]:
+def pod_volumes(plan: Plan) -> tuple[Volume, ...]:
     """All of them, in the order of the mounts."""
     c = plan.container
-    found = [_bind(f"mount-{n}", mount, plan) for n, mount in enumerate(binds(c))]
+    found = [_bind(f"mount-{n}", mount, plan) for n, mount in enumerate(bind_mounts(c))]
     if has_own_shm(c):
         found.append(_memory("shm", "/dev/shm", quantity(c.shm_size or "")))  # noqa: S108 - the container's
     for n, word in enumerate(c.tmpfs):
-        path, size = tmpfs_parts(word)
+        path, size = split_tmpfs(word)
         found.append(_memory(f"tmpfs-{n}", path, size))
     return tuple(found)
 
@@ -70,21 +70,21 @@ def has_own_shm(c: ContainerPlan) -> bool:
     return c.shm_size is not None and c.ipc != "host" and quantity(c.shm_size) is not None
 
 
-def tmpfs_parts(word: str) -> tuple[str, str | None]:
+def split_tmpfs(word: str) -> tuple[str, str | None]:
     """`/tmp:size=1g` → path and quantity."""
     path, _, options = word.partition(":")
     sizes = [option.removeprefix("size=") for option in options.split(",") if option.startswith("size=")]
     return path, quantity(sizes[-1]) if sizes else None
 
 
-def is_guessed(mount: Mount, plan: Plan) -> bool:
+def is_guessed_file(mount: Mount, plan: Plan) -> bool:
     """Is it only the target's suffix that says that the source is a file?"""
     return mount.sha256 is None and mount.source != plan.model_path and bool(PurePosixPath(mount.target).suffix)
 
 
 def _type(mount: Mount, plan: Plan) -> str:
     """A source of another type is refused, a missing one too."""
-    return "File" if isinstance(mount.sha256, str) or is_guessed(mount, plan) else "Directory"
+    return "File" if isinstance(mount.sha256, str) or is_guessed_file(mount, plan) else "Directory"
 
 
 def _bind(name: str, mount: Mount, plan: Plan) -> Volume:
@@ -97,7 +97,7 @@ def _memory(name: str, path: str, size: str | None) -> Volume:
     return Volume({"name": name, "emptyDir": {"medium": "Memory"} | limit}, {"name": name, "mountPath": path})
 
 
-def tmpfs_rest(c: ContainerPlan) -> Iterator[str]:
+def unsupported_tmpfs_options(c: ContainerPlan) -> Iterator[str]:
     """Options of tmpfs mounts that a memory-backed volume does not have."""
     for word in c.tmpfs:
         for option in filter(None, word.partition(":")[2].split(",")):
