@@ -89,7 +89,7 @@ def test_secrets_are_podmans_and_in_the_command_systemds() -> None:
         'printf %s "$K" | podman secret create K -',
         'printf %s "$OTHER" | podman secret create L -',
         'printf %s "$(cat /keys/m)" | podman secret create M -',
-        *(f"a line {name}=VALUE in /etc/gb300serve/bench.env, readable by root alone" for name in "KLM"),
+        *(f"add {name}=VALUE to /etc/gb300serve/bench.env, readable only by root" for name in "KLM"),
     ]
 
 

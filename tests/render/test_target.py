@@ -37,7 +37,7 @@ def test_the_head_of_a_file_is_comments_alone() -> None:
     assert text.splitlines()[1:] == [
         "# Start it.",
         "#",
-        "# What `docker run` says and this file does not, or says otherwise:",
+        "# Differences from `docker run`:",
         "# warning TGT001 container.mounts: a b: c (d e)",
     ]
     assert file_header(plan(), "a file", (), ()).startswith("# bench/v1 as a file, compiled by gb300serve from plan ")
@@ -46,8 +46,8 @@ def test_the_head_of_a_file_is_comments_alone() -> None:
 def test_what_nothing_checks_any_more() -> None:
     container = ContainerPlan("", mounts=(Mount("/a", "/b", sha256="0" * 64), Mount("name", "/c"), Mount("/d", "/e")))
     assert [gap.message for gap in common_gaps(plan(container=container))] == [
-        "nothing checks the sha256 of /a",
-        "name: docker takes a source without a `/` for a volume, and it is left out",
+        "the sha256 of /a is not checked",
+        "name is omitted: it is a named volume",
     ]
     assert [mount.source for mount in bind_mounts(container)] == ["/a", "/d"]
 

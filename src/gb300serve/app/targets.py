@@ -1,4 +1,4 @@
-"""Targets of `compile --to` beside shell and JSON: what they need of a recipe, what they left out as diagnostics."""
+"""`compile --to compose|quadlet|kubernetes`: the file, and its gaps as diagnostics."""
 
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.engines.registry import engine
@@ -14,13 +14,13 @@ TARGETS: dict[str, Target] = {"compose": compose, "quadlet": quadlet, "kubernete
 
 
 def render_target(to: str, plan: Plan, loaded: Loaded, recipe: Recipe) -> tuple[str, tuple[Diagnostic, ...]]:
-    """The file's text, and what it does not say."""
+    """The text of the file, and what it cannot express."""
     rendered = TARGETS[to](plan, service_of(recipe))
     return rendered.text, tuple(gap_diagnostic(gap, loaded) for gap in rendered.gaps)
 
 
 def service_of(recipe: Recipe) -> TargetService:
-    """The engine's own port, and how long the recipe says that a boot takes."""
+    """The engine's port, and the boot time that the recipe expects."""
     boot = recipe.boot
     phases = sum(float(phase.seconds) for phase in boot.phases.values())
     seconds = float(boot.total.seconds) if boot.total else phases or None
@@ -28,6 +28,6 @@ def service_of(recipe: Recipe) -> TargetService:
 
 
 def gap_diagnostic(gap: Gap, loaded: Loaded) -> Diagnostic:
-    """The gap with its place in the recipe."""
+    """The gap with its position in the recipe."""
     path = ".".join(map(str, gap.path))
     return diagnostic(gap.code, gap.message, gap.hint, loaded.place(gap.path), path)

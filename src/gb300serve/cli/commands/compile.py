@@ -17,10 +17,10 @@ def run(
     ctx: typer.Context,
     ref: Ref,
     to: Annotated[
-        Literal["shell", "json", "compose", "quadlet", "kubernetes"], typer.Option("--to", help="The form.")
+        Literal["shell", "json", "compose", "quadlet", "kubernetes"], typer.Option("--to", help="The output format.")
     ] = "shell",
     image_ref: Annotated[
-        Literal["digest", "tag"], typer.Option("--image-ref", help="How the image is named.")
+        Literal["digest", "tag"], typer.Option("--image-ref", help="Name the image by digest or by tag.")
     ] = "digest",
     sets: Sets = None,
     site: SiteFile = None,
@@ -28,11 +28,11 @@ def run(
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
-    """Compile a release to the exact command that launches it, or to a file for another runtime."""
+    """Compile a release to the command that launches it, or to a file for another runtime."""
     space = workspace(ctx, recipes, site, station)
     loaded, recipe = space.shareable(ref, sets)
     plan = space.compile(loaded, recipe, image_ref)
-    text = shell_text(plan) if to in ("shell", "json") else _targeted(to, space, loaded, recipe, plan)
+    text = shell_text(plan) if to in ("shell", "json") else _render_target(to, space, loaded, recipe, plan)
     if json or to == "json":
         space.console.document(plan_document(plan, space.notes))
     else:
@@ -41,10 +41,10 @@ def run(
     return 0
 
 
-def _targeted(to: str, space: Workspace, loaded: Loaded, recipe: Recipe, plan: Plan) -> str:
-    """The file for another runtime; what it does not say is noted."""
-    # Loaded when one is asked for: together they add 6 % to the start of every other `compile` (scripts/bench).
-    targeting = importlib.import_module("gb300serve.app.targets")
-    text, gaps = targeting.render_target(to, plan, loaded, recipe)
+def _render_target(to: str, space: Workspace, loaded: Loaded, recipe: Recipe, plan: Plan) -> str:
+    """The file for another runtime; its gaps become notes."""
+    # Loaded on demand: the targets add 6 % to the start of every other `compile` (scripts/bench).
+    targets = importlib.import_module("gb300serve.app.targets")
+    text, gaps = targets.render_target(to, plan, loaded, recipe)
     space.notes += gaps
     return str(text)

@@ -15,16 +15,17 @@ def run(
     ctx: typer.Context,
     file: Annotated[
         str | None,
-        typer.Argument(metavar="[FILE]", help="Shell text, docker inspect output, jm-recipe/v1; - for standard input."),
+        typer.Argument(metavar="[FILE]", help="Shell, docker inspect or jm-recipe/v1 text; - for standard input."),
     ] = None,
     container: Annotated[
-        str | None, typer.Option("--container", metavar="NAME", help="A container, running or not.", show_default=False)
+        str | None,
+        typer.Option("--container", metavar="NAME", help="A running or stopped container.", show_default=False),
     ] = None,
     site: SiteFile = None,
     station: Station = None,
     json: Json = False,
 ) -> int:
-    """Make a recipe of a docker run line, a container or a jm-recipe. Nothing of what is read is run."""
+    """Convert a docker run command, a container or a jm-recipe to a recipe. Nothing is executed."""
     space = workspace(ctx, None, site, station)
     try:
         result = import_launch(space, file, container)
