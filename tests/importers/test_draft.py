@@ -67,4 +67,4 @@ def test_a_placeholder_for_a_secret_is_a_reference(draft: Draft, value: str) -> 
     draft.variable("MODE", value, AT)
     assert (draft.secrets, draft.env) == ({"HF_TOKEN": {"env": "HF_TOKEN"}}, {"MODE": value})
     assert draft.for_option("API_KEY", value, AT) == "API_KEY"
-    assert (codes(draft), draft.report.hidden) == (["IMP014", "IMP014"], [])
+    assert (codes(draft), draft.report.secrets) == (["IMP014", "IMP014"], [])

@@ -6,7 +6,7 @@ TOKEN = "hf_Qw3rTy7uIoPaSdFgHjKl"
 def test_each_finding_once_with_its_place() -> None:
     report = Report("input.sh")
     for _ in range(2):
-        report.say(MENDED, "a", "b", TextPosition(3, 4), "c")
+        report.add(MENDED, "a", "b", TextPosition(3, 4), "c")
     (found,) = report.diagnostics
     assert (found.code, found.severity, found.message, found.hint) == ("IMP001", "warning", "a", "b")
     assert (found.file, found.line, found.column, found.path) == ("input.sh", 3, 4, "c")
@@ -14,7 +14,7 @@ def test_each_finding_once_with_its_place() -> None:
 
 def test_no_message_holds_a_secret_also_one_that_was_met_later() -> None:
     report = Report()
-    report.say(MENDED, "says swordfish", f"and {TOKEN}", None, "env.swordfish")
+    report.add(MENDED, "says swordfish", f"and {TOKEN}", None, "env.swordfish")
     report.hide("swordfish")
     (found,) = report.diagnostics
     assert "swordfish" not in repr(found)
@@ -24,8 +24,8 @@ def test_no_message_holds_a_secret_also_one_that_was_met_later() -> None:
 def test_a_text_that_is_wrong_everywhere_is_not_listed_to_its_end() -> None:
     report = Report()
     for number in range(MAX_FINDINGS + 50):
-        report.say(LEFT_OUT, str(number))
-    report.say(UNREADABLE, "the end")
+        report.add(LEFT_OUT, str(number))
+    report.add(UNREADABLE, "the end")
     assert (len(report.diagnostics), report.diagnostics[-1].message) == (MAX_FINDINGS + 1, "the end")
 
 

@@ -20,19 +20,19 @@ def add_volume(draft: Draft, option: DockerOption) -> None:
     text = draft.plain(option.value or "", option.place, "-v")
     if _WINDOWS.match(text):
         message = f"-v {shorten(text)} names a directory of Windows: the Station has none"
-        draft.report.say(NOT_TAKEN_OVER, message, "write the path of a directory of the Station", option.place)
+        draft.report.add(NOT_TAKEN_OVER, message, "write the path of a directory of the Station", option.place)
         return
     source, *rest = text.split(":")
     if not rest:
         message = (
             f"-v {shorten(text)} has one path only: docker makes an anonymous volume there, and mounts no directory"
         )
-        draft.report.say(NOT_TAKEN_OVER, message, "write -v SOURCE:TARGET", option.place)
+        draft.report.add(NOT_TAKEN_OVER, message, "write -v SOURCE:TARGET", option.place)
         return
     target, modes = rest[0], [mode for part in rest[1:] for mode in part.split(",") if mode]
     if untold := [mode for mode in dict.fromkeys(modes) if mode not in ("ro", "rw")]:
         message = f"-v {shorten(text)}: a recipe has no word for the mode {shorten(','.join(untold), 30)}"
-        draft.report.say(LEFT_OUT, message, None, option.place)
+        draft.report.add(LEFT_OUT, message, None, option.place)
     _add(draft, option, source, target, read_only="ro" in modes)
 
 
@@ -46,30 +46,30 @@ def add_mount(draft: Draft, option: DockerOption) -> None:
     kind = said.pop("type", "volume")
     source, target, read_only = said.pop("source", ""), said.pop("target", ""), said.pop("readonly", "false")
     for key in said:
-        draft.report.say(LEFT_OUT, f"--mount: a recipe has no word for {shorten(key, 30)}", None, option.place)
+        draft.report.add(LEFT_OUT, f"--mount: a recipe has no word for {shorten(key, 30)}", None, option.place)
     if kind == "tmpfs" and target:
         draft.container.setdefault("tmpfs", []).append(target)
     elif kind in ("bind", "volume") and source and target:
         _add(draft, option, source, target, read_only=read_only in ("", "true", "1"))
     else:
         message = f"--mount {shorten(text)} mounts nothing of the host"
-        draft.report.say(NOT_TAKEN_OVER, message, "write type=bind,source=…,target=…", option.place)
+        draft.report.add(NOT_TAKEN_OVER, message, "write type=bind,source=…,target=…", option.place)
 
 
 def _add(draft: Draft, option: DockerOption, source: str, target: str, *, read_only: bool) -> None:
     if source.startswith("."):
         source = normpath(f"{draft.directory}/{source}")
-        draft.report.say(LEFT_OUT, f"the relative path was read from {draft.directory}", None, option.place)
+        draft.report.add(LEFT_OUT, f"the relative path was read from {draft.directory}", None, option.place)
     elif not source.startswith(("/", "~", "$")):
         message = f"{shorten(source)} is a named volume, not a path of the host"
-        draft.report.say(
+        draft.report.add(
             NOT_TAKEN_OVER, message, "write the path of a directory; it is kept here as it was said", option.place
         )
     if _PLACEHOLDER.search(source):
         message = f"{shorten(source)} is a placeholder: the author's own path was not published"
-        draft.report.say(PLACEHOLDER, message, "write the real path", option.place)
+        draft.report.add(PLACEHOLDER, message, "write the real path", option.place)
     if not source or not target or ":" in source:
-        draft.report.say(NOT_TAKEN_OVER, f"-v {shorten(source)}: not a source and a target", None, option.place)
+        draft.report.add(NOT_TAKEN_OVER, f"-v {shorten(source)}: not a source and a target", None, option.place)
         return
     mount: dict[str, Any] = {"source": source.replace("${", "$${"), "target": target}
     draft.container.setdefault("mounts", []).append(mount | ({"read_only": True} if read_only else {}))
@@ -150,7 +150,7 @@ def apply_options(draft: Draft, options: Iterable[DockerOption]) -> None:
 
 def _take(draft: Draft, option: DockerOption) -> None:
     if option.name in VALUED and option.value is None:
-        draft.report.say(
+        draft.report.add(
             NOT_TAKEN_OVER, f"--{option.name} has no value", "write one, or leave the option out", option.place
         )
     elif option.name in _TEXTS:
@@ -160,7 +160,7 @@ def _take(draft: Draft, option: DockerOption) -> None:
         draft.container.setdefault(_LISTS[option.name], []).append(value)
     elif option.name in _QUIET:
         if (why := _QUIET[option.name]) is not None and option.value != "false":
-            draft.report.say(LEFT_OUT, f"--{option.name} is left out: {why}", None, option.place)
+            draft.report.add(LEFT_OUT, f"--{option.name} is left out: {why}", None, option.place)
     elif (handler := _HANDLERS.get(option.name)) is not None:
         handler(draft, option)
     else:
@@ -171,7 +171,7 @@ def _untold(draft: Draft, option: DockerOption) -> None:
     flag = f"--{option.name}" if len(option.name) > 1 else f"-{option.name}"
     said = f" {shorten(draft.plain(option.value, option.place, flag))}" if option.value else ""
     if option.known:
-        draft.report.say(
+        draft.report.add(
             NOT_TAKEN_OVER,
             f"a recipe has no word for {flag}{said}",
             "the launch that it describes lacks it",
@@ -180,20 +180,20 @@ def _untold(draft: Draft, option: DockerOption) -> None:
     else:
         meant = suggestion(option.name, (*VALUED, *SWITCHES)) if len(option.name) > 1 else None
         hint = f"did you mean --{meant}? It was not taken over" if meant else "it was not taken over"
-        draft.report.say(NOT_TAKEN_OVER, f"docker run has no option {flag}{said}", hint, option.place)
+        draft.report.add(NOT_TAKEN_OVER, f"docker run has no option {flag}{said}", hint, option.place)
 
 
 def _single(draft: Draft, option: DockerOption, key: str) -> None:
     value = draft.text(option.value or "", option.place, f"--{option.name}")
     before = draft.container.get(key)
     if before not in (None, value):
-        draft.report.say(
+        draft.report.add(
             REPEATED, f"--{option.name} stands here again: docker takes the last, {shorten(value)}", None, option.place
         )
     if value:
         draft.container[key] = value
     elif key == "entrypoint":
-        draft.report.say(
+        draft.report.add(
             NOT_TAKEN_OVER, 'a recipe has no word for an empty --entrypoint ""', "name the program", option.place
         )
 
@@ -207,7 +207,7 @@ def _name(draft: Draft, option: DockerOption) -> None:
         message = f"--name {shorten(value)} is no name of a container" + (
             f": {kept} was taken" if len(kept) > 1 else ""
         )
-        draft.report.say(UNSET, message, "two or more of letters, digits, `.`, `-` and `_`", option.place)
+        draft.report.add(UNSET, message, "two or more of letters, digits, `.`, `-` and `_`", option.place)
         if len(kept) > 1:
             draft.container["name"] = kept
 
@@ -220,7 +220,7 @@ def _init(draft: Draft, option: DockerOption) -> None:
 def _restart(draft: Draft, option: DockerOption) -> None:
     value = option.value or ""
     if not _RESTART.fullmatch(value):
-        draft.report.say(NOT_TAKEN_OVER, f"--restart {shorten(value)} is no policy of docker's", None, option.place)
+        draft.report.add(NOT_TAKEN_OVER, f"--restart {shorten(value)} is no policy of docker's", None, option.place)
     elif value != "no":
         draft.container["restart"] = value
 
@@ -229,7 +229,7 @@ def _stop_timeout(draft: Draft, option: DockerOption) -> None:
     if re.fullmatch(r"[0-9]{1,6}", option.value or ""):
         draft.container["stop_timeout"] = int(option.value or "")
     else:
-        draft.report.say(
+        draft.report.add(
             NOT_TAKEN_OVER, f"--stop-timeout {shorten(option.value or '')} is no number of seconds", None, option.place
         )
 
@@ -237,7 +237,7 @@ def _stop_timeout(draft: Draft, option: DockerOption) -> None:
 def _ulimit(draft: Draft, option: DockerOption) -> None:
     found = re.fullmatch(r"([a-z]+)=(-?[0-9]{1,19})(?::(-?[0-9]{1,19}))?", option.value or "")
     if found is None:
-        draft.report.say(
+        draft.report.add(
             NOT_TAKEN_OVER, f"--ulimit {shorten(option.value or '')} is not NAME=SOFT[:HARD]", None, option.place
         )
         return
@@ -276,7 +276,7 @@ def _env_file(draft: Draft, option: DockerOption) -> None:
     text = draft.read_file(path)
     if text is None:
         message = f"the env file {shorten(path)} cannot be read here: its variables are missing from the recipe"
-        draft.report.say(
+        draft.report.add(
             NOT_TAKEN_OVER, message, "put it where the text says, or write its variables into the recipe", option.place
         )
         return
@@ -285,7 +285,7 @@ def _env_file(draft: Draft, option: DockerOption) -> None:
         if not name or name.startswith("#"):
             continue
         if not VARIABLE.fullmatch(name):
-            draft.report.say(NOT_TAKEN_OVER, f"line {number} of {shorten(path)} is no NAME=VALUE", None, option.place)
+            draft.report.add(NOT_TAKEN_OVER, f"line {number} of {shorten(path)} is no NAME=VALUE", None, option.place)
         elif equals:
             draft.variable(name, value, option.place)
         else:
@@ -307,7 +307,7 @@ def _gpus(draft: Draft, option: DockerOption) -> None:
     """What stands beside the devices; all ways to choose these are looked at together."""
     if untold := other_gpu_settings(option.value or ""):
         message = f"--gpus: a recipe has no word for {shorten(', '.join(untold))}"
-        draft.report.say(NOT_TAKEN_OVER, message, "the launch that it describes lacks it", option.place)
+        draft.report.add(NOT_TAKEN_OVER, message, "the launch that it describes lacks it", option.place)
 
 
 def _choose_gpus(draft: Draft, options: list[DockerOption]) -> None:
@@ -328,15 +328,15 @@ def _choose_gpus(draft: Draft, options: list[DockerOption]) -> None:
         ways.append((at, "NVIDIA_VISIBLE_DEVICES", gpu_selection(visible.split(","))))
     for option, said, chosen in ways:
         if chosen is None:
-            draft.report.say(
+            draft.report.add(
                 NOT_TAKEN_OVER, f"{shorten(said)} chooses no GPU", "write all, a count or device=GPU-…", option.place
             )
         elif draft.container.setdefault("gpus", chosen) != chosen:
-            draft.report.say(
+            draft.report.add(
                 REPEATED, f"{shorten(said)}: the GPUs are chosen already, this was left out", None, option.place
             )
         elif not said.startswith("--gpus"):
-            draft.report.say(SPELLING, f"{shorten(said)} chooses GPUs: it became container.gpus", None, option.place)
+            draft.report.add(SPELLING, f"{shorten(said)} chooses GPUs: it became container.gpus", None, option.place)
     if runtime is not None:
         _say_runtime(draft, runtime, [option.name for option, *_ in ways])
 
@@ -346,9 +346,9 @@ def _say_runtime(draft: Draft, runtime: DockerOption, ways: list[str]) -> None:
         message = (
             "--runtime nvidia chooses no GPU by itself: what the image's NVIDIA_VISIBLE_DEVICES says is not known here"
         )
-        draft.report.say(NOT_TAKEN_OVER, message, "add gpus: all to the recipe's container", runtime.place)
+        draft.report.add(NOT_TAKEN_OVER, message, "add gpus: all to the recipe's container", runtime.place)
     elif "gpus" in ways:
-        draft.report.say(SPELLING, "--runtime nvidia is left out: --gpus alone chooses the GPUs", None, runtime.place)
+        draft.report.add(SPELLING, "--runtime nvidia is left out: --gpus alone chooses the GPUs", None, runtime.place)
 
 
 _HANDLERS: dict[str, Handler] = {

@@ -44,7 +44,7 @@ class Draft:
                 return ""
             said = f"${reference.name}" if reference.kind == "env" else f"$(cat {reference.name})"
             message = f"{what} holds {said}, which nothing in the text sets"
-            self.report.say(UNSET, message, "write the value into the recipe: it is kept here as it was said", at)
+            self.report.add(UNSET, message, "write the value into the recipe: it is kept here as it was said", at)
             return said
 
         return MARK.sub(written, text) if OPEN in text else text
@@ -52,7 +52,7 @@ class Draft:
     def variable(self, name: str, value: str, at: TextPosition | None) -> None:
         """A variable of the container: a plain one, or a secret by where its value is read."""
         if not VARIABLE.fullmatch(name):
-            self.report.say(NOT_TAKEN_OVER, f"-e {name}: not the name of a variable", None, at)
+            self.report.add(NOT_TAKEN_OVER, f"-e {name}: not the name of a variable", None, at)
         elif (reference := self.reference(value)) is not None:
             self.refer(name, reference, at)
         elif (kind := literal_secret(name, MARK.sub("", value))) is not None:
@@ -70,14 +70,14 @@ class Draft:
         elif VARIABLE.fullmatch(name):
             self.refer(name, Reference("env", name), at)
         else:
-            self.report.say(NOT_TAKEN_OVER, f"-e {name}: not the name of a variable", None, at)
+            self.report.add(NOT_TAKEN_OVER, f"-e {name}: not the name of a variable", None, at)
 
     def refer(self, name: str, reference: Reference, at: TextPosition | None) -> None:
         """A secret whose value is read on the client at launch."""
         self.env.pop(name, None)
         self.secrets[name] = {reference.kind: reference.name}
         where = f"the variable {reference.name}" if reference.kind == "env" else f"the file {reference.name}"
-        self.report.say(
+        self.report.add(
             REFERENCE,
             f"{name} is a secret reference: read at launch from {where}",
             None,
@@ -94,14 +94,14 @@ class Draft:
         hint = (
             f"export {name} before a launch, or write {{file: /a/file}}; a secret that was published has to be renewed"
         )
-        self.report.say(CLEAR_TEXT, message, hint, at, f"container.secrets.{name}")
+        self.report.add(CLEAR_TEXT, message, hint, at, f"container.secrets.{name}")
 
     def _awaited(self, name: str, at: TextPosition | None) -> None:
         """A secret that the author left out."""
         self.env.pop(name, None)
         self.secrets[name] = {"env": name}
         message = f"{name} holds a placeholder for a secret: it became a secret reference"
-        self.report.say(PLACEHOLDER, message, f"export {name} before a launch", at, f"container.secrets.{name}")
+        self.report.add(PLACEHOLDER, message, f"export {name} before a launch", at, f"container.secrets.{name}")
 
     def for_option(self, name: str, value: str, at: TextPosition | None) -> str:
         """The name of the secret that stands for an option's value."""
@@ -127,7 +127,7 @@ class Draft:
         if literal_secret("", plain) is None:
             return plain
         self.report.hide(plain)
-        self.report.say(
+        self.report.add(
             CLEAR_TEXT, f"{what} holds a secret in clear: it was left out", "say it as a secret reference", at
         )
         return HIDDEN

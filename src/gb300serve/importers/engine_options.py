@@ -177,10 +177,10 @@ class OptionReader:
             return self._unknown(flag, values, joined=joined)
         if meant.short:
             message = f"{flag.text} is short for {meant.option.flag}"
-            self.draft.report.say(SPELLING, message, "an option added later could make it ambiguous", flag.place)
+            self.draft.report.add(SPELLING, message, "an option added later could make it ambiguous", flag.place)
         if not meant.dashed:
             message = f"{shorten(flag.text, 40)}: the parser of {self.engine} takes no underscores, and refuses it"
-            self.draft.report.say(REFUSED_VALUE, message, f"it was read as {meant.option.flag}", flag.place)
+            self.draft.report.add(REFUSED_VALUE, message, f"it was read as {meant.option.flag}", flag.place)
         if meant.below:
             return self._below(meant, flag, values)
         return self._said(meant, flag, values, joined=joined)
@@ -216,12 +216,12 @@ class OptionReader:
         message = (
             f"{flag.text} takes no value: the engine refuses `{shorten(values[0].text, 20)}`, or takes it for the model"
         )
-        self.draft.report.say(REFUSED_VALUE, message, "it was read as it was meant", values[0].place)
+        self.draft.report.add(REFUSED_VALUE, message, "it was read as it was meant", values[0].place)
         self._put(meant.option.key, said != meant.off, flag)
         return values[1:]
 
     def _without_value(self, flag: ExpandedWord) -> list[ExpandedWord]:
-        self.draft.report.say(
+        self.draft.report.add(
             REFUSED_VALUE, f"{flag.text} has no value", "it stands in extra_args as it was said", flag.place
         )
         self.extra_args.append(flag.text)
@@ -233,7 +233,7 @@ class OptionReader:
         if key in self.options:
             last = "a secret" if isinstance(value, dict) and "secret" in value else shorten(_written(value), 40)
             message = f"`{flag.text}` stands here again ({key}): the engine keeps the last value, {last}"
-            self.draft.report.say(
+            self.draft.report.add(
                 REPEATED, message, "the earlier one was left out", flag.place, f"engine.options.{key}"
             )
         self.options[key] = value
@@ -247,13 +247,13 @@ class OptionReader:
                 message = (
                     f"`{shorten(word.text, 40)}`: SGLang takes a bare model as the first word only, and refuses it"
                 )
-                self.draft.report.say(REFUSED_VALUE, message, f"it was read as --{named.replace('_', '-')}", word.place)
+                self.draft.report.add(REFUSED_VALUE, message, f"it was read as --{named.replace('_', '-')}", word.place)
             self.options[key] = self.draft.text(word.text, word.place, "the model")
             return
         message = (
             f"`{shorten(self.draft.report.clean(word.text), 40)}` belongs to no option: the engine would refuse it"
         )
-        self.draft.report.say(UNKNOWN_OPTION, message, "it stands in extra_args as it was said", word.place)
+        self.draft.report.add(UNKNOWN_OPTION, message, "it stands in extra_args as it was said", word.place)
         self.extra_args.append(argument_value(self.draft, "", word))
 
     def _below(self, meant: FlagMatch, flag: ExpandedWord, values: list[ExpandedWord]) -> list[ExpandedWord]:
@@ -261,7 +261,7 @@ class OptionReader:
         key = meant.option.key
         if key not in self._dotted and isinstance(self.options.get(key), dict):
             message = f"{flag.text}: the dotted keys replace the JSON that was given for {meant.option.flag}"
-            self.draft.report.say(REPEATED, message, "the engine keeps only them; say all in one place", flag.place)
+            self.draft.report.add(REPEATED, message, "the engine keeps only them; say all in one place", flag.place)
         value = self.draft.text(values[0].text, values[0].place, flag.text) if values else "true"
         self._dotted.setdefault(key, []).extend((f"{meant.option.flag}.{meant.below}", value))
         self.options.setdefault(key, {})
@@ -276,7 +276,7 @@ class OptionReader:
         meant = self.flags.meant(flag.text)
         hint = f"did you mean {meant}? It" if meant else "it"
         message = f"no option table of {self.engine} knows {shorten(flag.text, 40)}"
-        self.draft.report.say(
+        self.draft.report.add(
             UNKNOWN_OPTION, message, f"{hint} stands in extra_args as it was said", flag.place, "engine.extra_args"
         )
         texts = [argument_value(self.draft, flag.text, one) for one in values]
@@ -308,7 +308,7 @@ class OptionReader:
             message = (
                 f"{option.flag} {shorten(self.draft.report.clean(word.text), 40)}: the engine takes {option.kind} here"
             )
-            self.draft.report.say(
+            self.draft.report.add(
                 REFUSED_VALUE, message, "it is kept as it was said", word.place, f"engine.options.{option.key}"
             )
 
@@ -317,12 +317,12 @@ class OptionReader:
         if found is None:
             wanted = "list" if option.shape == "list" else "object"
             message = f"{flag}: {shorten(self.draft.report.clean(text), 40)} is no JSON {wanted}"
-            self.draft.report.say(REFUSED_VALUE, message, "it is kept as it was said", word.place)
+            self.draft.report.add(REFUSED_VALUE, message, "it is kept as it was said", word.place)
             return text
         value, mended = found
         if mended:
             message = f"{flag}: the JSON is damaged: {mended}, and the engine would refuse it"
-            self.draft.report.say(JSON_MENDED, message, "read as it was meant", word.place)
+            self.draft.report.add(JSON_MENDED, message, "read as it was meant", word.place)
         return value
 
 

@@ -182,7 +182,7 @@ def from_inspect(value: Any, report: Report, image: Mapping[str, Any] | None = N
         message = f"{report.file} is JSON, but not what `docker inspect` prints of a container"
         raise SourceInvalidError(message, hint="docker inspect NAME > FILE, or use --container NAME")
     if len(found) > 1:
-        report.say(LEFT_OUT, f"{len(found)} containers are described: the first is imported", "name one container", _AT)
+        report.add(LEFT_OUT, f"{len(found)} containers are described: the first is imported", "name one container", _AT)
     return _Inspected(
         inspected, as_mapping(as_mapping(image or {}).get("Config")), image is not None, report
     ).imported()
@@ -240,7 +240,7 @@ class _Inspected:
                 yield DockerOption("env", word, _AT)
         if left and not self.known:
             message = f"taken for the image's own variables, and left out: {', '.join(left)}"
-            self.report.say(LEFT_OUT, message, "add those that the launch set to container.env", _AT)
+            self.report.add(LEFT_OUT, message, "add those that the launch set to container.env", _AT)
 
     def _chooses(self, name: str, value: str) -> bool:
         """NVIDIA's variable chooses GPUs where the older runtime reads it."""
@@ -262,6 +262,6 @@ class _Inspected:
             return ()
         if len(said) > 1:
             message = f"the entrypoint {shorten(' '.join(said))} of {image['repository']} was taken for the image's own"
-            self.report.say(LEFT_OUT, message, "`docker run --entrypoint` can set one word only", _AT)
+            self.report.add(LEFT_OUT, message, "`docker run --entrypoint` can set one word only", _AT)
             return ()
         return said

@@ -54,7 +54,7 @@ def _command(
     root: MapNode, command: str, report: Report, around: ShellEnvironment, read_file: ReadFile
 ) -> ImportedRecipe:
     """The command read as shell text; what is said of it stands where `launch.command` does."""
-    inner = Report(report.file, report.hidden)
+    inner = Report(report.file, report.secrets)
     place = _place(root, "launch")
     try:
         run = read_script(mend(command, inner), around, inner)
@@ -67,7 +67,7 @@ def _command(
         if one.code != UNPINNED:  # a digest stands beside the command
             at = TextPosition(place.line + one.line, one.column or 1) if place and one.line else place
             message = f"launch.command: {one.message}"
-            report.say(one.code, message, one.hint, at, one.path, severity=one.severity)
+            report.add(one.code, message, one.hint, at, one.path, severity=one.severity)
     return found
 
 
@@ -84,8 +84,8 @@ def _laid_over(root: MapNode, found: ImportedRecipe, report: Report) -> Imported
     for patch in map(as_mapping, as_list(runtime.get("patches"))):
         named = f"{shorten(as_text(patch.get('path')))} (sha256 {shorten(as_text(patch.get('sha256')), 12)})"
         message = f"whether the command mounts the patch {named} is not known"
-        report.say(NOT_TAKEN_OVER, message, "add it to container.mounts with its sha256", None)
-    report.say(LEFT_OUT, "owners, hardware, verification, rollback and links have no place in a recipe", None, None)
+        report.add(NOT_TAKEN_OVER, message, "add it to container.mounts with its sha256", None)
+    report.add(LEFT_OUT, "owners, hardware, verification, rollback and links have no place in a recipe", None, None)
     draft = Draft(report)
     container = dict(known.get("container", {}))
     draft.env, draft.secrets = container.pop("env", {}), container.pop("secrets", {})
@@ -96,10 +96,10 @@ def _laid_over(root: MapNode, found: ImportedRecipe, report: Report) -> Imported
     above = _above(root)
     if missed := len(as_list(root.get("metrics"))) - len(above.get("evidence", ())):
         message = f"{missed} of the metrics lack a number, a unit, a workload or a method: evidence has all of them"
-        report.say(NOT_TAKEN_OVER, message, None, _place(root, "metrics"))
+        report.add(NOT_TAKEN_OVER, message, None, _place(root, "metrics"))
     drafter = as_text(as_mapping(as_mapping(root.get("model")).get("draft")).get("revision"))
     if drafter and not _COMMIT.fullmatch(drafter):
-        report.say(NOT_TAKEN_OVER, f"model.draft.revision {shorten(drafter)} is no commit", None, _place(root, "model"))
+        report.add(NOT_TAKEN_OVER, f"model.draft.revision {shorten(drafter)} is no commit", None, _place(root, "model"))
     return complete_recipe(draft, image, engine, above)
 
 
@@ -112,13 +112,13 @@ def _image(container: Mapping[str, Any], said: Mapping[str, Any], report: Report
         message = (
             f"launch.command says {shorten(said['repository'])}, runtime.container.image says {shorten(repository)}"
         )
-        report.say(REPEATED, message, "the pinned image was taken", None, "image.repository")
+        report.add(REPEATED, message, "the pinned image was taken", None, "image.repository")
     elif tag and tag != said.get("tag", tag):
         message = f"launch.command says the tag {shorten(said['tag'])}, runtime.container.image says {shorten(tag)}"
-        report.say(REPEATED, message, "the pinned image was taken", None, "image.tag")
+        report.add(REPEATED, message, "the pinned image was taken", None, "image.tag")
     if not _DIGEST.fullmatch(digest):
         message = f"runtime.container.digest {shorten(digest)} is no digest" if digest else "the image has no digest"
-        report.say(NOT_TAKEN_OVER if digest else UNPINNED, message, "sha256: and 64 hexadecimal digits", None, "image")
+        report.add(NOT_TAKEN_OVER if digest else UNPINNED, message, "sha256: and 64 hexadecimal digits", None, "image")
         digest = ""
     found = {"repository": repository, "tag": tag, "digest": digest}
     return {key: value for key, value in found.items() if value}
@@ -127,7 +127,7 @@ def _image(container: Mapping[str, Any], said: Mapping[str, Any], report: Report
 def _differs(report: Report, key: str, pinned: str, said: str | None) -> None:
     if pinned and pinned != said:
         message = f"runtime.{key} is {shorten(pinned)}, and the command's image and words say {shorten(said or '')}"
-        report.say(REPEATED, message, "what the command says was taken", None, "engine")
+        report.add(REPEATED, message, "what the command says was taken", None, "engine")
 
 
 def _above(root: MapNode) -> dict[str, Any]:

@@ -135,7 +135,7 @@ class CommandReader:
         )
         at = words[0].place if words else None
         hint = "write engine.name; a recipe is for vllm or sglang"
-        self.draft.report.say(LAUNCHER, message, hint, at, "engine.name", severity="warning")
+        self.draft.report.add(LAUNCHER, message, hint, at, "engine.name", severity="warning")
         return "vllm"
 
     def _repeated(self, words: Sequence[ExpandedWord], count: int) -> None:
@@ -144,7 +144,7 @@ class CommandReader:
             f"`{said}` repeats the entrypoint of the image, which is `vllm serve`: the engine would refuse the words"
         )
         at = words[0].place if words else None
-        self.draft.report.say(LAUNCHER, message, "they were left out", at, severity="warning")
+        self.draft.report.add(LAUNCHER, message, "they were left out", at, severity="warning")
 
 
 def _guess(words: Sequence[str]) -> EngineName | None:
@@ -209,11 +209,11 @@ class _ContainerShell:
             return
         said = shorten(self.draft.report.clean(" ".join(word.text for word in words)), 60)
         if words[0].text in _HARMLESS:
-            self.draft.report.say(
+            self.draft.report.add(
                 LEFT_OUT, f"`{said}`: the shell in the container is left out, and this with it", None, words[0].place
             )
             return
         message = f"the shell in the container also runs `{said}`: a recipe has no place for it"
-        self.draft.report.say(
+        self.draft.report.add(
             NOT_TAKEN_OVER, message, "put it into the image, or into a file that is mounted", words[0].place
         )

@@ -94,7 +94,7 @@ def _result(report: Report, read: Callable[[], ImportedRecipe]) -> Result:
     try:
         found = read()
     except UnresolvedError as stop:
-        report.say(UNREADABLE, stop.reason, stop.hint, stop.place)
+        report.add(UNREADABLE, stop.reason, stop.hint, stop.place)
         first = report.clean(stop.reason)
         raise NotImportableError(
             f"{report.file} cannot be imported: {first}", report.diagnostics, report.clean(stop.hint)

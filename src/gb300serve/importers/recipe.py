@@ -93,7 +93,7 @@ def _without_docker(draft: Draft, started: EngineCommand, flags: Flags) -> Engin
         flag = f"--{option.name}"
         said = f"{flag} {shorten(option.value or '')}".strip()
         message = f"{said} stands after the image, where everything goes to the engine: it is a docker option"
-        draft.report.say(
+        draft.report.add(
             MISPLACED,
             draft.report.clean(draft.plain(message, None, flag)),
             "read as docker's; write it before the image",
@@ -115,7 +115,7 @@ def image_section(draft: Draft, word: ExpandedWord) -> dict[str, Any]:
         if _DIGEST.fullmatch(found["digest"]):
             section["digest"] = found["digest"]
         else:
-            draft.report.say(
+            draft.report.add(
                 NOT_TAKEN_OVER,
                 f"@{shorten(found['digest'], 30)} is no digest",
                 "sha256: and 64 hexadecimal digits",
@@ -123,14 +123,14 @@ def image_section(draft: Draft, word: ExpandedWord) -> dict[str, Any]:
             )
     if "digest" not in section:
         hint = "`docker image inspect --format '{{.RepoDigests}}' IMAGE` prints it"
-        draft.report.say(
+        draft.report.add(
             UNPINNED, f"the image {shorten(text)} has no digest: a tag can move", hint, word.place, "image"
         )
     if not section["repository"]:
         raise UnresolvedError("the image has no name", word.place, "write repository:tag")
     if not _REPOSITORY.fullmatch(section["repository"]) and "$" not in text:
         message, hint = f"docker takes {shorten(text)} for no image", "repository:tag, the repository in small letters"
-        draft.report.say(REFUSED_VALUE, message, hint, word.place, "image.repository")
+        draft.report.add(REFUSED_VALUE, message, hint, word.place, "image.repository")
     return section
 
 
@@ -216,7 +216,7 @@ def _scrubbed(draft: Draft, document: dict[str, Any]) -> dict[str, Any]:
         else:
             node[last] = HIDDEN
         where = ".".join(map(str, literal.path))
-        draft.report.say(
+        draft.report.add(
             CLEAR_TEXT,
             f"{where} held {literal.kind} in clear: it was left out",
             "say it as a secret reference",
@@ -234,7 +234,7 @@ def _without_tokens(draft: Draft, node: Any) -> Any:
         return [_without_tokens(draft, value) for value in node]
     if not isinstance(node, str) or TOKEN.search(node) is None:
         return node
-    draft.report.say(CLEAR_TEXT, "a word holds a token in clear: it was left out", "say it as a secret reference")
+    draft.report.add(CLEAR_TEXT, "a word holds a token in clear: it was left out", "say it as a secret reference")
     return TOKEN.sub(HIDDEN, node)
 
 
@@ -245,7 +245,7 @@ def _compiled(draft: Draft, document: dict[str, Any]) -> ImportedRecipe:
     found = [*read.problems, *problems]
     if recipe is None or found:
         for one in found:
-            draft.report.say(UNREADABLE, one.message, one.hint, None, one.path)
+            draft.report.add(UNREADABLE, one.message, one.hint, None, one.path)
         raise UnresolvedError(
             "what was read makes no valid recipe", None, "mend what is named, or import the running container"
         )
@@ -253,7 +253,7 @@ def _compiled(draft: Draft, document: dict[str, Any]) -> ImportedRecipe:
     for problem in said:
         if problem.code != "OPT008":
             path = ".".join(map(str, ("engine", "options", *problem.path)))
-            draft.report.say(problem.code, problem.message, problem.hint, None, path, severity="warning")
+            draft.report.add(problem.code, problem.message, problem.hint, None, path, severity="warning")
     try:
         return ImportedRecipe(document, Compiler(Site()).plan(recipe))
     except CompileError as error:

@@ -94,7 +94,7 @@ PLAIN = '{"method": "mtp", "num_speculative_tokens": 3, "draft": {"on": true, "o
         ("{" + PLAIN + "}", "template"),
         (PLAIN.replace('"', "'").replace("true", "True").replace("null", "None"), "Python"),
         (PLAIN.replace("true", "True").replace("null", "None"), "Python"),
-        (PLAIN.replace('"', ""), "lost"),
+        (PLAIN.replace('"', ""), "missing"),
         (PLAIN.replace("null}", "null,}"), "comma"),
         (f"'{PLAIN}'", "twice"),
     ],

@@ -185,7 +185,7 @@ class Expander:
         """One word as none, one or several: braces are expanded, and what unquoted variables stand for is split."""
         words = expand_braces(word)
         if len(words) > 1:
-            self.report.say(
+            self.report.add(
                 SPELLING, f"bash makes {len(words)} words of the braces here", "so they were read", word.place
             )
         return [one for each in words for one in self._split_fields(each)]
@@ -352,7 +352,7 @@ class Expander:
     def _unset(self, name: str, place: TextPosition) -> str:
         if name in self.meant:
             message = f"{name} is set in front of this command, where bash sets it too late for the command's own words"
-            self.report.say(UNSET, message, "read with that value", place)
+            self.report.add(UNSET, message, "read with that value", place)
             return self.meant[name]
         return self.refer(Reference("env", name))
 

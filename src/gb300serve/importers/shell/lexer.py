@@ -113,7 +113,7 @@ class Lexer:
         if not parts or following in ("", " ", "\t", "\n", "\\") or before in ",=:/@":
             return False
         message = "no blank stands before the backslash and none after it: bash would glue both lines to one word"
-        self.report.say(MENDED, message, "read as a blank; write one before the backslash of a continuation", place)
+        self.report.add(MENDED, message, "read as a blank; write one before the backslash of a continuation", place)
         return True
 
     def _piece(self, *, whole: bool = False) -> list[Part]:
@@ -142,7 +142,7 @@ class Lexer:
 
     def _filled_in(self, found: re.Match[str]) -> Part:
         message = f"{found[0]} is a placeholder that is not quoted: bash takes `<` and `>` for redirections"
-        self.report.say(MENDED, message, "read as a word; write the value in its place", self.source.place(self.at))
+        self.report.add(MENDED, message, "read as a word; write the value in its place", self.source.place(self.at))
         self.at = found.end()
         return Part("text", found[0], quoted=True)
 
@@ -159,7 +159,7 @@ class Lexer:
         message = (
             f"the JSON is not quoted, or its quotes were lost: bash would break {said} at quotes, braces and blanks"
         )
-        self.report.say(JSON_MENDED, message, "read as it was meant; write it between single quotes", place)
+        self.report.add(JSON_MENDED, message, "read as it was meant; write it between single quotes", place)
         self.at = found.end
         return Part("text", found.text, quoted=True)
 
@@ -293,7 +293,7 @@ class Lexer:
                 lines.append(f"{line}\n")
             else:
                 message = f"the here-document that ends with {shorten(delimiter, 20)} has no such line"
-                self.report.say(NOT_TAKEN_OVER, message, "the rest of the text belongs to it", self.source.place(start))
+                self.report.add(NOT_TAKEN_OVER, message, "the rest of the text belongs to it", self.source.place(start))
             self.documents.append("".join(lines))
         self._waiting.clear()
 

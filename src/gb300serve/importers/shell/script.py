@@ -57,7 +57,7 @@ def report_engine_options(
         message = (
             f"`{shorten(report.clean('; '.join(found)))}` is left out: a recipe does not say which Engine it is for"
         )
-        report.say(LEFT_OUT, message, "write `docker: {host: …}` or `{context: …}` into the site file", place)
+        report.add(LEFT_OUT, message, "write `docker: {host: …}` or `{context: …}` into the site file", place)
 
 
 def has_launch(text: str) -> bool:
@@ -151,7 +151,7 @@ class _ScriptReader:
         elif self.run is not None:
             self.open = False
             message = "another container is launched here: only the first is imported"
-            self.report.say(NOT_TAKEN_OVER, message, "import it from a file of its own", words[start].place)
+            self.report.add(NOT_TAKEN_OVER, message, "import it from a file of its own", words[start].place)
         else:
             self._launch(words, start)
         self.open = self.open and command.end == "\n"
@@ -198,7 +198,7 @@ class _ScriptReader:
             what = f"the comment on line {self.comment.line} takes the rest of its line, a backslash too"
             hint = "write the comment above the command"
         message = f"{what}: bash ends the command there, and runs this line by itself"
-        self.report.say(MENDED, message, f"read as one command; {hint}", words[0].place)
+        self.report.add(MENDED, message, f"read as one command; {hint}", words[0].place)
         more = tuple(one for word in words for one in self.expander.fields(word))
         self.run = self.run._replace(words=self.run.words + more)
 
@@ -268,7 +268,7 @@ def read_script(
     except UnresolvedError as stop:
         if reader.run is None or reader.open:
             raise
-        report.say(NOT_TAKEN_OVER, f"behind the launch, the text cannot be read: {stop.reason}", None, stop.place)
+        report.add(NOT_TAKEN_OVER, f"behind the launch, the text cannot be read: {stop.reason}", None, stop.place)
     if reader.run is None:
         raise _nothing(reader, source)
     _say_ignored(reader, report)
@@ -296,9 +296,9 @@ def _say_ignored(reader: _ScriptReader, report: Report) -> None:
             f"`{shorten(report.clean(what), 40)}` (line {place.line})" for what, place in reader.ignored[:8]
         )
         more = f" and {len(reader.ignored) - 8} more" if len(reader.ignored) > 8 else ""
-        report.say(LEFT_OUT, f"not part of the launch, and not read further: {first}{more}", None, reader.ignored[0][1])
+        report.add(LEFT_OUT, f"not part of the launch, and not read further: {first}{more}", None, reader.ignored[0][1])
     if reader.control is not None:
-        report.say(
+        report.add(
             LEFT_OUT, f"`{reader.control[0]}` and what belongs to it is not part of the launch", None, reader.control[1]
         )
 
