@@ -47,26 +47,26 @@ def test_options(options: str, section: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("options", "finding"),
     [
-        ("--privileged", "a recipe has no word for --privileged"),
-        ("--cpus 4", "a recipe has no word for --cpus 4"),
-        ("--hostname=h", "a recipe has no word for --hostname h"),
-        ("--runtime runsc", "a recipe has no word for --runtime runsc"),
+        ("--privileged", "a recipe cannot express --privileged"),
+        ("--cpus 4", "a recipe cannot express --cpus 4"),
+        ("--hostname=h", "a recipe cannot express --hostname h"),
+        ("--runtime runsc", "a recipe cannot express --runtime runsc"),
         ("--frob x", "docker run has no option --frob x"),
         ("-z", "docker run has no option -z"),
-        ("--gpus '\"device=0\",capabilities=utility'", "--gpus: a recipe has no word for capabilities=utility"),
-        ("--runtime nvidia --gpus all", "--runtime nvidia is left out: --gpus alone chooses the GPUs"),
-        ("--rm", "--rm is left out: a lane's container is kept when it stops, so that it can be started again"),
-        ("--ulimit memlock=lots", "--ulimit memlock=lots is not NAME=SOFT[:HARD]"),
-        ("--restart sometimes", "--restart sometimes is no policy of docker's"),
-        ("--stop-timeout 5s", "--stop-timeout 5s is no number of seconds"),
-        ("-e 1A=2", "-e 1A: not the name of a variable"),
-        ("--name 'a b'", "--name a b is no name of a container: a-b was taken"),
-        ("--ipc host --ipc private", "--ipc stands here again: docker takes the last, private"),
+        ("--gpus '\"device=0\",capabilities=utility'", "--gpus: a recipe cannot express capabilities=utility"),
+        ("--runtime nvidia --gpus all", "--runtime nvidia is left out: --gpus selects the GPUs"),
+        ("--rm", "--rm is left out: the container of a lane is kept when it stops, so that it can be started again"),
+        ("--ulimit memlock=lots", "--ulimit memlock=lots is not valid"),
+        ("--restart sometimes", "--restart sometimes is not a restart policy of Docker"),
+        ("--stop-timeout 5s", "--stop-timeout 5s is not a number of seconds"),
+        ("-e 1A=2", "-e 1A: not a valid variable name"),
+        ("--name 'a b'", "--name a b is not a valid container name: a-b was used"),
+        ("--ipc host --ipc private", "--ipc is repeated: docker uses the last value, private"),
         ("--env-file none.env", "the env file none.env cannot be read here: its variables are missing from the recipe"),
-        ("--gpus some", "--gpus some chooses no GPU"),
+        ("--gpus some", "--gpus some selects no GPU"),
         (
             "--runtime nvidia",
-            "--runtime nvidia chooses no GPU by itself: what the image's NVIDIA_VISIBLE_DEVICES says is not known here",
+            "--runtime nvidia selects no GPU by itself, and NVIDIA_VISIBLE_DEVICES of the image is not known here",
         ),
     ],
 )
@@ -79,8 +79,8 @@ def test_nothing_is_dropped_in_silence(options: str, finding: str) -> None:
 def test_an_option_of_docker_that_is_misspelt() -> None:
     found = read(f"docker run --gpu all --qqqq x {IMAGE} /model\n").diagnostics
     assert [one.hint for one in found if one.code == "IMP003"] == [
-        "did you mean --gpus? It was not taken over",
-        "it was not taken over",
+        "did you mean --gpus? The option was left out",
+        "the option was left out",
     ]
 
 
@@ -198,19 +198,19 @@ def test_a_dollar_in_a_path_is_no_variable_of_a_recipe() -> None:
 @pytest.mark.parametrize(
     ("option", "finding"),
     [
-        ("-v /a", "-v /a has one path only: docker makes an anonymous volume there, and mounts no directory"),
-        ("-v cache:/b", "cache is a named volume, not a path of the host"),
-        ("-v /a:/b:nocopy", "-v /a:/b:nocopy: a recipe has no word for the mode nocopy"),
-        ("-v /a:/b:ro,Z,cached", "-v /a:/b:ro,Z,cached: a recipe has no word for the mode Z,cached"),
-        (r"-v 'C:\models:/m'", r"-v C:\models:/m names a directory of Windows: the Station has none"),
-        ("-v C:models:/m", "-v C:models:/m names a directory of Windows: the Station has none"),
-        ("-v %USERPROFILE%/x:/m:ro", "-v %USERPROFILE%/x:/m:ro names a directory of Windows: the Station has none"),
-        ("-v /path/to/x:/b", "/path/to/x is a placeholder: the author's own path was not published"),
-        ("-v './<model>':/b", "/home/me/work/<model> is a placeholder: the author's own path was not published"),
-        ("--mount type=bind,target=/b", "--mount type=bind,target=/b mounts nothing of the host"),
+        ("-v /a", "-v /a has only one path: docker would create an anonymous volume there"),
+        ("-v cache:/b", "cache is a named volume, not a path on the host"),
+        ("-v /a:/b:nocopy", "-v /a:/b:nocopy: a recipe cannot express the mode nocopy"),
+        ("-v /a:/b:ro,Z,cached", "-v /a:/b:ro,Z,cached: a recipe cannot express the mode Z,cached"),
+        (r"-v 'C:\models:/m'", r"-v C:\models:/m is a Windows path, which the Station does not have"),
+        ("-v C:models:/m", "-v C:models:/m is a Windows path, which the Station does not have"),
+        ("-v %USERPROFILE%/x:/m:ro", "-v %USERPROFILE%/x:/m:ro is a Windows path, which the Station does not have"),
+        ("-v /path/to/x:/b", "/path/to/x is a placeholder: the author did not publish the real path"),
+        ("-v './<model>':/b", "/home/me/work/<model> is a placeholder: the author did not publish the real path"),
+        ("--mount type=bind,target=/b", "--mount type=bind,target=/b does not mount a directory of the host"),
         (
             "--mount type=bind,src=/a,dst=/b,consistency=cached",
-            "--mount: a recipe has no word for consistency",
+            "--mount: a recipe cannot express consistency",
         ),
     ],
 )

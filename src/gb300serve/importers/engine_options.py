@@ -103,9 +103,9 @@ def option_value(draft: Draft, key: str, word: ExpandedWord, value: Any) -> Any:
     """The value of an option: `{secret: NAME}` for a secret and for what is read from a file at launch."""
     name = secret_variable(draft, key, word.text)
     if name is not None:
-        return {"secret": draft.for_option(name, word.text, word.place)}
+        return {"secret": draft.option_secret(name, word.text, word.place)}
     if isinstance(value, str):
-        return draft.plain(value, word.place, f"--{key.replace('_', '-')}")
+        return draft.as_written(value, word.place, f"--{key.replace('_', '-')}")
     return value
 
 
@@ -113,8 +113,8 @@ def argument_value(draft: Draft, flag: str, word: ExpandedWord) -> str:
     """A word of extra_args; a secret stands there by its name. No table knows the flag: its name alone may convict."""
     name = secret_variable(draft, flag.lstrip("-").replace("-", "_"), word.text, strict=False)
     if name is not None:
-        return secret_word(draft.for_option(name, word.text, word.place))
-    return draft.plain(word.text, word.place, flag or "a word")
+        return secret_word(draft.option_secret(name, word.text, word.place))
+    return draft.as_written(word.text, word.place, flag or "a word")
 
 
 def secret_variable(draft: Draft, key: str, text: str, *, strict: bool = True) -> str | None:
@@ -248,7 +248,7 @@ class OptionReader:
                     f"`{shorten(word.text, 40)}`: SGLang takes a bare model as the first word only, and refuses it"
                 )
                 self.draft.report.add(REFUSED_VALUE, message, f"it was read as --{named.replace('_', '-')}", word.place)
-            self.options[key] = self.draft.text(word.text, word.place, "the model")
+            self.options[key] = self.draft.redacted(word.text, word.place, "the model")
             return
         message = (
             f"`{shorten(self.draft.report.clean(word.text), 40)}` belongs to no option: the engine would refuse it"
@@ -262,7 +262,7 @@ class OptionReader:
         if key not in self._dotted and isinstance(self.options.get(key), dict):
             message = f"{flag.text}: the dotted keys replace the JSON that was given for {meant.option.flag}"
             self.draft.report.add(REPEATED, message, "the engine keeps only them; say all in one place", flag.place)
-        value = self.draft.text(values[0].text, values[0].place, flag.text) if values else "true"
+        value = self.draft.redacted(values[0].text, values[0].place, flag.text) if values else "true"
         self._dotted.setdefault(key, []).extend((f"{meant.option.flag}.{meant.below}", value))
         self.options.setdefault(key, {})
         return values[1:]

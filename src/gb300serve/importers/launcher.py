@@ -126,7 +126,7 @@ class CommandReader:
         if not entrypoint and found.length and engine == "vllm" and _OWN_ENTRYPOINT.search(self.repository):
             self._repeated(words, count)
             return EngineCommand(engine, (), tuple(words[count:]))
-        said = tuple(self.draft.text(text, None, "the launcher") for text in texts[:count])
+        said = tuple(self.draft.redacted(text, None, "the launcher") for text in texts[:count])
         return EngineCommand(engine, said, tuple(words[count:]))
 
     def _assumed(self, words: Sequence[ExpandedWord]) -> EngineName:
@@ -174,7 +174,7 @@ class _ContainerShell:
         expander.variables.update(self.draft.env)
         for name, said in self.draft.secrets.items():
             kind, source = next(iter(said.items()))
-            expander.variables[name] = expander.refer(Reference("file" if kind == "file" else "env", source))
+            expander.variables[name] = expander.add_reference(Reference("file" if kind == "file" else "env", source))
         found: tuple[ExpandedWord, ...] | None = None
         for command in commands(Lexer(SourceText(text.text, fixed=text.place), self.draft.report, 1)):
             words = self._fields(command, expander)
@@ -196,7 +196,7 @@ class _ContainerShell:
             parts = (first._replace(text=first.text[found.end() :]), *words[0].parts[1:])
             value = expander.text(expander.with_home(parts), words[0].place)
             expander.variables[found[1]] = value
-            self.draft.variable(found[1], value, words[0].place)
+            self.draft.set_variable(found[1], value, words[0].place)
             words = words[1:]
         fields = tuple(one for word in words for one in expander.fields(word))
         while fields and fields[0].text in ("exec", "nohup", "time"):

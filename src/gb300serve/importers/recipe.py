@@ -95,7 +95,7 @@ def _without_docker(draft: Draft, started: EngineCommand, flags: Flags) -> Engin
         message = f"{said} stands after the image, where everything goes to the engine: it is a docker option"
         draft.report.add(
             MISPLACED,
-            draft.report.clean(draft.plain(message, None, flag)),
+            draft.report.clean(draft.as_written(message, None, flag)),
             "read as docker's; write it before the image",
             option.place,
         )
@@ -106,7 +106,7 @@ def _without_docker(draft: Draft, started: EngineCommand, flags: Flags) -> Engin
 
 def image_section(draft: Draft, word: ExpandedWord) -> dict[str, Any]:
     """`repository[:tag][@digest]`."""
-    text = draft.text(word.text, word.place, "the image")
+    text = draft.redacted(word.text, word.place, "the image")
     found = _IMAGE.fullmatch(text)
     section: dict[str, Any] = {"repository": found["repository"] if found else text}
     if found and found["tag"]:

@@ -214,7 +214,7 @@ class Expander:
             pieces.append(text)
         return "".join(pieces)
 
-    def refer(self, reference: Reference) -> str:
+    def add_reference(self, reference: Reference) -> str:
         """What stands for a value that is read at launch."""
         if reference not in self.references:
             self.references.append(reference)
@@ -354,7 +354,7 @@ class Expander:
             message = f"{name} is set in front of this command, where bash sets it too late for the command's own words"
             self.report.add(UNSET, message, "read with that value", place)
             return self.meant[name]
-        return self.refer(Reference("env", name))
+        return self.add_reference(Reference("env", name))
 
     def _command(self, part: Part, place: TextPosition) -> str:
         inner = part.text.strip()
@@ -364,7 +364,7 @@ class Expander:
         words = list(Lexer(SourceText(found["file"]), self.report, 1).tokens()) if found else []
         if len(words) != 1 or isinstance(words[0], Operator):
             raise UnresolvedError(f"$({shorten(inner, 40)}) has to be run to be known", place)
-        return self.refer(Reference("file", self._file(words[0])))
+        return self.add_reference(Reference("file", self._file(words[0])))
 
     def _file(self, word: Word) -> str:
         """The path of a file that holds a value; the home directory stays `~`."""
