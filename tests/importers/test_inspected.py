@@ -171,7 +171,7 @@ def test_with_the_image_beside_it_nothing_is_guessed() -> None:
 
 def test_several_containers() -> None:
     found = read_text(json.dumps([container(), container()]), "i.json", ShellEnvironment("/h", "/w"))
-    assert "2 containers are described: the first is imported" in [d.message for d in found.diagnostics]
+    assert "the file describes 2 containers: the first was imported" in [d.message for d in found.diagnostics]
 
 
 @pytest.mark.parametrize("junk", [None, 1, "x", [], [None], {"a": 1}, [[1]], True])

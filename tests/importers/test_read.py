@@ -46,7 +46,7 @@ def test_the_published_command_as_a_recipe() -> None:
     [
         ("", "the text has no `docker run` command", None),
         ("docker ps -a\nls /model\n", "the text has no `docker run` command", None),
-        ("docker ps -a\nvllm serve /model\n", "the engine is started here without a container: no image is named", 2),
+        ("docker ps -a\nvllm serve /model\n", "the text starts the engine without a container, so it has no image", 2),
         ("docker run -d --gpus all\n", "the command names no image", 1),
         ("A=(1 2)\ndocker run i:1 ${A[@]}\n", "${A[@]} is a bash array or a text that bash computes", 2),
         ('docker run i:1 "$@"\n', "${@} is arguments of the script", 1),
@@ -75,10 +75,10 @@ def test_the_way_that_works_is_named() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("\0ELF", "input.sh is not text"),
-        ('{"a": ', "input.sh is not JSON"),
-        ('{"a": 1}', "input.sh is JSON, but not what `docker inspect` prints of a container"),
-        ("[" * 100_000, "input.sh is not JSON"),
+        ("\0ELF", "input.sh is not a text file"),
+        ('{"a": ', "input.sh is not valid JSON"),
+        ('{"a": 1}', "input.sh is JSON, but not the output of `docker inspect` for a container"),
+        ("[" * 100_000, "input.sh is not valid JSON"),
     ],
 )
 def test_what_is_no_source(text: str, message: str) -> None:
@@ -150,22 +150,22 @@ def test_a_launch_whose_id_is_kept() -> None:
     assert said("CID=$(docker run i:1 /m)\ndocker logs -f $CID\n")[0][1:3] == ("left-out", 2)
 
 
-AS_COMMAND = "say its image, variables, mounts and arguments as a `docker run` command, and import that"
+AS_COMMAND = "write its image, variables, mounts and arguments as a `docker run` command, and import that"
 WHEN_STARTED = "start it, then import the container: gb300serve import --container NAME"
-BARE = "put `docker run --gpus all IMAGE` before it, with the image that has this engine"
+BARE = "prefix it with `docker run --gpus all IMAGE`, with the image of this engine"
 
 
 @pytest.mark.parametrize(
     ("text", "what", "line", "hint"),
     [
-        ("lane: a\nformat: gb300serve/1\n", "recipe already", 2, "gb300serve lint FILE, gb300serve compile FILE"),
-        ("services:\r\n  a:\r\n    image: i:1\r\n", "a compose file", 1, WHEN_STARTED),
+        ("lane: a\nformat: gb300serve/1\n", "already a recipe", 2, "gb300serve compile FILE"),
+        ("services:\r\n  a:\r\n    image: i:1\r\n", "a Compose file", 1, WHEN_STARTED),
         ("---\napiVersion: v1\n", "a Kubernetes manifest", 2, AS_COMMAND),
         ("[Unit]\n[Container]\nImage=i:1\n", "a Podman unit", 2, AS_COMMAND),
         ('# my image\nFROM i:1\nCMD ["--model", "/m"]\n', "a Dockerfile", 2, AS_COMMAND),
-        ("sudo docker compose up -d\n", "described elsewhere", 1, WHEN_STARTED),
-        ("docker exec -it a vllm serve /m\n", "described elsewhere", 1, WHEN_STARTED),
-        ("docker-compose up\n", "described elsewhere", 1, WHEN_STARTED),
+        ("sudo docker compose up -d\n", "defined elsewhere", 1, WHEN_STARTED),
+        ("docker exec -it a vllm serve /m\n", "defined elsewhere", 1, WHEN_STARTED),
+        ("docker-compose up\n", "defined elsewhere", 1, WHEN_STARTED),
         ("pip install vllm\n$ A=1 B=2 vllm serve /m\n", "without a container", 2, BARE),
         ("python3 -m sglang.launch_server --model-path /m\n", "without a container", 1, BARE),
     ],

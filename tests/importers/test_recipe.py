@@ -64,7 +64,7 @@ def test_the_model_is_the_first_mount_where_the_engine_is_told_it() -> None:
 def test_no_image_and_too_many_words() -> None:
     with pytest.raises(NotImportableError, match="names no image"):
         read("docker run --gpus all\n")
-    with pytest.raises(NotImportableError, match="2,002 words"):
+    with pytest.raises(NotImportableError, match="2,002 arguments"):
         read(f"docker run i:1 {'x ' * 2001}\n")
 
 

@@ -108,7 +108,7 @@ class CommandReader:
     draft: Draft
     repository: str
 
-    def started(self, words: Sequence[ExpandedWord]) -> EngineCommand:
+    def read(self, words: Sequence[ExpandedWord]) -> EngineCommand:
         """The engine, its launcher words and its options; the draft's entrypoint is set to what remains of it."""
         entrypoint = self.draft.container.get("entrypoint")
         shell = _shell_text(

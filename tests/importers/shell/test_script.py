@@ -154,7 +154,7 @@ def test_where_a_relative_path_starts(before: str, directory: str) -> None:
 def test_a_directory_behind_the_launch_or_in_a_branch_changes_nothing() -> None:
     expander = Expander(AROUND, Report())
     read_script(SourceText("docker run i:1\ncd /x\n"), AROUND, Report(), expander)
-    assert expander.around == AROUND
+    assert expander.environment == AROUND
 
 
 def test_a_command_that_only_expands_sets_its_defaults() -> None:

@@ -173,7 +173,7 @@ class ShellEnvironment:
 class Expander:
     """Expands words; what only the client can know becomes a reference (`syntax.mark`)."""
 
-    around: ShellEnvironment
+    environment: ShellEnvironment
     report: Report
     variables: Variables = field(default_factory=dict)
     references: list[Reference] = field(default_factory=list)
@@ -230,7 +230,7 @@ class Expander:
         """A value behind `NAME=`, from `start` in its first part: bash puts the home directory for each `~` at its
         beginning and behind a colon, in a word of a command too."""
         first = parts[0]
-        value = re.sub(r"(?:^|(?<=:))~(?=[/:]|$)", lambda _: self.around.home, first.text[start:])
+        value = re.sub(r"(?:^|(?<=:))~(?=[/:]|$)", lambda _: self.environment.home, first.text[start:])
         others = (
             part if part.kind != "text" or part.quoted else part._replace(text=self._behind_colons(part.text))
             for part in parts[1:]
@@ -238,14 +238,14 @@ class Expander:
         return (first._replace(text=first.text[:start] + value), *others)
 
     def _behind_colons(self, text: str) -> str:
-        return re.sub(r"(?<=:)~(?=[/:]|$)", lambda _: self.around.home, text)
+        return re.sub(r"(?<=:)~(?=[/:]|$)", lambda _: self.environment.home, text)
 
     def with_home(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
         """Parts whose first begins with `~`, with the home directory in its place."""
         first = parts[0] if parts else None
         if first is None or first.kind != "text" or first.quoted or not re.match(r"~(?=/|$)", first.text):
             return parts
-        return (Part("text", self.around.home, quoted=True), first._replace(text=first.text[1:]), *parts[1:])
+        return (Part("text", self.environment.home, quoted=True), first._replace(text=first.text[1:]), *parts[1:])
 
     def _pieces(self, parts: Iterable[Part], place: TextPosition) -> Iterator[tuple[str, bool]]:
         """Texts, and whether each may not be split. Literal text of a word has no blanks left to split at."""
@@ -346,7 +346,7 @@ class Expander:
     def _value(self, name: str) -> str | UnresolvedError | None:
         if name in self.variables:
             return self.variables[name]
-        known = {"HOME": self.around.home, "PWD": self.around.directory, "USER": self.around.user}
+        known = {"HOME": self.environment.home, "PWD": self.environment.directory, "USER": self.environment.user}
         return known.get(name)
 
     def _unset(self, name: str, place: TextPosition) -> str:
@@ -359,7 +359,7 @@ class Expander:
     def _command(self, part: Part, place: TextPosition) -> str:
         inner = part.text.strip()
         if inner in ("pwd", "pwd -P"):
-            return self.around.directory
+            return self.environment.directory
         found = _CAT.fullmatch(inner)
         words = list(Lexer(SourceText(found["file"]), self.report, 1).tokens()) if found else []
         if len(words) != 1 or isinstance(words[0], Operator):
@@ -369,7 +369,7 @@ class Expander:
     def _file(self, word: Word) -> str:
         """The path of a file that holds a value; the home directory stays `~`."""
         path = word.plain if word.plain.startswith("~/") else self.text(word.parts, word.place)
-        return path.replace(self.around.home, "~", 1) if path.startswith(self.around.home + "/") else path
+        return path.replace(self.environment.home, "~", 1) if path.startswith(self.environment.home + "/") else path
 
 
 def _at(part: Part, place: TextPosition) -> TextPosition:

@@ -29,7 +29,9 @@ def change_directory(words: Sequence[Word], expander: Expander) -> bool:
         return False
     if not named or named == "-" or OPEN in named:
         return False
-    expander.around = replace(expander.around, directory=normpath(join(expander.around.directory, named)))
+    expander.environment = replace(
+        expander.environment, directory=normpath(join(expander.environment.directory, named))
+    )
     return True
 
 
@@ -146,7 +148,7 @@ class _ScriptReader:
             self._join(words)
         elif (start := _client(words)) is None:
             self.open = False
-            write_file(command, self.expander.around.directory, self.files)
+            write_file(command, self.expander.environment.directory, self.files)
             self._other(words)
         elif self.run is not None:
             self.open = False
@@ -258,10 +260,10 @@ class _ScriptReader:
 
 
 def read_script(
-    source: SourceText, around: ShellEnvironment, report: Report, expander: Expander | None = None
+    source: SourceText, environment: ShellEnvironment, report: Report, expander: Expander | None = None
 ) -> DockerRunCommand:
     """The first launch of the text; raises Stop where it cannot be known without running it."""
-    reader = _ScriptReader(expander or Expander(around, report), report)
+    reader = _ScriptReader(expander or Expander(environment, report), report)
     try:
         for command in commands(Lexer(source, report)):
             reader.take(command)
