@@ -13,7 +13,7 @@ FLAGS = Flags("vllm", "0.33.0")
 
 
 @pytest.mark.parametrize(
-    ("flag", "key", "off", "below", "short"),
+    ("flag", "key", "off", "keys", "abbreviated"),
     [
         ("--max-model-len", "max_model_len", False, "", False),
         ("--max_model_len", "max_model_len", False, "", False),
@@ -23,10 +23,10 @@ FLAGS = Flags("vllm", "0.33.0")
         ("--speculative-config.num_speculative_tokens", "speculative_config", False, "num_speculative_tokens", False),
     ],
 )
-def test_what_a_flag_says(flag: str, key: str, off: bool, below: str, short: bool) -> None:
+def test_what_a_flag_says(flag: str, key: str, off: bool, keys: str, abbreviated: bool) -> None:
     found = FLAGS.find(flag)
     assert found is not None
-    assert (found.option.key, found.off, found.below, found.short) == (key, off, below, short)
+    assert (found.option.key, found.off, found.keys, found.abbreviated) == (key, off, keys, abbreviated)
 
 
 @pytest.mark.parametrize("flag", ["--nope", "--max", "--port.x", "-x", "--m"])
@@ -36,10 +36,10 @@ def test_what_no_option_says(flag: str) -> None:
 
 def test_a_misspelt_one_is_looked_for_a_few_times_only() -> None:
     flags = Flags("vllm", "0.33.0")
-    assert flags.meant("--max-modl-len") == "--max-model-len"
+    assert flags.suggest("--max-modl-len") == "--max-model-len"
     for _ in range(19):
-        flags.meant("--max-modl-len")
-    assert flags.meant("--max-modl-len") is None
+        flags.suggest("--max-modl-len")
+    assert flags.suggest("--max-modl-len") is None
 
 
 def test_an_unknown_version_takes_the_flags_of_every_table() -> None:
@@ -170,14 +170,14 @@ def test_a_dotted_flag_is_none_of_sglang() -> None:
 def test_a_key_that_is_said_again_is_not_in_the_message() -> None:
     found = read("docker run vllm:1 --model /m --api-key sk-one-1234567 --api-key sk-two-1234567\n").diagnostics
     (message,) = [one.message for one in found if one.code == "IMP010"]
-    assert message == "`--api-key` stands here again (api_key): the engine keeps the last value, a secret"
+    assert message == "`--api-key` is repeated (api_key): the engine uses the last value, a secret"
 
 
 def test_what_is_no_json_of_the_option() -> None:
     found = read("docker run vllm:1 --model /m --allowed-origins '*' --attention-config 3\n").diagnostics
     assert [one.message for one in found if one.code == "IMP012"] == [
-        "--allowed-origins: * is no JSON list",
-        "--attention-config: 3 is no JSON object",
+        "--allowed-origins: * is not a JSON list",
+        "--attention-config: 3 is not a JSON object",
     ]
 
 

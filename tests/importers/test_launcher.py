@@ -83,13 +83,13 @@ def test_variables_in_the_container_are_the_containers() -> None:
 
 def test_what_a_shell_does_besides_is_said() -> None:
     found = read("docker run x/vllm:1 bash -c 'pip install x && vllm serve /m'\n").diagnostics
-    message = "the shell in the container also runs `pip install x`: a recipe has no place for it"
+    message = "the shell in the container also runs `pip install x`, which a recipe cannot express"
     assert message in [d.message for d in found]
 
 
 def test_a_shell_that_starts_something_else() -> None:
     assert refused("docker run x/y:1 bash -c ./start.sh\n") == (
-        "the shell in the container starts no engine that can be seen",
+        "the shell in the container starts no known engine",
         1,
         26,
     )

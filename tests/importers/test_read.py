@@ -48,16 +48,16 @@ def test_the_published_command_as_a_recipe() -> None:
         ("docker ps -a\nls /model\n", "the text has no `docker run` command", None),
         ("docker ps -a\nvllm serve /model\n", "the text starts the engine without a container, so it has no image", 2),
         ("docker run -d --gpus all\n", "the command names no image", 1),
-        ("A=(1 2)\ndocker run i:1 ${A[@]}\n", "${A[@]} is a bash array or a text that bash computes", 2),
-        ('docker run i:1 "$@"\n', "${@} is arguments of the script", 1),
+        ("A=(1 2)\ndocker run i:1 ${A[@]}\n", "${A[@]} is a bash array or an unsupported expansion", 2),
+        ('docker run i:1 "$@"\n', "${@} is an argument of the script", 1),
         ("for x in 1 2; do\n  docker run i:$x\ndone\n", "the launch depends on `for`", 1),
         ("if true; then docker run i:1; fi\n", "the launch depends on `if`", 1),
         ("go() {\n  docker run i:1\n}\ngo\n", "the launch depends on `{`", 1),
-        ("docker run i:1 --port $((8000 + 1))\n", "arithmetic has to be computed", 1),
-        ("docker run i:1 --port $(next-port)\n", "$(next-port) has to be run to be known", 1),
+        ("docker run i:1 --port $((8000 + 1))\n", "arithmetic cannot be evaluated without bash", 1),
+        ("docker run i:1 --port $(next-port)\n", "the output of $(next-port) is not known without running it", 1),
         ("docker run i:1 --served-model-name 'x\n", "the single quote that opens here is never closed", 1),
         ('docker run i:1 --served-model-name "x\n', "the double quote that opens here is never closed", 1),
-        ("N=$(hostname)\ndocker run --name $N i:1\n", "$(hostname) has to be run to be known", 1),
+        ("N=$(hostname)\ndocker run --name $N i:1\n", "the output of $(hostname) is not known without running it", 1),
     ],
 )
 def test_what_cannot_be_known_without_running_it(text: str, reason: str, line: int | None) -> None:
@@ -92,8 +92,8 @@ def test_what_stands_around_the_launch_is_said_and_not_run() -> None:
     found = read(text)
     assert found.document["image"] == {"repository": "i", "tag": "1"}
     assert [d.message for d in found.diagnostics if d.name in ("left-out", "not-taken-over")] == [
-        "another container is launched here: only the first is imported",
-        "not part of the launch, and not read further: `set …` (line 1); `docker rm …` (line 2); "
+        "the text launches another container: only the first was imported",
+        "commands that are not part of the launch were left out: `set …` (line 1); `docker rm …` (line 2); "
         "`true` (line 2); `docker logs …` (line 4)",
     ]
 

@@ -94,4 +94,4 @@ def test_a_placeholder_that_bash_would_take_for_redirections() -> None:
     ]
     (found,) = report.diagnostics
     assert (found.code, found.line, found.column) == ("IMP001", 1, 15)
-    assert found.message == "<c d> is a placeholder that is not quoted: bash takes `<` and `>` for redirections"
+    assert found.message == "<c d> is an unquoted placeholder: bash reads `<` and `>` as redirections"

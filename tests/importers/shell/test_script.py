@@ -14,7 +14,7 @@ from gb300serve.importers.shell.script import (
 from gb300serve.importers.shell.words import SourceText
 from tests.support.imports import AROUND, IMAGE, container, read, refused
 
-PROGRAM = ": the text is a program, and is not run here"
+PROGRAM = ": the text is a program, which import does not run"
 
 
 def run(text: str, report: Report | None = None) -> DockerRunCommand:
@@ -70,7 +70,10 @@ def test_what_is_not_part_of_it_is_named() -> None:
     report = Report()
     run("mkdir -p /x\ndocker run i:1\ndocker logs -f a\n", report)
     assert [(found.code, found.message) for found in report.diagnostics] == [
-        ("IMP015", "not part of the launch, and not read further: `mkdir …` (line 1); `docker logs …` (line 3)")
+        (
+            "IMP015",
+            "commands that are not part of the launch were left out: `mkdir …` (line 1); `docker logs …` (line 3)",
+        )
     ]
 
 
@@ -98,9 +101,9 @@ def test_a_password_of_another_command_is_not_shown(command: str) -> None:
         ("echo hello\n", "the text has no `docker run` command", None),
         ("if x; then\ndocker run i:1\nfi\n", f"the launch depends on `if`{PROGRAM}", TextPosition(1, 1)),
         ("f() {\n  docker run i:1\n}\n", f"the launch depends on `{{`{PROGRAM}", TextPosition(1, 5)),
-        ("f() { docker run i:1; }\n", "no `docker run` stands in the text outside of `{`", TextPosition(1, 5)),
-        ("A=(x y)\ndocker run i:1 ${A}\n", "a bash array has to be computed", TextPosition(1, 1)),
-        ("docker run i:1 $(date)\n", "$(date) has to be run to be known", TextPosition(1, 18)),
+        ("f() { docker run i:1; }\n", "the text has no `docker run` outside `{`", TextPosition(1, 5)),
+        ("A=(x y)\ndocker run i:1 ${A}\n", "a bash array cannot be evaluated without bash", TextPosition(1, 1)),
+        ("docker run i:1 $(date)\n", "the output of $(date) is not known without running it", TextPosition(1, 18)),
     ],
 )  # fmt: skip
 def test_what_cannot_be_known_without_running_it(text: str, reason: str, place: TextPosition | None) -> None:
@@ -173,9 +176,7 @@ def test_a_command_that_only_expands_sets_its_defaults() -> None:
     ],
 )
 def test_the_engine_that_docker_is_sent_to_is_said(client: str, said: str) -> None:
-    assert messages(f"{client} run {IMAGE} /m\n") == [
-        f"`{said}` is left out: a recipe does not say which Engine it is for"
-    ]
+    assert messages(f"{client} run {IMAGE} /m\n") == [f"`{said}` is left out: a recipe does not select a Docker Engine"]
     assert messages(f"docker container run {IMAGE} /m\n") == []
 
 
@@ -189,7 +190,7 @@ def test_the_engine_that_docker_is_sent_to_is_said(client: str, said: str) -> No
     ],
 )
 def test_a_launch_that_the_text_does_not_start_itself(text: str, line: int, column: int) -> None:
-    message = "the text does not run this launch: quotes, a here-document, a comment or another command hold it"
+    message = "the text does not run this launch: it is in quotes, a here-document, a comment or another command"
     assert refused(text) == (message, line, column)
     assert find_quoted_launch(SourceText(text)) == TextPosition(line, column)
 
