@@ -9,7 +9,7 @@ from tests.support.invoke import run
 
 TEXT = "docker run -d --name bench --rm \\\n  vllm/vllm-openai:v0.33.0 --model /m --max-num-seqs 7 -e K=x\n"
 YAML = """\
-# not taken over: line 1: a recipe has no word for --privileged
+# not taken over: line 1: a recipe cannot express --privileged
 format: gb300serve/1
 lane: bench
 release: imported
