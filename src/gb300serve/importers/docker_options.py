@@ -38,9 +38,8 @@ def add_volume(draft: Draft, option: DockerOption) -> None:
         return
     target, modes = rest[0], [mode for part in rest[1:] for mode in part.split(",") if mode]
     if others := [mode for mode in dict.fromkeys(modes) if mode not in ("ro", "rw")]:
-        _left_out(
-            draft, option, f"-v {shorten(text)}: a recipe cannot express the mode {shorten(','.join(others), 30)}"
-        )
+        mode = shorten(",".join(others), 30)
+        _left_out(draft, option, f"-v {shorten(text)}: a recipe cannot express the mode {mode}")
     _add_bind_mount(draft, option, source, target, read_only="ro" in modes)
 
 

@@ -214,9 +214,8 @@ class OptionReader:
         if value is None or (not joined and values[0].text in "01"):
             self._put(match.option.key, not match.off, flag)
             return values
-        message = (
-            f"{flag.text} takes no value: the engine rejects `{shorten(values[0].text, 20)}` or reads it as the model"
-        )
+        written = shorten(values[0].text, 20)
+        message = f"{flag.text} takes no value: the engine rejects `{written}` or reads it as the model"
         self.draft.report.add(REFUSED_VALUE, message, "it was read as intended; remove the value", values[0].place)
         self._put(match.option.key, value != match.off, flag)
         return values[1:]
@@ -232,28 +231,22 @@ class OptionReader:
         if key in self.options:
             last = "a secret" if isinstance(value, dict) and "secret" in value else shorten(_written(value), 40)
             message = f"`{flag.text}` is repeated ({key}): the engine uses the last value, {last}"
-            self.draft.report.add(
-                REPEATED, message, "the earlier value was left out", flag.place, f"engine.options.{key}"
-            )
+            hint = "the earlier value was left out"
+            self.draft.report.add(REPEATED, message, hint, flag.place, f"engine.options.{key}")
         self.options[key] = value
 
     def _positional(self, word: ExpandedWord) -> None:
         """An argument without a flag: the model, if none was given."""
-        model_key = MODEL_KEYS[self.engine]
+        model_key, written = MODEL_KEYS[self.engine], shorten(self.draft.report.clean(word.text), 40)
         if POSITIONAL not in self.options and model_key not in self.options:
             key = POSITIONAL if self.engine == "vllm" or not self.options else model_key
             if key == model_key:
-                message = (
-                    f"SGLang rejects `{shorten(word.text, 40)}`: a model without a flag must be the first argument"
-                )
-                self.draft.report.add(
-                    REFUSED_VALUE, message, f"it was read as --{model_key.replace('_', '-')}", word.place
-                )
+                message = f"SGLang rejects `{written}`: a model without a flag must be the first argument"
+                hint = f"it was read as --{model_key.replace('_', '-')}"
+                self.draft.report.add(REFUSED_VALUE, message, hint, word.place)
             self.options[key] = self.draft.redacted(word.text, word.place, "the model")
             return
-        message = (
-            f"`{shorten(self.draft.report.clean(word.text), 40)}` belongs to no option: the engine would reject it"
-        )
+        message = f"`{written}` belongs to no option: the engine would reject it"
         self.draft.report.add(UNKNOWN_OPTION, message, "it was kept in extra_args", word.place)
         self.extra_args.append(argument_value(self.draft, "", word))
 
@@ -275,11 +268,9 @@ class OptionReader:
 
     def _unknown(self, flag: ExpandedWord, values: list[ExpandedWord], *, joined: bool) -> list[ExpandedWord]:
         similar = self.flags.suggest(flag.text)
-        hint = f"did you mean {similar}? It" if similar else "it"
+        hint = f"did you mean {similar}? It was kept in extra_args" if similar else "it was kept in extra_args"
         message = f"{shorten(flag.text, 40)} is not in the option tables of {self.engine}"
-        self.draft.report.add(
-            UNKNOWN_OPTION, message, f"{hint} was kept in extra_args", flag.place, "engine.extra_args"
-        )
+        self.draft.report.add(UNKNOWN_OPTION, message, hint, flag.place, "engine.extra_args")
         texts = [argument_value(self.draft, flag.text, value) for value in values]
         self.extra_args += [f"{flag.text}={texts[0]}"] if joined else [flag.text, *texts]
         return []
@@ -306,12 +297,9 @@ class OptionReader:
 
     def _reject(self, option: EngineOption, word: ExpandedWord) -> None:
         if self.draft.reference(word.text) is None:
-            message = (
-                f"{option.flag} {shorten(self.draft.report.clean(word.text), 40)}: the engine expects {option.kind}"
-            )
-            self.draft.report.add(
-                REFUSED_VALUE, message, "it was kept as written", word.place, f"engine.options.{option.key}"
-            )
+            written, path = shorten(self.draft.report.clean(word.text), 40), f"engine.options.{option.key}"
+            message = f"{option.flag} {written}: the engine expects {option.kind}"
+            self.draft.report.add(REFUSED_VALUE, message, "it was kept as written", word.place, path)
 
     def _json(self, option: EngineOption, word: ExpandedWord, text: str) -> Any:
         flag, loaded = option.flag, load_json(text)

@@ -110,10 +110,8 @@ def _ports(host: Mapping[str, Any]) -> OptionValues:
     for inside, bindings in as_mapping(host.get("PortBindings")).items():
         port = inside.removesuffix("/tcp")
         for binding in map(as_mapping, as_list(bindings)):
-            yield (
-                "publish",
-                ":".join(filter(None, (as_text(binding.get("HostIp")), as_text(binding.get("HostPort")), port))),
-            )
+            address, outside = as_text(binding.get("HostIp")), as_text(binding.get("HostPort"))
+            yield "publish", ":".join(filter(None, (address, outside, port)))
 
 
 def _others(host: Mapping[str, Any]) -> OptionValues:
@@ -137,9 +135,8 @@ def _others(host: Mapping[str, Any]) -> OptionValues:
     if isinstance(nano := host.get("NanoCpus"), int) and nano > 0:
         yield "cpus", f"{nano / 1e9:g}"
     yield from ((name, None) for key, name in _SWITCHES.items() if host.get(key) is True)
-    yield from (
-        (name, as_text(host[key])) for key, name in _VALUES.items() if as_text(host.get(key)) not in ("", "0", "-1")
-    )
+    values = ((name, as_text(host.get(key))) for key, name in _VALUES.items())
+    yield from ((name, value) for name, value in values if value not in ("", "0", "-1"))
 
 
 _OWN_ENTRYPOINTS = (
@@ -216,11 +213,8 @@ class _Inspected:
         for word in map(as_text, as_list(self.config.get("Env"))):
             name, _, value = word.partition("=")
             # Without the image, only the name of a variable shows that the image sets it.
-            if (
-                word in own
-                if self.has_image
-                else _IMAGE_VARIABLES.fullmatch(name) and not self._selects_gpus(name, value)
-            ):
+            is_known = _IMAGE_VARIABLES.fullmatch(name) and not self._selects_gpus(name, value)
+            if word in own if self.has_image else is_known:
                 left.append(name)
             elif name:
                 yield DockerOption("env", word, _AT)

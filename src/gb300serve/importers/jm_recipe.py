@@ -140,10 +140,8 @@ def _metadata(root: MapNode) -> dict[str, Any]:
         found["title"] = title
     draft = as_mapping(model.get("draft"))
     if as_text(draft.get("repo")):
-        revision = as_text(draft.get("revision"))
-        found["models"] = [
-            {"repo": as_text(draft["repo"])} | ({"revision": revision} if _COMMIT.fullmatch(revision) else {})
-        ]
+        revision, repo = as_text(draft.get("revision")), {"repo": as_text(draft["repo"])}
+        found["models"] = [repo | ({"revision": revision} if _COMMIT.fullmatch(revision) else {})]
     if evidence := list(_evidence(root)):
         found["evidence"] = evidence
     if limits := [limit for limit in map(as_text, as_list(root.get("limits"))) if limit]:

@@ -187,12 +187,12 @@ class _ContainerShell:
         words = command.words
         exporting = bool(words) and words[0].plain == "export"
         words = words[exporting:]
-        while words and (found := match_assignment(words[0])):
+        while words and (match := match_assignment(words[0])):
             first = words[0].parts[0]
-            parts = (first._replace(text=first.text[found.end() :]), *words[0].parts[1:])
+            parts = (first._replace(text=first.text[match.end() :]), *words[0].parts[1:])
             value = expander.text(expander.with_home(parts), words[0].place)
-            expander.variables[found[1]] = value
-            self.draft.set_variable(found[1], value, words[0].place)
+            expander.variables[match[1]] = value
+            self.draft.set_variable(match[1], value, words[0].place)
             words = words[1:]
         fields = tuple(field for word in words for field in expander.fields(word))
         while fields and fields[0].text in ("exec", "nohup", "time"):
@@ -205,9 +205,8 @@ class _ContainerShell:
             return
         written = shorten(self.draft.report.clean(" ".join(word.text for word in words)), 60)
         if words[0].text in _HARMLESS:
-            self.draft.report.add(
-                LEFT_OUT, f"`{written}` of the shell in the container is left out", None, words[0].place
-            )
+            message = f"`{written}` of the shell in the container is left out"
+            self.draft.report.add(LEFT_OUT, message, None, words[0].place)
             return
         message = f"the shell in the container also runs `{written}`, which a recipe cannot express"
         self.draft.report.add(NOT_TAKEN_OVER, message, "move it to the image or to a mounted script", words[0].place)

@@ -111,9 +111,8 @@ def image_section(draft: Draft, word: ExpandedWord) -> dict[str, Any]:
             draft.report.add(NOT_TAKEN_OVER, message, DIGEST_HINT, word.place)
     if "digest" not in section:
         hint = "`docker image inspect --format '{{.RepoDigests}}' IMAGE` prints it"
-        draft.report.add(
-            UNPINNED, f"the image {shorten(text)} has no digest, and its tag can move", hint, word.place, "image"
-        )
+        message = f"the image {shorten(text)} has no digest: its tag can move"
+        draft.report.add(UNPINNED, message, hint, word.place, "image")
     if not section["repository"]:
         raise UnresolvedError("the image has no name", word.place, "write repository:tag")
     if not _REPOSITORY.fullmatch(section["repository"]) and "$" not in text:
@@ -123,8 +122,8 @@ def image_section(draft: Draft, word: ExpandedWord) -> dict[str, Any]:
 
 
 def _version(image: dict[str, Any]) -> str | None:
-    found = _VERSION.fullmatch(image.get("tag", ""))
-    return found[1] if found else None
+    match = _VERSION.fullmatch(image.get("tag", ""))
+    return match[1] if match else None
 
 
 def engine_section(command: EngineCommand, version: str | None, options: OptionReader) -> dict[str, Any]:

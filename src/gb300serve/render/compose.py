@@ -109,10 +109,8 @@ def _limit(limit: int | tuple[int, int]) -> int | dict[str, int]:
 
 
 def _logging(c: ContainerPlan) -> dict[str, Any]:
-    driver = {"driver": c.log_driver} if c.log_driver else {}
-    return driver | (
-        {"options": {key: _literal(value) for key, value in c.log_options.items()}} if c.log_options else {}
-    )
+    options = {key: _literal(value) for key, value in c.log_options.items()}
+    return {key: value for key, value in (("driver", c.log_driver), ("options", options)) if value}
 
 
 def _volume(mount: Mount) -> dict[str, Any]:
@@ -151,14 +149,12 @@ def _gaps(plan: Plan) -> Iterator[Gap]:
     if c.restart != "no":
         yield different("restart", RESTART_MESSAGE.format(c.restart), "look for the first error in the log")
     if _is_user_network(c.network):
-        yield different(
-            "network", f"the network {c.network} must exist before the start", f"docker network create {c.network}"
-        )
+        hint = f"docker network create {c.network}"
+        yield different("network", f"the network {c.network} must exist before the start", hint)
     if c.mounts:
         yield different("mounts", "compose rejects a missing source; `docker run -v` creates an empty directory")
     for secret in c.secrets:
         if secret.file:
             hint = f'export {secret.name}="$(cat {client_path(secret.file)})"'
-            yield Gap(
-                TO_DO, ("container", "secrets", secret.name), f"compose reads {secret.name} from its environment", hint
-            )
+            message = f"compose reads {secret.name} from its environment"
+            yield Gap(TO_DO, ("container", "secrets", secret.name), message, hint)

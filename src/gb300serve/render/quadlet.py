@@ -248,9 +248,8 @@ def _gaps(plan: Plan) -> Iterator[Gap]:
         message = f"systemd must set {secret.name} for the engine's command"
         yield Gap(TO_DO, ("container", "secrets", secret.name), message, hint)
     if ";" in plan.command:
-        yield omitted(
-            "command", "Podman's generator does not quote the argument `;`, so systemd ends the command there"
-        )
+        message = "Podman's generator does not quote the argument `;`, so systemd ends the command there"
+        yield omitted("command", message)
 
 
 def _create_command(secret: Secret) -> str:

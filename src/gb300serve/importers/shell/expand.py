@@ -80,11 +80,6 @@ def trim(value: str, operator: str, glob: list[Glob]) -> str | None:
     return value[length:] if front else value[: len(value) - length]
 
 
-def replace(value: str, old: str, new: str, *, every: bool) -> str:
-    """`${X/old/new}` and `${X//old/new}` for an `old` without a pattern."""
-    return value.replace(old, new, -1 if every else 1) if old else value
-
-
 def change_case(value: str, operator: str) -> str:
     """`^^`, `^`, `,,`, `,`."""
     change = str.upper if operator[0] == "^" else str.lower
@@ -190,7 +185,7 @@ class Expander:
         is_word = False
         for text, quoted in self._pieces(self._tilde(word), word.place):
             is_word = is_word or quoted or bool(text)
-            first, *more = [text] if quoted else _split(text)
+            first, *more = [text] if quoted else re.split(r"\s+", text)
             pieces[-1] += first
             pieces += more
             if sum(map(len, pieces)) > _MAX_LENGTH:
@@ -294,7 +289,7 @@ class Expander:
             case "/":
                 old, _, new = argument.partition("/")
                 plain = not re.search(r"[\\*?\[\"'$]", old) and old[:1] not in "#%" and not re.search(r"[\\&\"'$]", new)
-                return replace(value, old, new, every=len(operator) == 2) if plain and old else None
+                return value.replace(old, new, -1 if len(operator) == 2 else 1) if plain and old else None
             case _:
                 glob = parse_pattern(list(self._pattern_pieces(part, argument, place)))
                 return None if glob is None else trim(value, operator, glob)
@@ -338,8 +333,8 @@ class Expander:
     def _value(self, name: str) -> str | UnresolvedError | None:
         if name in self.variables:
             return self.variables[name]
-        known = {"HOME": self.environment.home, "PWD": self.environment.directory, "USER": self.environment.user}
-        return known.get(name)
+        environment = self.environment
+        return {"HOME": environment.home, "PWD": environment.directory, "USER": environment.user}.get(name)
 
     def _unset(self, name: str, place: TextPosition) -> str:
         if name in self.command_variables:
@@ -366,8 +361,3 @@ class Expander:
 
 def _at(part: Part, place: TextPosition) -> TextPosition:
     return part.source.place(0) if part.source is not None else place
-
-
-def _split(text: str) -> list[str]:
-    """Split at spaces: `a b ` is `a`, `b` and an empty piece, which joins the text that follows."""
-    return re.split(r"\s+", text)

@@ -192,10 +192,8 @@ class Lexer:
         if character == "\\":
             following = self.text[self.at + 1 : self.at + 2]
             self.at += 2
-            is_escape = following in '$`"\\'
-            return Part(
-                "text", "" if following == "\n" else following if is_escape else character + following, quoted=True
-            )
+            text = following if following in '$`"\\' else character + following
+            return Part("text", "" if following == "\n" else text, quoted=True)
         end = next((n for n in range(self.at, len(self.text)) if self.text[n] in '"$`\\'), len(self.text))
         part = Part("text", self.text[self.at : end], quoted=True)
         self.at = end
@@ -289,9 +287,8 @@ class Lexer:
                 lines.append(f"{line}\n")
             else:
                 message = f"the here-document has no end line {shorten(delimiter, 20)}"
-                self.report.add(
-                    NOT_TAKEN_OVER, message, "the rest of the text was read as its body", self.source.place(start)
-                )
+                hint = "the rest of the text was read as its body"
+                self.report.add(NOT_TAKEN_OVER, message, hint, self.source.place(start))
             self.documents.append("".join(lines))
         self._pending.clear()
 

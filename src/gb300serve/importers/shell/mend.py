@@ -256,9 +256,8 @@ def _dashes(source: SourceText, report: Report) -> SourceText:
     if first is None:
         return source
     message = f"a word processor replaced hyphens by a dash (U+{ord(first[2]):04X})"
-    report.add(
-        MENDED, message, "read as `--` before a word, as `-` before a single letter", source.place(first.start())
-    )
+    hint = "read as `--` before a word, as `-` before a single letter"
+    report.add(MENDED, message, hint, source.place(first.start()))
     return dashes.sub(_hyphens)
 
 

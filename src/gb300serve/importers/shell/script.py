@@ -131,9 +131,9 @@ class _ScriptReader:
     run: DockerRunCommand | None = None
     ignored: list[tuple[str, TextPosition]] = field(default_factory=list)
     comment: TextPosition | None = None
-    """The comment that stands behind the launch on its last line."""
+    """The comment on the last line of the launch."""
     open: bool = False
-    """The launch was the last command, and a line end ended it: a next line may belong to it."""
+    """The launch ended at the end of the last line, so that the next line may belong to it."""
 
     def take(self, command: Command) -> None:
         words = command.words
@@ -159,9 +159,8 @@ class _ScriptReader:
     def _launch(self, words: list[Word], start: int) -> None:
         if self.control is not None:
             keyword, place = self.control
-            raise UnresolvedError(
-                f"the launch depends on `{keyword}`: the text is a program, which import does not run", place
-            )
+            message = f"the launch depends on `{keyword}`: the text is a program, which import does not run"
+            raise UnresolvedError(message, place)
         for word in words[:start]:
             if match := match_assignment(word):
                 name, value = self._value(word, match)
@@ -170,9 +169,8 @@ class _ScriptReader:
         fields = [field for word in words[start:] for field in self.expander.fields(word)]
         first = next(n for n, field in enumerate(fields) if field.text in ("run", "create"))
         report_engine_options(fields[1:first], self.exported, words[start].place, self.report)
-        self.run = DockerRunCommand(
-            tuple(fields[first + 1 :]), words[start].place, self.exported, self.expander, dict(self.files)
-        )
+        arguments, place = tuple(fields[first + 1 :]), words[start].place
+        self.run = DockerRunCommand(arguments, place, self.exported, self.expander, dict(self.files))
         self.open = True
 
     def _belongs(self, words: list[Word]) -> bool:
@@ -343,23 +341,17 @@ def _launch_substitution(word: Word, match: re.Match[str]) -> Part | None:
 
 def _client(words: list[Word]) -> int | None:
     """The index of `docker` in `docker … run`, after wrappers and assignments; None for other commands."""
-    at = 0
-    while at < len(words):
-        text = words[at].plain
+    for at, word in enumerate(words):
+        text = word.plain
         if text.rpartition("/")[2] in CLIENTS:
-            return at if _runs(words[at + 1 :]) else None
-        is_prefix = text in _WRAPPERS or text.startswith("-") or match_assignment(words[at]) or _is_value(words, at)
-        if not is_prefix:
+            return at if _has_run(words[at + 1 :]) else None
+        is_value = at > 0 and words[at - 1].plain in _VALUED
+        if not (is_value or text in _WRAPPERS or text.startswith("-") or match_assignment(word)):
             return None
-        at += 1
     return None
 
 
-def _is_value(words: list[Word], at: int) -> bool:
-    return at > 0 and words[at - 1].plain in _VALUED
-
-
-def _runs(words: list[Word]) -> bool:
+def _has_run(words: list[Word]) -> bool:
     for at, word in enumerate(words):
         text = word.plain
         if text in ("run", "create"):
