@@ -298,7 +298,8 @@ class OptionReader:
     def _reject(self, option: EngineOption, word: ExpandedWord) -> None:
         if self.draft.reference(word.text) is None:
             written, path = shorten(self.draft.report.clean(word.text), 40), f"engine.options.{option.key}"
-            message = f"{option.flag} {written}: the engine expects {option.kind}"
+            expected = "a number" if option.kind == "float" else "a whole number"
+            message = f"{option.flag} {written}: the engine expects {expected}"
             self.draft.report.add(REFUSED_VALUE, message, "it was kept as written", word.place, path)
 
     def _json(self, option: EngineOption, word: ExpandedWord, text: str) -> Any:

@@ -38,7 +38,7 @@ def test_the_recipe(launch: Path) -> None:
     assert (answer.code, answer.out) == (0, YAML)
     assert answer.err.splitlines()[0] == (
         f"{launch}:2:3: note IMP013 image-without-digest: "
-        "the image vllm/vllm-openai:v0.33.0 has no digest: a tag can move"
+        "the image vllm/vllm-openai:v0.33.0 has no digest: its tag can move"
     )
 
 

@@ -12,13 +12,13 @@ from gb300serve.importers.shell.script import (
     read_script,
 )
 from gb300serve.importers.shell.words import SourceText
-from tests.support.imports import AROUND, IMAGE, container, read, refused
+from tests.support.imports import ENVIRONMENT, IMAGE, container, read, refused
 
 PROGRAM = ": the text is a program, which import does not run"
 
 
 def run(text: str, report: Report | None = None) -> DockerRunCommand:
-    return read_script(SourceText(text), AROUND, report or Report())
+    return read_script(SourceText(text), ENVIRONMENT, report or Report())
 
 
 def words(text: str) -> list[str]:
@@ -151,13 +151,13 @@ def test_where_a_relative_path_starts(before: str, directory: str) -> None:
     found = read(text, {"x.env": "A=1\n", f"{directory}/x.env": "A=2\n"})
     mounts = [(mount.source, mount.target) for mount in found.plan.container.mounts]
     assert mounts == [(f"{directory}/m", "/m"), (f"{directory}/n", "/n")]
-    assert found.plan.container.env == {"A": "2" if directory != AROUND.directory else "1"}
+    assert found.plan.container.env == {"A": "2" if directory != ENVIRONMENT.directory else "1"}
 
 
 def test_a_directory_behind_the_launch_or_in_a_branch_changes_nothing() -> None:
-    expander = Expander(AROUND, Report())
-    read_script(SourceText("docker run i:1\ncd /x\n"), AROUND, Report(), expander)
-    assert expander.environment == AROUND
+    expander = Expander(ENVIRONMENT, Report())
+    read_script(SourceText("docker run i:1\ncd /x\n"), ENVIRONMENT, Report(), expander)
+    assert expander.environment == ENVIRONMENT
 
 
 def test_a_command_that_only_expands_sets_its_defaults() -> None:
@@ -226,15 +226,15 @@ def test_what_is_not_said_of_the_shell_holds_no_sign_of_the_reader() -> None:
     ],
 )
 def test_files_that_the_text_writes_itself(text: str, files: dict[str, str | None]) -> None:
-    found = read_script(SourceText(text + "docker run i:1\ncat > late <<E\nE\n"), AROUND, Report()).files
-    assert found == {f"{AROUND.directory}/{path}": body for path, body in files.items()}
+    found = read_script(SourceText(text + "docker run i:1\ncat > late <<E\nE\n"), ENVIRONMENT, Report()).files
+    assert found == {f"{ENVIRONMENT.directory}/{path}": body for path, body in files.items()}
 
 
 def test_many_files_and_a_long_one() -> None:
     many = "".join(f"cat > {number} <<E\nE\n" for number in range(20_000))
-    assert len(read_script(SourceText(many + "docker run i:1\n"), AROUND, Report()).files) == 20_000
+    assert len(read_script(SourceText(many + "docker run i:1\n"), ENVIRONMENT, Report()).files) == 20_000
     long = "cat > a <<E\n" + "cat > a <<E\n" * 20_000 + "E\ndocker run i:1\n"
-    assert set(read_script(SourceText(long), AROUND, Report()).files) == {f"{AROUND.directory}/a"}
+    assert set(read_script(SourceText(long), ENVIRONMENT, Report()).files) == {f"{ENVIRONMENT.directory}/a"}
 
 
 def test_an_env_file_that_the_text_writes_itself() -> None:

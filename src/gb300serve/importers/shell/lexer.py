@@ -156,7 +156,7 @@ class Lexer:
         if json is None:
             return None
         message = f"the JSON {shorten(json.text, 40)} is not quoted: bash would change its quotes, braces and spaces"
-        self.report.add(JSON_MENDED, message, "write it in single quotes; it was repaired", self.source.place(self.at))
+        self.report.add(JSON_MENDED, message, "it was repaired; write it in single quotes", self.source.place(self.at))
         self.at = json.end
         return Part("text", json.text, quoted=True)
 

@@ -4,6 +4,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from itertools import islice
 from typing import Any, NamedTuple
@@ -211,7 +212,8 @@ def _is_damaged_json(text: str) -> bool:
     return parse_json(text) is None and parse_json(straight) is not None
 
 
-class _Replacement(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Replacement:
     """A repair that replaces every match of a pattern."""
 
     pattern: str
