@@ -21,7 +21,7 @@ def test_a_gap_points_at_its_place(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_and_what_it_does_not_say(tmp_path: Path) -> None:
+def test_a_file_and_its_gaps(tmp_path: Path) -> None:
     loaded = load(write(tmp_path, {"v1": EVERYTHING}), "v1")
     assert loaded.recipe is not None
     text, found = render_target("compose", compiled(tmp_path, EVERYTHING), loaded, loaded.recipe)
@@ -29,5 +29,5 @@ def test_a_file_and_what_it_does_not_say(tmp_path: Path) -> None:
     assert [one.code for one in found] == ["TGT001", "TGT001", "TGT002", "TGT002", "TGT003"]
 
 
-def test_the_targets_beside_shell_and_json() -> None:
+def test_the_names_of_the_targets() -> None:
     assert sorted(TARGETS) == ["compose", "kubernetes", "quadlet"]

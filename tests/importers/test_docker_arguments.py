@@ -37,12 +37,12 @@ def test_an_unknown_option_takes_the_next_word_unless_that_is_the_image() -> Non
     assert split_arguments(fields("-Z i:1")).options == (DockerOption("Z", None, AT, known=False),)
 
 
-def test_where_the_image_stands() -> None:
+def test_the_index_of_the_image() -> None:
     assert find_image(fields("-d --name a i:1 /m --port 3")) == 3
     assert find_image(fields("-d --name a")) is None
 
 
-def test_options_of_docker_behind_the_image() -> None:
+def test_docker_options_after_the_image() -> None:
     options, left = extract_misplaced(
         fields("/m --gpus all --port 3 -v /a:/b --device cuda"), {"--device"}.__contains__
     )

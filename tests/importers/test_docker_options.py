@@ -70,13 +70,13 @@ def test_options(options: str, section: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_nothing_is_dropped_in_silence(options: str, finding: str) -> None:
+def test_every_loss_is_reported(options: str, finding: str) -> None:
     found = read(f"docker run {options} {IMAGE} /model\n").diagnostics
     assert finding in [d.message for d in found]
     assert {d.line for d in found} == {1}
 
 
-def test_an_option_of_docker_that_is_misspelt() -> None:
+def test_a_misspelt_docker_option() -> None:
     found = read(f"docker run --gpu all --qqqq x {IMAGE} /model\n").diagnostics
     assert [one.hint for one in found if one.code == "IMP003"] == [
         "did you mean --gpus? The option was left out",
@@ -109,11 +109,11 @@ def test_an_env_file() -> None:
         ("--runtime nvidia --gpus all", "all"),
     ],
 )
-def test_every_way_to_choose_gpus(options: str, gpus: Any) -> None:
+def test_every_way_to_select_gpus(options: str, gpus: Any) -> None:
     assert container(options) == {"gpus": gpus}
 
 
-def test_a_second_choice_of_gpus_is_said() -> None:
+def test_a_second_selection_of_gpus_is_reported() -> None:
     assert container("--gpus all --device nvidia.com/gpu=0") == {"gpus": "all"}
     assert ("warning", "repeated-option", 1, 23) in said(
         f"docker run --gpus all --device nvidia.com/gpu=0 {IMAGE} /m\n"
@@ -169,7 +169,7 @@ def test_devices(names: list[str], chosen: Any) -> None:
         ("a\nb", []),
     ],
 )
-def test_what_stands_beside_the_devices(value: str, said: list[str]) -> None:
+def test_other_settings_of_gpus(value: str, said: list[str]) -> None:
     assert other_gpu_settings(value) == said
 
 
@@ -191,7 +191,7 @@ def test_a_mount(option: str, mount: dict[str, Any]) -> None:
     assert container(option) == {"mounts": [mount]}
 
 
-def test_a_dollar_in_a_path_is_no_variable_of_a_recipe() -> None:
+def test_a_dollar_in_a_path_is_literal() -> None:
     assert read(f"docker run -v '/a${{b}}:/b' {IMAGE} /m\n").plan.container.mounts[0].source == "/a${b}"
 
 
@@ -214,7 +214,7 @@ def test_a_dollar_in_a_path_is_no_variable_of_a_recipe() -> None:
         ),
     ],
 )
-def test_what_is_said_of_mounts(option: str, finding: str) -> None:
+def test_findings_about_mounts(option: str, finding: str) -> None:
     assert finding in [d.message for d in read(f"docker run {option} {IMAGE} /m\n").diagnostics]
 
 
@@ -224,7 +224,7 @@ def test_the_models_mount_becomes_the_model() -> None:
     assert document["container"] == {"mounts": [{"source": "/c", "target": "/d"}]}
 
 
-def test_a_models_mount_that_is_not_first_or_can_be_written_stays_where_it_is() -> None:
+def test_a_model_mount_that_is_not_first_or_is_writable_stays_a_mount() -> None:
     for options in ("-v /c:/d -v /srv/x:/model:ro", "-v /srv/x:/model"):
         document = read(f"docker run {options} {IMAGE} --model /model\n").document
         assert "model" not in document

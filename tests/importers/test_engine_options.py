@@ -23,18 +23,18 @@ FLAGS = Flags("vllm", "0.33.0")
         ("--speculative-config.num_speculative_tokens", "speculative_config", False, "num_speculative_tokens", False),
     ],
 )
-def test_what_a_flag_says(flag: str, key: str, off: bool, keys: str, abbreviated: bool) -> None:
+def test_the_option_of_a_flag(flag: str, key: str, off: bool, keys: str, abbreviated: bool) -> None:
     found = FLAGS.find(flag)
     assert found is not None
     assert (found.option.key, found.off, found.keys, found.abbreviated) == (key, off, keys, abbreviated)
 
 
 @pytest.mark.parametrize("flag", ["--nope", "--max", "--port.x", "-x", "--m"])
-def test_what_no_option_says(flag: str) -> None:
+def test_unknown_flags(flag: str) -> None:
     assert FLAGS.find(flag) is None
 
 
-def test_a_misspelt_one_is_looked_for_a_few_times_only() -> None:
+def test_suggestions_are_limited() -> None:
     flags = Flags("vllm", "0.33.0")
     assert flags.suggest("--max-modl-len") == "--max-model-len"
     for _ in range(19):
@@ -107,7 +107,7 @@ def test_numbers_keep_their_spelling() -> None:
         ("--frobnicate hf_Qw3rTy7uIoPaSdFgHj", ["--frobnicate", "${secret:FROBNICATE}"]),
     ],
 )
-def test_what_no_table_knows_stays_as_it_was_said(words: str, extra: list[str]) -> None:
+def test_unknown_options_are_kept_as_written(words: str, extra: list[str]) -> None:
     assert engine(words)["extra_args"] == extra
 
 
@@ -153,7 +153,7 @@ def test_an_engine_with_other_forms() -> None:
         ('--lora-paths a \'{"lora_name":"b"}\'', {"lora_paths": ["a", {"lora_name": "b"}]}, None),
     ],
 )
-def test_words_as_sglang_takes_them(words: str, options: dict[str, Any], finding: tuple[str, str] | None) -> None:
+def test_arguments_of_sglang(words: str, options: dict[str, Any], finding: tuple[str, str] | None) -> None:
     found = read(SGLANG + words + "\n")
     assert found.document["engine"]["options"] == options
     findings = [
@@ -162,18 +162,18 @@ def test_words_as_sglang_takes_them(words: str, options: dict[str, Any], finding
     assert findings == ([finding] if finding else [])
 
 
-def test_a_dotted_flag_is_none_of_sglang() -> None:
+def test_sglang_has_no_dotted_flags() -> None:
     found = read(SGLANG + "--model-path /m --hisparse-config.top_k 1\n").document["engine"]
     assert found["extra_args"] == ["--hisparse-config.top_k", "1"]
 
 
-def test_a_key_that_is_said_again_is_not_in_the_message() -> None:
+def test_a_repeated_key_is_not_in_the_message() -> None:
     found = read("docker run vllm:1 --model /m --api-key sk-one-1234567 --api-key sk-two-1234567\n").diagnostics
     (message,) = [one.message for one in found if one.code == "IMP010"]
     assert message == "`--api-key` is repeated (api_key): the engine uses the last value, a secret"
 
 
-def test_what_is_no_json_of_the_option() -> None:
+def test_invalid_json() -> None:
     found = read("docker run vllm:1 --model /m --allowed-origins '*' --attention-config 3\n").diagnostics
     assert [one.message for one in found if one.code == "IMP012"] == [
         "--allowed-origins: * is not a JSON list",
@@ -206,7 +206,7 @@ def test_which_values_are_secrets(draft: Draft, key: str, text: str, name: str |
     assert secret_variable(draft, key, text) == name
 
 
-def test_how_a_recipe_says_them(draft: Draft) -> None:
+def test_the_options_of_the_recipe(draft: Draft) -> None:
     assert option_value(draft, "api_key", ExpandedWord("abc", AT), "abc") == {"secret": "API_KEY"}
     assert option_value(draft, "port", ExpandedWord("3", AT), 3) == 3
     assert (

@@ -148,7 +148,7 @@ def test_entrypoints(config: dict[str, Any], entrypoint: str | None, command: tu
     assert (plan.container.entrypoint, plan.command) == (entrypoint, command)
 
 
-def test_with_the_image_beside_it_nothing_is_guessed() -> None:
+def test_with_the_image_nothing_is_guessed() -> None:
     image = {
         "Config": {
             "Entrypoint": ["/e", "x"],
@@ -232,11 +232,11 @@ def test_hostile_values(junk: Any) -> None:
         ({"Binds": "nonsense", "Ulimits": 3, "PortBindings": [], "LogConfig": None}, []),
     ],
 )  # fmt: skip
-def test_what_was_said_to_docker(host: dict[str, Any], options: list[tuple[str, str | None]]) -> None:
+def test_options_of_a_container(host: dict[str, Any], options: list[tuple[str, str | None]]) -> None:
     assert [(one.name, one.value) for one in host_options({}, host)] == options
 
 
-def test_mounts_of_a_container_whose_host_part_names_none() -> None:
+def test_mounts_of_a_container_without_host_mounts() -> None:
     mounts = [
         {"Type": "bind", "Source": "/a", "Destination": "/b", "RW": False},
         {"Type": "volume", "Source": "/v", "Destination": "/c"},
@@ -244,7 +244,7 @@ def test_mounts_of_a_container_whose_host_part_names_none() -> None:
     assert [(one.name, one.value) for one in host_options({"Mounts": mounts}, {})] == [("volume", "/a:/b:ro")]
 
 
-def test_anything_else_is_nothing() -> None:
+def test_values_of_other_types_are_empty() -> None:
     assert (as_mapping([]), as_list({}), as_text(None), as_text(value := True), as_text(3)) == ({}, [], "", "", "3"), (
         value
     )

@@ -76,7 +76,7 @@ def test_the_pinned_image_holds() -> None:
 
 
 @pytest.mark.parametrize("command", ["bash scripts/launch.sh", "for x in 1; do docker run i:$x; done", '""'])
-def test_a_command_that_says_no_launch(command: str) -> None:
+def test_a_command_without_a_launch(command: str) -> None:
     head, rest = TEXT.split("  command: |\n")
     text = f"{head}  command: {command}\nmetrics:{rest.split('metrics:')[1]}"
     with pytest.raises(NotImportableError) as stopped:
@@ -84,7 +84,7 @@ def test_a_command_that_says_no_launch(command: str) -> None:
     assert "launch.command" in stopped.value.message
 
 
-def test_a_file_that_is_no_yaml() -> None:
+def test_invalid_yaml() -> None:
     with pytest.raises(SourceInvalidError):
         read(TEXT + "a: [")
 
@@ -121,7 +121,7 @@ def test_a_file_that_is_no_yaml() -> None:
         ),
     ],
 )
-def test_nothing_of_the_pins_is_dropped_in_silence(old: str, new: str, said: tuple[str, str]) -> None:
+def test_every_loss_of_a_pin_is_reported(old: str, new: str, said: tuple[str, str]) -> None:
     assert TEXT.count(old) == 1
     assert said in [(one.code, one.message) for one in read(TEXT.replace(old, new)).diagnostics]
     assert said not in [(one.code, one.message) for one in read(TEXT).diagnostics]

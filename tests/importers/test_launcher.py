@@ -71,7 +71,7 @@ def test_what_starts_the_engine(launch: str, engine: dict[str, Any], container: 
     assert document.get("container", {}) == container
 
 
-def test_a_repeated_entrypoint_is_said() -> None:
+def test_a_repeated_entrypoint_is_reported() -> None:
     assert ("warning", "launcher-words", 1, 37) in said("docker run vllm/vllm-openai:v0.33.0 vllm serve /m\n")
 
 
@@ -81,7 +81,7 @@ def test_variables_in_the_container_are_the_containers() -> None:
     assert found["engine"]["options"] == {"model_tag": "/m", "port": 31, "api_key": {"secret": "K"}}
 
 
-def test_what_a_shell_does_besides_is_said() -> None:
+def test_other_commands_of_a_shell_are_reported() -> None:
     found = read("docker run x/vllm:1 bash -c 'pip install x && vllm serve /m'\n").diagnostics
     message = "the shell in the container also runs `pip install x`, which a recipe cannot express"
     assert message in [d.message for d in found]
@@ -105,7 +105,7 @@ def test_a_shell_that_starts_something_else() -> None:
         ("a/vllm:1 --model m", "vllm", False),
     ],
 )
-def test_an_engine_that_nothing_names_is_said(launch: str, engine: str, assumed: bool) -> None:
+def test_an_assumed_engine_is_reported(launch: str, engine: str, assumed: bool) -> None:
     found = read(f"docker run {launch}\n")
     assert found.document["engine"]["name"] == engine
     assert [one.code for one in found.diagnostics if one.path == "engine.name"] == ["IMP009"] * assumed

@@ -22,7 +22,7 @@ docker run -d --name dsv41-vllm --gpus all --ipc host --network host --ulimit me
 """
 
 
-def test_the_published_command_compiles_to_its_own_words() -> None:
+def test_the_published_command_compiles_to_its_own_arguments() -> None:
     assert argv(ARTICLE) == WORDS.replace("SCHEDULE", SCHEDULE).split()
 
 
@@ -60,7 +60,7 @@ def test_the_published_command_as_a_recipe() -> None:
         ("N=$(hostname)\ndocker run --name $N i:1\n", "the output of $(hostname) is not known without running it", 1),
     ],
 )
-def test_what_cannot_be_known_without_running_it(text: str, reason: str, line: int | None) -> None:
+def test_launches_that_are_not_known_without_running_the_text(text: str, reason: str, line: int | None) -> None:
     message, at, _ = refused(text)
     assert message.startswith(reason)
     assert at == line
@@ -81,13 +81,13 @@ def test_the_way_that_works_is_named() -> None:
         ("[" * 100_000, "input.sh is not valid JSON"),
     ],
 )
-def test_what_is_no_source(text: str, message: str) -> None:
+def test_invalid_sources(text: str, message: str) -> None:
     with pytest.raises(SourceInvalidError) as stopped:
         read(text)
     assert (stopped.value.message, stopped.value.exit_code) == (message, 3)
 
 
-def test_what_stands_around_the_launch_is_said_and_not_run() -> None:
+def test_other_commands_are_reported_and_not_run() -> None:
     text = "set -e\ndocker rm -f old || true\ndocker run i:1 /model\ndocker logs -f x\ndocker run i:2\n"
     found = read(text)
     assert found.document["image"] == {"repository": "i", "tag": "1"}
@@ -107,12 +107,12 @@ def test_a_launch_before_the_loop_that_waits_for_it() -> None:
     "before",
     ["sudo ", "sudo -E ", "sudo -u me ", "A=1 ", "nohup ", "env A=1 ", "/usr/bin/", "true && ", "cd /x; ", "exec "],
 )
-def test_what_may_stand_in_front(before: str) -> None:
+def test_prefixes_of_docker_run(before: str) -> None:
     assert command(f"{before}docker run i:1 /model --port 1\n") == ["/model", "--port", "1"]
 
 
 @pytest.mark.parametrize("client", ["podman run", "docker container run", "docker --context far run", "docker create"])
-def test_other_words_for_the_same(client: str) -> None:
+def test_other_clients(client: str) -> None:
     assert command(f"{client} --gpus all i:1 /model --port 1\n") == ["/model", "--port", "1"]
 
 
@@ -134,7 +134,7 @@ def test_secrets_are_nowhere() -> None:
     }
 
 
-def test_findings_say_where() -> None:
+def test_findings_have_positions() -> None:
     assert said("docker run --privileged \\\n  --gpus all i:1 /model --frobnicate 3\n") == [
         ("warning", "not-taken-over", 1, 12),
         ("warning", "unknown-option", 2, 25),
@@ -170,7 +170,7 @@ BARE = "prefix it with `docker run --gpus all IMAGE`, with the image of this eng
         ("python3 -m sglang.launch_server --model-path /m\n", "without a container", 1, BARE),
     ],
 )
-def test_what_it_is_and_the_way_that_works(text: str, what: str, line: int, hint: str) -> None:
+def test_other_formats_and_their_hints(text: str, what: str, line: int, hint: str) -> None:
     with pytest.raises(UnresolvedError) as stopped:
         reject_other_formats(SourceText(text))
     assert what in stopped.value.reason

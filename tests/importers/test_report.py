@@ -12,7 +12,7 @@ def test_each_finding_once_with_its_place() -> None:
     assert (found.file, found.line, found.column, found.path) == ("input.sh", 3, 4, "c")
 
 
-def test_no_message_holds_a_secret_also_one_that_was_met_later() -> None:
+def test_no_message_contains_a_secret_even_one_found_later() -> None:
     report = Report()
     report.add(MENDED, "says swordfish", f"and {TOKEN}", None, "env.swordfish")
     report.hide("swordfish")
@@ -21,7 +21,7 @@ def test_no_message_holds_a_secret_also_one_that_was_met_later() -> None:
     assert TOKEN not in repr(found)
 
 
-def test_a_text_that_is_wrong_everywhere_is_not_listed_to_its_end() -> None:
+def test_the_number_of_findings_is_limited() -> None:
     report = Report()
     for number in range(MAX_FINDINGS + 50):
         report.add(LEFT_OUT, str(number))

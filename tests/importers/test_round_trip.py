@@ -35,7 +35,7 @@ def test_every_shipped_recipe(ref: str) -> None:
     assert [d for d in found.diagnostics if d.severity != "note" and "extra_args" not in (d.path or "")] == []
 
 
-def test_a_recipe_that_says_everything(tmp_path: Path) -> None:
+def test_a_recipe_with_every_option(tmp_path: Path) -> None:
     compiled = plan(write(tmp_path, {"v1": EVERYTHING}), "bench/v1")
     assert argv(shell_text(compiled)) == list(docker_argv(compiled))
 

@@ -233,13 +233,13 @@ def _filled(word: str, values: dict[str, str]) -> str:
     return word
 
 
-def test_nothing_runs_where_nobody_says_which_station_it_is(tmp_path: Path) -> None:
+def test_nothing_runs_without_a_rank(tmp_path: Path) -> None:
     plan = compiled(tmp_path, ALL["own"])
     assert Shell("sh", tmp_path).run(shell_text(plan), {**PLACE, "NODE_RANK": ""}).returncode != 0
     assert Shell("sh", tmp_path).words(pinned_text(plan), {**PLACE, "NODE_RANK": "2"}) == ()
 
 
-def test_the_plan_says_how_many(tmp_path: Path) -> None:
+def test_the_plan_lists_the_machines(tmp_path: Path) -> None:
     found = plan_document(compiled(tmp_path, ALL["ray"]))
     assert [(node["role"], node["count"]) for node in found["nodes"]] == [("leader", 1), ("worker", 2)]
     assert found["argv"] == found["nodes"][0]["argv"]

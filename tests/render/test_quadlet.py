@@ -77,7 +77,7 @@ def test_any_words_survive(command: list[str], env: dict[str, str]) -> None:
         assert [spoken(value) for value in values(found, key)] == [[f"{name}={value}"] for name, value in env.items()]
 
 
-def test_secrets_are_podmans_and_in_the_command_systemds() -> None:
+def test_secrets_come_from_podman_and_in_the_command_from_systemd() -> None:
     rendered = quadlet(with_container(SECRET_WORDS, secrets=SECRETS), SERVING)
     found = with_container(SECRET_WORDS, secrets=SECRETS)
     assert values(found, "Secret") == [f"{name},type=env,target={name}" for name in "KLM"]
@@ -134,7 +134,7 @@ def test_restart(policy: str, restart: str, limits: list[str], installed: bool) 
         ("nvcr.io/a/b", "nvcr.io/a/b"),
     ],
 )
-def test_the_registry_is_said(image: str, named: str) -> None:
+def test_the_registry_is_added(image: str, named: str) -> None:
     assert image_name(image) == named
 
 
@@ -204,7 +204,7 @@ def test_declared_secrets_are_variables() -> None:
 
 @given(plain)
 @BOUNDED
-def test_a_value_that_is_not_split_is_either_itself_or_an_option_of_podmans(value: str) -> None:
+def test_an_unquoted_value_is_unchanged_or_an_option_of_podman(value: str) -> None:
     lines = list(raw_lines("Volume", value, "--volume"))
     assert bool(lines) == bool(value)
     for section, key, written in entries("\n".join(lines)):

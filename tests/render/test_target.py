@@ -31,7 +31,7 @@ def test_declared_secrets_alone_are_written() -> None:
     assert written == "aS<K>bS{secret:NONE}S"
 
 
-def test_the_head_of_a_file_is_comments_alone() -> None:
+def test_the_header_of_a_file_is_a_comment() -> None:
     gaps = (Gap(OMITTED, ("container", "mounts"), "a\nb: \x1b[31mc", "d\r\ne"),)
     text = file_header(plan(), "a file", ("Start it.",), gaps)
     assert text.splitlines()[1:] == [
@@ -43,7 +43,7 @@ def test_the_head_of_a_file_is_comments_alone() -> None:
     assert file_header(plan(), "a file", (), ()).startswith("# bench/v1 as a file, compiled by gb300serve from plan ")
 
 
-def test_what_nothing_checks_any_more() -> None:
+def test_gaps_of_every_target() -> None:
     container = ContainerPlan("", mounts=(Mount("/a", "/b", sha256="0" * 64), Mount("name", "/c"), Mount("/d", "/e")))
     assert [gap.message for gap in common_gaps(plan(container=container))] == [
         "the sha256 of /a is not checked",
@@ -85,7 +85,7 @@ def test_reads_as_it_was(value: Any) -> None:
     assert yaml.safe_load(yaml_text(value)) == value
 
 
-def test_what_another_reader_would_take_for_something_else_is_quoted() -> None:
+def test_ambiguous_text_is_quoted() -> None:
     assert yaml_text(
         {"a": ["no", "1", "0.90", "1:30", "on", "null", "plain", "a b", "ü", "a\nb"], "b": {"c": 1, "d": True}}
     ) == (

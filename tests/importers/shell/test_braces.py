@@ -58,16 +58,16 @@ def test_any_braces_are_those_of_bash(bash: Shell, signs: list[str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["{1..9999}", "{0..9}{0..9}{0..9}{0..9}", "{a,b}" * 40, "{1..1}" * 200])
-def test_more_words_than_a_command_has_are_refused(text: str) -> None:
+def test_too_many_words_are_rejected(text: str) -> None:
     with pytest.raises(UnresolvedError):
         words(text)
 
 
-def test_the_most_there_may_be() -> None:
+def test_the_largest_expansion() -> None:
     assert len(words(f"{{1..{MAX_WORDS}}}")) == MAX_WORDS
 
 
-def test_more_braces_than_a_command_has_are_refused() -> None:
+def test_too_many_braces_are_rejected() -> None:
     with pytest.raises(UnresolvedError):
         words("{" * 50_000 + "a,b" + "}" * 50_000)
 

@@ -52,7 +52,7 @@ def test_any_trimmed_value_is_that_of_bash(bash: Shell, value: str, operator: st
         ("A=x\ndocker run i:1 ${!A}\n", "${!A} is an argument of the script"),
     ],
 )
-def test_what_only_bash_computes_is_said(text: str, reason: str) -> None:
+def test_expansions_that_need_bash(text: str, reason: str) -> None:
     with pytest.raises(NotImportableError) as caught:
         read(text)
     assert reason in caught.value.message

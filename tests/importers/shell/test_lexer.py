@@ -65,7 +65,7 @@ def test_what_is_never_closed(text: str, reason: str, place: TextPosition) -> No
     assert (caught.value.reason, caught.value.place) == (reason, place)
 
 
-def test_two_lines_that_bash_would_glue_are_two_words() -> None:
+def test_two_lines_that_bash_would_join_are_two_words() -> None:
     report = Report()
     assert [token.plain for token in tokens("--port 3\\\n--rm", report) if isinstance(token, Word)] == [
         "--port", "3", "--rm",

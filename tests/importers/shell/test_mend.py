@@ -33,7 +33,7 @@ WORDS = ["/model", "--max-num-seqs", "7", "--port", "31"]
         ("docker run i:1 /model ^\n --max-num-seqs 7 ^\n --port 31\n", "copied-text", (1, 23)),
     ],
 )
-def test_damage_is_mended_and_named(text: str, name: str, place: tuple[int, int]) -> None:
+def test_damage_is_repaired_and_reported(text: str, name: str, place: tuple[int, int]) -> None:
     assert command(text) == WORDS
     found = [(found_name, (line, column)) for _, found_name, line, column in said(text) if "text" in found_name]
     assert (name, place) in found
@@ -46,7 +46,7 @@ def test_a_sound_text_is_left_alone() -> None:
     assert report.diagnostics == ()
 
 
-def test_a_join_that_was_meant() -> None:
+def test_an_intended_join() -> None:
     assert command("docker run i:1 --model=\\\n/model --port \\\n 31\n") == ["--model", "/model", "--port", "31"]
 
 
@@ -70,12 +70,12 @@ def test_a_text_that_ends_in_a_continuation() -> None:
 
 
 @pytest.mark.parametrize("value", ["\u00bbx\u00ab", "\u201cx\u201d", "a \u2014b", "a\u00a0b"])
-def test_what_stands_in_straight_single_quotes_was_typed(value: str) -> None:
+def test_text_in_single_quotes_is_literal(value: str) -> None:
     assert container(f"-e 'A={value}'")["env"] == {"A": value}
     assert container(f"-e A='{value}'")["env"] == {"A": value}
 
 
-def test_json_in_straight_quotes_that_is_none_was_damaged() -> None:
+def test_damaged_json_in_single_quotes_is_repaired() -> None:
     found = read("docker run i:1 /m --speculative-config '{\u201cmethod\u201d:\u00a0\u201cdspark\u201d}'\n")
     assert found.document["engine"]["options"]["speculative_config"] == {"method": "dspark"}
 
@@ -107,7 +107,7 @@ def test_every_way_to_damage_json(text: str, mended: str | None) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "{", "{a b}", '{"a": 1e999}', "[" * 50_000, "1", '"a"'])
-def test_what_is_no_json(text: str) -> None:
+def test_text_that_is_not_json(text: str) -> None:
     assert load_json(text) is None
 
 

@@ -29,7 +29,7 @@ def words(text: str) -> list[str]:
     "before",
     ["", "sudo ", "sudo -u me ", "A=1 ", "nohup ", "env A=1 ", "time ", "cd /x && ", "set -e; ", "/usr/bin/", "exec "],
 )
-def test_where_the_launch_stands(before: str) -> None:
+def test_the_position_of_the_launch(before: str) -> None:
     assert words(f"{before}docker run i:1 /m\n") == ["i:1", "/m"]
 
 
@@ -41,7 +41,7 @@ def test_by_which_client(client: str) -> None:
     assert words(f"{client} create i:1 /m\n") == ["i:1", "/m"]
 
 
-def test_what_it_exports_and_where_it_stands() -> None:
+def test_exports_and_position_of_the_launch() -> None:
     found = run("export A=1\nB=2\n  C=3 docker run i:1\n")
     assert (found.place, found.exported) == (TextPosition(3, 7), {"A": "1", "B": "2", "C": "3"})
 
@@ -66,7 +66,7 @@ def test_only_the_first_of_two_launches() -> None:
     assert [(found.code, found.line, found.column) for found in report.diagnostics] == [("IMP003", 2, 1)]
 
 
-def test_what_is_not_part_of_it_is_named() -> None:
+def test_other_commands_are_reported() -> None:
     report = Report()
     run("mkdir -p /x\ndocker run i:1\ndocker logs -f a\n", report)
     assert [(found.code, found.message) for found in report.diagnostics] == [
@@ -106,7 +106,9 @@ def test_a_password_of_another_command_is_not_shown(command: str) -> None:
         ("docker run i:1 $(date)\n", "the output of $(date) is not known without running it", TextPosition(1, 18)),
     ],
 )  # fmt: skip
-def test_what_cannot_be_known_without_running_it(text: str, reason: str, place: TextPosition | None) -> None:
+def test_launches_that_are_not_known_without_running_the_text(
+    text: str, reason: str, place: TextPosition | None
+) -> None:
     with pytest.raises(UnresolvedError) as caught:
         run(text)
     assert (caught.value.reason, caught.value.place) == (reason, place)
@@ -154,7 +156,7 @@ def test_where_a_relative_path_starts(before: str, directory: str) -> None:
     assert found.plan.container.env == {"A": "2" if directory != ENVIRONMENT.directory else "1"}
 
 
-def test_a_directory_behind_the_launch_or_in_a_branch_changes_nothing() -> None:
+def test_a_cd_after_the_launch_or_in_a_branch_has_no_effect() -> None:
     expander = Expander(ENVIRONMENT, Report())
     read_script(SourceText("docker run i:1\ncd /x\n"), ENVIRONMENT, Report(), expander)
     assert expander.environment == ENVIRONMENT
@@ -175,7 +177,7 @@ def test_a_command_that_only_expands_sets_its_defaults() -> None:
         ("export DOCKER_CONTEXT=a\ndocker container", "DOCKER_CONTEXT=a"),
     ],
 )
-def test_the_engine_that_docker_is_sent_to_is_said(client: str, said: str) -> None:
+def test_the_selected_docker_engine_is_reported(client: str, said: str) -> None:
     assert messages(f"{client} run {IMAGE} /m\n") == [f"`{said}` is left out: a recipe does not select a Docker Engine"]
     assert messages(f"docker container run {IMAGE} /m\n") == []
 
@@ -205,7 +207,7 @@ def test_a_text_full_of_docker() -> None:
     assert has_launch("docker " * 30_000) is False  # 54 s while each of them was followed to the end of the text
 
 
-def test_what_is_not_said_of_the_shell_holds_no_sign_of_the_reader() -> None:
+def test_messages_contain_no_reference_marks() -> None:
     assert messages(f"echo $A{IMAGE}\ndocker run {IMAGE} /m\n")[0].count("\0") == 0
     assert container("-e A=1") == {"env": {"A": "1"}}
 

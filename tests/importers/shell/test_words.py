@@ -15,7 +15,7 @@ def test_every_character_keeps_its_place() -> None:
     assert text.part(3, 5).place(1) == TextPosition(2, 2)
 
 
-def test_what_replaces_stands_where_the_match_began() -> None:
+def test_a_replacement_keeps_the_position_of_the_match() -> None:
     changed = SourceText("a\r\nb\u2014c d").sub(r"\r\n", lambda _: "\n").sub("\u2014", lambda _: "--")
     assert changed.text == "a\nb--c d"
     assert [changed.place(changed.text.index(sign)) for sign in "bcd"] == [

@@ -45,7 +45,7 @@ from tests.support.targets import codes, with_container
         ({"secrets": (Secret("K", env="K"), Secret("L", file="/l"))}, [("TGT003", "secrets")]),
     ],
 )  # fmt: skip
-def test_what_is_lost_or_changed(options: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+def test_omitted_and_different_options(options: dict[str, Any], expected: list[tuple[str, str]]) -> None:
     found = codes(kubernetes_gaps(with_container(restart="always", **options)))
     assert found.pop(next(n for n, (_, path) in enumerate(found) if path == "container.restart")) == (
         "TGT002",

@@ -10,7 +10,7 @@ from gb300serve.importers.report import TextPosition
 
 
 class SourceText:
-    """A text that knows the original position of each character."""
+    """A text that keeps the original position of each character."""
 
     def __init__(
         self,
