@@ -34,7 +34,7 @@ def test_targets_of_one_machine_say_what_they_lack(target: str, tmp_path: Path) 
     directory = write(tmp_path / "recipes", {"v1": ALL["own"]})
     answer = run("compile", "v1", "--to", target, "--recipes", directory)
     what = {"compose": "a compose file", "quadlet": "a Podman unit"}[target]
-    said = f"warning TGT001 nodes: {what} describes one machine of 2, whose engine will not find the others"
+    said = f"warning TGT001 nodes: {what} describes one of 2 machines: its engine will not find the others"
     assert (answer.code, sum(said in line for line in answer.out.splitlines())) == (0, 1)
     assert "TGT001 nodes" not in run("compile", "v1", "--to", "kubernetes", "--recipes", directory).out
 

@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.importers.docker_arguments import DockerOption, image_at, misplaced, split
+from gb300serve.importers.docker_arguments import DockerOption, extract_misplaced, find_image, split_arguments
 from gb300serve.importers.report import TextPosition
 from gb300serve.importers.shell.words import ExpandedWord
 
@@ -25,24 +25,26 @@ def fields(text: str) -> list[ExpandedWord]:
     ],
 )
 def test_options_and_image(text: str, options: list[tuple[str, str | None]], image: str | None) -> None:
-    found = split(fields(text))
+    found = split_arguments(fields(text))
     assert [(one.name, one.value) for one in found.options] == options
     assert all(one.known for one in found.options)
     assert (found.image and found.image.text) == image
 
 
 def test_an_unknown_option_takes_the_next_word_unless_that_is_the_image() -> None:
-    assert split(fields("--new 3 i:1")).options == (DockerOption("new", "3", AT, known=False),)
-    assert split(fields("--new docker.io/i:1 x")).options == (DockerOption("new", None, AT, known=False),)
-    assert split(fields("-Z i:1")).options == (DockerOption("Z", None, AT, known=False),)
+    assert split_arguments(fields("--new 3 i:1")).options == (DockerOption("new", "3", AT, known=False),)
+    assert split_arguments(fields("--new docker.io/i:1 x")).options == (DockerOption("new", None, AT, known=False),)
+    assert split_arguments(fields("-Z i:1")).options == (DockerOption("Z", None, AT, known=False),)
 
 
-def test_where_the_image_stands() -> None:
-    assert image_at(fields("-d --name a i:1 /m --port 3")) == 3
-    assert image_at(fields("-d --name a")) is None
+def test_the_index_of_the_image() -> None:
+    assert find_image(fields("-d --name a i:1 /m --port 3")) == 3
+    assert find_image(fields("-d --name a")) is None
 
 
-def test_options_of_docker_behind_the_image() -> None:
-    options, left = misplaced(fields("/m --gpus all --port 3 -v /a:/b --device cuda"), {"--device"}.__contains__)
+def test_docker_options_after_the_image() -> None:
+    options, left = extract_misplaced(
+        fields("/m --gpus all --port 3 -v /a:/b --device cuda"), {"--device"}.__contains__
+    )
     assert [(one.name, one.value) for one in options] == [("gpus", "all"), ("volume", "/a:/b")]
     assert [one.text for one in left] == ["/m", "--port", "3", "--device", "cuda"]

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from gb300serve.importers.docker_options import beside_devices, by_devices, from_gpus
+from gb300serve.importers.docker_options import gpu_selection, other_gpu_settings, parse_gpus
 from tests.support.imports import IMAGE, container, read, said
 
 
@@ -47,40 +47,40 @@ def test_options(options: str, section: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("options", "finding"),
     [
-        ("--privileged", "a recipe has no word for --privileged"),
-        ("--cpus 4", "a recipe has no word for --cpus 4"),
-        ("--hostname=h", "a recipe has no word for --hostname h"),
-        ("--runtime runsc", "a recipe has no word for --runtime runsc"),
+        ("--privileged", "a recipe cannot express --privileged"),
+        ("--cpus 4", "a recipe cannot express --cpus 4"),
+        ("--hostname=h", "a recipe cannot express --hostname h"),
+        ("--runtime runsc", "a recipe cannot express --runtime runsc"),
         ("--frob x", "docker run has no option --frob x"),
         ("-z", "docker run has no option -z"),
-        ("--gpus '\"device=0\",capabilities=utility'", "--gpus: a recipe has no word for capabilities=utility"),
-        ("--runtime nvidia --gpus all", "--runtime nvidia is left out: --gpus alone chooses the GPUs"),
-        ("--rm", "--rm is left out: a lane's container is kept when it stops, so that it can be started again"),
-        ("--ulimit memlock=lots", "--ulimit memlock=lots is not NAME=SOFT[:HARD]"),
-        ("--restart sometimes", "--restart sometimes is no policy of docker's"),
-        ("--stop-timeout 5s", "--stop-timeout 5s is no number of seconds"),
-        ("-e 1A=2", "-e 1A: not the name of a variable"),
-        ("--name 'a b'", "--name a b is no name of a container: a-b was taken"),
-        ("--ipc host --ipc private", "--ipc stands here again: docker takes the last, private"),
+        ("--gpus '\"device=0\",capabilities=utility'", "--gpus: a recipe cannot express capabilities=utility"),
+        ("--runtime nvidia --gpus all", "--runtime nvidia is left out: --gpus selects the GPUs"),
+        ("--rm", "--rm is left out: the container of a lane is kept when it stops, so that it can be started again"),
+        ("--ulimit memlock=lots", "--ulimit memlock=lots is not valid"),
+        ("--restart sometimes", "--restart sometimes is not a restart policy of Docker"),
+        ("--stop-timeout 5s", "--stop-timeout 5s is not a number of seconds"),
+        ("-e 1A=2", "-e 1A: not a valid variable name"),
+        ("--name 'a b'", "--name a b is not a valid container name: a-b was used"),
+        ("--ipc host --ipc private", "--ipc is repeated: docker uses the last value, private"),
         ("--env-file none.env", "the env file none.env cannot be read here: its variables are missing from the recipe"),
-        ("--gpus some", "--gpus some chooses no GPU"),
+        ("--gpus some", "--gpus some selects no GPU"),
         (
             "--runtime nvidia",
-            "--runtime nvidia chooses no GPU by itself: what the image's NVIDIA_VISIBLE_DEVICES says is not known here",
+            "--runtime nvidia selects no GPU by itself, and NVIDIA_VISIBLE_DEVICES of the image is not known here",
         ),
     ],
 )
-def test_nothing_is_dropped_in_silence(options: str, finding: str) -> None:
+def test_every_loss_is_reported(options: str, finding: str) -> None:
     found = read(f"docker run {options} {IMAGE} /model\n").diagnostics
     assert finding in [d.message for d in found]
     assert {d.line for d in found} == {1}
 
 
-def test_an_option_of_docker_that_is_misspelt() -> None:
+def test_a_misspelt_docker_option() -> None:
     found = read(f"docker run --gpu all --qqqq x {IMAGE} /model\n").diagnostics
     assert [one.hint for one in found if one.code == "IMP003"] == [
-        "did you mean --gpus? It was not taken over",
-        "it was not taken over",
+        "did you mean --gpus? The option was left out",
+        "the option was left out",
     ]
 
 
@@ -109,11 +109,11 @@ def test_an_env_file() -> None:
         ("--runtime nvidia --gpus all", "all"),
     ],
 )
-def test_every_way_to_choose_gpus(options: str, gpus: Any) -> None:
+def test_every_way_to_select_gpus(options: str, gpus: Any) -> None:
     assert container(options) == {"gpus": gpus}
 
 
-def test_a_second_choice_of_gpus_is_said() -> None:
+def test_a_second_selection_of_gpus_is_reported() -> None:
     assert container("--gpus all --device nvidia.com/gpu=0") == {"gpus": "all"}
     assert ("warning", "repeated-option", 1, 23) in said(
         f"docker run --gpus all --device nvidia.com/gpu=0 {IMAGE} /m\n"
@@ -141,7 +141,7 @@ def test_a_second_choice_of_gpus_is_said() -> None:
     ],
 )
 def test_the_value_of_gpus(value: str, chosen: Any) -> None:
-    assert from_gpus(value) == chosen
+    assert parse_gpus(value) == chosen
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_the_value_of_gpus(value: str, chosen: Any) -> None:
     ],
 )
 def test_devices(names: list[str], chosen: Any) -> None:
-    assert by_devices(names) == chosen
+    assert gpu_selection(names) == chosen
 
 
 @pytest.mark.parametrize(
@@ -169,8 +169,8 @@ def test_devices(names: list[str], chosen: Any) -> None:
         ("a\nb", []),
     ],
 )
-def test_what_stands_beside_the_devices(value: str, said: list[str]) -> None:
-    assert beside_devices(value) == said
+def test_other_settings_of_gpus(value: str, said: list[str]) -> None:
+    assert other_gpu_settings(value) == said
 
 
 @pytest.mark.parametrize(
@@ -191,30 +191,30 @@ def test_a_mount(option: str, mount: dict[str, Any]) -> None:
     assert container(option) == {"mounts": [mount]}
 
 
-def test_a_dollar_in_a_path_is_no_variable_of_a_recipe() -> None:
+def test_a_dollar_in_a_path_is_literal() -> None:
     assert read(f"docker run -v '/a${{b}}:/b' {IMAGE} /m\n").plan.container.mounts[0].source == "/a${b}"
 
 
 @pytest.mark.parametrize(
     ("option", "finding"),
     [
-        ("-v /a", "-v /a has one path only: docker makes an anonymous volume there, and mounts no directory"),
-        ("-v cache:/b", "cache is a named volume, not a path of the host"),
-        ("-v /a:/b:nocopy", "-v /a:/b:nocopy: a recipe has no word for the mode nocopy"),
-        ("-v /a:/b:ro,Z,cached", "-v /a:/b:ro,Z,cached: a recipe has no word for the mode Z,cached"),
-        (r"-v 'C:\models:/m'", r"-v C:\models:/m names a directory of Windows: the Station has none"),
-        ("-v C:models:/m", "-v C:models:/m names a directory of Windows: the Station has none"),
-        ("-v %USERPROFILE%/x:/m:ro", "-v %USERPROFILE%/x:/m:ro names a directory of Windows: the Station has none"),
-        ("-v /path/to/x:/b", "/path/to/x is a placeholder: the author's own path was not published"),
-        ("-v './<model>':/b", "/home/me/work/<model> is a placeholder: the author's own path was not published"),
-        ("--mount type=bind,target=/b", "--mount type=bind,target=/b mounts nothing of the host"),
+        ("-v /a", "-v /a has only one path: docker would create an anonymous volume there"),
+        ("-v cache:/b", "cache is a named volume, not a path on the host"),
+        ("-v /a:/b:nocopy", "-v /a:/b:nocopy: a recipe cannot express the mode nocopy"),
+        ("-v /a:/b:ro,Z,cached", "-v /a:/b:ro,Z,cached: a recipe cannot express the mode Z,cached"),
+        (r"-v 'C:\models:/m'", r"-v C:\models:/m is a Windows path, which the Station does not have"),
+        ("-v C:models:/m", "-v C:models:/m is a Windows path, which the Station does not have"),
+        ("-v %USERPROFILE%/x:/m:ro", "-v %USERPROFILE%/x:/m:ro is a Windows path, which the Station does not have"),
+        ("-v /path/to/x:/b", "/path/to/x is a placeholder: the author did not publish the real path"),
+        ("-v './<model>':/b", "/home/me/work/<model> is a placeholder: the author did not publish the real path"),
+        ("--mount type=bind,target=/b", "--mount type=bind,target=/b does not mount a directory of the host"),
         (
             "--mount type=bind,src=/a,dst=/b,consistency=cached",
-            "--mount: a recipe has no word for consistency",
+            "--mount: a recipe cannot express consistency",
         ),
     ],
 )
-def test_what_is_said_of_mounts(option: str, finding: str) -> None:
+def test_findings_about_mounts(option: str, finding: str) -> None:
     assert finding in [d.message for d in read(f"docker run {option} {IMAGE} /m\n").diagnostics]
 
 
@@ -224,7 +224,7 @@ def test_the_models_mount_becomes_the_model() -> None:
     assert document["container"] == {"mounts": [{"source": "/c", "target": "/d"}]}
 
 
-def test_a_models_mount_that_is_not_first_or_can_be_written_stays_where_it_is() -> None:
+def test_a_model_mount_that_is_not_first_or_is_writable_stays_a_mount() -> None:
     for options in ("-v /c:/d -v /srv/x:/model:ro", "-v /srv/x:/model"):
         document = read(f"docker run {options} {IMAGE} --model /model\n").document
         assert "model" not in document

@@ -4,16 +4,16 @@ import pytest
 
 from gb300serve.core.values import compact_json
 from gb300serve.importers.draft import Draft
-from gb300serve.importers.engine_options import Flags, is_flag, option_value, secret_name, word_value
+from gb300serve.importers.engine_options import Flags, argument_value, is_flag, option_value, secret_variable
 from gb300serve.importers.report import Report, TextPosition
-from gb300serve.importers.shell.words import ExpandedWord, Reference, mark
+from gb300serve.importers.shell.words import ExpandedWord, Reference, reference_mark
 from tests.support.imports import IMAGE, RUN, command, engine, read, said
 
 FLAGS = Flags("vllm", "0.33.0")
 
 
 @pytest.mark.parametrize(
-    ("flag", "key", "off", "below", "short"),
+    ("flag", "key", "off", "keys", "abbreviated"),
     [
         ("--max-model-len", "max_model_len", False, "", False),
         ("--max_model_len", "max_model_len", False, "", False),
@@ -23,23 +23,23 @@ FLAGS = Flags("vllm", "0.33.0")
         ("--speculative-config.num_speculative_tokens", "speculative_config", False, "num_speculative_tokens", False),
     ],
 )
-def test_what_a_flag_says(flag: str, key: str, off: bool, below: str, short: bool) -> None:
+def test_the_option_of_a_flag(flag: str, key: str, off: bool, keys: str, abbreviated: bool) -> None:
     found = FLAGS.find(flag)
     assert found is not None
-    assert (found.option.key, found.off, found.below, found.short) == (key, off, below, short)
+    assert (found.option.key, found.off, found.keys, found.abbreviated) == (key, off, keys, abbreviated)
 
 
 @pytest.mark.parametrize("flag", ["--nope", "--max", "--port.x", "-x", "--m"])
-def test_what_no_option_says(flag: str) -> None:
+def test_unknown_flags(flag: str) -> None:
     assert FLAGS.find(flag) is None
 
 
-def test_a_misspelt_one_is_looked_for_a_few_times_only() -> None:
+def test_suggestions_are_limited() -> None:
     flags = Flags("vllm", "0.33.0")
-    assert flags.meant("--max-modl-len") == "--max-model-len"
+    assert flags.suggest("--max-modl-len") == "--max-model-len"
     for _ in range(19):
-        flags.meant("--max-modl-len")
-    assert flags.meant("--max-modl-len") is None
+        flags.suggest("--max-modl-len")
+    assert flags.suggest("--max-modl-len") is None
 
 
 def test_an_unknown_version_takes_the_flags_of_every_table() -> None:
@@ -107,7 +107,7 @@ def test_numbers_keep_their_spelling() -> None:
         ("--frobnicate hf_Qw3rTy7uIoPaSdFgHj", ["--frobnicate", "${secret:FROBNICATE}"]),
     ],
 )
-def test_what_no_table_knows_stays_as_it_was_said(words: str, extra: list[str]) -> None:
+def test_unknown_options_are_kept_as_written(words: str, extra: list[str]) -> None:
     assert engine(words)["extra_args"] == extra
 
 
@@ -153,7 +153,7 @@ def test_an_engine_with_other_forms() -> None:
         ('--lora-paths a \'{"lora_name":"b"}\'', {"lora_paths": ["a", {"lora_name": "b"}]}, None),
     ],
 )
-def test_words_as_sglang_takes_them(words: str, options: dict[str, Any], finding: tuple[str, str] | None) -> None:
+def test_arguments_of_sglang(words: str, options: dict[str, Any], finding: tuple[str, str] | None) -> None:
     found = read(SGLANG + words + "\n")
     assert found.document["engine"]["options"] == options
     findings = [
@@ -162,22 +162,22 @@ def test_words_as_sglang_takes_them(words: str, options: dict[str, Any], finding
     assert findings == ([finding] if finding else [])
 
 
-def test_a_dotted_flag_is_none_of_sglang() -> None:
+def test_sglang_has_no_dotted_flags() -> None:
     found = read(SGLANG + "--model-path /m --hisparse-config.top_k 1\n").document["engine"]
     assert found["extra_args"] == ["--hisparse-config.top_k", "1"]
 
 
-def test_a_key_that_is_said_again_is_not_in_the_message() -> None:
+def test_a_repeated_key_is_not_in_the_message() -> None:
     found = read("docker run vllm:1 --model /m --api-key sk-one-1234567 --api-key sk-two-1234567\n").diagnostics
     (message,) = [one.message for one in found if one.code == "IMP010"]
-    assert message == "`--api-key` stands here again (api_key): the engine keeps the last value, a secret"
+    assert message == "`--api-key` is repeated (api_key): the engine uses the last value, a secret"
 
 
-def test_what_is_no_json_of_the_option() -> None:
+def test_invalid_json() -> None:
     found = read("docker run vllm:1 --model /m --allowed-origins '*' --attention-config 3\n").diagnostics
     assert [one.message for one in found if one.code == "IMP012"] == [
-        "--allowed-origins: * is no JSON list",
-        "--attention-config: 3 is no JSON object",
+        "--allowed-origins: * is not a JSON list",
+        "--attention-config: 3 is not a JSON object",
     ]
 
 
@@ -194,28 +194,31 @@ def draft() -> Draft:
     [
         ("api_key", "abc", "API_KEY"),
         ("api_key", "EMPTY", None),
-        ("api_key", mark(0), "API_KEY"),
-        ("chat_template", mark(1), "CHAT_TEMPLATE"),
-        ("chat_template", mark(0), None),
+        ("api_key", reference_mark(0), "API_KEY"),
+        ("chat_template", reference_mark(1), "CHAT_TEMPLATE"),
+        ("chat_template", reference_mark(0), None),
         ("chat_template", "a", None),
         ("chat_template", "hf_Qw3rTy7uIoPaSdFgHjKl", "CHAT_TEMPLATE"),
-        ("9lives", mark(1), "SECRET"),
+        ("9lives", reference_mark(1), "SECRET"),
     ],
 )
 def test_which_values_are_secrets(draft: Draft, key: str, text: str, name: str | None) -> None:
-    assert secret_name(draft, key, text) == name
+    assert secret_variable(draft, key, text) == name
 
 
-def test_how_a_recipe_says_them(draft: Draft) -> None:
+def test_the_options_of_the_recipe(draft: Draft) -> None:
     assert option_value(draft, "api_key", ExpandedWord("abc", AT), "abc") == {"secret": "API_KEY"}
     assert option_value(draft, "port", ExpandedWord("3", AT), 3) == 3
-    assert option_value(draft, "chat_template", ExpandedWord(f"x{mark(0)}", AT), f"x{mark(0)}") == "x$KEY"
-    assert word_value(draft, "--new-api-key", ExpandedWord(mark(1), AT)) == "${secret:NEW_API_KEY}"
-    assert word_value(draft, "--new", ExpandedWord("3", AT)) == "3"
+    assert (
+        option_value(draft, "chat_template", ExpandedWord(f"x{reference_mark(0)}", AT), f"x{reference_mark(0)}")
+        == "x$KEY"
+    )
+    assert argument_value(draft, "--new-api-key", ExpandedWord(reference_mark(1), AT)) == "${secret:NEW_API_KEY}"
+    assert argument_value(draft, "--new", ExpandedWord("3", AT)) == "3"
 
 
 def test_the_name_of_an_unknown_flag_is_enough(draft: Draft) -> None:
-    assert word_value(draft, "--admin-api-key", ExpandedWord("hunter2", AT)) == "${secret:ADMIN_API_KEY}"
+    assert argument_value(draft, "--admin-api-key", ExpandedWord("hunter2", AT)) == "${secret:ADMIN_API_KEY}"
     assert draft.secrets == {"ADMIN_API_KEY": {"env": "ADMIN_API_KEY"}}
-    assert word_value(draft, "--pad-token", ExpandedWord("<pad>", AT)) == "<pad>"
-    assert secret_name(draft, "session_token", "plain") is None
+    assert argument_value(draft, "--pad-token", ExpandedWord("<pad>", AT)) == "<pad>"
+    assert secret_variable(draft, "session_token", "plain") is None

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from gb300serve.importers.inspected import host_options, listed, mapping, text
+from gb300serve.importers.inspected import as_list, as_mapping, as_text, host_options
 from gb300serve.importers.read import Result, read_inspected, read_text
 from gb300serve.importers.shell.expand import ShellEnvironment
 
@@ -148,7 +148,7 @@ def test_entrypoints(config: dict[str, Any], entrypoint: str | None, command: tu
     assert (plan.container.entrypoint, plan.command) == (entrypoint, command)
 
 
-def test_with_the_image_beside_it_nothing_is_guessed() -> None:
+def test_with_the_image_nothing_is_guessed() -> None:
     image = {
         "Config": {
             "Entrypoint": ["/e", "x"],
@@ -171,7 +171,7 @@ def test_with_the_image_beside_it_nothing_is_guessed() -> None:
 
 def test_several_containers() -> None:
     found = read_text(json.dumps([container(), container()]), "i.json", ShellEnvironment("/h", "/w"))
-    assert "2 containers are described: the first is imported" in [d.message for d in found.diagnostics]
+    assert "the file describes 2 containers: the first was imported" in [d.message for d in found.diagnostics]
 
 
 @pytest.mark.parametrize("junk", [None, 1, "x", [], [None], {"a": 1}, [[1]], True])
@@ -232,11 +232,11 @@ def test_hostile_values(junk: Any) -> None:
         ({"Binds": "nonsense", "Ulimits": 3, "PortBindings": [], "LogConfig": None}, []),
     ],
 )  # fmt: skip
-def test_what_was_said_to_docker(host: dict[str, Any], options: list[tuple[str, str | None]]) -> None:
+def test_options_of_a_container(host: dict[str, Any], options: list[tuple[str, str | None]]) -> None:
     assert [(one.name, one.value) for one in host_options({}, host)] == options
 
 
-def test_mounts_of_a_container_whose_host_part_names_none() -> None:
+def test_mounts_of_a_container_without_host_mounts() -> None:
     mounts = [
         {"Type": "bind", "Source": "/a", "Destination": "/b", "RW": False},
         {"Type": "volume", "Source": "/v", "Destination": "/c"},
@@ -244,5 +244,7 @@ def test_mounts_of_a_container_whose_host_part_names_none() -> None:
     assert [(one.name, one.value) for one in host_options({"Mounts": mounts}, {})] == [("volume", "/a:/b:ro")]
 
 
-def test_anything_else_is_nothing() -> None:
-    assert (mapping([]), listed({}), text(None), text(value := True), text(3)) == ({}, [], "", "", "3"), value
+def test_values_of_other_types_are_empty() -> None:
+    assert (as_mapping([]), as_list({}), as_text(None), as_text(value := True), as_text(3)) == ({}, [], "", "", "3"), (
+        value
+    )

@@ -30,12 +30,12 @@ def test_the_image(image: str, section: dict[str, str], engine: str | None) -> N
         ("'$IMAGE'", False),
     ],
 )
-def test_what_docker_takes_for_no_image(image: str, refused: bool) -> None:
+def test_invalid_image_references(image: str, refused: bool) -> None:
     found = [one for one in read(f"docker run {image} --model /m\n").diagnostics if one.path == "image.repository"]
     assert [one.code for one in found] == ["IMP012"] * refused
 
 
-def test_a_digest_that_is_none() -> None:
+def test_an_invalid_digest() -> None:
     assert ("warning", "not-taken-over", 1, 12) in said("docker run r/vllm@sha256:abc --model /m\n")
 
 
@@ -52,7 +52,7 @@ def test_the_lane(words: str, lane: str) -> None:
     assert read(f"docker run {words}\n").document["lane"] == lane
 
 
-def test_the_model_is_the_first_mount_where_the_engine_is_told_it() -> None:
+def test_the_model_is_the_first_mount_if_the_engine_loads_it() -> None:
     found = read("docker run -v /srv/m:/model:ro -v /c:/d vllm:1 --model /model\n").document
     assert found["model"] == {"path": "/srv/m", "mount": "/model"}
     assert found["container"] == {"mounts": [{"source": "/c", "target": "/d"}]}
@@ -61,10 +61,10 @@ def test_the_model_is_the_first_mount_where_the_engine_is_told_it() -> None:
     }
 
 
-def test_no_image_and_too_many_words() -> None:
+def test_no_image_and_too_many_arguments() -> None:
     with pytest.raises(NotImportableError, match="names no image"):
         read("docker run --gpus all\n")
-    with pytest.raises(NotImportableError, match="2,002 words"):
+    with pytest.raises(NotImportableError, match="2,002 arguments"):
         read(f"docker run i:1 {'x ' * 2001}\n")
 
 

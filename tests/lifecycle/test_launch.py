@@ -17,7 +17,7 @@ from gb300serve.lifecycle.launch import (
     ref_of,
 )
 from gb300serve.plan.model import Secret, digest
-from gb300serve.render.docker_run import pinned
+from gb300serve.render.docker_run import pinned_text
 from tests.support.fake_clock import START
 from tests.support.launches import COMMAND, STRANGER, contained, container, launch, plan
 
@@ -107,9 +107,9 @@ def test_values_of_a_flag(flag: str, expected: tuple[str, ...]) -> None:
 def test_the_engines_words_of_a_pinned_command() -> None:
     keyed = contained(plan(), secrets=(Secret("KEY", env="KEY"),))
     keyed = replace(keyed, command=(*COMMAND, "--api-key", "${secret:KEY}", "--json", '{"a": "b c"}'))
-    assert pinned_arguments(pinned(keyed), keyed) == keyed.command
+    assert pinned_arguments(pinned_text(keyed), keyed) == keyed.command
     moved = replace(keyed, image="vllm/vllm-openai:another@sha256:11")
-    assert pinned_arguments(pinned(moved), keyed) == keyed.command
+    assert pinned_arguments(pinned_text(moved), keyed) == keyed.command
 
 
 def test_what_is_no_command_has_no_words() -> None:

@@ -10,7 +10,7 @@ from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.values import indented_json
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
 from gb300serve.recipe.write import to_yaml
-from gb300serve.render.docker_run import docker_argv, pinned, plan_document, quote, shell
+from gb300serve.render.docker_run import docker_argv, pinned_text, plan_document, quote, shell_text
 from tests.plan.test_compile import compiled
 from tests.support.golden import Golden
 from tests.support.recipes import EVERYTHING, alone
@@ -47,8 +47,8 @@ def test_every_option_in_its_order(tmp_path: Path) -> None:
 
 
 def test_the_text_of_everything(tmp_path: Path, golden: Golden) -> None:
-    golden("everything.sh", shell(compiled(tmp_path, EVERYTHING)))
-    golden("everything.command", pinned(compiled(tmp_path, EVERYTHING)))
+    golden("everything.sh", shell_text(compiled(tmp_path, EVERYTHING)))
+    golden("everything.command", pinned_text(compiled(tmp_path, EVERYTHING)))
 
 
 def test_restart_is_never_printed() -> None:
@@ -65,7 +65,7 @@ def test_a_timeout_of_nothing_is_printed() -> None:
 
 
 def test_one_flag_a_line() -> None:
-    assert shell(plan("serve", "--a", "1", "2", "-O3", "--b", "--c=-1", "")) == (
+    assert shell_text(plan("serve", "--a", "1", "2", "-O3", "--b", "--c=-1", "")) == (
         "docker run -d \\\n  a/b:c \\\n  serve \\\n  --a 1 2 -O3 \\\n  --b \\\n  --c=-1 ''\n"
     )
 
@@ -106,7 +106,7 @@ BOUNDED = settings(
 
 
 def surviving(real_shell: Shell, found: Plan, *, pasted: bool = False) -> None:
-    assert real_shell.words(shell(found), pasted=pasted) == docker_argv(found)
+    assert real_shell.words(shell_text(found), pasted=pasted) == docker_argv(found)
 
 
 @given(st.lists(words, min_size=1, max_size=12), words.filter(bool), containers)
@@ -149,7 +149,7 @@ def test_the_values_of_secrets(real_shell: Shell, pasted: bool) -> None:
         "--a", "${secret:K}", "--b=x${secret:L}!${secret:M}'", "--c", "${secret:N}", "--d", "${secret:NONE}$K",
         container=ContainerPlan("a", env={"P": "${secret:K}"}, secrets=SECRETS),
     )  # fmt: skip
-    assert real_shell.words(shell(found), VALUES, pasted=pasted) == (
+    assert real_shell.words(shell_text(found), VALUES, pasted=pasted) == (
         "docker", "run", "-d", "--name", "a", "-e", "P=${secret:K}", "-e", "K", "-e", "L", "-e", "M", "-e", "N",
         "a/b:c",
         "--a", VALUES["K"], f"--b=x{VALUES['OTHER']}!m value'", "--c", "n\nvalue", "--d", "${secret:NONE}$K",
@@ -160,24 +160,24 @@ def test_docker_gets_secrets_from_its_environment(real_shell: Shell) -> None:
     secret_files(real_shell)
     docker = real_shell.directory / "bin" / "docker"
     docker.write_text('#!/bin/sh\nprintf "%s|" "$K" "$L" "$M" "$N"\n')
-    done = real_shell.run(shell(plan(container=ContainerPlan("", secrets=SECRETS))), VALUES)
+    done = real_shell.run(shell_text(plan(container=ContainerPlan("", secrets=SECRETS))), VALUES)
     assert done.stdout.decode() == f"{VALUES['K']}|{VALUES['OTHER']}|m value|n\nvalue|"
 
 
 @pytest.mark.parametrize("secret", [Secret("K", env="K"), Secret("K", env="ABSENT"), Secret("K", file="absent")])
 def test_a_secret_without_a_value_stops_before_docker(real_shell: Shell, secret: Secret) -> None:
-    done = real_shell.run(shell(plan(container=ContainerPlan("", secrets=(secret,)))), {"K": ""})
+    done = real_shell.run(shell_text(plan(container=ContainerPlan("", secrets=(secret,)))), {"K": ""})
     assert (done.returncode != 0, done.stdout) == (True, b"")
     assert (secret.env or "K").encode() in done.stderr
 
 
 def test_secrets_are_asked_for_outside_the_pin() -> None:
     found = plan("--api-key", "${secret:K}", container=ContainerPlan("", secrets=(Secret("K", env="K"),)))
-    assert shell(found) == (
+    assert shell_text(found) == (
         ': "${K:?set it to the value of the secret}"\nexport K\n'
         'docker run -d \\\n  -e K \\\n  a/b:c \\\n  --api-key "${K}"\n'
     )
-    assert pinned(found) == 'docker run -d \\\n  -e K \\\n  a/b:c \\\n  --api-key "${K}"\n'
+    assert pinned_text(found) == 'docker run -d \\\n  -e K \\\n  a/b:c \\\n  --api-key "${K}"\n'
 
 
 written = words.filter(lambda word: word.isprintable() or word in {"\n", "a\nb", "a\tb"})
@@ -195,7 +195,7 @@ def test_texts_of_a_recipe_reach_docker_unchanged(
         "extra_args": extra,
     }  # fmt: skip
     rest = to_yaml({"container": {"env": env}, "engine": engine})
-    shown = Shell("sh", tmp_path).words(shell(compiled(tmp_path, alone(rest))))
+    shown = Shell("sh", tmp_path).words(shell_text(compiled(tmp_path, alone(rest))))
     environment = [word for name, value in env.items() for word in ("-e", f"{name}={value}")]
     *head, said = shown[: len(shown) - len(extra)]
     assert head == [
@@ -211,7 +211,7 @@ PLACE = {"LEADER_ADDRESS": "10.0.0.1", "VLLM_HOST_IP": "10.0.0.9", "KEY": "k e y
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_commands(name: str, tmp_path: Path, golden: Golden) -> None:
-    golden(f"nodes-{name}.sh", shell(compiled(tmp_path, ALL[name])))
+    golden(f"nodes-{name}.sh", shell_text(compiled(tmp_path, ALL[name])))
 
 
 @pytest.mark.parametrize("pasted", [False, True])
@@ -224,7 +224,7 @@ def test_each_station_runs_its_own(name: str, pasted: bool, tmp_path: Path) -> N
         for rank, role in (("0", leader), ("1", worker)):
             values = {**PLACE, "NODE_RANK": rank}
             wanted = [_filled(word, values) for word in role["argv"]]
-            assert list(run.words(shell(plan), values, pasted=pasted)) == wanted
+            assert list(run.words(shell_text(plan), values, pasted=pasted)) == wanted
 
 
 def _filled(word: str, values: dict[str, str]) -> str:
@@ -233,13 +233,13 @@ def _filled(word: str, values: dict[str, str]) -> str:
     return word
 
 
-def test_nothing_runs_where_nobody_says_which_station_it_is(tmp_path: Path) -> None:
+def test_nothing_runs_without_a_rank(tmp_path: Path) -> None:
     plan = compiled(tmp_path, ALL["own"])
-    assert Shell("sh", tmp_path).run(shell(plan), {**PLACE, "NODE_RANK": ""}).returncode != 0
-    assert Shell("sh", tmp_path).words(pinned(plan), {**PLACE, "NODE_RANK": "2"}) == ()
+    assert Shell("sh", tmp_path).run(shell_text(plan), {**PLACE, "NODE_RANK": ""}).returncode != 0
+    assert Shell("sh", tmp_path).words(pinned_text(plan), {**PLACE, "NODE_RANK": "2"}) == ()
 
 
-def test_the_plan_says_how_many(tmp_path: Path) -> None:
+def test_the_plan_lists_the_machines(tmp_path: Path) -> None:
     found = plan_document(compiled(tmp_path, ALL["ray"]))
     assert [(node["role"], node["count"]) for node in found["nodes"]] == [("leader", 1), ("worker", 2)]
     assert found["argv"] == found["nodes"][0]["argv"]

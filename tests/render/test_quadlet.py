@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gb300serve.plan.model import ContainerPlan, Mount, Plan
-from gb300serve.render.quadlet import assignment, exec_lines, image_name, quadlet, raw
+from gb300serve.render.quadlet import assignment, exec_lines, image_name, quadlet, raw_lines
 from tests.plan.test_compile import compiled
 from tests.render.test_docker_run import BOUNDED, HOSTILE, plan, words
 from tests.support.command import complete
@@ -77,7 +77,7 @@ def test_any_words_survive(command: list[str], env: dict[str, str]) -> None:
         assert [spoken(value) for value in values(found, key)] == [[f"{name}={value}"] for name, value in env.items()]
 
 
-def test_secrets_are_podmans_and_in_the_command_systemds() -> None:
+def test_secrets_come_from_podman_and_in_the_command_from_systemd() -> None:
     rendered = quadlet(with_container(SECRET_WORDS, secrets=SECRETS), SERVING)
     found = with_container(SECRET_WORDS, secrets=SECRETS)
     assert values(found, "Secret") == [f"{name},type=env,target={name}" for name in "KLM"]
@@ -89,7 +89,7 @@ def test_secrets_are_podmans_and_in_the_command_systemds() -> None:
         'printf %s "$K" | podman secret create K -',
         'printf %s "$OTHER" | podman secret create L -',
         'printf %s "$(cat /keys/m)" | podman secret create M -',
-        *(f"a line {name}=VALUE in /etc/gb300serve/bench.env, readable by root alone" for name in "KLM"),
+        *(f"add {name}=VALUE to /etc/gb300serve/bench.env, readable only by root" for name in "KLM"),
     ]
 
 
@@ -134,7 +134,7 @@ def test_restart(policy: str, restart: str, limits: list[str], installed: bool) 
         ("nvcr.io/a/b", "nvcr.io/a/b"),
     ],
 )
-def test_the_registry_is_said(image: str, named: str) -> None:
+def test_the_registry_is_added(image: str, named: str) -> None:
     assert image_name(image) == named
 
 
@@ -204,8 +204,8 @@ def test_declared_secrets_are_variables() -> None:
 
 @given(plain)
 @BOUNDED
-def test_a_value_that_is_not_split_is_either_itself_or_an_option_of_podmans(value: str) -> None:
-    lines = list(raw("Volume", value, "--volume"))
+def test_an_unquoted_value_is_unchanged_or_an_option_of_podman(value: str) -> None:
+    lines = list(raw_lines("Volume", value, "--volume"))
     assert bool(lines) == bool(value)
     for section, key, written in entries("\n".join(lines)):
         assert section == ""
@@ -227,4 +227,4 @@ def test_a_value_that_is_not_split_is_either_itself_or_an_option_of_podmans(valu
     ],
 )
 def test_values_that_are_not_split(value: str | None, flag: str | None, lines: list[str]) -> None:
-    assert list(raw("Volume", value, flag)) == lines
+    assert list(raw_lines("Volume", value, flag)) == lines

@@ -36,7 +36,7 @@ from gb300serve.recipe.catalog import Catalog
 from gb300serve.recipe.load import Loaded, Loader
 from gb300serve.recipe.model import Recipe
 from gb300serve.recipe.write import to_yaml
-from gb300serve.render.docker_run import pinned, plan_document, shell
+from gb300serve.render.docker_run import pinned_text, plan_document, shell_text
 from tests.lint.samples import KNOWN
 from tests.support.fuzz_recipes import SECRETS
 from tests.support.recipes import child
@@ -164,8 +164,8 @@ class RecipeJudge:
     def _compiled(self, ref: str, loaded: Loaded, recipe: Recipe) -> Iterator[str]:
         plan = self._space.compile(loaded, recipe)
         yield _json(plan_document(plan, self._space.notes))
-        yield printable(shell(plan))
-        yield printable(pinned(plan))
+        yield printable(shell_text(plan))
+        yield printable(pinned_text(plan))
         found = difference(self._reference, side(self._space, ref))
         yield _json(found.as_json())
         yield from map(printable, diff.lines(found))

@@ -19,7 +19,7 @@ from gb300serve.lifecycle.recorder import Recorder, running_lanes
 from gb300serve.lifecycle.status import lane_status
 from gb300serve.lifecycle.steps import StartContainer, Step
 from gb300serve.plan.model import Plan
-from gb300serve.render.docker_run import plan_document, shell
+from gb300serve.render.docker_run import plan_document, shell_text
 
 # Another command changes containers for a minute at most (a stop takes 30 s); most need one second.
 LOCK_PATIENCE = 10.0
@@ -129,7 +129,7 @@ class LaunchJournal:
         texts = {
             **artifacts,
             "plan.json": indented_json(plan_document(plan)) + "\n",
-            "command": shell(plan),
+            "command": shell_text(plan),
         }
         run = state.runs.begin(record, {name: redact(text, launch.secrets.values()) for name, text in texts.items()})
         warn = self._console.message

@@ -1,4 +1,4 @@
-"""Targets of `compile --to` beside shell and JSON: what they need of a recipe, what they left out as diagnostics."""
+"""`compile --to compose|quadlet|kubernetes`: the file, and its gaps as diagnostics."""
 
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.engines.registry import engine
@@ -13,21 +13,21 @@ from gb300serve.render.target import Gap, Target, TargetService
 TARGETS: dict[str, Target] = {"compose": compose, "quadlet": quadlet, "kubernetes": kubernetes}
 
 
-def targeted(to: str, plan: Plan, loaded: Loaded, recipe: Recipe) -> tuple[str, tuple[Diagnostic, ...]]:
-    """The file's text, and what it does not say."""
-    rendered = TARGETS[to](plan, serving_of(recipe))
-    return rendered.text, tuple(place_gap(gap, loaded) for gap in rendered.gaps)
+def render_target(to: str, plan: Plan, loaded: Loaded, recipe: Recipe) -> tuple[str, tuple[Diagnostic, ...]]:
+    """The text of the file, and what it cannot express."""
+    rendered = TARGETS[to](plan, service_of(recipe))
+    return rendered.text, tuple(gap_diagnostic(gap, loaded) for gap in rendered.gaps)
 
 
-def serving_of(recipe: Recipe) -> TargetService:
-    """The engine's own port, and how long the recipe says that a boot takes."""
+def service_of(recipe: Recipe) -> TargetService:
+    """The engine's port, and the boot time that the recipe expects."""
     boot = recipe.boot
     phases = sum(float(phase.seconds) for phase in boot.phases.values())
     seconds = float(boot.total.seconds) if boot.total else phases or None
     return TargetService(engine(recipe.engine.name).port(with_secret_words(recipe.engine.options)), seconds)
 
 
-def place_gap(gap: Gap, loaded: Loaded) -> Diagnostic:
-    """The gap with its place in the recipe."""
+def gap_diagnostic(gap: Gap, loaded: Loaded) -> Diagnostic:
+    """The gap with its position in the recipe."""
     path = ".".join(map(str, gap.path))
     return diagnostic(gap.code, gap.message, gap.hint, loaded.place(gap.path), path)

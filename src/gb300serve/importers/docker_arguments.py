@@ -1,4 +1,4 @@
-"""The options of `docker run`: which exist, which take a value, and where the image stands."""
+"""The arguments of `docker run`: its options, the image, and the command."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from gb300serve.importers.report import TextPosition
 from gb300serve.importers.shell.words import ExpandedWord
 
-# docker run --help of Docker 28; podman's additions are unknown on purpose: they are reported.
+# docker run --help of Docker 28. Options that only podman has are reported as unknown.
 SWITCHES = frozenset((
     "detach", "init", "interactive", "no-healthcheck", "oom-kill-disable", "privileged", "publish-all", "quiet",
     "read-only", "rm", "sig-proxy", "tty", "disable-content-trust", "use-api-socket",
@@ -33,7 +33,7 @@ SHORT = {
 
 
 class DockerOption(NamedTuple):
-    """One option as said: its name without dashes, and its value (None for a bare switch)."""
+    """An option: its name without dashes, and its value (None for a switch)."""
 
     name: str
     value: str | None
@@ -41,16 +41,16 @@ class DockerOption(NamedTuple):
     known: bool = True
 
 
-class Split(NamedTuple):
-    """The words of `docker run` taken apart; `image` is None where no word is left for it."""
+class RunArguments(NamedTuple):
+    """The parts of `docker run`; `image` is None if it is missing."""
 
     options: tuple[DockerOption, ...]
     image: ExpandedWord | None
     command: tuple[ExpandedWord, ...]
 
 
-def split(words: Sequence[ExpandedWord]) -> Split:
-    """The options in front of the image, the image, the words behind it."""
+def split_arguments(words: Sequence[ExpandedWord]) -> RunArguments:
+    """The options before the image, the image, and the command after it."""
     options: list[DockerOption] = []
     at = 0
     while at < len(words):
@@ -60,21 +60,21 @@ def split(words: Sequence[ExpandedWord]) -> Split:
             break
         if not word.text.startswith("-") or word.text == "-":
             break
-        found, taken = option_at(words, at)
+        found, taken = parse_option(words, at)
         options += found
         at += taken
     image = words[at] if at < len(words) else None
-    return Split(tuple(options), image, tuple(words[at + 1 :]))
+    return RunArguments(tuple(options), image, tuple(words[at + 1 :]))
 
 
-def image_at(words: Sequence[ExpandedWord]) -> int | None:
-    """The index of the image among the words."""
-    found = split(words)
-    return None if found.image is None else len(words) - len(found.command) - 1
+def find_image(words: Sequence[ExpandedWord]) -> int | None:
+    """The index of the image, or None."""
+    arguments = split_arguments(words)
+    return None if arguments.image is None else len(words) - len(arguments.command) - 1
 
 
-def option_at(words: Sequence[ExpandedWord], at: int) -> tuple[list[DockerOption], int]:
-    """The option (or the bundled short ones) at `at`, and how many words they take."""
+def parse_option(words: Sequence[ExpandedWord], at: int) -> tuple[list[DockerOption], int]:
+    """The option (or the bundled short options) at index `at`, and their number of arguments."""
     word = words[at]
     if word.text.startswith("--"):
         name, equals, value = word.text[2:].partition("=")
@@ -87,30 +87,30 @@ def option_at(words: Sequence[ExpandedWord], at: int) -> tuple[list[DockerOption
 
 
 def _with_next(name: str, words: Sequence[ExpandedWord], at: int, *, known: bool) -> tuple[list[DockerOption], int]:
-    """An option whose value is the next word; an unknown one takes it where a word that is no image follows."""
+    """An option whose value is the next argument; for an unknown option, only if that is not the image."""
     following = words[at + 1] if at + 1 < len(words) else None
-    if following is None or (not known and (following.text.startswith("-") or _is_last(words, at + 1))):
+    if following is None or (not known and (following.text.startswith("-") or _is_image(following.text))):
         return [DockerOption(name, None, words[at].place, known)], 1
     return [DockerOption(name, following.text, words[at].place, known)], 2
 
 
-def _is_last(words: Sequence[ExpandedWord], at: int) -> bool:
-    """Whether the word must be the image: options of docker do not follow it, and it looks like one."""
-    return "/" in words[at].text and ":" in words[at].text and not words[at].text.startswith("/")
+def _is_image(text: str) -> bool:
+    """Whether the argument looks like an image (`NAME/NAME:TAG`)."""
+    return "/" in text and ":" in text and not text.startswith("/")
 
 
 def _short(words: Sequence[ExpandedWord], at: int) -> tuple[list[DockerOption], int]:
     """`-d`, `-it`, `-p 80:80`, `-p80:80`, `-e=X`."""
     word, found = words[at], list[DockerOption]()
-    signs = word.text[1:]
-    for index, sign in enumerate(signs):
-        name = SHORT.get(sign)
+    letters = word.text[1:]
+    for index, letter in enumerate(letters):
+        name = SHORT.get(letter)
         if name is None or name in SWITCHES:
-            found.append(DockerOption(name or sign, None, word.place, name is not None))
+            found.append(DockerOption(name or letter, None, word.place, name is not None))
             if name is None:
                 return found, 1
             continue
-        rest = signs[index + 1 :].removeprefix("=")
+        rest = letters[index + 1 :].removeprefix("=")
         if rest:
             return [*found, DockerOption(name, rest, word.place)], 1
         more, taken = _with_next(name, words, at, known=True)
@@ -118,26 +118,26 @@ def _short(words: Sequence[ExpandedWord], at: int) -> tuple[list[DockerOption], 
     return found, 1
 
 
-def misplaced(
+def extract_misplaced(
     words: Sequence[ExpandedWord], engine_has: Callable[[str], bool]
 ) -> tuple[list[DockerOption], list[ExpandedWord]]:
-    """Docker's options among the words of the engine, and the words without them."""
+    """Docker options among the engine arguments, and the arguments without them."""
     options: list[DockerOption] = []
-    left: list[ExpandedWord] = []
+    others: list[ExpandedWord] = []
     at = 0
     while at < len(words):
         word = words[at].text
-        if _unmistakable(word) and not engine_has(word.partition("=")[0]):
-            found, taken = option_at(words, at)
+        if _is_docker_option(word) and not engine_has(word.partition("=")[0]):
+            found, taken = parse_option(words, at)
             options += found
             at += taken
         else:
-            left.append(words[at])
+            others.append(words[at])
             at += 1
-    return options, left
+    return options, others
 
 
-_OURS = frozenset((
+_DOCKER_ONLY = frozenset((
     "gpus", "ipc", "network", "net", "shm-size", "ulimit", "cap-add", "cap-drop", "restart", "rm", "volume",
     "publish", "env", "env-file", "runtime", "mount", "privileged", "detach", "name", "security-opt", "init",
     "hostname", "label", "entrypoint", "device",
@@ -145,7 +145,7 @@ _OURS = frozenset((
 _BUNDLES = frozenset(("-d", "-it", "-ti", "-v", "-p", "-e", "-dit", "-itd", "-i", "-t"))
 
 
-def _unmistakable(word: str) -> bool:
+def _is_docker_option(word: str) -> bool:
     if word.startswith("--"):
-        return word[2:].partition("=")[0] in _OURS
+        return word[2:].partition("=")[0] in _DOCKER_ONLY
     return word in _BUNDLES

@@ -1,4 +1,4 @@
-"""The options of `docker run` as the container's section of a recipe. What a recipe cannot say is reported."""
+"""The options of `docker run` as the container section of a recipe."""
 
 import csv
 import re
@@ -9,65 +9,73 @@ from typing import Any
 from gb300serve.core.text import suggestion
 from gb300serve.importers.docker_arguments import SWITCHES, VALUED, DockerOption
 from gb300serve.importers.draft import VARIABLE, Draft
-from gb300serve.importers.report import LEFT_OUT, NOT_TAKEN, PLACEHOLDER, REPEATED, SPELLING, UNSET, shown
+from gb300serve.importers.report import LEFT_OUT, NOT_TAKEN_OVER, PLACEHOLDER, REPEATED, SPELLING, UNSET, shorten
 
 _PLACEHOLDER = re.compile(r"/path/to\b|<[A-Za-z][^<>]*>|\byour[-_ /]|/YOUR|\.\.\.|…", re.IGNORECASE)
-_WINDOWS = re.compile(r"[A-Za-z]:(?!/[^:]*(?::[A-Za-z,]+)?$)|%\w+%")
+_WINDOWS_PATH = re.compile(r"[A-Za-z]:(?!/[^:]*(?::[A-Za-z,]+)?$)|%\w+%")
+_LOST = "the imported launch runs without it"
+
+
+def _not_taken_over(draft: Draft, option: DockerOption, message: str, hint: str | None = None) -> None:
+    draft.report.add(NOT_TAKEN_OVER, message, hint, option.place)
+
+
+def _left_out(draft: Draft, option: DockerOption, message: str) -> None:
+    draft.report.add(LEFT_OUT, message, None, option.place)
 
 
 def add_volume(draft: Draft, option: DockerOption) -> None:
     """`-v SOURCE:TARGET[:MODE]`."""
-    text = draft.plain(option.value or "", option.place, "-v")
-    if _WINDOWS.match(text):
-        message = f"-v {shown(text)} names a directory of Windows: the Station has none"
-        draft.report.say(NOT_TAKEN, message, "write the path of a directory of the Station", option.place)
+    text = draft.as_written(option.value or "", option.place, "-v")
+    if _WINDOWS_PATH.match(text):
+        hint = "use the path of a directory on the Station"
+        _not_taken_over(draft, option, f"-v {shorten(text)} is a Windows path, which the Station does not have", hint)
         return
     source, *rest = text.split(":")
     if not rest:
-        message = f"-v {shown(text)} has one path only: docker makes an anonymous volume there, and mounts no directory"
-        draft.report.say(NOT_TAKEN, message, "write -v SOURCE:TARGET", option.place)
+        message = f"-v {shorten(text)} has only one path: docker would create an anonymous volume there"
+        _not_taken_over(draft, option, message, "write -v SOURCE:TARGET")
         return
     target, modes = rest[0], [mode for part in rest[1:] for mode in part.split(",") if mode]
-    if untold := [mode for mode in dict.fromkeys(modes) if mode not in ("ro", "rw")]:
-        message = f"-v {shown(text)}: a recipe has no word for the mode {shown(','.join(untold), 30)}"
-        draft.report.say(LEFT_OUT, message, None, option.place)
-    _add(draft, option, source, target, read_only="ro" in modes)
+    if others := [mode for mode in dict.fromkeys(modes) if mode not in ("ro", "rw")]:
+        mode = shorten(",".join(others), 30)
+        _left_out(draft, option, f"-v {shorten(text)}: a recipe cannot express the mode {mode}")
+    _add_bind_mount(draft, option, source, target, read_only="ro" in modes)
+
+
+_MOUNT_KEYS = {"src": "source", "dst": "target", "destination": "target", "ro": "readonly"}
 
 
 def add_mount(draft: Draft, option: DockerOption) -> None:
     """`--mount type=bind,source=…,target=…[,readonly]`."""
-    text = draft.plain(option.value or "", option.place, "--mount")
-    said: dict[str, str] = {}
-    for item in next(csv.reader([text]), []) if "\n" not in text else []:
-        key, _, value = item.partition("=")
-        said[{"src": "source", "dst": "target", "destination": "target", "ro": "readonly"}.get(key, key)] = value
-    kind = said.pop("type", "volume")
-    source, target, read_only = said.pop("source", ""), said.pop("target", ""), said.pop("readonly", "false")
-    for key in said:
-        draft.report.say(LEFT_OUT, f"--mount: a recipe has no word for {shown(key, 30)}", None, option.place)
+    text = draft.as_written(option.value or "", option.place, "--mount")
+    items = (item.partition("=") for item in (next(csv.reader([text]), []) if "\n" not in text else []))
+    values = {_MOUNT_KEYS.get(key, key): value for key, _, value in items}
+    kind = values.pop("type", "volume")
+    source, target, read_only = values.pop("source", ""), values.pop("target", ""), values.pop("readonly", "false")
+    for key in values:
+        _left_out(draft, option, f"--mount: a recipe cannot express {shorten(key, 30)}")
     if kind == "tmpfs" and target:
         draft.container.setdefault("tmpfs", []).append(target)
     elif kind in ("bind", "volume") and source and target:
-        _add(draft, option, source, target, read_only=read_only in ("", "true", "1"))
+        _add_bind_mount(draft, option, source, target, read_only=read_only in ("", "true", "1"))
     else:
-        message = f"--mount {shown(text)} mounts nothing of the host"
-        draft.report.say(NOT_TAKEN, message, "write type=bind,source=…,target=…", option.place)
+        message = f"--mount {shorten(text)} does not mount a directory of the host"
+        _not_taken_over(draft, option, message, "write type=bind,source=…,target=…")
 
 
-def _add(draft: Draft, option: DockerOption, source: str, target: str, *, read_only: bool) -> None:
+def _add_bind_mount(draft: Draft, option: DockerOption, source: str, target: str, *, read_only: bool) -> None:
     if source.startswith("."):
         source = normpath(f"{draft.directory}/{source}")
-        draft.report.say(LEFT_OUT, f"the relative path was read from {draft.directory}", None, option.place)
+        _left_out(draft, option, f"the relative path was resolved from {draft.directory}")
     elif not source.startswith(("/", "~", "$")):
-        message = f"{shown(source)} is a named volume, not a path of the host"
-        draft.report.say(
-            NOT_TAKEN, message, "write the path of a directory; it is kept here as it was said", option.place
-        )
+        hint = "replace it by the path of a directory; it was kept as written"
+        _not_taken_over(draft, option, f"{shorten(source)} is a named volume, not a path on the host", hint)
     if _PLACEHOLDER.search(source):
-        message = f"{shown(source)} is a placeholder: the author's own path was not published"
-        draft.report.say(PLACEHOLDER, message, "write the real path", option.place)
+        message = f"{shorten(source)} is a placeholder: the author did not publish the real path"
+        draft.report.add(PLACEHOLDER, message, "write the real path", option.place)
     if not source or not target or ":" in source:
-        draft.report.say(NOT_TAKEN, f"-v {shown(source)}: not a source and a target", None, option.place)
+        _not_taken_over(draft, option, f"-v {shorten(source)} has no source and target", "write -v SOURCE:TARGET")
         return
     mount: dict[str, Any] = {"source": source.replace("${", "$${"), "target": target}
     draft.container.setdefault("mounts", []).append(mount | ({"read_only": True} if read_only else {}))
@@ -76,46 +84,50 @@ def _add(draft: Draft, option: DockerOption, source: str, target: str, *, read_o
 CDI = "nvidia.com/gpu="
 
 
-def from_gpus(value: str) -> Any:
-    """The value of `--gpus`: `all`, a count, `device=…` with the quotes that docker's reader of lists needs."""
+def _gpus_fields(value: str) -> list[str]:
+    """The fields of `--gpus`, which Docker parses as CSV; each may keep its quotes."""
     text = value.strip().strip("'")
-    fields = next(csv.reader([text], skipinitialspace=True), []) if "\n" not in text else []
+    return next(csv.reader([text], skipinitialspace=True), []) if "\n" not in text else []
+
+
+def parse_gpus(value: str) -> Any:
+    """The value of `--gpus` (`all`, a count, `device=…`) as `container.gpus`; None if it selects no GPU."""
     devices: list[str] = []
-    for item in fields:
-        key, equals, said = item.strip().strip('"').partition("=")
+    for field in _gpus_fields(value):
+        key, equals, text = field.strip().strip('"').partition("=")
         if key == "device" and equals:
-            devices += said.split(",")
+            devices += text.split(",")
         elif key == "count" and equals:
-            return _counted(said)
+            return _gpu_count(text)
         elif not equals and devices:
             devices.append(key)
         elif not equals:
-            return _counted(key)
-    return by_devices(devices)
+            return _gpu_count(key)
+    return gpu_selection(devices)
 
 
-def beside_devices(value: str) -> list[str]:
-    """What `--gpus` says besides which GPUs: `capabilities=…`, `driver=…`."""
-    fields = next(csv.reader([value.strip().strip("'")], skipinitialspace=True), []) if "\n" not in value else []
-    return [item.strip() for item in fields if item.strip().strip('"').partition("=")[0] in ("capabilities", "driver")]
+def other_gpu_settings(value: str) -> list[str]:
+    """The fields of `--gpus` that do not select GPUs: `capabilities=…`, `driver=…`."""
+    fields = map(str.strip, _gpus_fields(value))
+    return [field for field in fields if field.strip('"').partition("=")[0] in ("capabilities", "driver")]
 
 
-def _counted(text: str) -> Any:
+def _gpu_count(text: str) -> Any:
     if text in ("all", "-1"):
         return "all"
     return int(text) if re.fullmatch(r"[1-9][0-9]{0,3}", text) else None
 
 
-def by_devices(names: Sequence[str]) -> Any:
-    """A list of UUIDs or indexes, from `device=`, CDI or NVIDIA_VISIBLE_DEVICES; None where it chooses none."""
-    chosen = [name.strip() for name in names if name.strip() not in ("", "none", "void")]
-    if not chosen:
+def gpu_selection(names: Sequence[str]) -> Any:
+    """Indexes or UUIDs from `device=`, CDI or NVIDIA_VISIBLE_DEVICES; None if they select no GPU."""
+    devices = [name.strip() for name in names if name.strip() not in ("", "none", "void")]
+    if not devices:
         return None
-    if "all" in chosen:
+    if "all" in devices:
         return "all"
-    if all(re.fullmatch(r"[0-9]{1,4}", name) for name in chosen):
-        return {"index": [int(name) for name in chosen]}
-    return {"uuid": chosen[0] if len(chosen) == 1 else chosen}
+    if all(re.fullmatch(r"[0-9]{1,4}", name) for name in devices):
+        return {"index": [int(name) for name in devices]}
+    return {"uuid": devices[0] if len(devices) == 1 else devices}
 
 
 _TEXTS = {
@@ -123,14 +135,14 @@ _TEXTS = {
     "memory": "memory", "entrypoint": "entrypoint",
 }  # fmt: skip
 _LISTS = {"cap-add": "cap_add", "security-opt": "security_opt", "tmpfs": "tmpfs", "publish": "ports"}
-_QUIET = {
+_IRRELEVANT = {
     "detach": None,
     "quiet": None,
+    "sig-proxy": None,
     "interactive": "a server reads no terminal",
     "tty": "a server needs no terminal",
-    "rm": "a lane's container is kept when it stops, so that it can be started again",
-    "pull": "a launch pulls nothing",
-    "sig-proxy": None,
+    "rm": "the container of a lane is kept when it stops, so that it can be started again",
+    "pull": "a launch does not pull images",
 }
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
 _RESTART = re.compile(r"no|always|unless-stopped|on-failure(?::[0-9]+)?")
@@ -138,69 +150,66 @@ _RESTART = re.compile(r"no|always|unless-stopped|on-failure(?::[0-9]+)?")
 Handler = Callable[[Draft, DockerOption], None]
 
 
-def take_options(draft: Draft, options: Iterable[DockerOption]) -> None:
-    """Every option into the draft, in the order in which they stand."""
+def apply_options(draft: Draft, options: Iterable[DockerOption]) -> None:
+    """Add every option to the draft, in order."""
     given = list(options)
     for option in given:
-        _take(draft, option)
-    _choose_gpus(draft, given)
+        _apply(draft, option)
+    _select_gpus(draft, given)
 
 
-def _take(draft: Draft, option: DockerOption) -> None:
-    if option.name in VALUED and option.value is None:
-        draft.report.say(NOT_TAKEN, f"--{option.name} has no value", "write one, or leave the option out", option.place)
-    elif option.name in _TEXTS:
-        _single(draft, option, _TEXTS[option.name])
-    elif option.name in _LISTS:
-        value = draft.text(option.value or "", option.place, f"--{option.name}")
-        draft.container.setdefault(_LISTS[option.name], []).append(value)
-    elif option.name in _QUIET:
-        if (why := _QUIET[option.name]) is not None and option.value != "false":
-            draft.report.say(LEFT_OUT, f"--{option.name} is left out: {why}", None, option.place)
-    elif (handler := _HANDLERS.get(option.name)) is not None:
-        handler(draft, option)
+def _apply(draft: Draft, option: DockerOption) -> None:
+    name = option.name
+    if name in VALUED and option.value is None:
+        _not_taken_over(draft, option, f"--{name} has no value", "write a value, or leave the option out")
+    elif name in _TEXTS:
+        _set_text(draft, option, _TEXTS[name])
+    elif name in _LISTS:
+        draft.container.setdefault(_LISTS[name], []).append(_text_value(draft, option))
+    elif name in _IRRELEVANT:
+        if (reason := _IRRELEVANT[name]) is not None and option.value != "false":
+            _left_out(draft, option, f"--{name} is left out: {reason}")
     else:
-        _untold(draft, option)
+        _HANDLERS.get(name, _unsupported)(draft, option)
 
 
-def _untold(draft: Draft, option: DockerOption) -> None:
+def _text_value(draft: Draft, option: DockerOption) -> str:
+    return draft.redacted(option.value or "", option.place, f"--{option.name}")
+
+
+def _unsupported(draft: Draft, option: DockerOption) -> None:
     flag = f"--{option.name}" if len(option.name) > 1 else f"-{option.name}"
-    said = f" {shown(draft.plain(option.value, option.place, flag))}" if option.value else ""
+    argument = f"{flag} {shorten(draft.as_written(option.value or '', option.place, flag))}".strip()
     if option.known:
-        draft.report.say(
-            NOT_TAKEN, f"a recipe has no word for {flag}{said}", "the launch that it describes lacks it", option.place
-        )
+        _not_taken_over(draft, option, f"a recipe cannot express {argument}", _LOST)
     else:
-        meant = suggestion(option.name, (*VALUED, *SWITCHES)) if len(option.name) > 1 else None
-        hint = f"did you mean --{meant}? It was not taken over" if meant else "it was not taken over"
-        draft.report.say(NOT_TAKEN, f"docker run has no option {flag}{said}", hint, option.place)
+        similar = suggestion(option.name, (*VALUED, *SWITCHES)) if len(option.name) > 1 else None
+        hint = f"did you mean --{similar}? The option was left out" if similar else "the option was left out"
+        _not_taken_over(draft, option, f"docker run has no option {argument}", hint)
 
 
-def _single(draft: Draft, option: DockerOption, key: str) -> None:
-    value = draft.text(option.value or "", option.place, f"--{option.name}")
-    before = draft.container.get(key)
-    if before not in (None, value):
-        draft.report.say(
-            REPEATED, f"--{option.name} stands here again: docker takes the last, {shown(value)}", None, option.place
-        )
+def _set_text(draft: Draft, option: DockerOption, key: str) -> None:
+    value = _text_value(draft, option)
+    if draft.container.get(key) not in (None, value):
+        message = f"--{option.name} is repeated: docker uses the last value, {shorten(value)}"
+        draft.report.add(REPEATED, message, "the earlier value was left out", option.place)
     if value:
         draft.container[key] = value
     elif key == "entrypoint":
-        draft.report.say(
-            NOT_TAKEN, 'a recipe has no word for an empty --entrypoint ""', "name the program", option.place
-        )
+        _not_taken_over(draft, option, 'a recipe cannot express an empty --entrypoint ""', "name the program")
 
 
 def _name(draft: Draft, option: DockerOption) -> None:
-    value = draft.plain(option.value or "", option.place, "--name")
+    value = draft.as_written(option.value or "", option.place, "--name")
     if _NAME.fullmatch(value):
-        _single(draft, option._replace(value=value), "name")
-    else:
-        kept = re.sub(r"[^a-zA-Z0-9_.-]+", "-", value).strip("-._")
-        message = f"--name {shown(value)} is no name of a container" + (f": {kept} was taken" if len(kept) > 1 else "")
-        draft.report.say(UNSET, message, "two or more of letters, digits, `.`, `-` and `_`", option.place)
-        if len(kept) > 1:
-            draft.container["name"] = kept
+        _set_text(draft, option._replace(value=value), "name")
+        return
+    valid = re.sub(r"[^a-zA-Z0-9_.-]+", "-", value).strip("-._")
+    message = f"--name {shorten(value)} is not a valid container name"
+    if len(valid) > 1:
+        draft.container["name"] = valid
+        message += f": {valid} was used"
+    draft.report.add(UNSET, message, "use two or more letters, digits, `.`, `-` or `_`", option.place)
 
 
 def _init(draft: Draft, option: DockerOption) -> None:
@@ -211,149 +220,128 @@ def _init(draft: Draft, option: DockerOption) -> None:
 def _restart(draft: Draft, option: DockerOption) -> None:
     value = option.value or ""
     if not _RESTART.fullmatch(value):
-        draft.report.say(NOT_TAKEN, f"--restart {shown(value)} is no policy of docker's", None, option.place)
+        hint = "write no, always, unless-stopped or on-failure[:N]"
+        _not_taken_over(draft, option, f"--restart {shorten(value)} is not a restart policy of Docker", hint)
     elif value != "no":
         draft.container["restart"] = value
 
 
 def _stop_timeout(draft: Draft, option: DockerOption) -> None:
-    if re.fullmatch(r"[0-9]{1,6}", option.value or ""):
-        draft.container["stop_timeout"] = int(option.value or "")
+    value = option.value or ""
+    if re.fullmatch(r"[0-9]{1,6}", value):
+        draft.container["stop_timeout"] = int(value)
     else:
-        draft.report.say(
-            NOT_TAKEN, f"--stop-timeout {shown(option.value or '')} is no number of seconds", None, option.place
-        )
+        message = f"--stop-timeout {shorten(value)} is not a number of seconds"
+        _not_taken_over(draft, option, message, "write a whole number")
 
 
 def _ulimit(draft: Draft, option: DockerOption) -> None:
-    found = re.fullmatch(r"([a-z]+)=(-?[0-9]{1,19})(?::(-?[0-9]{1,19}))?", option.value or "")
-    if found is None:
-        draft.report.say(NOT_TAKEN, f"--ulimit {shown(option.value or '')} is not NAME=SOFT[:HARD]", None, option.place)
+    value = option.value or ""
+    match = re.fullmatch(r"([a-z]+)=(-?[0-9]{1,19})(?::(-?[0-9]{1,19}))?", value)
+    if match is None:
+        _not_taken_over(draft, option, f"--ulimit {shorten(value)} is not valid", "write NAME=SOFT[:HARD]")
         return
-    soft, hard = int(found[2]), int(found[3] or found[2])
+    soft, hard = int(match[2]), int(match[3] or match[2])
     limit: Any = soft if soft == hard else {"soft": soft, "hard": hard}
-    draft.container.setdefault("ulimits", {})[found[1]] = limit
+    draft.container.setdefault("ulimits", {})[match[1]] = limit
 
 
 def _label(draft: Draft, option: DockerOption) -> None:
-    key, _, value = draft.plain(option.value or "", option.place, "--label").partition("=")
+    key, _, value = draft.as_written(option.value or "", option.place, "--label").partition("=")
     if key:
-        draft.container.setdefault("labels", {})[key] = draft.text(value, option.place, f"the label {shown(key, 30)}")
+        text = draft.redacted(value, option.place, f"the label {shorten(key, 30)}")
+        draft.container.setdefault("labels", {})[key] = text
 
 
 def _log_driver(draft: Draft, option: DockerOption) -> None:
-    draft.container.setdefault("log", {})["driver"] = draft.text(option.value or "", option.place, "--log-driver")
+    draft.container.setdefault("log", {})["driver"] = _text_value(draft, option)
 
 
 def _log_option(draft: Draft, option: DockerOption) -> None:
     key, _, value = (option.value or "").partition("=")
     options = draft.container.setdefault("log", {}).setdefault("options", {})
-    options[key] = draft.text(value, option.place, f"--log-opt {shown(key, 30)}")
+    options[key] = draft.redacted(value, option.place, f"--log-opt {shorten(key, 30)}")
 
 
 def _env(draft: Draft, option: DockerOption) -> None:
     name, equals, value = (option.value or "").partition("=")
     if equals:
-        draft.variable(name, value, option.place)
+        draft.set_variable(name, value, option.place)
     else:
-        draft.passed_on(name, option.place)
+        draft.pass_variable(name, option.place)
 
 
 def _env_file(draft: Draft, option: DockerOption) -> None:
-    """Docker reads lines `NAME=VALUE` and `NAME`, takes quotes as they are, and no variables."""
-    path = draft.plain(option.value or "", option.place, "--env-file")
+    """Docker reads lines `NAME=VALUE` and `NAME`, with literal quotes and without expanding variables."""
+    path = draft.as_written(option.value or "", option.place, "--env-file")
     text = draft.read_file(path)
     if text is None:
-        message = f"the env file {shown(path)} cannot be read here: its variables are missing from the recipe"
-        draft.report.say(
-            NOT_TAKEN, message, "put it where the text says, or write its variables into the recipe", option.place
-        )
+        message = f"the env file {shorten(path)} cannot be read here: its variables are missing from the recipe"
+        _not_taken_over(draft, option, message, "copy it to that path, or write its variables into the recipe")
         return
     for number, line in enumerate(text.lstrip("\ufeff").splitlines(), 1):
-        name, equals, value = line.lstrip().partition("=")
+        name = line.lstrip().partition("=")[0]
         if not name or name.startswith("#"):
             continue
-        if not VARIABLE.fullmatch(name):
-            draft.report.say(NOT_TAKEN, f"line {number} of {shown(path)} is no NAME=VALUE", None, option.place)
-        elif equals:
-            draft.variable(name, value, option.place)
+        if VARIABLE.fullmatch(name):
+            _env(draft, option._replace(value=line.lstrip()))
         else:
-            draft.passed_on(name, option.place)
+            _not_taken_over(draft, option, f"line {number} of {shorten(path)} is not valid", "write NAME=VALUE")
 
 
 def _device(draft: Draft, option: DockerOption) -> None:
     if not (option.value or "").startswith(CDI):
-        value = draft.text(option.value or "", option.place, "--device")
-        draft.container.setdefault("devices", []).append(value)
+        draft.container.setdefault("devices", []).append(_text_value(draft, option))
 
 
 def _runtime(draft: Draft, option: DockerOption) -> None:
     if option.value != "nvidia":
-        _untold(draft, option)
+        _unsupported(draft, option)
 
 
 def _gpus(draft: Draft, option: DockerOption) -> None:
-    """What stands beside the devices; all ways to choose these are looked at together."""
-    if untold := beside_devices(option.value or ""):
-        message = f"--gpus: a recipe has no word for {shown(', '.join(untold))}"
-        draft.report.say(NOT_TAKEN, message, "the launch that it describes lacks it", option.place)
+    """The settings besides the selection, which `_select_gpus` reads."""
+    if others := other_gpu_settings(option.value or ""):
+        _not_taken_over(draft, option, f"--gpus: a recipe cannot express {shorten(', '.join(others))}", _LOST)
 
 
-def _choose_gpus(draft: Draft, options: list[DockerOption]) -> None:
-    """`--gpus`, CDI devices, or the older runtime with its variable; the first of them that chooses."""
-    ways = [
-        (o, f"--gpus {o.value}", from_gpus(draft.plain(o.value or "", o.place, "--gpus")))
-        for o in options
-        if o.name == "gpus"
+def _select_gpus(draft: Draft, options: list[DockerOption]) -> None:
+    """The first of `--gpus`, CDI devices, and NVIDIA_VISIBLE_DEVICES that selects GPUs."""
+    selections = [
+        (option, f"--gpus {option.value}", parse_gpus(draft.as_written(option.value or "", option.place, "--gpus")))
+        for option in options
+        if option.name == "gpus"
     ]
-    named = [o for o in options if o.name == "device" and (o.value or "").startswith(CDI)]
-    if named:
-        names = [draft.plain(o.value or "", o.place, "--device").removeprefix(CDI) for o in named]
-        ways.append((named[0], f"--device {named[0].value}", by_devices(names)))
+    if devices := [o for o in options if o.name == "device" and (o.value or "").startswith(CDI)]:
+        names = [draft.as_written(o.value or "", o.place, "--device").removeprefix(CDI) for o in devices]
+        selections.append((devices[0], f"--device {devices[0].value}", gpu_selection(names)))
     runtime = next((o for o in options if o.name == "runtime" and o.value == "nvidia"), None)
-    if (visible := draft.env.get("NVIDIA_VISIBLE_DEVICES")) is not None and not ways:
+    if (visible := draft.env.get("NVIDIA_VISIBLE_DEVICES")) is not None and not selections:
         del draft.env["NVIDIA_VISIBLE_DEVICES"]
         at = runtime or next((o for o in options if (o.value or "").startswith("NVIDIA_VISIBLE")), options[0])
-        ways.append((at, "NVIDIA_VISIBLE_DEVICES", by_devices(visible.split(","))))
-    for option, said, chosen in ways:
-        if chosen is None:
-            draft.report.say(
-                NOT_TAKEN, f"{shown(said)} chooses no GPU", "write all, a count or device=GPU-…", option.place
-            )
-        elif draft.container.setdefault("gpus", chosen) != chosen:
-            draft.report.say(
-                REPEATED, f"{shown(said)}: the GPUs are chosen already, this was left out", None, option.place
-            )
-        elif not said.startswith("--gpus"):
-            draft.report.say(SPELLING, f"{shown(said)} chooses GPUs: it became container.gpus", None, option.place)
+        selections.append((at, "NVIDIA_VISIBLE_DEVICES", gpu_selection(visible.split(","))))
+    for option, source, gpus in selections:
+        if gpus is None:
+            _not_taken_over(draft, option, f"{shorten(source)} selects no GPU", "write all, a count or device=GPU-…")
+        elif draft.container.setdefault("gpus", gpus) != gpus:
+            message = f"{shorten(source)} was left out: an earlier option already selects GPUs"
+            draft.report.add(REPEATED, message, "select the GPUs once", option.place)
+        elif not source.startswith("--gpus"):
+            draft.report.add(SPELLING, f"{shorten(source)} selects GPUs: it became container.gpus", None, option.place)
     if runtime is not None:
-        _say_runtime(draft, runtime, [option.name for option, *_ in ways])
+        _report_runtime(draft, runtime, [option.name for option, *_ in selections])
 
 
-def _say_runtime(draft: Draft, runtime: DockerOption, ways: list[str]) -> None:
-    if not ways:
-        message = (
-            "--runtime nvidia chooses no GPU by itself: what the image's NVIDIA_VISIBLE_DEVICES says is not known here"
-        )
-        draft.report.say(NOT_TAKEN, message, "add gpus: all to the recipe's container", runtime.place)
-    elif "gpus" in ways:
-        draft.report.say(SPELLING, "--runtime nvidia is left out: --gpus alone chooses the GPUs", None, runtime.place)
+def _report_runtime(draft: Draft, runtime: DockerOption, selecting: list[str]) -> None:
+    if not selecting:
+        message = "--runtime nvidia selects no GPU by itself, and NVIDIA_VISIBLE_DEVICES of the image is not known here"
+        _not_taken_over(draft, runtime, message, "add `gpus: all` to container")
+    elif "gpus" in selecting:
+        draft.report.add(SPELLING, "--runtime nvidia is left out: --gpus selects the GPUs", None, runtime.place)
 
 
 _HANDLERS: dict[str, Handler] = {
-    "name": _name,
-    "init": _init,
-    "restart": _restart,
-    "stop-timeout": _stop_timeout,
-    "ulimit": _ulimit,
-    "label": _label,
-    "log-driver": _log_driver,
-    "log-opt": _log_option,
-    "env": _env,
-    "env-file": _env_file,
-    "device": _device,
-    "runtime": _runtime,
-    "gpus": _gpus,
-    "volume": add_volume,
-    "mount": add_mount,
-}
+    "name": _name, "init": _init, "restart": _restart, "stop-timeout": _stop_timeout, "ulimit": _ulimit,
+    "label": _label, "log-driver": _log_driver, "log-opt": _log_option, "env": _env, "env-file": _env_file,
+    "device": _device, "runtime": _runtime, "gpus": _gpus, "volume": add_volume, "mount": add_mount,
+}  # fmt: skip

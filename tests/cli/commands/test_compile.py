@@ -75,7 +75,7 @@ def test_a_wrong_assignment_is_a_wrong_command_line(
     assert hint is None or f"hint: {hint}" in answer.err
 
 
-def test_a_recipe_that_is_none(recipes: Path, golden: Golden) -> None:
+def test_an_invalid_recipe(recipes: Path, golden: Golden) -> None:
     write(recipes, {"v1": alone().replace("status: draft", "status: drafty\nextra: 1")})
     answer = run("compile", "bench/v1", "--recipes", recipes)
     assert (answer.code, answer.out) == (3, "")
@@ -172,7 +172,7 @@ def test_every_shipped_release_for_every_target(ref: str, target: str, golden: G
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_what_a_target_does_not_say_is_said_beside_it(recipes: Path, target: str, golden: Golden) -> None:
+def test_gaps_are_reported_on_stderr(recipes: Path, target: str, golden: Golden) -> None:
     write(recipes, {"v1": EVERYTHING})
     answer = run("compile", "bench/v1", "--recipes", recipes, "--to", target)
     assert answer.code == 0

@@ -2,19 +2,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gb300serve.importers.report import Report, Stop
-from gb300serve.importers.shell.braces import MOST, braced
+from gb300serve.importers.report import Report, UnresolvedError
+from gb300serve.importers.shell.braces import MAX_WORDS, expand_braces
 from gb300serve.importers.shell.expand import ShellEnvironment
 from gb300serve.importers.shell.lexer import Lexer
 from gb300serve.importers.shell.script import read_script
-from gb300serve.importers.shell.words import Marked, Word
+from gb300serve.importers.shell.words import SourceText, Word
 from tests.support.shells import Shell
 
 
 def words(text: str) -> list[str]:
-    (word,) = Lexer(Marked(text), Report()).tokens()
+    (word,) = Lexer(SourceText(text), Report()).tokens()
     assert isinstance(word, Word)
-    return [each.plain for each in braced(word)]
+    return [each.plain for each in expand_braces(word)]
 
 
 @pytest.fixture(scope="module")
@@ -53,22 +53,22 @@ def test_the_words_of_a_word(text: str, expected: list[str]) -> None:
 def test_any_braces_are_those_of_bash(bash: Shell, signs: list[str]) -> None:
     text = f"docker run i:{''.join(signs)}\n"
     report = Report()
-    found = tuple(word.text for word in read_script(Marked(text), ShellEnvironment("/h", "/"), report).words)
+    found = tuple(word.text for word in read_script(SourceText(text), ShellEnvironment("/h", "/"), report).words)
     assert found == bash.words(text)[2:]
 
 
 @pytest.mark.parametrize("text", ["{1..9999}", "{0..9}{0..9}{0..9}{0..9}", "{a,b}" * 40, "{1..1}" * 200])
-def test_more_words_than_a_command_has_are_refused(text: str) -> None:
-    with pytest.raises(Stop):
+def test_too_many_words_are_rejected(text: str) -> None:
+    with pytest.raises(UnresolvedError):
         words(text)
 
 
-def test_the_most_there_may_be() -> None:
-    assert len(words(f"{{1..{MOST}}}")) == MOST
+def test_the_largest_expansion() -> None:
+    assert len(words(f"{{1..{MAX_WORDS}}}")) == MAX_WORDS
 
 
-def test_more_braces_than_a_command_has_are_refused() -> None:
-    with pytest.raises(Stop):
+def test_too_many_braces_are_rejected() -> None:
+    with pytest.raises(UnresolvedError):
         words("{" * 50_000 + "a,b" + "}" * 50_000)
 
 

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from gb300serve.importers.report import Report
 from gb300serve.importers.shell.expand import ShellEnvironment
 from gb300serve.importers.shell.script import read_script
-from gb300serve.importers.shell.words import Marked
-from tests.support.imports import AROUND, command, container, read, said
+from gb300serve.importers.shell.words import SourceText
+from tests.support.imports import ENVIRONMENT, command, container, read, said
 from tests.support.shells import Shell
 
 
-def words(text: str, around: ShellEnvironment = AROUND) -> tuple[str, ...]:
+def words(text: str, around: ShellEnvironment = ENVIRONMENT) -> tuple[str, ...]:
     """The words behind `docker run`."""
-    return tuple(word.text for word in read_script(Marked(text), around, Report()).words)
+    return tuple(word.text for word in read_script(SourceText(text), around, Report()).words)
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_any_words_are_those_that_bash_passes(bash: Shell, pieces: list[str]) ->
     line = "".join(pieces)
     text = f"A='1  2'\ndocker run {line}\n"
     report = Report()
-    found = tuple(word.text for word in read_script(Marked(text), AROUND, report).words)
+    found = tuple(word.text for word in read_script(SourceText(text), ENVIRONMENT, report).words)
     unset = any("\ue000" in word for word in found)  # kept by name, where bash has nothing
     if not report.diagnostics and not unset:  # what was mended is not what bash would do
         assert found == bash.words(text)[2:]

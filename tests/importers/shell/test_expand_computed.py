@@ -44,15 +44,15 @@ def test_any_trimmed_value_is_that_of_bash(bash: Shell, value: str, operator: st
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("docker run i:1 ${A##*/}\n", "${A##*/} is computed of A, which the text does not say"),
-        ("A=$(cat /k)\ndocker run i:1 ${A%x}\n", "${A%x} is computed of A, which the text does not say"),
-        ("A=x\ndocker run i:1 ${A/x*/y}\n", "${A/x*/y} is a text that bash computes"),
-        ("A=x\ndocker run i:1 ${A[0]}\n", "${A[0]} is a bash array or a text that bash computes"),
-        ("A=x\ndocker run i:1 ${A:B}\n", "${A:B} is a text that bash computes"),
-        ("A=x\ndocker run i:1 ${!A}\n", "${!A} is arguments of the script"),
+        ("docker run i:1 ${A##*/}\n", "${A##*/} depends on A, which the text does not set"),
+        ("A=$(cat /k)\ndocker run i:1 ${A%x}\n", "${A%x} depends on A, which the text does not set"),
+        ("A=x\ndocker run i:1 ${A/x*/y}\n", "${A/x*/y} cannot be evaluated without bash"),
+        ("A=x\ndocker run i:1 ${A[0]}\n", "${A[0]} is a bash array or an unsupported expansion"),
+        ("A=x\ndocker run i:1 ${A:B}\n", "${A:B} cannot be evaluated without bash"),
+        ("A=x\ndocker run i:1 ${!A}\n", "${!A} is an argument of the script"),
     ],
 )
-def test_what_only_bash_computes_is_said(text: str, reason: str) -> None:
+def test_expansions_that_need_bash(text: str, reason: str) -> None:
     with pytest.raises(NotImportableError) as caught:
         read(text)
     assert reason in caught.value.message

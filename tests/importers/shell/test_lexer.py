@@ -1,12 +1,12 @@
 import pytest
 
-from gb300serve.importers.report import Report, Stop, TextPosition
+from gb300serve.importers.report import Report, TextPosition, UnresolvedError
 from gb300serve.importers.shell.lexer import Lexer
-from gb300serve.importers.shell.words import Marked, Operator, Part, Word
+from gb300serve.importers.shell.words import Operator, Part, SourceText, Word
 
 
 def tokens(text: str, report: Report | None = None) -> list[Word | Operator]:
-    return list(Lexer(Marked(text), report or Report()).tokens())
+    return list(Lexer(SourceText(text), report or Report()).tokens())
 
 
 def shown(text: str) -> list[str]:
@@ -60,12 +60,12 @@ def test_a_substitution_knows_its_place() -> None:
     ],
 )
 def test_what_is_never_closed(text: str, reason: str, place: TextPosition) -> None:
-    with pytest.raises(Stop) as caught:
+    with pytest.raises(UnresolvedError) as caught:
         tokens(text)
     assert (caught.value.reason, caught.value.place) == (reason, place)
 
 
-def test_two_lines_that_bash_would_glue_are_two_words() -> None:
+def test_two_lines_that_bash_would_join_are_two_words() -> None:
     report = Report()
     assert [token.plain for token in tokens("--port 3\\\n--rm", report) if isinstance(token, Word)] == [
         "--port", "3", "--rm",
@@ -81,8 +81,8 @@ def test_json_without_its_quotes_is_one_word() -> None:
 
 
 def test_a_text_that_is_nested_too_deeply() -> None:
-    with pytest.raises(Stop):
-        Lexer(Marked("a"), Report(), 41)
+    with pytest.raises(UnresolvedError):
+        Lexer(SourceText("a"), Report(), 41)
 
 
 def test_a_placeholder_that_bash_would_take_for_redirections() -> None:
@@ -94,4 +94,4 @@ def test_a_placeholder_that_bash_would_take_for_redirections() -> None:
     ]
     (found,) = report.diagnostics
     assert (found.code, found.line, found.column) == ("IMP001", 1, 15)
-    assert found.message == "<c d> is a placeholder that is not quoted: bash takes `<` and `>` for redirections"
+    assert found.message == "<c d> is an unquoted placeholder: bash reads `<` and `>` as redirections"

@@ -2,7 +2,7 @@ import pytest
 
 from gb300serve.core.values import compact_json
 from gb300serve.importers.report import Report
-from gb300serve.importers.shell.mend import json_at, loads, mended
+from gb300serve.importers.shell.mend import find_json, load_json, mend
 from tests.support.imports import command, container, read, said
 
 WORDS = ["/model", "--max-num-seqs", "7", "--port", "31"]
@@ -33,7 +33,7 @@ WORDS = ["/model", "--max-num-seqs", "7", "--port", "31"]
         ("docker run i:1 /model ^\n --max-num-seqs 7 ^\n --port 31\n", "copied-text", (1, 23)),
     ],
 )
-def test_damage_is_mended_and_named(text: str, name: str, place: tuple[int, int]) -> None:
+def test_damage_is_repaired_and_reported(text: str, name: str, place: tuple[int, int]) -> None:
     assert command(text) == WORDS
     found = [(found_name, (line, column)) for _, found_name, line, column in said(text) if "text" in found_name]
     assert (name, place) in found
@@ -42,16 +42,16 @@ def test_damage_is_mended_and_named(text: str, name: str, place: tuple[int, int]
 def test_a_sound_text_is_left_alone() -> None:
     text = "docker run i:1 \\\n  --served-model-name 'a - b > c' \\\n  --model /m # a comment\n"
     report = Report()
-    assert mended(text, report).text == text
+    assert mend(text, report).text == text
     assert report.diagnostics == ()
 
 
-def test_a_join_that_was_meant() -> None:
+def test_an_intended_join() -> None:
     assert command("docker run i:1 --model=\\\n/model --port \\\n 31\n") == ["--model", "/model", "--port", "31"]
 
 
 def test_places_are_those_of_the_file() -> None:
-    marked = mended("$ a \u2014b\r\n> c\r\n", Report())
+    marked = mend("$ a \u2014b\r\n> c\r\n", Report())
     assert marked.text == "  a --b\n  c\n"
     assert marked.place(marked.text.index("--")) == (1, 5)
     assert marked.place(marked.text.index("c")) == (2, 3)
@@ -70,12 +70,12 @@ def test_a_text_that_ends_in_a_continuation() -> None:
 
 
 @pytest.mark.parametrize("value", ["\u00bbx\u00ab", "\u201cx\u201d", "a \u2014b", "a\u00a0b"])
-def test_what_stands_in_straight_single_quotes_was_typed(value: str) -> None:
+def test_text_in_single_quotes_is_literal(value: str) -> None:
     assert container(f"-e 'A={value}'")["env"] == {"A": value}
     assert container(f"-e A='{value}'")["env"] == {"A": value}
 
 
-def test_json_in_straight_quotes_that_is_none_was_damaged() -> None:
+def test_damaged_json_in_single_quotes_is_repaired() -> None:
     found = read("docker run i:1 /m --speculative-config '{\u201cmethod\u201d:\u00a0\u201cdspark\u201d}'\n")
     assert found.document["engine"]["options"]["speculative_config"] == {"method": "dspark"}
 
@@ -94,25 +94,25 @@ PLAIN = '{"method": "mtp", "num_speculative_tokens": 3, "draft": {"on": true, "o
         ("{" + PLAIN + "}", "template"),
         (PLAIN.replace('"', "'").replace("true", "True").replace("null", "None"), "Python"),
         (PLAIN.replace("true", "True").replace("null", "None"), "Python"),
-        (PLAIN.replace('"', ""), "lost"),
+        (PLAIN.replace('"', ""), "missing"),
         (PLAIN.replace("null}", "null,}"), "comma"),
         (f"'{PLAIN}'", "twice"),
     ],
 )
 def test_every_way_to_damage_json(text: str, mended: str | None) -> None:
-    found = loads(text)
+    found = load_json(text)
     assert found is not None
     assert found[0] == MEANT
     assert (found[1] is None) if mended is None else mended in (found[1] or "")
 
 
 @pytest.mark.parametrize("text", ["", "x", "{", "{a b}", '{"a": 1e999}', "[" * 50_000, "1", '"a"'])
-def test_what_is_no_json(text: str) -> None:
-    assert loads(text) is None
+def test_text_that_is_not_json(text: str) -> None:
+    assert load_json(text) is None
 
 
 def test_numbers_keep_their_spelling_without_exponents() -> None:
-    found = loads('{"a": 0.90, "b": 1e-2, "c": 12}')
+    found = load_json('{"a": 0.90, "b": 1e-2, "c": 12}')
     assert found is not None
     assert compact_json(found[0]) == '{"a":0.90,"b":0.01,"c":12}'
 
@@ -132,7 +132,7 @@ def test_numbers_keep_their_spelling_without_exponents() -> None:
     ],
 )
 def test_json_outside_of_quotes(text: str, end: int | None) -> None:
-    found = json_at(text, 0)
+    found = find_json(text, 0)
     assert (None if found is None else found.end) == end
 
 

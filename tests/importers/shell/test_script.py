@@ -1,17 +1,24 @@
 import pytest
 
-from gb300serve.importers.report import Report, Stop, TextPosition
+from gb300serve.importers.report import Report, TextPosition, UnresolvedError
 from gb300serve.importers.shell.expand import Expander
 from gb300serve.importers.shell.lexer import Lexer
-from gb300serve.importers.shell.script import DockerRunCommand, assigned, commands, kept_launch, launches, read_script
-from gb300serve.importers.shell.words import Marked
-from tests.support.imports import AROUND, IMAGE, container, read, refused
+from gb300serve.importers.shell.script import (
+    DockerRunCommand,
+    commands,
+    find_quoted_launch,
+    has_launch,
+    match_assignment,
+    read_script,
+)
+from gb300serve.importers.shell.words import SourceText
+from tests.support.imports import ENVIRONMENT, IMAGE, container, read, refused
 
-PROGRAM = ": the text is a program, and is not run here"
+PROGRAM = ": the text is a program, which import does not run"
 
 
 def run(text: str, report: Report | None = None) -> DockerRunCommand:
-    return read_script(Marked(text), AROUND, report or Report())
+    return read_script(SourceText(text), ENVIRONMENT, report or Report())
 
 
 def words(text: str) -> list[str]:
@@ -22,7 +29,7 @@ def words(text: str) -> list[str]:
     "before",
     ["", "sudo ", "sudo -u me ", "A=1 ", "nohup ", "env A=1 ", "time ", "cd /x && ", "set -e; ", "/usr/bin/", "exec "],
 )
-def test_where_the_launch_stands(before: str) -> None:
+def test_the_position_of_the_launch(before: str) -> None:
     assert words(f"{before}docker run i:1 /m\n") == ["i:1", "/m"]
 
 
@@ -34,7 +41,7 @@ def test_by_which_client(client: str) -> None:
     assert words(f"{client} create i:1 /m\n") == ["i:1", "/m"]
 
 
-def test_what_it_exports_and_where_it_stands() -> None:
+def test_exports_and_position_of_the_launch() -> None:
     found = run("export A=1\nB=2\n  C=3 docker run i:1\n")
     assert (found.place, found.exported) == (TextPosition(3, 7), {"A": "1", "B": "2", "C": "3"})
 
@@ -59,11 +66,14 @@ def test_only_the_first_of_two_launches() -> None:
     assert [(found.code, found.line, found.column) for found in report.diagnostics] == [("IMP003", 2, 1)]
 
 
-def test_what_is_not_part_of_it_is_named() -> None:
+def test_other_commands_are_reported() -> None:
     report = Report()
     run("mkdir -p /x\ndocker run i:1\ndocker logs -f a\n", report)
     assert [(found.code, found.message) for found in report.diagnostics] == [
-        ("IMP015", "not part of the launch, and not read further: `mkdir …` (line 1); `docker logs …` (line 3)")
+        (
+            "IMP015",
+            "commands that are not part of the launch were left out: `mkdir …` (line 1); `docker logs …` (line 3)",
+        )
     ]
 
 
@@ -91,19 +101,21 @@ def test_a_password_of_another_command_is_not_shown(command: str) -> None:
         ("echo hello\n", "the text has no `docker run` command", None),
         ("if x; then\ndocker run i:1\nfi\n", f"the launch depends on `if`{PROGRAM}", TextPosition(1, 1)),
         ("f() {\n  docker run i:1\n}\n", f"the launch depends on `{{`{PROGRAM}", TextPosition(1, 5)),
-        ("f() { docker run i:1; }\n", "no `docker run` stands in the text outside of `{`", TextPosition(1, 5)),
-        ("A=(x y)\ndocker run i:1 ${A}\n", "a bash array has to be computed", TextPosition(1, 1)),
-        ("docker run i:1 $(date)\n", "$(date) has to be run to be known", TextPosition(1, 18)),
+        ("f() { docker run i:1; }\n", "the text has no `docker run` outside `{`", TextPosition(1, 5)),
+        ("A=(x y)\ndocker run i:1 ${A}\n", "a bash array cannot be evaluated without bash", TextPosition(1, 1)),
+        ("docker run i:1 $(date)\n", "the output of $(date) is not known without running it", TextPosition(1, 18)),
     ],
 )  # fmt: skip
-def test_what_cannot_be_known_without_running_it(text: str, reason: str, place: TextPosition | None) -> None:
-    with pytest.raises(Stop) as caught:
+def test_launches_that_are_not_known_without_running_the_text(
+    text: str, reason: str, place: TextPosition | None
+) -> None:
+    with pytest.raises(UnresolvedError) as caught:
         run(text)
     assert (caught.value.reason, caught.value.place) == (reason, place)
 
 
 def test_the_simple_commands_of_a_text() -> None:
-    found = list(commands(Lexer(Marked("a b; c > f && D=(1 2) e"), Report())))
+    found = list(commands(Lexer(SourceText("a b; c > f && D=(1 2) e"), Report())))
     assert [([word.plain for word in one.words], one.end) for one in found] == [
         (["a", "b"], ";"), (["c"], "&&"), (["D=\0", "e"], ""),
     ]  # fmt: skip
@@ -114,8 +126,8 @@ def test_the_simple_commands_of_a_text() -> None:
     ("text", "name"), [("A=1", "A"), ("A+=1", "A"), ("a_b=", "a_b"), ("'A=1'", None), ("1A=1", None), ("$A=1", None)]
 )
 def test_assignments(text: str, name: str | None) -> None:
-    (command,) = commands(Lexer(Marked(text), Report()))
-    found = assigned(command.words[0])
+    (command,) = commands(Lexer(SourceText(text), Report()))
+    found = match_assignment(command.words[0])
     assert (found and found[1]) == name
 
 
@@ -141,13 +153,13 @@ def test_where_a_relative_path_starts(before: str, directory: str) -> None:
     found = read(text, {"x.env": "A=1\n", f"{directory}/x.env": "A=2\n"})
     mounts = [(mount.source, mount.target) for mount in found.plan.container.mounts]
     assert mounts == [(f"{directory}/m", "/m"), (f"{directory}/n", "/n")]
-    assert found.plan.container.env == {"A": "2" if directory != AROUND.directory else "1"}
+    assert found.plan.container.env == {"A": "2" if directory != ENVIRONMENT.directory else "1"}
 
 
-def test_a_directory_behind_the_launch_or_in_a_branch_changes_nothing() -> None:
-    expander = Expander(AROUND, Report())
-    read_script(Marked("docker run i:1\ncd /x\n"), AROUND, Report(), expander)
-    assert expander.around == AROUND
+def test_a_cd_after_the_launch_or_in_a_branch_has_no_effect() -> None:
+    expander = Expander(ENVIRONMENT, Report())
+    read_script(SourceText("docker run i:1\ncd /x\n"), ENVIRONMENT, Report(), expander)
+    assert expander.environment == ENVIRONMENT
 
 
 def test_a_command_that_only_expands_sets_its_defaults() -> None:
@@ -165,10 +177,8 @@ def test_a_command_that_only_expands_sets_its_defaults() -> None:
         ("export DOCKER_CONTEXT=a\ndocker container", "DOCKER_CONTEXT=a"),
     ],
 )
-def test_the_engine_that_docker_is_sent_to_is_said(client: str, said: str) -> None:
-    assert messages(f"{client} run {IMAGE} /m\n") == [
-        f"`{said}` is left out: a recipe does not say which Engine it is for"
-    ]
+def test_the_selected_docker_engine_is_reported(client: str, said: str) -> None:
+    assert messages(f"{client} run {IMAGE} /m\n") == [f"`{said}` is left out: a recipe does not select a Docker Engine"]
     assert messages(f"docker container run {IMAGE} /m\n") == []
 
 
@@ -182,22 +192,22 @@ def test_the_engine_that_docker_is_sent_to_is_said(client: str, said: str) -> No
     ],
 )
 def test_a_launch_that_the_text_does_not_start_itself(text: str, line: int, column: int) -> None:
-    message = "the text does not run this launch: quotes, a here-document, a comment or another command hold it"
+    message = "the text does not run this launch: it is in quotes, a here-document, a comment or another command"
     assert refused(text) == (message, line, column)
-    assert kept_launch(Marked(text)) == TextPosition(line, column)
+    assert find_quoted_launch(SourceText(text)) == TextPosition(line, column)
 
 
 def test_whether_a_substitution_may_launch() -> None:
-    assert [launches(text) for text in ("docker ps; docker run x", "run docker", "podman create x", "")] == [
+    assert [has_launch(text) for text in ("docker ps; docker run x", "run docker", "podman create x", "")] == [
         True, False, True, False,
     ]  # fmt: skip
 
 
 def test_a_text_full_of_docker() -> None:
-    assert launches("docker " * 30_000) is False  # 54 s while each of them was followed to the end of the text
+    assert has_launch("docker " * 30_000) is False  # 54 s while each of them was followed to the end of the text
 
 
-def test_what_is_not_said_of_the_shell_holds_no_sign_of_the_reader() -> None:
+def test_messages_contain_no_reference_marks() -> None:
     assert messages(f"echo $A{IMAGE}\ndocker run {IMAGE} /m\n")[0].count("\0") == 0
     assert container("-e A=1") == {"env": {"A": "1"}}
 
@@ -218,15 +228,15 @@ def test_what_is_not_said_of_the_shell_holds_no_sign_of_the_reader() -> None:
     ],
 )
 def test_files_that_the_text_writes_itself(text: str, files: dict[str, str | None]) -> None:
-    found = read_script(Marked(text + "docker run i:1\ncat > late <<E\nE\n"), AROUND, Report()).files
-    assert found == {f"{AROUND.directory}/{path}": body for path, body in files.items()}
+    found = read_script(SourceText(text + "docker run i:1\ncat > late <<E\nE\n"), ENVIRONMENT, Report()).files
+    assert found == {f"{ENVIRONMENT.directory}/{path}": body for path, body in files.items()}
 
 
 def test_many_files_and_a_long_one() -> None:
     many = "".join(f"cat > {number} <<E\nE\n" for number in range(20_000))
-    assert len(read_script(Marked(many + "docker run i:1\n"), AROUND, Report()).files) == 20_000
+    assert len(read_script(SourceText(many + "docker run i:1\n"), ENVIRONMENT, Report()).files) == 20_000
     long = "cat > a <<E\n" + "cat > a <<E\n" * 20_000 + "E\ndocker run i:1\n"
-    assert set(read_script(Marked(long), AROUND, Report()).files) == {f"{AROUND.directory}/a"}
+    assert set(read_script(SourceText(long), ENVIRONMENT, Report()).files) == {f"{ENVIRONMENT.directory}/a"}
 
 
 def test_an_env_file_that_the_text_writes_itself() -> None:

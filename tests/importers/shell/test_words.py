@@ -1,9 +1,9 @@
 from gb300serve.importers.report import TextPosition
-from gb300serve.importers.shell.words import Marked
+from gb300serve.importers.shell.words import SourceText
 
 
 def test_every_character_keeps_its_place() -> None:
-    text = Marked("ab\ncd\ne")
+    text = SourceText("ab\ncd\ne")
     assert [text.place(at) for at in (0, 1, 3, 4, 6)] == [
         TextPosition(1, 1),
         TextPosition(1, 2),
@@ -15,8 +15,8 @@ def test_every_character_keeps_its_place() -> None:
     assert text.part(3, 5).place(1) == TextPosition(2, 2)
 
 
-def test_what_replaces_stands_where_the_match_began() -> None:
-    changed = Marked("a\r\nb\u2014c d").sub(r"\r\n", lambda _: "\n").sub("\u2014", lambda _: "--")
+def test_a_replacement_keeps_the_position_of_the_match() -> None:
+    changed = SourceText("a\r\nb\u2014c d").sub(r"\r\n", lambda _: "\n").sub("\u2014", lambda _: "--")
     assert changed.text == "a\nb--c d"
     assert [changed.place(changed.text.index(sign)) for sign in "bcd"] == [
         TextPosition(2, 1),
@@ -26,11 +26,11 @@ def test_what_replaces_stands_where_the_match_began() -> None:
 
 
 def test_nothing_replaced_is_the_same_text() -> None:
-    text = Marked("abc")
+    text = SourceText("abc")
     assert text.sub("x", lambda _: "y") is text
     assert text.sub("a", lambda found: found[0]) is text
 
 
 def test_a_text_of_one_place() -> None:
-    assert Marked("abc", fixed=TextPosition(7, 3)).part(1, 2).place(0) == TextPosition(7, 3)
-    assert Marked("").place(0) == TextPosition(1, 1)
+    assert SourceText("abc", fixed=TextPosition(7, 3)).part(1, 2).place(0) == TextPosition(7, 3)
+    assert SourceText("").place(0) == TextPosition(1, 1)

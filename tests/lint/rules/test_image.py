@@ -9,7 +9,7 @@ from gb300serve.lint.subject import LintSubject
 from gb300serve.recipe.catalog import Catalog
 from gb300serve.recipe.load import Loader
 from gb300serve.recipe.site import Site
-from gb300serve.render.docker_run import pinned
+from gb300serve.render.docker_run import pinned_text
 from tests.lint.samples import KNOWN, OTHER, Case, Said, changed, judge, lint
 
 CASES = (
@@ -163,12 +163,12 @@ def subject(directory: Path, text: str, pin: str | None, *, site: Site = SITE) -
 
 
 def test_a_pin_that_still_compiles_is_silent(tmp_path: Path) -> None:
-    pin = pinned(subject(tmp_path, OTHER, None).plan)
+    pin = pinned_text(subject(tmp_path, OTHER, None).plan)
     assert findings(subject(tmp_path, OTHER, pin)) == ()
 
 
 def test_changed_words_are_told_both_ways(tmp_path: Path) -> None:
-    pin = pinned(subject(tmp_path, OTHER, None).plan)
+    pin = pinned_text(subject(tmp_path, OTHER, None).plan)
     other = changed(OTHER, {"max_num_seqs: 32": "max_num_seqs: 24\n    seed: 7"})
     file = str(tmp_path / "orchard" / "v1.yaml")
     assert findings(subject(tmp_path, other, pin)) == (
@@ -197,7 +197,7 @@ def test_verified_and_not_pinned(tmp_path: Path) -> None:
     (found,) = findings(subject(tmp_path, text, None))
     assert (found.code, found.severity, found.line, found.path) == ("PIN002", "note", 5, "status")
     assert found.hint == "run `gb300serve pin orchard/v1`"
-    assert findings(subject(tmp_path, text, pinned(subject(tmp_path, text, None).plan))) == ()
+    assert findings(subject(tmp_path, text, pinned_text(subject(tmp_path, text, None).plan))) == ()
 
 
 def test_words_of_a_text_that_no_shell_reads() -> None:

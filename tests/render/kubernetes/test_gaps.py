@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from gb300serve.plan.model import Mount, Secret
-from gb300serve.render.kubernetes.gaps import gaps_of
+from gb300serve.render.kubernetes.gaps import kubernetes_gaps
 from tests.support.targets import codes, with_container
 
 
@@ -45,8 +45,8 @@ from tests.support.targets import codes, with_container
         ({"secrets": (Secret("K", env="K"), Secret("L", file="/l"))}, [("TGT003", "secrets")]),
     ],
 )  # fmt: skip
-def test_what_is_lost_or_changed(options: dict[str, Any], expected: list[tuple[str, str]]) -> None:
-    found = codes(gaps_of(with_container(restart="always", **options)))
+def test_omitted_and_different_options(options: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    found = codes(kubernetes_gaps(with_container(restart="always", **options)))
     assert found.pop(next(n for n, (_, path) in enumerate(found) if path == "container.restart")) == (
         "TGT002",
         "container.restart",
@@ -56,14 +56,16 @@ def test_what_is_lost_or_changed(options: dict[str, Any], expected: list[tuple[s
 
 @pytest.mark.parametrize("policy", ["no", "on-failure", "on-failure:3"])
 def test_a_deployment_always_restarts(policy: str) -> None:
-    assert codes(gaps_of(with_container(restart=policy))) == [("TGT001", "container.restart")]
+    assert codes(kubernetes_gaps(with_container(restart=policy))) == [("TGT001", "container.restart")]
 
 
 def test_one_command_makes_the_secret() -> None:
-    (_, found) = gaps_of(with_container(secrets=(Secret("K", env="A"), Secret("L", file="/l")), restart="always"))
+    (_, found) = kubernetes_gaps(
+        with_container(secrets=(Secret("K", env="A"), Secret("L", file="/l")), restart="always")
+    )
     assert (
         found.hint == 'kubectl create secret generic bench-secrets --from-literal=K="$A" --from-literal=L="$(cat /l)"'
     )
-    (_, found) = gaps_of(with_container(secrets=(Secret("L", file="~/a key"),), restart="always"))
+    (_, found) = kubernetes_gaps(with_container(secrets=(Secret("L", file="~/a key"),), restart="always"))
     assert found.hint is not None
     assert found.hint.endswith("""--from-literal=L="$(cat "$HOME"/'a key')\"""")

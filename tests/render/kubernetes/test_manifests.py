@@ -97,7 +97,7 @@ def test_published_ports_are_the_services() -> None:
     assert [port["containerPort"] for port in container(found)["ports"]] == [8000, 9000, 7000]
 
 
-def test_a_stop_timeout_of_nothing_is_said() -> None:
+def test_a_stop_timeout_of_zero_is_kept() -> None:
     assert pod(with_container(stop_timeout=0))["terminationGracePeriodSeconds"] == 0
     assert "terminationGracePeriodSeconds" not in pod(with_container())
 

@@ -5,12 +5,12 @@ import pytest
 from gb300serve.plan.model import Mount
 from gb300serve.render.kubernetes.volumes import (
     annotations,
-    is_guessed,
+    is_guessed_file,
     object_name,
+    parse_user_ids,
+    pod_volumes,
     quantity,
-    tmpfs_rest,
-    user_ids,
-    volumes,
+    unsupported_tmpfs_options,
 )
 from tests.support.targets import with_container
 
@@ -28,7 +28,7 @@ def test_each_kind_of_volume() -> None:
         tmpfs=("/tmp:size=1g,mode=1777", "/run"),
     )
     found = dataclasses.replace(found, model_path="/models/m.v2")
-    said = volumes(found)
+    said = pod_volumes(found)
     assert [volume.source for volume in said] == [
         {"name": "mount-0", "hostPath": {"path": "/models/m.v2", "type": "Directory"}},
         {"name": "mount-1", "hostPath": {"path": "/cache", "type": "Directory"}},
@@ -49,13 +49,13 @@ def test_each_kind_of_volume() -> None:
         {"name": "tmpfs-0", "mountPath": "/tmp"},
         {"name": "tmpfs-1", "mountPath": "/run"},
     ]
-    assert list(tmpfs_rest(found.container)) == ["mode=1777"]
-    assert [is_guessed(mount, found) for mount in found.container.mounts] == [False, False, False, False, True]
+    assert list(unsupported_tmpfs_options(found.container)) == ["mode=1777"]
+    assert [is_guessed_file(mount, found) for mount in found.container.mounts] == [False, False, False, False, True]
 
 
 def test_shared_memory_is_the_hosts_with_its_ipc() -> None:
-    assert volumes(with_container(shm_size="16g", ipc="host")) == ()
-    assert volumes(with_container(shm_size="1.5g")) == ()
+    assert pod_volumes(with_container(shm_size="16g", ipc="host")) == ()
+    assert pod_volumes(with_container(shm_size="1.5g")) == ()
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_quantities(text: str, said: str | None) -> None:
     ],
 )
 def test_users(user: str | None, ids: tuple[int | None, int | None]) -> None:
-    assert user_ids(user) == ids
+    assert parse_user_ids(user) == ids
 
 
 def test_labels_of_dockers_are_annotations_where_their_keys_may_be() -> None:

@@ -11,7 +11,7 @@ from gb300serve.core.errors import Gb300Error
 from gb300serve.core.values import changed_words
 from gb300serve.lint.rules.image import pinned_arguments
 from gb300serve.recipe.pins import pin_path, read_pin, write_pin
-from gb300serve.render.docker_run import pinned
+from gb300serve.render.docker_run import pinned_text
 
 
 class PinDiffersError(Gb300Error):
@@ -48,7 +48,7 @@ def run(
 
 def _compiled(workspace: Workspace, ref: str, *, force: bool) -> tuple[Path, str, str]:
     loaded, recipe = workspace.shareable(ref)
-    text = pinned(workspace.pinned_plan(loaded, recipe))
+    text = pinned_text(workspace.pinned_plan(loaded, recipe))
     before = read_pin(loaded.found.path)
     if before is not None and not force:
         removed, added = changed_words(pinned_arguments(before), pinned_arguments(text))

@@ -1,67 +1,75 @@
-"""Words expanded as bash would: variables of the text and their defaults, `~`, files that are named and never read."""
+"""Expand words as bash does: variables of the text and their defaults, `~`, braces. Files are never read."""
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gb300serve.importers.report import SPELLING, UNSET, Report, Stop, TextPosition, shown
-from gb300serve.importers.shell.braces import braced
+from gb300serve.importers.report import SPELLING, UNSET, Report, TextPosition, UnresolvedError, shorten
+from gb300serve.importers.shell.braces import expand_braces
 from gb300serve.importers.shell.lexer import Lexer
-from gb300serve.importers.shell.words import OPEN, ExpandedWord, Marked, Operator, Part, Reference, Word, mark
+from gb300serve.importers.shell.words import (
+    OPEN,
+    ExpandedWord,
+    Operator,
+    Part,
+    Reference,
+    SourceText,
+    Word,
+    reference_mark,
+)
 
 _LONGEST_COMPUTED = 4096
 _SLICE = re.compile(r"\s*(-?\d{1,6})\s*(?::\s*(-?\d{1,6})\s*)?")
 
 
 class Glob(NamedTuple):
-    """One piece of a pattern: a sign that stands for itself, `?`, `*`, or a class."""
+    """A piece of a glob pattern: a literal character (`char`), `?` (`one`), `*` (`any`) or a class."""
 
     kind: str
-    signs: str = ""
+    characters: str = ""
 
-    def takes(self, sign: str) -> bool:
+    def matches(self, character: str) -> bool:
         match self.kind:
             case "one":
                 return True
             case "class":
-                return _in_class(self.signs, sign)
+                return _is_in_class(self.characters, character)
             case _:
-                return sign == self.signs
+                return character == self.characters
 
 
-def pattern(pieces: list[tuple[str, bool]]) -> list[Glob] | None:
-    """A pattern of texts and whether each is quoted: then `*`, `?` and `[` are plain signs. None for a class that is
-    never closed or has a name (`[:alpha:]`)."""
-    signs = [(sign, quoted) for text, quoted in pieces for sign in text]
-    found: list[Glob] = []
+def parse_pattern(pieces: list[tuple[str, bool]]) -> list[Glob] | None:
+    """The pattern of texts, each with whether it is quoted and thus literal. None for a class that is not closed or has
+    a name (`[:alpha:]`)."""
+    characters = [(character, quoted) for text, quoted in pieces for character in text]
+    globs: list[Glob] = []
     at = 0
-    while at < len(signs):
-        sign, quoted = signs[at]
-        if (sign, quoted) == ("[", False):
-            end = _closing(signs, at)
-            inner = "".join(each for each, _ in signs[at + 1 : end])
+    while at < len(characters):
+        character, quoted = characters[at]
+        if (character, quoted) == ("[", False):
+            end = _closing(characters, at)
+            inner = "".join(inside for inside, _ in characters[at + 1 : end])
             if end is None or "[:" in inner:
                 return None
-            found.append(Glob("class", inner))
+            globs.append(Glob("class", inner))
             at = end
-        elif not quoted and sign in "*?":
-            found.append(Glob("any" if sign == "*" else "one"))
+        elif not quoted and character in "*?":
+            globs.append(Glob("any" if character == "*" else "one"))
         else:
-            found.append(Glob("sign", sign))
+            globs.append(Glob("char", character))
         at += 1
-    return found
+    return globs
 
 
-def _closing(signs: list[tuple[str, bool]], start: int) -> int | None:
-    """Where a class ends: a `]` that stands first in it is one of its signs."""
-    first = start + 1 + (signs[start + 1 : start + 2] in ([("!", False)], [("^", False)]))
-    return next((at for at in range(first + 1, len(signs)) if signs[at] == ("]", False)), None)
+def _closing(characters: list[tuple[str, bool]], start: int) -> int | None:
+    """The index of the end of a class: a leading `]` is a member of the class."""
+    first = start + 1 + (characters[start + 1 : start + 2] in ([("!", False)], [("^", False)]))
+    return next((at for at in range(first + 1, len(characters)) if characters[at] == ("]", False)), None)
 
 
-def trimmed(value: str, operator: str, glob: list[Glob]) -> str | None:
-    """`value` without the shortest (`#`, `%`) or longest (`##`, `%%`) match at its beginning or end; None where it is
-    too long to be looked at."""
+def trim(value: str, operator: str, glob: list[Glob]) -> str | None:
+    """`value` without the shortest (`#`, `%`) or longest (`##`, `%%`) match at its start or end; None above a limit."""
     if len(value) > _LONGEST_COMPUTED or len(value) * len(glob) > _LONGEST_COMPUTED * 64:
         return None
     front = operator[0] == "#"
@@ -72,23 +80,18 @@ def trimmed(value: str, operator: str, glob: list[Glob]) -> str | None:
     return value[length:] if front else value[: len(value) - length]
 
 
-def replaced(value: str, old: str, new: str, *, every: bool) -> str:
-    """`${X/old/new}` and `${X//old/new}` for an `old` without a pattern."""
-    return value.replace(old, new, -1 if every else 1) if old else value
-
-
-def cased(value: str, operator: str) -> str:
+def change_case(value: str, operator: str) -> str:
     """`^^`, `^`, `,,`, `,`."""
     change = str.upper if operator[0] == "^" else str.lower
     return change(value) if len(operator) == 2 else change(value[:1]) + value[1:]
 
 
-def sliced(value: str, behind: str) -> str | None:
-    """`${X:offset}` and `${X:offset:length}`; None for anything that is no number."""
-    found = _SLICE.fullmatch(behind)
-    if found is None or (behind.startswith("-") and not behind.startswith(" ")):
+def slice_value(value: str, argument: str) -> str | None:
+    """`${X:offset}` and `${X:offset:length}`; None unless these are numbers."""
+    match = _SLICE.fullmatch(argument)
+    if match is None or argument.startswith("-"):
         return None
-    offset, length = int(found[1]), found[2]
+    offset, length = int(match[1]), match[2]
     begin = max(offset + len(value), 0) if offset < 0 else offset
     if offset < -len(value):
         return ""
@@ -99,42 +102,39 @@ def sliced(value: str, behind: str) -> str | None:
 
 
 def _lengths(value: str, glob: list[Glob]) -> list[int]:
-    """The lengths of all beginnings of `value` that the whole pattern matches, the shortest first."""
-    at = _through({0}, glob)
-    found = [0] if len(glob) in at else []
-    for length, sign in enumerate(value, 1):
-        at = _through({n + (glob[n].kind != "any") for n in at if n < len(glob) and _steps(glob[n], sign)}, glob)
+    """The lengths of all prefixes of `value` that match the whole pattern, the shortest first."""
+    at = _skip_stars({0}, glob)
+    lengths = [0] if len(glob) in at else []
+    for length, character in enumerate(value, 1):
+        reached = (n for n in at if n < len(glob) and (glob[n].kind == "any" or glob[n].matches(character)))
+        at = _skip_stars({n + (glob[n].kind != "any") for n in reached}, glob)
         if len(glob) in at:
-            found.append(length)
+            lengths.append(length)
         if not at:
             break
-    return found
+    return lengths
 
 
-def _steps(piece: Glob, sign: str) -> bool:
-    return piece.kind == "any" or piece.takes(sign)
+def _skip_stars(at: set[int], glob: list[Glob]) -> set[int]:
+    """`at`, and every index that is reached from there by stars that match nothing."""
+    reached = set(at)
+    for index, piece in enumerate(glob):
+        if piece.kind == "any" and index in reached:
+            reached.add(index + 1)
+    return reached
 
 
-def _through(at: set[int], glob: list[Glob]) -> set[int]:
-    """`at`, and every place that is reached from there by stars that match nothing."""
-    found = set(at)
-    for place, piece in enumerate(glob):
-        if piece.kind == "any" and place in found:
-            found.add(place + 1)
-    return found
-
-
-def _in_class(signs: str, sign: str) -> bool:
-    negated = signs[0] in "!^"
-    body, at, found = signs[negated:], 0, False
+def _is_in_class(members: str, character: str) -> bool:
+    negated = members[0] in "!^"
+    body, at, is_member = members[negated:], 0, False
     while at < len(body):
         if body[at + 1 : at + 2] == "-" and at + 2 < len(body):
-            found = found or body[at] <= sign <= body[at + 2]
+            is_member = is_member or body[at] <= character <= body[at + 2]
             at += 3
         else:
-            found = found or body[at] == sign
+            is_member = is_member or body[at] == character
             at += 1
-    return found != negated
+    return is_member != negated
 
 
 _FORM = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:(:?[-=?+])(.*))?", re.DOTALL)
@@ -146,14 +146,15 @@ _CAT = re.compile(
     re.DOTALL,
 )
 _NAMED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
-_LONGEST = 200_000
+_MAX_LENGTH = 200_000
+_TOO_LONG = f"the text expands to more than {_MAX_LENGTH:,} characters"
 
-Variables = dict[str, "str | Stop"]
+Variables = dict[str, str | UnresolvedError]
 
 
 @dataclass(frozen=True, slots=True)
 class ShellEnvironment:
-    """What the reader's own shell would know."""
+    """What the shell of the user provides."""
 
     home: str
     directory: str
@@ -162,84 +163,81 @@ class ShellEnvironment:
 
 @dataclass(slots=True)
 class Expander:
-    """Expands words; what only the client can know becomes a reference (`syntax.mark`)."""
+    """Expands words; values that are known only at launch become references."""
 
-    around: ShellEnvironment
+    environment: ShellEnvironment
     report: Report
     variables: Variables = field(default_factory=dict)
     references: list[Reference] = field(default_factory=list)
-    meant: dict[str, str] = field(default_factory=dict)
-    """Assignments in front of the command: bash sets them too late for its words, and that is never what was meant."""
+    command_variables: dict[str, str] = field(default_factory=dict)
+    """Assignments before the command word: bash expands the words first, which is never intended."""
     _open: list[str] = field(default_factory=list)
 
     def fields(self, word: Word) -> list[ExpandedWord]:
-        """One word as none, one or several: braces are expanded, and what unquoted variables stand for is split."""
-        words = braced(word)
+        """The words that a word expands to: braces are expanded, unquoted variables are split."""
+        words = expand_braces(word)
         if len(words) > 1:
-            self.report.say(
-                SPELLING, f"bash makes {len(words)} words of the braces here", "so they were read", word.place
-            )
-        return [one for each in words for one in self._split_fields(each)]
+            self.report.add(SPELLING, f"bash expands the braces to {len(words)} words", "read the same way", word.place)
+        return [field for expanded in words for field in self._split_fields(expanded)]
 
     def _split_fields(self, word: Word) -> list[ExpandedWord]:
         pieces: list[str] = [""]
-        said = False
+        is_word = False
         for text, quoted in self._pieces(self._tilde(word), word.place):
-            said = said or quoted or bool(text)
-            first, *more = [text] if quoted else _split(text)
+            is_word = is_word or quoted or bool(text)
+            first, *more = [text] if quoted else re.split(r"\s+", text)
             pieces[-1] += first
             pieces += more
-            if sum(map(len, pieces)) > _LONGEST:
-                raise Stop("the text expands without end", word.place)
-        found = [ExpandedWord(piece, word.place) for piece in pieces if piece]
-        return found or ([ExpandedWord("", word.place)] if said and _all_quoted(word) else [])
+            if sum(map(len, pieces)) > _MAX_LENGTH:
+                raise UnresolvedError(_TOO_LONG, word.place)
+        fields = [ExpandedWord(piece, word.place) for piece in pieces if piece]
+        return fields or ([ExpandedWord("", word.place)] if is_word and any(part.quoted for part in word.parts) else [])
 
     def text(self, parts: Iterable[Part], place: TextPosition) -> str:
-        """Parts as one text, unsplit: the value of an assignment."""
+        """Parts as one unsplit text, as the value of an assignment."""
         pieces: list[str] = []
         length = 0
         for text, _ in self._pieces(parts, place):
             length += len(text)
-            if length > _LONGEST:
-                raise Stop("the text expands without end", place)
+            if length > _MAX_LENGTH:
+                raise UnresolvedError(_TOO_LONG, place)
             pieces.append(text)
         return "".join(pieces)
 
-    def refer(self, reference: Reference) -> str:
-        """What stands for a value that is read at launch."""
+    def add_reference(self, reference: Reference) -> str:
+        """The mark of a value that is read at launch."""
         if reference not in self.references:
             self.references.append(reference)
-        return mark(self.references.index(reference))
+        return reference_mark(self.references.index(reference))
 
     def _tilde(self, word: Word) -> tuple[Part, ...]:
         if not word.bare:
             return word.parts
-        named = _NAMED.match(word.parts[0].text)
-        return self.with_home(word.parts) if named is None else self.with_homes(word.parts, named.end())
+        assignment = _NAMED.match(word.parts[0].text)
+        return self.with_home(word.parts) if assignment is None else self.with_homes(word.parts, assignment.end())
 
     def with_homes(self, parts: tuple[Part, ...], start: int) -> tuple[Part, ...]:
-        """A value behind `NAME=`, from `start` in its first part: bash puts the home directory for each `~` at its
-        beginning and behind a colon, in a word of a command too."""
+        """The value of `NAME=`, from `start` in its first part: bash expands `~` at the start and after each colon."""
         first = parts[0]
-        value = re.sub(r"(?:^|(?<=:))~(?=[/:]|$)", lambda _: self.around.home, first.text[start:])
+        value = re.sub(r"(?:^|(?<=:))~(?=[/:]|$)", lambda _: self.environment.home, first.text[start:])
         others = (
-            part if part.kind != "text" or part.quoted else part._replace(text=self._behind_colons(part.text))
+            part if part.kind != "text" or part.quoted else part._replace(text=self._expand_after_colons(part.text))
             for part in parts[1:]
         )
         return (first._replace(text=first.text[:start] + value), *others)
 
-    def _behind_colons(self, text: str) -> str:
-        return re.sub(r"(?<=:)~(?=[/:]|$)", lambda _: self.around.home, text)
+    def _expand_after_colons(self, text: str) -> str:
+        return re.sub(r"(?<=:)~(?=[/:]|$)", lambda _: self.environment.home, text)
 
     def with_home(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
         """Parts whose first begins with `~`, with the home directory in its place."""
         first = parts[0] if parts else None
         if first is None or first.kind != "text" or first.quoted or not re.match(r"~(?=/|$)", first.text):
             return parts
-        return (Part("text", self.around.home, quoted=True), first._replace(text=first.text[1:]), *parts[1:])
+        return (Part("text", self.environment.home, quoted=True), first._replace(text=first.text[1:]), *parts[1:])
 
     def _pieces(self, parts: Iterable[Part], place: TextPosition) -> Iterator[tuple[str, bool]]:
-        """Texts, and whether each may not be split. Literal text of a word has no blanks left to split at."""
+        """Texts, each with whether it must not be split. Literal text contains no spaces to split at."""
         for part in parts:
             match part.kind:
                 case "text":
@@ -249,82 +247,82 @@ class Expander:
                 case "command":
                     yield self._command(part, _at(part, place)), True
                 case "program":
-                    raise Stop(f"{part.text} has to be computed", place)
+                    raise UnresolvedError(f"{part.text} cannot be evaluated without bash", place)
 
     def _variable(self, part: Part, place: TextPosition) -> str:
-        found = _FORM.fullmatch(part.text)
-        if found is None:
+        match = _FORM.fullmatch(part.text)
+        if match is None:
             return self._computed(part, place)
-        name, operator, behind = found.groups()
+        name, operator, argument = match.groups()
         value = self._value(name)
-        if isinstance(value, Stop):
+        if isinstance(value, UnresolvedError):
             raise value
         if operator is None:
             return self._unset(name, place) if value is None else value
-        return self._by_operator(part, name, (operator, behind), value, place)
+        return self._by_operator(part, name, (operator, argument), value, place)
 
     def _computed(self, part: Part, place: TextPosition) -> str:
-        """What bash makes of a value that stands in the text; Stop for one that does not, and for what is not read."""
-        counted, found = _LENGTH.fullmatch(part.text), _COMPUTED.fullmatch(part.text)
-        form = counted or found
+        """The result of an expansion such as `${A%x}`. Raises UnresolvedError if its value is not known."""
+        expansion, match = f"${{{shorten(part.text, 30)}}}", _COMPUTED.fullmatch(part.text)
+        form = _LENGTH.fullmatch(part.text) or match
         if form is None:
-            special = _SPECIAL.fullmatch(part.text)
-            what = "arguments of the script" if special else "a bash array or a text that bash computes"
-            raise Stop(f"${{{shown(part.text, 30)}}} is {what}", place)
+            is_argument = _SPECIAL.fullmatch(part.text)
+            kind = "an argument of the script" if is_argument else "a bash array or an unsupported expansion"
+            raise UnresolvedError(f"{expansion} is {kind}", place)
         value = self._value(form[1])
-        if isinstance(value, Stop):
+        if isinstance(value, UnresolvedError):
             raise value
         if value is None or OPEN in value:
-            raise Stop(f"${{{shown(part.text, 30)}}} is computed of {form[1]}, which the text does not say", place)
-        made = str(len(value)) if found is None else self._made(part, found, value, place)
-        if made is None:
-            raise Stop(f"${{{shown(part.text, 30)}}} is a text that bash computes", place)
-        return made
+            raise UnresolvedError(f"{expansion} depends on {form[1]}, which the text does not set", place)
+        result = str(len(value)) if match is None else self._apply_operator(part, match, value, place)
+        if result is None:
+            raise UnresolvedError(f"{expansion} cannot be evaluated without bash", place)
+        return result
 
-    def _made(self, part: Part, found: re.Match[str], value: str, place: TextPosition) -> str | None:
-        _, operator, behind = found.groups()
+    def _apply_operator(self, part: Part, form: re.Match[str], value: str, place: TextPosition) -> str | None:
+        _, operator, argument = form.groups()
         match operator[0]:
             case ":":
-                return sliced(value, behind)
+                return slice_value(value, argument)
             case "^" | ",":
-                return None if behind else cased(value, operator)
+                return None if argument else change_case(value, operator)
             case "/":
-                old, _, new = behind.partition("/")
+                old, _, new = argument.partition("/")
                 plain = not re.search(r"[\\*?\[\"'$]", old) and old[:1] not in "#%" and not re.search(r"[\\&\"'$]", new)
-                return replaced(value, old, new, every=len(operator) == 2) if plain and old else None
+                return value.replace(old, new, -1 if len(operator) == 2 else 1) if plain and old else None
             case _:
-                glob = pattern(list(self._signs(part, behind, place)))
-                return None if glob is None else trimmed(value, operator, glob)
+                glob = parse_pattern(list(self._pattern_pieces(part, argument, place)))
+                return None if glob is None else trim(value, operator, glob)
 
-    def _signs(self, part: Part, behind: str, place: TextPosition) -> Iterator[tuple[str, bool]]:
-        """The texts of a pattern, and whether each is quoted: its quotes are quotes in double quotes too."""
-        for each in self._lexer(part, behind).inside(quoted=False):
-            yield (each.text, each.quoted) if each.kind == "text" else (self.text((each,), place), each.quoted)
+    def _pattern_pieces(self, part: Part, argument: str, place: TextPosition) -> Iterator[tuple[str, bool]]:
+        """The texts of a pattern, each with whether it is quoted. Quotes count even inside double quotes."""
+        for piece in self._lexer(part, argument).inside(quoted=False):
+            yield (piece.text if piece.kind == "text" else self.text((piece,), place)), piece.quoted
 
-    def _lexer(self, part: Part, behind: str) -> Lexer:
-        """For the word with which the inside of `${…}` ends."""
-        source, end = part.source or Marked(part.text), len(part.text)
-        return Lexer(source.part(end - len(behind), end), self.report, len(self._open) + 1)
+    def _lexer(self, part: Part, argument: str) -> Lexer:
+        """A lexer for the argument at the end of `${…}`."""
+        source, end = part.source or SourceText(part.text), len(part.text)
+        return Lexer(source.part(end - len(argument), end), self.report, len(self._open) + 1)
 
     def _by_operator(self, part: Part, name: str, form: tuple[str, str], value: str | None, place: TextPosition) -> str:
-        operator, behind = form
+        operator, argument = form
         unset = value is None or (operator[0] == ":" and not value)
         if operator[-1] == "+":
-            return "" if unset else self._behind(part, behind, name)
+            return "" if unset else self._argument(part, argument, name)
         if not unset and value is not None:
             return value
         if operator[-1] == "?":
             return self._unset(name, place)
-        given = self._behind(part, behind, name)
+        default = self._argument(part, argument, name)
         if operator[-1] == "=":
-            self.variables[name] = given
-        return given
+            self.variables[name] = default
+        return default
 
-    def _behind(self, part: Part, behind: str, name: str) -> str:
-        """The word behind `:-`, expanded."""
+    def _argument(self, part: Part, argument: str, name: str) -> str:
+        """The expanded word after `:-`."""
         if name in self._open or len(self._open) > 20:
-            raise Stop(f"${{{name}}} stands for itself", None)
-        lexer = self._lexer(part, behind)
+            raise UnresolvedError(f"${{{name}}} refers to itself", None)
+        lexer = self._lexer(part, argument)
         self._open.append(name)
         try:
             parts = lexer.inside(quoted=part.quoted)
@@ -332,43 +330,34 @@ class Expander:
         finally:
             self._open.pop()
 
-    def _value(self, name: str) -> str | Stop | None:
+    def _value(self, name: str) -> str | UnresolvedError | None:
         if name in self.variables:
             return self.variables[name]
-        known = {"HOME": self.around.home, "PWD": self.around.directory, "USER": self.around.user}
-        return known.get(name)
+        environment = self.environment
+        return {"HOME": environment.home, "PWD": environment.directory, "USER": environment.user}.get(name)
 
     def _unset(self, name: str, place: TextPosition) -> str:
-        if name in self.meant:
-            message = f"{name} is set in front of this command, where bash sets it too late for the command's own words"
-            self.report.say(UNSET, message, "read with that value", place)
-            return self.meant[name]
-        return self.refer(Reference("env", name))
+        if name in self.command_variables:
+            message = f"{name} is set before the command on the same line, but bash expands the arguments first"
+            self.report.add(UNSET, message, "read with that value; set it on a line of its own", place)
+            return self.command_variables[name]
+        return self.add_reference(Reference("env", name))
 
     def _command(self, part: Part, place: TextPosition) -> str:
         inner = part.text.strip()
         if inner in ("pwd", "pwd -P"):
-            return self.around.directory
-        found = _CAT.fullmatch(inner)
-        words = list(Lexer(Marked(found["file"]), self.report, 1).tokens()) if found else []
+            return self.environment.directory
+        match = _CAT.fullmatch(inner)
+        words = list(Lexer(SourceText(match["file"]), self.report, 1).tokens()) if match else []
         if len(words) != 1 or isinstance(words[0], Operator):
-            raise Stop(f"$({shown(inner, 40)}) has to be run to be known", place)
-        return self.refer(Reference("file", self._file(words[0])))
+            raise UnresolvedError(f"the output of $({shorten(inner, 40)}) is not known without running it", place)
+        return self.add_reference(Reference("file", self._file(words[0])))
 
     def _file(self, word: Word) -> str:
-        """The path of a file that holds a value; the home directory stays `~`."""
+        """The path of a file with a value; the home directory is written as `~`."""
         path = word.plain if word.plain.startswith("~/") else self.text(word.parts, word.place)
-        return path.replace(self.around.home, "~", 1) if path.startswith(self.around.home + "/") else path
+        return path.replace(self.environment.home, "~", 1) if path.startswith(self.environment.home + "/") else path
 
 
 def _at(part: Part, place: TextPosition) -> TextPosition:
     return part.source.place(0) if part.source is not None else place
-
-
-def _split(text: str) -> list[str]:
-    """The first piece joins what stands before, the last what follows: `a b ` is `a`, `b` and an empty one."""
-    return re.split(r"\s+", text)
-
-
-def _all_quoted(word: Word) -> bool:
-    return any(part.quoted for part in word.parts)

@@ -1,16 +1,17 @@
-"""What copying, word processors and other systems do to a command, undone and named before a shell reads the text."""
+"""Repair text that was damaged by copying, word processors or other systems, and report each repair."""
 
 import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from itertools import islice
 from typing import Any, NamedTuple
 
 from gb300serve.core.values import WrittenFloat, compact_json
-from gb300serve.importers.report import MENDED, NOTICED, Report
-from gb300serve.importers.shell.words import Marked
+from gb300serve.importers.report import COPIED, MENDED, Report
+from gb300serve.importers.shell.words import SourceText
 
 _LONGEST = 20_000
 _OPENING = re.compile(r"[{\[]\s*(?:[\"'{\[}\]]|[A-Za-z_][\w.-]*\s*:|\\\")")
@@ -19,17 +20,17 @@ _WORDS = {"True": "true", "False": "false", "None": "null"}
 _CONSTANTS = ("true", "false", "null")
 
 
-class FoundJson(NamedTuple):
-    """JSON in a text: what it says, and where it ends."""
+class JsonSpan(NamedTuple):
+    """JSON in a text: its repaired text, and where it ends."""
 
     text: str
     end: int
 
 
-def json_at(text: str, start: int) -> FoundJson | None:
-    """JSON that begins at `start` outside of all quotes, or in double quotes that its own quotes would close.
+def find_json(text: str, start: int) -> JsonSpan | None:
+    """JSON that begins at `start` without quotes, or in double quotes that its own quotes would close.
 
-    None for what a shell reads as it was meant: a word in single quotes, a list of numbers without blanks.
+    None for JSON that a shell passes on unchanged.
     """
     quoted = text[start] == '"'
     begin = start + quoted
@@ -41,46 +42,41 @@ def json_at(text: str, start: int) -> FoundJson | None:
     inner = text[begin:end]
     if quoted and ('"' not in inner or '\\"' in inner or "$" in inner):
         return None
-    if not quoted and _harmless(inner):
+    is_list_of_numbers = inner[0] == "[" and re.search(r"[\s\"'\\{}]", inner) is None
+    loaded = None if is_list_of_numbers and not quoted else load_json(inner)
+    if loaded is None:
         return None
-    read = loads(inner)
-    if read is None:
-        return None
-    return FoundJson(inner if read[1] is None else compact_json(read[0]), end + quoted)
-
-
-def _harmless(inner: str) -> bool:
-    """Whether a shell passes the bare text on as it is."""
-    return inner[0] == "[" and re.search(r"[\s\"'\\{}]", inner) is None
+    value, repair = loaded
+    return JsonSpan(inner if repair is None else compact_json(value), end + quoted)
 
 
 def _balanced(text: str, start: int) -> int | None:
-    """The end of what opens at `start`, strings passed over."""
+    """The end of the bracket that opens at `start`; brackets in strings do not count."""
     depth, at, limit = 0, start, min(len(text), start + _LONGEST)
     while at < limit:
-        sign = text[at]
-        if sign == '"':
+        character = text[at]
+        if character == '"':
             end = re.compile(r'"(?:[^"\\\n]|\\.)*"').match(text, at)
             at = end.end() if end else at + 1
             continue
-        depth += (sign in "{[") - (sign in "}]")
+        depth += (character in "{[") - (character in "}]")
         at += 1
         if depth == 0:
             return at
     return None
 
 
-def plain_json(text: str) -> Any:
-    """The mapping or list that the text is, else None."""
+def parse_json(text: str) -> Any:
+    """The object or list in the text, or None."""
     try:
-        found = json.loads(text, parse_float=fraction, parse_constant=_no_number)
+        found = json.loads(text, parse_float=parse_fraction, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, (dict, list)) else None
 
 
-def fraction(text: str) -> float:
-    """A number as a recipe writes it: decimal, without an exponent. ValueError for what is none, or is far too long."""
+def parse_fraction(text: str) -> float:
+    """A decimal number without an exponent, as a recipe writes it. ValueError if it is not one, or too long."""
     if re.fullmatch(r"-?\d{1,40}\.\d{1,40}", text):
         return WrittenFloat(text)
     try:
@@ -93,20 +89,20 @@ def fraction(text: str) -> float:
     return WrittenFloat(written if "." in written else f"{written}.0")
 
 
-def _no_number(text: str) -> float:
+def _reject_constant(text: str) -> float:
     raise ValueError(text)
 
 
-def loads(text: str) -> tuple[Any, str | None] | None:
-    """What the text says as JSON, and what had to be mended; None where it is no JSON in any spelling."""
+def load_json(text: str) -> tuple[Any, str | None] | None:
+    """The value of the JSON and what was repaired; None if the text is not JSON in any spelling."""
     if len(text) > _LONGEST:
         return None
-    if (found := plain_json(text)) is not None:
+    if (found := parse_json(text)) is not None:
         return found, None
-    for what, mend in _MENDS:
-        tried = mend(text)
-        if tried != text and (found := plain_json(tried)) is not None:
-            return found, what
+    for damage, repair in _JSON_REPAIRS:
+        repaired = repair(text)
+        if repaired != text and (found := parse_json(repaired)) is not None:
+            return found, damage
     return None
 
 
@@ -114,246 +110,203 @@ def _single_braces(text: str) -> str:
     return text.replace("{{", "{").replace("}}", "}") if text.startswith("{{") else text
 
 
-def _outer_braces(text: str) -> str:
+def _drop_outer_braces(text: str) -> str:
     return text[1:-1] if text.startswith("{{") and text.endswith("}}") else text
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return text.replace('\\"', '"')
 
 
-def _single_quotes_inside(text: str) -> str:
-    return text if '"' in text else _pythonic(text.replace("'", '"'))
+def _double_quotes(text: str) -> str:
+    return text if '"' in text else _json_constants(text.replace("'", '"'))
 
 
-def _pythonic(text: str) -> str:
+def _json_constants(text: str) -> str:
     return re.sub(r"(?<=[:,\[{\s])(True|False|None)(?=[,}\]\s])", lambda match: _WORDS[match[1]], text)
 
 
-def _undoubled(text: str) -> str:
+def _undouble(text: str) -> str:
     return re.sub(r'""(?=[^"]|$)', '"', text)
 
 
-def _requoted(text: str) -> str:
+def _quote_words(text: str) -> str:
     return _BARE.sub(lambda m: m[1] if m[1] in _CONSTANTS else json.dumps(_WORDS.get(m[1], m[1])), text)
 
 
-def _no_last_comma(text: str) -> str:
+def _drop_last_comma(text: str) -> str:
     return re.sub(r",\s*(?=[}\]])", "", text)
 
 
-def _outer_quotes(text: str) -> str:
+def _drop_outer_quotes(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
 
 
-_MENDS = (
+_JSON_REPAIRS = (
     ("its braces are doubled, as in a template ({{ and }})", _single_braces),
-    ("its braces are doubled, as in a template ({{ and }})", _outer_braces),
-    ("its quotes are escaped by backslashes", _unescaped),
-    ("its quotes are single ones, as Python prints them", _single_quotes_inside),
-    ("its constants are Python's", _pythonic),
-    ("its quotes are doubled", _undoubled),
-    ("its quotes were lost", _requoted),
-    ("a comma stands before a closing bracket", _no_last_comma),
-    ("it stands in quotes twice", _outer_quotes),
-    ("it stands in quotes twice, escaped", lambda text: _unescaped(_outer_quotes(text))),
-    ("braces and quotes are a template's", lambda text: _unescaped(_single_braces(text))),
+    ("its braces are doubled, as in a template ({{ and }})", _drop_outer_braces),
+    ("its quotes are escaped with backslashes", _unescape),
+    ("it has single quotes, as in Python", _double_quotes),
+    ("it has Python's constants (True, False, None)", _json_constants),
+    ("its quotes are doubled", _undouble),
+    ("its quotes are missing", _quote_words),
+    ("it has a comma before a closing bracket", _drop_last_comma),
+    ("it is quoted twice", _drop_outer_quotes),
+    ("it is quoted twice and escaped", lambda text: _unescape(_drop_outer_quotes(text))),
+    ("its braces are doubled and its quotes escaped, as in a template", lambda text: _unescape(_single_braces(text))),
 )
 
 
 _PROMPT = r"^([ \t]*)((?:\([\w.-]+\) ?)?(?:[\w.-]+@[\w.-]+[^\n$#]{0,60}[$#]|PS [^>\n]{0,80}>|[$%\u276f\u279c]) +)(?=\S)"
-_ROOT = r"^([ \t]*)(# +)(?=(?:sudo +)?(?:docker|podman) +(?:container +)?run\b)"
-_SECOND = r"^([ \t]*)(>{1,2} ?)(?=[ \t]*\S|$)"
+_ROOT_PROMPT = r"^([ \t]*)(# +)(?=(?:sudo +)?(?:docker|podman) +(?:container +)?run\b)"
+_SECOND_PROMPT = r"^([ \t]*)(>{1,2} ?)(?=[ \t]*\S|$)"
 _FENCE = r"^[ \t]*(?:```|~~~)[^\n]*$"
-_QUOTES = {
-    "\u201c": '"',
-    "\u201d": '"',
-    "\u201e": '"',
-    "\u201f": '"',
-    "\u00ab": '"',
-    "\u00bb": '"',
-    "\u2018": "'",
-    "\u2019": "'",
-    "\u201a": "'",
-    "\u201b": "'",
-}
-_CURLY = "[" + "".join(_QUOTES) + "]"
-_BLANKS = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
+_CURLY = "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2018\u2019\u201a\u201b"
+_STRAIGHT = dict(zip(_CURLY, '"' * 6 + "'" * 4, strict=True))
+_SPACES = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 _INVISIBLE = "\u200b-\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ufeff\ue000\ue001"
-# ECMA-48: what sets colours and moves the cursor, and what sets a title.
+# ECMA-48: sequences for colours and the cursor, and for the window title.
 _ESCAPE = r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)"
-_SINGLE = re.compile(r"(?<![^\s=\"])'[^'\n]*'(?=[\s'\"\\]|$)", re.MULTILINE)
-_MOST = 20  # places of one kind that are named
-_TICK = r"(?<=[ \t])`[ \t]*$"
-_CARET = r"(?<=[ \t])\^[ \t]*$"
+_SINGLE_QUOTED = re.compile(r"(?<![^\s=\"])'[^'\n]*'(?=[\s'\"\\]|$)", re.MULTILINE)
+_DASH = r"(?<![^\s'\"])(-?)([\u2014\u2013\u2012\u2015\u2212])(-?)(?=([A-Za-z][\w-]*))"
+_DOUBLED_BACKSLASH = r"(?<=[ \t])\\\\(?=[ \t]*\n[ \t]*\S)"
+_AFTER_BACKSLASH = r"(?<=[ \t])\\(?:[ \t]+(?:#[^\n]*)?)$"
+_AS_BACKSLASH = "read as a backslash"
+_MAX_REPORTED = 20  # repairs of one kind
 
 
-def mended(text: str, report: Report) -> Marked:
-    """The text as it was typed, everything that was changed reported once with its first place."""
-    found = Marked(text)
-    for step in (
-        _line_ends,
-        _colours,
-        _invisible,
-        _fences,
-        _prompts,
-        _dashes,
-        _quotes,
-        _other_continuations,
-        _doubled,
-        _blanks_at_ends,
-    ):
-        found = step(found, report)
-    return found
+def mend(text: str, report: Report) -> SourceText:
+    """The text as it was typed; each kind of repair is reported with its first position."""
+    source = SourceText(text)
+    for step in _STEPS:
+        source = step(source, report)
+    return source
 
 
-class Outside:
-    """The matches of a pattern that no straight single quotes keep: what stands in those was typed as it stands.
+class Unquoted:
+    """The matches of a pattern outside single quotes, where text is literal.
 
-    JSON in single quotes that is none with such a sign in it was damaged all the same.
+    A match in single-quoted JSON counts if the JSON is valid only after the replacement.
     """
 
-    def __init__(self, text: Marked, pattern: str) -> None:
-        self._text, self._pattern = text, pattern
-        quoted = _SINGLE.finditer(text.text)
-        self._kept = [found.span() for found in quoted if re.search(pattern, found[0]) and not _damaged(found[0][1:-1])]
-        self.first = next((found for found in re.finditer(pattern, text.text) if not self._keeps(found)), None)
+    def __init__(self, source: SourceText, pattern: str) -> None:
+        self._source, self._pattern = source, pattern
+        quoted = (match for match in _SINGLE_QUOTED.finditer(source.text) if re.search(pattern, match[0]))
+        self._literal = [match.span() for match in quoted if not _is_damaged_json(match[0][1:-1])]
+        self.first = next((m for m in re.finditer(pattern, source.text) if not self._is_literal(m)), None)
 
-    def sub(self, new: Callable[[re.Match[str]], str]) -> Marked:
-        """The text with each of them replaced."""
-        return self._text.sub(self._pattern, lambda found: found[0] if self._keeps(found) else new(found))
+    def sub(self, new: Callable[[re.Match[str]], str]) -> SourceText:
+        """The text with these matches replaced."""
+        return self._source.sub(self._pattern, lambda match: match[0] if self._is_literal(match) else new(match))
 
-    def _keeps(self, found: re.Match[str]) -> bool:
-        at = bisect_right(self._kept, (found.start(), len(self._text.text))) - 1
-        return at >= 0 and found.start() < self._kept[at][1]
+    def _is_literal(self, match: re.Match[str]) -> bool:
+        at = bisect_right(self._literal, (match.start(), len(self._source.text))) - 1
+        return at >= 0 and match.start() < self._literal[at][1]
 
 
-def _damaged(text: str) -> bool:
-    """Whether it is JSON only with straight quotes and plain blanks."""
+def _is_damaged_json(text: str) -> bool:
+    """Whether the text is JSON only with straight quotes and plain spaces."""
     if text[:1] not in ("{", "["):
         return False
-    straight = re.sub(f"[{_BLANKS}]", " ", re.sub(_CURLY, lambda found: _QUOTES[found[0]], text))
-    return plain_json(text) is None and plain_json(straight) is not None
+    straight = re.sub(f"[{_SPACES}]", " ", re.sub(f"[{_CURLY}]", lambda match: _STRAIGHT[match[0]], text))
+    return parse_json(text) is None and parse_json(straight) is not None
 
 
-def _line_ends(text: Marked, report: Report) -> Marked:
-    if "\r" not in text.text:
-        return text
-    message = (
-        "the lines end in CRLF (a carriage return, \\r, before the line feed): bash would pass it on as part of words"
-    )
-    report.say(
-        MENDED,
-        message,
-        "read as plain line ends; `sed -i 's/\\r$//' FILE` mends the file",
-        text.place(text.text.index("\r")),
-    )
-    return text.sub(r"\r\n?", lambda _: "\n")
+@dataclass(frozen=True, slots=True)
+class _Replacement:
+    """A repair that replaces every match of a pattern."""
+
+    pattern: str
+    new: str
+    message: str
+    hint: str
+    code: str = MENDED
+
+    def __call__(self, source: SourceText, report: Report) -> SourceText:
+        match = re.search(self.pattern, source.text, re.MULTILINE)
+        if match is None:
+            return source
+        report.add(self.code, self.message, self.hint, source.place(match.start()))
+        return source.sub(self.pattern, lambda _: self.new, re.MULTILINE)
 
 
-def _colours(text: Marked, report: Report) -> Marked:
-    found = re.search(_ESCAPE, text.text)
-    if found is None:
-        return text
-    message = "the text holds a terminal's own sequences (colours, titles), as a recording of one does"
-    report.say(MENDED, message, "they were left out", text.place(found.start()))
-    return text.sub(_ESCAPE, lambda _: "")
-
-
-def _invisible(text: Marked, report: Report) -> Marked:
-    blanks = Outside(text, f"[{_BLANKS}]")
-    first = re.search(f"[{_INVISIBLE}]", text.text)
-    found = min(filter(None, (first, blanks.first)), key=lambda match: match.start(), default=None)
-    if found is None:
-        return text
-    message = f"U+{ord(found[0]):04X} stands here: a blank that is none to the shell, or a sign that is not seen"
-    report.say(MENDED, message, "read as a plain blank, or as nothing", text.place(found.start()))
-    return blanks.sub(lambda _: " ").sub(f"[{_INVISIBLE}]", lambda _: "")
-
-
-def _fences(text: Marked, report: Report) -> Marked:
-    found = re.search(_FENCE, text.text, re.MULTILINE)
-    if found is None:
-        return text
-    report.say(NOTICED, "the text is fenced as Markdown", "the fences were left out", text.place(found.start()))
-    return text.sub(_FENCE, lambda _: "", re.MULTILINE)
-
-
-def _prompts(text: Marked, report: Report) -> Marked:
-    first = re.search(_PROMPT, text.text, re.MULTILINE) or re.search(_ROOT, text.text, re.MULTILINE)
+def _invisible(source: SourceText, report: Report) -> SourceText:
+    spaces = Unquoted(source, f"[{_SPACES}]")
+    invisible = re.search(f"[{_INVISIBLE}]", source.text)
+    first = min(filter(None, (invisible, spaces.first)), key=lambda match: match.start(), default=None)
     if first is None:
-        return text
+        return source
+    message = f"U+{ord(first[0]):04X} is a non-breaking space or an invisible character, which bash takes as text"
+    report.add(MENDED, message, "read as a plain space or as nothing", source.place(first.start()))
+    return spaces.sub(lambda _: " ").sub(f"[{_INVISIBLE}]", lambda _: "")
+
+
+def _prompts(source: SourceText, report: Report) -> SourceText:
+    first = re.search(_PROMPT, source.text, re.MULTILINE) or re.search(_ROOT_PROMPT, source.text, re.MULTILINE)
+    if first is None:
+        return source
     message = f"prompt characters (`{first[2].strip()}`) were copied with the command"
-    report.say(MENDED, message, "they were left out", text.place(first.start(2)))
-    blanked = text
-    for pattern in (_PROMPT, _ROOT, _SECOND):
-        blanked = blanked.sub(pattern, _blank, re.MULTILINE)
-    return blanked
+    report.add(MENDED, message, "they were left out", source.place(first.start(2)))
+    for pattern in (_PROMPT, _ROOT_PROMPT, _SECOND_PROMPT):
+        source = source.sub(pattern, lambda match: match[1] + " " * len(match[2]), re.MULTILINE)
+    return source
 
 
-def _blank(match: re.Match[str]) -> str:
-    return match[1] + " " * len(match[2])
-
-
-def _dashes(text: Marked, report: Report) -> Marked:
-    pattern = r"(?<![^\s'\"])(-?)([\u2014\u2013\u2012\u2015\u2212])(-?)(?=([A-Za-z][\w-]*))"
-    outside = Outside(text, pattern)
-    found = outside.first
-    if found is None:
-        return text
-    sign = f"U+{ord(found[2]):04X}"
-    message = f"a dash ({sign}) stands where hyphens were typed: a word processor made one sign of two"
-    report.say(MENDED, message, "read as `--` before a word, as `-` before a single letter", text.place(found.start()))
-    return outside.sub(_hyphens)
+def _dashes(source: SourceText, report: Report) -> SourceText:
+    dashes = Unquoted(source, _DASH)
+    first = dashes.first
+    if first is None:
+        return source
+    message = f"a word processor replaced hyphens by a dash (U+{ord(first[2]):04X})"
+    hint = "read as `--` before a word, as `-` before a single letter"
+    report.add(MENDED, message, hint, source.place(first.start()))
+    return dashes.sub(_hyphens)
 
 
 def _hyphens(match: re.Match[str]) -> str:
     return "-" if match[2] in "\u2013\u2212" and len(match[4]) == 1 and not match[1] else "--"
 
 
-def _quotes(text: Marked, report: Report) -> Marked:
-    outside = Outside(text, _CURLY)
-    found = outside.first
-    if found is None:
-        return text
-    message = (
-        f"curly quotes (U+{ord(found[0]):04X}) stand where straight quotes were typed: to a shell they quote nothing"
-    )
-    report.say(MENDED, message, "read as straight quotes", text.place(found.start()))
-    return outside.sub(lambda match: _QUOTES[match[0]])
+def _curly_quotes(source: SourceText, report: Report) -> SourceText:
+    quotes = Unquoted(source, f"[{_CURLY}]")
+    first = quotes.first
+    if first is None:
+        return source
+    message = f"a word processor replaced straight quotes by curly quotes (U+{ord(first[0]):04X})"
+    report.add(MENDED, message, "read as straight quotes", source.place(first.start()))
+    return quotes.sub(lambda match: _STRAIGHT[match[0]])
 
 
-def _other_continuations(text: Marked, report: Report) -> Marked:
-    for pattern, sign, whose in ((_TICK, "`", "PowerShell"), (_CARET, "^", "cmd.exe")):
-        found = re.search(pattern, text.text, re.MULTILINE)
-        # Between two backticks of one line stands a substitution; one that ends a line continues it.
-        if found is None:
-            continue
-        message = f"lines end in `{sign}`, the continuation of {whose}; bash reads it as something else"
-        report.say(NOTICED, message, "read as a backslash", text.place(found.start()))
-        text = text.sub(pattern, lambda _: "\\", re.MULTILINE)
-    return text
+def _after_backslashes(source: SourceText, report: Report) -> SourceText:
+    for match in islice(re.finditer(_AFTER_BACKSLASH, source.text, re.MULTILINE), _MAX_REPORTED):
+        what = "a comment follows" if "#" in match[0] else "trailing spaces follow"
+        message = f"{what} the backslash, so bash ends the command here"
+        hint = "read as a continuation; nothing may follow the backslash"
+        report.add(MENDED, message, hint, source.place(match.start()))
+    return source.sub(_AFTER_BACKSLASH, lambda _: "\\", re.MULTILINE)
 
 
-def _doubled(text: Marked, report: Report) -> Marked:
-    pattern = r"(?<=[ \t])\\\\(?=[ \t]*\n[ \t]*\S)"
-    found = re.search(pattern, text.text)
-    if found is None:
-        return text
-    message = "two backslashes stand at the end of the line: to bash the first makes a plain sign of the second"
-    report.say(MENDED, message, "read as one, which continues the line", text.place(found.start()))
-    return text.sub(pattern, lambda _: "\\")
-
-
-def _blanks_at_ends(text: Marked, report: Report) -> Marked:
-    pattern = r"(?<=[ \t])\\(?:[ \t]+(?:#[^\n]*)?)$"
-    for found in islice(re.finditer(pattern, text.text, re.MULTILINE), _MOST):
-        message = (
-            "a trailing blank stands after the backslash: the space is passed on as a word and the command ends here"
-        )
-        if "#" in found[0]:
-            message = "a comment stands after the backslash: the line is not continued, and the command ends here"
-        report.say(
-            MENDED, message, "read as a continuation; nothing may follow the backslash", text.place(found.start())
-        )
-    return text.sub(pattern, lambda _: "\\", re.MULTILINE)
+_STEPS: tuple[Callable[[SourceText, Report], SourceText], ...] = (
+    _Replacement(
+        r"\r\n?",
+        "\n",
+        r"the lines end in CRLF (\r\n): bash would read the carriage return as text",
+        r"read as plain line ends; `sed -i 's/\r$//' FILE` repairs the file",
+    ),
+    _Replacement(_ESCAPE, "", "the text contains terminal escape sequences (colours, titles)", "they were left out"),
+    _invisible,
+    _Replacement(_FENCE, "", "the text contains Markdown fences", "they were left out", COPIED),
+    _prompts,
+    _dashes,
+    _curly_quotes,
+    # A pair of backticks in one line is a substitution; a single one at the end of a line continues it.
+    _Replacement(r"(?<=[ \t])`[ \t]*$", "\\", "lines end in the continuation of PowerShell (`)", _AS_BACKSLASH, COPIED),
+    _Replacement(r"(?<=[ \t])\^[ \t]*$", "\\", "lines end in the continuation of cmd.exe (^)", _AS_BACKSLASH, COPIED),
+    _Replacement(
+        _DOUBLED_BACKSLASH,
+        "\\",
+        "the line ends in two backslashes, which bash reads as a literal backslash",
+        "read as one, which continues the line",
+    ),
+    _after_backslashes,
+)

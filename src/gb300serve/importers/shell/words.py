@@ -1,4 +1,4 @@
-"""What the shell reader makes of a text: words of parts, commands of words."""
+"""The elements of a shell text: source text with positions, words of parts, commands of words."""
 
 import re
 from bisect import bisect_right
@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 from gb300serve.importers.report import TextPosition
 
 
-class Marked:
-    """`text`, and for each character its offset in the original."""
+class SourceText:
+    """A text that keeps the original position of each character."""
 
     def __init__(
         self,
@@ -23,56 +23,56 @@ class Marked:
         self._fixed = fixed
         self._origin = range(len(text)) if origin is None else origin
         if starts is None:
-            starts = [0, *(index + 1 for index, sign in enumerate(text) if sign == "\n")]
+            starts = [0, *(index + 1 for index, character in enumerate(text) if character == "\n")]
         self._starts = starts
 
     def place(self, index: int) -> TextPosition:
-        """Where the character at `index` stood."""
+        """The original position of the character at `index`."""
         if self._fixed is not None or not self._origin:
             return self._fixed or TextPosition(1, 1)
         offset = self._origin[index] if index < len(self._origin) else self._origin[-1] + 1
         line = bisect_right(self._starts, offset)
         return TextPosition(line, offset - self._starts[line - 1] + 1)
 
-    def part(self, start: int, end: int) -> "Marked":
+    def part(self, start: int, end: int) -> "SourceText":
         """The characters from `start` up to `end`."""
-        return Marked(self.text[start:end], self._origin[start:end], self._starts, self._fixed)
+        return SourceText(self.text[start:end], self._origin[start:end], self._starts, self._fixed)
 
-    def sub(self, pattern: str, new: Callable[[re.Match[str]], str], flags: int = 0) -> "Marked":
-        """Every match replaced; what replaces it stands where the match began."""
+    def sub(self, pattern: str, new: Callable[[re.Match[str]], str], flags: int = 0) -> "SourceText":
+        """Replace every match; the replacement keeps the position of the match."""
         pieces: list[str] = []
         origin: list[int] = []
         last = 0
         for match in re.finditer(pattern, self.text, flags):
             start, end = match.span()
-            written = new(match)
-            if written == match[0]:
+            replacement = new(match)
+            if replacement == match[0]:
                 continue
-            pieces += (self.text[last:start], written)
+            pieces += (self.text[last:start], replacement)
             origin += self._origin[last:start]
-            # As many as fit keep their own place: a change of two signs does not move the rest of the line.
+            # Characters keep their own position where possible, so that the rest of the line does not move.
             spare = self._origin[start] if start < len(self._origin) else len(self.text)
-            origin += [self._origin[start + n] if start + n < end else spare for n in range(len(written))]
+            origin += [self._origin[start + n] if start + n < end else spare for n in range(len(replacement))]
             last = end
         if not pieces:
             return self
         origin += self._origin[last:]
-        return Marked("".join((*pieces, self.text[last:])), origin, self._starts)
+        return SourceText("".join((*pieces, self.text[last:])), origin, self._starts)
 
 
 PartKind = Literal["text", "variable", "command", "program"]
 
 
 class Part(NamedTuple):
-    """A piece of a word. `quoted`: what it stands for is neither split nor expanded further.
+    """A piece of a word. `text` is literal text, the inside of `${…}` or `$(…)`, or the name of an unsupported form.
 
-    `text` is the text itself, the inside of `${…}`, the inside of `$(…)`, or what makes it a program.
+    `quoted`: its value is neither split nor expanded further.
     """
 
     kind: PartKind
     text: str
     quoted: bool
-    source: Marked | None = None
+    source: SourceText | None = None
 
 
 class Word(NamedTuple):
@@ -83,46 +83,46 @@ class Word(NamedTuple):
 
     @property
     def plain(self) -> str:
-        """The text of its literal parts, for a look at what the word is."""
+        """The text of the literal parts; a null character replaces each other part."""
         return "".join(part.text if part.kind == "text" else "\0" for part in self.parts)
 
     @property
     def bare(self) -> bool:
-        """Whether nothing of it is quoted or expanded: only then is a word a keyword, or an assignment."""
+        """Whether the word starts with unquoted text, so that it can be a keyword or an assignment."""
         return bool(self.parts) and self.parts[0].kind == "text" and not self.parts[0].quoted
 
 
 class Operator(NamedTuple):
-    """`;`, `&&`, `|`, a parenthesis, the end of a line; or `>` or `<`, of which `kind` is the whole sign."""
+    """`;`, `&&`, `|`, a parenthesis, a line feed; or `>` or `<`, with the whole operator as `kind`."""
 
     text: str
     place: TextPosition
     kind: str = ""
     target: Word | None = None
-    """The file that a redirection names, or the word that ends its here-document."""
+    """The file of a redirection, or the word that ends a here-document."""
 
 
 @dataclass(slots=True)
 class Command:
-    """A simple command: its words, and what ended it."""
+    """A simple command: its words, and the operator that ends it."""
 
     words: list[Word] = field(default_factory=list)
     end: str = ""
     redirections: list[Operator] = field(default_factory=list)
     documents: list[str] = field(default_factory=list)
-    """The bodies of the here-documents that its line announced, where it ends the line."""
+    """The bodies of the here-documents of its line, if it is the last command of the line."""
     comment: TextPosition | None = None
 
 
 class ExpandedWord(NamedTuple):
-    """A word after expansion. Values that only the client can know stand in it as references (`reference`)."""
+    """A word after expansion. Values that are known only at launch are reference marks in it."""
 
     text: str
     place: TextPosition
 
 
 class Reference(NamedTuple):
-    """Where a value is read at launch: a variable of the client, or a file."""
+    """A value that is read at launch, from an environment variable or a file."""
 
     kind: Literal["env", "file"]
     name: str
@@ -131,6 +131,6 @@ class Reference(NamedTuple):
 OPEN, CLOSE = "\ue000", "\ue001"
 
 
-def mark(index: int) -> str:
-    """What stands in a field for the reference of this index; neither sign is left in a mended text."""
+def reference_mark(index: int) -> str:
+    """The mark of the reference with this index. `mend` removes both characters from the text."""
     return f"{OPEN}{index}{CLOSE}"

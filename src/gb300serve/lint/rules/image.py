@@ -9,7 +9,7 @@ from gb300serve.core.rules import Finding
 from gb300serve.core.values import changed_words
 from gb300serve.engines.tables import public
 from gb300serve.lint.subject import LintSubject, rule
-from gb300serve.render.docker_run import pinned
+from gb300serve.render.docker_run import pinned_text
 
 # Tags that are pushed again by design; the rest of a tag may name a platform (`latest-cu130`, `nightly-aarch64`).
 _MOVING = re.compile(
@@ -152,7 +152,7 @@ def pinned_command_differs(subject: LintSubject) -> Iterator[Finding]:
     if subject.pinned is None:
         return
     try:
-        compiled = pinned_arguments(pinned(subject.plan))
+        compiled = pinned_arguments(pinned_text(subject.plan))
     except CompileError as error:
         yield Finding((), f"the pinned release does not compile: {error.message}", error.hint)
         return

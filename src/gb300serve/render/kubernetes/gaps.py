@@ -1,36 +1,36 @@
-"""What Deployment and Service do not say as `docker run` does. Pure."""
+"""What Deployment and Service cannot express, or express differently from `docker run`."""
 
 import re
 from collections.abc import Iterator
 
 from gb300serve.plan.model import ContainerPlan, Plan, Secret, split_port
-from gb300serve.render.docker_run import client_file
+from gb300serve.render.docker_run import client_path
 from gb300serve.render.kubernetes.volumes import (
     has_own_shm,
     is_annotation,
-    is_guessed,
+    is_guessed_file,
     object_name,
+    parse_user_ids,
     quantity,
-    tmpfs_rest,
-    user_ids,
+    unsupported_tmpfs_options,
 )
-from gb300serve.render.target import TO_DO, Gap, binds, changed, common_gaps, lost
+from gb300serve.render.target import RESTART_MESSAGE, TO_DO, Gap, bind_mounts, common_gaps, different, omitted
 
-_KNOWN_SECURITY = re.compile(r"no-new-privileges(?:[:=]true)?|seccomp[:=]unconfined")
+_SUPPORTED_SECURITY = re.compile(r"no-new-privileges(?:[:=]true)?|seccomp[:=]unconfined")
 _PLAIN_PORT = re.compile(r"\d+(?::\d+)?(?:/tcp)?", re.ASCII)
 
 
-def gaps_of(plan: Plan) -> tuple[Gap, ...]:
-    """All of them, in the order of the container's options."""
+def kubernetes_gaps(plan: Plan) -> tuple[Gap, ...]:
+    """All gaps, in the order of the container's options."""
     c = plan.container
     return (
         *common_gaps(plan),
         *_devices(c),
-        *_sharing(c),
+        *_namespaces(c),
         *_limits(c),
         *_security(c),
-        *_life(c, "Deployment" if plan.nodes == 1 else "LeaderWorkerSet"),
-        *_places(plan),
+        *_log_and_restart(c, "Deployment" if plan.nodes == 1 else "LeaderWorkerSet"),
+        *_volumes_and_labels(plan),
         *_ports(c),
         *_secrets(plan),
     )
@@ -38,97 +38,96 @@ def gaps_of(plan: Plan) -> tuple[Gap, ...]:
 
 def _devices(c: ContainerPlan) -> Iterator[Gap]:
     if c.gpus == "all":
-        yield changed("gpus", "one GPU is asked for: a pod cannot ask for all of them", "write the count")
+        yield different("gpus", "the pod requests one GPU, because it cannot request all", "set gpus to a count")
     elif c.gpus and not c.gpus.isdecimal():
-        yield lost("gpus", "a pod asks for a number of GPUs, not for these", "use a nodeSelector")
+        hint = "select the node with a nodeSelector"
+        yield omitted("gpus", "a pod can request a number of GPUs, but not specific ones", hint)
     for device in c.devices:
-        yield lost("devices", f"{device} is left out: a pod gets devices from a device plugin alone")
+        yield omitted("devices", f"{device} is omitted: pods get devices only from device plugins")
 
 
-def _sharing(c: ContainerPlan) -> Iterator[Gap]:
+def _namespaces(c: ContainerPlan) -> Iterator[Gap]:
     if shared := next((name for name in ("ipc", "network", "pid") if getattr(c, name) == "host"), None):
-        yield changed(
-            shared, "the host's namespaces need a namespace that admits privileged pods", "Pod Security Admission"
-        )
+        hint = "set the Pod Security Standard of the namespace to privileged"
+        yield different(shared, "the pod uses host namespaces, which only a privileged namespace admits", hint)
     if c.ipc not in (None, "host", "private"):
-        yield lost("ipc", f"`{c.ipc}` is left out: it is the host's or the pod's own")
+        yield omitted("ipc", f"`{c.ipc}` is omitted: a pod has the host's IPC namespace or its own")
     if c.network not in (None, "host", "bridge", "default"):
-        yield lost("network", f"`{c.network}` is left out: it is the host's or the cluster's")
+        yield omitted("network", f"`{c.network}` is omitted: a pod uses the host's network or the cluster's")
     if c.pid not in (None, "host"):
-        yield lost("pid", f"`{c.pid}` is left out: it is the host's or the pod's own")
+        yield omitted("pid", f"`{c.pid}` is omitted: a pod has the host's PID namespace or its own")
     if c.init:
-        yield lost("init", "no init process reaps the engine's children", "shareProcessNamespace: true does")
+        hint = "shareProcessNamespace: true adds one"
+        yield omitted("init", "the pod has no init process that reaps the engine's child processes", hint)
 
 
 def _limits(c: ContainerPlan) -> Iterator[Gap]:
     if c.shm_size is not None and c.ipc == "host":
-        yield changed("shm_size", "shared memory is the host's, as with docker and ipc host")
+        yield different("shm_size", "shared memory is the host's, as with `docker run --ipc host`")
     elif c.shm_size is not None and not has_own_shm(c):
-        yield lost("shm_size", f"`{c.shm_size}` is left out: it is no whole number of a unit", "write 16g")
+        yield omitted("shm_size", f"`{c.shm_size}` is omitted: it is not a whole number and a unit", "write 16g")
     if c.memory is not None and quantity(c.memory) is None:
-        yield lost("memory", f"`{c.memory}` is left out: it is no whole number of a unit", "write 64g")
+        yield omitted("memory", f"`{c.memory}` is omitted: it is not a whole number and a unit", "write 64g")
     for name in c.ulimits:
-        helps = "the capability IPC_LOCK lifts it" if name == "memlock" else "set it for the node's container runtime"
-        yield lost("ulimits", f"{name} is left out: a pod has no ulimits", helps)
+        hint = "IPC_LOCK in cap_add lifts it" if name == "memlock" else "set it in the node's container runtime"
+        yield omitted("ulimits", f"{name} is omitted: pods have no ulimits", hint)
 
 
 def _security(c: ContainerPlan) -> Iterator[Gap]:
     for option in c.security_opt:
-        if not _KNOWN_SECURITY.fullmatch(option):
-            yield lost("security_opt", f"`{option}` is left out", "profiles lie on the node: securityContext")
-    if c.user and user_ids(c.user)[0] is None:
-        yield lost("user", f"`{c.user}` is left out: a pod takes numbers", "write UID:GID")
+        if not _SUPPORTED_SECURITY.fullmatch(option):
+            hint = "install the profile on the node and name it in securityContext"
+            yield omitted("security_opt", f"`{option}` is omitted: its profile must exist on the node", hint)
+    if c.user and parse_user_ids(c.user)[0] is None:
+        yield omitted("user", f"`{c.user}` is omitted: pods accept only numeric IDs", "write UID:GID")
 
 
-def _life(c: ContainerPlan, kind: str) -> Iterator[Gap]:
+def _log_and_restart(c: ContainerPlan, kind: str) -> Iterator[Gap]:
     if c.log_driver or c.log_options:
-        yield lost("log", "the node's container runtime keeps the log its own way")
+        yield omitted("log", "log options are omitted: the node's container runtime manages the log")
     if c.restart not in ("always", "unless-stopped"):
-        yield lost(
-            "restart",
-            f"`{c.restart}` is left out: a {kind} always restarts, and a boot that fails is repeated",
-            "`kubectl logs --previous` has the first error",
-        )
+        message = f"`{c.restart}` is omitted: a {kind} always restarts its pods, so a failed boot is repeated"
+        yield omitted("restart", message, "`kubectl logs --previous` shows the first error")
     else:
-        yield changed("restart", f"`{c.restart}` holds from the start, not from READY: a boot that fails is repeated")
+        yield different("restart", RESTART_MESSAGE.format(c.restart))
 
 
-def _places(plan: Plan) -> Iterator[Gap]:
+def _volumes_and_labels(plan: Plan) -> Iterator[Gap]:
     c = plan.container
-    if binds(c):
-        yield changed("mounts", "these paths must exist on every node that may run it", "use a nodeSelector")
-    for mount in binds(c):
-        if is_guessed(mount, plan):
-            yield changed("mounts", f"{mount.source} is taken for a file, by the suffix of {mount.target}")
-    for option in tmpfs_rest(c):
-        yield lost("tmpfs", f"`{option}` is left out: a volume in memory has a size alone")
+    mounts = bind_mounts(c)
+    if mounts:
+        hint = "select the nodes with a nodeSelector"
+        yield different("mounts", "the source paths must exist on every node that may run the pod", hint)
+    for mount in mounts:
+        if is_guessed_file(mount, plan):
+            yield different("mounts", f"{mount.source} is assumed to be a file, because {mount.target} has a suffix")
+    for option in unsupported_tmpfs_options(c):
+        yield omitted("tmpfs", f"`{option}` is omitted: a memory volume has no option but its size")
     for key in c.labels:
         if not is_annotation(key):
-            yield lost("labels", f"`{key}` is left out: it is no key of an annotation")
+            yield omitted("labels", f"`{key}` is omitted: it is not a valid annotation key")
 
 
 def _ports(c: ContainerPlan) -> Iterator[Gap]:
-    for word in c.ports:
-        if _PLAIN_PORT.fullmatch(word):
-            outside = split_port(word)[0]
-            if outside is not None:
-                yield changed(
-                    "ports", f"{word} is the Service's: port {outside} of the cluster's address, not the host's"
-                )
-        elif split_port(word)[1] is None:
-            yield lost("ports", f"{word} is left out: ranges are not followed")
-        else:
-            yield lost("ports", f"{word}: address and protocol are left out")
+    for port in c.ports:
+        outside, inside = split_port(port)
+        if not _PLAIN_PORT.fullmatch(port):
+            ignored = "port ranges are not supported" if inside is None else "its address and protocol are ignored"
+            yield omitted("ports", f"{port}: {ignored}")
+        elif outside is not None:
+            message = f"{port}: the Service opens port {outside} on its cluster address, not on the host"
+            yield different("ports", message)
 
 
 def _secrets(plan: Plan) -> Iterator[Gap]:
     if plan.container.secrets:
-        values = " ".join(map(_value, plan.container.secrets))
-        hint = f"kubectl create secret generic {object_name(plan)}-secrets {values}"
-        yield Gap(TO_DO, ("container", "secrets"), "the pod reads them from one Secret", hint)
+        values = " ".join(map(_literal_argument, plan.container.secrets))
+        name = f"{object_name(plan)}-secrets"
+        hint = f"kubectl create secret generic {name} {values}"
+        yield Gap(TO_DO, ("container", "secrets"), f"the pod reads its secrets from the Secret {name}", hint)
 
 
-def _value(secret: Secret) -> str:
-    """The file's last line feed is no part of the value."""
-    value = f"$(cat {client_file(secret.file)})" if secret.file else f"${secret.env}"
+def _literal_argument(secret: Secret) -> str:
+    """`$(cat …)` drops the line feed at the end of the file."""
+    value = f"$(cat {client_path(secret.file)})" if secret.file else f"${secret.env}"
     return f'--from-literal={secret.name}="{value}"'

@@ -1,14 +1,14 @@
-"""Plan → a Deployment and a Service for Kubernetes. Pure."""
+"""Plan → a Deployment (over several Stations: a LeaderWorkerSet) and a Service for Kubernetes."""
 
-import math
 import re
 from typing import Any
 
 from gb300serve.plan.compile import OWN_ADDRESS, on_machine, says_own_address, variable
 from gb300serve.plan.model import ContainerPlan, Plan, Secret, split_port
-from gb300serve.render.kubernetes.gaps import gaps_of
-from gb300serve.render.kubernetes.volumes import Volume, annotations, object_name, quantity, user_ids, volumes
-from gb300serve.render.target import HEALTH_PATH, Rendered, TargetService, head, with_secrets, yaml_text
+from gb300serve.render.kubernetes.gaps import kubernetes_gaps
+from gb300serve.render.kubernetes.probes import probes
+from gb300serve.render.kubernetes.volumes import Volume, annotations, object_name, parse_user_ids, pod_volumes, quantity
+from gb300serve.render.target import Rendered, TargetService, file_header, substitute_secrets, yaml_text
 
 Object = dict[str, Any]
 
@@ -17,26 +17,26 @@ VARIABLES = frozenset({LEADER, RANK})
 _SET, _INDEX = "leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/worker-index"
 
 
-def machines(plan: Plan) -> tuple[Plan, Plan]:
+def pod_plans(plan: Plan) -> tuple[Plan, Plan]:
     """The launches of the leader's pod and of every worker's."""
     leader = variable(LEADER)
     return on_machine(plan, "0", leader), on_machine(plan, variable(RANK), leader)
 
 
-def leads(name: str) -> Object:
-    """What selects the pod that answers clients."""
+def leader_selector(name: str) -> Object:
+    """The selector of the pod that serves clients."""
     return {_SET: name, _INDEX: "0"}
 
 
-def own_address(plan: Plan) -> list[Object]:
-    """The pod's address, in front of the other variables."""
+def address_variable(plan: Plan) -> list[Object]:
+    """The variable with the pod's address; it must precede the variables that use it."""
     if plan.nodes == 1 or not says_own_address(plan):
         return []
     return [{"name": OWN_ADDRESS, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
 
 
 def leader_worker_set(plan: Plan, name: str, leader: Object, worker: Object) -> Object:
-    """One group of pods: an engine that has lost a machine is of no use, so all of them start anew together."""
+    """One group of pods: an engine that loses a machine cannot serve, so all pods are recreated together."""
     return {
         "apiVersion": "leaderworkerset.x-k8s.io/v1",
         "kind": "LeaderWorkerSet",
@@ -53,42 +53,41 @@ def leader_worker_set(plan: Plan, name: str, leader: Object, worker: Object) -> 
     }
 
 
-# Seconds between two questions of a probe while the engine boots, and while it serves.
-_BOOT_PERIOD = 30
-_SERVE_PERIOD = 10
-# Kubernetes reports a rollout without progress after 600 s; a boot alone may take longer.
-_ROLLOUT = 600
+# Seconds, on top of the boot: the default deadline of Kubernetes for a rollout without progress.
+_ROLLOUT_DEADLINE = 600
 
 
-def kubernetes(plan: Plan, serving: TargetService) -> Rendered:
-    """Two documents: one pod at a time, because there is one GPU, and the Service that leads to it."""
-    gaps = gaps_of(plan)
+def kubernetes(plan: Plan, service: TargetService) -> Rendered:
+    """One pod at a time, because there is one GPU, and the Service in front of it."""
+    gaps = kubernetes_gaps(plan)
     name = object_name(plan)
     start = (f"Start it with `kubectl apply -f THIS-FILE`; watch it with `kubectl logs -f deployment/{name}`.",)
     if plan.nodes > 1:
         start = (f"It needs the LeaderWorkerSet API; watch it with `kubectl logs -f {name}-0`.",)
-        documents = (_set(plan, serving, name), _service(plan, serving, name, leads(name)))
+        documents = (_pod_group(plan, service, name), _service(plan, service, name, leader_selector(name)))
     else:
-        documents = (_deployment(plan, serving, name), _service(plan, serving, name, _selector(name)))
-    return Rendered(head(plan, "Kubernetes objects", start, gaps) + "---\n".join(map(yaml_text, documents)), gaps)
+        documents = (_deployment(plan, service, name), _service(plan, service, name, _selector(name)))
+    return Rendered(
+        file_header(plan, "Kubernetes objects", start, gaps) + "---\n".join(map(yaml_text, documents)), gaps
+    )
 
 
 def _selector(name: str) -> Object:
     return {"app.kubernetes.io/name": name}
 
 
-def _set(plan: Plan, serving: TargetService, name: str) -> Object:
-    leader, worker = machines(plan)
-    pods = (_pod(leader, serving), _pod(worker, serving, serves=False))
+def _pod_group(plan: Plan, service: TargetService, name: str) -> Object:
+    leader, worker = pod_plans(plan)
+    pods = (_pod(leader, service), _pod(worker, service, serves=False))
     return leader_worker_set(plan, name, *(_template(plan, name, pod) for pod in pods))
 
 
 def _template(plan: Plan, name: str, pod: Object) -> Object:
-    marks = _without_nothing({"labels": _selector(name), "annotations": annotations(plan.container)})
-    return {"metadata": marks, "spec": pod}
+    metadata = _without_empty({"labels": _selector(name), "annotations": annotations(plan.container)})
+    return {"metadata": metadata, "spec": pod}
 
 
-def _deployment(plan: Plan, serving: TargetService, name: str) -> Object:
+def _deployment(plan: Plan, service: TargetService, name: str) -> Object:
     selector = _selector(name)
     return {
         "apiVersion": "apps/v1",
@@ -96,68 +95,65 @@ def _deployment(plan: Plan, serving: TargetService, name: str) -> Object:
         "metadata": {"name": name, "labels": selector},
         "spec": {
             "replicas": 1,
-            # The GPU holds one engine: the next one starts when this one has gone.
+            # The GPU holds one engine: the new pod starts after the old one has ended.
             "strategy": {"type": "Recreate"},
-            "progressDeadlineSeconds": serving.patience + _ROLLOUT,
+            "progressDeadlineSeconds": service.patience + _ROLLOUT_DEADLINE,
             "selector": {"matchLabels": selector},
-            "template": _template(plan, name, _pod(plan, serving)),
+            "template": _template(plan, name, _pod(plan, service)),
         },
     }
 
 
-def _without_nothing(values: Object) -> Object:
+def _without_empty(values: Object) -> Object:
     return {key: value for key, value in values.items() if value not in (None, {}, [], "", False)}
 
 
-def _pod(plan: Plan, serving: TargetService, *, serves: bool = True) -> Object:
+def _pod(plan: Plan, service: TargetService, *, serves: bool = True) -> Object:
     c = plan.container
-    found = volumes(plan)
-    said: Object = _without_nothing(
-        {
-            "hostIPC": c.ipc == "host",
-            "hostNetwork": c.network == "host",
-            "dnsPolicy": "ClusterFirstWithHostNet" if c.network == "host" else None,
-            "hostPID": c.pid == "host",
-        }
-    )
-    # A Service named vllm would put VLLM_PORT into the engine's environment, which it takes for its own setting.
-    said |= {"enableServiceLinks": False, "automountServiceAccountToken": False}
+    volumes = pod_volumes(plan)
+    section: Object = {"hostIPC": True} if c.ipc == "host" else {}
+    if c.network == "host":
+        section |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+    if c.pid == "host":
+        section["hostPID"] = True
+    # A Service named vllm would set VLLM_PORT in the pod, which the engine reads as its own setting.
+    section |= {"enableServiceLinks": False, "automountServiceAccountToken": False}
     if c.stop_timeout is not None:
-        said["terminationGracePeriodSeconds"] = c.stop_timeout
-    served: Object = {"ports": _ports(plan, serving), **_probes(c, serving)} if serves else {}
-    said["containers"] = [_container(plan, served, found)]
-    return said | ({"volumes": [volume.source for volume in found]} if found else {})
+        section["terminationGracePeriodSeconds"] = c.stop_timeout
+    served: Object = {"ports": _ports(plan, service), **probes(c, service)} if serves else {}
+    section["containers"] = [_container(plan, served, volumes)]
+    return section | ({"volumes": [volume.source for volume in volumes]} if volumes else {})
 
 
-def _container(plan: Plan, served: Object, found: tuple[Volume, ...]) -> Object:
-    """`served`: its ports and probes, where it answers clients."""
+def _container(plan: Plan, served: Object, volumes: tuple[Volume, ...]) -> Object:
+    """`served`: the ports and probes of the container that serves clients."""
     c = plan.container
     env = [*({"name": k, "value": _literal(v)} for k, v in c.env.items()), *map(_secret(plan), c.secrets)]
-    return _without_nothing(
+    return _without_empty(
         {
             "name": plan.engine,
             "image": plan.image,
             "command": [_literal(c.entrypoint)] if c.entrypoint else None,
             "args": _args(plan),
             "workingDir": c.workdir,
-            "env": [*own_address(plan), *env],
+            "env": [*address_variable(plan), *env],
             "ports": served.get("ports"),
             "resources": _resources(c),
-            "securityContext": _security(c),
-            "volumeMounts": [volume.mount for volume in found],
+            "securityContext": _security_context(c),
+            "volumeMounts": [volume.mount for volume in volumes],
             **served,
         }
     )
 
 
 def _literal(text: str) -> str:
-    """`$(NAME)` would be replaced, and `$$` is one `$`."""
+    """Kubernetes replaces `$(NAME)`; `$$` is a literal `$`."""
     return text.replace("$", "$$")
 
 
 def _args(plan: Plan) -> list[str]:
     secrets = {secret.name for secret in plan.container.secrets} | (VARIABLES if plan.nodes > 1 else set())
-    return [with_secrets(word, "$({})".format, _literal, secrets) for word in plan.command]
+    return [substitute_secrets(word, "$({})".format, _literal, secrets) for word in plan.command]
 
 
 def _secret(plan: Plan) -> Any:
@@ -169,16 +165,16 @@ def _secret(plan: Plan) -> Any:
     return reference
 
 
-def _ports(plan: Plan, serving: TargetService) -> list[Object]:
-    """The engine's port first, then what else is published; on the host's network they are the host's own."""
+def _ports(plan: Plan, service: TargetService) -> list[Object]:
+    """The engine's port, then the other published ports; on the host's network also as host ports."""
     others = (split_port(word) for word in plan.container.ports)
-    inside = [port for _, port in others if port is not None and port != serving.port]
-    names = {serving.port: "http"}
-    return [_port(port, names.get(port), plan.container) for port in dict.fromkeys((serving.port, *inside))]
+    inside = [port for _, port in others if port is not None and port != service.port]
+    names = {service.port: "http"}
+    return [_port(port, names.get(port), plan.container) for port in dict.fromkeys((service.port, *inside))]
 
 
 def _port(port: int, name: str | None, c: ContainerPlan) -> Object:
-    return _without_nothing(
+    return _without_empty(
         {"name": name, "containerPort": port, "hostPort": port if c.network == "host" else None, "protocol": "TCP"}
     )
 
@@ -193,38 +189,25 @@ def _resources(c: ContainerPlan) -> Object:
     return {"limits": limits} if limits else {}
 
 
-def _security(c: ContainerPlan) -> Object:
-    user, group = user_ids(c.user)
-    said: Object = {}
+def _security_context(c: ContainerPlan) -> Object:
+    user, group = parse_user_ids(c.user)
+    section: Object = {}
     if c.cap_add:
-        said["capabilities"] = {"add": [re.sub("^CAP_", "", name.upper()) for name in c.cap_add]}
+        section["capabilities"] = {"add": [re.sub("^CAP_", "", name.upper()) for name in c.cap_add]}
     if any(re.fullmatch(r"no-new-privileges(?:[:=]true)?", option) for option in c.security_opt):
-        said["allowPrivilegeEscalation"] = False
+        section["allowPrivilegeEscalation"] = False
     if any(re.fullmatch(r"seccomp[:=]unconfined", option) for option in c.security_opt):
-        said["seccompProfile"] = {"type": "Unconfined"}
+        section["seccompProfile"] = {"type": "Unconfined"}
     if user is not None:
-        said["runAsUser"] = user
-    return said | ({"runAsGroup": group} if group is not None else {})
+        section["runAsUser"] = user
+    return section | ({"runAsGroup": group} if group is not None else {})
 
 
-def _probes(c: ContainerPlan, serving: TargetService) -> Object:
-    ask = {"httpGet": {"path": HEALTH_PATH, "port": serving.port}, "timeoutSeconds": 5}
-    failures = math.ceil(serving.patience / _BOOT_PERIOD)
-    said: Object = {
-        "startupProbe": {**ask, "periodSeconds": _BOOT_PERIOD, "failureThreshold": failures},
-        "readinessProbe": {**ask, "periodSeconds": _SERVE_PERIOD, "failureThreshold": 3},
-    }
-    if c.restart in ("always", "unless-stopped"):
-        # Five minutes without an answer: a restart costs a boot, so a busy engine must not look like a dead one.
-        said["livenessProbe"] = {**ask, "periodSeconds": _SERVE_PERIOD, "failureThreshold": 30}
-    return said
-
-
-def _service(plan: Plan, serving: TargetService, name: str, selector: Object) -> Object:
-    ports = [(plan.port or serving.port, serving.port, "http")]
+def _service(plan: Plan, service: TargetService, name: str, selector: Object) -> Object:
+    ports = [(plan.port or service.port, service.port, "http")]
     for word in plan.container.ports:
         outside, inside = split_port(word)
-        if inside is not None and inside != serving.port:
+        if inside is not None and inside != service.port:
             ports.append((outside or inside, inside, f"port-{inside}"))
     return {
         "apiVersion": "v1",
