@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from gb300serve.core.errors import MachineError
+from gb300serve.core.files import write_atomically
 
 SUFFIX = ".command"
 
@@ -33,10 +34,8 @@ def read_pin(recipe: Path) -> str | None:
 def write_pin(recipe: Path, text: str) -> Path:
     """Written whole or not at all."""
     path = pin_path(recipe)
-    temporary = path.with_name(f".{path.name}.new")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        write_atomically(path, text.encode("utf-8"))
     except OSError as error:
         raise PinFileError(path, error.strerror or str(error)) from error
     return path
