@@ -32,6 +32,13 @@ def test_every_literal_secret_with_its_place() -> None:
     ]
 
 
+def test_numbers_of_other_sections_are_not_secrets() -> None:
+    memory = "memory: {kv_cache: {bytes_per_token: 33792.5, session_token: 123456}}\n"
+    text = memory + "engine: {options: {api_key: 7654321}}\n"
+    literals = literal_secrets(parse(Source("recipe.yaml", text)).root)
+    assert [(literal.path, literal.value) for literal in literals] == [(("engine", "options", "api_key"), "7654321")]
+
+
 def test_kinds_never_hold_the_text() -> None:
     assert [found for found in literal_secrets(ROOT) if found.value in found.kind] == []
 

@@ -45,7 +45,7 @@ def literal_secrets(root: Any, found: Words | None = None) -> Iterator[Literal]:
     for path, key, value in keys:
         if shaped and (kind := secret_kind(key)) is not None:
             yield Literal(path, kind, key, in_key=True)
-        if type(value) in _NUMBERS and holds_secret(key):
+        if type(value) in _NUMBERS and holds_secret(key) and (path[:2] in _NAMED or path[:3] in _REFERENCES):
             yield Literal(path, f"the value of {key}", str(value))
 
 
