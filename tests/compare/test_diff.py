@@ -1,5 +1,5 @@
 from gb300serve.compare.changes import Change
-from gb300serve.compare.costs import Facts, Recorded
+from gb300serve.compare.costs import RecordedIdentity, ReleaseSummary
 from gb300serve.compare.diff import Side, difference
 
 BEFORE = Side({"title": "A", "engine": {"options": {"port": 1}}}, ("docker", "--port", "1"), "d1")
@@ -50,7 +50,12 @@ def test_recorded_identities_speak_for_the_fields_that_could_change_them() -> No
     def side(schedule: list[list[int]], identity: str) -> Side:
         drafts = {"num_speculative_tokens_per_batch_size": schedule}
         options = {"speculative_config": drafts, "gpu_memory_utilization": len(schedule)}
-        return Side({"engine": {"options": options}}, (), identity, Facts(recorded=Recorded(identity, "a boot")))
+        return Side(
+            {"engine": {"options": options}},
+            (),
+            identity,
+            ReleaseSummary(recorded=RecordedIdentity(identity, "a boot")),
+        )
 
     found = difference(side([[1, 9, 4]], "11111111"), side([[1, 3, 4], [4, 9, 2]], "22222222"))
     assert found.effects == (

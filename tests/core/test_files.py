@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.core.files import PRIVATE, expanded, is_directory, is_file, write_atomically
+from gb300serve.core.files import PRIVATE, expand_user, is_directory, is_file, write_atomically
 
 
 def test_expanded_replaces_the_home_directory() -> None:
-    assert expanded("~/a") == Path.home() / "a"
-    assert expanded("/a/~") == Path("/a/~")
-    assert expanded("~nobody-of-that-name/a") == Path("~nobody-of-that-name/a")
+    assert expand_user("~/a") == Path.home() / "a"
+    assert expand_user("/a/~") == Path("/a/~")
+    assert expand_user("~nobody-of-that-name/a") == Path("~nobody-of-that-name/a")
 
 
 def test_is_file_and_is_directory(tmp_path: Path) -> None:

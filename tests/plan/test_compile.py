@@ -12,8 +12,8 @@ from gb300serve.plan.compile import (
     UnsetVariableError,
     VariableError,
     expand,
-    on_machine,
-    says_own_address,
+    needs_own_address,
+    node_plan,
     variable,
 )
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret, digest
@@ -252,10 +252,10 @@ def test_vllms_own_processes(tmp_path: Path) -> None:
     plan = compiled(tmp_path, OWN)
     place = ("--nodes", "2")
     assert place[0] not in plan.command
-    assert on_machine(plan, "0", A).command == (
+    assert node_plan(plan, "0", A).command == (
         *plan.command, "--nnodes", "2", "--node-rank", "0", "--master-addr", A,
     )  # fmt: skip
-    assert on_machine(plan, "1", A).command == (
+    assert node_plan(plan, "1", A).command == (
         *plan.command, "--nnodes", "2", "--node-rank", "1", "--master-addr", A, "--headless",
     )  # fmt: skip
 
@@ -263,12 +263,12 @@ def test_vllms_own_processes(tmp_path: Path) -> None:
 def test_sglang(tmp_path: Path) -> None:
     plan = compiled(tmp_path, SGLANG)
     words = ("--nnodes", "2", "--node-rank", "1", "--dist-init-addr", f"{A}:20000")
-    assert on_machine(plan, "1", A).command == (*plan.command, *words)
-    assert not says_own_address(plan)
+    assert node_plan(plan, "1", A).command == (*plan.command, *words)
+    assert not needs_own_address(plan)
 
 
 def words(text: str, directory: Path) -> tuple[str, ...]:
-    return on_machine(compiled(directory, text), "0", A).command[2:]
+    return node_plan(compiled(directory, text), "0", A).command[2:]
 
 
 def test_ray_starts_the_program_that_the_image_or_the_recipe_names(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_ray_starts_the_program_that_the_image_or_the_recipe_names(tmp_path: Pat
     assert words(launched, tmp_path) == ("leader", A, "python3", "-m", "serve", *engine)
     entered = RAY.replace("  ipc: host", "  ipc: host\n  entrypoint: /serve")
     assert words(entered, tmp_path) == ("leader", A, "/serve", *engine)
-    worker = on_machine(compiled(tmp_path, RAY), "1", A)
+    worker = node_plan(compiled(tmp_path, RAY), "1", A)
     assert (worker.container.entrypoint, worker.command[2:]) == ("/bin/bash", ("worker", A))
 
 
@@ -300,8 +300,8 @@ def test_an_address_that_the_recipe_says_is_left_alone() -> None:
     def plan(**env: str) -> Plan:
         return Plan("a/b", "a", "b", "vllm", None, "i", None, ContainerPlan("c", env=env), (), (), None, None, 2)
 
-    assert says_own_address(plan())
-    assert not says_own_address(plan(VLLM_HOST_IP="10.0.0.1"))
+    assert needs_own_address(plan())
+    assert not needs_own_address(plan(VLLM_HOST_IP="10.0.0.1"))
 
 
 SITE_VARIABLES = {"models": "/models", "cache": "/cache dir"}

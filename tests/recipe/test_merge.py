@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gb300serve.core.errors import CommandLineError
 from gb300serve.document.nodes import MapNode, Source
 from gb300serve.document.read import parse
-from gb300serve.recipe.merge import Merge, apply, replaces_whole, split_assignment, split_path
+from gb300serve.recipe.merge import Merge, apply_assignments, replaces_whole, split_assignment, split_path
 from gb300serve.recipe.write import to_yaml
 
 
@@ -180,7 +180,7 @@ def root() -> MapNode:
 
 
 def applied(*assignments: str) -> MapNode:
-    return apply(root(), assignments)
+    return apply_assignments(root(), assignments)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_several_in_order() -> None:
 
 def test_the_recipe_is_not_changed() -> None:
     before = root()
-    apply(before, ["container.mounts.0.source=/x", "engine.options.speculative_config.schedule.0.0=9"])
+    apply_assignments(before, ["container.mounts.0.source=/x", "engine.options.speculative_config.schedule.0.0=9"])
     assert before == root()
 
 

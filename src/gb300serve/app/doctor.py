@@ -13,7 +13,7 @@ from gb300serve.app.workspace import state_directory
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import BackendError, MachineError
 from gb300serve.core.text import GIB
-from gb300serve.fit.model import STATION, Grace, host_verdict
+from gb300serve.fit.model import STATION, GraceMemory, host_verdict
 from gb300serve.fit.result import FitResult
 from gb300serve.host.collect import Elsewhere, Silent, host_facts, release_facts
 from gb300serve.host.facts import HostFacts, SecretFact
@@ -28,7 +28,7 @@ from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan
 from gb300serve.preflight.run import MachineUnfitError, blocking, judge
 from gb300serve.preflight.subject import LaunchRefusal, Own, PreflightSubject, Release, wanted
-from gb300serve.recipe.load import Loaded
+from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.model import Recipe
 from gb300serve.simulator.host import INFO, StationMachine
 
@@ -91,7 +91,7 @@ class Doctor:
         return self.subject(launch, loaded, recipe, _own(launch, steps, containers), refusal)
 
     def subject(
-        self, launch: Launch, loaded: Loaded, recipe: Recipe, own: Own, refusal: LaunchRefusal | None
+        self, launch: Launch, loaded: LoadedRecipe, recipe: Recipe, own: Own, refusal: LaunchRefusal | None
     ) -> PreflightSubject:
         """Everything that the checks look at."""
         host, plan = self._host, launch.plan
@@ -155,19 +155,19 @@ class Doctor:
                 found.append(SecretFact(secret.name, error.message, error.hint))
         return tuple(found)
 
-    def _memory(self, launch: Launch, loaded: Loaded, recipe: Recipe, grace: Grace) -> FitResult | None:
+    def _memory(self, launch: Launch, loaded: LoadedRecipe, recipe: Recipe, grace: GraceMemory) -> FitResult | None:
         """What `fit` says, with the memory that this host has."""
         found = Fitter(self.services.space).answer(loaded, recipe, launch.overrides)
         return found and replace(found, grace=grace, host_verdict=host_verdict(found.plan.host, grace))
 
 
-def _grace(host: HostFacts, own: Own) -> Grace:
+def _grace(host: HostFacts, own: Own) -> GraceMemory:
     """What a lane that is stopped first holds comes back, and nothing says how much: then all of it may be there."""
     if isinstance(host.memory, Missing):
         return STATION
     if own.containers:
-        return Grace(host.memory.total / GIB, "MemTotal: what runs is stopped first")
-    return Grace(host.memory.available / GIB, "MemAvailable")
+        return GraceMemory(host.memory.total / GIB, "MemTotal: what runs is stopped first")
+    return GraceMemory(host.memory.available / GIB, "MemAvailable")
 
 
 def _own(launch: Launch, steps: Sequence[Step], containers: Sequence[Container]) -> Own:

@@ -10,7 +10,7 @@ from gb300serve.app.services import Services
 from gb300serve.app.workspace import Workspace, standard_input
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import CommandLineError, RecipeError
-from gb300serve.core.files import expanded
+from gb300serve.core.files import expand_user
 from gb300serve.importers.draft import ReadFile
 from gb300serve.importers.read import LONGEST, Result, read_inspected, read_text
 from gb300serve.importers.report import NOT_TAKEN
@@ -45,13 +45,13 @@ def imported(space: Workspace, file: str | None, container: str | None) -> Resul
         inspected, image = raw_inspect(DockerEngine(Services(space).endpoint), container)
         return read_inspected(inspected, image, container)
     name = "standard input" if file in ("-", None) else str(file)
-    beside = Path() if file in ("-", None) else expanded(name).parent
+    beside = Path() if file in ("-", None) else expand_user(name).parent
     return read_text(_text(file or "-", name), name, _around(space), _reader(beside))
 
 
 def _text(file: str, name: str) -> str:
     try:
-        raw = standard_input().buffer.read(4 * LONGEST) if file == "-" else expanded(file).read_bytes()
+        raw = standard_input().buffer.read(4 * LONGEST) if file == "-" else expand_user(file).read_bytes()
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UnreadableError(name, f"not UTF-8: byte {error.start} is {error.object[error.start]:#04x}") from error
@@ -61,14 +61,14 @@ def _text(file: str, name: str) -> str:
 
 def _around(space: Workspace) -> ShellEnvironment:
     variables = space.environment.variables
-    return ShellEnvironment(variables.get("HOME") or str(expanded("~")), str(Path.cwd()), variables.get("USER"))
+    return ShellEnvironment(variables.get("HOME") or str(expand_user("~")), str(Path.cwd()), variables.get("USER"))
 
 
 def _reader(beside: Path) -> ReadFile:
     """Files that the text names lie where it is run, or beside it."""
 
     def read(name: str) -> str | None:
-        for path in (expanded(name), beside / name):
+        for path in (expand_user(name), beside / name):
             try:
                 if path.is_file() and path.stat().st_size <= _LARGEST_ENV_FILE:
                     return path.read_text(encoding="utf-8-sig")

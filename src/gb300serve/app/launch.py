@@ -9,8 +9,8 @@ from gb300serve.app.cache import CacheDirectories, ReleaseCache
 from gb300serve.app.doctor import NOTHING_BEARABLE, Looked, for_launch
 from gb300serve.app.launch_journal import Keeper, alone
 from gb300serve.app.services import SIM_SPEED, On, Services
-from gb300serve.autotune.pins import Verified
-from gb300serve.autotune.sets import short
+from gb300serve.autotune.pins import CacheVerdict
+from gb300serve.autotune.sets import short_identity
 from gb300serve.cli.console import Console
 from gb300serve.cli.views import diagnostics
 from gb300serve.cli.views.boot import BootView
@@ -114,7 +114,7 @@ Line = tuple[str, str]
 class TuningDegradedError(ServiceError):
     """The lane serves, but not with the kernels that it was measured with, and its recipe calls that degraded (9)."""
 
-    def __init__(self, launch: Launch, verified: Verified) -> None:
+    def __init__(self, launch: Launch, verified: CacheVerdict) -> None:
         super().__init__(
             f"DEGRADED: {launch.name} serves, but its tuning set is not the one of its recipe\n"
             + "\n".join(f"  {remark}" for remark in verified.remarks),
@@ -122,7 +122,7 @@ class TuningDegradedError(ServiceError):
         )
 
 
-def check_tuning(asked: LaunchRequest, services: Services) -> Verified | None:
+def check_tuning(asked: LaunchRequest, services: Services) -> CacheVerdict | None:
     """What `cache verify` says now that the engine has written its set; None where nothing is expected or known.
 
     Says it. Raises nothing: what cannot be read is said, and is no fault of the launch.
@@ -147,17 +147,20 @@ def check_tuning(asked: LaunchRequest, services: Services) -> Verified | None:
     return verified
 
 
-def refuse_wrong_tuning(verified: Verified | None, launch: Launch) -> None:
+def refuse_wrong_tuning(verified: CacheVerdict | None, launch: Launch) -> None:
     """Raises TuningDegradedError where the set is wrong and the recipe says `missing: degrade`."""
     if verified is not None and verified.state in _WRONG and launch.tuning.degrades:
         raise TuningDegradedError(launch, verified)
 
 
-def tuning_lines(verified: Verified) -> Iterator[Line]:
+def tuning_lines(verified: CacheVerdict) -> Iterator[Line]:
     """One line where all is well, else one for each remark."""
     found = verified.found
     if verified.state == "ready" and found is not None and found.content is not None:
-        yield f"tuning cache: {short(found.identity)} as expected, {found.content.configs} configurations", "good"
+        yield (
+            f"tuning cache: {short_identity(found.identity)} as expected, {found.content.configs} configurations",
+            "good",
+        )
     style = "warning" if verified.state in _WRONG else "dim"
     yield from ((f"tuning cache, for the next boot: {remark}", style) for remark in verified.remarks)
 

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from gb300serve.adapters.process import output
-from gb300serve.autotune.sets import Expectation
+from gb300serve.autotune.sets import ExpectedSet
 from gb300serve.boot.receipts import ExpectedLine
-from gb300serve.compare.costs import Recorded, recorded
+from gb300serve.compare.costs import RecordedIdentity, recorded_identity
 from gb300serve.core.errors import CompileError, MachineError
-from gb300serve.fit.checkpoint import Checkpoint, checkpoint_at
-from gb300serve.fit.request import demand_of
+from gb300serve.fit.checkpoint import Checkpoint, checkpoint_at_path
+from gb300serve.fit.request import request_from_options
 from gb300serve.host.nvidia import Gpu, gpus_named, parse_gpu_list
 from gb300serve.plan.model import Plan, Secret
 from gb300serve.recipe.model import Recipe
@@ -119,29 +119,29 @@ def receipts_of(recipe: Recipe) -> tuple[ExpectedLine, ...]:
     )
 
 
-def tuning_of(recipe: Recipe) -> Expectation:
+def tuning_of(recipe: Recipe) -> ExpectedSet:
     """The recipe's own record of its tuning cache, else a recorded boot of the same settings; the price of a miss."""
     known = checkpoint_of(recipe)
     seconds = known.autotune.tuning_seconds if known and known.autotune.tuning_seconds else None
     said = recipe.boot.tuning_cache
     if said is not None:
-        return Expectation(said.identity, said.configs, said.basis, seconds, said.missing == "degrade")
+        return ExpectedSet(said.identity, said.configs, said.basis, seconds, said.missing == "degrade")
     found = recorded_of(recipe, known)
     if found is None:
-        return Expectation(tuning_seconds=seconds)
-    return Expectation(found.identity, None, f"recorded for {found.by}", seconds)
+        return ExpectedSet(tuning_seconds=seconds)
+    return ExpectedSet(found.identity, None, f"recorded for {found.by}", seconds)
 
 
 def checkpoint_of(recipe: Recipe) -> Checkpoint | None:
     """What the package knows of the recipe's model."""
     model = recipe.model
-    return checkpoint_at(model.repo or model.path or "") if model else None
+    return checkpoint_at_path(model.repo or model.path or "") if model else None
 
 
-def recorded_of(recipe: Recipe, known: Checkpoint | None) -> Recorded | None:
+def recorded_of(recipe: Recipe, known: Checkpoint | None) -> RecordedIdentity | None:
     """The identity that a recorded boot of these settings showed."""
     if known is None:
         return None
     options: Mapping[str, Any] = recipe.engine.options
-    demand = demand_of(options, recipe.engine.version, known.variant(recipe.container.env))
-    return recorded(known, demand, options)
+    demand = request_from_options(options, recipe.engine.version, known.variant(recipe.container.env))
+    return recorded_identity(known, demand, options)

@@ -15,13 +15,13 @@ from gb300serve.boot.events import BootBegan, Event, StartupComplete
 from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.receipts import CheckedReceipt, LearnedBoot
 from gb300serve.core.errors import BootError
-from gb300serve.core.files import expanded
+from gb300serve.core.files import expand_user
 from gb300serve.journal.runs import RunRecord
 from gb300serve.lifecycle.backend import Container
 from gb300serve.lifecycle.launch import CHANGED, Launch, release_of
 from gb300serve.lifecycle.receipts import Verdict, Witness, binding, verdict
 from gb300serve.recipe.catalog import UnknownReleaseError
-from gb300serve.recipe.load import Loaded
+from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.model import Recipe
 
 # As a run keeps it.
@@ -102,7 +102,7 @@ def _good_boot(space: Workspace, log: str) -> Iterator[tuple[str, tuple[Event, .
 
 def log_lines(space: Workspace, named: str) -> Iterator[str]:
     """The lines of a log file, of `-`, or of a run by its directory or its name."""
-    path = expanded(named)
+    path = expand_user(named)
     runs = state_directory(space) / "runs"
     inside = next((each / _LOG for each in (path, runs / named) if named != "-" and (each / _LOG).is_file()), None)
     if inside is None and named != "-" and not path.exists():
@@ -122,7 +122,7 @@ def _launch_of(container: Container, ref: str | None, services: Services, place:
     return replace(launch, plan=replace(plan, command=container.command))
 
 
-def _recipe_of(run: RunRecord | None, ref: str, services: Services) -> tuple[Loaded, Recipe]:
+def _recipe_of(run: RunRecord | None, ref: str, services: Services) -> tuple[LoadedRecipe, Recipe]:
     """The release; where no recipes directory here has it (it was launched from a file), as its run kept it."""
     try:
         return services.space.load(ref)

@@ -30,7 +30,7 @@ from gb300serve.lifecycle.rollback import PlanDiffersError
 from gb300serve.lifecycle.tools import NoLock, Tools, unheard
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan, digest
-from gb300serve.recipe.load import Loaded
+from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.model import Recipe
 from gb300serve.recipe.pins import read_pin
 from gb300serve.recipe.site import DIRECTORIES, FORMAT, Site, load_site
@@ -186,9 +186,9 @@ class Services:
         """Sockets can be looked at where the containers run on this machine."""
         return SystemListeners() if self.is_here(on) else None
 
-    def site_with_gpu(self, loaded: Loaded, recipe: Recipe, on: On) -> Site:
+    def site_with_gpu(self, loaded: LoadedRecipe, recipe: Recipe, on: On) -> Site:
         """The site that applies, with the GPU that it lacks and the machine has; of a remote one nothing is known."""
-        site = self.space.site(loaded.found.directory)
+        site = self.space.site(loaded.file.directory)
         return with_gpu(site, recipe, simulated=on == "sim") if self.is_here(on) else site
 
     def launch(self, ref: str, sets: list[str] | None, on: On) -> Launch:
@@ -198,7 +198,7 @@ class Services:
         plan = launchable(Compiler(site).plan(recipe, changed=loaded.changed))
         if recipe.status == "deprecated":
             self.space.console.message(f"{recipe.ref} is deprecated: {' '.join(recipe.limits)}", "warning")
-        pinned = None if sets else pinned_words(read_pin(loaded.found.path), plan)
+        pinned = None if sets else pinned_words(read_pin(loaded.file.path), plan)
         launch = self._secret(plan, loaded, recipe, site, on)
         return replace(launch, overrides=tuple(sets or ()), given=ref, pinned=pinned)
 
@@ -213,7 +213,7 @@ class Services:
         launch = self._secret(plan, loaded, recipe, site, on)
         return replace(launch, overrides=record.overrides, given=record.ref.removesuffix(CHANGED))
 
-    def _secret(self, plan: Plan, loaded: Loaded, recipe: Recipe, site: Site, on: On) -> Launch:
+    def _secret(self, plan: Plan, loaded: LoadedRecipe, recipe: Recipe, site: Site, on: On) -> Launch:
         """With the values of its secrets, and with what it was compiled from."""
         ids = {plan.image: plan.image_id} if plan.image_id else {}
         self.rehearsal = replace(self.rehearsal, image_ids=ids, afflicts=plan)
@@ -228,9 +228,9 @@ class Services:
         found = []
         for ref in self.space.catalog.refs():
             loaded = self.space.loader.load_file(self.space.catalog.find(ref))
-            compiler = Compiler(self.space.site(loaded.found.directory))
+            compiler = Compiler(self.space.site(loaded.file.directory))
             if loaded.recipe is not None and (plan := compiler.try_plan(loaded.recipe)) is not None:
-                pinned = pinned_words(read_pin(loaded.found.path), plan)
+                pinned = pinned_words(read_pin(loaded.file.path), plan)
                 found.append(replace(self._launch(plan, loaded.recipe, on), pinned=pinned))
         return tuple(found)
 

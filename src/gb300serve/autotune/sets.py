@@ -13,12 +13,12 @@ from gb300serve.engines.tables import version_key
 _METADATA = "_metadata"
 
 
-class NotASetError(ValueError):
+class InvalidSetError(ValueError):
     """The bytes are no tuning set; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class SetContent:
     """`configs` is the number of kernels, `metadata` the environment that FlashInfer compares before it loads."""
 
     configs: int
@@ -26,16 +26,16 @@ class Content:
     metadata: Mapping[str, str]
 
 
-def read_content(data: bytes) -> Content:
+def parse_set(data: bytes) -> SetContent:
     """Raises NotASetError."""
     try:
         found = json.loads(data)
     except ValueError as error:
-        raise NotASetError(f"not JSON: {error}") from error
+        raise InvalidSetError(f"not JSON: {error}") from error
     if not isinstance(found, dict):
-        raise NotASetError("not an object")
+        raise InvalidSetError("not an object")
     metadata = found.get(_METADATA)
-    return Content(
+    return SetContent(
         sum(not name.startswith("_") for name in found),
         hashlib.sha256(data).hexdigest(),
         {str(key): _text(value) for key, value in metadata.items()} if isinstance(metadata, dict) else {},
@@ -46,7 +46,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def differences(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ...]:
+def metadata_differences(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ...]:
     """What two environments have otherwise, as `cublas_version: 13.0 against 13.1`; unknown entries say nothing."""
     common = [name for name in one if name in other]
     return tuple(f"{name}: {one[name]} against {other[name]}" for name in common if one[name] != other[name])
@@ -112,7 +112,7 @@ def set_path(flashinfer: str, arch: str, identity: str, version: str | None) -> 
     return PurePosixPath(ROOT) / flashinfer / arch / identity / file_name(version)
 
 
-def note_on(version: str | None) -> str | None:
+def managed_store_note(version: str | None) -> str | None:
     """What has to be said of a version whose sets are not found here."""
     if not _reached(version, _ELSEWHERE_FROM):
         return None
@@ -133,7 +133,7 @@ DIGITS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Expectation:
+class ExpectedSet:
     """The set that a release loads. `identity` is the name of its directory, or the beginning of that name.
 
     `tuning_seconds` is what a boot without the set takes longer, where it was measured.
@@ -147,19 +147,19 @@ class Expectation:
     """A lane without it is degraded, as the recipe says."""
 
 
-def short(identity: str) -> str:
+def short_identity(identity: str) -> str:
     """The eight digits that people write."""
     return identity[:DIGITS]
 
 
-def same_identity(one: str, other: str) -> bool:
+def is_same_identity(one: str, other: str) -> bool:
     """Records keep the beginning of the name: `9ac7b387`, `08c89d94…4796`."""
     first, second = one.partition("…")[0], other.partition("…")[0]
     length = min(len(first), len(second))
     return length >= DIGITS and first[:length] == second[:length]
 
 
-def price(seconds: float | None) -> str:
+def tuning_time(seconds: float | None) -> str:
     """How long tuning takes, as a person says it; the range that was seen where nothing closer is known."""
     if seconds is None:
         return "16 to 81 minutes on a Station"
@@ -178,7 +178,7 @@ class TuningSet:
     identity: str
     file: str
     used_at: float | None = None
-    content: Content | None = None
+    content: SetContent | None = None
     problem: str | None = None
 
     @property
@@ -186,7 +186,7 @@ class TuningSet:
         return PurePosixPath(ROOT) / self.flashinfer / self.arch / self.identity / self.file
 
     @property
-    def foreign(self) -> str | None:
+    def mismatch(self) -> str | None:
         """Why FlashInfer will ignore it: it was measured with another version than its directory names."""
         measured = flashinfer_of(self.content.metadata) if self.content else None
         if measured is None or measured == self.flashinfer:
@@ -205,7 +205,7 @@ class TuningSet:
             "sha256": self.content.sha256 if self.content else None,
             "metadata": dict(self.content.metadata) if self.content else None,
             "used_at": self.used_at,
-            "problem": self.problem or self.foreign,
+            "problem": self.problem or self.mismatch,
         }
 
 
@@ -228,15 +228,15 @@ def _read(files: CacheFiles, directory: Path, found: TuningSet) -> TuningSet:
     path = directory / found.path
     content, problem = None, None
     try:
-        content = read_content(files.read(path))
+        content = parse_set(files.read(path))
     except CacheDeniedError:
         problem = f"it belongs to another user: sudo sha256sum {path}"
-    except NotASetError as error:
+    except InvalidSetError as error:
         problem = str(error)
     used_at = files.written_at(path)
     return TuningSet(found.flashinfer, found.arch, found.identity, found.file, used_at, content, problem)
 
 
-def of_identity(sets: Iterable[TuningSet], identity: str) -> tuple[TuningSet, ...]:
+def sets_of_identity(sets: Iterable[TuningSet], identity: str) -> tuple[TuningSet, ...]:
     """Those whose directory is named so, or begins so."""
-    return tuple(one for one in sets if same_identity(one.identity, identity))
+    return tuple(one for one in sets if is_same_identity(one.identity, identity))

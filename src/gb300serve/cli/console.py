@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from gb300serve.core.errors import MachineError
 from gb300serve.core.redaction import redact
-from gb300serve.core.text import brief, printable
+from gb300serve.core.text import printable, shorten_words
 from gb300serve.core.values import indented_json
 
 # JSON escapes the control characters below the blank and leaves these, which steer terminals too.
@@ -54,7 +54,9 @@ class Console:
         """
         with suppress(OSError):
             print(
-                self.styled(brief(printable(self._without_secrets(text))), style, self.err), file=self.err, flush=True
+                self.styled(shorten_words(printable(self._without_secrets(text))), style, self.err),
+                file=self.err,
+                flush=True,
             )
 
     def messages(self, texts: Iterable[str], style: str | None = None) -> None:

@@ -67,7 +67,7 @@ def _spelling(value: Any) -> str | None:
     return None if value is _ABSENT else compact_json(value)
 
 
-Touch = Literal["keeps", "changes", "unknown"]
+IdentityEffect = Literal["keeps", "changes", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Effect:
     """`launch` is what the field does; `touch` and `reason` speak of the tuning cache's identity. `field`: its path."""
 
     launch: str
-    touch: Touch
+    touch: IdentityEffect
     reason: str
     field: str = ""
 
@@ -87,7 +87,7 @@ _SCHEDULE = "some breakpoints changed it and others did not: only a recorded boo
 _NOT_READ = "it is not known whether it is part of the identity"
 
 # Option, or option and key inside it: what it is, whether the identity depends on it, by whom that is said.
-_OPTIONS: dict[str, tuple[str, Touch, str]] = {
+_OPTIONS: dict[str, tuple[str, IdentityEffect, str]] = {
     "max_num_seqs": ("requests at once", "changes", _BOTH),
     "max_model_len": ("longest context", "changes", _BOTH),
     "kv_cache_dtype": ("format of the KV cache", "changes", _BOTH),
@@ -181,7 +181,7 @@ def _effect(change: Change, engine_version: str | None) -> Effect:
     return next(effect for place, effect in _PLACES if f"{change.path}.".startswith(f"{place}."))
 
 
-def _option(path: str) -> tuple[str, Touch, str] | None:
+def _option(path: str) -> tuple[str, IdentityEffect, str] | None:
     words = path.split(".")
     return _OPTIONS.get(".".join(words[:2])) or _OPTIONS.get(words[0])
 

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from gb300serve.autotune.sets import same_identity, short
+from gb300serve.autotune.sets import is_same_identity, short_identity
 from gb300serve.compare.changes import Effect
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.fit.checkpoint import Checkpoint, MeasuredBoot
-from gb300serve.fit.memory import demand_at
+from gb300serve.fit.memory import request_of_boot
 from gb300serve.fit.model import MemoryPlan
-from gb300serve.fit.request import Demand
+from gb300serve.fit.request import MemoryRequest
 from gb300serve.recipe.model import EvidenceSection
 
 Autotune = Literal["same", "new", "unknown"]
@@ -19,7 +19,7 @@ _IDENTITY = ("trust_remote_code", "revision", "generation_config")
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedIdentity:
     """An identity (the beginning of the directory's name) that a boot of exactly these settings showed."""
 
     identity: str
@@ -37,21 +37,23 @@ class TuningVerdict:
     reason: str
 
 
-def recorded(checkpoint: Checkpoint, demand: Demand, options: Mapping[str, Any]) -> Recorded | None:
+def recorded_identity(
+    checkpoint: Checkpoint, demand: MemoryRequest, options: Mapping[str, Any]
+) -> RecordedIdentity | None:
     """The identity that a boot of these settings showed; utilisation and patches over the image are no part of it."""
     asked = _essence(demand)
-    alike = [boot for boot in checkpoint.boots if _alike(boot, options) and _essence(demand_at(boot)) == asked]
+    alike = [boot for boot in checkpoint.boots if _alike(boot, options) and _essence(request_of_boot(boot)) == asked]
     alike.sort(key=lambda boot: boot.variant != demand.variant)
     return next((_of(boot) for boot in alike if boot.figures.get("autotune")), None)
 
 
-def _of(boot: MeasuredBoot) -> Recorded:
+def _of(boot: MeasuredBoot) -> RecordedIdentity:
     figures = boot.figures
     new = figures.get("saved_configs", 0) - figures.get("configs", 0) if "saved_configs" in figures else 0
-    return Recorded(figures["autotune"], boot.name, figures.get("tuning_seconds"), new)
+    return RecordedIdentity(figures["autotune"], boot.name, figures.get("tuning_seconds"), new)
 
 
-def _essence(demand: Demand) -> Demand:
+def _essence(demand: MemoryRequest) -> MemoryRequest:
     return replace(demand, gpu_memory_utilization=0.0, variant=None)
 
 
@@ -63,14 +65,18 @@ def _alike(boot: MeasuredBoot, options: Mapping[str, Any]) -> bool:
     return not boot.assumed and named == wanted and others
 
 
-def tuning(before: Recorded | None, after: Recorded | None, effects: Sequence[Effect]) -> TuningVerdict:
+def tuning_verdict(
+    before: RecordedIdentity | None, after: RecordedIdentity | None, effects: Sequence[Effect]
+) -> TuningVerdict:
     """`effects` are those of the fields that differ; none means the same launch."""
     if not effects:
         return TuningVerdict("same", "nothing that is launched differs")
     if before is not None and after is not None:
-        if same_identity(before.identity, after.identity):
-            return TuningVerdict("same", f"both were recorded as {short(after.identity)}")
-        return TuningVerdict("new", f"recorded as {short(before.identity)} before, {short(after.identity)} after")
+        if is_same_identity(before.identity, after.identity):
+            return TuningVerdict("same", f"both were recorded as {short_identity(after.identity)}")
+        return TuningVerdict(
+            "new", f"recorded as {short_identity(before.identity)} before, {short_identity(after.identity)} after"
+        )
     for effect in effects:
         if effect.touch == "changes":
             return TuningVerdict("new", f"{_name(effect)} is part of its identity, {effect.reason}")
@@ -84,7 +90,7 @@ def _name(effect: Effect) -> str:
     return effect.field.rpartition(".")[2]
 
 
-def said(effect: Effect, overall: TuningVerdict, *, by_record: bool) -> str:
+def effect_sentence(effect: Effect, overall: TuningVerdict, *, by_record: bool) -> str:
     """What one field does: to the launch, and to the tuning cache. `by_record`: both identities are on record."""
     if by_record and effect.touch != "keeps":
         return f"{effect.launch}; tuning cache {overall.verdict}: {overall.reason}"
@@ -93,7 +99,7 @@ def said(effect: Effect, overall: TuningVerdict, *, by_record: bool) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class EvidencePair:
     """One figure; None on the side that has none."""
 
     figure: str
@@ -110,11 +116,11 @@ class Pair:
         return 100 * (self.after - self.before) / self.before
 
 
-def pairs(before: Sequence[EvidenceSection], after: Sequence[EvidenceSection]) -> tuple[Pair, ...]:
+def evidence_pairs(before: Sequence[EvidenceSection], after: Sequence[EvidenceSection]) -> tuple[EvidencePair, ...]:
     """In the order of `before`, then what only `after` has. Figures on different workloads are never one pair."""
     old, new = _by_load(before), _by_load(after)
     keys = (*old, *(key for key in new if key not in old))
-    return tuple(Pair(*key, old.get(key), new.get(key)) for key in keys)
+    return tuple(EvidencePair(*key, old.get(key), new.get(key)) for key in keys)
 
 
 def _by_load(figures: Sequence[EvidenceSection]) -> dict[tuple[str, str, str], float]:
@@ -122,7 +128,7 @@ def _by_load(figures: Sequence[EvidenceSection]) -> dict[tuple[str, str, str], f
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ReleaseSummary:
     """What is known of one release. `ledger` is what the record says of its settings."""
 
     engine_version: str | None = None
@@ -130,7 +136,7 @@ class Facts:
     boot_seconds: float | None = None
     tuning_seconds: float | None = None
     """How long its kernels take when nothing was tuned before."""
-    recorded: Recorded | None = None
+    recorded: RecordedIdentity | None = None
     evidence: tuple[EvidenceSection, ...] = ()
     ledger: tuple[Diagnostic, ...] = ()
 
@@ -139,12 +145,12 @@ class Facts:
 class Costs:
     """`before` and `after` as they were known, and what follows."""
 
-    before: Facts
-    after: Facts
+    before: ReleaseSummary
+    after: ReleaseSummary
     restart: bool
     """The plans differ: going from one to the other is a launch."""
     tuning: TuningVerdict
-    evidence: tuple[Pair, ...]
+    evidence: tuple[EvidencePair, ...]
     ledger: tuple[Diagnostic, ...]
     """What the record says of settings that only `after` has."""
 
@@ -188,15 +194,15 @@ class Costs:
         }
 
 
-def costs(before: Facts, after: Facts, effects: Sequence[Effect], *, restart: bool) -> Costs:
+def costs(before: ReleaseSummary, after: ReleaseSummary, effects: Sequence[Effect], *, restart: bool) -> Costs:
     """`effects` are those of the fields that differ."""
     known = {(one.code, one.message) for one in before.ledger}
     return Costs(
         before=before,
         after=after,
         restart=restart,
-        tuning=tuning(before.recorded, after.recorded, effects if restart else ()),
-        evidence=pairs(before.evidence, after.evidence),
+        tuning=tuning_verdict(before.recorded, after.recorded, effects if restart else ()),
+        evidence=evidence_pairs(before.evidence, after.evidence),
         ledger=tuple(one for one in after.ledger if (one.code, one.message) not in known),
     )
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gb300serve.compare.changes import Change, Effect, changes, effect_of
-from gb300serve.compare.costs import Costs, Facts, costs, said
-from gb300serve.core.values import changed_words
+from gb300serve.compare.costs import Costs, ReleaseSummary, costs, effect_sentence
+from gb300serve.core.values import changed_arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Side:
     recipe: Mapping[str, Any]
     argv: tuple[str, ...]
     digest: str
-    facts: Facts = field(default_factory=Facts)
+    facts: ReleaseSummary = field(default_factory=ReleaseSummary)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def difference(before: Side, after: Side) -> Difference:
     launched = tuple(change for change in found if change.in_plan)
     engine = str(after.recipe.get("engine", {}).get("name", "vllm"))
     effects = [effect_of(change, after.facts.engine_version, engine) for change in launched]
-    removed, added = changed_words(before.argv, after.argv)
+    removed, added = changed_arguments(before.argv, after.argv)
     spent = costs(before.facts, after.facts, effects, restart=before.digest != after.digest)
     return Difference(
         changes=launched,
@@ -67,7 +67,7 @@ def difference(before: Side, after: Side) -> Difference:
 
 def _sentence(effect: Effect, before: Side, after: Side, spent: Costs) -> str:
     by_record = before.facts.recorded is not None and after.facts.recorded is not None
-    return said(effect, spent.tuning, by_record=by_record)
+    return effect_sentence(effect, spent.tuning, by_record=by_record)
 
 
 def _document(change: Change) -> dict[str, Any]:

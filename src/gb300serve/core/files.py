@@ -29,7 +29,7 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o666, *, fsync: bool 
         raise
 
 
-def expanded(text: str) -> Path:
+def expand_user(text: str) -> Path:
     """The path with `~` and `~user` replaced; unchanged if the user does not exist."""
     try:
         return Path(text).expanduser()

@@ -18,7 +18,7 @@ from gb300serve.importers.draft import MARK, Draft
 from gb300serve.importers.report import JSON_MENDED, REFUSED_VALUE, REPEATED, SPELLING, UNKNOWN_OPTION, shown
 from gb300serve.importers.shell.mend import fraction, loads
 from gb300serve.importers.shell.words import ExpandedWord
-from gb300serve.plan.model import secret_word
+from gb300serve.plan.model import secret_placeholder
 from gb300serve.plan.secrets import SECRET_OPTIONS
 
 _SEARCHES = 20
@@ -113,7 +113,7 @@ def word_value(draft: Draft, flag: str, word: ExpandedWord) -> str:
     """A word of extra_args; a secret stands there by its name. No table knows the flag: its name alone may convict."""
     name = secret_name(draft, flag.lstrip("-").replace("-", "_"), word.text, strict=False)
     if name is not None:
-        return secret_word(draft.for_option(name, word.text, word.place))
+        return secret_placeholder(draft.for_option(name, word.text, word.place))
     return draft.plain(word.text, word.place, flag or "a word")
 
 

@@ -29,7 +29,7 @@ from gb300serve.importers.report import (
 )
 from gb300serve.importers.shell.words import ExpandedWord
 from gb300serve.plan.compile import Compiler
-from gb300serve.plan.model import Plan, with_secret_words
+from gb300serve.plan.model import Plan, with_secret_placeholders
 from gb300serve.plan.secrets import literal_secrets
 from gb300serve.recipe.model import FORMAT, ContainerSection, Recipe
 from gb300serve.recipe.site import Site
@@ -243,7 +243,9 @@ def _compiled(draft: Draft, document: dict[str, Any]) -> Imported:
         for one in found:
             draft.report.say(UNREADABLE, one.message, one.hint, None, one.path)
         raise Stop("what was read makes no valid recipe", None, "mend what is named, or import the running container")
-    said = engine_named(recipe.engine.name).check(with_secret_words(recipe.engine.options), recipe.engine.version)
+    said = engine_named(recipe.engine.name).check(
+        with_secret_placeholders(recipe.engine.options), recipe.engine.version
+    )
     for problem in said:
         if problem.code != "OPT008":
             path = ".".join(map(str, ("engine", "options", *problem.path)))

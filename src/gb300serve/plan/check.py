@@ -12,9 +12,9 @@ from gb300serve.document.nodes import Path as NodePath
 from gb300serve.engines.base import Problem, dotted
 from gb300serve.engines.registry import ENGINES
 from gb300serve.plan.compile import VariableError, expand
-from gb300serve.plan.model import SECRET, secret_name, with_secret_words
-from gb300serve.plan.secrets import redacted
-from gb300serve.recipe.load import Loaded
+from gb300serve.plan.model import SECRET, secret_name, with_secret_placeholders
+from gb300serve.plan.secrets import redact_diagnostics
+from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.site import DIRECTORIES
 
 UNKNOWN_KEY = "FMT001"
@@ -28,31 +28,33 @@ _PHASES = tuple(phase.value for phase in Phase)
 _AT_THE_KEY = frozenset({"OPT001", "OPT005", "OPT013"})
 
 
-def check(loaded: Loaded) -> tuple[Diagnostic, ...]:
+def check(loaded: LoadedRecipe) -> tuple[Diagnostic, ...]:
     """Everything that keeps the file from being a recipe, and notes; in the order of the file."""
     found = (*loaded.problems, *_options(loaded), *_secrets(loaded), *_variables(loaded), *_phases(loaded))
     ordered = sorted(dict.fromkeys(found), key=partial(_order, loaded.source.name))
-    return redacted(ordered, loaded.root)
+    return redact_diagnostics(ordered, loaded.root)
 
 
 def _order(own: str, found: Diagnostic) -> tuple[bool, str, int, int]:
     return found.file != own, found.file or "", found.line or 0, found.column or 0
 
 
-def _options(loaded: Loaded) -> Iterator[Diagnostic]:
+def _options(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
     section = _mapping(loaded.root, "engine")
     options = section.get("options")
     name, version = section.get("name"), section.get("version")
     if not isinstance(options, MapNode) or not isinstance(name, str) or name not in ENGINES:
         return
     said = {(problem.file, problem.line, problem.column) for problem in loaded.problems}
-    for problem in ENGINES[name].check(with_secret_words(options), version if isinstance(version, str) else None):
+    for problem in ENGINES[name].check(
+        with_secret_placeholders(options), version if isinstance(version, str) else None
+    ):
         diagnostic = _placed(loaded, problem)
         if (diagnostic.file, diagnostic.line, diagnostic.column) not in said:
             yield diagnostic
 
 
-def _placed(loaded: Loaded, problem: Problem) -> Diagnostic:
+def _placed(loaded: LoadedRecipe, problem: Problem) -> Diagnostic:
     path: NodePath = ("engine", "options", *problem.path)
     if problem.code == "OPT008":
         path = ("engine", "version")
@@ -61,7 +63,7 @@ def _placed(loaded: Loaded, problem: Problem) -> Diagnostic:
     return diagnostic(problem.code, problem.message, problem.hint, place, address, severity=problem.severity)
 
 
-def _secrets(loaded: Loaded) -> Iterator[Diagnostic]:
+def _secrets(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
     """Every secret that the engine's words speak of is declared; every declared one says where its value is."""
     declared = _mapping(_mapping(loaded.root, "container"), "secrets")
     for path, name in _spoken(loaded):
@@ -76,7 +78,7 @@ def _secrets(loaded: Loaded) -> Iterator[Diagnostic]:
             yield _error(loaded, NO_SOURCE, ("container", "secrets", name), message, hint)
 
 
-def _spoken(loaded: Loaded) -> Iterator[tuple[NodePath, str]]:
+def _spoken(loaded: LoadedRecipe) -> Iterator[tuple[NodePath, str]]:
     """The secrets that the engine's words speak of: as `{secret: NAME}`, or in the notation of a plan."""
     section = _mapping(loaded.root, "engine")
     for key in ("options", "launcher", "extra_args"):
@@ -103,7 +105,7 @@ def _leaves(node: Any, path: NodePath) -> Iterator[tuple[NodePath, Any]]:
         yield path, node
 
 
-def _variables(loaded: Loaded) -> Iterator[Diagnostic]:
+def _variables(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
     """Variables that no site and no key of the recipe can give; what a site lacks is the compiler's to say."""
     site = dict.fromkeys(DIRECTORIES, "")
     for path, text in _paths(loaded.root):
@@ -126,7 +128,7 @@ def _paths(root: Any) -> Iterator[tuple[NodePath, str]]:
     return ((path, text) for path, text in places if isinstance(text, str))
 
 
-def _phases(loaded: Loaded) -> Iterator[Diagnostic]:
+def _phases(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
     """Expected seconds are those of phases that a boot has."""
     for name in _mapping(_mapping(loaded.root, "boot"), "phases"):
         if name not in _PHASES:
@@ -137,7 +139,7 @@ def _phases(loaded: Loaded) -> Iterator[Diagnostic]:
 
 
 def _error(  # noqa: PLR0913 - the fields of a diagnostic
-    loaded: Loaded, code: str, path: NodePath, message: str, hint: str | None, *, of_key: bool = False
+    loaded: LoadedRecipe, code: str, path: NodePath, message: str, hint: str | None, *, of_key: bool = False
 ) -> Diagnostic:
     place = loaded.place(path, of_key=of_key)
     return diagnostic(code, message, hint, place, _dotted(path))

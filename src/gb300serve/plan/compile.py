@@ -11,12 +11,20 @@ from gb300serve.core.errors import CompileError
 from gb300serve.core.text import suggestion
 from gb300serve.core.values import compact_json
 from gb300serve.engines.registry import engine
-from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret, published_port, secret_word, with_secret_words
+from gb300serve.plan.model import (
+    ContainerPlan,
+    Mount,
+    Plan,
+    Secret,
+    published_port,
+    secret_placeholder,
+    with_secret_placeholders,
+)
 from gb300serve.recipe.model import ContainerSection, Gpus, ImageSection, Recipe, UlimitSection
 from gb300serve.recipe.site import DIRECTORIES, Site
 
 # The options that say the same: a recipe that spans machines leaves them to `nodes`.
-OPTIONS = {
+NODE_OPTIONS = {
     "vllm": ("nnodes", "node_rank", "master_addr", "headless"),
     "sglang": ("nnodes", "node_rank", "dist_init_addr"),
 }
@@ -33,10 +41,10 @@ _WORKER = f'until ray start --address="$1:{RAY_PORT}" --block; do sleep 5; done'
 
 def variable(name: str) -> str:
     """A variable inside a word of the engine: every target has a form for it, the one that secrets have."""
-    return secret_word(name)
+    return secret_placeholder(name)
 
 
-def on_machine(plan: Plan, rank: str, leader: str) -> Plan:
+def node_plan(plan: Plan, rank: str, leader: str) -> Plan:
     """The launch on one machine: `0` is the leader's rank, `leader` the word for its address."""
     if plan.ray:
         return _with_ray(plan, leader, leads=rank == "0")
@@ -46,7 +54,7 @@ def on_machine(plan: Plan, rank: str, leader: str) -> Plan:
     return _adding(plan, (*place, "--master-addr", leader, *(() if rank == "0" else ("--headless",))))
 
 
-def says_own_address(plan: Plan) -> bool:
+def needs_own_address(plan: Plan) -> bool:
     """Is the engine to be told the address of its machine?"""
     c = plan.container
     return plan.engine == "vllm" and OWN_ADDRESS not in {*c.env, *(secret.name for secret in c.secrets)}
@@ -188,7 +196,7 @@ class ColonInMountError(CompileError):
         super().__init__(f"{path} cannot be mounted: `-v` takes what follows a colon for the target", hint="rename it")
 
 
-class ListBeforeBareWordsError(CompileError):
+class OpenListOptionError(CompileError):
     """The last option takes any number of words, and bare words follow it."""
 
     def __init__(self, key: str) -> None:
@@ -198,7 +206,7 @@ class ListBeforeBareWordsError(CompileError):
         )
 
 
-class NodesSaidTwiceError(CompileError):
+class NodeOptionError(CompileError):
     """An option that `nodes` gives each machine its own value of."""
 
     def __init__(self, key: str) -> None:
@@ -217,7 +225,7 @@ class Compiler:
     def plan(self, recipe: Recipe, *, changed: bool = False) -> Plan:
         """The launch that `recipe` means here; raises CompileError (exit 4)."""
         spoken = engine(recipe.engine.name)
-        options = with_secret_words(recipe.engine.options)
+        options = with_secret_placeholders(recipe.engine.options)
         port = spoken.port(options)
         if recipe.nodes > 1:
             _refuse_said_twice(recipe)
@@ -227,7 +235,7 @@ class Compiler:
             release=recipe.release + ("+set" if changed else ""),
             engine=recipe.engine.name,
             engine_version=recipe.engine.version,
-            image=image_word(recipe.image, self.image_ref),
+            image=image_reference(recipe.image, self.image_ref),
             image_id=recipe.image.id,
             container=self._container(recipe),
             command=_command(recipe),
@@ -323,7 +331,7 @@ def _mount(source: str, target: str, *, read_only: bool, sha256: str | dict[str,
     return Mount(source, target, read_only, sha256)
 
 
-def image_word(image: ImageSection, image_ref: ImageRef) -> str:
+def image_reference(image: ImageSection, image_ref: ImageRef) -> str:
     """`repository:tag@digest`, or what of it there is; `repository:tag` for `tag` and for images pinned by id."""
     if image_ref == "tag" and image.tag is None:
         raise ImageWithoutTagError(image.repository)
@@ -335,17 +343,17 @@ def image_word(image: ImageSection, image_ref: ImageRef) -> str:
 def _command(recipe: Recipe) -> tuple[str, ...]:
     section = recipe.engine
     spoken = engine(section.name)
-    options = with_secret_words(section.options)
+    options = with_secret_placeholders(section.options)
     key = spoken.open_list(options, section.version)
     if key and section.extra_args and not section.extra_args[0].startswith("-"):
-        raise ListBeforeBareWordsError(key)
+        raise OpenListOptionError(key)
     return (*section.launcher, *spoken.argv(options, section.version), *section.extra_args)
 
 
 def _refuse_said_twice(recipe: Recipe) -> None:
-    for key in OPTIONS[recipe.engine.name]:
+    for key in NODE_OPTIONS[recipe.engine.name]:
         if key in recipe.engine.options:
-            raise NodesSaidTwiceError(key)
+            raise NodeOptionError(key)
 
 
 def _limit(value: int | UlimitSection) -> int | tuple[int, int]:

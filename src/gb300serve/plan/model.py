@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from gb300serve.core.text import natural
+from gb300serve.core.text import parse_digits
 from gb300serve.core.values import Value
 
 Network = str
@@ -111,7 +111,7 @@ class Size(NamedTuple):
         return int(float(self.number) * 1024 ** _POWERS[self.unit])
 
 
-def read_size(text: str) -> Size | None:
+def parse_size(text: str) -> Size | None:
     """`16g`, `1.5 GiB`, `512`; None for what docker refuses."""
     found = _SIZE.fullmatch(text)
     return Size(found[1], (found[2] or "").lower()) if found else None
@@ -133,13 +133,13 @@ def split_port(word: str) -> tuple[int | None, int | None]:
     words = word.partition("/")[0].rsplit(":", 2)
     container = words[-1]
     host = words[-2] if len(words) > 1 else ""
-    return natural(host), natural(container)
+    return parse_digits(host), parse_digits(container)
 
 
 SECRET = re.compile(r"\$\{secret:([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def secret_word(name: str) -> str:
+def secret_placeholder(name: str) -> str:
     """What stands in a plan for the value of a secret."""
     return f"${{secret:{name}}}"
 
@@ -152,7 +152,7 @@ def secret_name(value: Value) -> str | None:
     return None
 
 
-def with_secret_words(options: Mapping[str, Any]) -> dict[str, Any]:
+def with_secret_placeholders(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options with `${secret:NAME}` for each `{secret: NAME}`, also where it is one of a list."""
     return {
         key: [_with_secret_word(item) for item in value] if isinstance(value, list) else _with_secret_word(value)
@@ -162,20 +162,20 @@ def with_secret_words(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _with_secret_word(value: Any) -> Any:
     name = secret_name(value)
-    return value if name is None else secret_word(name)
+    return value if name is None else secret_placeholder(name)
 
 
-def mount_word(mount: Mount) -> str:
+def mount_argument(mount: Mount) -> str:
     """`source:target[:ro]`, the value of `-v`."""
     return f"{mount.source}:{mount.target}" + (":ro" if mount.read_only else "")
 
 
-def ulimit_word(name: str, limit: int | tuple[int, int]) -> str:
+def ulimit_argument(name: str, limit: int | tuple[int, int]) -> str:
     """`memlock=-1` or `nofile=1024:4096`, the value of `--ulimit`."""
     return f"{name}={limit}" if isinstance(limit, int) else f"{name}={limit[0]}:{limit[1]}"
 
 
-def gpus_word(selection: str) -> str:
+def gpus_argument(selection: str) -> str:
     """The value of `--gpus`: a list of devices is one field of the client's comma-separated value, so it is quoted."""
     return f'"{selection}"' if "," in selection else selection
 

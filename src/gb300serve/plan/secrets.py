@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.redaction import holds_secret, may_hold_secret, named_secret, redact, secret_kind
 from gb300serve.core.values import WrittenFloat
-from gb300serve.document.nodes import Path, Text, Words, words
+from gb300serve.document.nodes import DocumentTexts, Path, Text, document_texts
 
 # Options and flags whose value is a secret whatever it looks like.
 SECRET_OPTIONS = frozenset({"api_key", "hf_token", "admin_api_key", "ssl_keyfile_password"})
@@ -25,7 +25,7 @@ _SEPARATOR = "\0"
 _NUMBERS = (int, float, WrittenFloat)
 
 
-class Literal(NamedTuple):
+class LiteralSecret(NamedTuple):
     """A literal secret: its place, what it is (never part of its text), and the text, which nothing may print."""
 
     path: Path
@@ -34,9 +34,9 @@ class Literal(NamedTuple):
     in_key: bool = False
 
 
-def literal_secrets(root: Any, found: Words | None = None) -> Iterator[Literal]:
+def literal_secrets(root: Any, found: DocumentTexts | None = None) -> Iterator[LiteralSecret]:
     """Every literal secret below the root of a recipe, valid or not; `found` is what is written there, where known."""
-    texts, keys = found or words(root)
+    texts, keys = found or document_texts(root)
     joined = _SEPARATOR.join([value for _, _, value in texts] + [key for _, key, _ in keys])
     shaped = secret_kind(joined) is not None
     if not shaped:
@@ -44,12 +44,12 @@ def literal_secrets(root: Any, found: Words | None = None) -> Iterator[Literal]:
     yield from _in_texts(texts, shaped=shaped)
     for path, key, value in keys:
         if shaped and (kind := secret_kind(key)) is not None:
-            yield Literal(path, kind, key, in_key=True)
+            yield LiteralSecret(path, kind, key, in_key=True)
         if type(value) in _NUMBERS and holds_secret(key) and (path[:2] in _NAMED or path[:3] in _REFERENCES):
-            yield Literal(path, f"the value of {key}", str(value))
+            yield LiteralSecret(path, f"the value of {key}", str(value))
 
 
-def _in_texts(found: Iterable[Text], *, shaped: bool) -> Iterator[Literal]:
+def _in_texts(found: Iterable[Text], *, shaped: bool) -> Iterator[LiteralSecret]:
     """The literal secrets among texts; `shaped`: one of them has the shape of a secret."""
     after_flag = False
     for path, name, value in found:
@@ -60,7 +60,7 @@ def _in_texts(found: Iterable[Text], *, shaped: bool) -> Iterator[Literal]:
         if kind is None and may_hold_secret(name) and not _is_reference(path):
             kind = named_secret(name, value, strict=path[:2] not in _NAMED)
         if kind is not None:
-            yield Literal(path, kind, value)
+            yield LiteralSecret(path, kind, value)
 
 
 def _in_engine(path: Path, value: str, *, after_flag: bool) -> str | None:
@@ -77,7 +77,7 @@ def _is_reference(path: Path) -> bool:
     return path[0] in _PROSE or path[:2] == ("container", "secrets") or path[-1] == "secret" or path[:3] in _REFERENCES
 
 
-def in_comments(text: str) -> Iterator[tuple[int, str]]:
+def secrets_in_comments(text: str) -> Iterator[tuple[int, str]]:
     """The lines (from 1) whose comment holds a secret, and its kind."""
     if "#" not in text or secret_kind(text) is None:
         return
@@ -87,13 +87,13 @@ def in_comments(text: str) -> Iterator[tuple[int, str]]:
             yield number, kind
 
 
-def redacted(found: Iterable[Diagnostic], root: Any) -> tuple[Diagnostic, ...]:
+def redact_diagnostics(found: Iterable[Diagnostic], root: Any) -> tuple[Diagnostic, ...]:
     """The diagnostics without the text of any literal secret of the recipe."""
     given = tuple(found)
-    return without(given, literal_secrets(root)) if given else given
+    return without_secrets(given, literal_secrets(root)) if given else given
 
 
-def without(found: Iterable[Diagnostic], literals: Iterable[Literal]) -> tuple[Diagnostic, ...]:
+def without_secrets(found: Iterable[Diagnostic], literals: Iterable[LiteralSecret]) -> tuple[Diagnostic, ...]:
     """The same, where the literal secrets are known."""
     hidden = tuple(secret.value for secret in literals)
     return tuple(_redacted(one, hidden) for one in found)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gb300serve.core.errors import CommandLineError
-from gb300serve.core.files import expanded, is_file
+from gb300serve.core.files import expand_user, is_file
 from gb300serve.core.text import suggestion
 
 SUFFIXES = (".yaml", ".yml")
@@ -53,7 +53,7 @@ class Catalog:
     def find(self, ref: str, default_lane: str | None = None) -> RecipeFile:
         """The file that REF means; raises CommandLineError (exit 2)."""
         if is_path(ref):
-            return self.at(expanded(ref))
+            return self.at(expand_user(ref))
         lane, slash, release = ref.partition("/")
         if not slash:
             lane, release = self._lane_of(ref, default_lane), ref

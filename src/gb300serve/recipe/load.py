@@ -9,17 +9,16 @@ from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.document.nodes import MapNode, Place, Source, place_of, spot_at
 from gb300serve.document.nodes import Path as NodePath
 from gb300serve.document.read import Document, parse
-from gb300serve.document.validate import one_a_place, validate, wrong_format
-from gb300serve.recipe import merge
+from gb300serve.document.validate import first_per_position, format_problem, validate
 from gb300serve.recipe.catalog import Catalog, RecipeFile
-from gb300serve.recipe.merge import Merge
+from gb300serve.recipe.merge import Merge, apply_assignments
 from gb300serve.recipe.model import FORMAT, Recipe
 
 # Documents of parents that are kept: more than any lane's chain, few enough for a lint of 10,000 files.
 KEPT = 64
 
 # What a child must state itself: it is a release of its own.
-STATED = ("format", "lane", "release", "title", "status")
+NOT_INHERITED = ("format", "lane", "release", "title", "status")
 
 NOT_STATED = "FMT003"
 NO_PARENT = "EXT001"
@@ -28,10 +27,10 @@ OTHER_LANE = "EXT003"
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedRecipe:
     """A recipe's file and what it says once resolved. `recipe` is None where `problems` has an error."""
 
-    found: RecipeFile
+    file: RecipeFile
     source: Source
     root: Any
     recipe: Recipe | None
@@ -48,13 +47,13 @@ class Loaded:
 
 
 @dataclass(slots=True)
-class Loader:
+class RecipeLoader:
     """Loads recipes of one catalog; the parents that were read last are kept."""
 
     catalog: Catalog
     _documents: dict[Path, Document] = field(default_factory=dict)
 
-    def load_file(self, found: RecipeFile, assignments: Sequence[str] = ()) -> Loaded:
+    def load_file(self, found: RecipeFile, assignments: Sequence[str] = ()) -> LoadedRecipe:
         """The recipe in a file; its problems are values, not errors."""
         document = _read(found.path)
         chain = _Chain(self, document, found)
@@ -62,14 +61,14 @@ class Loader:
         recipe = None
         problems = chain.problems
         if root is not None:
-            root = root if chain.torn else merge.apply(root, assignments)
+            root = root if chain.torn else apply_assignments(root, assignments)
             recipe, errors = validate(Recipe, FORMAT, root, document.source)
             # What an absent parent would have said is not missing: the parent is.
             problems += (error for error in errors if not (chain.torn and error.code == NOT_STATED))
             problems += _misplaced(root, found, document)
-        kept = tuple(one_a_place(problems))
+        kept = tuple(first_per_position(problems))
         parent = document.root.get("extends") if isinstance(document.root, MapNode) else None
-        return Loaded(found, document.source, root, None if kept else recipe, kept, bool(assignments), parent)
+        return LoadedRecipe(found, document.source, root, None if kept else recipe, kept, bool(assignments), parent)
 
     def parent(self, path: Path) -> Document:
         """The document in a file that others extend: siblings of a lane share it."""
@@ -115,7 +114,7 @@ def _misplaced(root: MapNode, found: RecipeFile, document: Document) -> list[Dia
 class _Chain:
     """A file, its parent, the parent's parent: resolved from the oldest down."""
 
-    def __init__(self, loader: Loader, document: Document, found: RecipeFile) -> None:
+    def __init__(self, loader: RecipeLoader, document: Document, found: RecipeFile) -> None:
         self.loader = loader
         self.document = document
         self.found = found
@@ -173,7 +172,7 @@ class _Chain:
     def _read_parent(self, target: RecipeFile, seen: tuple[Path, ...]) -> MapNode | None:
         parent = self.loader.parent(target.path)
         self.problems += parent.problems
-        wrong = wrong_format(FORMAT, parent.root, parent.source) if isinstance(parent.root, MapNode) else None
+        wrong = format_problem(FORMAT, parent.root, parent.source) if isinstance(parent.root, MapNode) else None
         if wrong is not None:
             self.problems.append(wrong)
             return None
@@ -194,7 +193,7 @@ class _Chain:
         self._problem(NO_PARENT, document, "extends", message, hint)
 
     def _must_state(self, document: Document) -> None:
-        for key in STATED:
+        for key in NOT_INHERITED:
             if key not in document.root:
                 self._problem(NOT_STATED, document, key, f"`{key}` is missing: it is not inherited", f"add `{key}:`")
 

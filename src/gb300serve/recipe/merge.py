@@ -97,7 +97,7 @@ def _nothing_to_add_to(key: str, before: Any, value: Any, spot: Spot) -> Diagnos
 
 
 _WORD = re.compile(r'\["(?P<quoted>[^"]*)"\]|(?P<plain>[^.\[\]]+)')
-PREFIX = "--set "
+ASSIGNMENT_PREFIX = "--set "
 
 
 class UnknownPathError(CommandLineError):
@@ -107,7 +107,7 @@ class UnknownPathError(CommandLineError):
         super().__init__(f"--set {text}: {reason} at `{word}`", hint="`gb300serve show REF` prints every path")
 
 
-class NotAssignmentError(CommandLineError):
+class InvalidAssignmentError(CommandLineError):
     """The argument is not PATH=VALUE."""
 
     def __init__(self, text: str) -> None:
@@ -131,16 +131,16 @@ def split_path(text: str, assignment: str = "") -> tuple[str, ...]:
     while position < len(text):
         match = _WORD.match(text, position)
         if match is None:
-            raise NotAssignmentError(assignment or text)
+            raise InvalidAssignmentError(assignment or text)
         words.append(match["plain"] if match["quoted"] is None else match["quoted"])
         position = match.end()
         following = text[position : position + 1]
         if following == ".":
             position += 1
         if following not in {"", ".", "["} or (following == "." and position == len(text)):
-            raise NotAssignmentError(assignment or text)
+            raise InvalidAssignmentError(assignment or text)
     if not words:
-        raise NotAssignmentError(assignment or text)
+        raise InvalidAssignmentError(assignment or text)
     return tuple(words)
 
 
@@ -152,10 +152,10 @@ def split_assignment(text: str) -> tuple[str, str]:
             quoted = not quoted
         elif character == "=" and not quoted:
             return text[:position], text[position + 1 :]
-    raise NotAssignmentError(text)
+    raise InvalidAssignmentError(text)
 
 
-def apply(root: MapNode, assignments: Iterable[str]) -> MapNode:
+def apply_assignments(root: MapNode, assignments: Iterable[str]) -> MapNode:
     """`root` with each assignment laid over it; raises CommandLineError (exit 2)."""
     for text in assignments:
         path, value = split_assignment(text)
@@ -164,7 +164,7 @@ def apply(root: MapNode, assignments: Iterable[str]) -> MapNode:
             raise UnknownPathError(text, "extends", "parents are followed before --set, and nothing is left to follow")
         if not value.strip():
             raise BadValueError(text, "no value", 'write null, "" or the value')
-        document = parse(Source(f"{PREFIX}{text}", value))
+        document = parse(Source(f"{ASSIGNMENT_PREFIX}{text}", value))
         if document.problems:
             raise BadValueError(text, document.problems[0].message, document.problems[0].hint)
         if document.root is None:

@@ -20,7 +20,7 @@ GPUS_SCHEMA: dict[str, Any] = {
         {"type": "null"},
     ]
 }
-FORMS = "all, a count, {name: GB300}, {uuid: GPU-…} or {index: [0]}"
+GPU_FORMS = "all, a count, {name: GB300}, {uuid: GPU-…} or {index: [0]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Gpus:
     values: tuple[str | int, ...] = ()
 
 
-def read_gpus(value: Any) -> Gpus | None:
+def parse_gpus(value: Any) -> Gpus | None:
     """The selection that a recipe wrote; raises ValueError with what may be written."""
     if value is None or isinstance(value, Gpus):
         return value
@@ -41,7 +41,7 @@ def read_gpus(value: Any) -> Gpus | None:
         return Gpus("count", (value,))
     if isinstance(value, dict) and len(value) == 1:
         return _by_key(*next(iter(value.items())))
-    raise ValueError(f"write {FORMS}")
+    raise ValueError(f"write {GPU_FORMS}")
 
 
 def _by_key(key: str, value: Any) -> Gpus:
@@ -52,26 +52,26 @@ def _by_key(key: str, value: Any) -> Gpus:
         return Gpus("uuid", tuple(items))
     if key == "index" and items and all(type(item) is int and item >= 0 for item in items):
         return Gpus("index", tuple(items))
-    raise ValueError(f"write {FORMS}")
+    raise ValueError(f"write {GPU_FORMS}")
 
 
-def read_number(value: Any) -> Any:
+def check_number(value: Any) -> Any:
     """An integer or a decimal fraction, unchanged; raises ValueError for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError("write a number")  # noqa: TRY004 - pydantic turns ValueError into a finding
     return value
 
 
-def read_size(value: Any) -> Any:
+def check_size(value: Any) -> Any:
     """The same, 0 or more."""
-    if read_number(value) < 0:
+    if check_number(value) < 0:
         raise ValueError("write 0 or a positive number")
     return value
 
 
-def read_positive(value: Any) -> Any:
+def check_positive(value: Any) -> Any:
     """The same, above 0."""
-    if read_number(value) <= 0:
+    if check_number(value) <= 0:
         raise ValueError("write a number above 0")
     return value
 
@@ -94,9 +94,9 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Text = Annotated[str, Field(min_length=1)]
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-Number = Annotated[float, PlainValidator(read_number, json_schema_input_type=float)]
-Size = Annotated[float, PlainValidator(read_size, json_schema_input_type=float)]
-Positive = Annotated[float, PlainValidator(read_positive, json_schema_input_type=float)]
+Number = Annotated[float, PlainValidator(check_number, json_schema_input_type=float)]
+Size = Annotated[float, PlainValidator(check_size, json_schema_input_type=float)]
+Positive = Annotated[float, PlainValidator(check_positive, json_schema_input_type=float)]
 Status = Literal["draft", "experimental", "verified", "deprecated"]
 RestartPolicy = Annotated[str, Field(pattern=r"^(?:no|always|unless-stopped|on-failure(?::[0-9]+)?)$")]
 
@@ -159,7 +159,7 @@ class ContainerSection(Section):
     """Options of `docker run`, by their names there."""
 
     name: ContainerName | None = None
-    gpus: Annotated[Gpus | None, PlainValidator(read_gpus), WithJsonSchema(GPUS_SCHEMA)] = None
+    gpus: Annotated[Gpus | None, PlainValidator(parse_gpus), WithJsonSchema(GPUS_SCHEMA)] = None
     ipc: Text | None = None
     network: Text | None = None
     shm_size: Text | None = None

@@ -9,7 +9,7 @@ from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import RecipeError
 from gb300serve.document.nodes import MapNode, Source
 from gb300serve.document.read import parse
-from gb300serve.document.validate import one_a_place, validate, wrong_format
+from gb300serve.document.validate import first_per_position, format_problem, validate
 
 FORMAT = "gb300serve.site/1"
 DIRECTORIES = ("models", "cache", "patches")
@@ -124,7 +124,9 @@ def load_site(path: Path | None, reference: Path | None) -> Site:
     found += problems
     if site is None or found:
         at_fault = next((d.file for d in found if d.file), last.name)
-        raise SiteInvalidError(f"{at_fault} is not a site", diagnostics=tuple(sorted(one_a_place(found), key=_order)))
+        raise SiteInvalidError(
+            f"{at_fault} is not a site", diagnostics=tuple(sorted(first_per_position(found), key=_order))
+        )
     return site
 
 
@@ -142,7 +144,7 @@ def _read(file: Path) -> tuple[Source, MapNode, tuple[Diagnostic, ...]]:
     document = parse(source)
     problems = tuple(document.problems)
     if isinstance(document.root, MapNode):
-        wrong = wrong_format(FORMAT, document.root, source) if "format" in document.root else None
+        wrong = format_problem(FORMAT, document.root, source) if "format" in document.root else None
         return source, document.root, problems if wrong is None else (*problems, wrong)
     if not problems:
         _, problems = validate(Site, FORMAT, document.root, source)

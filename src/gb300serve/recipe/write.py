@@ -6,7 +6,7 @@ import yaml
 
 from gb300serve.core.values import WrittenFloat
 from gb300serve.document.read import is_plain_text
-from gb300serve.recipe.load import STATED
+from gb300serve.recipe.load import NOT_INHERITED
 from gb300serve.recipe.model import Recipe
 
 
@@ -47,7 +47,7 @@ def recipe_schema() -> dict[str, Any]:
         section.pop("required", None)
         section["patternProperties"] = {r"^\+": {"type": ["object", "array"]}}
         section["properties"] = {key: _or_null(value) for key, value in section.get("properties", {}).items()}
-    return schema | {"required": list(STATED), "if": {"not": {"required": ["extends"]}}, "then": alone}
+    return schema | {"required": list(NOT_INHERITED), "if": {"not": {"required": ["extends"]}}, "then": alone}
 
 
 def _required(section: dict[str, Any]) -> list[str]:

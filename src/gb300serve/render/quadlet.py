@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator
 
-from gb300serve.plan.model import SECRET, ContainerPlan, Plan, Secret, mount_word, ulimit_word
+from gb300serve.plan.model import SECRET, ContainerPlan, Plan, Secret, mount_argument, ulimit_argument
 from gb300serve.render.docker_run import client_file
 from gb300serve.render.target import (
     HEALTH_PATH,
@@ -127,7 +127,7 @@ def _container(plan: Plan, serving: TargetService) -> Lines:
     yield from raw("Network", c.network, "--network")
     yield from raw("ShmSize", c.shm_size, "--shm-size")
     for name, limit in c.ulimits.items():
-        yield from raw("Ulimit", ulimit_word(name, limit), "--ulimit")
+        yield from raw("Ulimit", ulimit_argument(name, limit), "--ulimit")
     if c.cap_add:
         yield assignment("AddCapability", *c.cap_add)
     for option in c.security_opt:
@@ -188,7 +188,7 @@ def _storage(c: ContainerPlan) -> Lines:
     for port in c.ports:
         yield from raw("PublishPort", port, "--publish")
     for mount in binds(c):
-        yield from raw("Volume", mount_word(mount), "--volume")
+        yield from raw("Volume", mount_argument(mount), "--volume")
 
 
 def _environment(c: ContainerPlan) -> Lines:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from gb300serve.core.errors import BackendError, CommandLineError
-from gb300serve.fit.checkpoint import checkpoints
+from gb300serve.fit.checkpoint import known_checkpoints
 from gb300serve.lifecycle.receipts import patches
 from gb300serve.plan.model import Plan
 from gb300serve.simulator.engine.faults import FAULTS
@@ -97,4 +97,4 @@ def lacks(name: str, plan: Plan) -> str | None:
 
 def _hooked(plan: Plan) -> bool:
     """By the variables that install one."""
-    return any(patch.env in plan.container.env for known in checkpoints() for patch in known.variants.values())
+    return any(patch.env in plan.container.env for known in known_checkpoints() for patch in known.variants.values())

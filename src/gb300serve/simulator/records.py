@@ -12,7 +12,7 @@ from typing import Any
 
 from gb300serve.core.files import PRIVATE, write_atomically
 from gb300serve.core.ports import Clock
-from gb300serve.fit.checkpoint import checkpoint_at
+from gb300serve.fit.checkpoint import checkpoint_at_path
 from gb300serve.lifecycle.backend import Container, Image, LogLine, wanted_options
 from gb300serve.lifecycle.receipts import patches
 from gb300serve.plan.model import SECRET, Plan
@@ -73,7 +73,7 @@ def _with_secrets(word: str, secrets: Mapping[str, str]) -> str:
 
 def _simulation(plan: Plan, cache: str) -> dict[str, str]:
     """What the stand-in must know and the plan says."""
-    known = checkpoint_at(plan.model_path) if plan.model_path else None
+    known = checkpoint_at_path(plan.model_path) if plan.model_path else None
     targets = [mount.target for mount in plan.container.mounts]
     published = plan.container.network != "host" and bool(plan.container.ports)
     return {

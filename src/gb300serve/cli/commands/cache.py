@@ -9,7 +9,7 @@ import typer
 from gb300serve.app.cache import CacheDirectories, NoReleaseError, ReleaseCache, pin, restore, seed
 from gb300serve.app.services import Services
 from gb300serve.app.workspace import workspace
-from gb300serve.autotune.pins import Pin, Placed, Verified
+from gb300serve.autotune.pins import CacheVerdict, Pin, SeededSet
 from gb300serve.autotune.sets import list_sets
 from gb300serve.cli.parameters import Json, On, RecipeDirs, Sets, SiteFile, Station
 from gb300serve.cli.views.cache import SCHEMA, release_document, release_lines, set_lines
@@ -82,7 +82,7 @@ def _expecting(place: CacheDirectories) -> dict[str, str]:
     return found
 
 
-def _show(cache: ReleaseCache, verified: Verified, asked: CacheRequest) -> None:
+def _show(cache: ReleaseCache, verified: CacheVerdict, asked: CacheRequest) -> None:
     console = cache.place.services.space.console
     if asked.json:
         sets = [one.as_json() for one in cache.sets]
@@ -126,7 +126,7 @@ def _after(cache: ReleaseCache, asked: CacheRequest) -> None:
         cache.place.services.space.console.message(message, "dim")
 
 
-def _placed(placed: Placed) -> str:
+def _placed(placed: SeededSet) -> str:
     if not placed.changed:
         return f"{placed.path} holds these {placed.content.configs} configurations already"
     aside = f"; what was there is kept as {placed.aside.name}" if placed.aside else ""

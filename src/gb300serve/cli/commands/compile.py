@@ -8,7 +8,7 @@ import typer
 from gb300serve.app.workspace import Workspace, workspace
 from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station
 from gb300serve.plan.model import Plan
-from gb300serve.recipe.load import Loaded
+from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.model import Recipe
 from gb300serve.render.docker_run import plan_document, shell
 
@@ -41,7 +41,7 @@ def run(
     return 0
 
 
-def _targeted(to: str, space: Workspace, loaded: Loaded, recipe: Recipe, plan: Plan) -> str:
+def _targeted(to: str, space: Workspace, loaded: LoadedRecipe, recipe: Recipe, plan: Plan) -> str:
     """The file for another runtime; what it does not say is noted."""
     # Loaded when one is asked for: together they add 6 % to the start of every other `compile` (scripts/bench).
     targeting = importlib.import_module("gb300serve.app.targets")

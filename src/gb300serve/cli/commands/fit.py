@@ -11,7 +11,7 @@ from gb300serve.app.fit import Fitter
 from gb300serve.app.workspace import learned_boots, workspace
 from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station
 from gb300serve.cli.views.fit import lesson_lines, lines, sweep_lines
-from gb300serve.fit.result import Step, Sweep, document, read_sweep, sweep_document
+from gb300serve.fit.result import Sweep, SweepStep, fit_document, parse_sweep, sweep_document
 
 Log = Annotated[str | None, typer.Option(metavar="FILE", help="Learn from a boot's log first.", show_default=False)]
 Directory = Annotated[
@@ -35,7 +35,7 @@ def run(
     """Say whether a release fits the GPU's and the host's memory, before anything is downloaded."""
     space = workspace(ctx, recipes, site, station)
     fitter = Fitter(space, checkpoint)
-    swept = read_sweep(sweep) if sweep else None
+    swept = parse_sweep(sweep) if sweep else None
     lesson = fitter.calibrate(*space.load(ref), calibrate, read_log(calibrate)) if calibrate else None
     found = fitter.fit(*space.load(ref, sets), sets or ())
     if lesson:
@@ -43,7 +43,7 @@ def run(
             space.console.message(line)
     steps = list(_steps(fitter, ref, sets or [], swept)) if swept else []
     if json:
-        answer = document(found.name, found.demand, found.answer, found.remarks)
+        answer = fit_document(found.name, found.demand, found.answer, found.remarks)
         space.console.document(answer | ({"sweep": sweep_document(swept.path, steps)} if swept else {}))
     else:
         space.say_notes()
@@ -52,7 +52,7 @@ def run(
     return 6 if found.verdict in ("short", "refused") else 0
 
 
-def _steps(fitter: Fitter, ref: str, sets: list[str], swept: Sweep) -> Iterator[Step]:
+def _steps(fitter: Fitter, ref: str, sets: list[str], swept: Sweep) -> Iterator[SweepStep]:
     for value, assignment in zip(swept.values, swept.assignments(), strict=True):
         changes = [*sets, assignment]
-        yield Step(value, fitter.answer(*fitter.space.load(ref, changes), changes))
+        yield SweepStep(value, fitter.answer(*fitter.space.load(ref, changes), changes))

@@ -7,7 +7,7 @@ import typer
 from gb300serve.app.workspace import Workspace, workspace
 from gb300serve.cli.parameters import Json, RecipeDirs
 from gb300serve.cli.views.table import table
-from gb300serve.recipe.load import Loaded
+from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.model import EvidenceSection, Recipe
 from gb300serve.recipe.pins import pin_path
 
@@ -65,7 +65,7 @@ def _row(space: Workspace, ref: str) -> dict[str, Any] | None:
     }
 
 
-def _why(loaded: Loaded) -> str:
+def _why(loaded: LoadedRecipe) -> str:
     """The first problem: some of them are none to `lint`, which may not take its directory for one of recipes."""
     first = next((found for found in loaded.problems if found.severity == "error"), None)
     where = f"line {first.line}: " if first is not None and first.line else ""

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gb300serve.app.cache import ReleaseCache
-from gb300serve.autotune.pins import Verified
-from gb300serve.autotune.sets import TuningSet, note_on, price, short
+from gb300serve.autotune.pins import CacheVerdict
+from gb300serve.autotune.sets import TuningSet, managed_store_note, short_identity, tuning_time
 from gb300serve.cli.views.table import table
 from gb300serve.lifecycle.launch import moment
 
@@ -23,19 +23,19 @@ def set_lines(sets: tuple[TuningSet, ...], expecting: Mapping[str, str]) -> Iter
     """`expecting` are releases by the path of the set that they load."""
     yield from table(_HEAD, [_row(one, expecting.get(str(one.path), "-")) for one in sets])
     for one in sets:
-        remark = one.problem or one.foreign
+        remark = one.problem or one.mismatch
         if remark:
-            yield f"  {short(one.identity)}: {remark}"
+            yield f"  {short_identity(one.identity)}: {remark}"
 
 
 def _row(one: TuningSet, expected_by: str) -> tuple[str, ...]:
     content = one.content
     used = "-" if one.used_at is None else moment(one.used_at)
     figures = (str(content.configs), content.sha256[:12]) if content else ("?", "?")
-    return (short(one.identity), *figures, one.flashinfer, one.arch, used, expected_by)
+    return (short_identity(one.identity), *figures, one.flashinfer, one.arch, used, expected_by)
 
 
-def release_lines(cache: ReleaseCache, verified: Verified) -> Iterator[str]:
+def release_lines(cache: ReleaseCache, verified: CacheVerdict) -> Iterator[str]:
     """What a release expects, what lies there, what its next boot will do."""
     wanted, prediction, kept = cache.expected, cache.prediction, cache.pin
     name = f"{cache.recipe.ref}+set" if cache.sets_said else cache.recipe.ref
@@ -44,7 +44,7 @@ def release_lines(cache: ReleaseCache, verified: Verified) -> Iterator[str]:
     if wanted.identity is not None:
         configs = f", {wanted.configs} configurations" if wanted.configs is not None else ""
         basis = f" ({wanted.basis})" if wanted.basis else ""
-        yield f"  expected   {short(wanted.identity)}{configs}{basis}"
+        yield f"  expected   {short_identity(wanted.identity)}{configs}{basis}"
     if prediction is not None:
         yield f"  prediction {prediction.verdict}: {prediction.reason}"
     if verified.found is not None and verified.found.content is not None:
@@ -53,11 +53,11 @@ def release_lines(cache: ReleaseCache, verified: Verified) -> Iterator[str]:
     if kept is not None:
         yield f"  pinned     {kept.configs} configurations, sha256 {kept.sha256}, {moment(kept.at)}"
     if verified.state != "ready":
-        yield f"  a miss     {price(wanted.tuning_seconds)} of tuning in the first boot"
+        yield f"  a miss     {tuning_time(wanted.tuning_seconds)} of tuning in the first boot"
     yield f"  directory  {cache.directory}"
 
 
-def release_document(cache: ReleaseCache, verified: Verified) -> dict[str, Any]:
+def release_document(cache: ReleaseCache, verified: CacheVerdict) -> dict[str, Any]:
     """The keys of `gb300serve.cache/1` that speak of one release."""
     wanted, prediction, kept = cache.expected, cache.prediction, cache.pin
     return {
@@ -75,5 +75,5 @@ def release_document(cache: ReleaseCache, verified: Verified) -> dict[str, Any]:
         "pin": {"identity": kept.identity, "configs": kept.configs, "sha256": kept.sha256, "at": kept.at}
         if kept
         else None,
-        "note": note_on(cache.recipe.engine.version),
+        "note": managed_store_note(cache.recipe.engine.version),
     }

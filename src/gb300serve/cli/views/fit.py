@@ -8,8 +8,8 @@ from gb300serve.cli.views.table import table
 from gb300serve.fit.learned import LearnedOverhead
 from gb300serve.fit.memory import shape_of
 from gb300serve.fit.model import GB300
-from gb300serve.fit.request import Demand
-from gb300serve.fit.result import FitResult, Step, Sweep, equal_steps
+from gb300serve.fit.request import MemoryRequest
+from gb300serve.fit.result import FitResult, Sweep, SweepStep, repeated_steps
 
 WIDTH = 64
 
@@ -109,7 +109,7 @@ def _host(found: FitResult) -> Iterator[str]:
     yield "Grace, GiB"
     yield from _rows(
         (
-            ("asked", float(host.asked_gib), "cpu_offload_gb"),
+            ("asked", float(host.requested_gib), "cpu_offload_gb"),
             ("moved", host.offloaded_gib, f"{len(moved)} whole parameters: {kinds}" if moved else "nothing"),
             ("Engram", host.engram_gib, ""),
             ("resident", f"{least:.2f} to {most:.2f}", "the upper when each tensor is rounded up to a power of two"),
@@ -174,37 +174,38 @@ def _nearest(found: FitResult) -> Iterator[str]:
         yield f"  {setting:<30} moves {plan.host.offloaded_gib:.2f}, KV cache {left:.2f} ({plan.basis})"
 
 
-def sweep_lines(sweep: Sweep, steps: Sequence[Step]) -> Iterator[str]:
+def sweep_lines(sweep: Sweep, steps: Sequence[SweepStep]) -> Iterator[str]:
     """One row a step; `=` marks a step that comes to the same launch as the one above it."""
     head = (sweep.path.rpartition(".")[2], "asked", "moved", "KV cache", "requests", "resident", "verdict", "")
-    yield from table(head, [_row(step, same=same) for step, same in zip(steps, equal_steps(steps), strict=True)])
+    yield from table(head, [_row(step, same=same) for step, same in zip(steps, repeated_steps(steps), strict=True)])
 
 
-def _row(step: Step, *, same: bool) -> tuple[str, ...]:
-    if step.answer is None:
+def _row(step: SweepStep, *, same: bool) -> tuple[str, ...]:
+    if step.result is None:
         return (step.value, "?", "?", "?", "?", "?", "unknown", "")
-    plan = step.answer.plan
+    plan = step.result.plan
     requests = plan.concurrency_at_max_len
     return (
         step.value,
-        f"{plan.host.asked_gib:g}",
+        f"{plan.host.requested_gib:g}",
         f"{plan.host.offloaded_gib:.2f}",
         "?" if plan.hbm.kv_cache_gib is None else f"{plan.hbm.kv_cache_gib:.2f}",
         "-" if requests is None else f"{requests:.2f}",
         f"{plan.host.resident_gib:.1f}-{plan.host.resident_bound_gib:.1f}",
-        step.answer.verdict,
+        step.result.verdict,
         "=" if same else "",
     )
 
 
-def lesson_lines(lesson: LearnedOverhead, kept_in: str, demand: Demand) -> Iterator[str]:
+def lesson_lines(lesson: LearnedOverhead, kept_in: str, demand: MemoryRequest) -> Iterator[str]:
     """What was learned, for whoever watches, and whether `demand` is of the shape that it speaks for."""
     figures = lesson.boot.figures
     moved = f"{figures['offloaded_gib']:.2f} moved, " if figures["offloaded_gib"] else ""
     left = f"{figures['kv_cache_gib']:.2f} GiB of KV cache"
     yield f"{lesson.boot.name}: {moved}{left}: the constant is {lesson.constant_gib:.2f}"
-    if lesson.surprising:
-        yield f"by its sizes it should have moved {lesson.stairs_gib:.2f} GiB: is it a boot of this checkpoint?"
+    if lesson.has_unexpected_offload:
+        computed = f"{lesson.computed_offload_gib:.2f} GiB"
+        yield f"by its sizes it should have moved {computed}: is it a boot of this checkpoint?"
     yield f"kept in {kept_in}"
     asked = shape_of(demand)
     other = [

@@ -9,9 +9,9 @@ from typing import Any
 from gb300serve.boot.signals.model import EngineName
 from gb300serve.core.values import DEFAULT_PORTS
 from gb300serve.fit.checkpoint import Autotune, Checkpoint, Decode, Graphs, KvCache
-from gb300serve.fit.memory import AUTO, longest_context, memory_plan, needed_gib, tokens_in
+from gb300serve.fit.memory import AUTO_LENGTH, longest_context, memory_plan, needed_gib, tokens_in
 from gb300serve.fit.model import MemoryPlan
-from gb300serve.fit.request import Demand, demand_of
+from gb300serve.fit.request import MemoryRequest, request_from_options
 
 SPEED = "GB300SERVE_SIM_SPEED"
 ENGINE = "GB300SERVE_SIM_ENGINE"
@@ -124,9 +124,9 @@ class Settings:
         return (names,) if isinstance(names, str) else tuple(names)
 
     @property
-    def demand(self) -> Demand:
+    def demand(self) -> MemoryRequest:
         variant = self.checkpoint.variant(self.surroundings.env or {})
-        return demand_of(self.options, self.surroundings.version, variant)
+        return request_from_options(self.options, self.surroundings.version, variant)
 
     @property
     def port(self) -> int:
@@ -217,7 +217,7 @@ def memory_of(settings: Settings) -> MemoryPlan:
     cache = settings.checkpoint.kv_cache
     left = plan.hbm.usable_gib - plan.hbm.weights_gib - ACTIVATIONS_GIB
     length = plan.max_model_len
-    if settings.demand.max_model_len == AUTO and left < needed_gib(cache, length):
+    if settings.demand.max_model_len == AUTO_LENGTH and left < needed_gib(cache, length):
         length = longest_context(cache, left) or length
     needed = needed_gib(cache, length)
     tokens = tokens_in(cache, left, length) if left > 0 else None

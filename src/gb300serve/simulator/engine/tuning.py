@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from gb300serve.autotune.sets import NotASetError, read_content, set_path
+from gb300serve.autotune.sets import InvalidSetError, parse_set, set_path
 from gb300serve.core.files import write_atomically
 from gb300serve.fit.checkpoint import Checkpoint, MeasuredBoot
 from gb300serve.simulator.engine.settings import Settings
@@ -109,8 +109,8 @@ def cache_path(checkpoint: Checkpoint, name: str, version: str) -> str:
 def stored_configs(root: Path, path: str) -> int:
     """How many kernels a file below the cache root holds; 0 when it is absent or damaged."""
     try:
-        return read_content((root / path).read_bytes()).configs
-    except (OSError, NotASetError):
+        return parse_set((root / path).read_bytes()).configs
+    except (OSError, InvalidSetError):
         return 0
 
 

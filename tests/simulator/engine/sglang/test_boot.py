@@ -5,7 +5,7 @@ import pytest
 from gb300serve.boot.facts import LogFacts, seed_in
 from gb300serve.boot.machine import BootMachine
 from gb300serve.engines.parse import ArgumentRefusedError
-from gb300serve.fit.learned import arguments as read_back
+from gb300serve.fit.learned import parse_arguments as read_back
 from gb300serve.simulator.engine.sglang.boot import options_of, refused_script, seed, settings_of, timings
 from tests.support.sglang import DEEPSEEK, DRAFTED, OFFLOADED, SURROUNDINGS, WORDS, boot_script, settings
 from tests.support.simulated import STARTED, boot_of, exit_code, said

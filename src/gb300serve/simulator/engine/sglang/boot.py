@@ -7,7 +7,7 @@ from typing import Any
 from gb300serve.core.values import DEFAULT_PORTS
 from gb300serve.engines.parse import ArgumentRefusedError, parse_argv
 from gb300serve.engines.tables import OptionTable, tables_for
-from gb300serve.fit.checkpoint import GIB, Checkpoint, checkpoint
+from gb300serve.fit.checkpoint import GIB, Checkpoint, find_checkpoint
 from gb300serve.fit.model import GB300, MemoryPlan
 from gb300serve.simulator.engine.faults import afflicted, prepared
 from gb300serve.simulator.engine.script import EventTimeline, Script
@@ -55,7 +55,7 @@ def options_of(argv: Sequence[str]) -> tuple[str, ...]:
 
 def sglang_settings(argv: Sequence[str], surroundings: SimulatorEnvironment) -> Settings:
     """Raises ArgumentRefusedError as the engine's parser does, SurroundingsError for an unknown checkpoint."""
-    known = checkpoint(surroundings.model) if surroundings.model else UNKNOWN
+    known = find_checkpoint(surroundings.model) if surroundings.model else UNKNOWN
     if known is None:
         raise SurroundingsError(f"no checkpoint is called {surroundings.model!r}; leave it empty for an unknown one")
     said = dict(parse_argv(options_of(argv), table_of(surroundings)))

@@ -8,7 +8,7 @@ from gb300serve.core.values import Value
 from gb300serve.engines.base import human_int_or_auto
 from gb300serve.engines.parse import ArgumentRefusedError, parse_argv
 from gb300serve.engines.tables import OptionTable, tables_for
-from gb300serve.fit.checkpoint import checkpoint
+from gb300serve.fit.checkpoint import find_checkpoint
 from gb300serve.simulator.engine.faults import afflicted, fault, prepared
 from gb300serve.simulator.engine.script import EventTimeline, Script
 from gb300serve.simulator.engine.settings import UNKNOWN, Settings, SimulatorEnvironment, SurroundingsError
@@ -38,7 +38,7 @@ def settings_of(argv: Sequence[str], surroundings: SimulatorEnvironment) -> Sett
     parser does, SurroundingsError for a checkpoint or a fault that nobody knows.
     """
     words = tuple(argv[1:] if argv and argv[0] == "serve" else argv)
-    known = checkpoint(surroundings.model) if surroundings.model else UNKNOWN
+    known = find_checkpoint(surroundings.model) if surroundings.model else UNKNOWN
     if known is None:
         raise SurroundingsError(
             f"no checkpoint is called {surroundings.model!r}; leave it empty for one of no known size"
