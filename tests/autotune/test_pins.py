@@ -33,7 +33,7 @@ PATH = set_path(FLASHINFER, "103a", "9ac7b387" + "0" * 56, None)
 def test_a_set_goes_where_none_was() -> None:
     files = FakeCacheFiles()
     placed = seed_set(files, CACHE, PATH, content(210), "20261129T195003Z")
-    assert (placed.path, placed.aside, placed.changed) == (CACHE / PATH, None, True)
+    assert (placed.path, placed.backup, placed.changed) == (CACHE / PATH, None, True)
     assert files.files == {CACHE / PATH: content(210)}
     assert placed.content.configs == 210
 
@@ -42,8 +42,8 @@ def test_what_was_there_is_kept_beside_it() -> None:
     files = FakeCacheFiles()
     files.add(PATH, content(189))
     placed = seed_set(files, CACHE, PATH, content(210), "20261129T195003Z")
-    assert placed.aside == (CACHE / PATH).with_name("autotune_configs.json.aside-20261129T195003Z")
-    assert files.files == {CACHE / PATH: content(210), placed.aside: content(189)}
+    assert placed.backup == (CACHE / PATH).with_name("autotune_configs.json.aside-20261129T195003Z")
+    assert files.files == {CACHE / PATH: content(210), placed.backup: content(189)}
 
 
 def test_the_right_bytes_are_left_alone() -> None:
@@ -84,34 +84,34 @@ def test_the_expected_set_is_ready() -> None:
 def test_a_set_that_grew_is_ready_and_says_so() -> None:
     grown = replace(SET, content=parse_set(content(231)))
     found = verify_set(WANTED, None, (grown,), "0.30.0")
-    assert found == CacheVerdict("ready", ("231 configurations, 210 when it was recorded: the file grows",), grown)
+    assert found == CacheVerdict("ready", ("231 configurations, 210 when it was recorded: the file has grown",), grown)
 
 
 def test_a_pinned_set_may_not_change() -> None:
     grown = replace(SET, content=parse_set(content(231)))
     found = verify_set(WANTED, PIN_VERIFY, (grown,), "0.30.0")
     assert found.state == "differs"
-    assert found.remarks[0].endswith("210 configurations then and 231 now")
-    assert found.remarks[0].startswith(f"not the pinned file: sha256 {PIN_VERIFY.sha256[:12]} was pinned")
+    assert found.remarks[0].endswith("210 configurations then, 231 now")
+    assert found.remarks[0].startswith(f"not the pinned file: pinned sha256 {PIN_VERIFY.sha256[:12]}, found ")
 
 
 def test_a_smaller_set_is_tuned_on() -> None:
     small = replace(SET, content=parse_set(content(189)))
-    remark = "189 configurations, the recipe expects 210: the rest will be tuned"
+    remark = "189 configurations, the recipe expects 210: the boot will tune the rest"
     assert verify_set(WANTED, None, (small,), "0.30.0") == CacheVerdict("differs", (remark,), small)
 
 
 def test_a_missing_set_says_its_price() -> None:
     found = verify_set(WANTED, None, (), "0.30.0")
-    assert found == CacheVerdict("missing", ("no set 9ac7b387 is there: the boot will tune, about 74 minutes",))
+    assert found == CacheVerdict("missing", ("set 9ac7b387 is missing: the boot will tune, about 74 minutes",))
 
 
 def test_a_set_under_the_name_of_another_version_is_not_found_by_this_one() -> None:
     found = verify_set(WANTED, None, (SET,), "0.32.0")
     assert found.state == "missing"
     assert found.remarks[1] == (
-        f"flashinfer_autotune_cache/0.6.18/103a/{NAME}/autotune_configs.json is there, "
-        "but this engine version looks for autotune_configs_dp0_rank0.json: seed it under that name"
+        f"flashinfer_autotune_cache/0.6.18/103a/{NAME}/autotune_configs.json exists, "
+        "but this engine version loads autotune_configs_dp0_rank0.json: seed it under that name"
     )
 
 

@@ -52,7 +52,7 @@ def test_a_set_of_another_version_will_be_ignored() -> None:
     files = FakeCacheFiles()
     files.add(set_path(FLASHINFER, "103a", SLOW, None), content(189, "0.6.17"))
     (one,) = list_sets(files, CACHE)
-    assert one.mismatch == "its _metadata says FlashInfer 0.6.17, its directory 0.6.18: it is ignored at each boot"
+    assert one.mismatch == "FlashInfer 0.6.18 ignores the set: its _metadata names FlashInfer 0.6.17"
 
 
 def test_what_cannot_be_read_says_why() -> None:
@@ -93,7 +93,7 @@ def test_what_is_no_set(data: bytes) -> None:
 
 def test_environments_are_compared_where_both_speak() -> None:
     one, other = {"cublas": "13.0", "gpu": "GB300"}, {"cublas": "13.1", "cudnn": "9"}
-    assert metadata_differences(one, other) == ("cublas: 13.0 against 13.1",)
+    assert metadata_differences(one, other) == ("cublas: 13.0 and 13.1",)
 
 
 def test_the_version_of_the_library_has_two_names() -> None:
@@ -151,7 +151,7 @@ def test_a_version_that_keeps_its_sets_elsewhere_says_so() -> None:
 def test_a_file_of_another_user_comes_with_the_command_to_repeat() -> None:
     error = CacheDeniedError(Path("/c/x.json"), "read", "sudo gb300serve cache verify v14")
     assert (error.exit_code, error.message) == (6, "/c/x.json cannot be read: it belongs to another user")
-    assert error.hint == "run it as root: sudo gb300serve cache verify v14"
+    assert error.hint == "run as root: sudo gb300serve cache verify v14"
 
 
 def test_anything_else_says_its_reason() -> None:

@@ -126,12 +126,12 @@ def test_what_is_or_may_be_part_of_it_finds_none() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "effects", "verdict"),
     [
-        (None, None, [], TuningVerdict("same", "nothing that is launched differs")),
+        (None, None, [], TuningVerdict("same", "the launch does not differ")),
         ("9ac7b387", "9ac7b387ff", [CHANGES], TuningVerdict("same", "both were recorded as 9ac7b387")),
         ("08c89d94…4796", "9ac7b387", [KEEPS], TuningVerdict("new", "recorded as 08c89d94 before, 9ac7b387 after")),
-        ("9ac7b387", None, [KEEPS, UNKNOWN, CHANGES], TuningVerdict("new", "b is part of its identity, r2")),
+        ("9ac7b387", None, [KEEPS, UNKNOWN, CHANGES], TuningVerdict("new", "b is part of the identity: r2")),
         ("9ac7b387", None, [KEEPS, UNKNOWN], TuningVerdict("unknown", "c: r3")),
-        (None, "9ac7b387", [KEEPS], TuningVerdict("same", "none of the fields that differ is part of its identity")),
+        (None, "9ac7b387", [KEEPS], TuningVerdict("same", "no field that differs is part of the identity")),
     ],
 )
 def test_a_record_goes_before_reasoning(

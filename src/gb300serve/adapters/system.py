@@ -279,10 +279,10 @@ class SystemCacheFiles:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, data, PRIVATE, fsync=True)
 
-    def keep_aside(self, path: Path, aside: Path) -> None:
-        """A link, which fails where the name is taken; `write` replaces the file and leaves the link alone."""
-        with self._told(path, "kept aside"):
-            os.link(path, aside)
+    def back_up(self, path: Path, backup: Path) -> None:
+        """A hard link, which fails if the name is taken; `write` replaces the file and leaves the link alone."""
+        with self._told(path, "backed up"):
+            os.link(path, backup)
 
     @contextmanager
     def _told(self, path: Path, what: str) -> Iterator[None]:

@@ -129,7 +129,7 @@ def tuning_of(recipe: Recipe) -> ExpectedSet:
     found = recorded_of(recipe, known)
     if found is None:
         return ExpectedSet(tuning_seconds=seconds)
-    return ExpectedSet(found.identity, None, f"recorded for {found.by}", seconds)
+    return ExpectedSet(found.identity, None, f"recorded for {found.boot}", seconds)
 
 
 def checkpoint_of(recipe: Recipe) -> Checkpoint | None:

@@ -1,4 +1,4 @@
-"""The difference of two releases: fields, record, words of the command, costs."""
+"""The difference of two releases: launch fields, record, command arguments, costs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from gb300serve.core.values import changed_arguments
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two: its resolved recipe, its command's words, its plan's digest, and what is known of it."""
+    """One release: its resolved recipe, its command, the digest of its plan, and the facts about it."""
 
     recipe: Mapping[str, Any]
     argv: tuple[str, ...]
@@ -21,11 +21,11 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`changes` is what the plan is compiled from, `record` the rest of the recipe."""
+    """`changes` are fields that the plan is compiled from, `record` the other fields of the recipe."""
 
     changes: tuple[Change, ...]
     effects: tuple[str, ...]
-    """What each change does, in the order of `changes`."""
+    """The effect of each change, in the order of `changes`."""
     record: tuple[Change, ...]
     removed: tuple[str, ...]
     added: tuple[str, ...]
@@ -36,7 +36,7 @@ class Difference:
         return bool(self.changes or self.record)
 
     def as_json(self) -> dict[str, Any]:
-        """`gb300serve.diff/1`; what is not known is null or `unknown`."""
+        """`gb300serve.diff/1`; unknown values are null or `unknown`."""
         described = zip(self.changes, self.effects, strict=True)
         return {
             "schema": "gb300serve.diff/1",
@@ -48,7 +48,7 @@ class Difference:
 
 
 def difference(before: Side, after: Side) -> Difference:
-    """What `after` changes against `before`."""
+    """The changes from `before` to `after`, and their cost."""
     found = changes(dict(before.recipe), dict(after.recipe))
     launched = tuple(change for change in found if change.in_plan)
     engine = str(after.recipe.get("engine", {}).get("name", "vllm"))

@@ -129,7 +129,7 @@ def _after(cache: ReleaseCache, asked: CacheRequest) -> None:
 def _placed(placed: SeededSet) -> str:
     if not placed.changed:
         return f"{placed.path} holds these {placed.content.configs} configurations already"
-    aside = f"; what was there is kept as {placed.aside.name}" if placed.aside else ""
+    aside = f"; what was there is kept as {placed.backup.name}" if placed.backup else ""
     return f"{placed.path}: {placed.content.configs} configurations, sha256 {placed.content.sha256[:12]}{aside}"
 
 
