@@ -48,7 +48,7 @@ def test_the_gpus_of_this_machine_are_not_those_of_a_remote_one(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     here = services(tmp_path, "docker: {host: unix:///d.sock}")
     assert here.launch("bench/v1", None, "docker").plan.container.gpus == f"device={UUID}"
-    with pytest.raises(CompileError, match="the site does not know its UUID"):
+    with pytest.raises(CompileError, match="the site does not define its UUID"):
         services(tmp_path, "docker: {host: 'ssh://station'}").launch("bench/v1", None, "docker")
 
 

@@ -117,7 +117,7 @@ def test_gpus(tmp_path: Path, written: str, selection: str | None) -> None:
 
 def test_a_gpu_that_the_site_does_not_know(tmp_path: Path) -> None:
     assert refused(tmp_path, container("gpus: {name: RTX}")) == (
-        "container.gpus names RTX, and the site does not know its UUID",
+        "container.gpus names RTX, but the site does not define its UUID",
         "`nvidia-smi -L` prints the UUIDs; add `gpus: {RTX: GPU-…}` to site.yaml",
     )
 
@@ -141,8 +141,8 @@ def test_images(tmp_path: Path, image: str, by_digest: str, by_tag: str | None) 
         assert compiled(tmp_path, text, SITE, "tag").image == by_tag
     else:
         assert refused(tmp_path, text, SITE, "tag") == (
-            "image a/b has no tag to print",
-            "add image.tag, or leave out --image-ref tag",
+            "image a/b has no tag",
+            "add image.tag, or omit --image-ref tag",
         )
 
 
@@ -173,14 +173,14 @@ def test_a_lane_has_its_own_cache(tmp_path: Path) -> None:
 
 def test_a_site_that_lacks_a_directory(tmp_path: Path) -> None:
     message, hint = refused(tmp_path, container('mounts: [{source: "${patches}/x", target: /x}]'))
-    assert message == "`${patches}/x`: the site does not say where `patches` is"
+    assert message == "`${patches}/x`: the site does not define `patches`"
     assert hint == "add `patches: /a/directory` to site.yaml"
 
 
 @pytest.mark.parametrize(("source", "target", "at_fault"), [("/a:b", "/c", "/a:b"), ("/a", "/c:ro", "/c:ro")])
 def test_a_colon_in_a_mount(tmp_path: Path, source: str, target: str, at_fault: str) -> None:
     message, _ = refused(tmp_path, container(f'mounts: [{{source: "{source}", target: "{target}"}}]'))
-    assert message == f"{at_fault} cannot be mounted: `-v` takes what follows a colon for the target"
+    assert message == f"{at_fault} cannot be mounted: `-v` splits at colons"
 
 
 LAST_LIST = ENGINE + "    served_model_name: [a, b]\n"
@@ -188,9 +188,8 @@ LAST_LIST = ENGINE + "    served_model_name: [a, b]\n"
 
 def test_a_list_may_not_come_last_before_bare_words(tmp_path: Path) -> None:
     assert refused(tmp_path, alone(LAST_LIST + "  extra_args: [bare]\n")) == (
-        "engine.options.served_model_name takes every word that follows it, "
-        "and engine.extra_args begins with a bare word",
-        "move served_model_name up: any option after it ends its list",
+        "engine.options.served_model_name would take the positional arguments at the start of engine.extra_args",
+        "move served_model_name up: the next option ends its list",
     )
     plan = compiled(tmp_path, alone(LAST_LIST + "    port: 1\n  extra_args: [bare]\n"))
     assert plan.command[2:] == ("--served-model-name", "a", "b", "--port", "1", "bare")
@@ -291,7 +290,7 @@ def test_the_digest_knows_nodes_and_nothing_else_changes_it(tmp_path: Path) -> N
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_what_nodes_says_is_not_said_twice(engine: str, tmp_path: Path) -> None:
     text = spread(2, engine, "{model_path: /model, nnodes: 2}" if engine == "sglang" else "{model: /model, nnodes: 2}")
-    message = "engine.options.nnodes is what `nodes` tells each machine for itself"
+    message = "engine.options.nnodes conflicts with `nodes`, which sets it on each machine"
     assert refused(tmp_path, text) == (message, "remove nnodes, or `nodes`")
     compiled(tmp_path, text.replace("nodes: 2\n", ""))
 
@@ -337,24 +336,24 @@ def test_variables_are_replaced(text: str, expanded: str) -> None:
     assert expand(text, SITE_VARIABLES, RECIPE) == expanded
 
 
-NOTHING_LIKE_IT = "a site gives models, cache, patches; a recipe its own keys, as model.revision"
+NOTHING_LIKE_IT = "valid names: models, cache, patches, or a key of the recipe such as model.revision"
 
 
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
-        ("${modls}", "there is no variable `modls`", "write ${models}"),
-        ("${model.revison}", "there is no variable `model.revison`", "write ${model.revision}"),
-        ("${HOME}", "there is no variable `HOME`", NOTHING_LIKE_IT),
-        ("${}", "there is no variable ``", None),
-        ("${ models }", "there is no variable ` models `", "write ${models}"),
-        ("${limits.0}", "there is no variable `limits.0`", None),
-        ("${model}", "`model` is not a single value", "name one text or number of the recipe"),
+        ("${modls}", "unknown variable `modls`", "write ${models}"),
+        ("${model.revison}", "unknown variable `model.revison`", "write ${model.revision}"),
+        ("${HOME}", "unknown variable `HOME`", NOTHING_LIKE_IT),
+        ("${}", "unknown variable ``", None),
+        ("${ models }", "unknown variable ` models `", "write ${models}"),
+        ("${limits.0}", "unknown variable `limits.0`", None),
+        ("${model}", "`model` is not a single value", "name a text or a number of the recipe"),
         ("${limits}", "`limits` is not a single value", None),
         ("${engine.options.x}", "`engine.options.x` is not a single value", None),
         ("${models", "`${` is not closed", "add }, or write $${ for a literal ${"),
         ("/a/${", "`${` is not closed", None),
-        ("${container.secrets.L.file}", "`container.secrets.L.file` stands for itself", "write the path here"),
+        ("${container.secrets.L.file}", "`container.secrets.L.file` refers to itself", "write the path here"),
     ],
 )  # fmt: skip
 def test_what_no_site_can_give(text: str, message: str, hint: str | None) -> None:
@@ -369,5 +368,5 @@ def test_what_this_site_does_not_say() -> None:
         expand("${patches}/hook", SITE_VARIABLES, RECIPE)
     assert isinstance(error.value, CompileError)
     assert error.value.exit_code == 4
-    assert error.value.message == "`${patches}/hook`: the site does not say where `patches` is"
+    assert error.value.message == "`${patches}/hook`: the site does not define `patches`"
     assert error.value.hint == "add `patches: /a/directory` to site.yaml"

@@ -68,14 +68,14 @@ def test_the_lane_may_be_spelled_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("parent", "code", "message", "hint"),
     [
-        ("v9", "EXT001", "extends v9: bench/v9 is not found", "the lane has v1, v2"),
+        ("v9", "EXT001", "extends v9: bench/v9 not found", "the lane has v1, v2"),
         (
             "other/v1",
             "EXT003",
             "extends names another lane: other/v1",
-            "a release extends releases of its own lane; copy what it shares with another one",
+            "a release can extend only releases of its own lane; copy the shared keys",
         ),
-        ("v2", "EXT002", "extends goes round in a circle: v2 → v2", "one of them must stand alone"),
+        ("v2", "EXT002", "extends forms a cycle: v2 → v2", "remove one `extends`"),
     ],
 )
 def test_a_parent_that_cannot_be_followed(tmp_path: Path, parent: str, code: str, message: str, hint: str) -> None:
@@ -91,13 +91,13 @@ def test_a_lane_that_nobody_has(tmp_path: Path) -> None:
     path.parent.mkdir()
     path.write_text(child(""))
     (problem,) = RecipeLoader(Catalog(())).load_file(RecipeFile(path, None)).problems
-    assert problem.hint == "no recipes directory has that lane"
+    assert problem.hint == "no recipes directory contains that lane"
 
 
 def test_a_longer_circle(tmp_path: Path) -> None:
     write(tmp_path, {"v1": child("", "v1", "v3"), "v2": child("", "v2", "v1"), "v3": child("", "v3", "v2")})
     assert [(d.code, d.message) for d in load(tmp_path, "v3").problems] == [
-        ("EXT002", "extends goes round in a circle: v3 → v2 → v1 → v3")
+        ("EXT002", "extends forms a cycle: v3 → v2 → v1 → v3")
     ]
 
 
@@ -167,8 +167,13 @@ def test_the_parent_beside_the_child_comes_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message", "hint"),
     [
-        ("release: v1", "release: v2", "the file lies at bench/v1.yaml and says release v2", "write `release: v1`"),
-        ("lane: bench", "lane: desk", "the file lies at bench/v1.yaml and says lane desk", "write `lane: bench`"),
+        (
+            "release: v1",
+            "release: v2",
+            "the path of the file is bench/v1.yaml, but release is v2",
+            "write `release: v1`",
+        ),
+        ("lane: bench", "lane: desk", "the path of the file is bench/v1.yaml, but lane is desk", "write `lane: bench`"),
     ],
 )
 def test_names_are_places(tmp_path: Path, old: str, new: str, message: str, hint: str) -> None:

@@ -124,5 +124,5 @@ def test_at_most_one_figure(text: object) -> None:
 
 
 def test_two_figures() -> None:
-    with pytest.raises(ValueError, match="write a receipt for each figure"):
+    with pytest.raises(ValueError, match="write one receipt per figure"):
         check_template("{value} of {value}")

@@ -12,16 +12,18 @@ class PinFileError(MachineError):
     """The file cannot be read or written."""
 
     def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"{path}: {reason}", hint="pins lie beside their recipes: see who may write there")
+        super().__init__(
+            f"{path}: {reason}", hint="pins are stored beside their recipes: check the permissions of the directory"
+        )
 
 
 def pin_path(recipe: Path) -> Path:
-    """Where the pin of the recipe in this file lies."""
+    """The path of a recipe's pin."""
     return recipe.with_suffix(SUFFIX)
 
 
 def read_pin(recipe: Path) -> str | None:
-    """Its text; None where the release is not pinned. Bytes that are not UTF-8 differ from any command."""
+    """The pinned command, None if there is none. Bytes that are not UTF-8 are replaced, so they match no command."""
     path = pin_path(recipe)
     try:
         return path.read_text(encoding="utf-8", errors="replace")
@@ -32,7 +34,7 @@ def read_pin(recipe: Path) -> str | None:
 
 
 def write_pin(recipe: Path, text: str) -> Path:
-    """Written whole or not at all."""
+    """Write the pin atomically; returns its path."""
     path = pin_path(recipe)
     try:
         write_atomically(path, text.encode("utf-8"))

@@ -50,7 +50,7 @@ def test_a_file_that_is_no_recipe_is_named(recipes: Path) -> None:
 def test_a_recipe_in_the_directory_of_another_lane_is_named(recipes: Path) -> None:
     write(recipes, {"v3": alone(release="v4")})
     answer = run("list", "--recipes", recipes)
-    said = "line 3: the file lies at bench/v3.yaml and says release v4"
+    said = "line 3: the path of the file is bench/v3.yaml, but release is v4"
     assert answer.err == f"{recipes / 'bench' / 'v3.yaml'} is not a valid recipe, and left out: {said}\n"
 
 
