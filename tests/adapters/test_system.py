@@ -75,7 +75,7 @@ def test_a_file_is_written_whole_and_for_its_owner_alone(tmp_path: Path) -> None
 def test_what_is_kept_aside_outlives_the_next_write(tmp_path: Path) -> None:
     path, aside = tmp_path / "set.json", tmp_path / "set.json.aside-1"
     FILES.write(path, b"old")
-    FILES.keep_aside(path, aside)
+    FILES.back_up(path, aside)
     FILES.write(path, b"new")
     assert (path.read_bytes(), aside.read_bytes()) == (b"new", b"old")
 
@@ -85,7 +85,7 @@ def test_nothing_is_kept_over_something(tmp_path: Path) -> None:
     FILES.write(path, b"old")
     FILES.write(aside, b"older")
     with pytest.raises(CacheUnusableError):
-        FILES.keep_aside(path, aside)
+        FILES.back_up(path, aside)
     assert aside.read_bytes() == b"older"
 
 
@@ -119,7 +119,7 @@ def test_a_file_of_another_user_says_what_to_type(tmp_path: Path) -> None:
     path.chmod(0)
     with as_a_user(), pytest.raises(CacheDeniedError) as caught:
         FILES.read(path)
-    assert caught.value.hint == "run it as root: sudo gb300serve cache seed v14"
+    assert caught.value.hint == "run as root: sudo gb300serve cache seed v14"
 
 
 def test_it_is_the_time_of_day_and_sleep_takes_some() -> None:

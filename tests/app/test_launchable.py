@@ -6,7 +6,7 @@ from gb300serve.app.launchable import receipts_of, tuning_of
 from gb300serve.app.workspace import shipped_recipes
 from gb300serve.boot.receipts import ExpectedLine
 from gb300serve.recipe.catalog import Catalog
-from gb300serve.recipe.load import Loader
+from gb300serve.recipe.load import RecipeLoader
 from gb300serve.recipe.model import Recipe
 from tests.support.invoke import run
 from tests.support.recipes import write
@@ -47,7 +47,7 @@ def test_fit_is_about_one_station() -> None:
 
 def shipped(release: str) -> Recipe:
     catalog = Catalog((shipped_recipes(),))
-    recipe = Loader(catalog).load_file(catalog.find(f"deepseek-v4.1-flash/{release}")).recipe
+    recipe = RecipeLoader(catalog).load_file(catalog.find(f"deepseek-v4.1-flash/{release}")).recipe
     assert recipe is not None
     return recipe
 

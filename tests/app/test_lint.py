@@ -82,7 +82,7 @@ def test_the_line_is_shown_and_underlined(directory: Path) -> None:
 def test_a_path_that_no_file_can_have(directory: Path) -> None:
     name = "x" * 300
     answer = run("lint", name, "--recipes", directory)
-    assert (answer.code, answer.err.splitlines()[0]) == (2, f"gb300serve: there is no release {name}")
+    assert (answer.code, answer.err.splitlines()[0]) == (2, f"gb300serve: release {name} not found")
     assert run("lint", f"{name}.yaml", "--recipes", directory).code == 3
     assert run("show", "v1", "--recipes", name).code == 2
 

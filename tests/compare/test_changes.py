@@ -9,7 +9,7 @@ DAY_ZERO = "0.1.dev20904+g179dd0fa9"
 
 
 def touch(path: str, version: str | None = DAY_ZERO, before: Any = 1, after: Any = 2) -> str:
-    return effect_of(Change(path, before, after), version).touch
+    return effect_of(Change(path, before, after), version).identity
 
 
 @pytest.mark.parametrize(
@@ -81,20 +81,20 @@ def test_another_cache_directory_may_hold_another_cache() -> None:
 
 def test_an_effect_knows_its_field() -> None:
     found = effect_of(Change("engine.options.max_num_seqs", 16, 24), DAY_ZERO)
-    assert (found.field, found.launch) == ("engine.options.max_num_seqs", "requests at once")
+    assert (found.field, found.launch) == ("engine.options.max_num_seqs", "concurrent requests")
 
 
 @pytest.mark.parametrize(
     ("path", "effect"),
     [
-        ("engine.options.port", ("the port that it listens on", "keeps", "nothing is tuned for it")),
-        ("engine.options.seed", ("another engine argument", "unknown", "what sglang tunes is not on record")),
-        ("image.digest", ("another image", "unknown", "what sglang tunes is not on record")),
+        ("engine.options.port", ("listen port", "keeps", "no kernel is tuned for it")),
+        ("engine.options.seed", ("another engine argument", "unknown", "the tuning of sglang is not recorded")),
+        ("image.digest", ("another image", "unknown", "the tuning of sglang is not recorded")),
     ],
 )
 def test_of_another_engine_nothing_is_said_that_was_read_in_vllm(path: str, effect: tuple[str, str, str]) -> None:
     found = effect_of(Change(path, 1, 2), "0.5.20", "sglang")
-    assert (found.launch, found.touch, found.reason) == effect
+    assert (found.launch, found.identity, found.reason) == effect
 
 
 @pytest.mark.parametrize(

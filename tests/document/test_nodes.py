@@ -1,4 +1,4 @@
-from gb300serve.document.nodes import MapNode, Source, place_of, spot_at, words
+from gb300serve.document.nodes import MapNode, Source, document_texts, place_of, spot_at
 from gb300serve.document.read import parse
 
 
@@ -34,7 +34,7 @@ def test_a_dropped_key_leaves_no_place() -> None:
 
 
 def test_texts_and_keys_in_the_order_of_the_file() -> None:
-    found = words({"a": "x", "b": [1, "y", {"c": "z"}], "d": {"e": None, "f": {}}})
+    found = document_texts({"a": "x", "b": [1, "y", {"c": "z"}], "d": {"e": None, "f": {}}})
     assert found.texts == [(("a",), "a", "x"), (("b", 1), "b", "y"), (("b", 2, "c"), "c", "z")]
     assert [(path, key) for path, key, _ in found.keys] == [
         (("a",), "a"),
@@ -47,5 +47,5 @@ def test_texts_and_keys_in_the_order_of_the_file() -> None:
 
 
 def test_a_single_text() -> None:
-    assert words("x").texts == [((), "", "x")]
-    assert words(None) == ([], [])
+    assert document_texts("x").texts == [((), "", "x")]
+    assert document_texts(None) == ([], [])

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from gb300serve.core.values import WrittenFloat
 from gb300serve.document.nodes import Source
-from gb300serve.document.read import DEEPEST, Document, explained, parse
+from gb300serve.document.read import DEEPEST, Document, explain_syntax_error, parse
 
 
 def read(text: str) -> Document:
@@ -235,4 +235,4 @@ def test_the_mistakes_of_a_hand(text: str, line: int, message: str, hint: str | 
 
 
 def test_a_message_without_a_place() -> None:
-    assert explained("a", "broken", "", None, None) == ("broken", None, None)
+    assert explain_syntax_error("a", "broken", "", None, None) == ("broken", None, None)

@@ -2,14 +2,14 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.fit.checkpoint import GIB, checkpoints
+from gb300serve.fit.checkpoint import GIB, known_checkpoints
 from gb300serve.fit.memory import longest_context, measured_boots, memory_plan, needed_gib, tokens_in
 from gb300serve.fit.model import GB300, MemoryPlan
-from gb300serve.fit.request import Demand, SpeculationRequest
+from gb300serve.fit.request import MemoryRequest, SpeculationRequest
 
-FLASH = checkpoints()[0]
+FLASH = known_checkpoints()[0]
 DSPARK = SpeculationRequest("dspark", 5)
-V12 = Demand(
+V12 = MemoryRequest(
     engine_version="0.1.dev20904+g179dd0fa9",
     cpu_offload_gb=60,
     cpu_offload_params=("routed_experts.w13_weight", "routed_experts.w2_weight"),
@@ -32,7 +32,7 @@ def cache(plan: MemoryPlan) -> float:
 @pytest.mark.parametrize(
     ("demand", "expected"), [(V12, 4.88), (V14, 4.88), (V11, 10.05), (replace(V14, cpu_offload_gb=55), 0.65)]
 )
-def test_the_arithmetic_gives_the_measured_cache_without_looking_it_up(demand: Demand, expected: float) -> None:
+def test_the_arithmetic_gives_the_measured_cache_without_looking_it_up(demand: MemoryRequest, expected: float) -> None:
     # Every boot with the same offload is left out: F comes from the other boots of the shape.
     others = tuple(boot for boot in FLASH.boots if boot.settings["cpu_offload_gb"] != demand.cpu_offload_gb)
     plan = memory_plan(replace(FLASH, boots=others), demand)
@@ -121,7 +121,7 @@ def test_auto_shortens_the_context() -> None:
 
 def test_the_host_as_v11_was_accounted() -> None:
     host = memory_plan(FLASH, V11, host_available_gib=464.0).host
-    assert (host.asked_gib, round(host.offloaded_gib, 2), round(host.engram_gib, 2)) == (70, 73.83, 188.83)
+    assert (host.requested_gib, round(host.offloaded_gib, 2), round(host.engram_gib, 2)) == (70, 73.83, 188.83)
     assert (round(host.resident_gib, 1), host.resident_bound_gib, host.available_gib) == (262.7, 396.0, 464.0)
 
 
@@ -161,7 +161,7 @@ def test_what_stands_beside_the_weights_is_never_less_than_any_boot_showed(
         assert plan.hbm.overhead_gib > -2.48
 
 
-CACHE = checkpoints()[0].kv_cache
+CACHE = known_checkpoints()[0].kv_cache
 
 
 def test_both_measured_pairs_come_back() -> None:
@@ -180,7 +180,7 @@ def test_nothing_fits_below_one_block() -> None:
     assert longest_context(CACHE, -3.0) is None
 
 
-BOOTS = {one.boot.name: one for one in measured_boots(checkpoints()[0], GB300.total_gib)}
+BOOTS = {one.boot.name: one for one in measured_boots(known_checkpoints()[0], GB300.total_gib)}
 
 
 def test_every_boot_of_one_shape_gives_the_same_constant() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.fit.model import STATION, Grace, HostPlan, host_verdict
+from gb300serve.fit.model import STATION, GraceMemory, HostPlan, host_verdict
 
 
 def host(resident: float, bound: float) -> HostPlan:
@@ -20,7 +20,7 @@ def host(resident: float, bound: float) -> HostPlan:
     ],
 )
 def test_verdict(resident: float, bound: float, available: float, verdict: str) -> None:
-    assert host_verdict(host(resident, bound), Grace(available, "MemAvailable")) == verdict
+    assert host_verdict(host(resident, bound), GraceMemory(available, "MemAvailable")) == verdict
 
 
 def test_the_default_says_that_it_is_assumed() -> None:

@@ -1,8 +1,16 @@
 from pathlib import Path
 
 from gb300serve.core.values import Value
-from gb300serve.fit.checkpoint import Parameter, checkpoints
-from gb300serve.fit.request import Demand, SpeculationRequest, around, demand_of, matches, offload, rounded_up
+from gb300serve.fit.checkpoint import Parameter, known_checkpoints
+from gb300serve.fit.request import (
+    MemoryRequest,
+    SpeculationRequest,
+    is_match,
+    offload,
+    recipe_environment,
+    request_from_options,
+    rounded_up,
+)
 from gb300serve.recipe.model import Recipe
 from tests.support.recipes import alone, load, write
 
@@ -29,12 +37,14 @@ def recipe(directory: Path) -> Recipe:
 def test_patches_variables_and_raw_words(tmp_path: Path) -> None:
     engine = (("container.env.VLLM_USE_V2_MODEL_RUNNER", "1"), ("engine.extra_args", '["--new","3"]'))
     patch = ("container.mounts", "/usr/lib/python3.12/sitecustomize.py")
-    assert around(recipe(tmp_path), None) == (patch, *engine)
-    assert around(recipe(tmp_path), "pin-hot-experts") == engine
+    assert recipe_environment(recipe(tmp_path), None) == (patch, *engine)
+    assert recipe_environment(recipe(tmp_path), "pin-hot-experts") == engine
 
 
 def test_the_engines_defaults() -> None:
-    assert demand_of({}) == Demand(gpu_memory_utilization=0.92, offload_backend="auto", host_tables=True)
+    assert request_from_options({}) == MemoryRequest(
+        gpu_memory_utilization=0.92, offload_backend="auto", host_tables=True
+    )
 
 
 def test_every_option_that_counts() -> None:
@@ -57,7 +67,7 @@ def test_every_option_that_counts() -> None:
             "num_speculative_tokens_per_batch_size": [[1, 4, 5], [5, 16, 1]],
         },
     }
-    assert demand_of(options, "0.30.0", "pin-hot-experts") == Demand(
+    assert request_from_options(options, "0.30.0", "pin-hot-experts") == MemoryRequest(
         engine_version="0.30.0",
         variant="pin-hot-experts",
         cpu_offload_gb=60.0,
@@ -76,7 +86,9 @@ def test_every_option_that_counts() -> None:
 
 
 def test_the_prefetch_backend_moves_nothing_by_this_arithmetic() -> None:
-    assert [Demand(cpu_offload_gb=60, offload_backend=name).offloads for name in ("auto", "uva", "prefetch")] == [
+    assert [
+        MemoryRequest(cpu_offload_gb=60, offload_backend=name).offloads for name in ("auto", "uva", "prefetch")
+    ] == [
         True,
         True,
         False,
@@ -84,7 +96,7 @@ def test_the_prefetch_backend_moves_nothing_by_this_arithmetic() -> None:
 
 
 EXPERTS = ("routed_experts.w13_weight", "routed_experts.w2_weight")
-FLASH = checkpoints()[0]
+FLASH = known_checkpoints()[0]
 
 
 def staircase(asked: float) -> tuple[float, int]:
@@ -127,7 +139,7 @@ def test_patterns_are_whole_segments() -> None:
         "layers.": False,
         "routed_experts.w13_weight,routed_experts.w2_weight": False,
     }
-    assert {pattern: matches(pattern, name) for pattern in patterns} == patterns
+    assert {pattern: is_match(pattern, name) for pattern in patterns} == patterns
 
 
 def test_what_matches_nothing_moves_nothing_and_is_named() -> None:

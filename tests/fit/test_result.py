@@ -2,62 +2,62 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.fit.checkpoint import Checkpoint, checkpoints
-from gb300serve.fit.model import STATION, Grace
-from gb300serve.fit.request import Demand, SpeculationRequest, demand_of
+from gb300serve.fit.checkpoint import Checkpoint, known_checkpoints
+from gb300serve.fit.model import STATION, GraceMemory
+from gb300serve.fit.request import MemoryRequest, SpeculationRequest, request_from_options
 from gb300serve.fit.result import (
     FitResult,
-    NotSweepError,
-    Step,
+    InvalidSweepError,
     Sweep,
-    advised,
-    answer,
-    document,
-    equal_steps,
-    nearest,
-    read_sweep,
-    remarks,
+    SweepStep,
+    fit_diagnostics,
+    fit_document,
+    fit_result,
+    nearest_settings,
+    parse_sweep,
+    repeated_steps,
     sweep_document,
+    with_nearest_settings,
 )
 
-FLASH = checkpoints()[0]
+FLASH = known_checkpoints()[0]
 V14 = next(boot for boot in FLASH.boots if boot.name == "v14")
-DEMAND = demand_of(V14.settings, V14.engine_version)
+DEMAND = request_from_options(V14.settings, V14.engine_version)
 
 
 def test_measured_and_computed_stand_side_by_side() -> None:
-    found = answer(FLASH, DEMAND)
+    found = fit_result(FLASH, DEMAND)
     assert (found.verdict, found.plan.basis, found.computed.basis) == ("fits", "measured", "computed")
     assert found.measured_gib == 4.87
     assert abs((found.computed.hbm.kv_cache_gib or 0) - 4.88) < 0.03
     assert round(found.margin_gib or 0, 2) == 2.67
-    assert advised(FLASH, found) is found
+    assert with_nearest_settings(FLASH, found) is found
 
 
 def test_what_was_changed_is_computed() -> None:
-    found = answer(FLASH, DEMAND, changed=True)
+    found = fit_result(FLASH, DEMAND, changed=True)
     assert (found.plan.basis, found.measured_gib, found.plan) == ("computed", None, found.computed)
 
 
 def test_the_worse_memory_decides() -> None:
-    short = answer(FLASH, DEMAND, grace=Grace(380.0, "MemAvailable"))
+    short = fit_result(FLASH, DEMAND, grace=GraceMemory(380.0, "MemAvailable"))
     assert (short.verdict, short.plan.verdict, short.host_verdict) == ("short", "fits", "short")
-    refused = advised(FLASH, answer(FLASH, replace(DEMAND, cpu_offload_gb=55)))
+    refused = with_nearest_settings(FLASH, fit_result(FLASH, replace(DEMAND, cpu_offload_gb=55)))
     assert (refused.verdict, refused.host_verdict, len(refused.nearest)) == ("refused", "fits", 2)
-    unknown = answer(replace(FLASH, boots=()), DEMAND, grace=Grace(380.0, "MemAvailable"))
+    unknown = fit_result(replace(FLASH, boots=()), DEMAND, grace=GraceMemory(380.0, "MemAvailable"))
     assert (unknown.verdict, unknown.margin_gib) == ("unknown", None)
 
 
-def asked(gigabytes: int) -> Demand:
-    return demand_of({**V14.settings, "cpu_offload_gb": gigabytes}, V14.engine_version)
+def asked(gigabytes: int) -> MemoryRequest:
+    return request_from_options({**V14.settings, "cpu_offload_gb": gigabytes}, V14.engine_version)
 
 
 def found(gigabytes: int) -> FitResult:
-    return answer(FLASH, asked(gigabytes), changed=True)
+    return fit_result(FLASH, asked(gigabytes), changed=True)
 
 
 def test_keys_and_their_order() -> None:
-    shown = document("a/b", asked(60), found(60), ())
+    shown = fit_document("a/b", asked(60), found(60), ())
     assert list(shown) == [
         "schema", "verdict", "hbm", "host", "kv_cache_tokens", "concurrency_at_max_len", "basis", "diagnostics",
         "details",
@@ -73,7 +73,7 @@ def test_keys_and_their_order() -> None:
 
 
 def test_nothing_known_keeps_every_key() -> None:
-    shown = document("a/b", Demand(cpu_offload_gb=10.0), None, ())
+    shown = fit_document("a/b", MemoryRequest(cpu_offload_gb=10.0), None, ())
     assert (shown["verdict"], shown["basis"], shown["details"]) == ("unknown", "assumed", {"recipe": "a/b"})
     assert shown["hbm"] == {
         "visible_gib": 250.6865, "usable_gib": 229.8285, "weights_gib": None, "overhead_gib": None,
@@ -85,8 +85,8 @@ def test_nothing_known_keeps_every_key() -> None:
 
 
 def test_steps_that_come_to_the_same_launch() -> None:
-    steps = [Step(str(value), found(value)) for value in (56, 57, 58, 61, 62)]
-    assert equal_steps(steps) == [False, False, True, True, False]
+    steps = [SweepStep(str(value), found(value)) for value in (56, 57, 58, 61, 62)]
+    assert repeated_steps(steps) == [False, False, True, True, False]
     rows = sweep_document("engine.options.cpu_offload_gb", steps)
     assert [(row["value"], row["offloaded_gib"], row["verdict"], row["same_as_before"]) for row in rows] == [
         ("56", 56.9531, "refused", False),
@@ -98,15 +98,18 @@ def test_steps_that_come_to_the_same_launch() -> None:
 
 
 def test_steps_without_an_answer() -> None:
-    rows = sweep_document("a", [Step("1", None), Step("2", None)])
+    rows = sweep_document("a", [SweepStep("1", None), SweepStep("2", None)])
     assert [(row["verdict"], row["kv_cache_gib"], row["same_as_before"]) for row in rows] == [
         ("unknown", None, False),
         ("unknown", None, True),
     ]
 
 
-def found_nearest(demand: Demand, grace: Grace = STATION) -> list[tuple[str, int | float, float]]:
-    return [(one.option, one.value, round(one.plan.hbm.kv_cache_gib or 0, 2)) for one in nearest(FLASH, demand, grace)]
+def found_nearest(demand: MemoryRequest, grace: GraceMemory = STATION) -> list[tuple[str, int | float, float]]:
+    return [
+        (one.option, one.value, round(one.plan.hbm.kv_cache_gib or 0, 2))
+        for one in nearest_settings(FLASH, demand, grace)
+    ]
 
 
 def test_offload_55_as_the_boot_told_it() -> None:
@@ -128,7 +131,7 @@ def test_less_than_nothing_left_halves_the_context() -> None:
 
 def test_too_much_for_the_host_is_offloaded_less() -> None:
     assert found_nearest(replace(DEMAND, cpu_offload_gb=200))[-1][:2] == ("cpu_offload_gb", 113)
-    assert found_nearest(replace(DEMAND, cpu_offload_gb=60), Grace(380.0, "MemAvailable"))[:1] == []
+    assert found_nearest(replace(DEMAND, cpu_offload_gb=60), GraceMemory(380.0, "MemAvailable"))[:1] == []
 
 
 def test_without_matching_patterns_no_offload_helps() -> None:
@@ -136,8 +139,11 @@ def test_without_matching_patterns_no_offload_helps() -> None:
     assert "cpu_offload_gb" not in [option for option, _, _ in ways]
 
 
-def said(demand: Demand, known: Checkpoint = FLASH) -> list[tuple[str, str, str]]:
-    return [(one.code, one.severity, one.message) for one in remarks(answer(known, demand, changed=True), known.boots)]
+def said(demand: MemoryRequest, known: Checkpoint = FLASH) -> list[tuple[str, str, str]]:
+    return [
+        (one.code, one.severity, one.message)
+        for one in fit_diagnostics(fit_result(known, demand, changed=True), known.boots)
+    ]
 
 
 def test_nothing_beside_what_is_computed() -> None:
@@ -145,7 +151,7 @@ def test_nothing_beside_what_is_computed() -> None:
 
 
 def test_settings_that_no_boot_had_are_named() -> None:
-    start, end = "nothing was measured with these settings (", "): the nearest boots stand in"
+    start, end = "no boot was measured with these settings (", "): using the nearest boots"
     for demand, what in (
         (replace(DEMAND, max_num_seqs=2400), "max_num_seqs 2,400"),
         (replace(DEMAND, engine_version="0.32.0"), "engine_version 0.32.0"),
@@ -162,8 +168,8 @@ def test_nothing_measured_at_all() -> None:
 
 def test_a_pattern_that_matches_nothing_and_what_comes_of_it() -> None:
     assert said(replace(DEMAND, cpu_offload_params=("experts.*",))) == [
-        ("FIT003", "error", "`experts.*` matches no parameter: the engine moves nothing for it, without a word"),
-        ("FIT004", "error", "286.44 GiB of weights stay on a GPU of 250.69 GiB"),
+        ("FIT003", "error", "`experts.*` matches no parameter: the engine silently offloads nothing for it"),
+        ("FIT004", "error", "286.44 GiB of weights remain on a GPU with 250.69 GiB"),
     ]
 
 
@@ -173,7 +179,7 @@ def test_host_memory() -> None:
         (
             "FIT005",
             "error",
-            "442.0 to 736.0 GiB of host memory: more than 440 GiB never held, the kernel kills it",
+            "needs 442.0 to 736.0 GiB of host memory; above 440 GiB the kernel kills the engine",
         )
     ]
 
@@ -189,11 +195,11 @@ def test_host_memory() -> None:
     ],
 )
 def test_ranges(text: str, path: str, values: tuple[str, ...]) -> None:
-    assert read_sweep(text) == Sweep(path, values)
+    assert parse_sweep(text) == Sweep(path, values)
 
 
 def test_one_assignment_a_value() -> None:
-    assert list(read_sweep("a.b=1..2").assignments()) == ["a.b=1", "a.b=2"]
+    assert list(parse_sweep("a.b=1..2").assignments()) == ["a.b=1", "a.b=2"]
 
 
 @pytest.mark.parametrize(
@@ -202,13 +208,13 @@ def test_one_assignment_a_value() -> None:
         ("a=1", "not PATH=a..b[:step]"),
         ("1..2", "not PATH=a..b[:step]"),
         ("a=1..x", "not PATH=a..b[:step]"),
-        ("a=0.90..0.97", "fractions need a step"),
-        ("a=2..1", "the step must be above 0, and b not below a"),
-        ("a=1..2:0", "the step must be above 0, and b not below a"),
-        ("a=1..9999999999", "9999999999 steps, and 1000 at most"),
+        ("a=0.90..0.97", "a range of fractions requires a step"),
+        ("a=2..1", "the step must be positive, and b at least a"),
+        ("a=1..2:0", "the step must be positive, and b at least a"),
+        ("a=1..9999999999", "9999999999 steps; the limit is 1000"),
     ],
 )
 def test_what_is_no_range(text: str, reason: str) -> None:
-    with pytest.raises(NotSweepError) as caught:
-        read_sweep(text)
+    with pytest.raises(InvalidSweepError) as caught:
+        parse_sweep(text)
     assert (caught.value.message, caught.value.exit_code) == (f"--sweep {text}: {reason}", 2)

@@ -3,7 +3,7 @@ from typing import Self
 
 import pytest
 
-from gb300serve.autotune.sets import Expectation
+from gb300serve.autotune.sets import ExpectedSet
 from gb300serve.boot.events import Progress, Receipt, TuningMiss
 from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.phases import Phase
@@ -17,7 +17,7 @@ from tests.support.fake_backend import FakeBackend
 from tests.support.fake_http import BackendHttp
 from tests.support.launches import backend, launch
 
-TUNED = Expectation("9ac7b387", 210, "measured", 4440.0)
+TUNED = ExpectedSet("9ac7b387", 210, "measured", 4440.0)
 V14 = replace(launch(), expected={"loading-weights": 153.0, "tuning-kernels": 7.0, "serving": 16.0}, tuning=TUNED)
 LOADING = "(EngineCore pid=1) INFO 11-29 19:50:26 [gpu_model_runner.py:4979] Starting to load model /model..."
 LOOKS_FOR = (
@@ -218,7 +218,7 @@ def test_the_expected_set_that_is_loaded_is_no_miss() -> None:
 
 
 def test_nothing_loaded_is_a_miss() -> None:
-    watched = Watched(replace(V14, tuning=Expectation()))
+    watched = Watched(replace(V14, tuning=ExpectedSet()))
     watched.say(LOOKS_FOR.format("9ac7b387" + "0" * 56), 405.0)
     watched.say(STARTS, 408.0)
     watched.wait(409.0)

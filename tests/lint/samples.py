@@ -9,7 +9,7 @@ from gb300serve.lint.run import RULES, findings
 from gb300serve.lint.subject import LintSubject
 from gb300serve.plan.check import check
 from gb300serve.recipe.catalog import Catalog
-from gb300serve.recipe.load import Loader
+from gb300serve.recipe.load import RecipeLoader
 
 # A checkpoint that the package knows, on the day-0 build, with a schedule that is on record.
 KNOWN = """\
@@ -164,7 +164,7 @@ def lint(directory: Path, text: str, pinned: str | None = None) -> list[Diagnost
     """What lint says of a recipe that has this text; the note about a version without a table left out."""
     path = directory / "recipe.yaml"
     path.write_text(text, encoding="utf-8")
-    loaded = Loader(Catalog(())).load_file(Catalog(()).at(path))
+    loaded = RecipeLoader(Catalog(())).load_file(Catalog(()).at(path))
     noticed = check(loaded)
     assert loaded.recipe is not None, noticed
     assert not [d for d in noticed if d.severity == "error"], noticed

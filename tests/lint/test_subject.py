@@ -4,14 +4,14 @@ import pytest
 
 from gb300serve.lint.subject import Fitting, LintSubject, option_given, option_path
 from gb300serve.recipe.catalog import Catalog
-from gb300serve.recipe.load import Loader
+from gb300serve.recipe.load import RecipeLoader
 from tests.lint.samples import KNOWN, OTHER, SGLANG, Changes, changed
 
 
 def subject(directory: Path, text: str) -> LintSubject:
     path = directory / "recipe.yaml"
     path.write_text(text, encoding="utf-8")
-    loaded = Loader(Catalog(())).load_file(Catalog(()).at(path))
+    loaded = RecipeLoader(Catalog(())).load_file(Catalog(()).at(path))
     assert loaded.recipe is not None
     return LintSubject(loaded, loaded.recipe)
 
@@ -59,7 +59,7 @@ def test_paths_and_given_options() -> None:
 def fitting(directory: Path, text: str) -> Fitting | None:
     path = directory / "recipe.yaml"
     path.write_text(text, encoding="utf-8")
-    loaded = Loader(Catalog(())).load_file(Catalog(()).at(path))
+    loaded = RecipeLoader(Catalog(())).load_file(Catalog(()).at(path))
     assert loaded.recipe is not None
     return LintSubject(loaded, loaded.recipe).fitting
 

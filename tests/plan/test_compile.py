@@ -12,8 +12,8 @@ from gb300serve.plan.compile import (
     UnsetVariableError,
     VariableError,
     expand,
-    on_machine,
-    says_own_address,
+    needs_own_address,
+    node_plan,
     variable,
 )
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret, digest
@@ -117,7 +117,7 @@ def test_gpus(tmp_path: Path, written: str, selection: str | None) -> None:
 
 def test_a_gpu_that_the_site_does_not_know(tmp_path: Path) -> None:
     assert refused(tmp_path, container("gpus: {name: RTX}")) == (
-        "container.gpus names RTX, and the site does not know its UUID",
+        "container.gpus names RTX, but the site does not define its UUID",
         "`nvidia-smi -L` prints the UUIDs; add `gpus: {RTX: GPU-…}` to site.yaml",
     )
 
@@ -141,8 +141,8 @@ def test_images(tmp_path: Path, image: str, by_digest: str, by_tag: str | None) 
         assert compiled(tmp_path, text, SITE, "tag").image == by_tag
     else:
         assert refused(tmp_path, text, SITE, "tag") == (
-            "image a/b has no tag to print",
-            "add image.tag, or leave out --image-ref tag",
+            "image a/b has no tag",
+            "add image.tag, or omit --image-ref tag",
         )
 
 
@@ -173,14 +173,14 @@ def test_a_lane_has_its_own_cache(tmp_path: Path) -> None:
 
 def test_a_site_that_lacks_a_directory(tmp_path: Path) -> None:
     message, hint = refused(tmp_path, container('mounts: [{source: "${patches}/x", target: /x}]'))
-    assert message == "`${patches}/x`: the site does not say where `patches` is"
+    assert message == "`${patches}/x`: the site does not define `patches`"
     assert hint == "add `patches: /a/directory` to site.yaml"
 
 
 @pytest.mark.parametrize(("source", "target", "at_fault"), [("/a:b", "/c", "/a:b"), ("/a", "/c:ro", "/c:ro")])
 def test_a_colon_in_a_mount(tmp_path: Path, source: str, target: str, at_fault: str) -> None:
     message, _ = refused(tmp_path, container(f'mounts: [{{source: "{source}", target: "{target}"}}]'))
-    assert message == f"{at_fault} cannot be mounted: `-v` takes what follows a colon for the target"
+    assert message == f"{at_fault} cannot be mounted: `-v` splits at colons"
 
 
 LAST_LIST = ENGINE + "    served_model_name: [a, b]\n"
@@ -188,9 +188,8 @@ LAST_LIST = ENGINE + "    served_model_name: [a, b]\n"
 
 def test_a_list_may_not_come_last_before_bare_words(tmp_path: Path) -> None:
     assert refused(tmp_path, alone(LAST_LIST + "  extra_args: [bare]\n")) == (
-        "engine.options.served_model_name takes every word that follows it, "
-        "and engine.extra_args begins with a bare word",
-        "move served_model_name up: any option after it ends its list",
+        "engine.options.served_model_name would take the positional arguments at the start of engine.extra_args",
+        "move served_model_name up: the next option ends its list",
     )
     plan = compiled(tmp_path, alone(LAST_LIST + "    port: 1\n  extra_args: [bare]\n"))
     assert plan.command[2:] == ("--served-model-name", "a", "b", "--port", "1", "bare")
@@ -252,10 +251,10 @@ def test_vllms_own_processes(tmp_path: Path) -> None:
     plan = compiled(tmp_path, OWN)
     place = ("--nodes", "2")
     assert place[0] not in plan.command
-    assert on_machine(plan, "0", A).command == (
+    assert node_plan(plan, "0", A).command == (
         *plan.command, "--nnodes", "2", "--node-rank", "0", "--master-addr", A,
     )  # fmt: skip
-    assert on_machine(plan, "1", A).command == (
+    assert node_plan(plan, "1", A).command == (
         *plan.command, "--nnodes", "2", "--node-rank", "1", "--master-addr", A, "--headless",
     )  # fmt: skip
 
@@ -263,12 +262,12 @@ def test_vllms_own_processes(tmp_path: Path) -> None:
 def test_sglang(tmp_path: Path) -> None:
     plan = compiled(tmp_path, SGLANG)
     words = ("--nnodes", "2", "--node-rank", "1", "--dist-init-addr", f"{A}:20000")
-    assert on_machine(plan, "1", A).command == (*plan.command, *words)
-    assert not says_own_address(plan)
+    assert node_plan(plan, "1", A).command == (*plan.command, *words)
+    assert not needs_own_address(plan)
 
 
 def words(text: str, directory: Path) -> tuple[str, ...]:
-    return on_machine(compiled(directory, text), "0", A).command[2:]
+    return node_plan(compiled(directory, text), "0", A).command[2:]
 
 
 def test_ray_starts_the_program_that_the_image_or_the_recipe_names(tmp_path: Path) -> None:
@@ -278,7 +277,7 @@ def test_ray_starts_the_program_that_the_image_or_the_recipe_names(tmp_path: Pat
     assert words(launched, tmp_path) == ("leader", A, "python3", "-m", "serve", *engine)
     entered = RAY.replace("  ipc: host", "  ipc: host\n  entrypoint: /serve")
     assert words(entered, tmp_path) == ("leader", A, "/serve", *engine)
-    worker = on_machine(compiled(tmp_path, RAY), "1", A)
+    worker = node_plan(compiled(tmp_path, RAY), "1", A)
     assert (worker.container.entrypoint, worker.command[2:]) == ("/bin/bash", ("worker", A))
 
 
@@ -291,7 +290,7 @@ def test_the_digest_knows_nodes_and_nothing_else_changes_it(tmp_path: Path) -> N
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_what_nodes_says_is_not_said_twice(engine: str, tmp_path: Path) -> None:
     text = spread(2, engine, "{model_path: /model, nnodes: 2}" if engine == "sglang" else "{model: /model, nnodes: 2}")
-    message = "engine.options.nnodes is what `nodes` tells each machine for itself"
+    message = "engine.options.nnodes conflicts with `nodes`, which sets it on each machine"
     assert refused(tmp_path, text) == (message, "remove nnodes, or `nodes`")
     compiled(tmp_path, text.replace("nodes: 2\n", ""))
 
@@ -300,8 +299,8 @@ def test_an_address_that_the_recipe_says_is_left_alone() -> None:
     def plan(**env: str) -> Plan:
         return Plan("a/b", "a", "b", "vllm", None, "i", None, ContainerPlan("c", env=env), (), (), None, None, 2)
 
-    assert says_own_address(plan())
-    assert not says_own_address(plan(VLLM_HOST_IP="10.0.0.1"))
+    assert needs_own_address(plan())
+    assert not needs_own_address(plan(VLLM_HOST_IP="10.0.0.1"))
 
 
 SITE_VARIABLES = {"models": "/models", "cache": "/cache dir"}
@@ -337,24 +336,24 @@ def test_variables_are_replaced(text: str, expanded: str) -> None:
     assert expand(text, SITE_VARIABLES, RECIPE) == expanded
 
 
-NOTHING_LIKE_IT = "a site gives models, cache, patches; a recipe its own keys, as model.revision"
+NOTHING_LIKE_IT = "valid names: models, cache, patches, or a key of the recipe such as model.revision"
 
 
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
-        ("${modls}", "there is no variable `modls`", "write ${models}"),
-        ("${model.revison}", "there is no variable `model.revison`", "write ${model.revision}"),
-        ("${HOME}", "there is no variable `HOME`", NOTHING_LIKE_IT),
-        ("${}", "there is no variable ``", None),
-        ("${ models }", "there is no variable ` models `", "write ${models}"),
-        ("${limits.0}", "there is no variable `limits.0`", None),
-        ("${model}", "`model` is not a single value", "name one text or number of the recipe"),
+        ("${modls}", "unknown variable `modls`", "write ${models}"),
+        ("${model.revison}", "unknown variable `model.revison`", "write ${model.revision}"),
+        ("${HOME}", "unknown variable `HOME`", NOTHING_LIKE_IT),
+        ("${}", "unknown variable ``", None),
+        ("${ models }", "unknown variable ` models `", "write ${models}"),
+        ("${limits.0}", "unknown variable `limits.0`", None),
+        ("${model}", "`model` is not a single value", "name a text or a number of the recipe"),
         ("${limits}", "`limits` is not a single value", None),
         ("${engine.options.x}", "`engine.options.x` is not a single value", None),
         ("${models", "`${` is not closed", "add }, or write $${ for a literal ${"),
         ("/a/${", "`${` is not closed", None),
-        ("${container.secrets.L.file}", "`container.secrets.L.file` stands for itself", "write the path here"),
+        ("${container.secrets.L.file}", "`container.secrets.L.file` refers to itself", "write the path here"),
     ],
 )  # fmt: skip
 def test_what_no_site_can_give(text: str, message: str, hint: str | None) -> None:
@@ -369,5 +368,5 @@ def test_what_this_site_does_not_say() -> None:
         expand("${patches}/hook", SITE_VARIABLES, RECIPE)
     assert isinstance(error.value, CompileError)
     assert error.value.exit_code == 4
-    assert error.value.message == "`${patches}/hook`: the site does not say where `patches` is"
+    assert error.value.message == "`${patches}/hook`: the site does not define `patches`"
     assert error.value.hint == "add `patches: /a/directory` to site.yaml"

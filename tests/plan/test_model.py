@@ -16,14 +16,14 @@ from gb300serve.plan.model import (
     Size,
     container_document,
     digest,
-    gpus_word,
-    mount_word,
+    gpus_argument,
+    mount_argument,
+    parse_size,
     published_port,
-    read_size,
     secret_name,
     split_port,
-    ulimit_word,
-    with_secret_words,
+    ulimit_argument,
+    with_secret_placeholders,
 )
 from tests.plan.test_compile import compiled
 from tests.support.recipes import EVERYTHING, alone
@@ -148,13 +148,13 @@ def test_the_port_that_clients_reach(network: str | None, ports: Sequence[str], 
     ],
 )
 def test_sizes(text: str, size: Size, count: int) -> None:
-    assert read_size(text) == size
+    assert parse_size(text) == size
     assert size.bytes == count
 
 
 @pytest.mark.parametrize("text", ["", "g", "-4g", "huge", "1.2.3g", "1x", "1e9", "٣"])
 def test_what_docker_refuses(text: str) -> None:
-    assert read_size(text) is None
+    assert parse_size(text) is None
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_the_name_of_a_secret(value: Value, name: str | None) -> None:
 
 def test_secrets_become_words() -> None:
     options = {"api_key": {"secret": "K"}, "keys": ["a", {"secret": "L"}], "json": {"secret": {"secret": "M"}}}
-    assert with_secret_words(options) == {
+    assert with_secret_placeholders(options) == {
         "api_key": "${secret:K}",
         "keys": ["a", "${secret:L}"],
         "json": {"secret": {"secret": "M"}},
@@ -175,10 +175,10 @@ def test_secrets_become_words() -> None:
 
 
 def test_words_of_docker_run() -> None:
-    assert mount_word(Mount("/a", "/b")) == "/a:/b"
-    assert mount_word(Mount("/a", "/b", read_only=True)) == "/a:/b:ro"
-    assert ulimit_word("memlock", -1) == "memlock=-1"
-    assert ulimit_word("nofile", (1024, 4096)) == "nofile=1024:4096"
-    assert gpus_word("all") == "all"
-    assert gpus_word("device=GPU-1") == "device=GPU-1"
-    assert gpus_word("device=GPU-1,GPU-2") == '"device=GPU-1,GPU-2"'
+    assert mount_argument(Mount("/a", "/b")) == "/a:/b"
+    assert mount_argument(Mount("/a", "/b", read_only=True)) == "/a:/b:ro"
+    assert ulimit_argument("memlock", -1) == "memlock=-1"
+    assert ulimit_argument("nofile", (1024, 4096)) == "nofile=1024:4096"
+    assert gpus_argument("all") == "all"
+    assert gpus_argument("device=GPU-1") == "device=GPU-1"
+    assert gpus_argument("device=GPU-1,GPU-2") == '"device=GPU-1,GPU-2"'

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gb300serve.core.errors import CommandLineError
 from gb300serve.document.nodes import MapNode, Source
 from gb300serve.document.read import parse
-from gb300serve.recipe.merge import Merge, apply, replaces_whole, split_assignment, split_path
+from gb300serve.recipe.merge import Merge, apply_assignments, is_single_value, split_assignment, split_path
 from gb300serve.recipe.write import to_yaml
 
 
@@ -115,11 +115,11 @@ def test_neither_side_is_changed() -> None:
 
 
 def test_what_replaces_as_a_whole() -> None:
-    assert replaces_whole(("engine", "options", "x"))
-    assert replaces_whole(("container", "secrets", "K"))
-    assert replaces_whole(("container", "gpus"))
-    assert not replaces_whole(("engine", "options"))
-    assert not replaces_whole(("container", "env"))
+    assert is_single_value(("engine", "options", "x"))
+    assert is_single_value(("container", "secrets", "K"))
+    assert is_single_value(("container", "gpus"))
+    assert not is_single_value(("engine", "options"))
+    assert not is_single_value(("container", "env"))
 
 
 names = st.text(alphabet="abc", min_size=1, max_size=2)
@@ -180,7 +180,7 @@ def root() -> MapNode:
 
 
 def applied(*assignments: str) -> MapNode:
-    return apply(root(), assignments)
+    return apply_assignments(root(), assignments)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_several_in_order() -> None:
 
 def test_the_recipe_is_not_changed() -> None:
     before = root()
-    apply(before, ["container.mounts.0.source=/x", "engine.options.speculative_config.schedule.0.0=9"])
+    apply_assignments(before, ["container.mounts.0.source=/x", "engine.options.speculative_config.schedule.0.0=9"])
     assert before == root()
 
 
@@ -245,16 +245,16 @@ def test_the_recipe_is_not_changed() -> None:
         ("title=&x 1", "`&x` is an anchor"),
         ("title=a\n---\nb", "a second document"),
         ("title=\udcff", "this is not YAML"),
-        ("container.mounts.2.source=/x", "there are 2 items, counted from 0, and none at `2`"),
-        ("container.mounts.-1.source=/x", "there are 2 items, counted from 0, and none at `-1`"),
-        ("container.mounts.first.source=/x", "there are 2 items, counted from 0, and none at `first`"),
-        ("container.mounts.²=/x", "there are 2 items, counted from 0, and none at `²`"),
-        ("engine.options.speculative_config.schedule.0.0.x=1", "a single value has no parts, and none at `x`"),
-        ("engine.options.max_model_lenn=null", "there is nothing to remove at `max_model_lenn`"),
-        ("container.mounts.2=null", "there are 2 items, counted from 0, and none at `2`"),
+        ("container.mounts.2.source=/x", "the list has 2 items (counted from 0), none at `2`"),
+        ("container.mounts.-1.source=/x", "the list has 2 items (counted from 0), none at `-1`"),
+        ("container.mounts.first.source=/x", "the list has 2 items (counted from 0), none at `first`"),
+        ("container.mounts.²=/x", "the list has 2 items (counted from 0), none at `²`"),
+        ("engine.options.speculative_config.schedule.0.0.x=1", "a single value has no keys, none at `x`"),
+        ("engine.options.max_model_lenn=null", "nothing to remove at `max_model_lenn`"),
+        ("container.mounts.2=null", "the list has 2 items (counted from 0), none at `2`"),
         ("container.+mounts={a: 1}", "`+mounts` cannot add a mapping to a list"),
         ("container.+env={A: x}", "`+env` cannot add a mapping to nothing"),
-        ("extends=v1", "parents are followed before --set"),
+        ("extends=v1", "parents are resolved before --set"),
     ],
 )
 def test_what_cannot_be_laid_over(assignment: str, message: str) -> None:
@@ -266,7 +266,7 @@ def test_what_cannot_be_laid_over(assignment: str, message: str) -> None:
 
 
 def test_a_list_of_one() -> None:
-    with pytest.raises(CommandLineError, match="there is 1 item, counted from 0, and none at `1`"):
+    with pytest.raises(CommandLineError, match="the list has 1 item \\(counted from 0\\), none at `1`"):
         applied("container.mounts=[{source: /a, target: /b}]", "container.mounts.1.source=/x")
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from gb300serve.core.values import WrittenFloat
-from gb300serve.recipe.model import FORMS, Gpus, check_template, read_number, read_size
+from gb300serve.recipe.model import GPU_FORMS, Gpus, check_number, check_size, check_template
 from tests.support.recipes import ENGINE, EVERYTHING, alone, container, load, problems, write
 
 
@@ -98,24 +98,24 @@ def test_every_form(tmp_path: Path, written: str, gpus: Gpus | None) -> None:
 )  # fmt: skip
 def test_any_other_form(tmp_path: Path, written: str) -> None:
     (problem,) = problems(tmp_path, container(f"gpus: {written}"))
-    assert (problem.code, problem.path, problem.hint) == ("FMT004", "container.gpus", f"write {FORMS}")
+    assert (problem.code, problem.path, problem.hint) == ("FMT004", "container.gpus", f"write {GPU_FORMS}")
 
 
 @pytest.mark.parametrize("value", [0, -1, 60, WrittenFloat("0.90")])
 def test_a_number_is_kept(value: float) -> None:
-    assert read_number(value) is value
+    assert check_number(value) is value
 
 
 @pytest.mark.parametrize("value", ["1", True, None, [1]])
 def test_what_is_no_number(value: object) -> None:
     with pytest.raises(ValueError, match="write a number"):
-        read_number(value)
+        check_number(value)
 
 
 def test_a_size_is_not_negative() -> None:
-    assert read_size(0) == 0
+    assert check_size(0) == 0
     with pytest.raises(ValueError, match="write 0 or a positive number"):
-        read_size(-0.5)
+        check_size(-0.5)
 
 
 @pytest.mark.parametrize("text", ["no figure", "Loaded {value} configs", 5])
@@ -124,5 +124,5 @@ def test_at_most_one_figure(text: object) -> None:
 
 
 def test_two_figures() -> None:
-    with pytest.raises(ValueError, match="write a receipt for each figure"):
+    with pytest.raises(ValueError, match="write one receipt per figure"):
         check_template("{value} of {value}")

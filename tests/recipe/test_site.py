@@ -73,7 +73,7 @@ def test_what_is_not_a_site(tmp_path: Path, text: str, codes: list[str]) -> None
     path = file(tmp_path, "own.yaml", text)
     with pytest.raises(SiteInvalidError) as error:
         load_site(path, file(tmp_path, "reference.yaml", REFERENCE))
-    assert (error.value.exit_code, error.value.message) == (3, f"{path} is not a site")
+    assert (error.value.exit_code, error.value.message) == (3, f"{path} is not a valid site file")
     assert [d.code for d in error.value.diagnostics] == codes
     assert {d.file for d in error.value.diagnostics} == {str(path)}
 

@@ -44,6 +44,6 @@ class FakeCacheFiles:
             raise CacheDeniedError(path, "written", "sudo x")
         self.files[path] = data
 
-    def keep_aside(self, path: Path, aside: Path) -> None:
-        assert aside not in self.files
-        self.files[aside] = self.files[path]
+    def back_up(self, path: Path, backup: Path) -> None:
+        assert backup not in self.files
+        self.files[backup] = self.files[path]

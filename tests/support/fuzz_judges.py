@@ -29,11 +29,11 @@ from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import Gb300Error
 from gb300serve.core.text import printable
 from gb300serve.core.values import indented_json
-from gb300serve.fit.checkpoint import checkpoints
-from gb300serve.fit.learned import learn
-from gb300serve.fit.result import document
+from gb300serve.fit.checkpoint import known_checkpoints
+from gb300serve.fit.learned import learn_overhead
+from gb300serve.fit.result import fit_document
 from gb300serve.recipe.catalog import Catalog
-from gb300serve.recipe.load import Loaded, Loader
+from gb300serve.recipe.load import LoadedRecipe, RecipeLoader
 from gb300serve.recipe.model import Recipe
 from gb300serve.recipe.write import to_yaml
 from gb300serve.render.docker_run import pinned_text, plan_document, shell_text
@@ -151,17 +151,17 @@ class RecipeJudge:
         again = path.with_suffix(".yml")
         again.write_text(shown, encoding="utf-8")
         try:
-            alone = Loader(Catalog((path.parents[1],))).load_file(Catalog(()).at(again))
+            alone = RecipeLoader(Catalog((path.parents[1],))).load_file(Catalog(()).at(again))
         finally:
             again.unlink()
         if alone.recipe != recipe:
             raise BrokenError(f"show: does not stand alone: {[d.message for d in alone.problems]}")
         fitted = self._fitter.fit(loaded, recipe)
-        yield _json(document(fitted.name, fitted.demand, fitted.answer, fitted.remarks))
+        yield _json(fit_document(fitted.name, fitted.demand, fitted.answer, fitted.remarks))
         yield from map(printable, fit.lines(fitted))
         yield from self._compiled(ref, loaded, recipe)
 
-    def _compiled(self, ref: str, loaded: Loaded, recipe: Recipe) -> Iterator[str]:
+    def _compiled(self, ref: str, loaded: LoadedRecipe, recipe: Recipe) -> Iterator[str]:
         plan = self._space.compile(loaded, recipe)
         yield _json(plan_document(plan, self._space.notes))
         yield printable(shell_text(plan))
@@ -252,7 +252,7 @@ def _learned(log: bytes) -> None:
     if log.count(b"\n") > 2000:
         return
     with contextlib.suppress(Gb300Error):
-        learn(checkpoints()[0], "log", _lines(log))
+        learn_overhead(known_checkpoints()[0], "log", _lines(log))
 
 
 def smaller(lines: list[bytes], still: Callable[[list[bytes]], bool], patience: int = 400) -> list[bytes]:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
-from gb300serve.fit.checkpoint import checkpoint
-from gb300serve.fit.request import Demand
-from gb300serve.fit.result import FitResult, answer
+from gb300serve.fit.checkpoint import find_checkpoint
+from gb300serve.fit.request import MemoryRequest
+from gb300serve.fit.result import FitResult, fit_result
 from gb300serve.host.docker_info import DockerInfo
 from gb300serve.host.facts import Directory, HostFacts, ImageFact, ReleaseFacts
 from gb300serve.host.linux import HostMemory, Limit
@@ -35,12 +35,12 @@ STATION = HostFacts(
 @cache
 def memory(offload: float = 60.0, length: int = 1_048_576) -> FitResult:
     """The lane's model with `offload` GiB moved."""
-    known = checkpoint("deepseek-ai/DeepSeek-V4.1-Flash")
+    known = find_checkpoint("deepseek-ai/DeepSeek-V4.1-Flash")
     assert known is not None
     experts = ("routed_experts.w13_weight", "routed_experts.w2_weight")
-    return answer(
+    return fit_result(
         known,
-        Demand(
+        MemoryRequest(
             cpu_offload_gb=offload,
             cpu_offload_params=experts,
             gpu_memory_utilization=0.97,

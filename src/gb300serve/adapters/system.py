@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from types import FrameType
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from gb300serve.autotune.sets import CacheDeniedError, CacheUnusableError
 from gb300serve.core.errors import Gb300Error, MachineError
+from gb300serve.core.files import PRIVATE, write_atomically
 from gb300serve.journal.journal import AppendFile, HeldLock, Requester
 
 
@@ -33,7 +33,6 @@ class SystemClock:
         time.sleep(seconds)
 
 
-_PRIVATE = 0o600
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
 
@@ -70,25 +69,13 @@ class SystemDisk:
     def open(self, path: Path) -> AppendFile:
         with suppress(FileNotFoundError):
             _refuse_pipes(path)
-        return _Tape(os.open(path, _APPEND, _PRIVATE))
+        return _Tape(os.open(path, _APPEND, PRIVATE))
 
     def replace(self, path: Path, data: bytes) -> None:
-        fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
-        try:
-            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _PRIVATE)
-            try:
-                _write(descriptor, data)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            fresh.replace(path)
-        except OSError:
-            with suppress(OSError):
-                fresh.unlink()
-            raise
+        write_atomically(path, data, PRIVATE, fsync=True)
 
     def overwrite(self, path: Path, data: bytes) -> None:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, _PRIVATE)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
         try:
             _write(descriptor, data)
             os.ftruncate(descriptor, len(data))
@@ -105,7 +92,7 @@ class SystemDisk:
             path.unlink(missing_ok=True)
 
     def try_hold(self, path: Path) -> HeldLock | None:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -254,14 +241,11 @@ def read_document(path: Path) -> dict[str, Any]:
 
 
 def write_document(path: Path, document: Mapping[str, Any]) -> None:
-    """Beside the file first, then in its place; the directory is made for the user alone."""
+    """Write the file atomically, for its owner alone; missing directories are created."""
+    text = json.dumps(document, indent=2, ensure_ascii=False, default=str) + "\n"
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            file.write(json.dumps(document, indent=2, ensure_ascii=False, default=str) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        Path(file.name).replace(path)
+        write_atomically(path, text.encode("utf-8"), PRIVATE, fsync=True)
     except OSError as error:
         raise StateUnwritableError(path, error.strerror or str(error)) from error
 
@@ -291,24 +275,14 @@ class SystemCacheFiles:
             return path.read_bytes()
 
     def write(self, path: Path, data: bytes) -> None:
-        fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
         with self._told(path, "written"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE), "wb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                fresh.replace(path)
-            except OSError:
-                with suppress(OSError):
-                    fresh.unlink()
-                raise
+            write_atomically(path, data, PRIVATE, fsync=True)
 
-    def keep_aside(self, path: Path, aside: Path) -> None:
-        """A link, which fails where the name is taken; `write` replaces the file and leaves the link alone."""
-        with self._told(path, "kept aside"):
-            os.link(path, aside)
+    def back_up(self, path: Path, backup: Path) -> None:
+        """A hard link, which fails if the name is taken; `write` replaces the file and leaves the link alone."""
+        with self._told(path, "backed up"):
+            os.link(path, backup)
 
     @contextmanager
     def _told(self, path: Path, what: str) -> Iterator[None]:

@@ -11,25 +11,25 @@ from gb300serve.app.diff import side
 from gb300serve.app.hosts import Hosts, On
 from gb300serve.app.launchable import checkpoint_of, tuning_of
 from gb300serve.app.workspace import learned_boots, state_directory
-from gb300serve.autotune.pins import Pin, Placed, Verified, pins_of, put, verify, with_pin
+from gb300serve.autotune.pins import CacheVerdict, Pin, SeededSet, parse_pins, seed_set, verify_set, with_pin
 from gb300serve.autotune.sets import (
     MOUNT,
-    Expectation,
-    NotASetError,
+    ExpectedSet,
+    InvalidSetError,
     TuningSet,
-    differences,
     file_name,
     flashinfer_of,
+    is_same_identity,
     list_sets,
-    of_identity,
-    read_content,
-    same_identity,
+    metadata_differences,
+    parse_set,
     set_path,
+    sets_of_identity,
 )
 from gb300serve.compare.costs import TuningVerdict
 from gb300serve.compare.diff import difference
 from gb300serve.core.errors import Action, CommandLineError, CompileError, MachineError
-from gb300serve.core.files import expanded
+from gb300serve.core.files import expand_user
 from gb300serve.plan.model import Plan
 from gb300serve.recipe.model import Recipe
 from gb300serve.simulator.host import seed_caches as fill
@@ -146,11 +146,11 @@ class CacheDirectories:
         return _mounted(plan) is not None
 
     def pins(self) -> dict[str, Pin]:
-        return pins_of(read_document(self.state / "pins.json"))
+        return parse_pins(read_document(self.state / "pins.json"))
 
     def keep(self, pin: Pin, data: bytes) -> None:
         """The copy is written first: a pin without its bytes is useless."""
-        self.files.write(self.state / pin.kept, data)
+        self.files.write(self.state / pin.copy_name, data)
         path = self.state / "pins.json"
         write_document(path, with_pin(read_document(path), pin))
 
@@ -185,11 +185,11 @@ class ReleaseCache:
         return None if self.overrides else self.place.pins().get(self.recipe.ref)
 
     @cached_property
-    def expected(self) -> Expectation:
+    def expected(self) -> ExpectedSet:
         """After `--set`, the recipe's record holds only if the identity is predicted to stay the same."""
         wanted = tuning_of(self.recipe)
         stays = self.prediction is None or self.prediction.verdict == "same"
-        return wanted if stays else Expectation(tuning_seconds=wanted.tuning_seconds)
+        return wanted if stays else ExpectedSet(tuning_seconds=wanted.tuning_seconds)
 
     @cached_property
     def prediction(self) -> TuningVerdict | None:
@@ -199,8 +199,8 @@ class ReleaseCache:
         space = self.place.hosts.workspace
         return difference(side(space, self.ref), side(space, self.ref, self.overrides)).costs.tuning
 
-    def verified(self) -> Verified:
-        return verify(self.expected, self.pin, self.sets, self.recipe.engine.version)
+    def verified(self) -> CacheVerdict:
+        return verify_set(self.expected, self.pin, self.sets, self.recipe.engine.version)
 
     def whole_identity(self, given: str | None) -> str | None:
         """The full directory name: given, found on disk, pinned, or learned from a boot log."""
@@ -210,7 +210,7 @@ class ReleaseCache:
         seen = [one.identity for one in self.sets]
         seen += [self.pin.identity] if self.pin else []
         seen += _learned(read_document(learned_boots(self.place.hosts.workspace)))
-        whole = (one for one in (begun, *seen) if len(one) == WHOLE and same_identity(one, begun))
+        whole = (one for one in (begun, *seen) if len(one) == WHOLE and is_same_identity(one, begun))
         return next(whole, None)
 
     def level(self) -> tuple[str, str] | None:
@@ -244,7 +244,7 @@ class TuningSetSource:
 class Seeded:
     """What was put in place, from where, and warnings."""
 
-    placed: Placed
+    placed: SeededSet
     source: str
     warnings: tuple[str, ...]
 
@@ -256,13 +256,13 @@ def seed(cache: ReleaseCache, source: str | None, identity: str | None, stamp: s
     found = _source(cache, source)
     if whole is None or level is None:
         raise IdentityUnknownError(cache.recipe.ref, begun)
-    there = next(iter(of_identity(cache.sets, whole)), None)
+    there = next(iter(sets_of_identity(cache.sets, whole)), None)
     flashinfer, arch = (there.flashinfer, there.arch) if there else level
     path = set_path(flashinfer, arch, whole, cache.recipe.engine.version)
     warnings = _warnings(found, flashinfer, whole, cache)
     try:
-        placed = put(cache.place.files, cache.directory, path, found.data, stamp)
-    except NotASetError as error:
+        placed = seed_set(cache.place.files, cache.directory, path, found.data, stamp)
+    except InvalidSetError as error:
         raise NotASourceError(found.name, str(error)) from error
     return Seeded(placed, found.name, warnings)
 
@@ -273,10 +273,10 @@ def pin(cache: ReleaseCache, now: float) -> Pin:
     found = verified.found
     if found is None or found.content is None:
         raise NothingToPinError(cache.recipe.ref, "; ".join(verified.remarks) or "no such set exists")
-    if found.foreign:
-        raise NothingToPinError(cache.recipe.ref, found.foreign)
+    if found.mismatch:
+        raise NothingToPinError(cache.recipe.ref, found.mismatch)
     data = cache.place.files.read(cache.directory / found.path)
-    content = read_content(data)
+    content = parse_set(data)
     made = Pin(
         cache.recipe.ref, found.flashinfer, found.arch, found.identity, found.file, content.configs, content.sha256, now
     )
@@ -284,23 +284,23 @@ def pin(cache: ReleaseCache, now: float) -> Pin:
     return made
 
 
-def restore(cache: ReleaseCache, kept: Pin, stamp: str) -> Placed:
+def restore(cache: ReleaseCache, kept: Pin, stamp: str) -> SeededSet:
     """Put the pinned bytes back in place before a launch."""
-    data = cache.place.files.read(cache.place.state / kept.kept)
+    data = cache.place.files.read(cache.place.state / kept.copy_name)
     path = set_path(kept.flashinfer, kept.arch, kept.identity, cache.recipe.engine.version)
-    return put(cache.place.files, cache.directory, path, data, stamp)
+    return seed_set(cache.place.files, cache.directory, path, data, stamp)
 
 
 def _source(cache: ReleaseCache, said: str | None) -> TuningSetSource:
     files, pinned = cache.place.files, cache.pin
     if said is None:
         if pinned is not None:
-            return TuningSetSource(files.read(cache.place.state / pinned.kept), "the pinned copy", pinned.identity)
+            return TuningSetSource(files.read(cache.place.state / pinned.copy_name), "the pinned copy", pinned.identity)
         other = _under_another_name(cache)
         if other is None:
             raise NoSourceError(cache.recipe.ref, None)
         return _of_set(cache, other)
-    path = expanded(said)
+    path = expand_user(said)
     if files.written_at(path) is not None and path.is_file():
         return TuningSetSource(files.read(path), str(path))
     named = [one for one in cache.sets if _means(one, said)]
@@ -323,21 +323,21 @@ def _under_another_name(cache: ReleaseCache) -> TuningSet | None:
     if cache.expected.identity is None:
         return None
     wanted = file_name(cache.recipe.engine.version)
-    return next((one for one in of_identity(cache.sets, cache.expected.identity) if one.file != wanted), None)
+    return next((one for one in sets_of_identity(cache.sets, cache.expected.identity) if one.file != wanted), None)
 
 
 def _warnings(found: TuningSetSource, flashinfer: str, identity: str, cache: ReleaseCache) -> tuple[str, ...]:
     try:
-        content = read_content(found.data)
-    except NotASetError as error:
+        content = parse_set(found.data)
+    except InvalidSetError as error:
         raise NotASourceError(found.name, str(error)) from error
     said = []
     measured = flashinfer_of(content.metadata)
     if measured is not None and measured != flashinfer:
         said.append(f"it was measured with FlashInfer {measured}; FlashInfer {flashinfer} will ignore it")
-    there = next((one.content for one in of_identity(cache.sets, identity) if one.content), None)
+    there = next((one.content for one in sets_of_identity(cache.sets, identity) if one.content), None)
     if there is not None:
-        others = differences(content.metadata, there.metadata)
+        others = metadata_differences(content.metadata, there.metadata)
         said += [f"its environment differs from the set it replaces: {one}" for one in others]
     if found.identity is not None and found.identity != identity:
         said.append("it was tuned under another identity: kernels of missing shapes will still be tuned")

@@ -9,10 +9,10 @@ from gb300serve.boot.diagnosis import Diagnosis, Evidence
 from gb300serve.boot.events import BootBegan, PhaseEntered
 from gb300serve.boot.facts import LogFacts
 from gb300serve.core.errors import CommandLineError
-from gb300serve.core.files import expanded
+from gb300serve.core.files import expand_user
 from gb300serve.core.redaction import redact
-from gb300serve.fit.learned import arguments
-from gb300serve.fit.remedy import Reading
+from gb300serve.fit.learned import parse_arguments
+from gb300serve.fit.remedy import BootLogReader
 
 # Options of the engine whose values are secrets; its echo prints them as they are.
 _SECRET_OPTIONS = ("api_key", "hf_token")
@@ -49,11 +49,11 @@ class Diagnosed:
 
 def diagnosed(lines: Iterable[str]) -> Diagnosed:
     """Read a log line by line; its size does not matter."""
-    reading, told = Reading(), False
+    reading, told = BootLogReader(), False
     for line in lines:
         events = reading.feed(line)
         told = told or any(not isinstance(event, (BootBegan, PhaseEntered)) for event in events)
-    return Diagnosed(_without_secrets(reading.result(), tuple(_secrets(reading.heard))), reading.heard, told)
+    return Diagnosed(_without_secrets(reading.result(), tuple(_secrets(reading.facts))), reading.facts, told)
 
 
 def _short(text: str) -> str:
@@ -61,7 +61,7 @@ def _short(text: str) -> str:
 
 
 def _secrets(heard: LogFacts) -> Iterator[str]:
-    given = arguments(heard.echo) or {}
+    given = parse_arguments(heard.echo) or {}
     for option in _SECRET_OPTIONS:
         value = given.get(option)
         yield from (one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str) and one)
@@ -87,7 +87,7 @@ class LogUnreadableError(CommandLineError):
 def read_log(file: str) -> Iterator[str]:
     """Its lines as they come; `-` is standard input."""
     try:
-        source = standard_input().fileno() if file == "-" else expanded(file)
+        source = standard_input().fileno() if file == "-" else expand_user(file)
         # A carriage return does not end a line: numbers are those of `grep -n`.
         with open(source, encoding="utf-8", errors="replace", newline="\n") as log:  # noqa: PTH123 - standard input has no path
             yield from log

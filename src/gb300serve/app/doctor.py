@@ -21,7 +21,7 @@ from gb300serve.app.workspace import Workspace
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import BackendError, MachineError
 from gb300serve.core.text import GIB
-from gb300serve.fit.model import STATION, Grace, host_verdict
+from gb300serve.fit.model import STATION, GraceMemory, host_verdict
 from gb300serve.fit.result import FitResult
 from gb300serve.host.collect import Elsewhere, Silent, host_facts, release_facts
 from gb300serve.host.facts import HostFacts, SecretFact
@@ -36,7 +36,7 @@ from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan
 from gb300serve.preflight.run import MachineUnfitError, blocking, judge
 from gb300serve.preflight.subject import LaunchRefusal, Own, PreflightSubject, Release, wanted
-from gb300serve.recipe.load import Loaded
+from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.model import Recipe
 from gb300serve.simulator.host import INFO, StationMachine
 
@@ -140,7 +140,7 @@ class Doctor:
                 found.append(SecretFact(secret.name, error.message, error.hint))
         return tuple(found)
 
-    def _memory(self, launch: Launch, loaded: Loaded, recipe: Recipe, grace: Grace) -> FitResult | None:
+    def _memory(self, launch: Launch, loaded: LoadedRecipe, recipe: Recipe, grace: GraceMemory) -> FitResult | None:
         """The result of `fit` with the memory that this host has."""
         found = Fitter(self.workspace).answer(loaded, recipe, launch.overrides)
         return found and replace(found, grace=grace, host_verdict=host_verdict(found.plan.host, grace))
@@ -165,13 +165,13 @@ def check_launch(
     return PreflightResult(subject, found)
 
 
-def _grace(host: HostFacts, own: Own) -> Grace:
+def _grace(host: HostFacts, own: Own) -> GraceMemory:
     """What a lane that is stopped first holds comes back, and nothing says how much: then all of it may be there."""
     if isinstance(host.memory, Missing):
         return STATION
     if own.containers:
-        return Grace(host.memory.total / GIB, "MemTotal: what runs is stopped first")
-    return Grace(host.memory.available / GIB, "MemAvailable")
+        return GraceMemory(host.memory.total / GIB, "MemTotal: what runs is stopped first")
+    return GraceMemory(host.memory.available / GIB, "MemAvailable")
 
 
 def _own(launch: Launch, steps: Sequence[Step], containers: Sequence[Container]) -> Own:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-from gb300serve.core.files import expanded
+from gb300serve.core.files import expand_user
 
 # Pydantic searches every installed distribution for plugins at import: 15 ms of start-up that nothing here uses.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
@@ -40,16 +40,16 @@ class Environment:
 def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
     """The environment of this process, or of a test."""
     found = os.environ if variables is None else variables
-    home = expanded(found.get("HOME") or "~")
+    home = expand_user(found.get("HOME") or "~")
 
     def directory(name: str, default: str) -> Path:
         value = Path(found.get(name) or home / default)
         return value if value.is_absolute() else home / default  # the XDG specification: relative ones are ignored
 
     return Environment(
-        site=expanded(value) if (value := found.get("GB300SERVE_SITE")) else None,
+        site=expand_user(value) if (value := found.get("GB300SERVE_SITE")) else None,
         station=found.get("GB300SERVE_STATION") or None,
-        recipes=tuple(expanded(p) for p in found.get("GB300SERVE_RECIPES", "").split(os.pathsep) if p),
+        recipes=tuple(expand_user(p) for p in found.get("GB300SERVE_RECIPES", "").split(os.pathsep) if p),
         config_home=directory("XDG_CONFIG_HOME", ".config"),
         state_home=directory("XDG_STATE_HOME", ".local/state"),
         docker_host=found.get("DOCKER_HOST") or None,

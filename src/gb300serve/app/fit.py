@@ -10,24 +10,24 @@ from gb300serve.app.workspace import Workspace, learned_boots
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.errors import CompileError
 from gb300serve.engines.base import number
-from gb300serve.fit.checkpoint import Checkpoint, checkpoint_from, missing, sized
-from gb300serve.fit.learned import LearnedOverhead, added, kept, learn, with_boots
-from gb300serve.fit.request import Demand, around, demand_of, with_others
+from gb300serve.fit.checkpoint import Checkpoint, checkpoint_from_tensors, missing_sizes, with_memory_section
+from gb300serve.fit.learned import LearnedOverhead, learn_overhead, parse_boots, with_boots, with_learned_overhead
+from gb300serve.fit.request import MemoryRequest, recipe_environment, request_from_options, with_environment
 from gb300serve.fit.result import (
     ANOTHER_MACHINE,
     MATCHES_NOTHING,
     OFFLOAD_IGNORED,
     SIZES_UNKNOWN,
     FitResult,
-    advised,
-    answer,
-    remarks,
+    fit_diagnostics,
+    fit_result,
+    with_nearest_settings,
 )
 from gb300serve.lint.known import runner_v2_ignores
 from gb300serve.lint.rules.offload import uses_runner_v2
 from gb300serve.lint.run import place_finding
 from gb300serve.lint.subject import RULES, LintSubject
-from gb300serve.recipe.load import Loaded
+from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.merge import split_assignment, split_path
 from gb300serve.recipe.model import Recipe
 
@@ -49,7 +49,7 @@ class Fitted:
     """`answer` is None where nothing can be computed; `remarks` say why."""
 
     name: str
-    demand: Demand
+    demand: MemoryRequest
     answer: FitResult | None
     remarks: tuple[Diagnostic, ...]
 
@@ -65,7 +65,7 @@ class Fitter:
     space: Workspace
     directory: Path | None = None
 
-    def fit(self, loaded: Loaded, recipe: Recipe, sets: Sequence[str] = ()) -> Fitted:
+    def fit(self, loaded: LoadedRecipe, recipe: Recipe, sets: Sequence[str] = ()) -> Fitted:
         """The answer for a release, with `--set` as it was loaded, and everything that is to be said beside it."""
         subject = self.subject(loaded, recipe)
         known = self.checkpoint(subject, sets)
@@ -73,49 +73,49 @@ class Fitter:
         why = _elsewhere(subject) or (None if known else _sizes_unknown(recipe))
         if why is not None or known is None:
             return Fitted(name, _demand(recipe, known), None, tuple(filter(None, (why,))))
-        found = advised(known, answer(known, _demand(recipe, known), changed=bool(sets)))
-        return Fitted(name, found.demand, found, tuple(self._remarks(subject, known, found)))
+        found = with_nearest_settings(known, fit_result(known, _demand(recipe, known), changed=bool(sets)))
+        return Fitted(name, found.request, found, tuple(self._remarks(subject, known, found)))
 
-    def answer(self, loaded: Loaded, recipe: Recipe, sets: Sequence[str] = ()) -> FitResult | None:
+    def answer(self, loaded: LoadedRecipe, recipe: Recipe, sets: Sequence[str] = ()) -> FitResult | None:
         """The figures alone; None where nothing can be computed."""
         subject = self.subject(loaded, recipe)
         known = None if _elsewhere(subject) else self.checkpoint(subject, sets)
-        return answer(known, _demand(recipe, known), changed=bool(sets)) if known else None
+        return fit_result(known, _demand(recipe, known), changed=bool(sets)) if known else None
 
     def checkpoint(self, subject: LintSubject, sets: Sequence[str] = ()) -> Checkpoint | None:
         """From the local directory or the package, then the recipe's `memory`, then the boots of this machine."""
         recipe = subject.recipe
         known = subject.checkpoint if self.directory is None else _read(subject, self.directory)
-        found = sized(known, recipe.memory, _repo(recipe))
+        found = with_memory_section(known, recipe.memory, _repo(recipe))
         if found is None:
             return None
         if found.overhead is not None and (_inherited(subject) or not all(map(_beside_f, sets))):
             found = replace(found, overhead=replace(found.overhead, basis="assumed"))
-        return with_boots(found, kept(read_document(learned_boots(self.space)), found.repo))
+        return with_boots(found, parse_boots(read_document(learned_boots(self.space)), found.repo))
 
-    def calibrate(self, loaded: Loaded, recipe: Recipe, log: str, lines: Iterable[str]) -> LearnedOverhead:
+    def calibrate(self, loaded: LoadedRecipe, recipe: Recipe, log: str, lines: Iterable[str]) -> LearnedOverhead:
         """Learn from a boot's log and keep it. Raises NothingToLearnError, MachineError."""
         known = self.checkpoint(self.subject(loaded, recipe))
         if known is None:
             raise SizesUnknownError(_sizes_unknown(recipe))
-        _, lesson = learn(known, log, lines, around(recipe, known.variant(recipe.container.env)))
+        _, lesson = learn_overhead(known, log, lines, recipe_environment(recipe, known.variant(recipe.container.env)))
         path = learned_boots(self.space)
-        write_document(path, added(read_document(path), known.repo, lesson))
+        write_document(path, with_learned_overhead(read_document(path), known.repo, lesson))
         return lesson
 
-    def subject(self, loaded: Loaded, recipe: Recipe) -> LintSubject:
+    def subject(self, loaded: LoadedRecipe, recipe: Recipe) -> LintSubject:
         """What lint's rules look at."""
-        return LintSubject(loaded, recipe, lambda: self.space.site(loaded.found.directory))
+        return LintSubject(loaded, recipe, lambda: self.space.site(loaded.file.directory))
 
     def _remarks(self, subject: LintSubject, known: Checkpoint, found: FitResult) -> Iterator[Diagnostic]:
         rules = [rule for rule in RULES if rule.code in _RECORDS]
         recorded = [place_finding(subject.loaded, rule, one) for rule in rules for one in rule.check(subject)]
         named = any(one.code == "OFF002" for one in recorded)
-        for one in remarks(found, known.boots):
+        for one in fit_diagnostics(found, known.boots):
             if not (named and one.code == MATCHES_NOTHING):
                 yield one
         yield from recorded
-        if found.demand.offloads and runner_v2_ignores(subject.version) and uses_runner_v2(subject):
+        if found.request.offloads and runner_v2_ignores(subject.version) and uses_runner_v2(subject):
             yield _ignored(subject, known, found)
 
 
@@ -124,7 +124,7 @@ def _read(subject: LintSubject, directory: Path) -> Checkpoint:
     asked = subject.vllm.kv_cache_dtype if subject.vllm else None
     config = read_config(directory)
     try:
-        found = checkpoint_from(_repo(subject.recipe), config, read_tensors(directory), asked or "auto")
+        found = checkpoint_from_tensors(_repo(subject.recipe), config, read_tensors(directory), asked or "auto")
     except (KeyError, TypeError) as error:
         raise CheckpointUnreadableError(directory / "config.json", f"no {error}") from error
     known = subject.checkpoint
@@ -134,13 +134,15 @@ def _read(subject: LintSubject, directory: Path) -> Checkpoint:
     return replace(found, kv_cache=known.kv_cache, variants=known.variants, boots=known.boots if same else ())
 
 
-def _demand(recipe: Recipe, known: Checkpoint | None) -> Demand:
+def _demand(recipe: Recipe, known: Checkpoint | None) -> MemoryRequest:
     variant = known.variant(recipe.container.env) if known else None
     if recipe.engine.name == "sglang":
         # The share that it gives to weights and KV cache; without one it computes its own, which is not known here.
         share = number(recipe.engine.options.get("mem_fraction_static"))
-        return Demand(recipe.engine.version, variant, gpu_memory_utilization=share or 0.0)
-    return with_others(demand_of(recipe.engine.options, recipe.engine.version, variant), around(recipe, variant))
+        return MemoryRequest(recipe.engine.version, variant, gpu_memory_utilization=share or 0.0)
+    return with_environment(
+        request_from_options(recipe.engine.options, recipe.engine.version, variant), recipe_environment(recipe, variant)
+    )
 
 
 def _repo(recipe: Recipe) -> str:
@@ -178,7 +180,7 @@ def _elsewhere(subject: LintSubject) -> Diagnostic | None:
 
 
 def _sizes_unknown(recipe: Recipe) -> Diagnostic:
-    keys = ", ".join(f"memory.{key}" for key in missing(recipe.memory))
+    keys = ", ".join(f"memory.{key}" for key in missing_sizes(recipe.memory))
     message = f"the sizes of {_repo(recipe) or 'this model'} are not known"
     return diagnostic(
         SIZES_UNKNOWN, message, f"--checkpoint DIR reads them from its files; or write {keys}", path="memory"
@@ -186,7 +188,7 @@ def _sizes_unknown(recipe: Recipe) -> Diagnostic:
 
 
 def _ignored(subject: LintSubject, known: Checkpoint, found: FitResult) -> Diagnostic:
-    without = answer(known, replace(found.demand, cpu_offload_gb=0.0), changed=True)
+    without = fit_result(known, replace(found.request, cpu_offload_gb=0.0), changed=True)
     message = (
         f"vllm {subject.version} runs this with model runner V2, which is reported to take cpu_offload_gb and move "
         f"nothing: then {without.plan.hbm.weights_gib:.2f} GiB of weights stay and the launch is {without.verdict}"

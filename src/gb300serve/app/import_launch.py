@@ -11,7 +11,7 @@ from gb300serve.app.hosts import Hosts
 from gb300serve.app.workspace import Workspace
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import CommandLineError, RecipeError
-from gb300serve.core.files import expanded
+from gb300serve.core.files import expand_user
 from gb300serve.importers.draft import ReadFile
 from gb300serve.importers.read import MAX_CHARACTERS, Result, read_inspected, read_text
 from gb300serve.importers.report import NOT_TAKEN_OVER
@@ -46,13 +46,13 @@ def import_launch(space: Workspace, file: str | None, container: str | None) -> 
         inspected, image = raw_inspect(DockerEngine(Hosts(space).endpoint), container)
         return read_inspected(inspected, image, container)
     name = "standard input" if file in ("-", None) else str(file)
-    directory = Path() if file in ("-", None) else expanded(name).parent
+    directory = Path() if file in ("-", None) else expand_user(name).parent
     return read_text(_text(file or "-", name), name, _shell_environment(space), _reader(directory))
 
 
 def _text(file: str, name: str) -> str:
     try:
-        raw = standard_input().buffer.read(4 * MAX_CHARACTERS) if file == "-" else expanded(file).read_bytes()
+        raw = standard_input().buffer.read(4 * MAX_CHARACTERS) if file == "-" else expand_user(file).read_bytes()
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UnreadableError(name, f"not UTF-8: byte {error.start} is {error.object[error.start]:#04x}") from error
@@ -62,14 +62,14 @@ def _text(file: str, name: str) -> str:
 
 def _shell_environment(space: Workspace) -> ShellEnvironment:
     variables = space.environment.variables
-    return ShellEnvironment(variables.get("HOME") or str(expanded("~")), str(Path.cwd()), variables.get("USER"))
+    return ShellEnvironment(variables.get("HOME") or str(expand_user("~")), str(Path.cwd()), variables.get("USER"))
 
 
 def _reader(directory: Path) -> ReadFile:
     """Reads the files that the text names: from the working directory, or beside the text."""
 
     def read(name: str) -> str | None:
-        for path in (expanded(name), directory / name):
+        for path in (expand_user(name), directory / name):
             try:
                 if path.is_file() and path.stat().st_size <= _MAX_ENV_FILE:
                     return path.read_text(encoding="utf-8-sig")

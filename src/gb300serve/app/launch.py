@@ -14,8 +14,8 @@ from gb300serve.app.hosts import SIM_SPEED, ContainerHost, Hosts, On
 from gb300serve.app.launch_journal import LaunchJournal, locked
 from gb300serve.app.launchable import PreparedLaunch
 from gb300serve.app.state import StateDirectory
-from gb300serve.autotune.pins import Verified
-from gb300serve.autotune.sets import short
+from gb300serve.autotune.pins import CacheVerdict
+from gb300serve.autotune.sets import short_identity
 from gb300serve.core.errors import Action, CommandLineError, Gb300Error, ServiceError
 from gb300serve.core.values import indented_json
 from gb300serve.journal.history import MeasuredTimes, RunHistory, measure_times
@@ -85,7 +85,7 @@ class LaunchRequest:
 class TuningDegradedError(ServiceError):
     """The lane serves with another tuning set than measured, and its recipe calls that degraded (exit 9)."""
 
-    def __init__(self, launch: Launch, verified: Verified) -> None:
+    def __init__(self, launch: Launch, verified: CacheVerdict) -> None:
         super().__init__(
             f"DEGRADED: {launch.name} serves, but its tuning set is not the one of its recipe\n"
             + "\n".join(f"  {remark}" for remark in verified.remarks),
@@ -323,7 +323,7 @@ class _Run:
         known = self.recorder.clean({"verdict": verdict, "exit": {"tool": error.exit_code, **left}})
         self.recorder.close(**{**known, **changes})
 
-    def _check_tuning(self) -> Verified | None:
+    def _check_tuning(self) -> CacheVerdict | None:
         """The verdict of `cache verify` now that the engine has saved its set; None where nothing is expected.
 
         Never raises: a cache that cannot be read is reported and is no fault of the launch.
@@ -343,17 +343,20 @@ class _Run:
         return verified
 
 
-def refuse_wrong_tuning(verified: Verified | None, launch: Launch) -> None:
+def refuse_wrong_tuning(verified: CacheVerdict | None, launch: Launch) -> None:
     """Raises TuningDegradedError where the set is wrong and the recipe says `missing: degrade`."""
     if verified is not None and verified.state in _WRONG and launch.tuning.degrades:
         raise TuningDegradedError(launch, verified)
 
 
-def tuning_lines(verified: Verified) -> Iterator[tuple[str, str]]:
+def tuning_lines(verified: CacheVerdict) -> Iterator[tuple[str, str]]:
     """Text and style: one line for the expected set, else one for each remark."""
     found = verified.found
     if verified.state == "ready" and found is not None and found.content is not None:
-        yield f"tuning cache: {short(found.identity)} as expected, {found.content.configs} configurations", "good"
+        yield (
+            f"tuning cache: {short_identity(found.identity)} as expected, {found.content.configs} configurations",
+            "good",
+        )
     style = "warning" if verified.state in _WRONG else "dim"
     yield from ((f"tuning cache, for the next boot: {remark}", style) for remark in verified.remarks)
 

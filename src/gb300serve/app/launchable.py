@@ -9,19 +9,19 @@ from gb300serve.adapters.process import output
 from gb300serve.app.actions import Invocation
 from gb300serve.app.hosts import Hosts, On
 from gb300serve.app.workspace import Workspace
-from gb300serve.autotune.sets import Expectation
+from gb300serve.autotune.sets import ExpectedSet
 from gb300serve.boot.receipts import ExpectedLine
-from gb300serve.compare.costs import Recorded, recorded
+from gb300serve.compare.costs import RecordedIdentity, recorded_identity
 from gb300serve.core.errors import Action, CompileError, MachineError
-from gb300serve.fit.checkpoint import Checkpoint, checkpoint_at
-from gb300serve.fit.request import demand_of
+from gb300serve.fit.checkpoint import Checkpoint, checkpoint_at_path
+from gb300serve.fit.request import request_from_options
 from gb300serve.host.nvidia import Gpu, gpus_named, parse_gpu_list
 from gb300serve.journal.runs import RunRecord
 from gb300serve.lifecycle.launch import CHANGED, Launch, pinned_arguments
 from gb300serve.lifecycle.rollback import PlanDiffersError
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan, Secret, digest
-from gb300serve.recipe.load import Loaded
+from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.model import Recipe
 from gb300serve.recipe.pins import read_pin
 from gb300serve.recipe.site import DIRECTORIES, FORMAT, Site, load_site
@@ -76,7 +76,7 @@ class PreparedLaunch:
     """A launch with the recipe that it was compiled from, and how the user addressed it."""
 
     launch: Launch
-    loaded: Loaded
+    loaded: LoadedRecipe
     recipe: Recipe
     source: str
     """The REF that loads the recipe, with `sets` applied; for a run, its own file."""
@@ -93,7 +93,7 @@ def prepare(workspace: Workspace, hosts: Hosts, ref: str, sets: tuple[str, ...],
     plan = launchable(Compiler(site).plan(recipe, changed=loaded.changed))
     if recipe.status == "deprecated":
         workspace.console.message(f"{recipe.ref} is deprecated: {' '.join(recipe.limits)}", "warning")
-    pinned = None if sets else pinned_arguments(read_pin(loaded.found.path), plan)
+    pinned = None if sets else pinned_arguments(read_pin(loaded.file.path), plan)
     launch = replace(_with_secrets(workspace, hosts, plan, recipe, on), overrides=sets, pinned=pinned)
     invocation = Invocation(ref, on, workspace.options, sets)
     return PreparedLaunch(launch, loaded, recipe, ref, sets, invocation, _artifacts(loaded, site))
@@ -117,16 +117,16 @@ def known_launches(workspace: Workspace, hosts: Hosts, on: On) -> tuple[Launch, 
     launches = []
     for ref in workspace.catalog.refs():
         loaded = workspace.loader.load_file(workspace.catalog.find(ref))
-        compiler = Compiler(workspace.site(loaded.found.directory))
+        compiler = Compiler(workspace.site(loaded.file.directory))
         if loaded.recipe is not None and (plan := compiler.try_plan(loaded.recipe)) is not None:
-            pinned = pinned_arguments(read_pin(loaded.found.path), plan)
+            pinned = pinned_arguments(read_pin(loaded.file.path), plan)
             launches.append(replace(_launch(plan, loaded.recipe, hosts.address(on), on), pinned=pinned))
     return tuple(launches)
 
 
-def site_with_gpu(workspace: Workspace, hosts: Hosts, loaded: Loaded, recipe: Recipe, on: On) -> Site:
+def site_with_gpu(workspace: Workspace, hosts: Hosts, loaded: LoadedRecipe, recipe: Recipe, on: On) -> Site:
     """The site that applies, with the UUID of a local GPU that it does not name."""
-    site = workspace.site(loaded.found.directory)
+    site = workspace.site(loaded.file.directory)
     return with_gpu(site, recipe, simulated=on == "sim") if hosts.is_local(on) else site
 
 
@@ -142,7 +142,7 @@ def _launch(plan: Plan, recipe: Recipe, address: str, on: On) -> Launch:
     return Launch(plan, expected=expected, address=address, on=on, receipts=receipts, tuning=tuning)
 
 
-def _artifacts(loaded: Loaded, site: Site) -> dict[str, str]:
+def _artifacts(loaded: LoadedRecipe, site: Site) -> dict[str, str]:
     known = site.model_dump(include={*DIRECTORIES, "gpus", "lanes"}, exclude_none=True)
     return {RECIPE: to_yaml(loaded.root), SITE: to_yaml({"format": FORMAT, **known})}
 
@@ -210,29 +210,29 @@ def receipts_of(recipe: Recipe) -> tuple[ExpectedLine, ...]:
     )
 
 
-def tuning_of(recipe: Recipe) -> Expectation:
+def tuning_of(recipe: Recipe) -> ExpectedSet:
     """The recipe's own record of its tuning cache, else a recorded boot of the same settings; the price of a miss."""
     known = checkpoint_of(recipe)
     seconds = known.autotune.tuning_seconds if known and known.autotune.tuning_seconds else None
     said = recipe.boot.tuning_cache
     if said is not None:
-        return Expectation(said.identity, said.configs, said.basis, seconds, said.missing == "degrade")
+        return ExpectedSet(said.identity, said.configs, said.basis, seconds, said.missing == "degrade")
     found = recorded_of(recipe, known)
     if found is None:
-        return Expectation(tuning_seconds=seconds)
-    return Expectation(found.identity, None, f"recorded for {found.by}", seconds)
+        return ExpectedSet(tuning_seconds=seconds)
+    return ExpectedSet(found.identity, None, f"recorded for {found.boot}", seconds)
 
 
 def checkpoint_of(recipe: Recipe) -> Checkpoint | None:
     """What the package knows of the recipe's model."""
     model = recipe.model
-    return checkpoint_at(model.repo or model.path or "") if model else None
+    return checkpoint_at_path(model.repo or model.path or "") if model else None
 
 
-def recorded_of(recipe: Recipe, known: Checkpoint | None) -> Recorded | None:
+def recorded_of(recipe: Recipe, known: Checkpoint | None) -> RecordedIdentity | None:
     """The identity that a recorded boot of these settings showed."""
     if known is None:
         return None
     options: Mapping[str, Any] = recipe.engine.options
-    demand = demand_of(options, recipe.engine.version, known.variant(recipe.container.env))
-    return recorded(known, demand, options)
+    demand = request_from_options(options, recipe.engine.version, known.variant(recipe.container.env))
+    return recorded_identity(known, demand, options)

@@ -22,7 +22,7 @@ from gb300serve.lint.run import RULES, findings, findings_in_any
 from gb300serve.lint.subject import LintSubject
 from gb300serve.plan.check import check
 from gb300serve.recipe.catalog import SUFFIXES, Catalog, RecipeFile
-from gb300serve.recipe.load import Loaded
+from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.pins import pin_path, read_pin
 from gb300serve.recipe.site import Site, load_site
 
@@ -167,9 +167,9 @@ class Judge:
         return read_pin(found.path) if pin_path(found.path).name in self.names[parent] else None
 
 
-def _is_recipe(loaded: Loaded) -> bool:
+def _is_recipe(loaded: LoadedRecipe) -> bool:
     """Whether the file says so; of one that is not UTF-8 the bytes are asked."""
-    return _IS_RECIPE.search(loaded.source.text.encode() or loaded.found.path.read_bytes()) is not None
+    return _IS_RECIPE.search(loaded.source.text.encode() or loaded.file.path.read_bytes()) is not None
 
 
 def _files(space: Workspace, paths: list[str]) -> Iterator[tuple[RecipeFile, bool]]:

@@ -16,13 +16,13 @@ from gb300serve.boot.events import BootBegan, Event, StartupComplete
 from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.receipts import CheckedReceipt, LearnedBoot
 from gb300serve.core.errors import Action, BootError
-from gb300serve.core.files import expanded
+from gb300serve.core.files import expand_user
 from gb300serve.journal.runs import RunRecord
 from gb300serve.lifecycle.backend import Container
 from gb300serve.lifecycle.launch import CHANGED, Launch, release_of
 from gb300serve.lifecycle.receipts import ReceiptCollector, Verdict, binding, verdict
 from gb300serve.recipe.catalog import UnknownReleaseError
-from gb300serve.recipe.load import Loaded
+from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.model import Recipe
 
 # As a run keeps it.
@@ -101,7 +101,7 @@ def _good_boot(workspace: Workspace, log: str) -> Iterator[tuple[str, tuple[Even
 
 def log_lines(workspace: Workspace, named: str) -> Iterator[str]:
     """The lines of a log file, of `-`, or of a run by its directory or its name."""
-    path = expanded(named)
+    path = expand_user(named)
     runs = state_directory(workspace) / "runs"
     inside = next((each / _LOG for each in (path, runs / named) if named != "-" and (each / _LOG).is_file()), None)
     if inside is None and named != "-" and not path.exists():
@@ -122,7 +122,9 @@ def _launch_of(container: Container, ref: str | None, workspace: Workspace, on: 
     return replace(launch, plan=replace(plan, command=container.command))
 
 
-def _recipe_of(run: RunRecord | None, ref: str, workspace: Workspace, state: StateDirectory) -> tuple[Loaded, Recipe]:
+def _recipe_of(
+    run: RunRecord | None, ref: str, workspace: Workspace, state: StateDirectory
+) -> tuple[LoadedRecipe, Recipe]:
     """The release; where no recipes directory has it (it was launched from a file), the copy of its run."""
     try:
         return workspace.load(ref)

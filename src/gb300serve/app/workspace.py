@@ -9,15 +9,15 @@ from gb300serve.app.console import Console
 from gb300serve.app.environment import Environment
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.errors import Action, CommandLineError, CompileError, RecipeError
-from gb300serve.core.files import expanded, is_directory, is_file
+from gb300serve.core.files import expand_user, is_directory, is_file
 from gb300serve.core.text import suggestion
 from gb300serve.plan.check import check
 from gb300serve.plan.compile import Compiler, ImageRef
 from gb300serve.plan.model import Plan
-from gb300serve.plan.secrets import Literal, literal_secrets
+from gb300serve.plan.secrets import LiteralSecret, literal_secrets
 from gb300serve.recipe.catalog import Catalog, RecipeFile, is_path
-from gb300serve.recipe.load import Loaded, Loader
-from gb300serve.recipe.merge import PREFIX
+from gb300serve.recipe.load import LoadedRecipe, RecipeLoader
+from gb300serve.recipe.merge import ASSIGNMENT_PREFIX
 from gb300serve.recipe.model import Recipe
 from gb300serve.recipe.site import Site, load_site
 
@@ -35,7 +35,7 @@ class RecipeInvalidError(RecipeError):
 class LiteralSecretError(CompileError):
     """The recipe holds a literal secret, which commands, plans and runs would repeat. Messages never contain it."""
 
-    def __init__(self, loaded: Loaded, literal: Literal) -> None:
+    def __init__(self, loaded: LoadedRecipe, literal: LiteralSecret) -> None:
         path = literal.path[:-1] if literal.in_key else literal.path
         place = loaded.place(literal.path, of_key=literal.in_key)
         where = ".".join(map(str, path)) or "the recipe"
@@ -132,9 +132,9 @@ class Workspace:
         return other
 
     @cached_property
-    def loader(self) -> Loader:
+    def loader(self) -> RecipeLoader:
         """Reads the recipes of the catalog."""
-        return Loader(self.catalog)
+        return RecipeLoader(self.catalog)
 
     def find(self, ref: str) -> RecipeFile:
         """The file that REF means; only a bare release needs the site, for its default lane."""
@@ -168,12 +168,12 @@ class Workspace:
             raise UnknownStationError(self.station, site.stations)
         return site.at(self.station)
 
-    def load(self, ref: str, sets: Sequence[str] | None = None) -> tuple[Loaded, Recipe]:
+    def load(self, ref: str, sets: Sequence[str] | None = None) -> tuple[LoadedRecipe, Recipe]:
         """A valid recipe; raises RecipeError (exit 3) or CommandLineError (exit 2). Notes are kept."""
         loaded = self.loader.load_file(self.find(ref), tuple(sets or ()))
         found = check(loaded)
         errors = tuple(d for d in found if d.severity == "error")
-        overridden = [d for d in errors if d.file and d.file.startswith(PREFIX)]
+        overridden = [d for d in errors if d.file and d.file.startswith(ASSIGNMENT_PREFIX)]
         if overridden:
             raise OverrideInvalidError(overridden[0])
         if (errors or loaded.recipe is None) and sets and self._valid(ref):
@@ -181,7 +181,7 @@ class Workspace:
         if errors or loaded.recipe is None:
             raise RecipeInvalidError(loaded.source.name, errors)
         noticed = [d for d in found if d.severity != "error"]
-        noticed += [_shadow(loaded, path) for path in loaded.found.shadows]
+        noticed += [_shadow(loaded, path) for path in loaded.file.shadows]
         noticed += [_deprecated(loaded)] if loaded.recipe.status == "deprecated" else []
         self.notes += [d for d in noticed if d not in self.notes]
         return loaded, loaded.recipe
@@ -190,20 +190,20 @@ class Workspace:
         """Without what `--set` changes."""
         return all(found.severity != "error" for found in check(self.loader.load_file(self.find(ref))))
 
-    def shareable(self, ref: str, sets: Sequence[str] | None = None) -> tuple[Loaded, Recipe]:
+    def shareable(self, ref: str, sets: Sequence[str] | None = None) -> tuple[LoadedRecipe, Recipe]:
         """`load` for printing, pinning and launching: refuses a literal secret (exit 4)."""
         loaded, recipe = self.load(ref, sets)
         if IGNORABLE not in recipe.lint.ignore and (literal := next(literal_secrets(loaded.root), None)):
             raise LiteralSecretError(loaded, literal)
         return loaded, recipe
 
-    def compile(self, loaded: Loaded, recipe: Recipe, image_ref: ImageRef = "digest") -> Plan:
+    def compile(self, loaded: LoadedRecipe, recipe: Recipe, image_ref: ImageRef = "digest") -> Plan:
         """Compiled for the site that applies; raises CompileError (exit 4)."""
-        return Compiler(self.site(loaded.found.directory), image_ref).plan(recipe, changed=loaded.changed)
+        return Compiler(self.site(loaded.file.directory), image_ref).plan(recipe, changed=loaded.changed)
 
-    def pinned_plan(self, loaded: Loaded, recipe: Recipe) -> Plan:
+    def pinned_plan(self, loaded: LoadedRecipe, recipe: Recipe) -> Plan:
         """Compiled with the reference site beside the recipe, as pinned commands always are."""
-        return Compiler(load_site(None, self.reference(loaded.found.directory))).plan(recipe)
+        return Compiler(load_site(None, self.reference(loaded.file.directory))).plan(recipe)
 
     def print_notes(self) -> None:
         """Print the notes that loading produced."""
@@ -217,13 +217,13 @@ def shipped_recipes() -> Path:
     return inside if inside.is_dir() else package.parents[1] / "recipes"
 
 
-def _deprecated(loaded: Loaded) -> Diagnostic:
+def _deprecated(loaded: LoadedRecipe) -> Diagnostic:
     place = loaded.place(("status",))
     hint = "`list` shows the releases that replaced it"
     return diagnostic("REF002", "this release is deprecated", hint, place, "status")
 
 
-def _shadow(loaded: Loaded, other: Path) -> Diagnostic:
+def _shadow(loaded: LoadedRecipe, other: Path) -> Diagnostic:
     message = f"{other} also defines {other.parent.name}/{other.stem} and is not used"
     hint = "the first directory of the search path wins"
     return diagnostic("REF001", message, hint, (loaded.source.name, 1, 1))
@@ -243,4 +243,4 @@ def learned_boots(space: Workspace) -> Path:
 def _home(space: Workspace) -> Path:
     """It need not exist."""
     named = space.site(None).state
-    return expanded(named) if named else space.environment.state_home / "gb300serve"
+    return expand_user(named) if named else space.environment.state_home / "gb300serve"

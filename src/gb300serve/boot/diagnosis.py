@@ -12,7 +12,7 @@ from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from gb300serve.boot.signals.model import Rank, number
 from gb300serve.boot.state import Course, is_stalled
-from gb300serve.core.text import natural
+from gb300serve.core.text import parse_digits
 from gb300serve.core.values import DEFAULT_PORTS
 
 State: TypeAlias = Literal["ready", "booting", "tuning", "stalled", "failed", "stopped"]
@@ -191,7 +191,7 @@ def _explained(
         values = {**_kv_values(course), **values}
         evidence = (*evidence, *_at(course.receipts_at.get("kv_cache_gib")))
     if finding.reason is Reason.PORT_IN_USE and "port" not in values:
-        port = natural(course.argument("port") or "")
+        port = parse_digits(course.argument("port") or "")
         values["port"] = DEFAULT_PORTS[course.engine or "vllm"] if port is None else port
     return finding.reason, values, evidence
 

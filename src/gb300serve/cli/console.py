@@ -10,7 +10,7 @@ from gb300serve.cli.views.diagnostics import text_lines
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import MachineError
 from gb300serve.core.redaction import redact
-from gb300serve.core.text import brief, printable
+from gb300serve.core.text import printable, shorten_words
 from gb300serve.core.values import indented_json
 
 # JSON escapes the control characters below the blank and leaves these, which steer terminals too.
@@ -72,7 +72,7 @@ class TerminalConsole:
 
         A message that cannot be written stops nothing: a launch whose reader is gone (`up … 2>&1 | head`) continues.
         """
-        shown = brief(printable(self._without_secrets(text)))
+        shown = shorten_words(printable(self._without_secrets(text)))
         with suppress(OSError):
             if style and self._print_styled and not self.no_color and self.err.isatty():
                 self._print_styled(shown, style, self.err)

@@ -1,100 +1,106 @@
-"""What going from one release to another costs: a restart, tuning, memory, time; and what was measured of both."""
+"""The cost of changing from one release to another: restart, tuning, memory, time; and the evidence of both."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from gb300serve.autotune.sets import same_identity, short
+from gb300serve.autotune.sets import is_same_identity, short_identity
 from gb300serve.compare.changes import Effect
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.fit.checkpoint import Checkpoint, MeasuredBoot
-from gb300serve.fit.memory import demand_at
+from gb300serve.fit.memory import request_of_boot
 from gb300serve.fit.model import MemoryPlan
-from gb300serve.fit.request import Demand
+from gb300serve.fit.request import MemoryRequest
 from gb300serve.recipe.model import EvidenceSection
 
 Autotune = Literal["same", "new", "unknown"]
-# Options without a part in the memory that have one in the identity; the model's path stands apart.
+# Options that affect the identity but not the memory; the model's path is compared separately.
 _IDENTITY = ("trust_remote_code", "revision", "generation_config")
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
-    """An identity (the beginning of the directory's name) that a boot of exactly these settings showed."""
+class RecordedIdentity:
+    """The identity (the beginning of the directory's name) of a recorded boot with exactly these settings."""
 
     identity: str
-    by: str
+    boot: str
     tuning_seconds: float | None = None
     new_configs: int = 0
-    """Kernels that the boot tuned although it had loaded the cache."""
+    """Kernels that the boot tuned in addition to those it loaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class TuningVerdict:
-    """The verdict with its reason."""
+    """The verdict and its reason."""
 
     verdict: Autotune
     reason: str
 
 
-def recorded(checkpoint: Checkpoint, demand: Demand, options: Mapping[str, Any]) -> Recorded | None:
-    """The identity that a boot of these settings showed; utilisation and patches over the image are no part of it."""
-    asked = _essence(demand)
-    alike = [boot for boot in checkpoint.boots if _alike(boot, options) and _essence(demand_at(boot)) == asked]
-    alike.sort(key=lambda boot: boot.variant != demand.variant)
-    return next((_of(boot) for boot in alike if boot.figures.get("autotune")), None)
+def recorded_identity(
+    checkpoint: Checkpoint, request: MemoryRequest, options: Mapping[str, Any]
+) -> RecordedIdentity | None:
+    """The identity of a recorded boot with these settings; utilization and patches over the image do not affect it."""
+    wanted = _relevant(request)
+    same = [b for b in checkpoint.boots if _has_options(b, options) and _relevant(request_of_boot(b)) == wanted]
+    same.sort(key=lambda boot: boot.variant != request.variant)
+    return next((_identity_of(boot) for boot in same if boot.figures.get("autotune")), None)
 
 
-def _of(boot: MeasuredBoot) -> Recorded:
+def _identity_of(boot: MeasuredBoot) -> RecordedIdentity:
     figures = boot.figures
     new = figures.get("saved_configs", 0) - figures.get("configs", 0) if "saved_configs" in figures else 0
-    return Recorded(figures["autotune"], boot.name, figures.get("tuning_seconds"), new)
+    return RecordedIdentity(figures["autotune"], boot.name, figures.get("tuning_seconds"), new)
 
 
-def _essence(demand: Demand) -> Demand:
-    return replace(demand, gpu_memory_utilization=0.0, variant=None)
+def _relevant(request: MemoryRequest) -> MemoryRequest:
+    return replace(request, gpu_memory_utilization=0.0, variant=None)
 
 
-def _alike(boot: MeasuredBoot, options: Mapping[str, Any]) -> bool:
-    """A log's echo says the model twice, as option and as positional argument."""
+def _has_options(boot: MeasuredBoot, options: Mapping[str, Any]) -> bool:
+    """A log prints the model twice: as an option and as a positional argument."""
     named = boot.settings.get("model") or boot.settings.get("model_tag")
     wanted = options.get("model") or options.get("model_tag")
     others = all(boot.settings.get(name) == options.get(name) for name in _IDENTITY)
     return not boot.assumed and named == wanted and others
 
 
-def tuning(before: Recorded | None, after: Recorded | None, effects: Sequence[Effect]) -> TuningVerdict:
-    """`effects` are those of the fields that differ; none means the same launch."""
+def tuning_verdict(
+    before: RecordedIdentity | None, after: RecordedIdentity | None, effects: Sequence[Effect]
+) -> TuningVerdict:
+    """`effects` are those of the fields that differ; without any, the launch is the same."""
     if not effects:
-        return TuningVerdict("same", "nothing that is launched differs")
+        return TuningVerdict("same", "the launch does not differ")
     if before is not None and after is not None:
-        if same_identity(before.identity, after.identity):
-            return TuningVerdict("same", f"both were recorded as {short(after.identity)}")
-        return TuningVerdict("new", f"recorded as {short(before.identity)} before, {short(after.identity)} after")
+        if is_same_identity(before.identity, after.identity):
+            return TuningVerdict("same", f"both were recorded as {short_identity(after.identity)}")
+        return TuningVerdict(
+            "new", f"recorded as {short_identity(before.identity)} before, {short_identity(after.identity)} after"
+        )
     for effect in effects:
-        if effect.touch == "changes":
-            return TuningVerdict("new", f"{_name(effect)} is part of its identity, {effect.reason}")
+        if effect.identity == "changes":
+            return TuningVerdict("new", f"{_name(effect)} is part of the identity: {effect.reason}")
     for effect in effects:
-        if effect.touch == "unknown":
+        if effect.identity == "unknown":
             return TuningVerdict("unknown", f"{_name(effect)}: {effect.reason}")
-    return TuningVerdict("same", "none of the fields that differ is part of its identity")
+    return TuningVerdict("same", "no field that differs is part of the identity")
 
 
 def _name(effect: Effect) -> str:
     return effect.field.rpartition(".")[2]
 
 
-def said(effect: Effect, overall: TuningVerdict, *, by_record: bool) -> str:
-    """What one field does: to the launch, and to the tuning cache. `by_record`: both identities are on record."""
-    if by_record and effect.touch != "keeps":
+def effect_sentence(effect: Effect, overall: TuningVerdict, *, by_record: bool) -> str:
+    """The effect of a field on the launch and on the tuning cache. `by_record`: both identities are recorded."""
+    if by_record and effect.identity != "keeps":
         return f"{effect.launch}; tuning cache {overall.verdict}: {overall.reason}"
-    touch = {"keeps": "same", "changes": "new", "unknown": "unknown"}[effect.touch]
-    return f"{effect.launch}; tuning cache {touch}: {effect.reason}"
+    verdict = {"keeps": "same", "changes": "new", "unknown": "unknown"}[effect.identity]
+    return f"{effect.launch}; tuning cache {verdict}: {effect.reason}"
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """One figure; None on the side that has none."""
+class EvidencePair:
+    """One figure of both releases, None if a release lacks it."""
 
     figure: str
     unit: str
@@ -104,53 +110,53 @@ class Pair:
 
     @property
     def percent(self) -> float | None:
-        """How much more `after` is."""
+        """The increase from `before` to `after`."""
         if self.before is None or self.after is None or self.before == 0:
             return None
         return 100 * (self.after - self.before) / self.before
 
 
-def pairs(before: Sequence[EvidenceSection], after: Sequence[EvidenceSection]) -> tuple[Pair, ...]:
-    """In the order of `before`, then what only `after` has. Figures on different workloads are never one pair."""
+def evidence_pairs(before: Sequence[EvidenceSection], after: Sequence[EvidenceSection]) -> tuple[EvidencePair, ...]:
+    """In the order of `before`, then those that only `after` has. Figures of different workloads are never paired."""
     old, new = _by_load(before), _by_load(after)
     keys = (*old, *(key for key in new if key not in old))
-    return tuple(Pair(*key, old.get(key), new.get(key)) for key in keys)
+    return tuple(EvidencePair(*key, old.get(key), new.get(key)) for key in keys)
 
 
 def _by_load(figures: Sequence[EvidenceSection]) -> dict[tuple[str, str, str], float]:
-    return {(one.figure, one.unit, one.workload): one.value for one in figures}
+    return {(item.figure, item.unit, item.workload): item.value for item in figures}
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """What is known of one release. `ledger` is what the record says of its settings."""
+class ReleaseSummary:
+    """The facts about one release. `ledger` has the recorded findings about its settings."""
 
     engine_version: str | None = None
     memory: MemoryPlan | None = None
     boot_seconds: float | None = None
     tuning_seconds: float | None = None
-    """How long its kernels take when nothing was tuned before."""
-    recorded: Recorded | None = None
+    """How long its kernels take to tune with an empty cache."""
+    recorded: RecordedIdentity | None = None
     evidence: tuple[EvidenceSection, ...] = ()
     ledger: tuple[Diagnostic, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """`before` and `after` as they were known, and what follows."""
+    """The facts about both releases, and the costs that follow."""
 
-    before: Facts
-    after: Facts
+    before: ReleaseSummary
+    after: ReleaseSummary
     restart: bool
-    """The plans differ: going from one to the other is a launch."""
+    """The plans differ, so the change requires a launch."""
     tuning: TuningVerdict
-    evidence: tuple[Pair, ...]
+    evidence: tuple[EvidencePair, ...]
     ledger: tuple[Diagnostic, ...]
-    """What the record says of settings that only `after` has."""
+    """Recorded findings that apply only to `after`."""
 
     @property
     def tuning_seconds(self) -> float | None:
-        """What the first boot spends on tuning, unless its cache is put in place; None where it finds one."""
+        """How long the first boot tunes, unless its cache is seeded; None if it finds a cache."""
         if self.tuning.verdict == "same":
             return None
         recorded = self.after.recorded
@@ -158,13 +164,13 @@ class Costs:
 
     @property
     def back_in_hbm_gib(self) -> float | None:
-        """Weights that return from Grace to the GPU; negative when more leave it."""
+        """Weights that return from Grace to the GPU; negative if more are offloaded."""
         if self.before.memory is None or self.after.memory is None:
             return None
         return self.before.memory.host.offloaded_gib - self.after.memory.host.offloaded_gib
 
     def as_json(self) -> dict[str, Any]:
-        """The first four keys are the contract's; what is not known is null."""
+        """Unknown figures are null."""
         sides = (self.before, self.after)
         plans = [side.memory for side in sides]
         return {
@@ -181,23 +187,23 @@ class Costs:
                 for plan in plans
             ],
             "evidence": [
-                {"figure": one.figure, "unit": one.unit, "workload": one.workload, "values": [one.before, one.after]}
-                for one in self.evidence
+                {"figure": p.figure, "unit": p.unit, "workload": p.workload, "values": [p.before, p.after]}
+                for p in self.evidence
             ],
-            "ledger": [one.as_json() for one in self.ledger],
+            "ledger": [finding.as_json() for finding in self.ledger],
         }
 
 
-def costs(before: Facts, after: Facts, effects: Sequence[Effect], *, restart: bool) -> Costs:
+def costs(before: ReleaseSummary, after: ReleaseSummary, effects: Sequence[Effect], *, restart: bool) -> Costs:
     """`effects` are those of the fields that differ."""
-    known = {(one.code, one.message) for one in before.ledger}
+    known = {(finding.code, finding.message) for finding in before.ledger}
     return Costs(
         before=before,
         after=after,
         restart=restart,
-        tuning=tuning(before.recorded, after.recorded, effects if restart else ()),
-        evidence=pairs(before.evidence, after.evidence),
-        ledger=tuple(one for one in after.ledger if (one.code, one.message) not in known),
+        tuning=tuning_verdict(before.recorded, after.recorded, effects if restart else ()),
+        evidence=evidence_pairs(before.evidence, after.evidence),
+        ledger=tuple(finding for finding in after.ledger if (finding.code, finding.message) not in known),
     )
 
 

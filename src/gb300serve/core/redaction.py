@@ -62,14 +62,14 @@ _TELLING = r"(?i)(?:^|[_.-])(?:token|secret|password|passwd|passphrase|(?:api|ac
 # A `…_KEY` may as well name a cache entry or a public key: its value must look random too.
 _MAYBE_TELLING = r"(?i)(?:^|[_.-])(?:key|token|auth|credentials?|pat|pwd)$"
 _HARMLESS_NAME = (
-    r"(?i)(?:cache|public|sort|primary|group|routing|bos|eos|pad|unk|sep|cls|mask|image|video|audio)"
+    r"(?i)(?:cache|public|sort|primary|group|routing|bos|eos|pad|unk|sep|cls|mask|image|video|audio|per)"
     r"[_.-]?(?:key|token)$"
 )
 _HARMLESS = r"(?i)|empty|none|null|true|false|yes|no|auto|dummy|x+|[~./].*|.*[$<{].*"
 _RANDOM = r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9+/_=.-]{16,}"
 
 _LINE = (
-    r"(?i)((?<![a-z])(?:token|secret|password|passwd|passphrase|key|apikey)[\"']?\s*[:=]\s*[\"']?)"
+    r"(?i)((?<![a-z])(?<!per_)(?:token|secret|password|passwd|passphrase|key|apikey)[\"']?\s*[:=]\s*[\"']?)"
     r"(?![\[{$<\s\"'/~])([^\s,\"'}\]]{6,})"
 )
 

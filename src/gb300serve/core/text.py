@@ -20,13 +20,13 @@ def printable(text: str) -> str:
     return _ESCAPES.sub("", text)
 
 
-def natural(text: str) -> int | None:
+def parse_digits(text: str) -> int | None:
     """A number as plain digits, 18 of them at most: to `str.isdigit` a circled one is a digit too, and `int` takes it
     for none, nor anything of more than 4,300 digits."""
     return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
 
 
-def brief(text: str) -> str:
+def shorten_words(text: str) -> str:
     """`text` with the middle of words of more than 1,000 signs left out."""
     return _LONG_WORD.sub(lambda found: f"{found[0][:80]}… ({len(found[0]):,} characters) …{found[0][-20:]}", text)
 
@@ -47,7 +47,7 @@ def gib(size: float) -> str:
     return f"{size / GIB:.1f} GiB" if size >= GIB else f"{size / MIB:.0f} MiB"
 
 
-def some(names: tuple[str, ...]) -> str:
+def summarize_names(names: tuple[str, ...]) -> str:
     """The first of several names, and how many more."""
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return f"{names[0]}{more}"

@@ -61,7 +61,7 @@ def compact_json(value: Value) -> str:
     return "[" + ",".join(map(compact_json, value)) + "]"
 
 
-def changed_words(before: Sequence[str], after: Sequence[str]) -> tuple[list[str], list[str]]:
+def changed_arguments(before: Sequence[str], after: Sequence[str]) -> tuple[list[str], list[str]]:
     """Words removed and words added, each in the order of its command."""
     removed: list[str] = []
     added: list[str] = []

@@ -110,21 +110,21 @@ class Text(NamedTuple):
     value: str
 
 
-class Words(NamedTuple):
+class DocumentTexts(NamedTuple):
     """What is written below a node, in the order of the file; `keys` have the values that stand under them."""
 
     texts: list[Text]
     keys: list[tuple[Path, str, Any]]
 
 
-def words(node: Any) -> Words:
+def document_texts(node: Any) -> DocumentTexts:
     """The texts and keys below `node`."""
-    found = Words([], [])
+    found = DocumentTexts([], [])
     _walk(node, (), "", found)
     return found
 
 
-def _walk(node: Any, path: Path, name: str, found: Words) -> None:
+def _walk(node: Any, path: Path, name: str, found: DocumentTexts) -> None:
     """Fills two lists instead of yielding: a generator a level costs three times as much, once for each file."""
     if isinstance(node, dict):
         for key, value in node.items():

@@ -30,7 +30,9 @@ Explained = tuple[str, str | None, YamlMark | None]
 """A message behind `this is not YAML:`, what to do, and where to look."""
 
 
-def explained(text: str, problem: str, context: str, mark: YamlMark | None, opened: YamlMark | None) -> Explained:
+def explain_syntax_error(
+    text: str, problem: str, context: str, mark: YamlMark | None, opened: YamlMark | None
+) -> Explained:
     """The mistakes of a hand, by their usual causes; libyaml's own words for everything else.
 
     `problem` and `context` are these, `mark` is where (from 0), `opened` where the construct began that is not whole.
@@ -158,7 +160,7 @@ def parse(source: Source) -> Document:
         _NodeReader(document, loader.get_event).read()
     except yaml.MarkedYAMLError as error:
         said = error.problem or "", error.context or ""
-        message, hint, mark = explained(source.text, *said, error.problem_mark, error.context_mark)
+        message, hint, mark = explain_syntax_error(source.text, *said, error.problem_mark, error.context_mark)
         document.problems.append(_problem(source, NOT_YAML, mark, f"this is not YAML: {message}", hint))
     except yaml.reader.ReaderError as error:
         before = source.text.encode("utf-8")[: error.position].decode("utf-8", "replace")

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
-from gb300serve.core.text import natural, suggestion
+from gb300serve.core.text import parse_digits, suggestion
 from gb300serve.document.nodes import MapNode, Path, Source, place_of, spot_at
 
 M = TypeVar("M", bound=BaseModel)
@@ -49,17 +49,17 @@ def validate(model: type[M], file_format: str, root: Any, source: Source) -> tup
     if not isinstance(root, MapNode):
         message = "the file is a mapping of keys to values, and this is not"
         return None, (diagnostic("FMT002", message, None, (source.name, 1, 1)),)
-    if (problem := wrong_format(file_format, root, source)) is not None:
+    if (problem := format_problem(file_format, root, source)) is not None:
         return None, (problem,)
     try:
         return model.model_validate(root), ()
     except ValidationError as error:
         items = error.errors(include_url=False, include_input=False)
         found = (_diagnostic(model, root, source, item) for item in items if not _other_branch(root, item))
-        return None, tuple(one_a_place(found))
+        return None, tuple(first_per_position(found))
 
 
-def one_a_place(problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+def first_per_position(problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
     """The first problem of each place: what follows from it (a value of the wrong type, say) adds nothing."""
     seen = set()
     for problem in problems:
@@ -76,7 +76,7 @@ def _other_branch(root: MapNode, item: Any) -> bool:
     return is_branch and item["type"] in {"int_type", "string_type"} and isinstance(_value_at(root, path), MapNode)
 
 
-def wrong_format(wanted: str, root: MapNode, source: Source) -> Diagnostic | None:
+def format_problem(wanted: str, root: MapNode, source: Source) -> Diagnostic | None:
     """What is wrong with the format that the file states, if anything."""
     written = root.get("format")
     if written == wanted:
@@ -85,7 +85,7 @@ def wrong_format(wanted: str, root: MapNode, source: Source) -> Diagnostic | Non
     place = place_of(spot) if spot and exact else (source.name, 1, 1)
     kind, _, ours = wanted.partition("/")
     name, _, version = written.partition("/") if isinstance(written, str) else ("", "", "")
-    if name == kind and (natural(version) or 0) > int(ours):
+    if name == kind and (parse_digits(version) or 0) > int(ours):
         message = f"format {written} needs gb300serve {version}.0 or newer; this one reads {wanted}"
         return diagnostic("FMT006", message, "pipx upgrade gb300serve", place, "format")
     message = (

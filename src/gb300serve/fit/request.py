@@ -1,19 +1,19 @@
-"""The staircase: which parameters vLLM's UVA backend moves to the host, and how much that is."""
+"""The memory request of a launch, and the parameters that vLLM's UVA backend offloads for it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gb300serve.core.values import compact_json
 from gb300serve.engines.base import Options
-from gb300serve.engines.vllm import schedule as engine
 from gb300serve.engines.vllm.options import DEFAULT_UTILIZATION, VllmOptions, view
+from gb300serve.engines.vllm.schedule import SpeculationOptions
 from gb300serve.fit.checkpoint import GIB, Parameter
 from gb300serve.recipe.model import Recipe
 
 
 @dataclass(frozen=True, slots=True)
 class SpeculationRequest:
-    """Draft tokens: the method, how many at most, and how many at which batch size."""
+    """Speculation: method, maximum draft tokens, and the schedule of (first batch size, last, tokens)."""
 
     method: str
     tokens: int
@@ -21,8 +21,8 @@ class SpeculationRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
-    """One launch. `max_model_len` None means what the checkpoint has; -1 means as much as fits."""
+class MemoryRequest:
+    """One launch. `max_model_len` None means the checkpoint's maximum, -1 as much as fits."""
 
     engine_version: str | None = None
     variant: str | None = None
@@ -39,23 +39,25 @@ class Demand:
     speculation: SpeculationRequest | None = None
     enforce_eager: bool = False
     others: tuple[tuple[str, str], ...] = ()
-    """Options whose part in the memory is not known, with their values as JSON, by name."""
+    """Options with an unknown effect on memory, sorted by name, with their values as JSON."""
 
     @property
     def offloads(self) -> bool:
         return self.offload_backend in ("auto", "uva") and self.cpu_offload_gb > 0
 
 
-def _speculation(drafts: engine.SpeculationOptions | None) -> SpeculationRequest | None:
-    if drafts is None:
+def _speculation(options: SpeculationOptions | None) -> SpeculationRequest | None:
+    if options is None:
         return None
-    tiers = tuple((tier.start, tier.end, tier.tokens) for tier in drafts.schedule)
-    return SpeculationRequest(drafts.method or "", drafts.num_speculative_tokens or 0, tiers)
+    tiers = tuple((tier.start, tier.end, tier.tokens) for tier in options.schedule)
+    return SpeculationRequest(options.method or "", options.num_speculative_tokens or 0, tiers)
 
 
-def demand(view: VllmOptions, engine_version: str | None = None, variant: str | None = None) -> Demand:
-    """From the typed view of an engine's options; `variant` names a patch with a memory of its own."""
-    return Demand(
+def request_from_view(
+    view: VllmOptions, engine_version: str | None = None, variant: str | None = None
+) -> MemoryRequest:
+    """From the typed view of an engine's options; `variant` names a patch that changes the memory."""
+    return MemoryRequest(
         engine_version=engine_version,
         variant=variant,
         cpu_offload_gb=view.offload.gigabytes,
@@ -73,16 +75,14 @@ def demand(view: VllmOptions, engine_version: str | None = None, variant: str | 
     )
 
 
-def demand_of(
+def request_from_options(
     options: Options, engine_version: str | None = None, variant: str | None = None, *, seen: VllmOptions | None = None
-) -> Demand:
-    """From `engine.options` of a recipe; values of a wrong type count as not given. `seen` is their view, if known."""
-    asked = demand(seen or view(options), engine_version, variant)
-    others = _others(options)
-    return replace(asked, others=others) if others else asked
+) -> MemoryRequest:
+    """From `engine.options`; values of a wrong type count as absent. `seen` is the view of the options, if known."""
+    return replace(request_from_view(seen or view(options), engine_version, variant), others=_others(options))
 
 
-# Options that the rest of this module reads.
+# Options that have a field of their own in the request.
 _READ = frozenset(
     {
         "cpu_offload_gb", "cpu_offload_params", "offload_backend", "engram_config", "gpu_memory_utilization",
@@ -90,8 +90,8 @@ _READ = frozenset(
         "speculative_config", "enforce_eager",
     }
 )  # fmt: skip
-# Options without a part in the engine's memory: names, addresses, parsers, logs, where weights come from.
-_NO_PART = frozenset(
+# Options without an effect on the engine's memory: names, addresses, parsers, logs, sources of weights.
+_NO_EFFECT = frozenset(
     {
         "model", "model_tag", "served_model_name", "tokenizer", "revision", "tokenizer_revision", "trust_remote_code",
         "load_format", "safetensors_load_strategy", "download_dir", "seed", "generation_config",
@@ -102,25 +102,27 @@ _NO_PART = frozenset(
         "long_prefill_token_threshold", "enable_prefix_caching", "enable_flashinfer_autotune",
     }
 )  # fmt: skip
-_DRAFTS_READ = frozenset({"method", "num_speculative_tokens", "num_speculative_tokens_per_batch_size"})
+_SPECULATION_READ = frozenset({"method", "num_speculative_tokens", "num_speculative_tokens_per_batch_size"})
 _ONE_GPU = frozenset({"tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"})
 
 
 def _others(options: Options) -> tuple[tuple[str, str], ...]:
-    def counts(name: str) -> bool:
-        return name not in _READ and name not in _NO_PART and not (name in _ONE_GPU and options[name] == 1)
+    others = {
+        name: compact_json(value)
+        for name, value in options.items()
+        if name not in _READ and name not in _NO_EFFECT and not (name in _ONE_GPU and value == 1)
+    }
+    speculation = options.get("speculative_config")
+    for key, value in speculation.items() if isinstance(speculation, Mapping) else ():
+        if key not in _SPECULATION_READ:
+            others[f"speculative_config.{key}"] = compact_json(value)
+    return tuple(sorted(others.items()))
 
-    found = {name: compact_json(options[name]) for name in options if counts(name)}
-    drafts = options.get("speculative_config")
-    if isinstance(drafts, Mapping):
-        found |= {f"speculative_config.{key}": compact_json(drafts[key]) for key in drafts if key not in _DRAFTS_READ}
-    return tuple(sorted(found.items()))
 
-
-def with_others(demand: Demand, others: Iterable[tuple[str, str]]) -> Demand:
-    """The demand with more of what may change its memory."""
-    more = tuple(others)
-    return replace(demand, others=tuple(sorted({*demand.others, *more}))) if more else demand
+def with_environment(request: MemoryRequest, environment: Iterable[tuple[str, str]]) -> MemoryRequest:
+    """The request with the part of the environment that may change its memory."""
+    added = tuple(environment)
+    return replace(request, others=tuple(sorted({*request.others, *added}))) if added else request
 
 
 _CACHES = "/root/.cache"
@@ -130,8 +132,11 @@ _HARMLESS = frozenset(
 _ENGINE = ("VLLM_", "PYTORCH_", "FLASHINFER_", "CUDA_")
 
 
-def around(recipe: Recipe, variant: str | None) -> tuple[tuple[str, str], ...]:
-    """Name and value of each; the mounts of a patch that is known as `variant` are part of that."""
+def recipe_environment(recipe: Recipe, variant: str | None) -> tuple[tuple[str, str], ...]:
+    """Mounts, variables and extra arguments that may change the memory, as name and value.
+
+    The mounts of a patch that is known as `variant` are not listed: the variant stands for them.
+    """
     found = [
         ("container.mounts", mount.target)
         for mount in recipe.container.mounts
@@ -149,9 +154,9 @@ def around(recipe: Recipe, variant: str | None) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, slots=True)
 class OffloadResult:
-    """What was asked for and what moves. `unmatched` are the patterns that no known parameter has."""
+    """The requested size and the parameters that move. `unmatched` are the patterns that match no parameter."""
 
-    asked_gib: float
+    requested_gib: float
     moved: tuple[Parameter, ...]
     unmatched: tuple[str, ...] = ()
 
@@ -165,7 +170,7 @@ class OffloadResult:
 
     @property
     def rounded_bytes(self) -> int:
-        """The bound when every pinned tensor is rounded up to a power of two, as some allocators do."""
+        """Upper bound: every pinned tensor rounded up to a power of two, as some allocators do."""
         return sum(rounded_up(parameter.bytes) for parameter in self.moved)
 
 
@@ -174,18 +179,18 @@ def rounded_up(size: int) -> int:
     return 1 << (size - 1).bit_length()
 
 
-def matches(pattern: str, name: str) -> bool:
-    """Whole segments only, as the engine tests it: `.pattern.` occurs in `.name.`."""
+def is_match(pattern: str, name: str) -> bool:
+    """Whether `pattern` matches whole segments of `name`, as in the engine: `.pattern.` occurs in `.name.`."""
     return f".{pattern}." in f".{name}."
 
 
-def offload(parameters: Sequence[Parameter], asked_gib: float, patterns: Sequence[str]) -> OffloadResult:
-    """Walk the parameters in order; the running total is tested before each, so the last one overshoots.
+def offload(parameters: Sequence[Parameter], requested_gib: float, patterns: Sequence[str]) -> OffloadResult:
+    """Move whole parameters, in order, until their total reaches the requested size: the last one exceeds it.
 
-    Without patterns every parameter matches. Source: vLLM's `offloader/uva.py`.
+    So the offload grows in steps. Without patterns, every parameter matches. Source: vLLM's `offloader/uva.py`.
     """
-    budget = int(asked_gib * GIB)
-    chosen = parameters if not patterns else [p for p in parameters if any(matches(word, p.name) for word in patterns)]
+    budget = int(requested_gib * GIB)
+    chosen = [p for p in parameters if not patterns or any(is_match(pattern, p.name) for pattern in patterns)]
     moved: list[Parameter] = []
     total = 0
     for parameter in chosen:
@@ -193,5 +198,5 @@ def offload(parameters: Sequence[Parameter], asked_gib: float, patterns: Sequenc
             break
         moved.append(parameter)
         total += parameter.bytes
-    unmatched = tuple(word for word in patterns if not any(matches(word, p.name) for p in parameters))
-    return OffloadResult(asked_gib, tuple(moved), unmatched)
+    unmatched = tuple(pattern for pattern in patterns if not any(is_match(pattern, p.name) for p in parameters))
+    return OffloadResult(requested_gib, tuple(moved), unmatched)

@@ -18,7 +18,7 @@ from gb300serve.importers.draft import MARK, Draft
 from gb300serve.importers.report import JSON_MENDED, REFUSED_VALUE, REPEATED, SPELLING, UNKNOWN_OPTION, shorten
 from gb300serve.importers.shell.mend import load_json, parse_fraction
 from gb300serve.importers.shell.words import ExpandedWord
-from gb300serve.plan.model import secret_word
+from gb300serve.plan.model import secret_placeholder
 from gb300serve.plan.secrets import SECRET_OPTIONS
 
 _SEARCHES = 20
@@ -114,7 +114,7 @@ def argument_value(draft: Draft, flag: str, word: ExpandedWord) -> str:
     """A value in extra_args; a secret is replaced by its name. The flag is unknown, so its name may be enough."""
     name = secret_variable(draft, flag.lstrip("-").replace("-", "_"), word.text, strict=False)
     if name is not None:
-        return secret_word(draft.option_secret(name, word.text, word.place))
+        return secret_placeholder(draft.option_secret(name, word.text, word.place))
     return draft.as_written(word.text, word.place, flag or "an argument")
 
 

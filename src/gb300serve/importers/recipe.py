@@ -29,7 +29,7 @@ from gb300serve.importers.report import (
 )
 from gb300serve.importers.shell.words import ExpandedWord
 from gb300serve.plan.compile import Compiler
-from gb300serve.plan.model import Plan, with_secret_words
+from gb300serve.plan.model import Plan, with_secret_placeholders
 from gb300serve.plan.secrets import literal_secrets
 from gb300serve.recipe.model import FORMAT, ContainerSection, Recipe
 from gb300serve.recipe.site import Site
@@ -217,7 +217,7 @@ def _compiled(draft: Draft, document: dict[str, Any]) -> ImportedRecipe:
             draft.report.add(UNREADABLE, finding.message, finding.hint, None, finding.path)
         hint = "fix the values above, or import the running container"
         raise UnresolvedError("the text does not make a valid recipe", None, hint)
-    options = with_secret_words(recipe.engine.options)
+    options = with_secret_placeholders(recipe.engine.options)
     for problem in engine_named(recipe.engine.name).check(options, recipe.engine.version):
         if problem.code != "OPT008":
             path = ".".join(map(str, ("engine", "options", *problem.path)))

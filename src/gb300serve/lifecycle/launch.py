@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
-from gb300serve.autotune.sets import Expectation
+from gb300serve.autotune.sets import ExpectedSet
 from gb300serve.boot.receipts import ExpectedLine
 from gb300serve.journal.journal import format_stamp
 from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_PLAN, LABEL_RELEASE, Container
-from gb300serve.plan.model import SECRET, Plan, digest, secret_word, split_port
+from gb300serve.plan.model import SECRET, Plan, digest, secret_placeholder, split_port
 from gb300serve.probe.endpoint import ENGINE_PROBES, ServerEndpoint
 
 
@@ -39,7 +39,7 @@ def pinned_arguments(pin: str | None, plan: Plan) -> tuple[str, ...] | None:
     image = next((at for at, word in enumerate(words) if word.startswith(repository)), None)
     if image is None:
         return None
-    names = {f"${{{secret.name}}}": secret_word(secret.name) for secret in plan.container.secrets}
+    names = {f"${{{secret.name}}}": secret_placeholder(secret.name) for secret in plan.container.secrets}
     return tuple(_with(names, word) for word in words[image + 1 :])
 
 
@@ -69,7 +69,7 @@ class Launch:
     receipts: tuple[ExpectedLine, ...] = ()
     """Receipts of a good boot, from the recipe."""
 
-    tuning: Expectation = field(default_factory=Expectation)
+    tuning: ExpectedSet = field(default_factory=ExpectedSet)
     """The tuning set that the release loads, and the cost of a miss."""
 
     pinned: tuple[str, ...] | None = None

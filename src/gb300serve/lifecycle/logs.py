@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.core.errors import BackendError
-from gb300serve.fit.remedy import Reading
+from gb300serve.fit.remedy import BootLogReader
 from gb300serve.lifecycle.backend import Container, ContainerBackend, LogLine
 from gb300serve.lifecycle.events import LogSeen, NotReady, StepBegan
 from gb300serve.lifecycle.failures import BootFailedError, CrashLoopError, Ending, LaneEndedError
@@ -49,7 +49,7 @@ def _from_tail(stream: Iterator[LogLine | None], tail: int | None, old: tuple[fl
 
 def diagnose_container(container: Container, tools: Tools) -> Diagnosis:
     """Diagnose the log since the last start, with the clock of a running container."""
-    reading = Reading(tools.machine())
+    reading = BootLogReader(tools.machine())
     for line in tools.backend.log(container.id):
         reading.feed(line.text, line.elapsed)
     if is_live(container):

@@ -18,7 +18,7 @@ from gb300serve.boot.events import (
 from gb300serve.boot.phases import DEFAULT_PATIENCE, PATIENCE, Phase
 from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.core.errors import BackendError
-from gb300serve.fit.remedy import Reading
+from gb300serve.fit.remedy import BootLogReader
 from gb300serve.lifecycle.backend import Absence, Container, Listener, LogLine
 from gb300serve.lifecycle.events import BecameReady, BootEvent, Elapsed, LogSeen, NotReady, ReceiptsChecked
 from gb300serve.lifecycle.failures import BootFailedError, BootTimedOutError, Ending, WrongServerError
@@ -132,7 +132,7 @@ class _Boot:
         self.container = container
         self.launch = launch
         self.tools = tools
-        self.reading = Reading(tools.machine())
+        self.reading = BootLogReader(tools.machine())
         self.identity = BootIdentity()
         self.absence = Absence(tools.clock)
         self.tail: deque[str] = deque(maxlen=TAIL)
@@ -162,7 +162,7 @@ class _Boot:
                     raise
             self._refuse_end()
             # The stream ended although the container runs (Docker restarted): read the log again.
-            self.reading, self.collector = Reading(self.tools.machine()), ReceiptCollector(self.launch)
+            self.reading, self.collector = BootLogReader(self.tools.machine()), ReceiptCollector(self.launch)
             self.tools.clock.sleep(2 * TICK)
 
     def _ready(self, line: LogLine | None) -> bool:

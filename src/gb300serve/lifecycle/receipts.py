@@ -13,7 +13,7 @@ from gb300serve.core.values import Value
 from gb300serve.engines.options import POSITIONAL
 from gb300serve.engines.parse import ArgumentRefusedError, normalised, parse_argv
 from gb300serve.engines.tables import OptionTable, tables_for
-from gb300serve.fit.learned import arguments, echoes
+from gb300serve.fit.learned import has_arguments, parse_arguments
 from gb300serve.lifecycle.backend import ContainerBackend
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.plan.model import Plan
@@ -27,7 +27,7 @@ _BECOMES = {("speculative_algorithm", "NEXTN"): "EAGLE"}
 
 def check_echo(plan: Plan, echo: str) -> tuple[CheckedReceipt, ...]:
     """One receipt if all arguments agree, else one for each that differs. `echo` is the text of the log line."""
-    said = arguments(echo)
+    said = parse_arguments(echo)
     if said is None:
         return (_unknown("the log has no complete line of it"),)
     tables = tables_for(plan.engine, plan.engine_version).tables
@@ -181,7 +181,7 @@ class ReceiptCollector:
             self._book.again()
             self._echo = ""
         self._book.feed(text)
-        if not self._echo and echoes(text):
+        if not self._echo and has_arguments(text):
             self._echo = parse(text).text
 
     def results(self, container: str, backend: ContainerBackend) -> tuple[CheckedReceipt, ...]:

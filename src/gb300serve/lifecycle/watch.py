@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from typing import Self
 
-from gb300serve.autotune.sets import price, same_identity, short
+from gb300serve.autotune.sets import is_same_identity, short_identity, tuning_time
 from gb300serve.boot.events import Event, PhaseEntered, Progress, Receipt, TuningHit, TuningMiss
 from gb300serve.boot.liveness import Judgement, LivenessSample, Pulse
 from gb300serve.boot.machine import BootMachine
@@ -143,13 +143,14 @@ class BootWatch:
     def _compare(self, identity: str, at: float) -> None:
         """The identity that the engine looks for is the first sign of a miss."""
         wanted = self._launch.tuning.identity
-        if wanted and identity and not same_identity(wanted, identity):
-            self._foresee(f"the engine looks for tuning set {short(identity)}, the recipe expects {short(wanted)}", at)
+        if wanted and identity and not is_same_identity(wanted, identity):
+            expected = f"the recipe expects {short_identity(wanted)}"
+            self._foresee(f"the engine looks for tuning set {short_identity(identity)}, {expected}", at)
 
     def _foresee(self, why: str, at: float, waits: str = _SAVED_ONCE) -> None:
         if self._announced_tuning:
             return
         self._announced_tuning = True
-        cost = price(self._launch.tuning.tuning_seconds)
+        cost = tuning_time(self._launch.tuning.tuning_seconds)
         suggest = (Action("down", "or stop it"), Action("cache seed", "then put a known set in place and launch again"))
         self._tools.announce(TuningForeseen(why, cost, (waits, *suggest), at))

@@ -7,8 +7,8 @@ from gb300serve.core.rules import Finding, Rule
 from gb300serve.lint.rules import FAMILIES
 from gb300serve.lint.rules.values import in_text, in_values
 from gb300serve.lint.subject import RULES, LintSubject
-from gb300serve.plan.secrets import redacted, without
-from gb300serve.recipe.load import Loaded
+from gb300serve.plan.secrets import redact_diagnostics, without_secrets
+from gb300serve.recipe.load import LoadedRecipe
 
 __all__ = ["FAMILIES", "RULES", "findings", "findings_in_any"]
 
@@ -32,16 +32,16 @@ def findings(subject: LintSubject, noticed: Iterable[Diagnostic] = ()) -> tuple[
         shown += _idle(subject, ignored.keys() - {one.code for one in found})
         shown += _unreasoned(subject)
     own = subject.loaded.source.name
-    return without(sorted(shown, key=lambda d: (d.file != own, d.file or "", d.line or 0)), subject.literals)
+    return without_secrets(sorted(shown, key=lambda d: (d.file != own, d.file or "", d.line or 0)), subject.literals)
 
 
-def findings_in_any(loaded: Loaded) -> Iterator[Diagnostic]:
+def findings_in_any(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
     """What is found in a file that is not a recipe too: a secret must not wait until its file is valid."""
     for code, found in (("SEC003", in_values(loaded.root)), ("SEC004", in_text(loaded.source.text))):
-        yield from redacted((place_finding(loaded, RULES[code], finding) for finding in found), loaded.root)
+        yield from redact_diagnostics((place_finding(loaded, RULES[code], finding) for finding in found), loaded.root)
 
 
-def place_finding(loaded: Loaded, rule: Rule[LintSubject], finding: Finding) -> Diagnostic:
+def place_finding(loaded: LoadedRecipe, rule: Rule[LintSubject], finding: Finding) -> Diagnostic:
     """The finding with its place in the file."""
     if finding.line is None:
         place = loaded.place(finding.path, of_key=finding.of_key)

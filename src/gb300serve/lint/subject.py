@@ -6,18 +6,18 @@ from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from gb300serve.core.rules import RuleBook
-from gb300serve.document.nodes import Path, Text, Words, words
+from gb300serve.document.nodes import DocumentTexts, Path, Text, document_texts
 from gb300serve.engines.base import Options
 from gb300serve.engines.tables import TableChoice, tables_for
 from gb300serve.engines.vllm.options import VllmOptions, view
-from gb300serve.fit.checkpoint import Checkpoint, MeasuredBoot, checkpoint, checkpoint_at, sized
+from gb300serve.fit.checkpoint import Checkpoint, MeasuredBoot, checkpoint_at_path, find_checkpoint, with_memory_section
 from gb300serve.fit.memory import MeasuredOverhead, measured_boots, memory_plan
 from gb300serve.fit.model import GB300, MemoryPlan
-from gb300serve.fit.request import Demand, around, demand_of, with_others
+from gb300serve.fit.request import MemoryRequest, recipe_environment, request_from_options, with_environment
 from gb300serve.plan.compile import Compiler
-from gb300serve.plan.model import Plan, with_secret_words
-from gb300serve.plan.secrets import Literal, literal_secrets
-from gb300serve.recipe.load import Loaded
+from gb300serve.plan.model import Plan, with_secret_placeholders
+from gb300serve.plan.secrets import LiteralSecret, literal_secrets
+from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.model import PLAN_SECTIONS, ContainerSection, Recipe
 from gb300serve.recipe.site import Site
 
@@ -45,17 +45,17 @@ def fitting(
     elsewhere = gpus is not None and gpus.by == "name" and gpus.values != ("GB300",)
     if elsewhere or recipe.nodes > 1 or any(options.get(key) not in (None, 1) for key in _RANKS):
         return None
-    checkpoint = sized(known, recipe.memory, repo)
+    checkpoint = with_memory_section(known, recipe.memory, repo)
     if checkpoint is None:
         return None
     variant = checkpoint.variant(recipe.container.env)
-    asked = demand_of(options, recipe.engine.version, variant, seen=view)
-    return _fitting(checkpoint, with_others(asked, around(recipe, variant)))
+    asked = request_from_options(options, recipe.engine.version, variant, seen=view)
+    return _fitting(checkpoint, with_environment(asked, recipe_environment(recipe, variant)))
 
 
 # Many recipes of a lane ask for the same memory.
 @lru_cache(maxsize=1024)
-def _fitting(checkpoint: Checkpoint, asked: Demand) -> Fitting:
+def _fitting(checkpoint: Checkpoint, asked: MemoryRequest) -> Fitting:
     plan = memory_plan(checkpoint, asked)
     return Fitting(plan, _failed(measured_boots(checkpoint, GB300.total_gib), plan))
 
@@ -69,9 +69,9 @@ def _failed(boots: tuple[MeasuredOverhead, ...], plan: MemoryPlan) -> MeasuredBo
         for one in boots
         if not one.boot.booted
         and abs(one.moved_gib - plan.offload.moved_gib) < SAME_GIB
-        and (one.demand.max_model_len or 0) <= plan.max_model_len
+        and (one.request.max_model_len or 0) <= plan.max_model_len
     ]
-    return max(alike, key=lambda one: one.demand.max_model_len or 0).boot if alike else None
+    return max(alike, key=lambda one: one.request.max_model_len or 0).boot if alike else None
 
 
 OPTIONS = ("engine", "options")
@@ -84,7 +84,7 @@ _TEMPLATES = frozenset({"chat_template", "response_role", "log_format"})
 class LintSubject:
     """`pinned` is the text of `<release>.command`, None where there is none; `reference` gives the site beside it."""
 
-    loaded: Loaded
+    loaded: LoadedRecipe
     recipe: Recipe
     reference: Callable[[], Site] = field(default=Site)
     pinned: str | None = None
@@ -101,7 +101,7 @@ class LintSubject:
     @cached_property
     def options(self) -> dict[str, Any]:
         """`engine.options`, with `${secret:NAME}` for secrets."""
-        return with_secret_words(self.recipe.engine.options)
+        return with_secret_placeholders(self.recipe.engine.options)
 
     @cached_property
     def vllm(self) -> VllmOptions | None:
@@ -114,12 +114,12 @@ class LintSubject:
         return Compiler(self.reference()).plan(self.recipe)
 
     @cached_property
-    def words(self) -> Words:
+    def words(self) -> DocumentTexts:
         """Every text and key of the resolved recipe."""
-        return words(self.loaded.root)
+        return document_texts(self.loaded.root)
 
     @cached_property
-    def literals(self) -> tuple[Literal, ...]:
+    def literals(self) -> tuple[LiteralSecret, ...]:
         """The literal secrets of the resolved recipe."""
         return tuple(literal_secrets(self.loaded.root, self.words))
 
@@ -138,10 +138,10 @@ class LintSubject:
         """What the package knows of the first model: by its repository, else by where it lies or what it is called."""
         model = self.recipe.model
         if model is not None and model.repo:
-            return checkpoint(model.repo)
+            return find_checkpoint(model.repo)
         if model is not None and model.path:
-            return checkpoint_at(model.path)
-        return checkpoint(self.vllm.model) if self.vllm and self.vllm.model else None
+            return checkpoint_at_path(model.path)
+        return find_checkpoint(self.vllm.model) if self.vllm and self.vllm.model else None
 
     @cached_property
     def fitting(self) -> Fitting | None:

@@ -1,4 +1,4 @@
-"""The plan: everything a launch is, and nothing else. Pure data; the same inputs give the same bytes everywhere."""
+"""The plan: the complete description of a launch, as data. Equal inputs give equal bytes on every machine."""
 
 import hashlib
 import json
@@ -7,17 +7,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from gb300serve.core.text import natural
+from gb300serve.core.text import parse_digits
 from gb300serve.core.values import Value
 
-Network = str
 GpuSelection = str | None
-"""None, `all`, a count such as `2`, or `device=GPU-uuid[,GPU-uuid]`: what `docker run --gpus` takes."""
+"""The value of `docker run --gpus`: `all`, a count such as `2`, or `device=GPU-uuid[,GPU-uuid]`; None for no GPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A bind mount. `sha256` is one digest for a file, or name → digest for files below a directory."""
+    """A bind mount. `sha256` is the digest of a file, or the digests by name of files in a directory."""
 
     source: str
     target: str
@@ -27,7 +26,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A variable of the container whose value is read on the client at launch: from `env` or from `file`."""
+    """A variable of the container whose value the client reads at launch, from `env` or from `file`."""
 
     name: str
     env: str | None = None
@@ -36,13 +35,13 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class ContainerPlan:
-    """The container's options, by the names that `docker run` gives them."""
+    """The container's options, under the names of `docker run`."""
 
     name: str
-    """Empty where the recipe gives none: docker then invents one."""
+    """Empty if the recipe sets none: Docker then picks a random name."""
     gpus: GpuSelection = None
     ipc: str | None = None
-    network: Network | None = None
+    network: str | None = None
     shm_size: str | None = None
     ulimits: dict[str, int | tuple[int, int]] = field(default_factory=dict)
     cap_add: tuple[str, ...] = ()
@@ -64,7 +63,7 @@ class ContainerPlan:
     secrets: tuple[Secret, ...] = ()
     entrypoint: str | None = None
     restart: str = "no"
-    """Applied after READY only: a bad flag under a restart policy becomes dozens of boots that hide the first error."""
+    """Applied after READY: under a restart policy, a bad flag causes dozens of boots that hide the first error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +71,28 @@ class Plan:
     """One launch. `command` is the engine's argv after the image; secret values appear as `${secret:NAME}`."""
 
     recipe: str
-    """`lane/release`; `+set` is appended when `--set` changed it."""
+    """`lane/release`, with `+set` if `--set` changed it."""
     lane: str
     release: str
     engine: Literal["vllm", "sglang"]
     engine_version: str | None
     image: str
-    """`repository[:tag][@digest]`, as printed."""
+    """`repository[:tag][@digest]`."""
     image_id: str | None
     container: ContainerPlan
     command: tuple[str, ...]
     served_names: tuple[str, ...]
-    """What `/v1/models` of a good boot lists; the first is the one to ask for."""
+    """The names that `/v1/models` lists; clients use the first."""
     port: int | None
-    """The port that clients reach: the engine's own on the host network, else the published one, None without one."""
+    """The port for clients: the engine's port on the host network, else the published port, None without one."""
     model_path: str | None
-    """Where the model lies on the host."""
+    """The path of the model on the host."""
     nodes: int = 1
-    """Machines that hold the model together; plan.nodes says what each one is told."""
+    """The number of machines that serve the model together; `plan.compile.node_plan` gives the plan of each."""
     ray: bool = False
-    """They are held together by Ray, not by the engine's own processes."""
+    """The machines are connected by Ray, not by the engine's own processes."""
     launched_by: tuple[str, ...] = ()
-    """The words of `command` before the options that name the program."""
+    """The arguments at the start of `command` that name the program."""
 
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kmgtp])?(i?b)?", re.IGNORECASE | re.ASCII)
@@ -101,7 +100,7 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 
 class Size(NamedTuple):
-    """`number` as written; `unit` is a small letter, or empty for bytes."""
+    """`number` as written; `unit` is a lower-case letter, or empty for bytes."""
 
     number: str
     unit: str
@@ -111,77 +110,76 @@ class Size(NamedTuple):
         return int(float(self.number) * 1024 ** _POWERS[self.unit])
 
 
-def read_size(text: str) -> Size | None:
-    """`16g`, `1.5 GiB`, `512`; None for what docker refuses."""
-    found = _SIZE.fullmatch(text)
-    return Size(found[1], (found[2] or "").lower()) if found else None
+def parse_size(text: str) -> Size | None:
+    """Parse `16g`, `1.5 GiB` or `512`; None for a size that Docker rejects."""
+    match = _SIZE.fullmatch(text)
+    return Size(match[1], (match[2] or "").lower()) if match else None
 
 
 def published_port(network: str | None, ports: Iterable[str], inside: int) -> int | None:
-    """The host's port that leads to port `inside`; on the host network that is the same one."""
+    """The host port of the container port `inside`; on the host network, the same port."""
     if network == "host":
         return inside
-    for word in ports:
-        host, container = split_port(word)
+    for port in ports:
+        host, container = split_port(port)
         if container == inside:
             return host
     return None
 
 
-def split_port(word: str) -> tuple[int | None, int | None]:
-    """Host and container port of one word; None where it has none (or a range, which is not followed)."""
-    words = word.partition("/")[0].rsplit(":", 2)
-    container = words[-1]
-    host = words[-2] if len(words) > 1 else ""
-    return natural(host), natural(container)
+def split_port(text: str) -> tuple[int | None, int | None]:
+    """The host and container port of a `-p` value; None for a missing port or a range."""
+    parts = text.partition("/")[0].rsplit(":", 2)
+    host = parts[-2] if len(parts) > 1 else ""
+    return parse_digits(host), parse_digits(parts[-1])
 
 
 SECRET = re.compile(r"\$\{secret:([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def secret_word(name: str) -> str:
-    """What stands in a plan for the value of a secret."""
+def secret_placeholder(name: str) -> str:
+    """The placeholder of a secret's value in a plan."""
     return f"${{secret:{name}}}"
 
 
 def secret_name(value: Value) -> str | None:
-    """NAME where an option's value is `{secret: NAME}`."""
-    if isinstance(value, dict) and len(value) == 1:  # asking for a Mapping takes ten times as long, for each option
+    """NAME if an option's value is `{secret: NAME}`."""
+    if isinstance(value, dict) and len(value) == 1:  # `Mapping` would take ten times as long, for each option
         name = value.get("secret")
         return name if isinstance(name, str) else None
     return None
 
 
-def with_secret_words(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with `${secret:NAME}` for each `{secret: NAME}`, also where it is one of a list."""
+def with_secret_placeholders(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with each `{secret: NAME}`, also in lists, replaced by `${secret:NAME}`."""
     return {
-        key: [_with_secret_word(item) for item in value] if isinstance(value, list) else _with_secret_word(value)
+        key: [_with_placeholder(item) for item in value] if isinstance(value, list) else _with_placeholder(value)
         for key, value in options.items()
     }
 
 
-def _with_secret_word(value: Any) -> Any:
+def _with_placeholder(value: Any) -> Any:
     name = secret_name(value)
-    return value if name is None else secret_word(name)
+    return value if name is None else secret_placeholder(name)
 
 
-def mount_word(mount: Mount) -> str:
-    """`source:target[:ro]`, the value of `-v`."""
+def mount_argument(mount: Mount) -> str:
+    """The value of `-v`: `source:target[:ro]`."""
     return f"{mount.source}:{mount.target}" + (":ro" if mount.read_only else "")
 
 
-def ulimit_word(name: str, limit: int | tuple[int, int]) -> str:
-    """`memlock=-1` or `nofile=1024:4096`, the value of `--ulimit`."""
+def ulimit_argument(name: str, limit: int | tuple[int, int]) -> str:
+    """The value of `--ulimit`: `memlock=-1` or `nofile=1024:4096`."""
     return f"{name}={limit}" if isinstance(limit, int) else f"{name}={limit[0]}:{limit[1]}"
 
 
-def gpus_word(selection: str) -> str:
-    """The value of `--gpus`: a list of devices is one field of the client's comma-separated value, so it is quoted."""
+def gpus_argument(selection: str) -> str:
+    """The value of `--gpus`. The client splits it at commas, so a list of devices is quoted."""
     return f'"{selection}"' if "," in selection else selection
 
 
-# Always present; the other options stand in the object only where they are set, so that an option that a later
-# version learns leaves the digests of today's plans as they are.
+# Always present. Other options are present only if they are set, so that an option added in a later version does not
+# change the digests of existing plans.
 ALWAYS = (
     "name", "gpus", "ipc", "network", "shm_size", "ulimits", "cap_add", "security_opt", "devices", "ports",
     "mounts", "env", "secrets", "labels", "entrypoint", "restart",
@@ -189,7 +187,7 @@ ALWAYS = (
 
 
 def container_document(container: ContainerPlan) -> dict[str, Any]:
-    """`container` of the plan object."""
+    """The container as an object of the plan's JSON."""
     values = asdict(container)
     values["name"] = container.name or None
     values["gpus"] = _gpus(container.gpus)
@@ -200,12 +198,12 @@ def container_document(container: ContainerPlan) -> dict[str, Any]:
 
 
 def _is_set(value: Any) -> bool:
-    """0 is a value: `--stop-timeout 0` is another launch than the engine's default of 10."""
+    """0 counts as set: `--stop-timeout 0` differs from the default of 10."""
     return bool(value) or (value is not False and value == 0)
 
 
 def digest(plan: Plan) -> str:
-    """sha256 of what is launched, without what it is called: the identity of a plan."""
+    """The identity of a plan: sha256 of everything that is launched, without the names of lane and release."""
     content: dict[str, Any] = {
         "engine": plan.engine,
         "image": plan.image,
@@ -220,7 +218,7 @@ def digest(plan: Plan) -> str:
 
 
 def _gpus(selection: GpuSelection) -> Any:
-    """As a recipe writes the choice: `all`, a count, `{"uuid": one or a list}`, `{"index": [0]}`."""
+    """The selection as in a recipe: `all`, a count, `{"uuid": …}` or `{"index": [0]}`."""
     if selection is None or not selection.startswith("device="):
         return selection
     names = selection.removeprefix("device=").split(",")

@@ -1,4 +1,4 @@
-"""The site's file, laid over the reference site: a missing key comes from there."""
+"""The site file, merged over the reference site, which provides missing keys."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,11 +9,11 @@ from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import RecipeError
 from gb300serve.document.nodes import MapNode, Source
 from gb300serve.document.read import parse
-from gb300serve.document.validate import one_a_place, validate, wrong_format
+from gb300serve.document.validate import first_per_position, format_problem, validate
 
 FORMAT = "gb300serve.site/1"
 DIRECTORIES = ("models", "cache", "patches")
-"""The variables that a site gives to recipes."""
+"""The variables that a site defines for recipes."""
 
 
 class _Section(BaseModel):
@@ -21,9 +21,9 @@ class _Section(BaseModel):
 
 
 Text = Annotated[str, Field(min_length=1)]
-# Relative to what? Each command would have a state directory of its own, beside wherever it was typed.
-Rooted = Annotated[str, Field(pattern=r"^[/~]")]
-# Of the host that runs the containers, which may be another machine: no home directory and no place to start from.
+# A relative path would give each working directory its own state directory.
+RootedPath = Annotated[str, Field(pattern=r"^[/~]")]
+# A path on the host that runs the containers, which may be another machine: `~` and relative paths have no meaning.
 Directory = Annotated[str, Field(pattern=r"^/")]
 HostName = Annotated[str, Field(pattern=r"^[^\s/]+$")]
 EngineAddress = Annotated[str, Field(pattern=r"^(?:unix|tcp|ssh|https?|fd)://.")]
@@ -31,7 +31,7 @@ StationName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 
 
 class DockerSection(_Section):
-    """Which Docker Engine: `host` as DOCKER_HOST has it, or a `context` of the docker client; not both."""
+    """The Docker Engine: `host` (as in DOCKER_HOST) or a `context` of the docker client, not both."""
 
     host: EngineAddress | None = None
     context: Text | None = None
@@ -39,18 +39,18 @@ class DockerSection(_Section):
     @model_validator(mode="after")
     def _one(self) -> "DockerSection":
         if self.host and self.context:
-            raise ValueError("name one Docker Engine: `host`, or `context`")
+            raise ValueError("write either `host` or `context`")
         return self
 
 
 class LaneSection(_Section):
-    """What one lane has otherwise on this site."""
+    """Settings of one lane on this site."""
 
     cache: Directory | None = None
 
 
 class StationSection(_Section):
-    """What one Station has otherwise than the top level of the site. A key replaces the whole of that key there."""
+    """Settings of one Station. A key replaces the whole key of the top level."""
 
     docker: DockerSection | None = None
     models: Directory | None = None
@@ -62,16 +62,16 @@ class StationSection(_Section):
 
 
 class Site(_Section):
-    """A machine: directories on the host that runs the containers, its address, its GPUs; and other Stations.
+    """A machine: directories on the host that runs the containers, address, GPUs; and other Stations.
 
-    `address` is where clients reach the lanes; without it, the host of the Docker Engine.
+    `address` is the host name by which clients reach the lanes; the default is the host of the Docker Engine.
     """
 
     format: str = FORMAT
     models: Directory | None = None
     cache: Directory | None = None
     patches: Directory | None = None
-    state: Rooted | None = None
+    state: RootedPath | None = None
     docker: DockerSection = DockerSection.model_construct()
     address: HostName | None = None
     gpus: dict[str, Text] = {}
@@ -80,12 +80,12 @@ class Site(_Section):
     stations: dict[StationName, StationSection] = {}
 
     def at(self, station: str) -> "Site":
-        """The site of one of `stations`, laid over the top level. KeyError for one that is not there."""
+        """The site of a Station: its keys over those of the top level. Raises KeyError for an unknown Station."""
         own = self.stations[station]
-        said = {name: value for name in StationSection.model_fields if (value := getattr(own, name)) is not None}
-        # An address belongs to the machine that the Engine is on.
-        moved = {"address": None} if own.docker else {}
-        return self.model_copy(update={**moved, **said})
+        stated = {name: value for name in StationSection.model_fields if (value := getattr(own, name)) is not None}
+        # The top level's address belongs to the machine of its own Docker Engine.
+        reset = {"address": None} if own.docker else {}
+        return self.model_copy(update={**reset, **stated})
 
     def variables(self, lane: str) -> dict[str, str]:
         """Values of `${models}`, `${cache}` and `${patches}` for one lane."""
@@ -96,35 +96,36 @@ class Site(_Section):
 
 
 class SiteUnreadableError(RecipeError):
-    """The file is not there or cannot be read."""
+    """The file does not exist or cannot be read."""
 
     def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"site {path}: {reason}", hint="--site FILE, $GB300SERVE_SITE or the user's site.yaml name it")
+        super().__init__(f"site {path}: {reason}", hint="check --site FILE, $GB300SERVE_SITE, or the user's site.yaml")
 
 
 class SiteInvalidError(RecipeError):
-    """The file is not a site; the diagnostics say why."""
+    """The file is not a valid site file; the diagnostics state why."""
 
 
 def load_site(path: Path | None, reference: Path | None) -> Site:
     """The site at `path` over the one at `reference`; either may be None. Raises RecipeError."""
     merged = MapNode()
     last = Source("site", "")
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     for file in filter(None, (reference, path)):
         last, root, problems = _read(file)
-        found += problems
+        diagnostics += problems
         for key, value in root.items():
             merged.put(key, value, root.spots[key])
-    if not merged and not found:
+    if not merged and not diagnostics:
         return Site()
     if "format" not in merged:
         merged.put("format", FORMAT, None)
     site, problems = validate(Site, FORMAT, merged, last)
-    found += problems
-    if site is None or found:
-        at_fault = next((d.file for d in found if d.file), last.name)
-        raise SiteInvalidError(f"{at_fault} is not a site", diagnostics=tuple(sorted(one_a_place(found), key=_order)))
+    diagnostics += problems
+    if site is None or diagnostics:
+        at_fault = next((d.file for d in diagnostics if d.file), last.name)
+        ordered = tuple(sorted(first_per_position(diagnostics), key=_order))
+        raise SiteInvalidError(f"{at_fault} is not a valid site file", diagnostics=ordered)
     return site
 
 
@@ -142,8 +143,8 @@ def _read(file: Path) -> tuple[Source, MapNode, tuple[Diagnostic, ...]]:
     document = parse(source)
     problems = tuple(document.problems)
     if isinstance(document.root, MapNode):
-        wrong = wrong_format(FORMAT, document.root, source) if "format" in document.root else None
+        wrong = format_problem(FORMAT, document.root, source) if "format" in document.root else None
         return source, document.root, problems if wrong is None else (*problems, wrong)
     if not problems:
         _, problems = validate(Site, FORMAT, document.root, source)
-    raise SiteInvalidError(f"{file} is not a site", diagnostics=problems)
+    raise SiteInvalidError(f"{file} is not a valid site file", diagnostics=problems)

@@ -1,4 +1,4 @@
-"""The JSON Schema of a recipe file: the model's, loosened by what a child may leave out, remove and add to."""
+"""Writing recipes as YAML, and the JSON Schema of the format."""
 
 from typing import Any
 
@@ -6,15 +6,15 @@ import yaml
 
 from gb300serve.core.values import WrittenFloat
 from gb300serve.document.read import is_plain_text
-from gb300serve.recipe.load import STATED
+from gb300serve.recipe.load import NOT_INHERITED
 from gb300serve.recipe.model import Recipe
 
 
 class _RecipeDumper(yaml.SafeDumper):
-    """Block style outside, flow style for what holds no further collection."""
+    """Block style, and flow style for collections of scalars."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the base class's signature
-        """A value that stands in two places is written twice: a recipe has no aliases."""
+        """Write a value that occurs twice both times: recipes have no aliases."""
         return True
 
 
@@ -33,21 +33,21 @@ _RecipeDumper.add_multi_representer(list, yaml.SafeDumper.represent_list)
 
 
 def to_yaml(value: Any) -> str:
-    """YAML 1.1 that `document.read.parse` reads as `value`."""
+    """YAML that `document.read.parse` reads as `value`."""
     return yaml.dump(
         value, Dumper=_RecipeDumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=120
     )
 
 
 def recipe_schema() -> dict[str, Any]:
-    """What an editor checks while a recipe is written; `lint` checks the recipe that it resolves to."""
+    """The schema for editors. It checks one file as written; `lint` checks the resolved recipe."""
     schema = Recipe.model_json_schema()
-    alone = {"required": _required(schema), "properties": _nested(schema)}
+    without_parent = {"required": _required(schema), "properties": _nested(schema)}
     for section in (schema, *schema["$defs"].values()):
         section.pop("required", None)
         section["patternProperties"] = {r"^\+": {"type": ["object", "array"]}}
         section["properties"] = {key: _or_null(value) for key, value in section.get("properties", {}).items()}
-    return schema | {"required": list(STATED), "if": {"not": {"required": ["extends"]}}, "then": alone}
+    return schema | {"required": list(NOT_INHERITED), "if": {"not": {"required": ["extends"]}}, "then": without_parent}
 
 
 def _required(section: dict[str, Any]) -> list[str]:
@@ -55,7 +55,7 @@ def _required(section: dict[str, Any]) -> list[str]:
 
 
 def _nested(schema: dict[str, Any]) -> dict[str, Any]:
-    """What the sections that every recipe has must say: nothing can inherit it to a recipe that stands alone."""
+    """The required keys of each section, for a recipe without a parent."""
     sections = {key: value["$ref"].rpartition("/")[2] for key, value in schema["properties"].items() if "$ref" in value}
     return {
         key: {"required": required} for key, name in sections.items() if (required := _required(schema["$defs"][name]))
@@ -63,5 +63,5 @@ def _nested(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _or_null(value: dict[str, Any]) -> dict[str, Any]:
-    """`null` removes what a parent says."""
+    """Also allow `null`, which removes the parent's value."""
     return {"anyOf": [value, {"type": "null"}]}

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from gb300serve.core.diagnostics import Diagnostic
-from gb300serve.plan.compile import OWN_ADDRESS, on_machine, says_own_address, variable
+from gb300serve.plan.compile import OWN_ADDRESS, needs_own_address, node_plan, variable
 from gb300serve.plan.model import (
     SECRET,
     ContainerPlan,
@@ -14,10 +14,10 @@ from gb300serve.plan.model import (
     Secret,
     container_document,
     digest,
-    gpus_word,
-    mount_word,
-    secret_word,
-    ulimit_word,
+    gpus_argument,
+    mount_argument,
+    secret_placeholder,
+    ulimit_argument,
 )
 
 LEADER, RANK = "LEADER_ADDRESS", "NODE_RANK"
@@ -37,11 +37,11 @@ def _options(c: ContainerPlan) -> Iterator[tuple[str, ...]]:
     """The container's options in their fixed order, each flag with its value."""
     yield ("-d",)
     yield from _single("--name", c.name)
-    yield from _single("--gpus", gpus_word(c.gpus) if c.gpus else None)
+    yield from _single("--gpus", gpus_argument(c.gpus) if c.gpus else None)
     yield from _single("--ipc", c.ipc)
     yield from _single("--network", c.network)
     yield from _single("--shm-size", c.shm_size)
-    yield from _each("--ulimit", (ulimit_word(name, limit) for name, limit in c.ulimits.items()))
+    yield from _each("--ulimit", (ulimit_argument(name, limit) for name, limit in c.ulimits.items()))
     yield from _each("--cap-add", c.cap_add)
     yield from _each("--security-opt", c.security_opt)
     if c.init:
@@ -57,7 +57,7 @@ def _options(c: ContainerPlan) -> Iterator[tuple[str, ...]]:
     yield from _each("--device", c.devices)
     yield from _each("--label", (f"{key}={value}" for key, value in c.labels.items()))
     yield from _each("-p", c.ports)
-    yield from _each("-v", map(mount_word, c.mounts))
+    yield from _each("-v", map(mount_argument, c.mounts))
     yield from _each("-e", (f"{name}={value}" for name, value in c.env.items()))
     yield from _each("-e", (secret.name for secret in c.secrets))
     yield from _single("--entrypoint", c.entrypoint)
@@ -89,7 +89,7 @@ def _with_variables(word: str, secrets: Collection[str]) -> str:
             written += (quote(text) if text else "") + f'"${{{name}}}"'
             text = following
         else:
-            text += secret_word(name) + following
+            text += secret_placeholder(name) + following
     return written + quote(text) if text or not written else written
 
 
@@ -148,11 +148,11 @@ def pinned_text(plan: Plan) -> str:
 
 def machine_plans(plan: Plan) -> tuple[Plan, Plan]:
     """The launches of the leader and of a worker; LEADER_ADDRESS and NODE_RANK are set on each machine."""
-    if says_own_address(plan):
+    if needs_own_address(plan):
         own = Secret(OWN_ADDRESS, env=OWN_ADDRESS)
         plan = replace(plan, container=replace(plan.container, secrets=(*plan.container.secrets, own)))
     leader = variable(LEADER)
-    return on_machine(plan, "0", leader), on_machine(plan, variable(RANK), leader)
+    return node_plan(plan, "0", leader), node_plan(plan, variable(RANK), leader)
 
 
 def _machine_checks(plan: Plan) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ def _machine_checks(plan: Plan) -> tuple[str, ...]:
         f": {quote(f'{plan.recipe} on {plan.nodes} Stations: paste all of this on each Station')}",
         f': "${{{LEADER}:?set it to the address of the leader Station}}"',
         f': "${{{RANK}:?set it to 0 on the leader Station, and {others}}}"',
-        *((own, f"export {OWN_ADDRESS}") if says_own_address(plan) else ()),
+        *((own, f"export {OWN_ADDRESS}") if needs_own_address(plan) else ()),
     )
 
 

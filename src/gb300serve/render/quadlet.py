@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator
 
-from gb300serve.plan.model import SECRET, ContainerPlan, Plan, Secret, mount_word, ulimit_word
+from gb300serve.plan.model import SECRET, ContainerPlan, Plan, Secret, mount_argument, ulimit_argument
 from gb300serve.render.docker_run import client_path
 from gb300serve.render.target import (
     RESTART_MESSAGE,
@@ -124,7 +124,7 @@ def _container(plan: Plan, service: TargetService) -> Lines:
     yield from raw_lines("Network", c.network, "--network")
     yield from raw_lines("ShmSize", c.shm_size, "--shm-size")
     for name, limit in c.ulimits.items():
-        yield from raw_lines("Ulimit", ulimit_word(name, limit), "--ulimit")
+        yield from raw_lines("Ulimit", ulimit_argument(name, limit), "--ulimit")
     if c.cap_add:
         yield assignment("AddCapability", *c.cap_add)
     for option in c.security_opt:
@@ -185,7 +185,7 @@ def _storage(c: ContainerPlan) -> Lines:
     for port in c.ports:
         yield from raw_lines("PublishPort", port, "--publish")
     for mount in bind_mounts(c):
-        yield from raw_lines("Volume", mount_word(mount), "--volume")
+        yield from raw_lines("Volume", mount_argument(mount), "--volume")
 
 
 def _environment(c: ContainerPlan) -> Lines:

@@ -11,7 +11,7 @@ from gb300serve.boot.phases import DEFAULT_PATIENCE, PATIENCE, Phase
 from gb300serve.core.diagnostics import CATALOGUE
 from gb300serve.core.text import printable
 from gb300serve.document.read import is_plain_text
-from gb300serve.plan.model import SECRET, ContainerPlan, Mount, Plan, digest, secret_word
+from gb300serve.plan.model import SECRET, ContainerPlan, Mount, Plan, digest, secret_placeholder
 
 HEALTH_PATH = "/health"
 
@@ -112,7 +112,7 @@ def substitute_secrets(
             written += escape(text) + write(name)
             text = following
         else:
-            text += secret_word(name) + following
+            text += secret_placeholder(name) + following
     return written + escape(text)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from gb300serve.core.errors import BackendError, CommandLineError
-from gb300serve.fit.checkpoint import checkpoints
+from gb300serve.fit.checkpoint import known_checkpoints
 from gb300serve.lifecycle.receipts import patches
 from gb300serve.plan.model import Plan
 from gb300serve.simulator.engine.faults import FAULTS
@@ -100,5 +100,5 @@ def missing_requirement(name: str, plan: Plan) -> str | None:
 
 
 def _has_hook(plan: Plan) -> bool:
-    variants = (patch for checkpoint in checkpoints() for patch in checkpoint.variants.values())
+    variants = (patch for checkpoint in known_checkpoints() for patch in checkpoint.variants.values())
     return any(patch.env in plan.container.env for patch in variants)

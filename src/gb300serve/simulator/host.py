@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gb300serve.fit.checkpoint import checkpoints
+from gb300serve.fit.checkpoint import known_checkpoints
 from gb300serve.host.facts import ListeningSocket
 from gb300serve.host.linux import UNLIMITED, Limit
 from gb300serve.host.missing import Missing
@@ -83,7 +83,7 @@ def seed_caches(root: Path, engine_version: str | None) -> None:
     if marker.exists():
         return
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for checkpoint in checkpoints():
+    for checkpoint in known_checkpoints():
         for path, configs in measured_caches(checkpoint, version).items():
             if not (root / path).exists():
                 store_configs(root, path, configs)

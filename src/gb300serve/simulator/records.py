@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gb300serve.core.files import PRIVATE, write_atomically
 from gb300serve.core.ports import Clock
-from gb300serve.fit.checkpoint import checkpoint_at
+from gb300serve.fit.checkpoint import checkpoint_at_path
 from gb300serve.lifecycle.backend import Container, Image, LogLine, wanted_options
 from gb300serve.lifecycle.receipts import patches
 from gb300serve.plan.model import SECRET, Plan
@@ -69,7 +70,7 @@ def _with_secrets(argument: str, secrets: Mapping[str, str]) -> str:
 
 def simulation_variables(plan: Plan, cache: str, default_version: str) -> dict[str, str]:
     """The variables that the simulated engine reads, besides the rehearsal's."""
-    known = checkpoint_at(plan.model_path) if plan.model_path else None
+    known = checkpoint_at_path(plan.model_path) if plan.model_path else None
     targets = [mount.target for mount in plan.container.mounts]
     published = plan.container.network != "host" and bool(plan.container.ports)
     return {
@@ -215,12 +216,8 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Beside the file first, then in its place; readable by the user alone, as secrets are in it."""
-    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(content, file, ensure_ascii=False)
-    fresh.replace(path)
+    """Write the file atomically, readable by its owner only, because it contains secrets."""
+    write_atomically(path, json.dumps(content, ensure_ascii=False).encode("utf-8"), PRIVATE)
 
 
 def is_locked(path: Path) -> bool:

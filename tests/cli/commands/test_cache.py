@@ -58,7 +58,7 @@ def test_sets_are_listed_with_who_expects_them(machine: Machine) -> None:
     assert mine.endswith(f"{LANE}/v12, v13, v14, v15")
     assert other.split()[:2] == ["cbf5ea8f", "189"]
     assert other.endswith("-")
-    assert "_metadata says FlashInfer 0.6.17" in remark
+    assert "_metadata names FlashInfer 0.6.17" in remark
 
 
 def test_json_has_sets_and_what_a_release_expects(machine: Machine) -> None:
@@ -107,7 +107,7 @@ def test_there_is_nothing_to_pin(machine: Machine) -> None:
     assert (answer.code, answer.err.splitlines()[0]) == (
         6,
         f"gb300serve: there is nothing to pin for {LANE}/v14: "
-        "no set 9ac7b387 is there: the boot will tune, about 74 minutes",
+        "set 9ac7b387 is missing: the boot will tune, about 74 minutes",
     )
 
 
@@ -131,7 +131,7 @@ def test_a_set_of_another_identity_is_seeded_with_a_warning(machine: Machine) ->
     answer = machine.run("seed", "v14", "--from", "cbf5ea8f")
     assert answer.code == 0
     assert answer.err.splitlines()[:3] == [
-        "another environment than that of the set that was there: cublas: 13.1 against 13.0",
+        "another environment than that of the set that was there: cublas: 13.1 and 13.0",
         "it was tuned under another identity: kernels of shapes that it lacks will be tuned all the same",
         "it has 189 configurations, the recipe expects 210",
     ]

@@ -58,10 +58,10 @@ def test_an_assignment(recipes: Path) -> None:
         ("container.nam=x", "container has no key `nam`", "write `name`"),
         ("title=5", "title is text, and `5` is a number", 'write "5" (quoted)'),
         ("title.x=5", "title is text, and a mapping is not", None),
-        ("release=v9", "says release v9", "write `release: v1`"),
-        ("engine.options.port=null", "there is nothing to remove", None),
+        ("release=v9", "release is v9", "write `release: v1`"),
+        ("engine.options.port=null", "nothing to remove", None),
         ("engine", "not PATH=VALUE", None),
-        ('model.path="${modls}/x"', "there is no variable `modls`", "write ${models}"),
+        ('model.path="${modls}/x"', "unknown variable `modls`", "write ${models}"),
         ("container.secrets.K=hunter2", "container.secrets.K is a mapping", None),
     ],
 )
@@ -86,7 +86,7 @@ def test_an_unknown_variable_is_a_fault_of_the_recipe(recipes: Path) -> None:
     write(recipes, {"v1": container('mounts: [{source: "${cahce}", target: /c}]')})
     answer = run("compile", "bench/v1", "--recipes", recipes)
     assert answer.code == 3
-    assert "v1.yaml:8:21: error VAR001 unknown-variable: `${cahce}`: there is no variable `cahce`" in answer.err
+    assert "v1.yaml:8:21: error VAR001 unknown-variable: `${cahce}`: unknown variable `cahce`" in answer.err
 
 
 @pytest.mark.parametrize(
@@ -94,12 +94,12 @@ def test_an_unknown_variable_is_a_fault_of_the_recipe(recipes: Path) -> None:
     [
         (
             "gpus: {name: GB300}",
-            "gb300serve: container.gpus names GB300, and the site does not know its UUID\n"
+            "gb300serve: container.gpus names GB300, but the site does not define its UUID\n"
             "  hint: `nvidia-smi -L` prints the UUIDs; add `gpus: {GB300: GPU-…}` to site.yaml\n",
         ),
         (
             'mounts: [{source: "${patches}/x", target: /x}]',
-            "gb300serve: `${patches}/x`: the site does not say where `patches` is\n"
+            "gb300serve: `${patches}/x`: the site does not define `patches`\n"
             "  hint: add `patches: /a/directory` to site.yaml\n",
         ),
     ],
@@ -113,7 +113,7 @@ def test_what_this_site_cannot_compile(recipes: Path, options: str, err: str) ->
 def test_an_image_without_a_tag(recipes: Path) -> None:
     write(recipes, {"v1": alone().replace(", tag: v0.33.0", "")})
     answer = run("compile", "bench/v1", "--recipes", recipes, "--image-ref", "tag")
-    assert (answer.code, answer.err.splitlines()[0]) == (4, "gb300serve: image vllm/vllm-openai has no tag to print")
+    assert (answer.code, answer.err.splitlines()[0]) == (4, "gb300serve: image vllm/vllm-openai has no tag")
 
 
 def test_notes_go_beside_the_result(recipes: Path) -> None:

@@ -280,7 +280,7 @@ def test_a_log_that_teaches_nothing(tmp_path: Path) -> None:
     (tmp_path / "boot.log").write_text("nothing\n")
     answer = run("fit", "v14", "--calibrate", tmp_path / "boot.log", variables={"HOME": str(tmp_path)})
     assert (answer.code, answer.out) == (4, "")
-    assert "has no whole `non-default args:` line" in answer.err
+    assert "has no complete `non-default args:` line" in answer.err
     assert run("fit", "v14", "--calibrate", tmp_path / "absent.log").code == 2
 
 

@@ -167,7 +167,7 @@ def test_another_set_is_said_and_degrades_only_where_the_recipe_says_so(
     program: Program, port: tuple[str, str]
 ) -> None:
     wanted = "boot.tuning_cache.configs=300"
-    remark = "210 configurations, the recipe expects 300: the rest will be tuned"
+    remark = "210 configurations, the recipe expects 300: the boot will tune the rest"
     served = up(program, port, wanted)
     assert (served.code, verdict(program)["tuning"]) == (130, "differs")
     assert f"tuning cache, for the next boot: {remark}" in served.err.splitlines()

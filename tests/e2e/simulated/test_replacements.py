@@ -89,7 +89,7 @@ def test_in_each_phase(after: Aftermath, program: Forked, port: int, phase: Phas
 
 # What is made first in each step.
 STEPS = {
-    "rename": ("os.rename", "/containers/{v13}/container.json"),
+    "rename": ("os.rename", "/containers/{v13}/.container.json."),
     "create": ("os.mkdir", "/containers/.new-"),
     "start": ("open", "/shim.log"),
 }

@@ -7,7 +7,7 @@ from gb300serve.lint.rules.image import pinned_arguments
 from gb300serve.lint.run import findings
 from gb300serve.lint.subject import LintSubject
 from gb300serve.recipe.catalog import Catalog
-from gb300serve.recipe.load import Loader
+from gb300serve.recipe.load import RecipeLoader
 from gb300serve.recipe.site import Site
 from gb300serve.render.docker_run import pinned_text
 from tests.lint.samples import KNOWN, OTHER, Case, Said, changed, judge, lint
@@ -157,7 +157,7 @@ def subject(directory: Path, text: str, pin: str | None, *, site: Site = SITE) -
     path.parent.mkdir(exist_ok=True)
     path.write_text(text, encoding="utf-8")
     catalog = Catalog((directory,))
-    loaded = Loader(catalog).load_file(catalog.at(path))
+    loaded = RecipeLoader(catalog).load_file(catalog.at(path))
     assert loaded.recipe is not None
     return LintSubject(loaded, loaded.recipe, lambda: site, pin)
 

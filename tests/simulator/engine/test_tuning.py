@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.fit.checkpoint import checkpoints
+from gb300serve.fit.checkpoint import known_checkpoints
 from gb300serve.simulator.engine.settings import SimulatorEnvironment
 from gb300serve.simulator.engine.tuning import (
     cache_identity,
@@ -14,7 +14,7 @@ from gb300serve.simulator.engine.tuning import (
 )
 from tests.support.simulated import PIN_HOOK, V14, changed, settings
 
-FLASH = checkpoints()[0]
+FLASH = known_checkpoints()[0]
 TIERS = '{{"method":"dspark","num_speculative_tokens":5,"num_speculative_tokens_per_batch_size":{}}}'
 
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gb300serve.core.errors import CompileError
-from gb300serve.plan.model import SECRET, ContainerPlan, Plan, mount_word, read_size
+from gb300serve.plan.model import SECRET, ContainerPlan, Plan, mount_argument, parse_size
 
 Json = dict[str, Any]
 
@@ -30,7 +30,7 @@ def size(option: str, text: str | None) -> int:
     """`16g` → bytes, in powers of 1024; 0 for None, which leaves the choice to the daemon."""
     if text is None:
         return 0
-    found = read_size(text)
+    found = parse_size(text)
     if found is None:
         raise DockerWordError(option, text, "a number and b, k, m, g, t or p, such as 16g")
     return found.bytes
@@ -194,7 +194,7 @@ def _with_secret(word: str, secrets: Mapping[str, str]) -> str:
 def _host_config(container: ContainerPlan, bindings: Mapping[str, list[Json]], profiles: Mapping[str, str]) -> Json:
     config: Json = {
         **_UNUSED,
-        "Binds": [mount_word(mount) for mount in container.mounts] or None,
+        "Binds": [mount_argument(mount) for mount in container.mounts] or None,
         "LogConfig": {"Type": container.log_driver or "", "Config": dict(container.log_options)},
         "NetworkMode": container.network or "default",
         "PortBindings": dict(bindings),

@@ -9,7 +9,7 @@ import typer
 from gb300serve.app.actions import Invocation, suggesting
 from gb300serve.app.cache import CacheDirectories, NoReleaseError, ReleaseCache, pin, restore, seed
 from gb300serve.app.hosts import Hosts
-from gb300serve.autotune.pins import Pin, Placed, Verified
+from gb300serve.autotune.pins import CacheVerdict, Pin, SeededSet
 from gb300serve.autotune.sets import list_sets
 from gb300serve.cli.console import TerminalConsole
 from gb300serve.cli.parameters import Json, On, RecipeDirs, Sets, SiteFile, Station, open_workspace
@@ -84,7 +84,7 @@ def _expecting(place: CacheDirectories) -> dict[str, str]:
     return found
 
 
-def _show(cache: ReleaseCache, console: TerminalConsole, verified: Verified, asked: CacheRequest) -> None:
+def _show(cache: ReleaseCache, console: TerminalConsole, verified: CacheVerdict, asked: CacheRequest) -> None:
     if asked.json:
         sets = [one.as_json() for one in cache.sets]
         about = release_document(cache, verified)
@@ -127,10 +127,10 @@ def _after(cache: ReleaseCache, console: TerminalConsole, asked: CacheRequest) -
         console.message(message, "dim")
 
 
-def _placed(placed: Placed) -> str:
+def _placed(placed: SeededSet) -> str:
     if not placed.changed:
         return f"{placed.path} holds these {placed.content.configs} configurations already"
-    aside = f"; what was there is kept as {placed.aside.name}" if placed.aside else ""
+    aside = f"; what was there is kept as {placed.backup.name}" if placed.backup else ""
     return f"{placed.path}: {placed.content.configs} configurations, sha256 {placed.content.sha256[:12]}{aside}"
 
 

@@ -11,7 +11,7 @@ from gb300serve.app.fit import Fitter
 from gb300serve.app.workspace import Workspace, learned_boots
 from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station, open_workspace
 from gb300serve.cli.views.fit import lesson_lines, lines, sweep_lines
-from gb300serve.fit.result import Step, Sweep, document, read_sweep, sweep_document
+from gb300serve.fit.result import Sweep, SweepStep, fit_document, parse_sweep, sweep_document
 
 Log = Annotated[str | None, typer.Option(metavar="FILE", help="Calibrate with a boot log first.", show_default=False)]
 Directory = Annotated[
@@ -38,7 +38,7 @@ def run(
     """Predict whether a release fits GPU and host memory, before anything is downloaded."""
     workspace, console = open_workspace(ctx, recipes, site, station)
     fitter = Fitter(workspace, checkpoint)
-    swept = read_sweep(sweep) if sweep else None
+    swept = parse_sweep(sweep) if sweep else None
     lesson = fitter.calibrate(*workspace.load(ref), calibrate, read_log(calibrate)) if calibrate else None
     fitted = fitter.fit(*workspace.load(ref, sets), sets or ())
     if lesson:
@@ -46,7 +46,7 @@ def run(
             console.message(line)
     steps = list(_steps(workspace, fitter, ref, sets or [], swept)) if swept else []
     if json:
-        result = document(fitted.name, fitted.demand, fitted.answer, fitted.remarks)
+        result = fit_document(fitted.name, fitted.demand, fitted.answer, fitted.remarks)
         console.document(result | ({"sweep": sweep_document(swept.path, steps)} if swept else {}))
     else:
         workspace.print_notes()
@@ -55,7 +55,7 @@ def run(
     return 6 if fitted.verdict in ("short", "refused") else 0
 
 
-def _steps(workspace: Workspace, fitter: Fitter, ref: str, sets: list[str], swept: Sweep) -> Iterator[Step]:
+def _steps(workspace: Workspace, fitter: Fitter, ref: str, sets: list[str], swept: Sweep) -> Iterator[SweepStep]:
     for value, assignment in zip(swept.values, swept.assignments(), strict=True):
         changes = [*sets, assignment]
-        yield Step(value, fitter.answer(*workspace.load(ref, changes), changes))
+        yield SweepStep(value, fitter.answer(*workspace.load(ref, changes), changes))

@@ -7,7 +7,7 @@ import typer
 from gb300serve.app.workspace import Workspace
 from gb300serve.cli.parameters import Json, RecipeDirs, open_workspace
 from gb300serve.cli.views.table import table
-from gb300serve.recipe.load import Loaded
+from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.model import Recipe
 from gb300serve.recipe.pins import pin_path
 
@@ -57,7 +57,7 @@ def _row(workspace: Workspace, ref: str) -> dict[str, Any] | None:
     }
 
 
-def _first_error(loaded: Loaded) -> str:
+def _first_error(loaded: LoadedRecipe) -> str:
     """The first error; `lint` does not report all of them."""
     error = next((problem for problem in loaded.problems if problem.severity == "error"), None)
     if error is None:

@@ -8,7 +8,7 @@ import typer
 from gb300serve.app.workspace import Workspace
 from gb300serve.cli.parameters import RecipeDirs, open_workspace
 from gb300serve.core.errors import Gb300Error
-from gb300serve.core.values import changed_words
+from gb300serve.core.values import changed_arguments
 from gb300serve.lint.rules.image import pinned_arguments
 from gb300serve.recipe.pins import pin_path, read_pin, write_pin
 from gb300serve.render.docker_run import pinned_text
@@ -49,9 +49,9 @@ def run(
 def _compiled(workspace: Workspace, ref: str, *, force: bool) -> tuple[Path, str, str]:
     loaded, recipe = workspace.shareable(ref)
     text = pinned_text(workspace.pinned_plan(loaded, recipe))
-    before = read_pin(loaded.found.path)
+    before = read_pin(loaded.file.path)
     if before is not None and not force:
-        removed, added = changed_words(pinned_arguments(before), pinned_arguments(text))
+        removed, added = changed_arguments(pinned_arguments(before), pinned_arguments(text))
         if removed or added:
             raise PinDiffersError(recipe.ref, removed, added)
-    return loaded.found.path, recipe.ref, text
+    return loaded.file.path, recipe.ref, text

@@ -6,7 +6,7 @@ from typing import Any
 from gb300serve.cli.views import diagnostics
 from gb300serve.cli.views.table import table
 from gb300serve.compare.changes import Change
-from gb300serve.compare.costs import Costs, Facts, Pair
+from gb300serve.compare.costs import Costs, EvidencePair, ReleaseSummary
 from gb300serve.compare.diff import Difference
 from gb300serve.core.values import compact_json
 from gb300serve.fit.model import MemoryPlan
@@ -74,7 +74,7 @@ def _tuning(costs: Costs) -> Iterator[tuple[str, str]]:
         yield "tuning", f"{boot.new_configs} kernels missing in the cache, in the first boot{spent}"
 
 
-def _seconds(facts: Facts) -> str:
+def _seconds(facts: ReleaseSummary) -> str:
     return "unknown" if facts.boot_seconds is None else f"about {facts.boot_seconds:g} s"
 
 
@@ -107,7 +107,7 @@ def _grace(plan: MemoryPlan) -> str:
 _HEAD = ("figure", "unit", "before", "after", "change", "workload")
 
 
-def _pair(pair: Pair) -> tuple[str, ...]:
+def _pair(pair: EvidencePair) -> tuple[str, ...]:
     percent = "" if pair.percent is None else f"{pair.percent:+.1f} %"
     before, after = ("-" if value is None else str(value) for value in (pair.before, pair.after))
     return (pair.figure, pair.unit, before, after, percent, pair.workload)

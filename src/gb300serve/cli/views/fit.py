@@ -8,8 +8,8 @@ from gb300serve.cli.views.table import table
 from gb300serve.fit.learned import LearnedOverhead
 from gb300serve.fit.memory import shape_of
 from gb300serve.fit.model import GB300
-from gb300serve.fit.request import Demand
-from gb300serve.fit.result import FitResult, Step, Sweep, equal_steps
+from gb300serve.fit.request import MemoryRequest
+from gb300serve.fit.result import FitResult, Sweep, SweepStep, repeated_steps
 
 WIDTH = 64
 
@@ -109,7 +109,7 @@ def _host(result: FitResult) -> Iterator[str]:
     yield "Grace, GiB"
     yield from _rows(
         (
-            ("requested", float(host.asked_gib), "cpu_offload_gb"),
+            ("requested", float(host.requested_gib), "cpu_offload_gb"),
             ("offloaded", host.offloaded_gib, f"{len(moved)} whole parameters: {kinds}" if moved else "nothing"),
             ("Engram", host.engram_gib, ""),
             (
@@ -178,37 +178,37 @@ def _nearest(result: FitResult) -> Iterator[str]:
         yield f"  {setting:<30} offloads {plan.host.offloaded_gib:.2f}, KV cache {left:.2f} ({plan.basis})"
 
 
-def sweep_lines(sweep: Sweep, steps: Sequence[Step]) -> Iterator[str]:
+def sweep_lines(sweep: Sweep, steps: Sequence[SweepStep]) -> Iterator[str]:
     """One row per step; `=` marks a step with the same launch as the step above."""
     head = (sweep.path.rpartition(".")[2], "requested", "offloaded", "KV cache", "requests", "resident", "verdict", "")
-    yield from table(head, [_row(step, same=same) for step, same in zip(steps, equal_steps(steps), strict=True)])
+    yield from table(head, [_row(step, same=same) for step, same in zip(steps, repeated_steps(steps), strict=True)])
 
 
-def _row(step: Step, *, same: bool) -> tuple[str, ...]:
-    if step.answer is None:
+def _row(step: SweepStep, *, same: bool) -> tuple[str, ...]:
+    if step.result is None:
         return (step.value, "?", "?", "?", "?", "?", "unknown", "")
-    plan = step.answer.plan
+    plan = step.result.plan
     requests = plan.concurrency_at_max_len
     return (
         step.value,
-        f"{plan.host.asked_gib:g}",
+        f"{plan.host.requested_gib:g}",
         f"{plan.host.offloaded_gib:.2f}",
         "?" if plan.hbm.kv_cache_gib is None else f"{plan.hbm.kv_cache_gib:.2f}",
         "-" if requests is None else f"{requests:.2f}",
         f"{plan.host.resident_gib:.1f}-{plan.host.resident_bound_gib:.1f}",
-        step.answer.verdict,
+        step.result.verdict,
         "=" if same else "",
     )
 
 
-def lesson_lines(lesson: LearnedOverhead, saved_in: str, demand: Demand) -> Iterator[str]:
+def lesson_lines(lesson: LearnedOverhead, saved_in: str, demand: MemoryRequest) -> Iterator[str]:
     """What was learned, and whether it applies to the settings of `demand`."""
     figures = lesson.boot.figures
     moved = f"{figures['offloaded_gib']:.2f} offloaded, " if figures["offloaded_gib"] else ""
     left = f"{figures['kv_cache_gib']:.2f} GiB of KV cache"
     yield f"{lesson.boot.name}: {moved}{left}: the constant is {lesson.constant_gib:.2f}"
-    if lesson.surprising:
-        yield f"by its sizes {lesson.stairs_gib:.2f} GiB should be offloaded: is this a boot of this checkpoint?"
+    if lesson.has_unexpected_offload:
+        yield f"by its sizes {lesson.computed_offload_gib:.2f} GiB should be offloaded: is this a boot of this checkpoint?"
     yield f"saved in {saved_in}"
     shape = shape_of(demand)
     other = [

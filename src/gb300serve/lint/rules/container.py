@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
 from gb300serve.lint.subject import LintSubject, option_path, rule, vllm_rule
-from gb300serve.plan.model import read_size
+from gb300serve.plan.model import parse_size
 
 _CHOOSERS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 # Docker kills what has not ended 10 s after its stop.
@@ -150,7 +150,7 @@ def not_a_size(subject: LintSubject) -> Iterator[Finding]:
         value = getattr(subject.container, name)
         if value is None:
             continue
-        size = read_size(value)
+        size = parse_size(value)
         if size is None:
             yield Finding(("container", name), f"`{value}` is no size", "write a number and its unit, as 16g")
         elif not size.unit and 0 < size.bytes < _LEAST_SIZE:  # 0 leaves the choice to docker

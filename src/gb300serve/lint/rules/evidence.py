@@ -9,7 +9,7 @@ from gb300serve.core.diagnostics import Severity
 from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
 from gb300serve.fit.checkpoint import Checkpoint
-from gb300serve.fit.request import demand_of
+from gb300serve.fit.request import request_from_options
 from gb300serve.lint.known import Tried, tried
 from gb300serve.lint.rules.memory import deciding_place, judged, way_out
 from gb300serve.lint.subject import LintSubject, option_path, rule, vllm_rule
@@ -188,5 +188,5 @@ def breakpoints_never_tuned(subject: LintSubject) -> Iterator[Finding]:
 @lru_cache(maxsize=16)
 def _recorded(known: Checkpoint, version: str | None) -> frozenset[tuple[tuple[int, int, int], ...]]:
     """The schedules of the boots of this engine version; empty for a boot without one."""
-    drafts = [demand_of(boot.settings).speculation for boot in known.boots if boot.engine_version == version]
+    drafts = [request_from_options(boot.settings).speculation for boot in known.boots if boot.engine_version == version]
     return frozenset(one.schedule if one else () for one in drafts)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gb300serve.core.errors import CompileError
 from gb300serve.core.rules import Finding
-from gb300serve.core.values import changed_words
+from gb300serve.core.values import changed_arguments
 from gb300serve.engines.tables import public
 from gb300serve.lint.subject import LintSubject, rule
 from gb300serve.render.docker_run import pinned_text
@@ -156,7 +156,7 @@ def pinned_command_differs(subject: LintSubject) -> Iterator[Finding]:
     except CompileError as error:
         yield Finding((), f"the pinned release does not compile: {error.message}", error.hint)
         return
-    removed, added = changed_words(pinned_arguments(subject.pinned), compiled)
+    removed, added = changed_arguments(pinned_arguments(subject.pinned), compiled)
     if removed or added:
         message = f"compiles to other words than its pinned command: {_listed(removed, added)}"
         yield Finding(("release",), message, "make it a new release; `pin --force` would rewrite what was verified")
@@ -169,7 +169,7 @@ def verified_without_pin(subject: LintSubject) -> Iterator[Finding]:
     Why: without one nobody sees when a change of the recipe, of its parent or of this tool changes what is launched.
     Fix: `gb300serve pin REF` writes `<release>.command`; commit it.
     """
-    if subject.recipe.status == "verified" and subject.pinned is None and subject.loaded.found.directory is not None:
+    if subject.recipe.status == "verified" and subject.pinned is None and subject.loaded.file.directory is not None:
         yield Finding(("status",), "verified, and not pinned", f"run `gb300serve pin {subject.recipe.ref}`")
 
 

@@ -7,7 +7,7 @@ from gb300serve.core.diagnostics import Severity
 from gb300serve.core.rules import Finding
 from gb300serve.fit.checkpoint import GIB, Checkpoint
 from gb300serve.fit.model import GB300
-from gb300serve.fit.request import matches
+from gb300serve.fit.request import is_match
 from gb300serve.lint.known import runner_v2_ignores
 from gb300serve.lint.subject import LintSubject, option_given, option_path, vllm_rule
 
@@ -72,7 +72,7 @@ def offload_pattern_matches_nothing(subject: LintSubject) -> Iterator[Finding]:
 
 
 def _found(checkpoint: Checkpoint | None, pattern: str) -> bool:
-    return checkpoint is not None and any(matches(pattern, parameter.name) for parameter in checkpoint.parameters)
+    return checkpoint is not None and any(is_match(pattern, parameter.name) for parameter in checkpoint.parameters)
 
 
 def _close(checkpoint: Checkpoint, pattern: str) -> bool:

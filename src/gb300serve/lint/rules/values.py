@@ -9,7 +9,7 @@ from gb300serve.core.rules import Finding
 from gb300serve.core.text import printable
 from gb300serve.document.nodes import Path
 from gb300serve.lint.subject import OPTIONS, LintSubject, rule
-from gb300serve.plan.secrets import Literal, in_comments, literal_secrets
+from gb300serve.plan.secrets import LiteralSecret, literal_secrets, secrets_in_comments
 
 _QUOTED = re.compile(r"(?s)\\?([\"']).*\\?\1")
 _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
@@ -187,7 +187,7 @@ def in_values(root: Any) -> Iterator[Finding]:
     yield from map(_finding, literal_secrets(root))
 
 
-def _finding(literal: Literal) -> Finding:
+def _finding(literal: LiteralSecret) -> Finding:
     if literal.in_key:
         hint = "replace it at its issuer, and remove it"
         return Finding(literal.path, f"a key here holds a literal secret ({literal.kind})", hint, of_key=True)
@@ -209,7 +209,7 @@ def literal_secret_in_comment(subject: LintSubject) -> Iterator[Finding]:
 
 def in_text(text: str) -> Iterator[Finding]:
     """The findings about the comments of any file."""
-    for number, kind in in_comments(text):
+    for number, kind in secrets_in_comments(text):
         message = f"the comment on line {number} holds a literal secret ({kind})"
         yield Finding((), message, "remove it, and replace it at its issuer", line=number)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
-from gb300serve.core.text import GIB, gib, some
+from gb300serve.core.text import GIB, gib, summarize_names
 from gb300serve.host.facts import DiskSpace, Patch
 from gb300serve.host.missing import Missing
 from gb300serve.host.model_files import ModelFiles
@@ -58,9 +58,10 @@ def _lacks(model: ModelFiles) -> Iterator[str]:
     if not model.shards:
         yield "no *.safetensors and no index of them"
     if model.absent:
-        yield f"{len(model.absent)} of {model.shards} files missing ({some(model.absent)})"
+        yield f"{len(model.absent)} of {model.shards} files missing ({summarize_names(model.absent)})"
     if model.cut:
-        yield f"{len(model.cut)} of {model.shards} files are not as long as their headers say ({some(model.cut)})"
+        names = summarize_names(model.cut)
+        yield f"{len(model.cut)} of {model.shards} files are not as long as their headers say ({names})"
 
 
 @check("PRE052", "error")
@@ -97,7 +98,8 @@ def model_links_lead_away(subject: PreflightSubject) -> Iterator[Finding]:
     """
     for model in _models(subject):
         if model.linked_away:
-            message = f"{some(model.linked_away)} in {model.path} link out of it: in the container they lead nowhere"
+            names = summarize_names(model.linked_away)
+            message = f"{names} in {model.path} link out of it: in the container they lead nowhere"
             yield Finding(("models",), message, _fetching(model))
 
 

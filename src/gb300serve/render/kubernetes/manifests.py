@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from gb300serve.plan.compile import OWN_ADDRESS, on_machine, says_own_address, variable
+from gb300serve.plan.compile import OWN_ADDRESS, needs_own_address, node_plan, variable
 from gb300serve.plan.model import ContainerPlan, Plan, Secret, split_port
 from gb300serve.render.kubernetes.gaps import kubernetes_gaps
 from gb300serve.render.kubernetes.probes import probes
@@ -20,7 +20,7 @@ _SET, _INDEX = "leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/
 def pod_plans(plan: Plan) -> tuple[Plan, Plan]:
     """The launches of the leader's pod and of every worker's."""
     leader = variable(LEADER)
-    return on_machine(plan, "0", leader), on_machine(plan, variable(RANK), leader)
+    return node_plan(plan, "0", leader), node_plan(plan, variable(RANK), leader)
 
 
 def leader_selector(name: str) -> Object:
@@ -30,7 +30,7 @@ def leader_selector(name: str) -> Object:
 
 def address_variable(plan: Plan) -> list[Object]:
     """The variable with the pod's address; it must precede the variables that use it."""
-    if plan.nodes == 1 or not says_own_address(plan):
+    if plan.nodes == 1 or not needs_own_address(plan):
         return []
     return [{"name": OWN_ADDRESS, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from gb300serve.plan.model import ContainerPlan, Mount, Plan, read_size
+from gb300serve.plan.model import ContainerPlan, Mount, Plan, parse_size
 from gb300serve.render.target import bind_mounts
 
 _UNITS = {"": "", "k": "Ki", "m": "Mi", "g": "Gi", "t": "Ti", "p": "Pi"}
@@ -22,7 +22,7 @@ def object_name(plan: Plan) -> str:
 
 def quantity(text: str) -> str | None:
     """`16g` → `16Gi`: Docker's units are powers of 1024. None if it is not a whole number and a unit."""
-    size = read_size(text)
+    size = parse_size(text)
     return f"{size.number}{_UNITS[size.unit]}" if size is not None and size.number.isdecimal() else None
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from gb300serve.core.text import natural
+from gb300serve.core.text import parse_digits
 from gb300serve.simulator.engine.requests import (
     CompletionRequest,
     RequestRefusedError,
@@ -111,7 +111,7 @@ class EngineHandler(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes | None:
         length = self.headers.get("Content-Length", "0")
-        if (size := natural(length)) is None or size > _MAX_BYTES:
+        if (size := parse_digits(length)) is None or size > _MAX_BYTES:
             self.close_connection = True
             self.json(413, {"detail": "Request body too large"})
             return None

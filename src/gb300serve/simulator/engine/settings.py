@@ -8,10 +8,10 @@ from typing import Any, get_args
 
 from gb300serve.boot.signals.model import EngineName
 from gb300serve.core.values import DEFAULT_PORTS
-from gb300serve.fit.checkpoint import Autotune, Checkpoint, Decode, Graphs, KvCache, checkpoint
-from gb300serve.fit.memory import AUTO, longest_context, memory_plan, needed_gib, tokens_in
+from gb300serve.fit.checkpoint import Autotune, Checkpoint, Decode, Graphs, KvCache, find_checkpoint
+from gb300serve.fit.memory import AUTO_LENGTH, longest_context, memory_plan, needed_gib, tokens_in
 from gb300serve.fit.model import MemoryPlan
-from gb300serve.fit.request import Demand, demand_of
+from gb300serve.fit.request import MemoryRequest, request_from_options
 from gb300serve.simulator.engine.faults import Fault
 
 SPEED = "GB300SERVE_SIM_SPEED"
@@ -138,9 +138,9 @@ class Settings:
         return self._texts("served_model_name") or (self.model,)
 
     @property
-    def demand(self) -> Demand:
+    def demand(self) -> MemoryRequest:
         variant = self.checkpoint.variant(self.environment.env or {})
-        return demand_of(self.options, self.environment.version, variant)
+        return request_from_options(self.options, self.environment.version, variant)
 
     @property
     def port(self) -> int:
@@ -217,9 +217,9 @@ UNKNOWN_CHECKPOINT = Checkpoint(
 )
 
 
-def find_checkpoint(environment: SimulatorEnvironment) -> Checkpoint:
+def environment_checkpoint(environment: SimulatorEnvironment) -> Checkpoint:
     """The checkpoint of the environment's MODEL; SimulatorEnvironmentError if no checkpoint has this name."""
-    known = checkpoint(environment.model) if environment.model else UNKNOWN_CHECKPOINT
+    known = find_checkpoint(environment.model) if environment.model else UNKNOWN_CHECKPOINT
     if known is None:
         raise SimulatorEnvironmentError(
             f"no checkpoint is called {environment.model!r}; leave it empty for a checkpoint of unknown size"
@@ -239,7 +239,7 @@ def estimate_memory(settings: Settings) -> MemoryPlan:
     cache = settings.checkpoint.kv_cache
     left = plan.hbm.usable_gib - plan.hbm.weights_gib - ACTIVATIONS_GIB
     length = plan.max_model_len
-    if settings.demand.max_model_len == AUTO and left < needed_gib(cache, length):
+    if settings.demand.max_model_len == AUTO_LENGTH and left < needed_gib(cache, length):
         length = longest_context(cache, left) or length
     needed = needed_gib(cache, length)
     tokens = tokens_in(cache, left, length) if left > 0 else None

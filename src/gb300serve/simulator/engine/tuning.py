@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from gb300serve.autotune.sets import NotASetError, read_content, set_path
+from gb300serve.autotune.sets import InvalidSetError, parse_set, set_path
+from gb300serve.core.files import write_atomically
 from gb300serve.fit.checkpoint import Checkpoint, MeasuredBoot
 from gb300serve.simulator.engine.settings import Settings
 
@@ -108,8 +109,8 @@ def cache_path(checkpoint: Checkpoint, name: str, version: str) -> str:
 def stored_configs(root: Path, path: str) -> int:
     """The number of kernels in a file below the cache root; 0 if it is missing or damaged."""
     try:
-        return read_content((root / path).read_bytes()).configs
-    except (OSError, NotASetError):
+        return parse_set((root / path).read_bytes()).configs
+    except (OSError, InvalidSetError):
         return 0
 
 
@@ -117,9 +118,7 @@ def store_configs(root: Path, path: str, configs: int) -> None:
     """Write the file as a whole, so that an interrupted tuning leaves nothing. OSError when it cannot be written."""
     file = root / path
     file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_suffix(".new")
-    fresh.write_text(json.dumps(_content(PurePosixPath(path), configs)), encoding="utf-8")
-    fresh.replace(file)
+    write_atomically(file, json.dumps(_content(PurePosixPath(path), configs)).encode("utf-8"))
 
 
 def _content(path: PurePosixPath, configs: int) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import pytest
 from gb300serve.boot.facts import LogFacts, seed_in
 from gb300serve.boot.machine import BootMachine
 from gb300serve.engines.parse import ArgumentRefusedError
-from gb300serve.fit.learned import arguments as read_back
+from gb300serve.fit.learned import parse_arguments as read_back
 from gb300serve.simulator.engine.sglang.boot import random_seed, refused_script, startup_times
 from gb300serve.simulator.engine.sglang.settings import parse_settings, without_launcher
 from tests.support.sglang import DEEPSEEK, DRAFTED, ENVIRONMENT, OFFLOADED, WORDS, boot_script, settings

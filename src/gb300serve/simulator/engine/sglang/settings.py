@@ -6,7 +6,7 @@ from typing import Any
 from gb300serve.engines.parse import parse_argv
 from gb300serve.engines.tables import OptionTable, tables_for
 from gb300serve.fit.checkpoint import GIB, Checkpoint
-from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment, find_checkpoint
+from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment, environment_checkpoint
 
 # The arguments before the options in a container's command.
 _LAUNCHERS = (("-m", "sglang.launch_server"), ("sglang", "serve"))
@@ -42,7 +42,7 @@ def without_launcher(argv: Sequence[str]) -> tuple[str, ...]:
 
 def parse_settings(argv: Sequence[str], environment: SimulatorEnvironment) -> Settings:
     """Raises ArgumentRefusedError as SGLang's parser does, SimulatorEnvironmentError for an unknown checkpoint."""
-    known = find_checkpoint(environment)
+    known = environment_checkpoint(environment)
     native = dict(parse_argv(without_launcher(argv), option_table(environment)))
     return Settings(_as_vllm_options(native, known, environment), known, environment, native=native)
 

@@ -7,7 +7,7 @@ from gb300serve.core.values import Value
 from gb300serve.engines.base import human_int_or_auto
 from gb300serve.engines.parse import parse_argv
 from gb300serve.engines.tables import OptionTable, tables_for
-from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment, find_checkpoint
+from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment, environment_checkpoint
 
 
 def option_table(environment: SimulatorEnvironment) -> OptionTable:
@@ -33,7 +33,7 @@ def parse_settings(argv: Sequence[str], environment: SimulatorEnvironment) -> Se
     Raises ArgumentRefusedError as vLLM's parser does, SimulatorEnvironmentError for an unknown checkpoint.
     """
     arguments = tuple(argv[1:] if argv and argv[0] == "serve" else argv)
-    known = find_checkpoint(environment)
+    known = environment_checkpoint(environment)
     table = option_table(environment)
     spliced = any(text == "--model" or text.startswith("--model=") for text in arguments)
     return Settings(_typed(parse_argv(arguments, table), table), known, environment, spliced)
