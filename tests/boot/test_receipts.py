@@ -1,7 +1,7 @@
 import pytest
 
-from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.receipts import CheckedReceipt, ExpectedLine, LearnedBoot, ReceiptBook, as_recipe
+from gb300serve.engines.logs import boot_machine
 from gb300serve.simulator.engine.settings import SimulatorEnvironment
 from tests.support.simulated import PIN_HOOK, V14, boot_script, said
 
@@ -96,7 +96,7 @@ def test_json_names_everything() -> None:
 
 
 def lesson(lines: list[str]) -> LearnedBoot:
-    machine, found = BootMachine(), LearnedBoot()
+    machine, found = boot_machine(), LearnedBoot()
     for line in lines:
         found.take(machine.feed(line))
     return found

@@ -3,6 +3,8 @@ from dataclasses import replace
 
 import pytest
 
+from gb300serve.engines.sglang.engine import SGLANG
+from gb300serve.engines.vllm.engine import VLLM
 from gb300serve.lifecycle.backend import Container, Listener, LogLine
 from gb300serve.lifecycle.identity import (
     Birth,
@@ -14,7 +16,7 @@ from gb300serve.lifecycle.identity import (
     is_believed,
     served_names,
 )
-from gb300serve.probe.endpoint import SGLANG, VLLM, ServerEndpoint
+from gb300serve.probe.endpoint import ServerEndpoint
 from gb300serve.probe.metrics import Metrics
 from gb300serve.probe.readiness import Readiness
 from tests.boot.sglang_logs import SglangLog
@@ -29,7 +31,7 @@ FIGURES = {
     "scheduler_e2e": 118.02,
     "tokenizer_e2e": 119.51,
 }
-OURS = ServerEndpoint("http://127.0.0.1:1", None, SGLANG)
+OURS = ServerEndpoint("http://127.0.0.1:1", None, SGLANG.probe)
 
 
 class Logged(FakeBackend):
@@ -102,7 +104,7 @@ def test_keys_come_from_the_command_or_the_environment() -> None:
     keyed = replace(
         STRANGER, image="vllm/vllm-openai", env={"VLLM_API_KEY": "k"}, host_network=False, published=(8021,)
     )
-    assert endpoint_of(keyed, None) == ServerEndpoint("http://127.0.0.1:8021", "k", VLLM)
+    assert endpoint_of(keyed, None) == ServerEndpoint("http://127.0.0.1:8021", "k", VLLM.probe)
 
 
 def test_what_an_engine_is_asked_follows_from_the_recipe_or_the_image() -> None:

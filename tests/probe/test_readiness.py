@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 from gb300serve.core.ports import Response, UnreachableError
-from gb300serve.probe.endpoint import SGLANG, ServerEndpoint, UnexpectedAnswerError
+from gb300serve.engines.sglang.engine import SGLANG
+from gb300serve.probe.endpoint import ServerEndpoint, UnexpectedResponseError
 from gb300serve.probe.metrics import Metrics
 from gb300serve.probe.readiness import (
     Completion,
@@ -12,12 +13,12 @@ from gb300serve.probe.readiness import (
     Identity,
     Readiness,
     ServedModel,
+    check_completion,
+    check_presence,
     compare,
-    completed,
     completion,
     identity,
     models,
-    presence,
     same_start,
 )
 from tests.support.fake_http import FixedHttp
@@ -32,7 +33,7 @@ TINY = ServedModel("tiny", "/model", 4096)
 
 def judged(answers: dict[str, Response], names: tuple[str, ...] = ("tiny",)) -> Readiness:
     http = FixedHttp(answers)
-    return completed(http, ENDPOINT, presence(http, ENDPOINT, names, 1000.0))
+    return check_completion(http, ENDPOINT, check_presence(http, ENDPOINT, names, 1000.0))
 
 
 def test_ready_needs_name_identity_and_completion() -> None:
@@ -79,7 +80,7 @@ def test_another_model_is_named() -> None:
 
 def test_presence_asks_for_no_completion() -> None:
     client = FixedHttp({"/v1/models": MODELS, "/metrics": OURS})
-    assert presence(client, ENDPOINT, ("tiny",), 1000.0).state == "ready"
+    assert check_presence(client, ENDPOINT, ("tiny",), 1000.0).state == "ready"
     assert [path for _, path, _, _ in client.asked] == ["/v1/models", "/metrics"]
 
 
@@ -130,12 +131,12 @@ def test_no_choices_is_an_error() -> None:
 
 def test_a_refusal_is_an_error() -> None:
     text = '{"error":{"message":"The model `x` does not exist. Valid aliases: tiny.","code":404}}'
-    with pytest.raises(UnexpectedAnswerError, match="status 404"):
+    with pytest.raises(UnexpectedResponseError, match="status 404"):
         completion(FixedHttp({PATH: Response(404, text)}), ENDPOINT_COMPLETION, "x")
 
 
 VLLM_AT = ServerEndpoint("http://127.0.0.1:1")
-SGLANG_AT = ServerEndpoint("http://127.0.0.1:1", "sesame", SGLANG)
+SGLANG_AT = ServerEndpoint("http://127.0.0.1:1", "sesame", SGLANG.probe)
 TOLD = {"random_seed": 421873650, "load_weight": 61.2, "scheduler_e2e": 118.02, "tokenizer_e2e": 119.51}
 INFO = {
     "random_seed": 421873650,
@@ -214,13 +215,13 @@ def test_a_body_without_a_list_lists_nothing() -> None:
 
 @pytest.mark.parametrize("text", ["", "<html>", "[1]"])
 def test_what_is_no_json_object_is_an_error(text: str) -> None:
-    with pytest.raises(UnexpectedAnswerError) as caught:
+    with pytest.raises(UnexpectedResponseError) as caught:
         models(FixedHttp({"/v1/models": Response(200, text)}), ENDPOINT)
     assert caught.value.exit_code == 9
 
 
 def test_a_missing_key_is_named() -> None:
-    with pytest.raises(UnexpectedAnswerError) as caught:
+    with pytest.raises(UnexpectedResponseError) as caught:
         models(FixedHttp({"/v1/models": Response(401, '{"error":"Unauthorized"}')}), ENDPOINT)
     assert caught.value.message == 'http://127.0.0.1:30006/v1/models answers with status 401: {"error":"Unauthorized"}'
     assert caught.value.hint is not None

@@ -12,10 +12,10 @@ from gb300serve.app.services import RECIPE, On, Services
 from gb300serve.app.workspace import Workspace, state_directory
 from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.boot.events import BootBegan, Event, StartupComplete
-from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.receipts import CheckedReceipt, LearnedBoot
 from gb300serve.core.errors import BootError
 from gb300serve.core.files import expanded
+from gb300serve.engines.logs import boot_machine
 from gb300serve.journal.runs import RunRecord
 from gb300serve.lifecycle.backend import Container
 from gb300serve.lifecycle.launch import CHANGED, Launch, release_of
@@ -55,7 +55,7 @@ def of_lane(services: Services, ref: str | None, on: On | None) -> Kept:
     place, container = the_lane("receipts", ref, services, on)
     backend = services.backend(place)
     launch = _launch_of(container, ref, services, place)
-    machine, witness = BootMachine(), Witness(launch)
+    machine, witness = boot_machine(), Witness(launch)
     for line in backend.log(container.id):
         witness.feed(line.text, machine.feed(line.text, line.elapsed))
     receipts = witness.results(container.id, backend)
@@ -88,7 +88,7 @@ def learned(space: Workspace, log: str) -> LearnedBoot:
 
 def _good_boot(space: Workspace, log: str) -> Iterator[tuple[str, tuple[Event, ...]]]:
     """Lines with their events. Raises NotAGoodBootError after the last one, unless the last boot came to serve."""
-    machine, served = BootMachine(), False
+    machine, served = boot_machine(), False
     for line in log_lines(space, log):
         events = machine.feed(line)
         if any(isinstance(event, BootBegan) for event in events):

@@ -217,8 +217,6 @@ def _kinds(value: Value) -> frozenset[str]:
 
 
 POSITIONAL = "model_tag"
-MODEL_KEYS = {"vllm": "model", "sglang": "model_path"}
-"""The option that names the model by a flag."""
 
 
 def plain_words(key: str, value: Value) -> tuple[str, ...]:

@@ -7,11 +7,12 @@ from typing import Any
 
 from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.boot.events import Event
-from gb300serve.boot.facts import LogFacts
+from gb300serve.boot.log_facts import LogFacts
 from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.reasons import Reason
+from gb300serve.engines.logs import boot_machine
 from gb300serve.fit.checkpoint import GIB, Checkpoint, checkpoint_at, checkpoints
-from gb300serve.fit.learned import NothingToLearnError, arguments, boot_of, with_boots
+from gb300serve.fit.learned import ECHO, NothingToLearnError, arguments, boot_of, with_boots
 from gb300serve.fit.memory import PRINTED_GIB, SPARE_GIB, demand_at, memory_plan
 from gb300serve.fit.model import GB300, STATION, Grace, MemoryPlan, host_verdict
 from gb300serve.fit.request import Demand, offload
@@ -149,8 +150,8 @@ def _plain(value: float) -> int | float:
 class Reading:
     """One log, from its first line on. The machine may be given ticks and glimpses beside it."""
 
-    machine: BootMachine = field(default_factory=BootMachine)
-    heard: LogFacts = field(default_factory=LogFacts)
+    machine: BootMachine = field(default_factory=boot_machine)
+    heard: LogFacts = field(default_factory=lambda: LogFacts(ECHO))
 
     def feed(self, line: str, at: float | None = None) -> tuple[Event, ...]:
         """A line as it came; `at` is seconds since the start of the container."""

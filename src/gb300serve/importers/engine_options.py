@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from gb300serve.core.redaction import literal_secret
 from gb300serve.core.text import suggestion
 from gb300serve.engines.base import human_int
-from gb300serve.engines.options import MODEL_KEYS, POSITIONAL, EngineOption
-from gb300serve.engines.parse import converter, respelled
+from gb300serve.engines.options import POSITIONAL, EngineOption
+from gb300serve.engines.parse import converter
+from gb300serve.engines.registry import ENGINES
 from gb300serve.engines.tables import OptionTable, tables_for
 from gb300serve.importers.draft import MARK, Draft
 from gb300serve.importers.report import JSON_MENDED, REFUSED_VALUE, REPEATED, SPELLING, UNKNOWN_OPTION, shown
@@ -42,8 +43,7 @@ class Flags:
 
     def __init__(self, engine: str, version: str | None) -> None:
         choice = tables_for(engine, version)
-        # vLLM makes dashes of underscores and JSON of dotted flags before argparse; SGLang's parser is argparse alone.
-        self._plain = engine == "sglang"
+        self._plain = not ENGINES[engine].parser.rewrites_flags
         self._searched = 0
         self.tables: tuple[OptionTable, ...] = tuple(reversed(choice.tables))
 
@@ -240,11 +240,12 @@ class Options:
 
     def _bare(self, word: ExpandedWord) -> None:
         """A word that belongs to no flag: the model, where none was named."""
-        named = MODEL_KEYS[self.engine]
+        engine = ENGINES[self.engine]
+        named = engine.model_key
         if POSITIONAL not in self.options and named not in self.options:
-            key = POSITIONAL if self.engine == "vllm" or not self.options else named
+            key = POSITIONAL if engine.parser.has_positional or not self.options else named
             if key == named:
-                message = f"`{shown(word.text, 40)}`: SGLang takes a bare model as the first word only, and refuses it"
+                message = f"`{shown(word.text, 40)}`: {engine.title} accepts a bare model only as the first argument"
                 self.draft.report.say(REFUSED_VALUE, message, f"it was read as --{named.replace('_', '-')}", word.place)
             self.options[key] = self.draft.text(word.text, word.place, "the model")
             return
@@ -265,7 +266,7 @@ class Options:
 
     def _merge_dotted(self) -> None:
         for key, words in self._dotted.items():
-            if (found := loads(respelled(words, self.flags.tables[0])[-1])) is not None:
+            if (found := loads(ENGINES[self.engine].parser.rewrite(words, self.flags.tables[0])[-1])) is not None:
                 self.options[key] = found[0]
 
     def _unknown(self, flag: ExpandedWord, values: list[ExpandedWord], *, joined: bool) -> list[ExpandedWord]:

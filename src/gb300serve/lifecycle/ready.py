@@ -29,7 +29,7 @@ from gb300serve.lifecycle.reconcile import going, live
 from gb300serve.lifecycle.steps import AwaitReady
 from gb300serve.lifecycle.tools import Tools
 from gb300serve.lifecycle.watch import Attention
-from gb300serve.probe.readiness import Readiness, completed, presence
+from gb300serve.probe.readiness import Readiness, check_completion, check_presence
 
 # A checkpoint on a network share took eight times as long as on local NVMe (1,246 s against 153 s), and lived.
 FACTOR = 10.0
@@ -110,10 +110,12 @@ def _begun(container: Container, tools: Tools) -> Container:
 
 def _probe(container: Container, launch: Launch, tools: Tools, told: Birth) -> Readiness:
     started_at = container.created_at if container.started_at is None else container.started_at
-    answer = presence(tools.http, launch.endpoint, launch.plan.served_names, started_at, told.figures)
+    answer = check_presence(tools.http, launch.endpoint, launch.plan.served_names, started_at, told.figures)
     answer = against_rivals(answer, container, launch.endpoint, tools.backend)
     # A server that is not ours is not put to work, twice a second for as long as our boot takes.
-    return completed(tools.http, launch.endpoint, answer) if is_believed(answer, launch.endpoint, told) else answer
+    return (
+        check_completion(tools.http, launch.endpoint, answer) if is_believed(answer, launch.endpoint, told) else answer
+    )
 
 
 class _Watch:

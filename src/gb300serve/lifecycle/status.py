@@ -18,8 +18,8 @@ from gb300serve.lifecycle.launch import Launch, is_failed, moment, ref_of, relea
 from gb300serve.lifecycle.logs import diagnose, died
 from gb300serve.lifecycle.reconcile import live, on_gpu
 from gb300serve.lifecycle.tools import Tools
-from gb300serve.probe.endpoint import ServerEndpoint, alive, health
-from gb300serve.probe.readiness import Readiness, presence
+from gb300serve.probe.endpoint import ServerEndpoint, health, is_alive
+from gb300serve.probe.readiness import Readiness, check_presence
 
 LaneState = Literal["ready", "booting", "tuning", "stalled", "failed", "stopped", "died", "degraded", "foreign"]
 
@@ -192,7 +192,7 @@ def _running(container: Container, launch: Launch | None, tools: Tools) -> _Seen
     facts = {**_answered(answer), "restarts": container.restart_count or None}
     if answer.state == "ready" and endpoint is not None:
         try:
-            lives = alive(health(tools.http, endpoint), endpoint)
+            lives = is_alive(health(tools.http, endpoint), endpoint)
         except UnreachableError:
             lives = False
         why = None if lives else "/health does not answer with 200: its engine is dead or dying"
@@ -209,7 +209,7 @@ def _presence(container: Container, launch: Launch | None, tools: Tools, endpoin
         return Readiness("silent", "no port of the host leads to its engine")
     started_at = container.created_at if container.started_at is None else container.started_at
     told = birth(container, endpoint, tools.backend)
-    answer = presence(tools.http, endpoint, served_names(container, launch), started_at, told.figures)
+    answer = check_presence(tools.http, endpoint, served_names(container, launch), started_at, told.figures)
     if answer.state == "ready" and not is_believed(answer, endpoint, told):
         return replace(answer, state="other-server", why="it has not booted, and another server answers on its port")
     return against_rivals(answer, container, endpoint, tools.backend)

@@ -15,16 +15,8 @@ from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret, published_
 from gb300serve.recipe.model import ContainerSection, Gpus, ImageSection, Recipe, UlimitSection
 from gb300serve.recipe.site import DIRECTORIES, Site
 
-# The options that say the same: a recipe that spans machines leaves them to `nodes`.
-OPTIONS = {
-    "vllm": ("nnodes", "node_rank", "master_addr", "headless"),
-    "sglang": ("nnodes", "node_rank", "dist_init_addr"),
-}
 BACKEND, RAY = "distributed_executor_backend", "ray"
 RAY_PORT = 6379
-SGLANG_PORT = 20000
-OWN_ADDRESS = "VLLM_HOST_IP"
-"""Where vLLM takes its machine's address from; it guesses one, and a Station has several."""
 
 _LEADER = f'ray start --head --port={RAY_PORT} && shift && exec "$@"'
 # A worker that is there before the head asks again; one that loses the head ends, and may join the next one.
@@ -40,16 +32,14 @@ def on_machine(plan: Plan, rank: str, leader: str) -> Plan:
     """The launch on one machine: `0` is the leader's rank, `leader` the word for its address."""
     if plan.ray:
         return _with_ray(plan, leader, leads=rank == "0")
-    place = ("--nnodes", str(plan.nodes), "--node-rank", rank)
-    if plan.engine == "sglang":
-        return _adding(plan, (*place, "--dist-init-addr", f"{leader}:{SGLANG_PORT}"))
-    return _adding(plan, (*place, "--master-addr", leader, *(() if rank == "0" else ("--headless",))))
+    join = engine(plan.engine).nodes.join(leader, rank)
+    return _adding(plan, ("--nnodes", str(plan.nodes), "--node-rank", rank, *join))
 
 
-def says_own_address(plan: Plan) -> bool:
-    """Is the engine to be told the address of its machine?"""
-    c = plan.container
-    return plan.engine == "vllm" and OWN_ADDRESS not in {*c.env, *(secret.name for secret in c.secrets)}
+def own_address_variable(plan: Plan) -> str | None:
+    """The variable that must hold the machine's own address, unless the recipe sets it."""
+    variable, container = engine(plan.engine).nodes.address_variable, plan.container
+    return None if variable in {*container.env, *(secret.name for secret in container.secrets)} else variable
 
 
 def _adding(plan: Plan, words: Iterable[str]) -> Plan:
@@ -343,7 +333,7 @@ def _command(recipe: Recipe) -> tuple[str, ...]:
 
 
 def _refuse_said_twice(recipe: Recipe) -> None:
-    for key in OPTIONS[recipe.engine.name]:
+    for key in engine(recipe.engine.name).nodes.options:
         if key in recipe.engine.options:
             raise NodesSaidTwiceError(key)
 

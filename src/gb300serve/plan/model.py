@@ -5,10 +5,10 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from gb300serve.core.text import natural
-from gb300serve.core.values import Value
+from gb300serve.core.values import EngineName, Value
 
 Network = str
 GpuSelection = str | None
@@ -75,7 +75,7 @@ class Plan:
     """`lane/release`; `+set` is appended when `--set` changed it."""
     lane: str
     release: str
-    engine: Literal["vllm", "sglang"]
+    engine: EngineName
     engine_version: str | None
     image: str
     """`repository[:tag][@digest]`, as printed."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from gb300serve.core.diagnostics import Diagnostic
-from gb300serve.plan.compile import OWN_ADDRESS, on_machine, says_own_address, variable
+from gb300serve.plan.compile import on_machine, own_address_variable, variable
 from gb300serve.plan.model import (
     SECRET,
     ContainerPlan,
@@ -148,8 +148,8 @@ def pinned(plan: Plan) -> str:
 
 def machine_plans(plan: Plan) -> tuple[Plan, Plan]:
     """The launches on the leader's machine and on every other one, which LEADER_ADDRESS and NODE_RANK tell apart."""
-    if says_own_address(plan):
-        own = Secret(OWN_ADDRESS, env=OWN_ADDRESS)
+    if name := own_address_variable(plan):
+        own = Secret(name, env=name)
         plan = replace(plan, container=replace(plan.container, secrets=(*plan.container.secrets, own)))
     leader = variable(LEADER)
     return on_machine(plan, "0", leader), on_machine(plan, variable(RANK), leader)
@@ -158,12 +158,13 @@ def machine_plans(plan: Plan) -> tuple[Plan, Plan]:
 def _machine_checks(plan: Plan) -> tuple[str, ...]:
     """`:` takes the place of a comment: an interactive zsh has none."""
     others = "1 on the other" if plan.nodes == 2 else f"a number of its own up to {plan.nodes - 1} on each other one"
-    own = f': "${{{OWN_ADDRESS}:?set it to the address of the Station that you are on}}"'
+    name = own_address_variable(plan)
+    own = f': "${{{name}:?set it to the address of the Station that you are on}}"'
     return (
         f": {quote(f'{plan.recipe} on {plan.nodes} Stations: paste all of this on each of them')}",
         f': "${{{LEADER}:?set it to the address of the Station that leads}}"',
         f': "${{{RANK}:?set it to 0 on the Station that leads, and {others}}}"',
-        *((own, f"export {OWN_ADDRESS}") if says_own_address(plan) else ()),
+        *((own, f"export {name}") if name else ()),
     )
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 
 from gb300serve.core.errors import BackendError, CommandLineError
+from gb300serve.engines.registry import engine
 from gb300serve.fit.checkpoint import checkpoints
 from gb300serve.lifecycle.receipts import patches
 from gb300serve.plan.model import Plan
-from gb300serve.simulator.engine.faults import FAULTS
-from gb300serve.simulator.engine.sglang.deaths import REHEARSED
+from gb300serve.simulator.engine.faults import FAULTS, faults_of
 
 
 class NoSuchSimulationError(BackendError):
@@ -85,8 +85,9 @@ class UnfitFaultError(CommandLineError):
 def lacks(name: str, plan: Plan) -> str | None:
     """What the launch lacks for the fault to show, as the end of a sentence; None where it would show."""
     found = FAULTS[name]
-    if plan.engine == "sglang" and name not in REHEARSED:
-        return f"an SGLang lane rehearses {', '.join(REHEARSED)}"
+    names = faults_of(plan.engine)
+    if name not in names:
+        return f"a lane of {engine(plan.engine).title} rehearses {', '.join(names)}"
     if found.patched and not any(patches(plan)):
         return "the recipe pins no file over the image"
     if found.of_hook and not _hooked(plan):

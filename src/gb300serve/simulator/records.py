@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gb300serve.core.ports import Clock
+from gb300serve.engines.tables import versions
 from gb300serve.fit.checkpoint import checkpoint_at
 from gb300serve.lifecycle.backend import Container, Image, LogLine, wanted_options
 from gb300serve.lifecycle.receipts import patches
@@ -18,8 +19,6 @@ from gb300serve.plan.model import SECRET, Plan
 from gb300serve.simulator.engine.settings import CACHE, DEFAULT_VERSION, ENGINE, LISTEN, MODEL, MOUNTS, VERSION
 
 ENTRYPOINT = ("vllm", "serve")
-# The newest of those that have an option table.
-DEFAULT_VERSIONS = {"vllm": DEFAULT_VERSION, "sglang": "0.5.23"}
 # Nobody was there to see how it ended: the machine went down, or the shim was killed with its engine.
 LOST = 255
 
@@ -77,7 +76,7 @@ def _simulation(plan: Plan, cache: str) -> dict[str, str]:
     published = plan.container.network != "host" and bool(plan.container.ports)
     return {
         ENGINE: plan.engine,
-        VERSION: plan.engine_version or DEFAULT_VERSIONS[plan.engine],
+        VERSION: plan.engine_version or (DEFAULT_VERSION if plan.engine == "vllm" else versions(plan.engine)[-1]),
         MODEL: known.repo if known else "",
         CACHE: cache,
         # Without any mount the model is in the image, as far as anybody can tell.

@@ -5,7 +5,7 @@ import pytest
 from gb300serve.boot.events import BootBegan, CauseFound, PhaseEntered, Progress, Receipt, TuningHit, TuningMiss
 from gb300serve.boot.liveness import Judgement
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.progress import ProgressCounter, outlook
+from gb300serve.boot.progress import ProgressCounter, estimate
 from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.cli.console import Console
 from gb300serve.cli.views.boot import BootView, watch_lines
@@ -27,7 +27,7 @@ from gb300serve.lifecycle.steps import RenameContainer
 
 EXPECTED = {"loading-weights": 153.0, "profiling": 178.0}
 BAR = ProgressCounter("Loading safetensors checkpoint shards", 65, 131, began=23.0, at=88.0)
-AHEAD = outlook(Phase.LOADING_WEIGHTS, 88.0, 23.0, EXPECTED, BAR)
+AHEAD = estimate(Phase.LOADING_WEIGHTS, 88.0, 23.0, EXPECTED, BAR)
 WORKING = Judgement("working", ())
 
 

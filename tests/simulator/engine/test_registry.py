@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.boot.signals.model import EngineName
+from gb300serve.core.values import EngineName
 from gb300serve.simulator.engine.registry import KINDS
 from gb300serve.simulator.engine.script import EventTimeline
 from gb300serve.simulator.engine.settings import SurroundingsError, surroundings_of

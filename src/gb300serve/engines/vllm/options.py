@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gb300serve.core.values import DEFAULT_PORTS, Value
+from gb300serve.core.values import Value
 from gb300serve.engines.base import Options, flag, length, number, text
 from gb300serve.engines.options import POSITIONAL, first_text, texts, whole
+from gb300serve.engines.vllm.engine import PORT
 from gb300serve.engines.vllm.schedule import SpeculationOptions, speculation
 
 DEFAULT_UTILIZATION = 0.92  # vllm.config.cache.CacheConfig, 0.29 to 0.33
@@ -58,7 +59,7 @@ def view(options: Options) -> VllmOptions:
     return VllmOptions(
         model=first_text(options, POSITIONAL, "model"),
         host=text(given("host")),
-        port=whole(given("port"), DEFAULT_PORTS["vllm"]),
+        port=whole(given("port"), PORT),
         max_model_len=length(given("max_model_len")),
         max_num_seqs=length(given("max_num_seqs")),
         max_num_batched_tokens=length(given("max_num_batched_tokens")),

@@ -4,7 +4,7 @@ import math
 import re
 from typing import Any
 
-from gb300serve.plan.compile import OWN_ADDRESS, on_machine, says_own_address, variable
+from gb300serve.plan.compile import on_machine, own_address_variable, variable
 from gb300serve.plan.model import ContainerPlan, Plan, Secret, split_port
 from gb300serve.render.kubernetes.gaps import gaps_of
 from gb300serve.render.kubernetes.volumes import Volume, annotations, object_name, quantity, user_ids, volumes
@@ -30,9 +30,10 @@ def leads(name: str) -> Object:
 
 def own_address(plan: Plan) -> list[Object]:
     """The pod's address, in front of the other variables."""
-    if plan.nodes == 1 or not says_own_address(plan):
+    name = own_address_variable(plan)
+    if plan.nodes == 1 or name is None:
         return []
-    return [{"name": OWN_ADDRESS, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
+    return [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
 
 
 def leader_worker_set(plan: Plan, name: str, leader: Object, worker: Object) -> Object:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from gb300serve.boot.phases import Phase
+from gb300serve.core.values import EngineName
 from gb300serve.simulator.engine.script import API, CORE, Bind, Enter, Event, EventTimeline, Script, Serve
 from gb300serve.simulator.engine.settings import Settings, SurroundingsError
-from gb300serve.simulator.engine.sglang.deaths import ENDINGS, REHEARSED
+from gb300serve.simulator.engine.sglang.deaths import ENDINGS
 from gb300serve.simulator.engine.vllm.deaths import (
     gpu_failed,
     gpu_memory_in_use,
@@ -136,13 +137,26 @@ FAULTS: dict[str, Fault] = {
 }
 
 
+# The endings of engines other than vLLM, whose endings are those of FAULTS.
+_ENDINGS: Mapping[EngineName, Mapping[str, Ending]] = {"sglang": ENDINGS}
+# Faults without an ending that have the same effect on every engine.
+_SHARED = ("slow-disk", "patch-differs")
+
+
+def faults_of(engine: EngineName) -> tuple[str, ...]:
+    """The faults that this engine can rehearse."""
+    endings = _ENDINGS.get(engine)
+    return tuple(FAULTS) if endings is None else (*endings, *_SHARED)
+
+
 def fault(settings: Settings) -> Fault | None:
     """The fault asked for; SurroundingsError lists the names when there is none of this name."""
     name, engine = settings.surroundings.fault, settings.surroundings.engine
     if name is None:
         return None
-    if engine == "sglang" and name in FAULTS and name not in REHEARSED:
-        raise SurroundingsError(f"no rehearsal of {name} for {engine}; there are {', '.join(REHEARSED)}")
+    names = faults_of(engine)
+    if name in FAULTS and name not in names:
+        raise SurroundingsError(f"no rehearsal of {name} for {engine}; there are {', '.join(names)}")
     if name not in FAULTS:
         raise SurroundingsError(f"no fault is called {name!r}; there are {', '.join(FAULTS)}")
     return FAULTS[name]
@@ -180,9 +194,8 @@ def _place(script: Script, found: Fault) -> tuple[int, float] | None:
 
 def _ending(found: Fault, settings: Settings) -> Ending | None:
     """In the words of the engine."""
-    if settings.surroundings.engine == "vllm" or settings.surroundings.fault is None:
-        return found.ending
-    return ENDINGS.get(settings.surroundings.fault)
+    endings = _ENDINGS.get(settings.surroundings.engine)
+    return found.ending if endings is None else endings.get(settings.surroundings.fault or "")
 
 
 def afflicted(script: Script, settings: Settings, started: float) -> Script:

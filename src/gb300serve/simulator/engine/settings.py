@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from gb300serve.boot.signals.model import EngineName
-from gb300serve.core.values import DEFAULT_PORTS
+from gb300serve.core.values import EngineName
+from gb300serve.engines.registry import ENGINES
+from gb300serve.engines.vllm.engine import PORT
 from gb300serve.fit.checkpoint import Autotune, Checkpoint, Decode, Graphs, KvCache
 from gb300serve.fit.memory import AUTO, longest_context, memory_plan, needed_gib, tokens_in
 from gb300serve.fit.model import MemoryPlan
@@ -72,11 +73,10 @@ def _json(name: str, text: str) -> Any:
 
 
 def _engine(name: str | None) -> EngineName:
-    if name in {None, "", "vllm"}:
-        return "vllm"
-    if name != "sglang":
-        raise SurroundingsError(f"{ENGINE} is {name!r}; there are vllm and sglang")
-    return "sglang"
+    engine = ENGINES.get(name or "vllm")
+    if engine is None:
+        raise SurroundingsError(f"{ENGINE} is {name!r}; write {' or '.join(sorted(ENGINES))}")
+    return engine.name
 
 
 def surroundings_of(env: Mapping[str, str]) -> SimulatorEnvironment:
@@ -130,7 +130,7 @@ class Settings:
 
     @property
     def port(self) -> int:
-        return int(self.options.get("port", DEFAULT_PORTS["vllm"]))
+        return int(self.options.get("port", PORT))
 
     @property
     def listen_port(self) -> int:

@@ -2,8 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.boot.facts import LogFacts, seed_in
+from gb300serve.boot.log_facts import LogFacts, seed_in
 from gb300serve.boot.machine import BootMachine
+from gb300serve.engines.logs import boot_machine
 from gb300serve.engines.parse import ArgumentRefusedError
 from gb300serve.fit.learned import arguments as read_back
 from gb300serve.simulator.engine.sglang.boot import options_of, refused_script, seed, settings_of, timings
@@ -61,7 +62,7 @@ def test_a_share_that_weights_use_up() -> None:
 
 
 def test_figures_of_the_boot() -> None:
-    heard, machine = LogFacts(), BootMachine()
+    heard, machine = LogFacts("non-default args:"), boot_machine()
     for line in said(boot_script()):
         heard.take(line, machine.feed(line))
     tokens = heard.figure("token_pool", "tokens")

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gb300serve.core.values import DEFAULT_PORTS
 from gb300serve.engines.parse import ArgumentRefusedError, parse_argv
+from gb300serve.engines.sglang.engine import PORT
 from gb300serve.engines.tables import OptionTable, tables_for
 from gb300serve.fit.checkpoint import GIB, Checkpoint, checkpoint
 from gb300serve.fit.model import GB300, MemoryPlan
@@ -66,7 +66,7 @@ def _meaning(said: Mapping[str, Any], known: Checkpoint, surroundings: Simulator
     """Options by vLLM's names: those that memory and answers depend on."""
     meant = {name: said[key] for key, name in _MEANS.items() if said.get(key) is not None}
     meant |= {
-        "port": said.get("port", DEFAULT_PORTS["sglang"]),
+        "port": said.get("port", PORT),
         "gpu_memory_utilization": said.get("mem_fraction_static") or DEFAULT_FRACTION,
         "enable_auto_tool_choice": said.get("tool_call_parser") is not None,
         "enforce_eager": bool(said.get("disable_cuda_graph")),

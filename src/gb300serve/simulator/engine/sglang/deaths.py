@@ -153,8 +153,6 @@ ENDINGS: Mapping[str, Ending] = {
     "port-taken": port_taken,
     "crash-after-ready": _scheduler_killed,
 }
-# Of the rehearsals, those without a death: what they change has the same effect whatever the engine.
-REHEARSED = (*ENDINGS, "slow-disk", "patch-differs")
 
 
 def shutdown_script(started: float, at: float) -> Script:

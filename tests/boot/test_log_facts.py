@@ -1,13 +1,13 @@
 import pytest
 
-from gb300serve.boot.facts import LogFacts, TuningOutcome, seed_in
-from gb300serve.boot.machine import BootMachine
+from gb300serve.boot.log_facts import LogFacts, TuningOutcome, seed_in
+from gb300serve.engines.logs import boot_machine
 from tests.boot.logs import Log
 from tests.boot.sglang_logs import ARGUMENTS, SEED
 
 
 def heard(lines: list[str]) -> LogFacts:
-    machine, found = BootMachine(), LogFacts()
+    machine, found = boot_machine(), LogFacts("non-default args:")
     for line in lines:
         found.take(line, machine.feed(line))
     return found
