@@ -223,7 +223,7 @@ def test_memory_does_not_grow_with_the_log() -> None:
     for number in range(3000):
         machine.feed(f"(APIServer pid=1) ERROR 12-03 09:00:00 [serving.py:9] ValueError: request {number} is bad")
         machine.feed(f"(EngineCore pid=7) INFO 12-03 09:00:00 [x.py:1] {HEARTBEAT}")
-    course = machine._course
+    course = machine._boot
     assert course is not None
     assert (len(course.findings), len(course.recent)) == (0, 16)
     assert machine.result().state == "ready"
@@ -235,7 +235,7 @@ def test_a_bar_that_is_seen_early_moves_the_boot_on_and_counts_as_no_line() -> N
         "(EngineCore pid=1) INFO 11-29 19:50:05 [gpu_model_runner.py:4979] Starting to load model /model...", 1.0
     )
     bar = "Loading safetensors checkpoint shards:  50% Completed | 65/131 [01:00<01:00,  1.00s/it]"
-    (progress,) = machine.glimpse(bar, 61.0)
+    (progress,) = machine.feed_bar(bar, 61.0)
     assert isinstance(progress, Progress)
     assert (progress.done, progress.total, progress.at) == (65, 131, 61.0)
     machine.tick(100.0)

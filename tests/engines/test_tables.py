@@ -1,13 +1,14 @@
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from gb300serve.engines.base import Options, Problem, dotted
 from gb300serve.engines.parse import normalised, parse_argv
+from gb300serve.engines.registry import engine
 from gb300serve.engines.tables import (
     TableChoice,
-    TabledEngine,
     elsewhere,
     public,
     table,
@@ -107,9 +108,9 @@ def test_parsers_of_the_model_are_registered_since_day_zero() -> None:
 @pytest.mark.parametrize(
     ("engine", "key", "hint"),
     [
-        ("sglang", "speculative_config", "vllm has it, sglang has nothing of that name"),
-        ("sglang", "enable_prefix_caching", "vllm has it, sglang has nothing of that name"),
-        ("vllm", "disable_radix_cache", "sglang has it, vllm has nothing of that name"),
+        ("sglang", "speculative_config", "vllm has it, sglang does not"),
+        ("sglang", "enable_prefix_caching", "vllm has it, sglang does not"),
+        ("vllm", "disable_radix_cache", "sglang has it, vllm does not"),
         ("sglang", "max_num_seqs", "write 'max_running_requests'"),
         ("sglang", "tensor_parallel_size", "write 'tp_size'"),
         ("sglang", "served_model_nam", "write 'served_model_name'"),
@@ -178,7 +179,7 @@ def about_port(_options: Options, choice: TableChoice) -> Iterator[Problem]:
     yield Problem(("port",), "OPT007", f"port, by {choice.tables[-1].version}")
 
 
-VLLM, SGLANG_TABLED = TabledEngine("vllm", nothing), TabledEngine("sglang", nothing)
+VLLM, SGLANG_TABLED = (replace(engine(name), meaning=nothing) for name in ("vllm", "sglang"))
 
 
 def test_one_engine_s_verdict_is_not_the_other_s() -> None:
@@ -190,7 +191,7 @@ def test_one_engine_s_verdict_is_not_the_other_s() -> None:
 
 def test_problems_stand_in_the_order_of_the_options_and_each_option_has_one_kind() -> None:
     options: Options = {"no_such": 1, "port": 1, "tp_size": "x"}
-    about = TabledEngine("sglang", about_port)
+    about = replace(engine("sglang"), meaning=about_port)
     found = about.check(options, "0.5.23")
     assert [(problem.path, problem.code) for problem in found] == [
         (("no_such",), "OPT001"),

@@ -169,7 +169,7 @@ def test_a_completion_that_fails_is_not_ready() -> None:
     watched.http = BackendHttp(watched.station, completes=False)
     with pytest.raises(BootTimedOutError) as caught:
         watched.run()
-    assert "/v1/chat/completions answers with status 500" in caught.value.waiting_for
+    assert "/v1/chat/completions returned status 500" in caught.value.waiting_for
     assert [each.why for each in watched.told if isinstance(each, NotReady)][-1] == caught.value.waiting_for
 
 

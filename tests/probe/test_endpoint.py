@@ -12,9 +12,9 @@ def test_an_object_is_returned() -> None:
 @pytest.mark.parametrize(
     ("response", "message"),
     [
-        (Response(500, ""), "http://h/x answers with status 500 and nothing else"),
-        (Response(200, "a\x1b[31mb\n c"), "http://h/x answers with status 200: ab c"),
-        (Response(503, "x" * 300), f"http://h/x answers with status 503: {'x' * 199}…"),
+        (Response(500, ""), "http://h/x returned status 500 and an empty body"),
+        (Response(200, "a\x1b[31mb\n c"), "http://h/x returned status 200: ab c"),
+        (Response(503, "x" * 300), f"http://h/x returned status 503: {'x' * 199}…"),
     ],
 )
 def test_anything_else_is_said_in_a_harmless_line(response: Response, message: str) -> None:

@@ -53,7 +53,7 @@ def test_labels_are_unescaped_and_garbage_is_passed_over() -> None:
 
 
 def test_other_answers_are_errors() -> None:
-    with pytest.raises(UnexpectedResponseError, match="answers with status 404: Not Found"):
+    with pytest.raises(UnexpectedResponseError, match="returned status 404: Not Found"):
         metrics(FixedHttp({"/metrics": Response(404, "Not Found")}), ENDPOINT)
     with pytest.raises(UnreachableError):
         metrics(FixedHttp({}), ENDPOINT)

@@ -3,8 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.plan.model import Mount, Plan
-from gb300serve.simulator.engine.faults import FAULTS
-from gb300serve.simulator.engine.sglang.deaths import REHEARSED
+from gb300serve.simulator.engine.faults import FAULTS, faults_of
 from gb300serve.simulator.errors import lacks
 from tests.support.launches import contained, plan
 
@@ -15,7 +14,8 @@ HOOKED = contained(
     mounts=(Mount("/p/hook.py", "/w/hook.py", read_only=True, sha256="ab" * 32),),
 )
 UNPINNED = {"patch-differs": "the recipe pins no file over the image"}
-OTHER_ENGINE = f"an SGLang lane rehearses {', '.join(REHEARSED)}"
+REHEARSED = faults_of("sglang")
+OTHER_ENGINE = f"a lane of SGLang rehearses {', '.join(REHEARSED)}"
 
 
 @pytest.mark.parametrize(

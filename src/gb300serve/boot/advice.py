@@ -44,6 +44,11 @@ SENTENCES: dict[Reason, tuple[str, ...]] = {
         "Download the checkpoint again at its pinned revision and compare sizes; a Git LFS pointer is not a shard.",
     ),
     Reason.NEEDS_TRUST_REMOTE_CODE: ("Set trust_remote_code: true if you trust the checkpoint's code.",),
+    Reason.MODEL_ARCHITECTURE_UNKNOWN: (
+        "The image does not support the model type {model_type}.",
+        "The image does not support {architectures}.",
+        "Use an image that is newer than the model.",
+    ),
     Reason.TOKENIZER_MISSING: (
         "The checkpoint has no usable tokenizer files: complete it, or set the tokenizer option.",
     ),

@@ -202,7 +202,7 @@ def _readiness(
     model = next((names[name] for name in served_names if name in names), None)
     if whose == "other":
         return Readiness(
-            "other-server", "another server responds on this port, not the one in the container", model, whose, measured
+            "other-server", "another server answers on this port, not the one in the container", model, whose, measured
         )
     if model is None:
         shown = ", ".join(names) or "nothing"

@@ -161,7 +161,7 @@ def test_kept_receipts_are_one_line() -> None:
 def test_those_that_were_not_kept_are_named() -> None:
     assert list(watch_lines(ReceiptsChecked((KEPT, DIFFERENT, UNKNOWN), binding=False))) == [
         ("          receipts: 1 of 3 kept", "warning"),
-        ("              different: b (wanted 4.87 ± 0.03, found 0.65)", "warning"),
+        ("              different: b (expected 4.87 ± 0.03, found 0.65)", "warning"),
         ("              not checked: c (nobody can look into it here)", "dim"),
         ("              --set changed this launch: lines that it changes do not count against it", "dim"),
     ]

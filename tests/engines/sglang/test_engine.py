@@ -56,7 +56,7 @@ def test_a_nightly_is_checked_against_its_neighbours() -> None:
 
 
 def test_without_a_version_every_table_is_asked() -> None:
-    message = "engine.version is not stated: the options are checked against every table of sglang"
+    message = "engine.version is not set: the options are checked against all sglang tables"
     assert SGLANG.check({}, None) == (Problem((), "OPT008", message),)
 
 
@@ -235,7 +235,7 @@ REFUSED_LIMITS: list[tuple[dict[str, Value], Problem]] = [
         Problem(
             ("served_model_name",),
             "OPT014",
-            "served_model_name is 'glm:flash', and SGLang takes what follows a colon for an adapter",
+            "served_model_name is 'glm:flash', but SGLang reserves the colon for adapters",
             "write glm-flash",
         ),
     ),

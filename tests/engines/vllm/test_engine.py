@@ -119,7 +119,7 @@ def test_a_version_without_table_asks_its_neighbours_and_says_so_once() -> None:
 
 
 def test_without_a_version_every_table_is_asked() -> None:
-    unstated = note("engine.version is not stated: the options are checked against every table of vllm")
+    unstated = note("engine.version is not set: the options are checked against all vllm tables")
     assert VLLM.check({**V14, "watchdog_config": {}, "enable_bf16x3_router_gemm": True}, None) == (unstated,)
     assert VLLM.argv(V14, None) == ARTICLE
 

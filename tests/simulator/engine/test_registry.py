@@ -25,5 +25,5 @@ def test_each_boots_and_meets_a_port_that_is_taken(engine: EngineName, words: tu
 def test_the_environment_says_which() -> None:
     assert surroundings_of({}).engine == "vllm"
     assert surroundings_of({"GB300SERVE_SIM_ENGINE": "sglang"}).engine == "sglang"
-    with pytest.raises(SurroundingsError, match="there are vllm and sglang"):
+    with pytest.raises(SurroundingsError, match="write sglang or vllm"):
         surroundings_of({"GB300SERVE_SIM_ENGINE": "trt"})

@@ -8,7 +8,7 @@ from gb300serve.app.diagnose import diagnosed, read_log
 from gb300serve.boot.diagnosis import exit_code
 from gb300serve.cli.parameters import Json
 
-_UNTOLD = "no line tells how far a boot of a known engine came: it has only begun, or this is no log of one"
+_UNTOLD = "the log is too short, or it is not an engine log"
 
 
 def run(

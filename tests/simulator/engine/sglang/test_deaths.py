@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.simulator.engine.faults import FAULTS
+from gb300serve.simulator.engine.faults import FAULTS, faults_of
 from gb300serve.simulator.engine.script import EventTimeline
 from gb300serve.simulator.engine.settings import SurroundingsError
-from gb300serve.simulator.engine.sglang.deaths import REHEARSED, counted, say, shutdown_script, traceback, uvicorn
+from gb300serve.simulator.engine.sglang.deaths import counted, say, shutdown_script, traceback, uvicorn
 from tests.support.sglang import SURROUNDINGS, boot_script
 from tests.support.simulated import STARTED, boot_of, exit_code, said
 
@@ -26,7 +26,7 @@ def test_each_dies_in_its_own_words(fault: str, reason: str, phase: str, code: i
 
 
 def test_every_ending_is_a_rehearsal() -> None:
-    assert set(REHEARSED) <= FAULTS.keys()
+    assert set(faults_of("sglang")) <= FAULTS.keys()
     assert boot_of(boot_script(surroundings=replace(SURROUNDINGS, fault="slow-disk"))).result().state == "ready"
 
 
