@@ -60,7 +60,7 @@ def test_the_log_is_read_up_to_ready() -> None:
 
 
 def test_no_log_is_read_of_an_engine_that_tells_its_start() -> None:
-    found, read = born(SglangLog().ready().lines, replace(OURS, engine=VLLM))
+    found, read = born(SglangLog().ready().lines, replace(OURS, engine=VLLM.probe))
     assert (found.figures, found.served, read) == ({}, False, 0)
 
 
@@ -74,7 +74,7 @@ def test_without_a_proof_the_log_must_say_that_it_serves() -> None:
     assert is_believed(ours, OURS, Birth())
     assert not is_believed(unknown, OURS, Birth())
     assert is_believed(unknown, OURS, Birth(served=True))
-    assert is_believed(unknown, replace(OURS, engine=VLLM), Birth())
+    assert is_believed(unknown, replace(OURS, engine=VLLM.probe), Birth())
 
 
 V14 = launch()
@@ -99,7 +99,7 @@ VLLM_STRANGER = replace(STRANGER, image="vllm/vllm-openai")
 
 def test_keys_come_from_the_command_or_the_environment() -> None:
     assert endpoint_of(replace(STRANGER, command=("--port=1", "--api-key=k")), None) == ServerEndpoint(
-        "http://127.0.0.1:1", "k", SGLANG
+        "http://127.0.0.1:1", "k", SGLANG.probe
     )
     keyed = replace(
         STRANGER, image="vllm/vllm-openai", env={"VLLM_API_KEY": "k"}, host_network=False, published=(8021,)
@@ -108,12 +108,13 @@ def test_keys_come_from_the_command_or_the_environment() -> None:
 
 
 def test_what_an_engine_is_asked_follows_from_the_recipe_or_the_image() -> None:
-    assert engine_of(STRANGER, None) == SGLANG
+    assert engine_of(STRANGER, None) == SGLANG.probe
     assert (
-        engine_of(replace(STRANGER, image="local", command=("python3", "-m", "sglang.launch_server")), None) == SGLANG
+        engine_of(replace(STRANGER, image="local", command=("python3", "-m", "sglang.launch_server")), None)
+        == SGLANG.probe
     )
-    assert engine_of(replace(STRANGER, image="local", command=("--model", "/m")), None) == VLLM
-    assert engine_of(STRANGER, V14) == VLLM
+    assert engine_of(replace(STRANGER, image="local", command=("--model", "/m")), None) == VLLM.probe
+    assert engine_of(STRANGER, V14) == VLLM.probe
 
 
 OURS_INTRUDER = Listener(30006, "0.0.0.0", "vllm, process 7", 7)

@@ -416,7 +416,7 @@ def test_a_receipt_that_must_be_kept_fails_the_boot_by_name() -> None:
     watched = Watched(SERVES, of=replace(V14, receipts=(replace(OFFLOADED, missing="fail"),)))
     with pytest.raises(BootFailedError) as caught:
         watched.run()
-    sentence = "missing: Total CPU offloaded parameters: {value} (wanted 61.17)"
+    sentence = "missing: Total CPU offloaded parameters: {value} (expected 61.17)"
     assert caught.value.ending.unkept[0] == sentence
     assert caught.value.message.splitlines()[:2] == ["it serves, but not what the recipe describes", sentence]
     assert not any(isinstance(each, BecameReady) for each in watched.told)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
+from gb300serve.engines.logs import SIGNALS
 from gb300serve.simulator.engine.faults import FAULTS
 from gb300serve.simulator.engine.script import Repeat, Say, Script
 from gb300serve.simulator.engine.settings import SimulatorEnvironment

@@ -174,7 +174,7 @@ def _option(subject: LintSubject, flag: str) -> EngineOption | None:
     for table in subject.tables.tables:
         if (option := table.find(key)) is not None:
             return option
-        other = table.rightly(key)
+        other = table.correct_key(key)
         option = table.find(other) if other else None
         if option is not None and flag in (option.flag, *option.aliases, *option.off):
             return option

@@ -2,10 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.boot.log_facts import LogFacts, seed_in
+from gb300serve.boot.log_facts import LogFacts
 from gb300serve.boot.machine import BootMachine
 from gb300serve.engines.logs import boot_machine
 from gb300serve.engines.parse import ArgumentRefusedError
+from gb300serve.engines.sglang.start import SEED, seed_in
 from gb300serve.fit.learned import arguments as read_back
 from gb300serve.simulator.engine.sglang.boot import options_of, refused_script, seed, settings_of, timings
 from tests.support.sglang import DEEPSEEK, DRAFTED, OFFLOADED, SURROUNDINGS, WORDS, boot_script, settings
@@ -76,7 +77,7 @@ def test_figures_of_the_boot() -> None:
 def test_its_own_start_stands_in_the_log() -> None:
     found, lines = settings(), said(boot_script())
     echo = next(line for line in lines if "server_args=" in line)
-    assert seed_in(echo) == seed(found, STARTED)
+    assert seed_in(echo) == {SEED: seed(found, STARTED)}
     spent = timings(found, STARTED)
     assert any(f"tokenizer_e2e={spent['tokenizer_e2e']:.2f}" in line for line in lines)
     assert timings(found, STARTED + 0.001) != spent
