@@ -135,7 +135,7 @@ def test_types_choices_and_bounds() -> None:
         (
             ("method",),
             "OPT003",
-            'speculative_config.method is "dsparc", which the engine does not know',
+            'speculative_config.method is "dsparc", which is not a valid value',
             "write dspark",
         ),
         (

@@ -1,4 +1,4 @@
-"""Whether the engine's parser would take a value: type, choice, arity. What stands is shown with what to write."""
+"""Whether the engine's parser would accept a value: its type, choices and number of values."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from gb300serve.core.values import Value, compact_json
 from gb300serve.engines.base import Options, Path, Problem, human_int, human_int_or_auto, number, si_int
 from gb300serve.engines.options import EngineOption, check_fields, is_secret, items, reads_as_flag, word
 
-_FEW = 8  # choices that still read well within a message
+_FEW = 8  # choices that a message lists
 _HUMAN = {"human-int": human_int, "human-int-or-auto": human_int_or_auto, "si-int": si_int}
 _BRACED = r"(?s)\s*\{.*\}\s*"
 _NUMBER = r"\d+(?:\.\d+)?"
@@ -25,7 +25,7 @@ _WANTED = {
 
 
 def check_value(option: EngineOption, value: Value) -> Iterator[Problem]:
-    """Everything wrong with `value`; null says nothing and is right anywhere."""
+    """The problems of `value`; null means unset and is always valid."""
     path: Path = (option.key,)
     if value is None:
         return
@@ -52,9 +52,9 @@ def _is_list(value: Value) -> bool:
 
 
 def _wrong_arity(option: EngineOption, path: Path, value: Value) -> Problem:
-    items_said = items(value)
-    only = f"write {shown(items_said[0])}" if len(items_said) == 1 else "write one value"
-    return Problem(path, "OPT004", f"{option.key} takes one value, not the list {shown(value)}", only)
+    values = items(value)
+    hint = f"write {shown(values[0])}" if len(values) == 1 else "write one value"
+    return Problem(path, "OPT004", f"{option.key} takes one value, not the list {shown(value)}", hint)
 
 
 def _check_bool(option: EngineOption, value: Value) -> Iterator[Problem]:
@@ -77,16 +77,14 @@ def _check_items(option: EngineOption, value: Value) -> Iterator[Problem]:
         if item is None or (_is_list(item) and not option.takes_json):
             yield Problem(place, "OPT002", f"{option.key} holds {shown(item)}, not {_WANTED[option.kind]}")
         elif option.arity == "many" and reads_as_flag(word(item)):
-            yield Problem(
-                place, "OPT011", f"{option.key} holds {shown(item)}, which the engine would read as a flag of its own"
-            )
+            yield Problem(place, "OPT011", f"{option.key} holds {shown(item)}, which the engine would parse as a flag")
         else:
             yield from _check_one(option, place, item)
 
 
 def _check_one(option: EngineOption, path: Path, value: Value) -> Iterator[Problem]:
     if option.positional and reads_as_flag(word(value)):
-        yield Problem(path, "OPT011", f"{option.key} is {shown(value)}, which the engine would read as a flag")
+        yield Problem(path, "OPT011", f"{option.key} is {shown(value)}, which the engine would parse as a flag")
     elif is_secret(value):
         return
     elif option.takes_json:
@@ -122,7 +120,7 @@ def _right_human(option: EngineOption, value: Value) -> bool:
 
 
 def _write(option: EngineOption, value: Value) -> str | None:
-    """What to write instead of a value of the wrong type, when it can be told."""
+    """What to write instead of a value of the wrong type, if that is clear."""
     if option.kind == "text":
         return None if isinstance(value, Mapping) else f'write "{word(value)}"'
     if not isinstance(value, str):
@@ -187,27 +185,27 @@ def _json_as_text(option: EngineOption, path: Path, value: str) -> Problem:
 
 
 def check_least(options: Options, least: Mapping[str, int]) -> Iterator[Problem]:
-    """Numbers below the smallest that the engine takes."""
+    """Numbers below the minimum that the engine accepts."""
     for key, smallest in least.items():
-        found = number(options.get(key))
-        if found is not None and found < smallest:
+        value = number(options.get(key))
+        if value is not None and value < smallest:
             yield outside(key, options[key], f"at least {smallest}")
 
 
 def check_port(value: Value) -> Iterator[Problem]:
-    """`port` outside what a socket can have."""
+    """A `port` outside the range of ports."""
     port = number(value)
     if port is not None and not 0 <= port <= 65535:
         yield outside("port", value, "between 0 and 65535")
 
 
 def outside(key: str, value: Value, wanted: str, hint: str | None = None) -> Problem:
-    """The problem of a number of the wrong size."""
+    """The problem of a number outside its range."""
     return Problem(
         (key,), "OPT007", f"{key} is {compact_json(value)}, not {wanted}", hint or f"write a number {wanted}"
     )
 
 
 def meant_fraction(value: float) -> str | None:
-    """The hint where a percentage stands for a fraction."""
-    return f"a fraction is meant: write {value / 100:g}" if 10 <= value <= 100 else None
+    """The hint if a fraction was written as a percentage."""
+    return f"it is a fraction: write {value / 100:g}" if 10 <= value <= 100 else None

@@ -24,19 +24,19 @@ _DOCS = "https://errors.pydantic.dev/2.13/v"
 
 
 def validation_text(title: str, lines: Sequence[str]) -> str:
-    """The whole message for the class `title`."""
+    """The whole message of pydantic for the class `title`."""
     return "\n".join((f"{len(lines)} validation error{'s' if len(lines) != 1 else ''} for {title}", *lines))
 
 
 def validation_line(code: str, reason: str, value: Value, field: str = "") -> str:
-    """One error: the field it is about (none for the whole), the reason, and where it is documented."""
+    """One error of pydantic: the field (none for the whole value), the reason, and the link to its documentation."""
     shown = f"[type={code}, input_value={value!r}, input_type={type(value).__name__}]"
     place = f"{field}\n" if field else ""
     return f"{place}  {reason} {shown}\n    For further information visit {_DOCS}/{code}"
 
 
 def unexpected(key: str, value: Value) -> str:
-    """The error for a key that a configuration class does not have."""
+    """The error for an unknown key of a configuration class."""
     return validation_line("unexpected_keyword_argument", "Unexpected keyword argument", value, key)
 
 
@@ -45,13 +45,13 @@ Converter = Callable[[str], Any]
 _DECIMAL = r"-?\d+\.\d+"
 _BOOLEANS = {"0", "off", "f", "false", "n", "no", "1", "on", "t", "true", "y", "yes"}
 _BRACED = r"(?s)\s*\{.*\}\s*"
-# An address as CPython prints it; only its form is ever matched.
+# An address as CPython prints it; only its form matters.
 _FUNCTION = "<function {} at 0x7f3a5c1d8e00>"
 _TYPES = {"int": "<class 'int'>", "float": "<class 'float'>"}
 
 
 def converter(option: EngineOption) -> Converter:
-    """The type function that argparse calls for one word of `option`; its name is what argparse prints."""
+    """The type function that argparse calls for one value of `option`; argparse prints its name."""
     read = partial(_READERS[option.kind], option)
     return _named(partial(_or_unset, option, read) if option.nullable else read, _NAMES.get(option.kind, "str"))
 
@@ -65,7 +65,7 @@ def _named(read: Converter, name: str) -> Converter:
 
 
 def _or_unset(option: EngineOption, read: Converter, word: str) -> Value:
-    """`None` and the empty word mean unset; a wrong one is refused by the engine's wrapper, not by argparse."""
+    """`None` and the empty text mean unset; the engine's wrapper, not argparse, rejects invalid values."""
     if word in ("", "None"):
         return None
     try:
@@ -144,7 +144,7 @@ def _json_or_text(option: EngineOption, word: str) -> Value:
 
 
 def _dataclass(option: EngineOption, word: str) -> Value:
-    """JSON for one of the engine's configuration classes, which pydantic validates as it parses."""
+    """JSON for one of the engine's configuration classes, validated by pydantic."""
     title = option.config or "".join(part.capitalize() for part in option.key.split("_"))
     try:
         from_json(word)
@@ -159,7 +159,7 @@ def _dataclass(option: EngineOption, word: str) -> Value:
 
 
 def _refused(fields: Mapping[str, JsonField] | None, key: str, value: Value) -> Iterator[str]:
-    """pydantic's complaint about one key: its lax mode reads most words of another type, so few are left."""
+    """pydantic's error for one key; its lax mode accepts most texts of another type."""
     field = fields.get(key) if fields is not None else JsonField(frozenset({"any"}))
     if field is None:
         yield unexpected(key, value)
@@ -210,7 +210,7 @@ _SHAPES: dict[str, dict[str, Any]] = {
 
 
 class ArgumentRefusedError(CompileError):
-    """The engine's parser refuses the words: it prints a usage, this line, and exits with 2."""
+    """The engine's parser rejects the arguments: it prints its usage and this line, and exits with 2."""
 
     engine_exit_code: ClassVar[int] = 2
 
@@ -225,7 +225,7 @@ class _Parser(argparse.ArgumentParser):
     root = ""
 
     def error(self, message: str) -> NoReturn:
-        # Words left over are the root parser's complaint; everything else is said by the one of `serve`.
+        # The root parser reports unrecognized arguments, the parser of `serve` everything else.
         raise ArgumentRefusedError(self.root if message.startswith("unrecognized arguments") else self.prog, message)
 
 
@@ -241,10 +241,10 @@ class _Switch(argparse.Action):
 
 
 def parse_argv(argv: Sequence[str], table: OptionTable) -> Mapping[str, Value]:
-    """The options that the engine's words say, as a recipe would write them, in the order in which they were said.
+    """The options of the arguments as a recipe would write them, in the same order.
 
-    The model stands under `model` (SGLang: `model_path`) however it was said. Numbers keep their spelling (`1M` stays
-    text). Raises ArgumentRefusedError where the engine would exit with 2.
+    The model is under `model` (SGLang: `model_path`) however it was given. Numbers keep their spelling (`1M` stays
+    text). Raises ArgumentRefusedError if the engine would exit with 2.
     """
     engine = ENGINES[table.engine]
     arguments = _parser(table).parse_args(engine.parser.rewrite(argv, table))
@@ -277,7 +277,7 @@ def _add(parser: argparse.ArgumentParser, option: EngineOption) -> None:
 
 
 def normalised(options: Options, table: OptionTable) -> Mapping[str, Value]:
-    """The options with the model under its flag, lists where several are taken, suffixes read, and nulls left out."""
+    """The options with the model under its flag, lists for several values, numbers for suffixes, and no nulls."""
     found: dict[str, Value] = {}
     for key, value in options.items():
         if value is not None:

@@ -227,7 +227,7 @@ REFUSED_LIMITS: list[tuple[dict[str, Value], Problem]] = [
     ({"context_length": 0}, outside("context_length", "0", "at least 1")),
     (
         {"mem_fraction_static": 85},
-        outside("mem_fraction_static", "85", "above 0 and below 1", "a fraction is meant: write 0.85"),
+        outside("mem_fraction_static", "85", "above 0 and below 1", "it is a fraction: write 0.85"),
     ),
     ({"mem_fraction_static": 1}, outside("mem_fraction_static", "1", "above 0 and below 1")),
     (

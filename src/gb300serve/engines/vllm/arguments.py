@@ -9,9 +9,9 @@ from gb300serve.engines.tables import OptionTable
 
 
 def rewrite(argv: Sequence[str], table: OptionTable) -> list[str]:
-    """The words as argparse gets them: the model first, dashes for underscores, dotted keys merged to JSON behind all.
+    """The arguments as argparse gets them: the model first, dashes for underscores, and dotted keys as JSON at the end.
 
-    A dotted key's JSON comes last, so it replaces JSON that was given for the same flag.
+    The JSON of dotted keys comes last, so it replaces JSON that was given for the same flag.
     """
     plain: list[str] = []
     dotted: dict[str, dict[str, Value]] = {}
@@ -29,7 +29,7 @@ def rewrite(argv: Sequence[str], table: OptionTable) -> list[str]:
 
 
 def _model_first(argv: Sequence[str]) -> Sequence[str]:
-    """`--model X` moved to the front and said bare."""
+    """`--model X` as a positional argument at the front."""
     for index, word in enumerate(argv):
         if word.startswith("--model="):
             return (word.removeprefix("--model="), *argv[:index], *argv[index + 1 :])
@@ -76,7 +76,7 @@ def _put(content: dict[str, Value], keys: Sequence[str], text: str) -> None:
 
 
 def _value(text: str) -> Value:
-    """JSON where it is JSON, else a number with a suffix, else text."""
+    """The text as JSON, else as a number with a suffix, else as text."""
     try:
         found: Value = json.loads(text)
     except ValueError:

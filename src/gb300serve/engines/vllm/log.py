@@ -9,7 +9,7 @@ from gb300serve.engines.vllm.signals import COMMON_SIGNALS, SIGNALS
 # A sentence is used if the log has every value that it names.
 _ADVICE: dict[Reason, tuple[str, ...]] = {
     Reason.UNKNOWN_ARGUMENT: (
-        "The engine does not know {arguments}. Check the spelling against the option table of its version.",
+        "The engine rejected {arguments}: check the spelling against the option table of its version.",
         "{argument} is ambiguous: write the option in full.",
         "If the arguments begin with `serve`, remove it: the image's entrypoint is already `vllm serve`.",
     ),

@@ -14,7 +14,7 @@ DEFAULT_UTILIZATION = 0.92  # vllm.config.cache.CacheConfig, 0.29 to 0.33
 
 @dataclass(frozen=True, slots=True)
 class OffloadOptions:
-    """What leaves the GPU's memory. `gigabytes` are GiB for each GPU; the engine overshoots by up to one parameter."""
+    """Weights in host memory. `gigabytes` are GiB per GPU; the engine exceeds them by up to one parameter."""
 
     backend: str
     """`uva`, `prefetch` or `auto`; auto is uva as soon as `gigabytes` is above 0."""
@@ -27,7 +27,7 @@ class OffloadOptions:
 
 @dataclass(frozen=True, slots=True)
 class VllmOptions:
-    """The options with a meaning of their own. None means not given: the engine decides."""
+    """The options that the program interprets. None means not set: the engine decides."""
 
     model: str | None
     host: str | None
@@ -54,7 +54,7 @@ class VllmOptions:
 
 
 def view(options: Options) -> VllmOptions:
-    """The typed view of checked options; values of a wrong type count as not given."""
+    """The typed view of checked options; values of a wrong type count as not set."""
     given = options.get
     return VllmOptions(
         model=first_text(options, POSITIONAL, "model"),
