@@ -20,6 +20,7 @@ from gb300serve.engines.options import (
     reads_as_flag,
     texts,
     whole,
+    words,
 )
 from gb300serve.engines.parse import parse_argv
 from gb300serve.engines.tables import table, versions
@@ -79,17 +80,21 @@ SAID: list[tuple[str, Value, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("key", "value", "words"), SAID)
+@pytest.mark.parametrize(("key", "value", "expected"), SAID)
 @pytest.mark.parametrize("version", [DAY_ZERO, "0.33.0"])
-def test_words(version: str, key: str, value: Value, words: tuple[str, ...]) -> None:
-    assert table("vllm", version).words(key, value) == words
+def test_arguments(version: str, key: str, value: Value, expected: tuple[str, ...]) -> None:
+    option = table("vllm", version).find(key)
+    assert option is not None
+    assert words(option, value) == expected
 
 
 @given(st.text())
 def test_any_text_survives_the_engine_s_parser(text: str) -> None:
     shipped = table("vllm", DAY_ZERO)
-    words = ("/model", *shipped.words("response_role", text), "--port", "1")
-    assert parse_argv(words, shipped) == {"model": "/model", "response_role": text, "port": 1}
+    option = shipped.find("response_role")
+    assert option is not None
+    argv = ("/model", *words(option, text), "--port", "1")
+    assert parse_argv(argv, shipped) == {"model": "/model", "response_role": text, "port": 1}
 
 
 def test_what_reads_as_a_flag() -> None:

@@ -24,21 +24,6 @@ LONGEST = 8192
 
 
 @dataclass(frozen=True, slots=True)
-class LogFinding:
-    """An explanation and its line. `at` is seconds since the start of the boot."""
-
-    reason: Reason
-    rank: Rank
-    values: Mapping[str, Value]
-    line: int
-    text: str
-    phase: Phase
-    at: float
-    fatal: bool = True
-    lasting: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Explanation:
     """What a line explains."""
 
@@ -47,6 +32,16 @@ class Explanation:
     values: Mapping[str, Value]
     fatal: bool = True
     lasting: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFinding(Explanation):
+    """An explanation and its line. `at` is seconds since the start of the boot."""
+
+    line: int
+    text: str
+    phase: Phase
+    at: float
 
 
 def explain(record: Record, table: SignalTable) -> Explanation | None:

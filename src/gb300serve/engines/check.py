@@ -6,18 +6,25 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gb300serve.core.text import suggestion
 from gb300serve.core.values import Value, compact_json
-from gb300serve.engines.base import Options, Path, Problem, human_int, human_int_or_auto, number, si_int
-from gb300serve.engines.options import EngineOption, check_fields, is_secret, items, reads_as_flag, word
+from gb300serve.engines.base import (
+    Options,
+    Path,
+    Problem,
+    human_int,
+    human_int_or_auto,
+    is_list,
+    is_whole,
+    number,
+    si_int,
+)
+from gb300serve.engines.options import WANTED, EngineOption, check_fields, is_secret, items, reads_as_flag, word
 
 _FEW = 8  # choices that a message lists
 _HUMAN = {"human-int": human_int, "human-int-or-auto": human_int_or_auto, "si-int": si_int}
 _BRACED = r"(?s)\s*\{.*\}\s*"
 _NUMBER = r"\d+(?:\.\d+)?"
 _WANTED = {
-    "bool": "true or false",
-    "text": "text",
-    "int": "a whole number",
-    "float": "a number",
+    **WANTED,
     "human-int": "a whole number, also with a suffix (8K is 8192, 8k is 8000)",
     "human-int-or-auto": "a whole number, also with a suffix (1M is 1048576, 1m is 1000000), or auto",
     "si-int": "a whole number, also with a suffix (1Mi is 1048576, 1M is 1000000)",
@@ -35,7 +42,7 @@ def check_value(option: EngineOption, value: Value) -> Iterator[Problem]:
         yield from _check_items(option, value)
     elif option.arity == "optional" and value is True and not option.positional:
         return
-    elif _is_list(value) and not option.takes_json:
+    elif is_list(value) and not option.takes_json:
         yield _wrong_arity(option, path, value)
     else:
         yield from _check_one(option, path, value)
@@ -45,10 +52,6 @@ def shown(value: Value) -> str:
     """A value as the recipe wrote it, short enough for a message."""
     text = f"'{value}'" if isinstance(value, str) else compact_json(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _is_list(value: Value) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str)
 
 
 def _wrong_arity(option: EngineOption, path: Path, value: Value) -> Problem:
@@ -73,8 +76,8 @@ def _check_items(option: EngineOption, value: Value) -> Iterator[Problem]:
     if not items(value):
         yield Problem(path, "OPT004", f"{option.key} is an empty list", "write at least one value, or leave it out")
     for index, item in enumerate(items(value)):
-        place: Path = (*path, index) if _is_list(value) else path
-        if item is None or (_is_list(item) and not option.takes_json):
+        place: Path = (*path, index) if is_list(value) else path
+        if item is None or (is_list(item) and not option.takes_json):
             yield Problem(place, "OPT002", f"{option.key} holds {shown(item)}, not {_WANTED[option.kind]}")
         elif option.arity == "many" and reads_as_flag(word(item)):
             yield Problem(place, "OPT011", f"{option.key} holds {shown(item)}, which the engine would parse as a flag")
@@ -100,7 +103,7 @@ def _check_one(option: EngineOption, path: Path, value: Value) -> Iterator[Probl
 def _right_type(option: EngineOption, value: Value) -> bool:
     match option.kind:
         case "int":
-            return isinstance(value, int) and not isinstance(value, bool)
+            return is_whole(value)
         case "float":
             return isinstance(value, (int, float)) and not isinstance(value, bool)
         case "human-int" | "human-int-or-auto" | "si-int":
@@ -116,7 +119,7 @@ def _right_human(option: EngineOption, value: Value) -> bool:
         except ValueError:
             return False
         return True
-    return isinstance(value, int) and not isinstance(value, bool)
+    return is_whole(value)
 
 
 def _write(option: EngineOption, value: Value) -> str | None:
@@ -171,7 +174,7 @@ def _check_json(option: EngineOption, path: Path, value: Value) -> Iterator[Prob
 def _right_shape(option: EngineOption, value: Value) -> bool:
     if option.kind == "json-or-text":
         return isinstance(value, (Mapping, Sequence))
-    return _is_list(value) if option.shape == "list" else isinstance(value, Mapping)
+    return is_list(value) if option.shape == "list" else isinstance(value, Mapping)
 
 
 def _json_as_text(option: EngineOption, path: Path, value: str) -> Problem:

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gb300serve.core.text import suggestion
 from gb300serve.core.values import Value, compact_json
-from gb300serve.engines.base import Options, Path, Problem
+from gb300serve.engines.base import Options, Path, Problem, is_whole
 
 Kind: TypeAlias = Literal[
     "bool", "text", "int", "float", "human-int", "human-int-or-auto", "si-int", "json-dataclass", "json-loads",
@@ -154,7 +154,7 @@ def items(value: Value) -> Sequence[Value]:
 
 _COMPARE = {"gt": operator.gt, "ge": operator.ge, "lt": operator.lt, "le": operator.le}
 _BOUND = {"gt": "greater than", "ge": "at least", "lt": "less than", "le": "at most"}
-_WANTED = {
+WANTED = {
     "bool": "true or false",
     "int": "a whole number",
     "float": "a number",
@@ -182,7 +182,7 @@ def _check_field(field: JsonField, path: Path, value: Value) -> Iterator[Problem
     if "any" in field.kinds:
         return
     if not field.kinds & _kinds(value):
-        wanted = " or ".join(_WANTED[kind] for kind in _WANTED if kind in field.kinds)
+        wanted = " or ".join(WANTED[kind] for kind in WANTED if kind in field.kinds)
         yield Problem(path, "OPT002", f"{place} is {compact_json(value)}, not {wanted}")
     elif field.choices and value is not None and not chosen(field, value):
         close = suggestion(str(value), map(str, field.choices))
@@ -252,4 +252,4 @@ def first_text(options: Options, *keys: str) -> str | None:
 
 def whole(value: Value, default: int) -> int:
     """The whole number, or the default for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else default
+    return value if is_whole(value) else default

@@ -12,7 +12,7 @@ from gb300serve.core.text import suggestion
 from gb300serve.core.values import Value
 from gb300serve.engines.base import Problem
 from gb300serve.engines.check import check_value
-from gb300serve.engines.options import EngineOption, read_option, words
+from gb300serve.engines.options import EngineOption, read_option
 
 # The names of one setting in different engines.
 SYNONYMS = (
@@ -92,13 +92,6 @@ class OptionTable:
         """The problems of one option; none if the engine's parser accepts it."""
         option = self.find(key)
         return (self._unknown(key),) if option is None else tuple(check_value(option, value))
-
-    def words(self, key: str, value: Value) -> tuple[str, ...]:
-        """The words that say an option that passed the check."""
-        option = self.find(key)
-        if option is None:
-            raise KeyError(key)
-        return words(option, value)
 
     def _unknown(self, key: str) -> Problem:
         message = f"engine.options has no '{key}' in {self.engine} {self.version}"

@@ -70,25 +70,21 @@ _MEMORY: tuple[Cause, ...] = (
 )
 
 _ARGUMENTS: tuple[Cause, ...] = (
-    cause(
-        Reason.UNKNOWN_PARSER,
-        "invalid tool call parser",
-        r"invalid tool call parser: (?P<parser>\S+?)(?: \(choo?se from \{ ?(?P<known>[^}]*?) ?\}|['\"]|$)",
+    *(
+        cause(
+            Reason.UNKNOWN_PARSER,
+            f"invalid {kind} parser",
+            rf"invalid {kind} parser: (?P<parser>\S+?)(?: \(choo?se from \{{ ?(?P<known>[^}}]*?) ?\}}|['\"]|$)",
+        )
+        for kind in ("tool call", "reasoning")
     ),
-    cause(
-        Reason.UNKNOWN_PARSER,
-        "invalid reasoning parser",
-        r"invalid reasoning parser: (?P<parser>\S+?)(?: \(choo?se from \{ ?(?P<known>[^}]*?) ?\}|['\"]|$)",
-    ),
-    cause(
-        Reason.UNKNOWN_PARSER,
-        "easoning parser '",
-        r"[Rr]easoning parser '(?P<parser>[^']*)' not found(?:\. Available parsers: (?P<known>[^\"]*))?",
-    ),
-    cause(
-        Reason.UNKNOWN_PARSER,
-        "ool parser '",
-        r"[Tt]ool parser '(?P<parser>[^']*)' not found(?:\. Available parsers: (?P<known>[^\"]*))?",
+    *(
+        cause(
+            Reason.UNKNOWN_PARSER,
+            f"{kind} parser '",
+            rf"{kind} parser '(?P<parser>[^']*)' not found(?:\. Available parsers: (?P<known>[^\"]*))?",
+        )
+        for kind in ("easoning", "ool")
     ),
     cause(
         Reason.BAD_ARGUMENT_VALUE,
