@@ -15,12 +15,12 @@ from gb300serve.engines.options import (
     first_text,
     is_secret,
     model_first,
-    plain_words,
+    option_arguments,
+    plain_arguments,
     read_option,
     reads_as_flag,
     texts,
     whole,
-    words,
 )
 from gb300serve.engines.parse import parse_argv
 from gb300serve.engines.tables import table, versions
@@ -41,7 +41,7 @@ from tests.engines.scripts import ROOT, script
     ],
 )
 def test_the_common_form(value: Value, words: tuple[str, ...]) -> None:
-    assert plain_words("a_b", value) == words
+    assert plain_arguments("a_b", value) == words
 
 
 def test_the_model_comes_first_and_the_rest_keeps_its_order() -> None:
@@ -85,7 +85,7 @@ SAID: list[tuple[str, Value, tuple[str, ...]]] = [
 def test_arguments(version: str, key: str, value: Value, expected: tuple[str, ...]) -> None:
     option = table("vllm", version).find(key)
     assert option is not None
-    assert words(option, value) == expected
+    assert option_arguments(option, value) == expected
 
 
 @given(st.text())
@@ -93,7 +93,7 @@ def test_any_text_survives_the_engine_s_parser(text: str) -> None:
     shipped = table("vllm", DAY_ZERO)
     option = shipped.find("response_role")
     assert option is not None
-    argv = ("/model", *words(option, text), "--port", "1")
+    argv = ("/model", *option_arguments(option, text), "--port", "1")
     assert parse_argv(argv, shipped) == {"model": "/model", "response_role": text, "port": 1}
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from gb300serve.engines.base import Options, Problem, dotted
-from gb300serve.engines.options import words
+from gb300serve.engines.options import option_arguments
 from gb300serve.engines.parse import normalised, parse_argv
 from gb300serve.engines.registry import engine
 from gb300serve.engines.tables import (
@@ -42,7 +42,7 @@ def test_every_option_can_be_said_printed_and_read_back(engine: str, version: st
     for option in shipped.options():
         value = value_of(option)
         assert shipped.check(option.key, value) == (), option
-        said = words(option, value)
+        said = option_arguments(option, value)
         assert said == words_of(option)
         assert normalised(parse_argv(said, shipped), shipped) == normalised({option.key: value}, shipped)
 
@@ -52,12 +52,12 @@ def test_every_switch_has_its_off_form_or_is_refused(engine: str, version: str) 
     shipped = table(engine, version)
     for option in shipped.options():
         if option.kind == "bool":
-            off = words(option, False)
+            off = option_arguments(option, False)
             assert off == option.off[:1]
             assert [problem.code for problem in shipped.check(option.key, False)] == ([] if off else ["OPT005"])
             if off:
                 assert off[0].startswith("--no-")
-                assert parse_argv(words, shipped) == {option.key: False}
+                assert parse_argv(off, shipped) == {option.key: False}
 
 
 @pytest.mark.parametrize(

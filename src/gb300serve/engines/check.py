@@ -17,7 +17,7 @@ from gb300serve.engines.base import (
     number,
     si_int,
 )
-from gb300serve.engines.options import WANTED, EngineOption, check_fields, is_secret, items, reads_as_flag, word
+from gb300serve.engines.options import WANTED, EngineOption, argument, check_fields, is_secret, items, reads_as_flag
 
 _FEW = 8  # choices that a message lists
 _HUMAN = {"human-int": human_int, "human-int-or-auto": human_int_or_auto, "si-int": si_int}
@@ -63,7 +63,7 @@ def _wrong_arity(option: EngineOption, path: Path, value: Value) -> Problem:
 def _check_bool(option: EngineOption, value: Value) -> Iterator[Problem]:
     path: Path = (option.key,)
     if not isinstance(value, bool):
-        meant = {"true": "true", "yes": "true", "on": "true", "1": "true"}.get(word(value).lower(), "false")
+        meant = {"true": "true", "yes": "true", "on": "true", "1": "true"}.get(argument(value).lower(), "false")
         yield Problem(path, "OPT002", f"{option.key} is {shown(value)}, not true or false", f"write {meant}")
     elif not value and not option.off:
         yield Problem(
@@ -79,14 +79,14 @@ def _check_items(option: EngineOption, value: Value) -> Iterator[Problem]:
         place: Path = (*path, index) if is_list(value) else path
         if item is None or (is_list(item) and not option.takes_json):
             yield Problem(place, "OPT002", f"{option.key} holds {shown(item)}, not {_WANTED[option.kind]}")
-        elif option.arity == "many" and reads_as_flag(word(item)):
+        elif option.arity == "many" and reads_as_flag(argument(item)):
             yield Problem(place, "OPT011", f"{option.key} holds {shown(item)}, which the engine would parse as a flag")
         else:
             yield from _check_one(option, place, item)
 
 
 def _check_one(option: EngineOption, path: Path, value: Value) -> Iterator[Problem]:
-    if option.positional and reads_as_flag(word(value)):
+    if option.positional and reads_as_flag(argument(value)):
         yield Problem(path, "OPT011", f"{option.key} is {shown(value)}, which the engine would parse as a flag")
     elif is_secret(value):
         return
@@ -125,7 +125,7 @@ def _right_human(option: EngineOption, value: Value) -> bool:
 def _write(option: EngineOption, value: Value) -> str | None:
     """What to write instead of a value of the wrong type, if that is clear."""
     if option.kind == "text":
-        return None if isinstance(value, Mapping) else f'write "{word(value)}"'
+        return None if isinstance(value, Mapping) else f'write "{argument(value)}"'
     if not isinstance(value, str):
         return None
     plain = value.strip().replace(",", "")
@@ -146,7 +146,7 @@ def _chosen(option: EngineOption, value: Value) -> bool:
 
 def _wrong_choice(option: EngineOption, path: Path, value: Value) -> Problem:
     choices = [str(choice) for choice in option.values]
-    wanted = word(value)
+    wanted = argument(value)
     same = next((choice for choice in choices if choice.lower() == wanted.lower()), None)
     close = same or suggestion(wanted, choices)
     few = len(choices) <= _FEW

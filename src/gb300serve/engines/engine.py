@@ -12,10 +12,10 @@ from gb300serve.engines.options import (
     POSITIONAL,
     first_text,
     model_first,
-    plain_words,
+    option_arguments,
+    plain_arguments,
     texts,
     whole,
-    words,
 )
 from gb300serve.engines.tables import OptionTable, TableChoice, elsewhere, tables_for
 
@@ -208,7 +208,7 @@ def _arguments(choice: TableChoice, key: str, value: Value) -> tuple[str, ...]:
     having = [table for table in choice.tables if table.find(key) is not None]
     fitting = having if choice.exact else [table for table in having if not table.check(key, value)] or having
     option = fitting[0].find(key) if fitting else None
-    return plain_words(key, value) if option is None else words(option, value)
+    return plain_arguments(key, value) if option is None else option_arguments(option, value)
 
 
 def _note(engine: str, choice: TableChoice, version: str | None) -> Iterator[Problem]:

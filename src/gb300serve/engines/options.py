@@ -119,30 +119,30 @@ def reads_as_flag(word: str) -> bool:
     return len(word) > 1 and word.startswith("-") and re.fullmatch(_NEGATIVE_INTEGER, word) is None
 
 
-def word(value: Value) -> str:
+def argument(value: Value) -> str:
     """One value as one argument: text unchanged, numbers as written, mappings and lists as compact JSON."""
     return value if isinstance(value, str) else compact_json(value)
 
 
-def flag_words(flag: str, value: Value) -> tuple[str, ...]:
+def flag_arguments(flag: str, value: Value) -> tuple[str, ...]:
     """A flag and its one value; a value that looks like a flag is joined with `=`."""
-    text = word(value)
+    text = argument(value)
     return (f"{flag}={text}",) if reads_as_flag(text) else (flag, text)
 
 
-def words(option: EngineOption, value: Value) -> tuple[str, ...]:
+def option_arguments(option: EngineOption, value: Value) -> tuple[str, ...]:
     """The arguments for a checked `value`; none for null."""
     if value is None:
         return ()
     if option.positional:
-        return (word(value),)
+        return (argument(value),)
     if option.kind == "bool" or (option.arity == "optional" and value is True):
         return (option.flag,) if value else option.off[:1]
     if option.arity == "append":
-        return tuple(text for item in items(value) for text in flag_words(option.flag, item))
+        return tuple(text for item in items(value) for text in flag_arguments(option.flag, item))
     if option.arity == "many":
-        return (option.flag, *map(word, items(value)))
-    return flag_words(option.flag, value)
+        return (option.flag, *map(argument, items(value)))
+    return flag_arguments(option.flag, value)
 
 
 def items(value: Value) -> Sequence[Value]:
@@ -219,7 +219,7 @@ def _kinds(value: Value) -> frozenset[str]:
 POSITIONAL = "model_tag"
 
 
-def plain_words(key: str, value: Value) -> tuple[str, ...]:
+def plain_arguments(key: str, value: Value) -> tuple[str, ...]:
     """`--key value` with dashes: true is the bare flag, false and null are left out, a list is several arguments."""
     flag = "--" + key.replace("_", "-")
     if value is None or value is False:
@@ -227,8 +227,8 @@ def plain_words(key: str, value: Value) -> tuple[str, ...]:
     if value is True:
         return (flag,)
     if isinstance(value, list | tuple):
-        return (flag, *map(word, value))
-    return flag_words(flag, value)
+        return (flag, *map(argument, value))
+    return flag_arguments(flag, value)
 
 
 def model_first(options: Options) -> Iterable[tuple[str, Value]]:
