@@ -32,8 +32,8 @@ for line in open(sys.argv[1], encoding="utf-8", errors="replace", newline="\\n")
 """
 DIAGNOSE = """
 import sys
-from gb300serve.boot.machine import BootMachine
-machine = BootMachine()
+from gb300serve.engines.logs import boot_machine
+machine = boot_machine()
 for line in open(sys.argv[1], encoding="utf-8", errors="replace", newline="\\n"):
     machine.feed(line)
 machine.result()

@@ -74,7 +74,7 @@ def test_a_loop_shows_the_first_failure() -> None:
     assert diagnosis.values == {"arguments": "--first"}
     assert [(item.line, item.text) for item in diagnosis.evidence] == [(3, lines[2])]
     assert diagnosis.advice[0] == (
-        "3 boots, and none of the last ones served; the first of them ended with: unknown-argument."
+        "3 boots, and the last ones ended before they served. The first of them ended with: unknown-argument."
     )
 
 
@@ -148,6 +148,6 @@ def test_a_loop_of_boots_that_were_cut_while_they_tuned_does_not_say_let_it_fini
     again = diagnosed(cut * 4)
     assert (again.state, again.reason) == ("failed", Reason.CRASH_LOOP)
     assert again.advice == (
-        "4 boots, and none of the last ones served; the first of them ended with: unknown.",
-        "Remove the restart policy until one boot serves.",
+        "4 boots, and the last ones ended before they served. The first of them ended with: unknown.",
+        "Remove the restart policy until a boot serves.",
     )

@@ -1,22 +1,22 @@
 import pytest
 
-from gb300serve.boot.liveness import Judgement, LivenessSample, Pulse
+from gb300serve.boot.liveness import Judgement, LivenessMonitor, LivenessSample
 
 
-def pulse(*samples: LivenessSample) -> Pulse:
-    found = Pulse()
+def pulse(*samples: LivenessSample) -> LivenessMonitor:
+    found = LivenessMonitor()
     for sample in samples:
         found.take(sample)
     return found
 
 
 def judged(
-    found: Pulse, *, tuning: bool = False, phase_for: float = 100.0, expected: float | None = 153.0
+    found: LivenessMonitor, *, tuning: bool = False, phase_for: float = 100.0, expected: float | None = 153.0
 ) -> Judgement:
     return found.judge(tuning=tuning, phase_for=phase_for, expected=expected)
 
 
-def after_silence(cpu: float | None, gpu: float | None = None, silent: float = 300.0) -> Pulse:
+def after_silence(cpu: float | None, gpu: float | None = None, silent: float = 300.0) -> LivenessMonitor:
     """Something was said at 100 s; since then the container has used `cpu` seconds."""
     start = None if cpu is None else 90.0
     end = None if cpu is None else 90.0 + cpu
@@ -24,7 +24,7 @@ def after_silence(cpu: float | None, gpu: float | None = None, silent: float = 3
 
 
 def test_before_anything_is_known_it_works() -> None:
-    assert judged(Pulse()) == Judgement("working", ("it has just been started",))
+    assert judged(LivenessMonitor()) == Judgement("working", ("it has just started",))
 
 
 def test_what_says_something_works() -> None:

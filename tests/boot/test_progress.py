@@ -1,7 +1,7 @@
 import pytest
 
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.progress import WAITS_FOR, BarClock, ProgressBar, ProgressCounter, minutes, outlook, read_bar
+from gb300serve.boot.progress import AWAITED, BarClock, ProgressBar, ProgressCounter, estimate, minutes, read_bar
 
 
 def test_bars_say_how_far_and_how_long() -> None:
@@ -35,17 +35,17 @@ EXPECTED = {"starting": 21.0, "loading-weights": 153.0, "profiling": 178.0, "ser
 
 
 def test_every_phase_has_something_that_is_awaited() -> None:
-    assert WAITS_FOR.keys() == set(Phase)
+    assert AWAITED.keys() == set(Phase)
 
 
 def test_before_the_first_line_the_whole_boot_lies_ahead() -> None:
-    found = outlook(None, 2.0, 0.0, EXPECTED)
+    found = estimate(None, 2.0, 0.0, EXPECTED)
     assert found.eta is None
     assert found.sentence() == "start for 2 s; waiting for the engine's first line"
 
 
 def test_within_its_time_a_phase_ends_when_it_is_expected_to() -> None:
-    found = outlook(Phase.LOADING_WEIGHTS, 74.0, 21.0, EXPECTED)
+    found = estimate(Phase.LOADING_WEIGHTS, 74.0, 21.0, EXPECTED)
     assert (found.phase_for, found.expected, found.eta) == (53.0, 153.0, 100.0 + 178.0 + 16.0)
     assert found.sentence() == (
         "loading-weights for 53 s of about 153, ready in about 4:54; waiting for weights from the disk"
@@ -53,12 +53,12 @@ def test_within_its_time_a_phase_ends_when_it_is_expected_to() -> None:
 
 
 def test_past_its_time_nobody_can_tell() -> None:
-    assert outlook(Phase.LOADING_WEIGHTS, 400.0, 21.0, EXPECTED).eta is None
+    assert estimate(Phase.LOADING_WEIGHTS, 400.0, 21.0, EXPECTED).eta is None
 
 
 def test_a_bar_knows_better_than_the_expectation() -> None:
     bar = ProgressCounter("shards", 20, 131, began=30.0, at=230.0)
-    found = outlook(Phase.LOADING_WEIGHTS, 230.0, 21.0, EXPECTED, bar)
+    found = estimate(Phase.LOADING_WEIGHTS, 230.0, 21.0, EXPECTED, bar)
     assert found.eta == pytest.approx(10.0 * 111 + 178.0 + 16.0)
     assert "shards 20/131, ready in about 21:44" in found.sentence()
 
@@ -69,7 +69,7 @@ def test_a_bar_that_has_not_moved_tells_nothing() -> None:
 
 
 def test_a_phase_that_the_recipe_does_not_name_has_no_end() -> None:
-    assert outlook(Phase.COMPILING, 200.0, 190.0, EXPECTED).eta is None
+    assert estimate(Phase.COMPILING, 200.0, 190.0, EXPECTED).eta is None
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(9.6, "0:10"), (454.0, "7:34"), (4440.0, "1:14:00")])

@@ -5,10 +5,10 @@ from tests.boot.signals import (
     test_machine,
     test_memory,
     test_model_files,
-    test_sglang_failures,
 )
+from tests.engines.sglang import test_causes
 
-MODULES = (test_arguments, test_failures, test_machine, test_memory, test_model_files, test_sglang_failures)
+MODULES = (test_arguments, test_failures, test_machine, test_memory, test_model_files, test_causes)
 
 
 def test_every_reason_has_a_log() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
-from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.receipts import CheckedReceipt, ExpectedLine, LearnedBoot, ReceiptBook, as_recipe
+from gb300serve.engines.logs import boot_machine
 from gb300serve.simulator.engine.settings import SimulatorEnvironment
 from tests.support.simulated import PIN_HOOK, V14, boot_script, said
 
@@ -37,12 +37,12 @@ def test_the_tolerance_is_absolute_and_figures_may_be_negative(gib: str, state: 
 def test_a_different_figure_says_both() -> None:
     (one,) = checked(KV, lines=("Available KV cache memory: 0.65 GiB",))
     assert not one.good
-    assert one.sentence() == "different: Available KV cache memory: {value} GiB (wanted 4.87 ± 0.03, found 0.65)"
+    assert one.sentence() == "different: Available KV cache memory: {value} GiB (expected 4.87 ± 0.03, found 0.65)"
 
 
 def test_a_line_that_never_comes_is_missing() -> None:
     (one,) = checked(OFFLOADED, lines=("something else",))
-    assert one.sentence() == "missing: Total CPU offloaded parameters: {value} (wanted 61.17)"
+    assert one.sentence() == "missing: Total CPU offloaded parameters: {value} (expected 61.17)"
 
 
 def test_a_line_that_comes_twice_is_kept_by_whichever_is_right() -> None:
@@ -67,7 +67,7 @@ def test_forbidden_text_is_kept_by_silence() -> None:
     text = ExpectedLine("hook FAILED", forbidden=True, missing="fail")
     assert states(text, lines=("all is well",)) == ["kept"]
     (one,) = checked(text, lines=("PIN_HOT hook FAILED to install: No module",))
-    assert one.sentence() == "forbidden, and printed: hook FAILED"
+    assert one.sentence() == "forbidden, but printed: hook FAILED"
 
 
 def test_a_forbidden_figure_forbids_that_figure_only() -> None:
@@ -83,7 +83,7 @@ def test_characters_of_expressions_mean_themselves() -> None:
 def test_another_boot_in_the_log_begins_anew() -> None:
     book = ReceiptBook((OFFLOADED,))
     book.feed("Total CPU offloaded parameters: 61.17")
-    book.again()
+    book.restart()
     assert [receipt.state for receipt in book.results()] == ["missing"]
 
 
@@ -96,7 +96,7 @@ def test_json_names_everything() -> None:
 
 
 def lesson(lines: list[str]) -> LearnedBoot:
-    machine, found = BootMachine(), LearnedBoot()
+    machine, found = boot_machine(), LearnedBoot()
     for line in lines:
         found.take(machine.feed(line))
     return found

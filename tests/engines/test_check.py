@@ -27,7 +27,7 @@ ONE = [
     ("allowed_origins", {"a": 1}, "OPT002", "not a list", "write a list"),
     ("hf_overrides", '{"a": 1}', "OPT002", "is the text", 'write {"a":1}, without quotes around it'),
     ("hf_overrides", 3, "OPT002", "not a mapping", "write a mapping"),
-    ("model_tag", "--model", "OPT011", "which the engine would read as a flag", None),
+    ("model_tag", "--model", "OPT011", "which the engine would parse as a flag", None),
     ("mm_encoder_attn_dtype", "None", "OPT003", "none of fp8", None),
     ("hf_token", False, "OPT002", "not text", 'write "false"'),
 ]  # fmt: skip
@@ -138,8 +138,8 @@ def test_percentages_stand_for_fractions() -> None:
         None,
         None,
         None,
-        "a fraction is meant: write 0.85",
-        "a fraction is meant: write 1",
+        "it is a fraction: write 0.85",
+        "it is a fraction: write 1",
         None,
     ]
-    assert outside("a", 85, "below 1", meant_fraction(85)).hint == "a fraction is meant: write 0.85"
+    assert outside("a", 85, "below 1", meant_fraction(85)).hint == "it is a fraction: write 0.85"

@@ -15,7 +15,8 @@ from gb300serve.engines.options import (
     first_text,
     is_secret,
     model_first,
-    plain_words,
+    option_arguments,
+    plain_arguments,
     read_option,
     reads_as_flag,
     texts,
@@ -40,7 +41,7 @@ from tests.engines.scripts import ROOT, script
     ],
 )
 def test_the_common_form(value: Value, words: tuple[str, ...]) -> None:
-    assert plain_words("a_b", value) == words
+    assert plain_arguments("a_b", value) == words
 
 
 def test_the_model_comes_first_and_the_rest_keeps_its_order() -> None:
@@ -79,17 +80,21 @@ SAID: list[tuple[str, Value, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("key", "value", "words"), SAID)
+@pytest.mark.parametrize(("key", "value", "expected"), SAID)
 @pytest.mark.parametrize("version", [DAY_ZERO, "0.33.0"])
-def test_words(version: str, key: str, value: Value, words: tuple[str, ...]) -> None:
-    assert table("vllm", version).words(key, value) == words
+def test_arguments(version: str, key: str, value: Value, expected: tuple[str, ...]) -> None:
+    option = table("vllm", version).find(key)
+    assert option is not None
+    assert option_arguments(option, value) == expected
 
 
 @given(st.text())
 def test_any_text_survives_the_engine_s_parser(text: str) -> None:
     shipped = table("vllm", DAY_ZERO)
-    words = ("/model", *shipped.words("response_role", text), "--port", "1")
-    assert parse_argv(words, shipped) == {"model": "/model", "response_role": text, "port": 1}
+    option = shipped.find("response_role")
+    assert option is not None
+    argv = ("/model", *option_arguments(option, text), "--port", "1")
+    assert parse_argv(argv, shipped) == {"model": "/model", "response_role": text, "port": 1}
 
 
 def test_what_reads_as_a_flag() -> None:
@@ -135,7 +140,7 @@ def test_types_choices_and_bounds() -> None:
         (
             ("method",),
             "OPT003",
-            'speculative_config.method is "dsparc", which the engine does not know',
+            'speculative_config.method is "dsparc", which is not a valid value',
             "write dspark",
         ),
         (

@@ -1,13 +1,15 @@
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from gb300serve.engines.base import Options, Problem, dotted
+from gb300serve.engines.options import option_arguments
 from gb300serve.engines.parse import normalised, parse_argv
+from gb300serve.engines.registry import engine
 from gb300serve.engines.tables import (
     TableChoice,
-    TabledEngine,
     elsewhere,
     public,
     table,
@@ -40,9 +42,9 @@ def test_every_option_can_be_said_printed_and_read_back(engine: str, version: st
     for option in shipped.options():
         value = value_of(option)
         assert shipped.check(option.key, value) == (), option
-        words = shipped.words(option.key, value)
-        assert words == words_of(option)
-        assert normalised(parse_argv(words, shipped), shipped) == normalised({option.key: value}, shipped)
+        said = option_arguments(option, value)
+        assert said == words_of(option)
+        assert normalised(parse_argv(said, shipped), shipped) == normalised({option.key: value}, shipped)
 
 
 @pytest.mark.parametrize(("engine", "version"), ALL)
@@ -50,12 +52,12 @@ def test_every_switch_has_its_off_form_or_is_refused(engine: str, version: str) 
     shipped = table(engine, version)
     for option in shipped.options():
         if option.kind == "bool":
-            words = shipped.words(option.key, False)
-            assert words == option.off[:1]
-            assert [problem.code for problem in shipped.check(option.key, False)] == ([] if words else ["OPT005"])
-            if words:
-                assert words[0].startswith("--no-")
-                assert parse_argv(words, shipped) == {option.key: False}
+            off = option_arguments(option, False)
+            assert off == option.off[:1]
+            assert [problem.code for problem in shipped.check(option.key, False)] == ([] if off else ["OPT005"])
+            if off:
+                assert off[0].startswith("--no-")
+                assert parse_argv(off, shipped) == {option.key: False}
 
 
 @pytest.mark.parametrize(
@@ -107,9 +109,9 @@ def test_parsers_of_the_model_are_registered_since_day_zero() -> None:
 @pytest.mark.parametrize(
     ("engine", "key", "hint"),
     [
-        ("sglang", "speculative_config", "vllm has it, sglang has nothing of that name"),
-        ("sglang", "enable_prefix_caching", "vllm has it, sglang has nothing of that name"),
-        ("vllm", "disable_radix_cache", "sglang has it, vllm has nothing of that name"),
+        ("sglang", "speculative_config", "vllm has it, sglang does not"),
+        ("sglang", "enable_prefix_caching", "vllm has it, sglang does not"),
+        ("vllm", "disable_radix_cache", "sglang has it, vllm does not"),
         ("sglang", "max_num_seqs", "write 'max_running_requests'"),
         ("sglang", "tensor_parallel_size", "write 'tp_size'"),
         ("sglang", "served_model_nam", "write 'served_model_name'"),
@@ -161,11 +163,6 @@ def test_the_versions_that_do_have_it(key: str, version: str, hint: str | None) 
     assert elsewhere(bare, "vllm", key) == Problem((key,), "OPT001", "not there", hint)
 
 
-def test_an_unknown_key_has_no_words() -> None:
-    with pytest.raises(KeyError, match="cpu_offload_param"):
-        table("vllm", DAY_ZERO).words("cpu_offload_param", "x")
-
-
 def test_address_as_diagnostics_print_it() -> None:
     assert dotted(("cpu_offload_params", 0)) == "engine.options.cpu_offload_params.0"
 
@@ -178,7 +175,7 @@ def about_port(_options: Options, choice: TableChoice) -> Iterator[Problem]:
     yield Problem(("port",), "OPT007", f"port, by {choice.tables[-1].version}")
 
 
-VLLM, SGLANG_TABLED = TabledEngine("vllm", nothing), TabledEngine("sglang", nothing)
+VLLM, SGLANG_TABLED = (replace(engine(name), meaning=nothing) for name in ("vllm", "sglang"))
 
 
 def test_one_engine_s_verdict_is_not_the_other_s() -> None:
@@ -190,7 +187,7 @@ def test_one_engine_s_verdict_is_not_the_other_s() -> None:
 
 def test_problems_stand_in_the_order_of_the_options_and_each_option_has_one_kind() -> None:
     options: Options = {"no_such": 1, "port": 1, "tp_size": "x"}
-    about = TabledEngine("sglang", about_port)
+    about = replace(engine("sglang"), meaning=about_port)
     found = about.check(options, "0.5.23")
     assert [(problem.path, problem.code) for problem in found] == [
         (("no_such",), "OPT001"),

@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.boot.diagnosis import Diagnosis
-from gb300serve.boot.facts import LogFacts
-from gb300serve.boot.machine import BootMachine
+from gb300serve.boot.log_facts import LogFacts
+from gb300serve.engines.logs import boot_machine
 from gb300serve.fit.checkpoint import known_checkpoints
 from gb300serve.fit.remedy import BootLogReader, remedies
 from tests.support.simulated import V14, boot_script, changed, said
@@ -15,7 +15,7 @@ NAMES = "cpu_offload_params [routed_experts.w13_weight, routed_experts.w2_weight
 
 
 def read(lines: list[str]) -> tuple[Diagnosis, LogFacts]:
-    machine, heard = BootMachine(), LogFacts()
+    machine, heard = boot_machine(), LogFacts("non-default args:")
     for line in lines:
         heard.take(line, machine.feed(line))
     return machine.result(), heard
@@ -144,7 +144,7 @@ SHORT = said(boot_script(changed("--cpu-offload-gb", "55")))
 
 
 def test_a_log_is_advised_on_with_numbers() -> None:
-    reading, machine = BootLogReader(), BootMachine()
+    reading, machine = BootLogReader(), boot_machine()
     for line in SHORT:
         assert reading.feed(line) == machine.feed(line)
     plain, found = machine.result(), reading.result()

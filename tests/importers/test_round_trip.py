@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gb300serve.engines.options import option_arguments
 from gb300serve.engines.tables import table
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan
@@ -137,12 +138,16 @@ def test_generated_recipes(
 def test_every_switch_of_sglang(option: str) -> None:
     shipped = table("sglang", "0.5.23")
     launcher = ["docker", "run", "-d", "lmsysorg/sglang:v0.5.23", "sglang", "serve", "--model-path", "/model"]
-    words = [*launcher, *shipped.words(option, True)]
+    switch = shipped.find(option)
+    assert switch is not None
+    words = [*launcher, *option_arguments(switch, True)]
     assert argv(shlex.join(words)) == words
 
 
 @pytest.mark.parametrize("option", sorted(o.key for o in table("vllm", "0.33.0").options() if o.kind == "bool"))
 def test_every_switch(option: str) -> None:
-    flag = table("vllm", "0.33.0").words(option, True)
+    switch = table("vllm", "0.33.0").find(option)
+    assert switch is not None
+    flag = option_arguments(switch, True)
     words = ["docker", "run", "-d", "vllm/vllm-openai:v0.33.0", "--model", "/model", *flag]
     assert argv(shlex.join(words)) == words

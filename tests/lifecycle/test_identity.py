@@ -3,6 +3,8 @@ from dataclasses import replace
 
 import pytest
 
+from gb300serve.engines.sglang.engine import SGLANG
+from gb300serve.engines.vllm.engine import VLLM
 from gb300serve.lifecycle.backend import Container, Listener, LogLine
 from gb300serve.lifecycle.identity import (
     BootIdentity,
@@ -14,7 +16,7 @@ from gb300serve.lifecycle.identity import (
     is_plausible,
     served_names,
 )
-from gb300serve.probe.endpoint import SGLANG, VLLM, ServerEndpoint
+from gb300serve.probe.endpoint import ServerEndpoint
 from gb300serve.probe.metrics import Metrics
 from gb300serve.probe.readiness import Readiness
 from tests.boot.sglang_logs import SglangLog
@@ -29,7 +31,7 @@ FIGURES = {
     "scheduler_e2e": 118.02,
     "tokenizer_e2e": 119.51,
 }
-OURS = ServerEndpoint("http://127.0.0.1:1", None, SGLANG)
+OURS = ServerEndpoint("http://127.0.0.1:1", None, SGLANG.probe)
 
 
 class Logged(FakeBackend):
@@ -58,7 +60,7 @@ def test_the_log_is_read_up_to_ready() -> None:
 
 
 def test_no_log_is_read_of_an_engine_that_tells_its_start() -> None:
-    found, read = born(SglangLog().ready().lines, replace(OURS, engine=VLLM))
+    found, read = born(SglangLog().ready().lines, replace(OURS, engine=VLLM.probe))
     assert (found.figures, found.served, read) == ({}, False, 0)
 
 
@@ -72,7 +74,7 @@ def test_without_a_proof_the_log_must_say_that_it_serves() -> None:
     assert is_plausible(ours, OURS, BootIdentity())
     assert not is_plausible(unknown, OURS, BootIdentity())
     assert is_plausible(unknown, OURS, BootIdentity(served=True))
-    assert is_plausible(unknown, replace(OURS, engine=VLLM), BootIdentity())
+    assert is_plausible(unknown, replace(OURS, engine=VLLM.probe), BootIdentity())
 
 
 V14 = launch()
@@ -97,21 +99,22 @@ VLLM_STRANGER = replace(STRANGER, image="vllm/vllm-openai")
 
 def test_keys_come_from_the_command_or_the_environment() -> None:
     assert endpoint_of(replace(STRANGER, command=("--port=1", "--api-key=k")), None) == ServerEndpoint(
-        "http://127.0.0.1:1", "k", SGLANG
+        "http://127.0.0.1:1", "k", SGLANG.probe
     )
     keyed = replace(
         STRANGER, image="vllm/vllm-openai", env={"VLLM_API_KEY": "k"}, host_network=False, published=(8021,)
     )
-    assert endpoint_of(keyed, None) == ServerEndpoint("http://127.0.0.1:8021", "k", VLLM)
+    assert endpoint_of(keyed, None) == ServerEndpoint("http://127.0.0.1:8021", "k", VLLM.probe)
 
 
 def test_what_an_engine_is_asked_follows_from_the_recipe_or_the_image() -> None:
-    assert engine_of(STRANGER, None) == SGLANG
+    assert engine_of(STRANGER, None) == SGLANG.probe
     assert (
-        engine_of(replace(STRANGER, image="local", command=("python3", "-m", "sglang.launch_server")), None) == SGLANG
+        engine_of(replace(STRANGER, image="local", command=("python3", "-m", "sglang.launch_server")), None)
+        == SGLANG.probe
     )
-    assert engine_of(replace(STRANGER, image="local", command=("--model", "/m")), None) == VLLM
-    assert engine_of(STRANGER, V14) == VLLM
+    assert engine_of(replace(STRANGER, image="local", command=("--model", "/m")), None) == VLLM.probe
+    assert engine_of(STRANGER, V14) == VLLM.probe
 
 
 OURS_INTRUDER = Listener(30006, "0.0.0.0", "vllm, process 7", 7)

@@ -170,7 +170,7 @@ def test_a_completion_that_fails_is_not_ready() -> None:
     watched.http = BackendHttp(watched.station, completes=False)
     with pytest.raises(BootTimedOutError) as caught:
         watched.run()
-    assert "/v1/chat/completions answers with status 500" in caught.value.waiting_for
+    assert "/v1/chat/completions returned status 500" in caught.value.waiting_for
     assert [each.why for each in watched.told if isinstance(each, NotReady)][-1] == caught.value.waiting_for
 
 
@@ -417,7 +417,7 @@ def test_a_receipt_that_must_be_kept_fails_the_boot_by_name() -> None:
     watched = Watched(SERVES, of=replace(V14, receipts=(replace(OFFLOADED, missing="fail"),)))
     with pytest.raises(BootFailedError) as caught:
         watched.run()
-    sentence = "missing: Total CPU offloaded parameters: {value} (wanted 61.17)"
+    sentence = "missing: Total CPU offloaded parameters: {value} (expected 61.17)"
     assert caught.value.ending.unkept[0] == sentence
     assert caught.value.message.splitlines()[:2] == ["it serves, but not as the recipe describes", sentence]
     assert not any(isinstance(each, BecameReady) for each in watched.told)

@@ -119,11 +119,11 @@ def test_what_was_sent_is_what_arrived() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (("'max_num_seqs': 16", "'max_num_seqs': 24"), "max_num_seqs (wanted 16, found 24)"),
-        (("'cpu_offload_gb': 60.0, ", ""), "cpu_offload_gb (wanted 60, found not in the echo)"),
-        (("'max_num_seqs': 16", "'max_num_seqs': 16, 'seed': 3"), "seed (wanted not sent, found 3)"),
+        (("'max_num_seqs': 16", "'max_num_seqs': 24"), "max_num_seqs (expected 16, found 24)"),
+        (("'cpu_offload_gb': 60.0, ", ""), "cpu_offload_gb (expected 60, found not in the echo)"),
+        (("'max_num_seqs': 16", "'max_num_seqs': 16, 'seed': 3"), "seed (expected not sent, found 3)"),
         (("cpu_offload=True", "cpu_offload=False"),
-         "engram_config (wanted {'cpu_offload': True}, found {'cpu_offload': False})"),
+         "engram_config (expected {'cpu_offload': True}, found {'cpu_offload': False})"),
     ],
 )  # fmt: skip
 def test_an_argument_that_arrived_otherwise_is_named(change: tuple[str, str], sentence: str) -> None:
@@ -185,10 +185,10 @@ def test_the_other_engine_echoes_every_argument() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (("131072", "65536"), "context_length (wanted 131072, found 65536)"),
-        (("'trust_remote_code': True", "'trust_remote_code': False"), "trust_remote_code (wanted True, found False)"),
-        (("'mem_fraction_static': 0.85, ", ""), "mem_fraction_static (wanted 0.85, found not in the echo)"),
-        (("[1, 2, 4]", "[1, 2]"), "cuda_graph_bs_decode (wanted [1, 2, 4], found [1, 2])"),
+        (("131072", "65536"), "context_length (expected 131072, found 65536)"),
+        (("'trust_remote_code': True", "'trust_remote_code': False"), "trust_remote_code (expected True, found False)"),
+        (("'mem_fraction_static': 0.85, ", ""), "mem_fraction_static (expected 0.85, found not in the echo)"),
+        (("[1, 2, 4]", "[1, 2]"), "cuda_graph_bs_decode (expected [1, 2, 4], found [1, 2])"),
     ],
 )
 def test_what_the_other_engine_uses_otherwise_is_named(change: tuple[str, str], sentence: str) -> None:
@@ -202,7 +202,7 @@ def test_the_form_of_earlier_releases_of_the_other_engine() -> None:
     older = "server_args=ServerArgs(model_path='/model', tp_size=1, port=30001)"
     sent = replace(SGLANG, command=("sglang", "serve", "--model-path", "/model", "--port", "30002"))
     assert [one.sentence() for one in check_echo(sent, older)] == [
-        "different: engine argument port (wanted 30002, found 30001)"
+        "different: engine argument port (expected 30002, found 30001)"
     ]
 
 
@@ -256,7 +256,7 @@ def test_files_are_kept_different_or_missing() -> None:
     backend = Open(files={"/usr/lib/site.py": HOOK, "/w/hook.py": MAP})
     found = check_patches(PLAN, "id", backend)
     assert [(one.state, one.good) for one in found] == [("kept", True), ("different", False), ("missing", False)]
-    assert found[1].sentence() == f"different: sha256 of /w/hook.py in the container (wanted {HOOK}, found {MAP})"
+    assert found[1].sentence() == f"different: sha256 of /w/hook.py in the container (expected {HOOK}, found {MAP})"
 
 
 def test_where_nobody_can_look_nothing_is_held_against_it() -> None:

@@ -5,9 +5,9 @@ import pytest
 
 from gb300serve.autotune.sets import ExpectedSet
 from gb300serve.boot.events import Progress, Receipt, TuningMiss
-from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.phases import Phase
 from gb300serve.core.errors import Action, BackendError
+from gb300serve.engines.logs import boot_machine
 from gb300serve.lifecycle.backend import Bars, Vitals
 from gb300serve.lifecycle.events import Announcement, HealthChanged, StackTaken, TuningForeseen, Watching
 from gb300serve.lifecycle.launch import Launch
@@ -85,7 +85,7 @@ class Watched:
     told: list[Announcement] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.machine = BootMachine()
+        self.machine = boot_machine()
         tools = Tools(self.backend, BackendHttp(self.backend), self.backend.clock, self.told.append)
         self.attention = BootWatch("c1", self.of, tools)
 

@@ -12,8 +12,8 @@ from gb300serve.plan.compile import (
     UnsetVariableError,
     VariableError,
     expand,
-    needs_own_address,
     node_plan,
+    own_address_variable,
     variable,
 )
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret, digest
@@ -263,7 +263,7 @@ def test_sglang(tmp_path: Path) -> None:
     plan = compiled(tmp_path, SGLANG)
     words = ("--nnodes", "2", "--node-rank", "1", "--dist-init-addr", f"{A}:20000")
     assert node_plan(plan, "1", A).command == (*plan.command, *words)
-    assert not needs_own_address(plan)
+    assert not own_address_variable(plan)
 
 
 def words(text: str, directory: Path) -> tuple[str, ...]:
@@ -299,8 +299,8 @@ def test_an_address_that_the_recipe_says_is_left_alone() -> None:
     def plan(**env: str) -> Plan:
         return Plan("a/b", "a", "b", "vllm", None, "i", None, ContainerPlan("c", env=env), (), (), None, None, 2)
 
-    assert needs_own_address(plan())
-    assert not needs_own_address(plan(VLLM_HOST_IP="10.0.0.1"))
+    assert own_address_variable(plan())
+    assert not own_address_variable(plan(VLLM_HOST_IP="10.0.0.1"))
 
 
 SITE_VARIABLES = {"models": "/models", "cache": "/cache dir"}

@@ -1,7 +1,8 @@
 import pytest
 
 from gb300serve.core.ports import Response, UnreachableError
-from gb300serve.probe.endpoint import SGLANG, ServerEndpoint, UnexpectedAnswerError
+from gb300serve.engines.sglang.engine import SGLANG
+from gb300serve.probe.endpoint import ServerEndpoint, UnexpectedResponseError
 from gb300serve.probe.metrics import Metrics, MetricSample, metrics, samples
 from tests.support.fake_http import FixedHttp
 
@@ -35,7 +36,7 @@ def test_reads_the_series_of_the_other_engine() -> None:
         "vllm:num_requests_running 9.0\n"
     )
     client = FixedHttp({"/metrics": Response(200, text)})
-    assert metrics(client, ServerEndpoint("http://127.0.0.1:1", None, SGLANG)) == Metrics(None, 3.0, 1.0, 0.25)
+    assert metrics(client, ServerEndpoint("http://127.0.0.1:1", None, SGLANG.probe)) == Metrics(None, 3.0, 1.0, 0.25)
 
 
 def test_a_series_that_is_missing_is_none() -> None:
@@ -52,7 +53,7 @@ def test_labels_are_unescaped_and_garbage_is_passed_over() -> None:
 
 
 def test_other_answers_are_errors() -> None:
-    with pytest.raises(UnexpectedAnswerError, match="answers with status 404: Not Found"):
+    with pytest.raises(UnexpectedResponseError, match="returned status 404: Not Found"):
         metrics(FixedHttp({"/metrics": Response(404, "Not Found")}), ENDPOINT)
     with pytest.raises(UnreachableError):
         metrics(FixedHttp({}), ENDPOINT)

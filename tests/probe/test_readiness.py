@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 from gb300serve.core.ports import Response, UnreachableError
-from gb300serve.probe.endpoint import SGLANG, ServerEndpoint, UnexpectedAnswerError
+from gb300serve.engines.sglang.engine import SGLANG
+from gb300serve.probe.endpoint import ServerEndpoint, UnexpectedResponseError
 from gb300serve.probe.metrics import Metrics
 from gb300serve.probe.readiness import (
     Completion,
@@ -12,13 +13,12 @@ from gb300serve.probe.readiness import (
     Identity,
     Readiness,
     ServedModel,
-    compare,
-    completed,
+    check_completion,
+    check_presence,
+    compare_starts,
     completion,
     identity,
     models,
-    presence,
-    same_start,
 )
 from tests.support.fake_http import FixedHttp
 
@@ -32,7 +32,7 @@ TINY = ServedModel("tiny", "/model", 4096)
 
 def judged(answers: dict[str, Response], names: tuple[str, ...] = ("tiny",)) -> Readiness:
     http = FixedHttp(answers)
-    return completed(http, ENDPOINT, presence(http, ENDPOINT, names, 1000.0))
+    return check_completion(http, ENDPOINT, check_presence(http, ENDPOINT, names, 1000.0))
 
 
 def test_ready_needs_name_identity_and_completion() -> None:
@@ -52,8 +52,8 @@ def test_an_engine_without_metrics_can_be_ready() -> None:
         (
             {"/v1/models": Response(401, "")},
             "refusing",
-            "http://127.0.0.1:30006/v1/models answers with status 401 and nothing else; "
-            "the server wants a key: say it in the recipe, container.secrets.VLLM_API_KEY or engine.options.api_key",
+            "http://127.0.0.1:30006/v1/models returned status 401 and an empty body; "
+            "the server requires a key: set container.secrets.VLLM_API_KEY or engine.options.api_key in the recipe",
         ),
         (
             {"/v1/models": MODELS, "/metrics": OTHER, "/v1/chat/completions": COMPLETION},
@@ -63,7 +63,7 @@ def test_an_engine_without_metrics_can_be_ready() -> None:
         (
             {"/v1/models": MODELS, "/metrics": OURS, "/v1/chat/completions": Response(500, "dead")},
             "no-completion",
-            "http://127.0.0.1:30006/v1/chat/completions answers with status 500: dead",
+            "http://127.0.0.1:30006/v1/chat/completions returned status 500: dead",
         ),
     ],
 )
@@ -79,7 +79,7 @@ def test_another_model_is_named() -> None:
 
 def test_presence_asks_for_no_completion() -> None:
     client = FixedHttp({"/v1/models": MODELS, "/metrics": OURS})
-    assert presence(client, ENDPOINT, ("tiny",), 1000.0).state == "ready"
+    assert check_presence(client, ENDPOINT, ("tiny",), 1000.0).state == "ready"
     assert [path for _, path, _, _ in client.asked] == ["/v1/models", "/metrics"]
 
 
@@ -119,7 +119,7 @@ def test_any_token_counts(message: Any, usage: Any, expected: Completion) -> Non
 
 @pytest.mark.parametrize("message", [{"content": ""}, {}, None, "text"])
 def test_silence_of_the_model_is_an_error(message: Any) -> None:
-    with pytest.raises(EmptyCompletionError, match="completed a request to tiny without a single token"):
+    with pytest.raises(EmptyCompletionError, match="returned a completion of tiny without a single token"):
         completion(answered(message, {"completion_tokens": 0}), ENDPOINT_COMPLETION, "tiny")
 
 
@@ -130,12 +130,12 @@ def test_no_choices_is_an_error() -> None:
 
 def test_a_refusal_is_an_error() -> None:
     text = '{"error":{"message":"The model `x` does not exist. Valid aliases: tiny.","code":404}}'
-    with pytest.raises(UnexpectedAnswerError, match="status 404"):
+    with pytest.raises(UnexpectedResponseError, match="status 404"):
         completion(FixedHttp({PATH: Response(404, text)}), ENDPOINT_COMPLETION, "x")
 
 
 VLLM_AT = ServerEndpoint("http://127.0.0.1:1")
-SGLANG_AT = ServerEndpoint("http://127.0.0.1:1", "sesame", SGLANG)
+SGLANG_AT = ServerEndpoint("http://127.0.0.1:1", "sesame", SGLANG.probe)
 TOLD = {"random_seed": 421873650, "load_weight": 61.2, "scheduler_e2e": 118.02, "tokenizer_e2e": 119.51}
 INFO = {
     "random_seed": 421873650,
@@ -148,7 +148,7 @@ INFO = {
     [(None, "unknown"), (989.9, "other"), (990.0, "ours"), (1000.4, "ours"), (1060.0, "ours"), (1060.1, "other")],
 )
 def test_the_process_starts_with_its_container(process_start: float | None, expected: Identity) -> None:
-    assert compare(process_start, 1000.0) == expected
+    assert compare_starts(process_start, 1000.0) == expected
 
 
 def test_a_start_that_the_metrics_tell_is_enough() -> None:
@@ -176,23 +176,6 @@ def test_a_log_that_tells_nothing_asks_nothing() -> None:
     assert client.asked == []
 
 
-@pytest.mark.parametrize(
-    ("info", "told", "expected"),
-    [
-        (INFO, TOLD, "ours"),
-        ({**INFO, "startup_time": {"load_weight": 61.2, "scheduler_e2e": 118.03}}, TOLD, "other"),
-        # A seed that a recipe sets is that of every start: the times decide where there are any.
-        ({**INFO, "startup_time": {"load_weight": 60.0}}, TOLD, "other"),
-        ({"random_seed": 421873650}, TOLD, "ours"),
-        ({"random_seed": 7, "startup_time": None}, TOLD, "other"),
-        ({"random_seed": 7}, {"load_weight": 61.2}, "unknown"),
-        ({"random_seed": None}, TOLD, "unknown"),
-    ],
-)
-def test_figures_of_one_start(info: dict[str, object], told: dict[str, float], expected: Identity) -> None:
-    assert same_start(info, told) == expected
-
-
 ENTRY = {"id": "tiny", "object": "model", "owned_by": "vllm", "root": "/model", "parent": None, "max_model_len": 4096}
 
 
@@ -214,15 +197,15 @@ def test_a_body_without_a_list_lists_nothing() -> None:
 
 @pytest.mark.parametrize("text", ["", "<html>", "[1]"])
 def test_what_is_no_json_object_is_an_error(text: str) -> None:
-    with pytest.raises(UnexpectedAnswerError) as caught:
+    with pytest.raises(UnexpectedResponseError) as caught:
         models(FixedHttp({"/v1/models": Response(200, text)}), ENDPOINT)
     assert caught.value.exit_code == 9
 
 
 def test_a_missing_key_is_named() -> None:
-    with pytest.raises(UnexpectedAnswerError) as caught:
+    with pytest.raises(UnexpectedResponseError) as caught:
         models(FixedHttp({"/v1/models": Response(401, '{"error":"Unauthorized"}')}), ENDPOINT)
-    assert caught.value.message == 'http://127.0.0.1:30006/v1/models answers with status 401: {"error":"Unauthorized"}'
+    assert caught.value.message == 'http://127.0.0.1:30006/v1/models returned status 401: {"error":"Unauthorized"}'
     assert caught.value.hint is not None
     assert "VLLM_API_KEY" in caught.value.hint
 

@@ -21,7 +21,6 @@ from gb300serve.app.environment import read_environment
 from gb300serve.app.fit import Fitter
 from gb300serve.app.lint import Judge
 from gb300serve.app.workspace import Workspace
-from gb300serve.boot.machine import BootMachine
 from gb300serve.cli.console import TerminalConsole
 from gb300serve.cli.views import diagnostics, diff, fit
 from gb300serve.compare.diff import difference
@@ -29,6 +28,7 @@ from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import Gb300Error
 from gb300serve.core.text import printable
 from gb300serve.core.values import indented_json
+from gb300serve.engines.logs import boot_machine
 from gb300serve.fit.checkpoint import known_checkpoints
 from gb300serve.fit.learned import learn_overhead
 from gb300serve.fit.result import fit_document
@@ -237,12 +237,12 @@ def _diagnose(log: bytes) -> None:
 
 def _with_clock(log: bytes) -> None:
     """As `up` reads it: with a clock, ticks between the lines, and bars before their line is there."""
-    machine = BootMachine()
+    machine = boot_machine()
     for number, line in enumerate(_lines(log)):
         if number >= 400:
             break
         if number % 3 == 0:
-            machine.glimpse(line[:300], number * 2.0)
+            machine.feed_bar(line[:300], number * 2.0)
         machine.feed(line, number * 2.0)
         machine.tick(number * 2.0 + 1.0)
     machine.result()

@@ -6,13 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
-from gb300serve.boot.signals import CAUSES, SIGNALS
+from gb300serve.engines.logs import SIGNALS
 from gb300serve.simulator.engine.faults import FAULTS
 from gb300serve.simulator.engine.script import Repeat, Script, Write
 from gb300serve.simulator.engine.settings import SimulatorEnvironment
 from tests.support.fuzz_recipes import SECRETS
 from tests.support.simulated import DAY_ZERO, PIN_HOOK, V14, boot_script, changed
 
+CAUSES = SIGNALS.unknown.causes
 REAL = Path(__file__).parents[1] / "boot" / "logs"
 # A million bytes are ten whole boots; reading them is well below the second that one log may take.
 LARGEST = 1_000_000
@@ -162,7 +163,9 @@ def _number(lines: Lines, chance: random.Random) -> Lines:
 
 def _huge(lines: Lines, chance: random.Random) -> Lines:
     """A line that is long in the way its signature would have to search it."""
-    texts = [cause.needle for cause in CAUSES] + [signal.start for signal in SIGNALS]
+    texts = [cause.needle for cause in CAUSES] + [
+        signal.start for row in SIGNALS.unknown.by_word.values() for signal in row
+    ]
     piece = chance.choice(
         (chance.choice(texts), chance.choice(texts) + " ", "Error: " + chance.choice(texts), "(", "[1")
     )

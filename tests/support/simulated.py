@@ -1,6 +1,7 @@
 """Launches of the simulated engine: the words of v14, what its container mounts, and whole boots of it."""
 
 from gb300serve.boot.machine import BootMachine
+from gb300serve.engines.logs import boot_machine
 from gb300serve.plan.model import Mount
 from gb300serve.simulator.engine import registry
 from gb300serve.simulator.engine.script import Bind, Enter, Exit, Repeat, Save, Script, Serve, Write
@@ -80,7 +81,7 @@ def exit_code(events: Script) -> int | None:
 
 def boot_of(events: Script, *, told: bool = True) -> BootMachine:
     """A boot machine that has read everything, with the time of each record or by the records' own stamps."""
-    machine = BootMachine()
+    machine = boot_machine()
     for event in events:
         if isinstance(event, Write):
             for line in event.text.removesuffix("\n").split("\r"):

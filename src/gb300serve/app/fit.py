@@ -136,7 +136,7 @@ def _read(subject: LintSubject, directory: Path) -> Checkpoint:
 
 def _demand(recipe: Recipe, known: Checkpoint | None) -> MemoryRequest:
     variant = known.variant(recipe.container.env) if known else None
-    if recipe.engine.name == "sglang":
+    if recipe.engine.name != "vllm":
         # The share that it gives to weights and KV cache; without one it computes its own, which is not known here.
         share = number(recipe.engine.options.get("mem_fraction_static"))
         return MemoryRequest(recipe.engine.version, variant, gpu_memory_utilization=share or 0.0)

@@ -13,10 +13,10 @@ from gb300serve.app.state import StateDirectory
 from gb300serve.app.workspace import Workspace, state_directory
 from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.boot.events import BootBegan, Event, StartupComplete
-from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.receipts import CheckedReceipt, LearnedBoot
 from gb300serve.core.errors import Action, BootError
 from gb300serve.core.files import expand_user
+from gb300serve.engines.logs import boot_machine
 from gb300serve.journal.runs import RunRecord
 from gb300serve.lifecycle.backend import Container
 from gb300serve.lifecycle.launch import CHANGED, Launch, release_of
@@ -55,7 +55,7 @@ def lane_receipts(ref: str | None, workspace: Workspace, hosts: Hosts, on: On | 
     """Of a container of ours, since its last start. Raises MachineError (6), BackendError (7)."""
     host, container = find_lane("receipts", ref, workspace, hosts, on)
     launch = _launch_of(container, ref, workspace, host.on)
-    machine, witness = BootMachine(), ReceiptCollector(launch)
+    machine, witness = boot_machine(), ReceiptCollector(launch)
     for line in host.backend.log(container.id):
         witness.feed(line.text, machine.feed(line.text, line.elapsed))
     receipts = witness.results(container.id, host.backend)
@@ -87,7 +87,7 @@ def learned(workspace: Workspace, log: str) -> LearnedBoot:
 
 def _good_boot(workspace: Workspace, log: str) -> Iterator[tuple[str, tuple[Event, ...]]]:
     """Lines with their events. Raises NotAGoodBootError after the last one, unless the last boot came to serve."""
-    machine, served = BootMachine(), False
+    machine, served = boot_machine(), False
     for line in log_lines(workspace, log):
         events = machine.feed(line)
         if any(isinstance(event, BootBegan) for event in events):

@@ -3,7 +3,10 @@
 import difflib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Self, TypeAlias
+from typing import Literal, Self, TypeAlias
+
+EngineName: TypeAlias = Literal["vllm", "sglang"]
+"""The engines that a recipe may name; `engines.registry` has one row for each."""
 
 
 class WrittenFloat(float):
@@ -71,6 +74,3 @@ def changed_arguments(before: Sequence[str], after: Sequence[str]) -> tuple[list
             removed += before[first:last]
             added += after[start:end]
     return removed, added
-
-
-DEFAULT_PORTS = {"vllm": 8000, "sglang": 30000}

@@ -1,9 +1,9 @@
-"""What the rest of the program asks of an engine."""
+"""Options, their problems, and values in the types that options have."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeGuard
+from typing import TypeAlias, TypeGuard
 
 from gb300serve.core.diagnostics import Severity
 from gb300serve.core.values import Value
@@ -13,7 +13,7 @@ Path: TypeAlias = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One finding about the options. `path` leads from `engine.options` to the place, keys and list indexes."""
+    """One finding about the options. `path` is relative to `engine.options`: keys and list indexes."""
 
     path: Path
     code: str
@@ -24,47 +24,12 @@ class Problem:
 
 
 def dotted(path: Path) -> str:
-    """`engine.options.cpu_offload_params.0`, the way that diagnostics address a place."""
+    """The address of a place in diagnostics, such as `engine.options.cpu_offload_params.0`."""
     return ".".join(map(str, ("engine", "options", *path)))
 
 
 Options: TypeAlias = Mapping[str, Value]
-"""`engine.options` of a resolved recipe. A secret's value is the text `${secret:NAME}`."""
-
-
-class Engine(Protocol):
-    """One engine. Everything is pure; `version` is the recipe's `engine.version`, None when it names none."""
-
-    @property
-    def name(self) -> str: ...
-
-    def check(self, options: Options, version: str | None) -> tuple[Problem, ...]:
-        """Everything wrong with the options, in their order; notes stand last."""
-        ...
-
-    def argv(self, options: Options, version: str | None) -> tuple[str, ...]:
-        """The engine's words: the positional model first and bare, then the options in their order.
-
-        Options that no table knows are said by the common form (`--key value`), so that a plan of a recipe that does
-        not pass the check can still be shown.
-        """
-        ...
-
-    def open_list(self, options: Options, version: str | None) -> str | None:
-        """The key of the last option when it would swallow bare words printed after it, else None."""
-        ...
-
-    def served_names(self, options: Options) -> tuple[str, ...]:
-        """The names that `/v1/models` will list; the model's path when none is given, empty without a model."""
-        ...
-
-    def model_path(self, options: Options) -> str | None:
-        """The model as the engine is told it: a path in the container or a repository."""
-        ...
-
-    def port(self, options: Options) -> int:
-        """The port that the engine listens on, in the container."""
-        ...
+"""`engine.options` of a resolved recipe. The value of a secret is the text `${secret:NAME}`."""
 
 
 _SUFFIXED = r"(\d+(?:\.\d+)?)([kKmMgGtT])"
@@ -77,9 +42,9 @@ AUTO = -1
 
 
 def human_int(text: str) -> int:
-    """The number that `text` says. Decimal suffixes take a fraction (`1.5k`), binary ones do not (`1.5K`).
+    """A number with a suffix. Decimal suffixes may have a fraction (`1.5k`), binary ones may not (`1.5K`).
 
-    Raises ValueError for anything that vLLM's `human_readable_int` refuses.
+    Raises ValueError for anything that vLLM's `human_readable_int` rejects.
     """
     match = re.fullmatch(_SUFFIXED, text.strip())
     if match is None:
@@ -91,14 +56,14 @@ def human_int(text: str) -> int:
 
 
 def human_int_or_auto(text: str) -> int:
-    """As `human_int`; `auto` and `-1` are -1: as long as memory allows."""
+    """As `human_int`; `auto` and `-1` are -1: as much as memory allows."""
     return AUTO if text.strip().lower() in ("auto", "-1") else human_int(text)
 
 
 def si_int(text: str) -> int:
-    """The number that `text` says to SGLang (sglang.srt.utils.common.human_readable_int, 0.5.20 to 0.5.23).
+    """A number as SGLang reads it (sglang.srt.utils.common.human_readable_int, 0.5.20 to 0.5.23).
 
-    `1M` is 1,000,000 and `1Mi` 1,048,576; case counts, so `1m` and `8K` are refused. Raises ValueError.
+    `1M` is 1,000,000 and `1Mi` 1,048,576; suffixes are case-sensitive, so `1m` and `8K` raise ValueError.
     """
     match = re.fullmatch(_SI_SUFFIXED, text.strip())
     if match is None:
@@ -111,12 +76,12 @@ def si_int(text: str) -> int:
     return int(digits + fraction) * _SI[suffix] // scale
 
 
-# No option means a larger number, and arithmetic with one of 400 digits fails.
+# No option needs a larger number, and arithmetic with 400 digits fails.
 _LARGEST = 2**63
 
 
 def is_whole(value: Value) -> TypeGuard[int]:
-    """Whether the value is a whole number, and not true or false."""
+    """Whether the value is a whole number; true and false are not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 

@@ -1,4 +1,4 @@
-"""How an option is said and a model found when no table speaks: what the engines of this family share."""
+"""One option: its row in a table, its arguments, the fields of its JSON."""
 
 import operator
 import re
@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gb300serve.core.text import suggestion
 from gb300serve.core.values import Value, compact_json
-from gb300serve.engines.base import Options, Path, Problem
+from gb300serve.engines.base import Options, Path, Problem, is_whole
 
 Kind: TypeAlias = Literal[
     "bool", "text", "int", "float", "human-int", "human-int-or-auto", "si-int", "json-dataclass", "json-loads",
@@ -18,7 +18,7 @@ Choice: TypeAlias = str | int
 
 
 class JsonField(NamedTuple):
-    """One key of a JSON option. `kinds` may hold bool, int, float, text, list, mapping, null; any means unchecked."""
+    """One key of a JSON option. `kinds`: bool, int, float, text, list, mapping, null; any means unchecked."""
 
     kinds: frozenset[str]
     choices: tuple[Choice, ...] = ()
@@ -27,7 +27,7 @@ class JsonField(NamedTuple):
 
 
 class EngineOption(NamedTuple):
-    """An option under its key in a recipe (the flag with underscores)."""
+    """An option; its key in a recipe is the flag with underscores."""
 
     key: str
     flag: str
@@ -36,22 +36,22 @@ class EngineOption(NamedTuple):
     arity: Arity
     aliases: tuple[str, ...]
     off: tuple[str, ...]
-    """The flags that say `false`, the one to print first."""
+    """The flags for `false`; the first one is printed."""
     choices: tuple[Choice | None, ...]
-    """As the engine's refusal lists them. Up to 0.30 the word `None` is listed and not taken; later None is both."""
+    """As the engine's error message lists them. Up to 0.30 `None` is listed but rejected; later it is accepted."""
     folds: bool
-    """Case and dashes do not count when the engine compares with the choices."""
+    """The engine ignores case and dashes when it compares with the choices."""
     nullable: bool
-    """The word `None` means unset."""
+    """The text `None` means unset."""
     plain: bool
-    """The engine hands the text to json.loads itself, which words its refusal differently."""
+    """The engine calls json.loads itself, and its error message differs."""
     shape: Literal["mapping", "list"]
     default: str | int | float | None
     fields: Mapping[str, JsonField] | None
     config: str | None
-    """The engine's configuration class behind a JSON option, as its refusals name it."""
+    """The engine's configuration class behind a JSON option, as its error messages name it."""
     refusal: str | None = None
-    """How the engine words its refusal of text that is no JSON, with `{word}` and `{error}`; None for the usual one."""
+    """The engine's error message for invalid JSON, with `{word}` and `{error}`; None for the usual one."""
 
     @property
     def takes_json(self) -> bool:
@@ -73,7 +73,7 @@ class EngineOption(NamedTuple):
 
 
 def read_option(key: str, raw: Mapping[str, Any]) -> EngineOption:
-    """The option that one row of a table says; what the row leaves out is the common case."""
+    """The option of one row of a table; missing keys mean the common case."""
     fields = raw.get("fields")
     return EngineOption(
         key=key,
@@ -106,47 +106,47 @@ _NEGATIVE_INTEGER = r"-\d+"
 
 
 def is_secret(value: Value) -> bool:
-    """Whether the value is read on the client at launch and stands here by its name only."""
+    """Whether the value is the name of a secret that is read at launch."""
     return isinstance(value, str) and value.startswith("$") and re.fullmatch(_BY_NAME, value) is not None
 
 
 def reads_as_flag(word: str) -> bool:
-    """Whether the engine's parser takes the word for a flag when it stands alone.
+    """Whether the engine's parser treats the word as a flag.
 
-    Negative integers do not count: the parser has no flags that look like numbers. Negative fractions do: the engine
-    searches every word that begins with a dash for a dot and takes it for a dotted JSON key.
+    Not a negative integer: the parser has no flags that look like numbers. But a negative fraction is one: the engine
+    treats every word with a dash at its beginning and a dot inside as a dotted JSON key.
     """
     return len(word) > 1 and word.startswith("-") and re.fullmatch(_NEGATIVE_INTEGER, word) is None
 
 
-def word(value: Value) -> str:
-    """One value as one word: text as it is, numbers as written, mappings and lists as compact JSON."""
+def argument(value: Value) -> str:
+    """One value as one argument: text unchanged, numbers as written, mappings and lists as compact JSON."""
     return value if isinstance(value, str) else compact_json(value)
 
 
-def flag_words(flag: str, value: Value) -> tuple[str, ...]:
-    """A flag and its one value; a value that would read as a flag is joined with `=`."""
-    said = word(value)
-    return (f"{flag}={said}",) if reads_as_flag(said) else (flag, said)
+def flag_arguments(flag: str, value: Value) -> tuple[str, ...]:
+    """A flag and its one value; a value that looks like a flag is joined with `=`."""
+    text = argument(value)
+    return (f"{flag}={text}",) if reads_as_flag(text) else (flag, text)
 
 
-def words(option: EngineOption, value: Value) -> tuple[str, ...]:
-    """The words that say `value`; none for null. The value has passed the check."""
+def option_arguments(option: EngineOption, value: Value) -> tuple[str, ...]:
+    """The arguments for a checked `value`; none for null."""
     if value is None:
         return ()
     if option.positional:
-        return (word(value),)
+        return (argument(value),)
     if option.kind == "bool" or (option.arity == "optional" and value is True):
         return (option.flag,) if value else option.off[:1]
     if option.arity == "append":
-        return tuple(said for item in items(value) for said in flag_words(option.flag, item))
+        return tuple(text for item in items(value) for text in flag_arguments(option.flag, item))
     if option.arity == "many":
-        return (option.flag, *map(word, items(value)))
-    return flag_words(option.flag, value)
+        return (option.flag, *map(argument, items(value)))
+    return flag_arguments(option.flag, value)
 
 
 def items(value: Value) -> Sequence[Value]:
-    """The values of an option that takes several: a single one may be written without a list."""
+    """The values of an option that takes several; a single one may be written without a list."""
     if isinstance(value, (str, Mapping)) or not isinstance(value, Sequence):
         return (value,)
     return value
@@ -154,7 +154,7 @@ def items(value: Value) -> Sequence[Value]:
 
 _COMPARE = {"gt": operator.gt, "ge": operator.ge, "lt": operator.lt, "le": operator.le}
 _BOUND = {"gt": "greater than", "ge": "at least", "lt": "less than", "le": "at most"}
-_WANTED = {
+WANTED = {
     "bool": "true or false",
     "int": "a whole number",
     "float": "a number",
@@ -166,7 +166,7 @@ _WANTED = {
 
 
 def check_fields(fields: Mapping[str, JsonField], path: Path, value: Mapping[str, Value]) -> Iterator[Problem]:
-    """Unknown keys, and values that the configuration class refuses."""
+    """Unknown keys, and values that the configuration class rejects."""
     for key, item in value.items():
         field = fields.get(key)
         if field is None:
@@ -182,12 +182,12 @@ def _check_field(field: JsonField, path: Path, value: Value) -> Iterator[Problem
     if "any" in field.kinds:
         return
     if not field.kinds & _kinds(value):
-        wanted = " or ".join(_WANTED[kind] for kind in _WANTED if kind in field.kinds)
+        wanted = " or ".join(WANTED[kind] for kind in WANTED if kind in field.kinds)
         yield Problem(path, "OPT002", f"{place} is {compact_json(value)}, not {wanted}")
     elif field.choices and value is not None and not chosen(field, value):
         close = suggestion(str(value), map(str, field.choices))
         hint = f"write {close}" if close else f"one of {', '.join(map(str, field.choices))}"
-        yield Problem(path, "OPT003", f"{place} is {compact_json(value)}, which the engine does not know", hint)
+        yield Problem(path, "OPT003", f"{place} is {compact_json(value)}, which is not a valid value", hint)
     elif isinstance(value, (int, float)):
         for name, limit in field.bounds:
             if not _COMPARE[name](value, limit):
@@ -196,13 +196,13 @@ def _check_field(field: JsonField, path: Path, value: Value) -> Iterator[Problem
 
 
 def chosen(field: JsonField, value: Value) -> bool:
-    """Backends are folded by the engine before it compares: case and dashes do not count."""
+    """Whether the value is one of the choices; as in the engine, case and dashes do not count."""
     folded = {str(choice).lower().replace("-", "_") for choice in field.choices}
     return str(value).lower().replace("-", "_") in folded
 
 
 def _kinds(value: Value) -> frozenset[str]:
-    """The kinds that take `value`."""
+    """The kinds that accept `value`."""
     if value is None:
         return frozenset({"null"})
     if isinstance(value, bool):
@@ -217,24 +217,22 @@ def _kinds(value: Value) -> frozenset[str]:
 
 
 POSITIONAL = "model_tag"
-MODEL_KEYS = {"vllm": "model", "sglang": "model_path"}
-"""The option that names the model by a flag."""
 
 
-def plain_words(key: str, value: Value) -> tuple[str, ...]:
-    """`--key value` with dashes: true is the bare flag, false and null say nothing, a list is several words."""
+def plain_arguments(key: str, value: Value) -> tuple[str, ...]:
+    """`--key value` with dashes: true is the bare flag, false and null are left out, a list is several arguments."""
     flag = "--" + key.replace("_", "-")
     if value is None or value is False:
         return ()
     if value is True:
         return (flag,)
     if isinstance(value, list | tuple):
-        return (flag, *map(word, value))
-    return flag_words(flag, value)
+        return (flag, *map(argument, value))
+    return flag_arguments(flag, value)
 
 
 def model_first(options: Options) -> Iterable[tuple[str, Value]]:
-    """The options with the positional model in front: behind an option that takes several words it would be one."""
+    """The options with the positional model first: after an option with several values it would be one of them."""
     if POSITIONAL in options:
         yield POSITIONAL, options[POSITIONAL]
     for key, value in options.items():
@@ -243,15 +241,15 @@ def model_first(options: Options) -> Iterable[tuple[str, Value]]:
 
 
 def texts(value: Value) -> tuple[str, ...]:
-    """The texts of an option that takes one or several."""
+    """The texts of an option that takes one or several values."""
     return tuple(item for item in items(value) if isinstance(item, str))
 
 
 def first_text(options: Options, *keys: str) -> str | None:
-    """The first of `keys` that holds text."""
+    """The first text among the values of `keys`."""
     return next((found for key in keys if isinstance(found := options.get(key), str)), None)
 
 
 def whole(value: Value, default: int) -> int:
-    """A whole number, or the default where none stands."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else default
+    """The whole number, or the default for anything else."""
+    return value if is_whole(value) else default

@@ -1,127 +1,42 @@
-"""The reverse of `argv`: the engine's words read as its own parser reads them, refusals in that parser's words.
+"""Arguments parsed as the engine's own parser does it, with the same error messages.
 
-The parser is argparse itself, filled from the table, because the engines' are: abbreviations, `--a=b`, several words
-after one flag and the texts of its refusals come out the same. What an engine does to the words before argparse sees
-them (the model's place, underscores, dotted JSON keys, `-O3`) stands in `spelling`. `--config FILE` is not opened.
+The engines use argparse, so the parser here is argparse as well, filled from the option table: abbreviations, `--a=b`,
+several values after one flag and error texts are the same. `--config FILE` is not opened.
 """
 
 import argparse
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from pydantic_core import from_json
 
 from gb300serve.core.errors import CompileError
-from gb300serve.core.values import Value, WrittenFloat, compact_json
+from gb300serve.core.values import Value, WrittenFloat
 from gb300serve.engines.base import Options, human_int, human_int_or_auto, si_int
-from gb300serve.engines.options import MODEL_KEYS, POSITIONAL, Choice, EngineOption, JsonField, chosen, is_secret, items
+from gb300serve.engines.options import POSITIONAL, Choice, EngineOption, JsonField, chosen, is_secret, items
+from gb300serve.engines.registry import ENGINES
 from gb300serve.engines.tables import OptionTable
-
-
-def respelled(argv: Sequence[str], table: OptionTable) -> list[str]:
-    """The words as argparse gets them: the model first, dashes for underscores, dotted keys merged to JSON behind all.
-
-    A dotted key's JSON comes last, so it replaces JSON that was given for the same flag.
-    """
-    plain: list[str] = []
-    dotted: dict[str, dict[str, Value]] = {}
-    words = iter(_levels(map(_dashed, _model_first(argv)), table))
-    for word in words:
-        flag, equals, value = word.partition("=")
-        if not (word.startswith("-") and "." in flag):
-            plain.append(word)
-            continue
-        top, *keys = flag.split(".")
-        _put(dotted.setdefault(top, {}), keys, value if equals else next(words, ""))
-    for top, content in dotted.items():
-        plain += [top, compact_json(content)]
-    return plain
-
-
-def model_named(argv: Sequence[str], _table: OptionTable) -> Sequence[str]:
-    """`MODEL …` as `--model-path MODEL …`: what `sglang serve` does; underscores and dots stay as they are."""
-    return ("--model-path", *argv) if argv and not argv[0].startswith("-") else argv
-
-
-def _model_first(argv: Sequence[str]) -> Sequence[str]:
-    """`--model X` moved to the front and said bare."""
-    for index, word in enumerate(argv):
-        if word.startswith("--model="):
-            return (word.removeprefix("--model="), *argv[:index], *argv[index + 1 :])
-        if word == "--model" and index + 1 < len(argv):
-            return (argv[index + 1], *argv[:index], *argv[index + 2 :])
-    return argv
-
-
-def _dashed(word: str) -> str:
-    """`--a_b.c_d=e_f` as `--a-b.c_d=e_f`."""
-    if not word.startswith("--"):
-        return word
-    flag, equals, value = word.partition("=")
-    top, dot, keys = flag.partition(".")
-    return top.replace("_", "-") + dot + keys + equals + value
-
-
-def _levels(words: Iterable[str], table: OptionTable) -> Iterator[str]:
-    """`-O3`, `-O=3` and `-O 3` as `--optimization-level 3`."""
-    known = table.find("optimization_level") is not None
-    for word in words:
-        if known and word.startswith("-O") and not word.startswith("-O."):
-            yield "--optimization-level"
-            if level := word[2:].removeprefix("="):
-                yield level
-        else:
-            yield word
-
-
-def _put(content: dict[str, Value], keys: Sequence[str], text: str) -> None:
-    """`text` below the nested `keys`; a last key that ends in `+` appends the items between commas."""
-    *above, last = keys
-    for key in above:
-        below = content.get(key)
-        if not isinstance(below, dict):
-            below = content[key] = {}
-        content = below
-    if last.endswith("+"):
-        name = last.removesuffix("+")
-        before = content.get(name)
-        content[name] = [*(before if isinstance(before, list) else []), *map(_value, text.split(","))]
-    else:
-        content[last] = _value(text)
-
-
-def _value(text: str) -> Value:
-    """JSON where it is JSON, else a number with a suffix, else text."""
-    try:
-        found: Value = json.loads(text)
-    except ValueError:
-        try:
-            return human_int(text)
-        except ValueError:
-            return text
-    return found
-
 
 _DOCS = "https://errors.pydantic.dev/2.13/v"
 
 
 def validation_text(title: str, lines: Sequence[str]) -> str:
-    """The whole message for the class `title`."""
+    """The whole message of pydantic for the class `title`."""
     return "\n".join((f"{len(lines)} validation error{'s' if len(lines) != 1 else ''} for {title}", *lines))
 
 
 def validation_line(code: str, reason: str, value: Value, field: str = "") -> str:
-    """One error: the field it is about (none for the whole), the reason, and where it is documented."""
+    """One error of pydantic: the field (none for the whole value), the reason, and the link to its documentation."""
     shown = f"[type={code}, input_value={value!r}, input_type={type(value).__name__}]"
     place = f"{field}\n" if field else ""
     return f"{place}  {reason} {shown}\n    For further information visit {_DOCS}/{code}"
 
 
 def unexpected(key: str, value: Value) -> str:
-    """The error for a key that a configuration class does not have."""
+    """The error for an unknown key of a configuration class."""
     return validation_line("unexpected_keyword_argument", "Unexpected keyword argument", value, key)
 
 
@@ -130,13 +45,13 @@ Converter = Callable[[str], Any]
 _DECIMAL = r"-?\d+\.\d+"
 _BOOLEANS = {"0", "off", "f", "false", "n", "no", "1", "on", "t", "true", "y", "yes"}
 _BRACED = r"(?s)\s*\{.*\}\s*"
-# An address as CPython prints it; only its form is ever matched.
+# An address as CPython prints it; only its form matters.
 _FUNCTION = "<function {} at 0x7f3a5c1d8e00>"
 _TYPES = {"int": "<class 'int'>", "float": "<class 'float'>"}
 
 
 def converter(option: EngineOption) -> Converter:
-    """The type function that argparse calls for one word of `option`; its name is what argparse prints."""
+    """The type function that argparse calls for one value of `option`; argparse prints its name."""
     read = partial(_READERS[option.kind], option)
     return _named(partial(_or_unset, option, read) if option.nullable else read, _NAMES.get(option.kind, "str"))
 
@@ -150,7 +65,7 @@ def _named(read: Converter, name: str) -> Converter:
 
 
 def _or_unset(option: EngineOption, read: Converter, word: str) -> Value:
-    """`None` and the empty word mean unset; a wrong one is refused by the engine's wrapper, not by argparse."""
+    """`None` and the empty text mean unset; the engine's wrapper, not argparse, rejects invalid values."""
     if word in ("", "None"):
         return None
     try:
@@ -229,7 +144,7 @@ def _json_or_text(option: EngineOption, word: str) -> Value:
 
 
 def _dataclass(option: EngineOption, word: str) -> Value:
-    """JSON for one of the engine's configuration classes, which pydantic validates as it parses."""
+    """JSON for one of the engine's configuration classes, validated by pydantic."""
     title = option.config or "".join(part.capitalize() for part in option.key.split("_"))
     try:
         from_json(word)
@@ -244,7 +159,7 @@ def _dataclass(option: EngineOption, word: str) -> Value:
 
 
 def _refused(fields: Mapping[str, JsonField] | None, key: str, value: Value) -> Iterator[str]:
-    """pydantic's complaint about one key: its lax mode reads most words of another type, so few are left."""
+    """pydantic's error for one key; its lax mode accepts most texts of another type."""
     field = fields.get(key) if fields is not None else JsonField(frozenset({"any"}))
     if field is None:
         yield unexpected(key, value)
@@ -287,19 +202,6 @@ _NAMES = {
 }
 
 
-class ArgumentDialect(NamedTuple):
-    """What differs between the engines: the words' first treatment, and the names of the parsers."""
-
-    respelled: Callable[[Sequence[str], OptionTable], Sequence[str]]
-    prog: str
-    root: str
-    """The parser that complains of words left over."""
-
-
-DIALECTS = {
-    "vllm": ArgumentDialect(respelled, "vllm serve", "vllm"),
-    "sglang": ArgumentDialect(model_named, "sglang serve", "sglang serve"),
-}
 _SHAPES: dict[str, dict[str, Any]] = {
     "many": {"nargs": "+"},
     "optional": {"nargs": "?", "const": True},
@@ -308,7 +210,7 @@ _SHAPES: dict[str, dict[str, Any]] = {
 
 
 class ArgumentRefusedError(CompileError):
-    """The engine's parser refuses the words: it prints a usage, this line, and exits with 2."""
+    """The engine's parser rejects the arguments: it prints its usage and this line, and exits with 2."""
 
     engine_exit_code: ClassVar[int] = 2
 
@@ -323,7 +225,7 @@ class _Parser(argparse.ArgumentParser):
     root = ""
 
     def error(self, message: str) -> NoReturn:
-        # Words left over are the root parser's complaint; everything else is said by the one of `serve`.
+        # The root parser reports unrecognized arguments, the parser of `serve` everything else.
         raise ArgumentRefusedError(self.root if message.startswith("unrecognized arguments") else self.prog, message)
 
 
@@ -339,26 +241,26 @@ class _Switch(argparse.Action):
 
 
 def parse_argv(argv: Sequence[str], table: OptionTable) -> Mapping[str, Value]:
-    """The options that the engine's words say, as a recipe would write them, in the order in which they were said.
+    """The options of the arguments as a recipe would write them, in the same order.
 
-    The model stands under `model` (SGLang: `model_path`) however it was said. Numbers keep their spelling (`1M` stays
-    text). Raises ArgumentRefusedError where the engine would exit with 2.
+    The model is under `model` (SGLang: `model_path`) however it was given. Numbers keep their spelling (`1M` stays
+    text). Raises ArgumentRefusedError if the engine would exit with 2.
     """
-    dialect = DIALECTS[table.engine]
-    said = _parser(table).parse_args(dialect.respelled(argv, table))
+    engine = ENGINES[table.engine]
+    arguments = _parser(table).parse_args(engine.parser.rewrite(argv, table))
     found: dict[str, Value] = {
-        MODEL_KEYS[table.engine] if key == POSITIONAL else key: value for key, value in vars(said).items()
+        engine.model_key if key == POSITIONAL else key: value for key, value in vars(arguments).items()
     }
     return found
 
 
 @lru_cache(maxsize=8)
 def _parser(table: OptionTable) -> argparse.ArgumentParser:
-    dialect = DIALECTS[table.engine]
-    parser = _Parser(prog=dialect.prog, add_help=False, argument_default=argparse.SUPPRESS)
-    parser.root = dialect.root
+    own = ENGINES[table.engine].parser
+    parser = _Parser(prog=own.prog, add_help=False, argument_default=argparse.SUPPRESS)
+    parser.root = own.root
     for option in table.options():
-        if not option.positional or table.engine == "vllm":  # the parser of SGLang has no positional
+        if own.has_positional or not option.positional:
             _add(parser, option)
     return parser
 
@@ -375,12 +277,12 @@ def _add(parser: argparse.ArgumentParser, option: EngineOption) -> None:
 
 
 def normalised(options: Options, table: OptionTable) -> Mapping[str, Value]:
-    """The options with the model under its flag, lists where several are taken, suffixes read, and nulls left out."""
+    """The options with the model under its flag, lists for several values, numbers for suffixes, and no nulls."""
     found: dict[str, Value] = {}
     for key, value in options.items():
         if value is not None:
             option = table.find(key)
-            plain = MODEL_KEYS[table.engine] if key == POSITIONAL else key
+            plain = ENGINES[table.engine].model_key if key == POSITIONAL else key
             found[plain] = value if option is None else _normal(option, value)
     return found
 

@@ -1,32 +1,21 @@
-"""An engine with option tables: checks against the tables, words by the tables."""
+"""The option tables of the engines' versions."""
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from gb300serve.core.text import suggestion
-from gb300serve.core.values import DEFAULT_PORTS, Value
-from gb300serve.engines.base import Options, Problem
+from gb300serve.core.values import Value
+from gb300serve.engines.base import Problem
 from gb300serve.engines.check import check_value
-from gb300serve.engines.options import (
-    MODEL_KEYS,
-    POSITIONAL,
-    EngineOption,
-    first_text,
-    model_first,
-    plain_words,
-    read_option,
-    texts,
-    whole,
-    words,
-)
+from gb300serve.engines.options import EngineOption, read_option
 
-# What the engines call differently, vLLM's name first.
-TWINS = (
+# The names of one setting in different engines.
+SYNONYMS = (
     ("block_size", "page_size"),
     ("cudagraph_capture_sizes", "cuda_graph_bs_decode"),
     ("gpu_memory_utilization", "mem_fraction_static"),
@@ -35,13 +24,15 @@ TWINS = (
     ("max_num_batched_tokens", "chunked_prefill_size"),
     ("max_num_seqs", "max_running_requests"),
     ("model", "model_path"),
+    ("pipeline_parallel_size", "pp_size"),
+    ("tensor_parallel_size", "tp_size"),
     ("tokenizer", "tokenizer_path"),
 )
 
 
-@dataclass(frozen=True, eq=False)  # a version has one table: itself is its identity
+@dataclass(frozen=True, eq=False)  # a version has one table, so identity is enough
 class OptionTable:
-    """One shipped table. Options are read from their rows on demand: a recipe says twenty of three hundred."""
+    """One shipped table. Options are read from their rows on demand: a recipe sets 20 of 300."""
 
     engine: str
     version: str
@@ -49,7 +40,7 @@ class OptionTable:
     tool_call_parsers: tuple[str, ...] = ()
     reasoning_parsers: tuple[str, ...] = ()
     refused: Mapping[str, str] | None = None
-    """Options that this build is known to refuse, with what to do instead."""
+    """Options that this build rejects although its parser accepts them, with what to do instead."""
 
     @cached_property
     def _read(self) -> dict[str, EngineOption]:
@@ -79,46 +70,39 @@ class OptionTable:
                 found[flag.lstrip("-").replace("-", "_")] = option.key
         return found
 
-    def rightly(self, key: str) -> str | None:
-        """The key that a wrong one stands for: another spelling, the other engine's name, the closest one."""
+    def correct_key(self, key: str) -> str | None:
+        """The key that an unknown one probably means: another spelling, another engine's name, the closest name."""
         plain = key.lstrip("-").replace("-", "_")
-        return self.same(plain) or self._begun(plain) or suggestion(plain, self.rows)
+        return self.equivalent(plain) or self._completed(plain) or suggestion(plain, self.rows)
 
-    def same(self, key: str) -> str | None:
-        """The key that is said by another spelling, or by the other engine's name for it."""
-        return self._spelled.get(key) or self._spelled.get(key.lower()) or self._twin(key)
+    def equivalent(self, key: str) -> str | None:
+        """The key for another spelling, or for another engine's name of the setting."""
+        return self._spelled.get(key) or self._spelled.get(key.lower()) or self._synonym(key)
 
-    def _twin(self, key: str) -> str | None:
-        names = (sglang if key == vllm else vllm for vllm, sglang in TWINS if key in (vllm, sglang))
+    def _synonym(self, key: str) -> str | None:
+        names = (name for names in SYNONYMS if key in names for name in names if name != key)
         return next((name for name in names if name in self.rows), None)
 
-    def _begun(self, key: str) -> str | None:
-        """The only key that begins with the words of this one: the engine's parser would complete its flag."""
+    def _completed(self, key: str) -> str | None:
+        """The only key that begins with this one: the engine's parser would complete the flag."""
         begun = [name for name in self.rows if name.startswith(f"{key}_")]
         return begun[0] if len(begun) == 1 else None
 
     def check(self, key: str, value: Value) -> tuple[Problem, ...]:
-        """Everything wrong with one option; no problem means that the engine's parser takes it."""
+        """The problems of one option; none if the engine's parser accepts it."""
         option = self.find(key)
         return (self._unknown(key),) if option is None else tuple(check_value(option, value))
-
-    def words(self, key: str, value: Value) -> tuple[str, ...]:
-        """The words that say an option that passed the check."""
-        option = self.find(key)
-        if option is None:
-            raise KeyError(key)
-        return words(option, value)
 
     def _unknown(self, key: str) -> Problem:
         message = f"engine.options has no '{key}' in {self.engine} {self.version}"
         refused = (self.refused or {}).get(key)
-        right = None if refused else self.rightly(key)
+        right = None if refused else self.correct_key(key)
         return Problem((key,), "OPT001", message, refused or (f"write '{right}'" if right else None))
 
 
 VersionKey: TypeAlias = tuple[tuple[int, ...], tuple[int, int], int, str]
 
-# Patterns are compiled when first used (re keeps them): a start that finds its table pays for none.
+# Patterns are compiled on first use (re caches them): a version with its own table needs none.
 _NUMBER = r"[0-9]{1,18}"
 _FORM = rf"(?i)v?({_NUMBER}(?:\.{_NUMBER})*)(?:\.?(a|b|rc|post)({_NUMBER}))?(?:\.dev({_NUMBER}))?(?:\+(.+))?"
 _STAGES = {"a": 1, "b": 2, "rc": 3, None: 4, "post": 5}
@@ -126,7 +110,7 @@ _STAGES = {"a": 1, "b": 2, "rc": 3, None: 4, "post": 5}
 
 @lru_cache(maxsize=256)
 def version_key(version: str) -> VersionKey | None:
-    """What versions sort by, as PEP 440 orders these forms; None for a text that is no version."""
+    """The sort key of a version, in the order of PEP 440; None if the text is not a version."""
     match = re.fullmatch(_FORM, version.strip())
     if match is None:
         return None
@@ -139,16 +123,16 @@ def version_key(version: str) -> VersionKey | None:
 
 
 def public(version: str) -> str:
-    """The version without its local label: `0.32.0+cpu` is built from the tree of `0.32.0`."""
+    """The version without its local label: `0.32.0+cpu` is built from the source of `0.32.0`."""
     return version.split("+", 1)[0]
 
 
-# A path beside the module and not importlib.resources: that module alone takes 10 ms to import, a compile's tenth.
+# Not importlib.resources: importing it takes 10 ms, a tenth of a compile.
 _TABLES = Path(__file__).parent / "tables"
 
 
 class TableChoice(NamedTuple):
-    """The tables that speak for a version: its own, else its neighbours (the older first), else none."""
+    """The tables for a version: its own, else its neighbours (the older first), else none."""
 
     exact: bool
     tables: tuple[OptionTable, ...]
@@ -190,10 +174,10 @@ def table(engine: str, version: str) -> OptionTable:
 
 @lru_cache(maxsize=64)
 def tables_for(engine: str, version: str | None) -> TableChoice:
-    """The tables that speak for `version`. Without a version, or with a text that is none, every table does."""
-    for spelled in (version, public(version)) if version else ():
-        if (engine, spelled) in _shipped():
-            return TableChoice(exact=True, tables=(table(engine, spelled),))
+    """The tables for `version`; all tables of the engine without a valid version."""
+    for name in (version, public(version)) if version else ():
+        if (engine, name) in _shipped():
+            return TableChoice(exact=True, tables=(table(engine, name),))
     known = versions(engine)
     key = version_key(version) if version else None
     if key is None:
@@ -204,25 +188,25 @@ def tables_for(engine: str, version: str | None) -> TableChoice:
 
 
 def elsewhere(problem: Problem, engine: str, key: str) -> Problem:
-    """An unknown option's problem, with the versions that do have it."""
+    """The problem of an unknown option, with the versions that have it."""
     known = [name for name in versions(engine) if table(engine, name).find(key) is not None]
     if not known:
         other = _other_engine(engine, key)
-        return replace(problem, hint=f"{other} has it, {engine} has nothing of that name") if other else problem
+        return replace(problem, hint=f"{other} has it, {engine} does not") if other else problem
     has = f"{engine} {_span(engine, known)} it"
     return replace(problem, hint=f"{problem.hint}; {has}" if problem.hint else has)
 
 
 def _other_engine(engine: str, key: str) -> str | None:
-    """The engine that has the option, where this one has none that means the same: no misspelling is to be mended."""
-    if table(engine, versions(engine)[-1]).same(key):
+    """Another engine that has the option, unless this one has an equivalent."""
+    if table(engine, versions(engine)[-1]).equivalent(key):
         return None
     others = sorted({name for name, _ in _shipped()} - {engine})
     return next((name for name in others if table(name, versions(name)[-1]).find(key) is not None), None)
 
 
 def _span(engine: str, known: list[str]) -> str:
-    """`0.30.0 and later have`, `up to 0.29.0 has` or a list. Development builds lie outside the order of releases."""
+    """`0.30.0 and later have`, `up to 0.29.0 has` or a list; development builds do not count as releases."""
     releases = [name for name in versions(engine) if ".dev" not in name]
     having = [name for name in known if ".dev" not in name]
     if having and having == releases[-len(having) :]:
@@ -230,100 +214,3 @@ def _span(engine: str, known: list[str]) -> str:
     if having and having == releases[: len(having)]:
         return f"up to {having[-1]} has"
     return ", ".join(known) + " have"
-
-
-Meaning: TypeAlias = Callable[[Options, TableChoice], Iterator[Problem]]
-"""What an engine refuses although its parser takes it."""
-
-# What is longer is not worth remembering.
-_SHORT = 200
-_SIMPLE = frozenset({"bool", "int", "str"})
-
-
-@dataclass(frozen=True, slots=True)
-class TabledEngine:
-    """Implements `engines.base.Engine` for the engine of this name."""
-
-    name: str
-    meaning: Meaning
-
-    def check(self, options: Options, version: str | None) -> tuple[Problem, ...]:
-        choice = tables_for(self.name, version)
-        found = [problem for key, value in options.items() for problem in _problems((self.name, version), key, value)]
-        wrong = {problem.path[0] for problem in found}
-        later = (*self.meaning(options, choice), *_check_model(options, MODEL_KEYS[self.name]))
-        found += [problem for problem in later if problem.path[0] not in wrong]
-        order = {key: place for place, key in enumerate(options)}
-        found.sort(key=lambda problem: order[str(problem.path[0])])
-        return (*found, *_note(self.name, choice, version))
-
-    def argv(self, options: Options, version: str | None) -> tuple[str, ...]:
-        choice = tables_for(self.name, version)
-        return tuple(said for key, value in model_first(options) for said in _say(choice, key, value))
-
-    def open_list(self, options: Options, version: str | None) -> str | None:
-        tables = tables_for(self.name, version).tables
-        said = [key for key, value in model_first(options) if value is not None]
-        option = next((found for table in tables if said and (found := table.find(said[-1]))), None)
-        if option is None or option.positional:
-            return None
-        bare = option.arity == "optional" and options[option.key] is True
-        return option.key if option.arity == "many" or bare else None
-
-    def served_names(self, options: Options) -> tuple[str, ...]:
-        model = self.model_path(options)
-        return texts(options.get("served_model_name")) or ((model,) if model else ())
-
-    def model_path(self, options: Options) -> str | None:
-        return first_text(options, POSITIONAL, MODEL_KEYS[self.name])
-
-    def port(self, options: Options) -> int:
-        return whole(options.get("port"), DEFAULT_PORTS[self.name])
-
-
-def _check_model(options: Options, key: str) -> Iterator[Problem]:
-    if options.get(POSITIONAL) is not None and options.get(key) is not None:
-        yield Problem((key,), "OPT013", f"{key} and model_tag both name the model", "leave one of them out")
-
-
-def _problems(asked: tuple[str, str | None], key: str, value: Value) -> tuple[Problem, ...]:
-    kind = type(value).__name__
-    if kind in _SIMPLE and len(f"{asked[1]}{key}{value}") <= _SHORT:
-        return _remembered(asked, key, kind, value)
-    return _check_option(tables_for(*asked), key, value)
-
-
-# Recipes of a lane say the same things again and again; `kind` keeps true and 1 apart.
-@lru_cache(maxsize=4096)
-def _remembered(asked: tuple[str, str | None], key: str, kind: str, value: Value) -> tuple[Problem, ...]:  # noqa: ARG001
-    return _check_option(tables_for(*asked), key, value)
-
-
-def _check_option(choice: TableChoice, key: str, value: Value) -> tuple[Problem, ...]:
-    """The newest table's problems, when every table that speaks refuses."""
-    refusals = []
-    for table in choice.tables:
-        refusals.append(table.check(key, value))
-        if not refusals[-1]:
-            return ()
-    table = choice.tables[-1]
-    return tuple(elsewhere(found, table.engine, key) if found.code == "OPT001" else found for found in refusals[-1])
-
-
-def _say(choice: TableChoice, key: str, value: Value) -> tuple[str, ...]:
-    """The words of the first table that takes the value, else of one that has the option, else the common form."""
-    having = [table for table in choice.tables if table.find(key) is not None]
-    fitting = having if choice.exact else [table for table in having if not table.check(key, value)] or having
-    option = fitting[0].find(key) if fitting else None
-    return plain_words(key, value) if option is None else words(option, value)
-
-
-def _note(engine: str, choice: TableChoice, version: str | None) -> Iterator[Problem]:
-    if choice.exact:
-        return
-    against = " and ".join(table.version for table in choice.tables)
-    if version is None:
-        message = f"engine.version is not stated: the options are checked against every table of {engine}"
-    else:
-        message = f"{engine} {version} has no option table: its options are checked against {against}"
-    yield Problem((), "OPT008", message)

@@ -8,16 +8,18 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
-from gb300serve.boot.facts import ECHO, LogFacts
-from gb300serve.boot.machine import BootMachine
+from gb300serve.boot.log_facts import LogFacts
 from gb300serve.core.errors import CompileError
+from gb300serve.engines.logs import boot_machine
+from gb300serve.engines.registry import ENGINES
+from gb300serve.engines.vllm.engine import VLLM
 from gb300serve.fit.checkpoint import Checkpoint, MeasuredBoot
 from gb300serve.fit.memory import PRINTED_GIB, measured_boots, shape_of
 from gb300serve.fit.model import GB300
 from gb300serve.fit.request import offload
 
-# How vLLM and SGLang print their arguments.
-PREFIXES = ("non-default args:", "server_args=")
+ECHO = VLLM.echo.prefix
+PREFIXES = tuple(engine.echo.prefix for engine in ENGINES.values())
 _LARGEST = 2**63
 _ENUM = re.compile(r"<[\w.]+: ([^<>]*)>")
 _OBJECT = re.compile(r"<[^<>]*>")
@@ -113,7 +115,7 @@ def learn_overhead(
 
 
 def _read(lines: Iterable[str]) -> LogFacts:
-    machine, facts = BootMachine(), LogFacts()
+    machine, facts = boot_machine(), LogFacts(ECHO)
     for line in lines:
         facts.take(line, machine.feed(line))
     return facts

@@ -7,11 +7,12 @@ from typing import Any
 
 from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.boot.events import Event
-from gb300serve.boot.facts import LogFacts
+from gb300serve.boot.log_facts import LogFacts
 from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.reasons import Reason
+from gb300serve.engines.logs import boot_machine
 from gb300serve.fit.checkpoint import GIB, Checkpoint, checkpoint_at_path, known_checkpoints
-from gb300serve.fit.learned import NothingToLearnError, boot_from_log, parse_arguments, with_boots
+from gb300serve.fit.learned import ECHO, NothingToLearnError, boot_from_log, parse_arguments, with_boots
 from gb300serve.fit.memory import PRINTED_GIB, SPARE_GIB, memory_plan, request_of_boot
 from gb300serve.fit.model import GB300, STATION, GraceMemory, host_verdict
 from gb300serve.fit.request import MemoryRequest, offload
@@ -150,8 +151,8 @@ def _plain(value: float) -> int | float:
 class BootLogReader:
     """Reads one boot log from its first line. The machine also takes ticks and observations from the caller."""
 
-    machine: BootMachine = field(default_factory=BootMachine)
-    facts: LogFacts = field(default_factory=LogFacts)
+    machine: BootMachine = field(default_factory=boot_machine)
+    facts: LogFacts = field(default_factory=lambda: LogFacts(ECHO))
 
     def feed(self, line: str, at: float | None = None) -> tuple[Event, ...]:
         """Read a raw line; `at` is seconds since the start of the container."""

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from gb300serve.core.redaction import literal_secret
 from gb300serve.core.text import suggestion
 from gb300serve.engines.base import human_int
-from gb300serve.engines.options import MODEL_KEYS, POSITIONAL, EngineOption
-from gb300serve.engines.parse import converter, respelled
+from gb300serve.engines.options import POSITIONAL, EngineOption
+from gb300serve.engines.parse import converter
+from gb300serve.engines.registry import ENGINES
 from gb300serve.engines.tables import OptionTable, tables_for
 from gb300serve.importers.draft import MARK, Draft
 from gb300serve.importers.report import JSON_MENDED, REFUSED_VALUE, REPEATED, SPELLING, UNKNOWN_OPTION, shorten
@@ -41,8 +42,7 @@ class Flags:
 
     def __init__(self, engine: str, version: str | None) -> None:
         choice = tables_for(engine, version)
-        # vLLM replaces underscores and merges dotted flags before argparse; SGLang uses plain argparse.
-        self._plain = engine == "sglang"
+        self._plain = not ENGINES[engine].parser.rewrites_flags
         self._searched = 0
         self.tables: tuple[OptionTable, ...] = tuple(reversed(choice.tables))
 
@@ -237,11 +237,12 @@ class OptionReader:
 
     def _positional(self, word: ExpandedWord) -> None:
         """An argument without a flag: the model, if none was given."""
-        model_key, written = MODEL_KEYS[self.engine], shorten(self.draft.report.clean(word.text), 40)
+        engine = ENGINES[self.engine]
+        model_key, written = engine.model_key, shorten(self.draft.report.clean(word.text), 40)
         if POSITIONAL not in self.options and model_key not in self.options:
-            key = POSITIONAL if self.engine == "vllm" or not self.options else model_key
+            key = POSITIONAL if engine.parser.has_positional or not self.options else model_key
             if key == model_key:
-                message = f"SGLang rejects `{written}`: a model without a flag must be the first argument"
+                message = f"{engine.title} rejects `{written}`: a model without a flag must be the first argument"
                 hint = f"it was read as --{model_key.replace('_', '-')}"
                 self.draft.report.add(REFUSED_VALUE, message, hint, word.place)
             self.options[key] = self.draft.redacted(word.text, word.place, "the model")
@@ -263,7 +264,7 @@ class OptionReader:
 
     def _merge_dotted(self) -> None:
         for key, words in self._dotted.items():
-            if (loaded := load_json(respelled(words, self.flags.tables[0])[-1])) is not None:
+            if (loaded := load_json(ENGINES[self.engine].parser.rewrite(words, self.flags.tables[0])[-1])) is not None:
                 self.options[key] = loaded[0]
 
     def _unknown(self, flag: ExpandedWord, values: list[ExpandedWord], *, joined: bool) -> list[ExpandedWord]:

@@ -3,16 +3,16 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from gb300serve.core.values import EngineName
+from gb300serve.engines.registry import ENGINES
 from gb300serve.importers.draft import Draft
 from gb300serve.importers.report import LAUNCHER, LEFT_OUT, NOT_TAKEN_OVER, UnresolvedError, shorten
 from gb300serve.importers.shell.expand import Expander, ShellEnvironment
 from gb300serve.importers.shell.lexer import Lexer
 from gb300serve.importers.shell.script import commands, match_assignment
 from gb300serve.importers.shell.words import Command, ExpandedWord, Reference, SourceText
-
-EngineName = Literal["vllm", "sglang"]
 
 _SHELLS = frozenset(("bash", "sh", "dash", "zsh"))
 _SHELL_FLAG = re.compile(r"-[a-z]*c")
@@ -34,14 +34,6 @@ _WRAPPERS = frozenset(
     )
 )
 _HARMLESS = frozenset(("set", "true", ":", "echo", "ulimit", "shopt", "trap", "wait"))
-_SIGNS: tuple[tuple[EngineName, frozenset[str]], ...] = (
-    ("sglang", frozenset(("--model-path", "--mem-fraction-static", "--context-length", "--max-running-requests"))),
-    (
-        "vllm",
-        frozenset(("--max-model-len", "--gpu-memory-utilization", "--max-num-seqs", "--max-num-batched-tokens")),
-    ),
-)
-_OWN_ENTRYPOINT = re.compile(r"(?:^|/)vllm-openai[\w.-]*$")
 
 
 class Launcher(NamedTuple):
@@ -79,26 +71,20 @@ def _at(words: Sequence[str]) -> Launcher:
         return _module(words, at)
     if words[0] == "-m":
         return _module(words, 0)
-    if program == "vllm" and words[1:2] == ["serve"]:
-        return Launcher(2, "vllm")
-    if program == "sglang" and words[1:2] == ["serve"]:
-        return Launcher(2, "sglang")
+    if program in ENGINES and words[1:2] == ["serve"]:
+        return Launcher(2, ENGINES[program].name)
     return Launcher(0, None)
 
 
 def _module(words: Sequence[str], at: int) -> Launcher:
     module = words[at + 1] if words[at : at + 1] == ["-m"] and at + 1 < len(words) else ""
-    if module.split(".")[0] == "sglang":
-        return Launcher(at + 2, "sglang")
-    return Launcher(at + 2, "vllm") if module.split(".")[0] == "vllm" else Launcher(0, None)
+    engine = ENGINES.get(module.split(".")[0])
+    return Launcher(at + 2, engine.name) if engine else Launcher(0, None)
 
 
 def engine_of_image(repository: str) -> EngineName | None:
     """The engine that the name of an image suggests."""
-    name = repository.lower()
-    return (
-        "sglang" if "sglang" in name or "sgl" in name.split("/")[-1].split("-") else "vllm" if "vllm" in name else None
-    )
+    return next((engine.name for engine in ENGINES.values() if engine.is_image(repository)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +107,7 @@ class CommandReader:
         found = find_launcher([entrypoint, *texts]) if entrypoint else find_launcher(texts)
         count = max(0, found.length - bool(entrypoint)) if found.engine else 0
         engine = found.engine or engine_of_image(self.repository) or _guess(texts) or self._assume_vllm(words)
-        if not entrypoint and found.length and engine == "vllm" and _OWN_ENTRYPOINT.search(self.repository):
+        if not entrypoint and found.length and ENGINES[engine].is_serving_image(self.repository):
             self._report_repeated(words, count)
             return EngineCommand(engine, (), tuple(words[count:]))
         launcher = tuple(self.draft.redacted(text, None, "the launcher") for text in texts[:count])
@@ -146,7 +132,7 @@ class CommandReader:
 def _guess(words: Sequence[str]) -> EngineName | None:
     """The engine by options that only one engine has."""
     flags = {word.partition("=")[0].replace("_", "-") for word in words if word.startswith("--")}
-    return next((engine for engine, signs in _SIGNS if flags & signs), None)
+    return next((engine.name for engine in ENGINES.values() if flags & engine.own_flags), None)
 
 
 def _shell_text(words: Sequence[str]) -> int | None:

@@ -7,6 +7,7 @@ from posixpath import join, normpath
 from typing import Any, NamedTuple
 
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
+from gb300serve.engines.registry import ENGINES
 from gb300serve.importers.draft import Draft, ReadFile
 from gb300serve.importers.inspected import from_inspect
 from gb300serve.importers.jm_recipe import SCHEMA, from_jm_recipe
@@ -31,7 +32,8 @@ _WHEN_STARTED = "start it, then import the container: gb300serve import --contai
 _BARE = "prefix it with `docker run --gpus all IMAGE`, with the image of this engine"
 _ENGINE = (
     r"^[ \t$>]*(?:[A-Za-z_][A-Za-z0-9_]*=\S*[ \t]+)*"
-    r"((?:vllm|sglang)[ \t]+serve|python3?[ \t]+-m[ \t]+(?:vllm\.entrypoints|sglang\.launch_server))\b"
+    rf"((?:{'|'.join(ENGINES)})[ \t]+serve|"
+    rf"python3?[ \t]+-m[ \t]+(?:{'|'.join(re.escape(engine.module) for engine in ENGINES.values())}))\b"
 )
 _CLIENT = r"^[ \t$>]*(?:sudo[ \t]+)?(?:(?:docker|podman|nerdctl)[ \t]+(?:compose|exec|start|restart)|docker-compose)\b"
 

@@ -6,7 +6,7 @@ from typing import TypeAlias
 from gb300serve.boot.events import Event
 from gb300serve.boot.liveness import Judgement
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.progress import Outlook
+from gb300serve.boot.progress import BootEstimate
 from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.core.errors import Action
 from gb300serve.lifecycle.backend import LogLine
@@ -17,7 +17,7 @@ from gb300serve.lifecycle.steps import Step
 class Watching:
     """Announced at every tick: the estimate for the rest of the boot."""
 
-    outlook: Outlook
+    outlook: BootEstimate
     judgement: Judgement
 
 

@@ -4,13 +4,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from gb300serve.boot.events import BootBegan, Event, Receipt, ReceiptValue, StartupComplete
-from gb300serve.boot.facts import seed_in
-from gb300serve.boot.machine import BootMachine
+from gb300serve.engines.engine import EngineProbe
+from gb300serve.engines.logs import boot_machine
+from gb300serve.engines.registry import ENGINES, engine_in
+from gb300serve.engines.vllm.engine import VLLM
 from gb300serve.lifecycle.backend import Container, ContainerBackend, Listener
 from gb300serve.lifecycle.launch import Launch, option_values
 from gb300serve.lifecycle.reconcile import containers_on_port, engine_port, is_live
-from gb300serve.probe.endpoint import ENGINE_PROBES, EngineProbe, ServerEndpoint
-from gb300serve.probe.readiness import RECEIPTS, SEED, Readiness
+from gb300serve.probe.endpoint import ServerEndpoint
+from gb300serve.probe.readiness import Readiness
+
+_SERVER_INFOS = tuple(info for engine in ENGINES.values() if (info := engine.probe.server_info))
+_RECEIPTS = frozenset(name for info in _SERVER_INFOS for name in info.receipts)
 
 
 @dataclass(slots=True)
@@ -32,14 +37,13 @@ class BootIdentity:
             self.served = False
         elif isinstance(event, StartupComplete):
             self.served = True
-        elif isinstance(event, Receipt) and event.name in RECEIPTS:
+        elif isinstance(event, Receipt) and event.name in _RECEIPTS:
             self._figures.update(event.values)
 
     def take_line(self, text: str) -> None:
         """Take in a log line, after its events."""
-        seed = seed_in(text)
-        if seed is not None:
-            self._figures[SEED] = seed
+        for info in _SERVER_INFOS:
+            self._figures.update(info.figures_in(text))
 
 
 def boot_identity(container: Container, endpoint: ServerEndpoint, backend: ContainerBackend) -> BootIdentity:
@@ -47,7 +51,7 @@ def boot_identity(container: Container, endpoint: ServerEndpoint, backend: Conta
     identity = BootIdentity()
     if endpoint.engine.server_info is None:
         return identity
-    machine = BootMachine()
+    machine = boot_machine()
     for line in backend.log(container.id):
         for event in machine.feed(line.text, line.elapsed):
             identity.take(event)
@@ -117,9 +121,8 @@ def endpoint_of(container: Container, launch: Launch | None) -> ServerEndpoint |
 def engine_of(container: Container, launch: Launch | None) -> EngineProbe:
     """The engine of its recipe, else the one that its image and command name."""
     if launch is not None:
-        return ENGINE_PROBES[launch.plan.engine]
-    named = " ".join((container.image, *container.command[:3])).lower()
-    return ENGINE_PROBES["sglang" if "sglang" in named else "vllm"]
+        return ENGINES[launch.plan.engine].probe
+    return (engine_in((container.image, *container.command[:3])) or VLLM).probe
 
 
 def served_names(container: Container, launch: Launch | None) -> tuple[str, ...]:

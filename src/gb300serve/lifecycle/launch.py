@@ -9,10 +9,11 @@ from typing import Literal
 
 from gb300serve.autotune.sets import ExpectedSet
 from gb300serve.boot.receipts import ExpectedLine
+from gb300serve.engines.registry import engine as engine_named
 from gb300serve.journal.journal import format_stamp
 from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_PLAN, LABEL_RELEASE, Container
 from gb300serve.plan.model import SECRET, Plan, digest, secret_placeholder, split_port
-from gb300serve.probe.endpoint import ENGINE_PROBES, ServerEndpoint
+from gb300serve.probe.endpoint import ServerEndpoint
 
 
 def option_values(words: tuple[str, ...], flag: str) -> tuple[str, ...]:
@@ -104,7 +105,7 @@ class Launch:
 
     @property
     def endpoint(self) -> ServerEndpoint:
-        engine = ENGINE_PROBES[self.plan.engine]
+        engine = engine_named(self.plan.engine).probe
         url = f"http://{_bracketed(self.address)}:{self.plan.port}"
         return ServerEndpoint(url, self._api_key(engine.key_variable), engine)
 

@@ -35,7 +35,7 @@ from gb300serve.lifecycle.reconcile import is_being_removed, is_live
 from gb300serve.lifecycle.steps import AwaitReady
 from gb300serve.lifecycle.tools import Tools
 from gb300serve.lifecycle.watch import BootWatch
-from gb300serve.probe.readiness import Readiness, completed, presence
+from gb300serve.probe.readiness import Readiness, check_completion, check_presence
 
 # Loading from a network share took eight times as long as from local NVMe (1,246 s against 153 s) and succeeded.
 FACTOR = 10.0
@@ -116,11 +116,11 @@ def _begun(container: Container, tools: Tools) -> Container:
 
 def _probe(container: Container, launch: Launch, tools: Tools, identity: BootIdentity) -> Readiness:
     started_at = container.created_at if container.started_at is None else container.started_at
-    answer = presence(tools.http, launch.endpoint, launch.plan.served_names, started_at, identity.figures)
+    answer = check_presence(tools.http, launch.endpoint, launch.plan.served_names, started_at, identity.figures)
     answer = exclude_other_containers(answer, container, launch.endpoint, tools.backend)
     # A foreign server gets no completion requests, which would come twice a second during our boot.
     plausible = is_plausible(answer, launch.endpoint, identity)
-    return completed(tools.http, launch.endpoint, answer) if plausible else answer
+    return check_completion(tools.http, launch.endpoint, answer) if plausible else answer
 
 
 class _Boot:

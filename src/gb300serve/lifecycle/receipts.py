@@ -10,8 +10,10 @@ from gb300serve.boot.receipts import CheckedReceipt, ReceiptBook, ReceiptState
 from gb300serve.core.errors import Action, BackendError, ServiceError
 from gb300serve.core.redaction import holds_secret
 from gb300serve.core.values import Value
+from gb300serve.engines.engine import Engine
 from gb300serve.engines.options import POSITIONAL
 from gb300serve.engines.parse import ArgumentRefusedError, normalised, parse_argv
+from gb300serve.engines.registry import ENGINES
 from gb300serve.engines.tables import OptionTable, tables_for
 from gb300serve.fit.learned import has_arguments, parse_arguments
 from gb300serve.lifecycle.backend import ContainerBackend
@@ -19,10 +21,6 @@ from gb300serve.lifecycle.launch import Launch
 from gb300serve.plan.model import Plan
 
 NAME = "the engine's echo of its arguments"
-# Launcher arguments that a plan may contain before the options.
-_LAUNCHERS = (("vllm", "serve"), ("sglang", "serve"), ("-m", "sglang.launch_server"))
-# Values that SGLang changes, so that its echo differs from the sent value (arg_groups/speculative_hook.py).
-_BECOMES = {("speculative_algorithm", "NEXTN"): "EAGLE"}
 
 
 def check_echo(plan: Plan, echo: str) -> tuple[CheckedReceipt, ...]:
@@ -33,14 +31,14 @@ def check_echo(plan: Plan, echo: str) -> tuple[CheckedReceipt, ...]:
     tables = tables_for(plan.engine, plan.engine_version).tables
     if not tables:
         return (_unknown(f"no option table for {plan.engine}"),)
-    table = tables[-1]
+    table, engine = tables[-1], ENGINES[plan.engine]
     try:
-        sent = normalised(parse_argv(_options(plan.command), table), table)
+        sent = normalised(parse_argv(_options(plan.command, engine), table), table)
     except ArgumentRefusedError:
         return (_unknown("the option table lacks some of the sent arguments"),)
     echoed = {"model" if key == POSITIONAL else key: value for key, value in said.items()}
-    if plan.engine == "sglang":
-        wrong, agreed = tuple(_changed(sent, echoed)), len(sent)
+    if engine.echo.is_complete:
+        wrong, agreed = tuple(_changed(sent, echoed, engine)), len(sent)
     else:
         wrong, agreed = tuple(_differences(sent, echoed, table)), len(echoed)
     return wrong or (CheckedReceipt(NAME, "kept", kind="arguments", found=f"{agreed} arguments"),)
@@ -50,16 +48,16 @@ def _unknown(why: str) -> CheckedReceipt:
     return CheckedReceipt(NAME, "unknown", kind="arguments", found=why)
 
 
-def _options(command: tuple[str, ...]) -> tuple[str, ...]:
+def _options(command: tuple[str, ...], engine: Engine) -> tuple[str, ...]:
     """The arguments after the launcher."""
-    places = (index for index in range(len(command)) if command[index : index + 2] in _LAUNCHERS)
+    places = (index for index in range(len(command)) if command[index : index + 2] in engine.launchers)
     return command[next(places, -2) + 2 :]
 
 
-def _changed(sent: Mapping[str, Value], echoed: Mapping[str, Any]) -> Iterator[CheckedReceipt]:
-    """SGLang echoes every argument with its effective value: each sent one must appear."""
+def _changed(sent: Mapping[str, Value], echoed: Mapping[str, Any], engine: Engine) -> Iterator[CheckedReceipt]:
+    """Differences in an echo of every argument with its effective value: each sent one must appear."""
     for name, value in sent.items():
-        wanted = _BECOMES.get((name, str(value)), value)
+        wanted = engine.echo.replaced.get((name, str(value)), value)
         if not holds_secret(name) and not same(wanted, echoed.get(name)):
             yield _different(name, value, echoed.get(name))
 
@@ -178,7 +176,7 @@ class ReceiptCollector:
     def feed(self, text: str, events: Sequence[Event] = ()) -> None:
         """One record of the log, and its events."""
         if events and any(isinstance(event, BootBegan) and event.number > 1 for event in events):
-            self._book.again()
+            self._book.restart()
             self._echo = ""
         self._book.feed(text)
         if not self._echo and has_arguments(text):

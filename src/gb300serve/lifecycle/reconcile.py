@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace as changed
 
-from gb300serve.core.values import DEFAULT_PORTS
+from gb300serve.engines.registry import engine_in
 from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_PLAN, Container, ContainerBackend, Listeners
 from gb300serve.lifecycle.launch import Launch, changed_secrets, host_ports, is_failed, kept_name, option_values
 from gb300serve.lifecycle.observe import Observed, observe
@@ -87,8 +87,8 @@ def engine_port(container: Container) -> int | None:
     for text in reversed(option_values(container.command, "--port")):  # the last one wins
         if text.isdecimal():
             return int(text)
-    named = " ".join((container.image, *container.command[:3])).lower()
-    return next((port for engine, port in DEFAULT_PORTS.items() if engine in named), None)
+    engine = engine_in((container.image, *container.command[:3]))
+    return engine.default_port if engine else None
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -24,8 +24,8 @@ from gb300serve.lifecycle.launch import Launch, describe_container, display_time
 from gb300serve.lifecycle.logs import diagnose_container, has_died
 from gb300serve.lifecycle.reconcile import containers_on_gpu, is_live
 from gb300serve.lifecycle.tools import Tools
-from gb300serve.probe.endpoint import ServerEndpoint, alive, health
-from gb300serve.probe.readiness import Readiness, presence
+from gb300serve.probe.endpoint import ServerEndpoint, health, is_alive
+from gb300serve.probe.readiness import Readiness, check_presence
 
 LaneState = Literal["ready", "booting", "tuning", "stalled", "failed", "stopped", "died", "degraded", "foreign"]
 
@@ -199,7 +199,7 @@ def _running(container: Container, launch: Launch | None, tools: Tools) -> _Obse
     facts = {**_answered(answer), "restarts": container.restart_count or None}
     if answer.state == "ready" and endpoint is not None:
         try:
-            lives = alive(health(tools.http, endpoint), endpoint)
+            lives = is_alive(health(tools.http, endpoint), endpoint)
         except UnreachableError:
             lives = False
         why = None if lives else "/health does not return 200: the engine is dead or dying"
@@ -216,7 +216,7 @@ def _presence(container: Container, launch: Launch | None, tools: Tools, endpoin
         return Readiness("silent", "no host port leads to its engine")
     started_at = container.created_at if container.started_at is None else container.started_at
     identity = boot_identity(container, endpoint, tools.backend)
-    answer = presence(tools.http, endpoint, served_names(container, launch), started_at, identity.figures)
+    answer = check_presence(tools.http, endpoint, served_names(container, launch), started_at, identity.figures)
     if answer.state == "ready" and not is_plausible(answer, endpoint, identity):
         return replace(answer, state="other-server", why="it has not booted, but another server answers on its port")
     return exclude_other_containers(answer, container, endpoint, tools.backend)

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from gb300serve.boot.machine import BootMachine
 from gb300serve.core.ports import Clock, Http
+from gb300serve.engines.logs import boot_machine
 from gb300serve.lifecycle.backend import ContainerBackend, GpuMemory, Listeners
 from gb300serve.lifecycle.events import Announcement
 
@@ -59,7 +60,7 @@ class Tools:
     http: Http
     clock: Clock
     announce: Callable[[Announcement], None] = ignore_announcement
-    machine: Callable[[], BootMachine] = BootMachine
+    machine: Callable[[], BootMachine] = boot_machine
     lock: Lock = field(default_factory=NoLock)
     uninterrupted: Callable[[], AbstractContextManager[None]] = nullcontext
     listeners: Listeners | None = None

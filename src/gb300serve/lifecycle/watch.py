@@ -5,10 +5,10 @@ from typing import Self
 
 from gb300serve.autotune.sets import is_same_identity, short_identity, tuning_time
 from gb300serve.boot.events import Event, PhaseEntered, Progress, Receipt, TuningHit, TuningMiss
-from gb300serve.boot.liveness import Judgement, LivenessSample, Pulse
+from gb300serve.boot.liveness import Judgement, LivenessMonitor, LivenessSample
 from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.progress import Outlook, ProgressCounter, outlook
+from gb300serve.boot.progress import BootEstimate, ProgressCounter, estimate
 from gb300serve.core.errors import Action, BackendError
 from gb300serve.lifecycle.backend import Bars, Vitals
 from gb300serve.lifecycle.events import HealthChanged, StackTaken, TuningForeseen, Watching
@@ -31,7 +31,7 @@ class BootWatch:
         self._tools = tools
         self._stack = ExitStack()
         self._bars: Bars | None = None
-        self._pulse = Pulse()
+        self._liveness = LivenessMonitor()
         self._vitals = Vitals()
         self._looked_at: float | None = None
         self._moves = 0
@@ -58,7 +58,7 @@ class BootWatch:
     def glimpse(self, machine: BootMachine, at: float) -> tuple[Event, ...]:
         """Events from live progress bars that the log does not have yet."""
         texts = self._bars.fresh() if self._bars else ()
-        return tuple(event for text in texts for event in machine.glimpse(text, at))
+        return tuple(event for text in texts for event in machine.feed_bar(text, at))
 
     def take(self, event: Event) -> None:
         """Process an event of the boot machine."""
@@ -87,7 +87,7 @@ class BootWatch:
     def tick(self, machine: BootMachine, at: float) -> None:
         """Sample the signs of life, judge them and announce the estimate."""
         self._look(at)
-        self._pulse.take(
+        self._liveness.take(
             LivenessSample(
                 at,
                 machine.quiet_from,
@@ -103,17 +103,17 @@ class BootWatch:
             self._tell(ahead)
         self._tools.announce(Watching(ahead, self.judgement))
 
-    def outlook(self, at: float) -> Outlook:
+    def outlook(self, at: float) -> BootEstimate:
         """The estimate for the rest of the boot."""
         expected = self._launch.expected
         tuned = self._launch.tuning.tuning_seconds
         if self._tuning_since is not None and tuned is not None:
             expected = {**expected, Phase.TUNING_KERNELS.value: tuned}
-        return outlook(self._phase, at, self._entered_at, expected, self._bar)
+        return estimate(self._phase, at, self._entered_at, expected, self._bar)
 
-    def _judge(self, machine: BootMachine, ahead: Outlook) -> Judgement:
+    def _judge(self, machine: BootMachine, ahead: BootEstimate) -> Judgement:
         tuning = machine.result().state == "tuning"
-        return self._pulse.judge(tuning=tuning, phase_for=ahead.phase_for, expected=ahead.expected)
+        return self._liveness.judge(tuning=tuning, phase_for=ahead.phase_for, expected=ahead.expected)
 
     def _look(self, at: float) -> None:
         before = self._looked_at
@@ -126,11 +126,11 @@ class BootWatch:
         except BackendError:
             self._vitals = Vitals()  # unknown for now; the end of the log shows an ended engine
 
-    def _tell(self, ahead: Outlook) -> None:
+    def _tell(self, ahead: BootEstimate) -> None:
         stuck = self.judgement.health == "stuck"
         backend = self._tools.backend
         command = backend.stack_command(self._container) if stuck else None
-        self._tools.announce(HealthChanged(self.judgement, ahead.waits_for, ahead.at, command))
+        self._tools.announce(HealthChanged(self.judgement, ahead.awaiting, ahead.at, command))
         if command and self._launch.stack_dump:
             self._tools.announce(StackTaken(self._stacks(), ahead.at))
 

@@ -184,4 +184,3 @@ def _is_plain(text: Text) -> bool:
 RULES: RuleBook[LintSubject] = RuleBook()
 rule = RULES.rule
 vllm_rule = partial(RULES.rule, engine="vllm")
-sglang_rule = partial(RULES.rule, engine="sglang")

@@ -23,16 +23,8 @@ from gb300serve.plan.model import (
 from gb300serve.recipe.model import ContainerSection, Gpus, ImageSection, Recipe, UlimitSection
 from gb300serve.recipe.site import DIRECTORIES, Site
 
-# Options that `nodes` sets on each machine, so a recipe with `nodes` must not set them.
-NODE_OPTIONS = {
-    "vllm": ("nnodes", "node_rank", "master_addr", "headless"),
-    "sglang": ("nnodes", "node_rank", "dist_init_addr"),
-}
 BACKEND, RAY = "distributed_executor_backend", "ray"
 RAY_PORT = 6379
-SGLANG_PORT = 20000
-OWN_ADDRESS = "VLLM_HOST_IP"
-"""The variable from which vLLM takes its machine's address. Without it vLLM guesses, and a Station has several."""
 
 _LEADER = f'ray start --head --port={RAY_PORT} && shift && exec "$@"'
 # A worker retries until the head is up. It exits when it loses the head, and may join the next one after a restart.
@@ -48,16 +40,14 @@ def node_plan(plan: Plan, rank: str, leader: str) -> Plan:
     """The plan of one machine. Rank `0` is the leader, `leader` its address (or a placeholder for it)."""
     if plan.ray:
         return _with_ray(plan, leader, is_leader=rank == "0")
-    common = ("--nnodes", str(plan.nodes), "--node-rank", rank)
-    if plan.engine == "sglang":
-        return _with_arguments(plan, (*common, "--dist-init-addr", f"{leader}:{SGLANG_PORT}"))
-    return _with_arguments(plan, (*common, "--master-addr", leader, *(() if rank == "0" else ("--headless",))))
+    join = engine(plan.engine).nodes.join(leader, rank)
+    return _with_arguments(plan, ("--nnodes", str(plan.nodes), "--node-rank", rank, *join))
 
 
-def needs_own_address(plan: Plan) -> bool:
-    """Whether the address of its machine must be passed to the engine."""
-    variables = {*plan.container.env, *(secret.name for secret in plan.container.secrets)}
-    return plan.engine == "vllm" and OWN_ADDRESS not in variables
+def own_address_variable(plan: Plan) -> str | None:
+    """The variable that must hold the machine's own address, unless the recipe sets it."""
+    variable, container = engine(plan.engine).nodes.address_variable, plan.container
+    return None if variable in {*container.env, *(secret.name for secret in container.secrets)} else variable
 
 
 def _with_arguments(plan: Plan, arguments: Iterable[str]) -> Plan:
@@ -352,7 +342,7 @@ def _command(recipe: Recipe) -> tuple[str, ...]:
 
 
 def _refuse_node_options(recipe: Recipe) -> None:
-    for key in NODE_OPTIONS[recipe.engine.name]:
+    for key in engine(recipe.engine.name).nodes.options:
         if key in recipe.engine.options:
             raise NodeOptionError(key)
 

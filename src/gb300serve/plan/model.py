@@ -5,10 +5,10 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from gb300serve.core.text import parse_digits
-from gb300serve.core.values import Value
+from gb300serve.core.values import EngineName, Value
 
 GpuSelection = str | None
 """The value of `docker run --gpus`: `all`, a count such as `2`, or `device=GPU-uuid[,GPU-uuid]`; None for no GPU."""
@@ -74,7 +74,7 @@ class Plan:
     """`lane/release`, with `+set` if `--set` changed it."""
     lane: str
     release: str
-    engine: Literal["vllm", "sglang"]
+    engine: EngineName
     engine_version: str | None
     image: str
     """`repository[:tag][@digest]`."""

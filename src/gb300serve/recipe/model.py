@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 
+from gb300serve.core.values import EngineName
+
 
 def _one_key(key: str, value: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": {key: value}, "required": [key], "maxProperties": 1}
@@ -187,7 +189,7 @@ class ContainerSection(Section):
 class EngineSection(Section):
     """The engine and its arguments. `options` are checked against the option table of the engine version."""
 
-    name: Literal["vllm", "sglang"]
+    name: EngineName
     version: Text | None = None
     launcher: list[str] = []
     options: dict[str, Any] = {}

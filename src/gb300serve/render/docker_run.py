@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from gb300serve.core.diagnostics import Diagnostic
-from gb300serve.plan.compile import OWN_ADDRESS, needs_own_address, node_plan, variable
+from gb300serve.plan.compile import node_plan, own_address_variable, variable
 from gb300serve.plan.model import (
     SECRET,
     ContainerPlan,
@@ -148,8 +148,8 @@ def pinned_text(plan: Plan) -> str:
 
 def machine_plans(plan: Plan) -> tuple[Plan, Plan]:
     """The launches of the leader and of a worker; LEADER_ADDRESS and NODE_RANK are set on each machine."""
-    if needs_own_address(plan):
-        own = Secret(OWN_ADDRESS, env=OWN_ADDRESS)
+    if name := own_address_variable(plan):
+        own = Secret(name, env=name)
         plan = replace(plan, container=replace(plan.container, secrets=(*plan.container.secrets, own)))
     leader = variable(LEADER)
     return node_plan(plan, "0", leader), node_plan(plan, variable(RANK), leader)
@@ -158,12 +158,13 @@ def machine_plans(plan: Plan) -> tuple[Plan, Plan]:
 def _machine_checks(plan: Plan) -> tuple[str, ...]:
     """`:` replaces comments, which an interactive zsh does not support."""
     others = "to 1 on the other" if plan.nodes == 2 else f"to a number of its own up to {plan.nodes - 1} on each other"
-    own = f': "${{{OWN_ADDRESS}:?set it to the address of this Station}}"'
+    name = own_address_variable(plan)
+    own = f': "${{{name}:?set it to the address of this Station}}"'
     return (
         f": {quote(f'{plan.recipe} on {plan.nodes} Stations: paste all of this on each Station')}",
         f': "${{{LEADER}:?set it to the address of the leader Station}}"',
         f': "${{{RANK}:?set it to 0 on the leader Station, and {others}}}"',
-        *((own, f"export {OWN_ADDRESS}") if needs_own_address(plan) else ()),
+        *((own, f"export {name}") if name else ()),
     )
 
 

@@ -6,7 +6,7 @@ from gb300serve.app.actions import Invocation
 from gb300serve.boot.events import BootBegan, CauseFound, PhaseEntered, Progress, Receipt, TuningHit, TuningMiss
 from gb300serve.boot.liveness import Judgement
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.progress import ProgressCounter, outlook
+from gb300serve.boot.progress import ProgressCounter, estimate
 from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.cli.console import TerminalConsole
 from gb300serve.cli.views.boot import BootView, watch_lines
@@ -29,7 +29,7 @@ from gb300serve.lifecycle.steps import RenameContainer
 
 EXPECTED = {"loading-weights": 153.0, "profiling": 178.0}
 BAR = ProgressCounter("Loading safetensors checkpoint shards", 65, 131, began=23.0, at=88.0)
-AHEAD = outlook(Phase.LOADING_WEIGHTS, 88.0, 23.0, EXPECTED, BAR)
+AHEAD = estimate(Phase.LOADING_WEIGHTS, 88.0, 23.0, EXPECTED, BAR)
 WORKING = Judgement("working", ())
 
 
@@ -173,7 +173,7 @@ def test_kept_receipts_are_one_line() -> None:
 def test_those_that_were_not_kept_are_named() -> None:
     assert list(watch_lines(ReceiptsChecked((KEPT, DIFFERENT, UNKNOWN), binding=False), Invocation("v14"))) == [
         ("          receipts: 1 of 3 kept", "warning"),
-        ("              different: b (wanted 4.87 ± 0.03, found 0.65)", "warning"),
+        ("              different: b (expected 4.87 ± 0.03, found 0.65)", "warning"),
         ("              not checked: c (nobody can look into it here)", "dim"),
         ("              --set changed this launch: receipts of changed lines are shown but do not count", "dim"),
     ]

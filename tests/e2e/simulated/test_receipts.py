@@ -59,9 +59,9 @@ def test_a_hook_that_is_not_there_fails_by_name(program: Program, port: tuple[st
     said = plain(up)
     at = said.index("gb300serve: it serves, but not as the recipe describes")
     assert said[at + 1 : at + 5] == [
-        "different: Available KV cache memory: {value} GiB (wanted 4.75 ± 0.03, found 4.87)",
-        "missing: PIN_HOT rehome done layers={value}  (wanted 40)",
-        "missing: HBM_expert={value}GiB (wanted 206.61)",
+        "different: Available KV cache memory: {value} GiB (expected 4.75 ± 0.03, found 4.87)",
+        "missing: PIN_HOT rehome done layers={value}  (expected 40)",
+        "missing: HBM_expert={value}GiB (expected 206.61)",
         said[at + 4],
     ]
     assert said[at + 4].startswith("3 of its receipts not kept, ")
@@ -73,10 +73,10 @@ def test_a_hook_that_is_not_there_fails_by_name(program: Program, port: tuple[st
     ("release", "fault", "sentence"),
     [
         ("v14", "argument-lost",
-         "different: engine argument long_prefill_token_threshold (wanted 6144, found not in the echo)"),
-        ("v14", "cache-miss", "missing: Loaded {value} configs (wanted 210)"),
-        ("v14", "cache-foreign", "missing: Loaded {value} configs (wanted 210)"),
-        ("v15", "patch-differs", "different: sha256 of /w/pin_hot_experts_hook.py in the container (wanted 723066dd"),
+         "different: engine argument long_prefill_token_threshold (expected 6144, found not in the echo)"),
+        ("v14", "cache-miss", "missing: Loaded {value} configs (expected 210)"),
+        ("v14", "cache-foreign", "missing: Loaded {value} configs (expected 210)"),
+        ("v15", "patch-differs", "different: sha256 of /w/pin_hot_experts_hook.py in the container (expected 723066dd"),
     ],
 )  # fmt: skip
 def test_what_serves_otherwise_than_it_should_is_degraded_and_keeps_running(

@@ -56,7 +56,7 @@ def test_a_nightly_is_checked_against_its_neighbours() -> None:
 
 
 def test_without_a_version_every_table_is_asked() -> None:
-    message = "engine.version is not stated: the options are checked against every table of sglang"
+    message = "engine.version is not set: the options are checked against all sglang tables"
     assert SGLANG.check({}, None) == (Problem((), "OPT008", message),)
 
 
@@ -227,7 +227,7 @@ REFUSED_LIMITS: list[tuple[dict[str, Value], Problem]] = [
     ({"context_length": 0}, outside("context_length", "0", "at least 1")),
     (
         {"mem_fraction_static": 85},
-        outside("mem_fraction_static", "85", "above 0 and below 1", "a fraction is meant: write 0.85"),
+        outside("mem_fraction_static", "85", "above 0 and below 1", "it is a fraction: write 0.85"),
     ),
     ({"mem_fraction_static": 1}, outside("mem_fraction_static", "1", "above 0 and below 1")),
     (
@@ -235,7 +235,7 @@ REFUSED_LIMITS: list[tuple[dict[str, Value], Problem]] = [
         Problem(
             ("served_model_name",),
             "OPT014",
-            "served_model_name is 'glm:flash', and SGLang takes what follows a colon for an adapter",
+            "served_model_name is 'glm:flash', but SGLang reserves the colon for adapters",
             "write glm-flash",
         ),
     ),

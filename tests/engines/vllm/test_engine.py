@@ -86,7 +86,7 @@ def test_problems_stand_in_the_order_of_the_options() -> None:
             ("gpu_memory_utilization",),
             "OPT007",
             "gpu_memory_utilization is 97, not above 0 and at most 1",
-            "a fraction is meant: write 0.97",
+            "it is a fraction: write 0.97",
         ),
         Problem(
             ("cpu_offload_param",),
@@ -119,7 +119,7 @@ def test_a_version_without_table_asks_its_neighbours_and_says_so_once() -> None:
 
 
 def test_without_a_version_every_table_is_asked() -> None:
-    unstated = note("engine.version is not stated: the options are checked against every table of vllm")
+    unstated = note("engine.version is not set: the options are checked against all vllm tables")
     assert VLLM.check({**V14, "watchdog_config": {}, "enable_bf16x3_router_gemm": True}, None) == (unstated,)
     assert VLLM.argv(V14, None) == ARTICLE
 
@@ -182,8 +182,8 @@ def test_the_engine_s_parser_reads_back_what_is_said(options: dict[str, Value]) 
 
 
 OUTSIDE: list[tuple[str, Value, str, str]] = [
-    ("gpu_memory_utilization", 97, "above 0 and at most 1", "a fraction is meant: write 0.97"),
-    ("gpu_memory_utilization", WrittenFloat("92.5"), "above 0 and at most 1", "a fraction is meant: write 0.925"),
+    ("gpu_memory_utilization", 97, "above 0 and at most 1", "it is a fraction: write 0.97"),
+    ("gpu_memory_utilization", WrittenFloat("92.5"), "above 0 and at most 1", "it is a fraction: write 0.925"),
     ("gpu_memory_utilization", 0, "above 0 and at most 1", "write a number above 0 and at most 1"),
     ("gpu_memory_utilization", 970, "above 0 and at most 1", "write a number above 0 and at most 1"),
     ("port", 70000, "between 0 and 65535", "write a number between 0 and 65535"),

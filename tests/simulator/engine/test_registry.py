@@ -3,7 +3,7 @@ from typing import get_args
 
 import pytest
 
-from gb300serve.boot.signals.model import EngineName
+from gb300serve.core.values import EngineName
 from gb300serve.simulator.engine.faults import FAULTS
 from gb300serve.simulator.engine.registry import ENGINES, boot_script, parse_settings
 from gb300serve.simulator.engine.settings import SimulatorEnvironmentError, read_environment

@@ -22,7 +22,7 @@ from gb300serve.boot.events import (
 )
 from gb300serve.boot.liveness import Judgement
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.progress import Outlook
+from gb300serve.boot.progress import BootEstimate
 from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.cli.colour import STYLES, terminal
 from gb300serve.cli.console import TerminalConsole
@@ -201,7 +201,7 @@ class BootView:
         else:
             self.console.message(shown, style)
 
-    def _wait(self, ahead: Outlook, judgement: Judgement) -> None:
+    def _wait(self, ahead: BootEstimate, judgement: Judgement) -> None:
         if self.live:
             text = f"{clock(ahead.at)}  {ahead.sentence()}{_health_mark(judgement)}"
             self.live.update(Text(self._marked(printable(text)), style="cyan", no_wrap=True), refresh=True)

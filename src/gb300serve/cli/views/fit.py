@@ -208,7 +208,7 @@ def lesson_lines(lesson: LearnedOverhead, saved_in: str, demand: MemoryRequest) 
     left = f"{figures['kv_cache_gib']:.2f} GiB of KV cache"
     yield f"{lesson.boot.name}: {moved}{left}: the constant is {lesson.constant_gib:.2f}"
     if lesson.has_unexpected_offload:
-        yield f"by its sizes {lesson.computed_offload_gib:.2f} GiB should be offloaded: is this a boot of this checkpoint?"
+        yield f"by its sizes {lesson.computed_offload_gib:.2f} GiB should be offloaded: is it this checkpoint?"
     yield f"saved in {saved_in}"
     shape = shape_of(demand)
     other = [

@@ -1,4 +1,4 @@
-"""The engine `vllm`: its options checked against the tables and against what it refuses later."""
+"""The engine vLLM, 0.29 to 0.33."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,10 +6,13 @@ from gb300serve.core.text import suggestion
 from gb300serve.core.values import Value
 from gb300serve.engines.base import Options, Problem, length, number, text
 from gb300serve.engines.check import check_least, check_port, meant_fraction, outside
-from gb300serve.engines.tables import OptionTable, TableChoice, TabledEngine
+from gb300serve.engines.engine import ArgumentEcho, Engine, EngineParser, EngineProbe, NodeArguments
+from gb300serve.engines.tables import OptionTable, TableChoice
+from gb300serve.engines.vllm.arguments import rewrite
 from gb300serve.engines.vllm.schedule import check_schedule
 
-# The engine's configuration classes; the key of a recipe, the smallest value, and what a smaller one would mean.
+PORT = 8000
+# The lower bounds of the engine's configuration classes.
 LEAST = {
     "block_size": 1,
     "cpu_offload_gb": 0,
@@ -26,7 +29,7 @@ LEAST = {
 
 
 def check_limits(options: Options) -> Iterator[Problem]:
-    """Values that the parser takes and the configuration refuses."""
+    """Values that the parser accepts and the configuration rejects."""
     yield from check_least(options, LEAST)
     yield from _check_utilization(options.get("gpu_memory_utilization"))
     yield from check_port(options.get("port"))
@@ -42,26 +45,26 @@ def _check_utilization(value: Value) -> Iterator[Problem]:
 
 
 def check_parsers(options: Options, tables: Iterable[OptionTable]) -> Iterator[Problem]:
-    """Names that no table knows. A plugin registers names of its own, so nothing is said beside one."""
+    """Names that no table has. With a plugin, any name may be right."""
     known = tuple(tables)
     if "tool_parser_plugin" not in options:
         names = sorted({name for table in known for name in table.tool_call_parsers})
-        # Alone, without automatic tool choice, the engine takes any name and ignores it.
-        grave = options.get("enable_auto_tool_choice") is True
-        yield from _check_name(options, "tool_call_parser", names, known[-1].version, grave=grave)
+        # Without automatic tool choice the engine accepts any name and ignores it.
+        is_error = options.get("enable_auto_tool_choice") is True
+        yield from _check_name(options, "tool_call_parser", names, known[-1].version, is_error=is_error)
     if "reasoning_parser_plugin" not in options:
         names = sorted({name for table in known for name in table.reasoning_parsers})
-        yield from _check_name(options, "reasoning_parser", [*names, "none"], known[-1].version, grave=True)
+        yield from _check_name(options, "reasoning_parser", [*names, "none"], known[-1].version, is_error=True)
 
 
-def _check_name(options: Options, key: str, names: list[str], version: str, *, grave: bool) -> Iterator[Problem]:
-    said = text(options.get(key))
-    if not said or said in names:
+def _check_name(options: Options, key: str, names: list[str], version: str, *, is_error: bool) -> Iterator[Problem]:
+    name = text(options.get(key))
+    if not name or name in names:
         return
-    close = suggestion(said, names)
+    close = suggestion(name, names)
     hint = f"write {close}" if close else f"one of {', '.join(names)}"
-    message = f"{key} is '{said}', which vllm {version} does not register"
-    yield Problem((key,), "OPT012", message, hint, None if grave else "warning")
+    message = f"{key} is '{name}', which vllm {version} does not register"
+    yield Problem((key,), "OPT012", message, hint, None if is_error else "warning")
 
 
 def _check_meaning(options: Options, choice: TableChoice) -> Iterator[Problem]:
@@ -70,4 +73,32 @@ def _check_meaning(options: Options, choice: TableChoice) -> Iterator[Problem]:
     yield from check_parsers(options, choice.tables)
 
 
-VLLM = TabledEngine("vllm", _check_meaning)
+def join_nodes(leader: str, rank: str) -> tuple[str, ...]:
+    """The arguments for one of several machines."""
+    return ("--master-addr", leader, *(() if rank == "0" else ("--headless",)))
+
+
+VLLM = Engine(
+    name="vllm",
+    title="vLLM",
+    meaning=_check_meaning,
+    model_key="model",
+    default_port=PORT,
+    default_host="0.0.0.0",  # noqa: S104 - the engine's default
+    image="vllm/vllm-openai",
+    launchers=(("vllm", "serve"),),
+    module="vllm.entrypoints",
+    parser=EngineParser(rewrite, prog="vllm serve", root="vllm", has_positional=True, rewrites_flags=True),
+    # vLLM guesses its machine's address, and a Station has several.
+    nodes=NodeArguments(("nnodes", "node_rank", "master_addr", "headless"), join_nodes, "VLLM_HOST_IP"),
+    echo=ArgumentEcho("non-default args:"),
+    probe=EngineProbe(
+        requests_running="vllm:num_requests_running",
+        requests_waiting="vllm:num_requests_waiting",
+        kv_cache_usage="vllm:kv_cache_usage_perc",
+        health_timeout=5.0,
+        key_variable="VLLM_API_KEY",
+    ),
+    own_flags=frozenset(("--max-model-len", "--gpu-memory-utilization", "--max-num-seqs", "--max-num-batched-tokens")),
+    serving_images=r"(?:^|/)vllm-openai[\w.-]*$",
+)

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gb300serve.core.values import DEFAULT_PORTS, Value
+from gb300serve.core.values import Value
 from gb300serve.engines.base import Options, flag, length, number, text
 from gb300serve.engines.options import POSITIONAL, first_text, texts, whole
+from gb300serve.engines.vllm.engine import PORT
 from gb300serve.engines.vllm.schedule import SpeculationOptions, speculation
 
 DEFAULT_UTILIZATION = 0.92  # vllm.config.cache.CacheConfig, 0.29 to 0.33
@@ -13,7 +14,7 @@ DEFAULT_UTILIZATION = 0.92  # vllm.config.cache.CacheConfig, 0.29 to 0.33
 
 @dataclass(frozen=True, slots=True)
 class OffloadOptions:
-    """What leaves the GPU's memory. `gigabytes` are GiB for each GPU; the engine overshoots by up to one parameter."""
+    """Weights in host memory. `gigabytes` are GiB per GPU; the engine exceeds them by up to one parameter."""
 
     backend: str
     """`uva`, `prefetch` or `auto`; auto is uva as soon as `gigabytes` is above 0."""
@@ -26,7 +27,7 @@ class OffloadOptions:
 
 @dataclass(frozen=True, slots=True)
 class VllmOptions:
-    """The options with a meaning of their own. None means not given: the engine decides."""
+    """The options that the program interprets. None means not set: the engine decides."""
 
     model: str | None
     host: str | None
@@ -53,12 +54,12 @@ class VllmOptions:
 
 
 def view(options: Options) -> VllmOptions:
-    """The typed view of checked options; values of a wrong type count as not given."""
+    """The typed view of checked options; values of a wrong type count as not set."""
     given = options.get
     return VllmOptions(
         model=first_text(options, POSITIONAL, "model"),
         host=text(given("host")),
-        port=whole(given("port"), DEFAULT_PORTS["vllm"]),
+        port=whole(given("port"), PORT),
         max_model_len=length(given("max_model_len")),
         max_num_seqs=length(given("max_num_seqs")),
         max_num_batched_tokens=length(given("max_num_batched_tokens")),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gb300serve.core.errors import CompileError
 from gb300serve.core.rules import Finding
 from gb300serve.core.values import changed_arguments
+from gb300serve.engines.registry import engine as engine_named
 from gb300serve.engines.tables import public
 from gb300serve.lint.subject import LintSubject, rule
 from gb300serve.render.docker_run import pinned_text
@@ -24,7 +25,6 @@ _REPOSITORY = re.compile(
 )
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _RELEASE = re.compile(r"v?(\d+\.\d+\.\d+(?:\.?(?:rc|post)\d+)?)(?:[-_.+].*)?")
-OFFICIAL = {"vllm": "vllm/vllm-openai", "sglang": "lmsysorg/sglang"}
 
 
 @rule("IMG001", "error")
@@ -132,7 +132,7 @@ def tag_of_another_version(subject: LintSubject) -> Iterator[Finding]:
     Fix: write the version that the image holds.
     """
     image, engine = subject.recipe.image, subject.recipe.engine
-    if image.repository != OFFICIAL[engine.name] or not image.tag or not engine.version:
+    if image.repository != engine_named(engine.name).image or not image.tag or not engine.version:
         return
     tagged = _RELEASE.fullmatch(image.tag)
     stated = _RELEASE.fullmatch(public(engine.version))

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
 from gb300serve.engines.registry import engine
+from gb300serve.engines.tables import tables_for
 from gb300serve.lint.subject import LintSubject, option_path, rule
 from gb300serve.recipe.model import Gpus
 
@@ -33,8 +34,9 @@ def nodes_not_used(subject: LintSubject) -> Iterator[Finding]:
             f"the model is split over {tensor} x {pipeline} GPUs (tensor x pipeline), "
             f"and {nodes} nodes with {each} each have {nodes * each}"
         )
-        place = 1 if subject.recipe.engine.name == "sglang" else 0
-        hint = f"write {_PIPELINE[place]}: {nodes}, and {_TENSOR[place]}: {each}"
+        table = tables_for(subject.recipe.engine.name, None).tables[-1]
+        split, parallel = (next(name for name in names if name in table.rows) for names in (_PIPELINE, _TENSOR))
+        hint = f"write {split}: {nodes}, and {parallel}: {each}"
         yield Finding(("nodes",), message, hint)
 
 
@@ -67,8 +69,6 @@ _PORT = re.compile(
     r"(?:(?P<address>\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-fA-F:]+\]|localhost):)?(?:(?P<host>\d+(?:-\d+)?)?:)?"
     r"(?P<inside>\d+(?:-\d+)?)(?:/(?:tcp|udp|sctp))?"
 )
-# vLLM listens everywhere unless told; SGLang on 127.0.0.1 (sglang.srt.server_args.ServerArgs.host).
-_DEFAULT_HOST = {"vllm": "0.0.0.0", "sglang": "127.0.0.1"}  # noqa: S104 - what the engines do
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -174,7 +174,7 @@ def listens_inside_only(subject: LintSubject) -> Iterator[Finding]:
     Why: published ports arrive at another interface of the container: every connection is reset.
     Fix: write `host: 0.0.0.0` (vLLM: or leave it out), and restrict with an address in `ports`.
     """
-    host = subject.options.get("host", _DEFAULT_HOST[subject.recipe.engine.name])
+    host = subject.options.get("host", engine(subject.recipe.engine.name).default_host)
     if _bridged(subject) and subject.container.ports and host in _LOOPBACK:
         given = "host" in subject.options
         place, hint = (option_path("host"), "write 0.0.0.0") if given else (("engine", "options"), "add host: 0.0.0.0")

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from gb300serve.core.diagnostics import Severity
 from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
-from gb300serve.engines.options import MODEL_KEYS, POSITIONAL, EngineOption
-from gb300serve.engines.registry import engine
-from gb300serve.lint.rules.image import OFFICIAL
-from gb300serve.lint.subject import LintSubject, option_given, option_path, rule, sglang_rule, vllm_rule
+from gb300serve.engines.options import POSITIONAL, EngineOption
+from gb300serve.engines.registry import ENGINES, engine
+from gb300serve.engines.vllm.engine import VLLM
+from gb300serve.lint.subject import LintSubject, option_given, option_path, rule, vllm_rule
 
 # The engine refuses both at once (`… are mutually exclusive`): the option, the JSON option and its field.
 _EXCLUSIVE = (
@@ -128,7 +128,7 @@ def entry_words_twice(subject: LintSubject) -> Iterator[Finding]:
     Fix: begin with the options.
     """
     section, image = subject.recipe.engine, subject.recipe.image
-    if subject.container.entrypoint is not None or image.repository != OFFICIAL["vllm"]:
+    if subject.container.entrypoint is not None or image.repository != VLLM.image:
         return
     for index, word in enumerate(section.launcher):
         yield Finding(
@@ -143,20 +143,6 @@ def entry_words_twice(subject: LintSubject) -> Iterator[Finding]:
         yield Finding(
             option_path("model_tag"), "`vllm serve` is the entrypoint; model_tag is the model", "write the model"
         )
-
-
-@sglang_rule("ARG002", "error")
-def launcher_missing(subject: LintSubject) -> Iterator[Finding]:
-    """The image starts no engine by itself, and nothing in the recipe does.
-
-    Why: lmsysorg/sglang has no fitting entrypoint: the container would try to run `--model-path` as a program.
-    Fix: add `launcher: [python3, -m, sglang.launch_server]`.
-    """
-    section = subject.recipe.engine
-    bare = not section.launcher and subject.container.entrypoint is None
-    if bare and subject.recipe.image.repository == OFFICIAL["sglang"]:
-        hint = "add `launcher: [python3, -m, sglang.launch_server]`"
-        yield Finding(("engine", "name"), "this image starts no engine by itself", hint)
 
 
 @rule("ARG003", "warning")
@@ -188,7 +174,7 @@ def _option(subject: LintSubject, flag: str) -> EngineOption | None:
     for table in subject.tables.tables:
         if (option := table.find(key)) is not None:
             return option
-        other = table.rightly(key)
+        other = table.correct_key(key)
         option = table.find(other) if other else None
         if option is not None and flag in (option.flag, *option.aliases, *option.off):
             return option
@@ -199,7 +185,7 @@ def _key(subject: LintSubject, flag: str) -> str:
     plain = flag.lstrip("-").replace("-", "_")
     option = _option(subject, flag) if flag.startswith("-") else None
     key = option.key if option else plain
-    return MODEL_KEYS[subject.recipe.engine.name] if key == POSITIONAL else key
+    return engine(subject.recipe.engine.name).model_key if key == POSITIONAL else key
 
 
 @rule("ARG004", "note")
@@ -266,7 +252,7 @@ def several_words_in_one(subject: LintSubject) -> Iterator[Finding]:
     for path, word in _words(subject):
         head, blank, rest = word.partition(" ")
         flag = _FLAG.fullmatch(head) and rest.strip()
-        program = path[1] == "launcher" and blank and head in ("vllm", "python", "python3", "numactl", "sglang")
+        program = path[1] == "launcher" and blank and head in ("python", "python3", "numactl", *ENGINES)
         if flag or program:
             yield Finding(path, f"`{head} …` is one word for the engine", f"write [{', '.join(_quoted(word.split()))}]")
     entrypoint = subject.container.entrypoint

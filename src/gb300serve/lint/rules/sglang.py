@@ -2,21 +2,39 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from gb300serve.core.rules import Finding
 from gb300serve.core.text import suggestion
 from gb300serve.engines.base import is_whole, si_length, text
 from gb300serve.engines.options import POSITIONAL
-from gb300serve.lint.subject import LintSubject, option_given, option_path, sglang_rule
+from gb300serve.engines.sglang.engine import SGLANG
+from gb300serve.lint.subject import RULES, LintSubject, option_given, option_path
 
 _THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
 _NEEDS_ONE_THREAD = re.compile(r"(?i)glm-5\.3-flash")
+sglang_rule = partial(RULES.rule, engine="sglang")
+
 _LONGER = "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"
 # sglang.srt.speculative.spec_info.SpeculativeAlgorithm and its aliases, 0.5.20 to 0.5.23; case does not count.
 _ALGORITHMS = ("DFLASH", "DSPARK", "EAGLE", "EAGLE3", "FROZEN_KV_MTP", "NEXTN", "NGRAM", "STANDALONE", "UNO", "NONE")
 _DRAFT = "speculative_draft_model_path"
 _DECIMAL = re.compile(r"\d+(?:\.\d+)?[kMGT]")
 _SUFFIXED = ("context_length", "max_total_tokens", "max_prefill_tokens")
+
+
+@sglang_rule("ARG002", "error")
+def launcher_missing(subject: LintSubject) -> Iterator[Finding]:
+    """The image starts no engine by itself, and nothing in the recipe does.
+
+    Why: lmsysorg/sglang has no fitting entrypoint: the container would try to run `--model-path` as a program.
+    Fix: add `launcher: [python3, -m, sglang.launch_server]`.
+    """
+    section = subject.recipe.engine
+    bare = not section.launcher and subject.container.entrypoint is None
+    if bare and subject.recipe.image.repository == SGLANG.image:
+        hint = "add `launcher: [python3, -m, sglang.launch_server]`"
+        yield Finding(("engine", "name"), "this image starts no engine by itself", hint)
 
 
 @sglang_rule("SGL001", "warning")

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from gb300serve.plan.compile import OWN_ADDRESS, needs_own_address, node_plan, variable
+from gb300serve.plan.compile import node_plan, own_address_variable, variable
 from gb300serve.plan.model import ContainerPlan, Plan, Secret, split_port
 from gb300serve.render.kubernetes.gaps import kubernetes_gaps
 from gb300serve.render.kubernetes.probes import probes
@@ -30,9 +30,10 @@ def leader_selector(name: str) -> Object:
 
 def address_variable(plan: Plan) -> list[Object]:
     """The variable with the pod's address; it must precede the variables that use it."""
-    if plan.nodes == 1 or not needs_own_address(plan):
+    name = own_address_variable(plan)
+    if plan.nodes == 1 or name is None:
         return []
-    return [{"name": OWN_ADDRESS, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
+    return [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
 
 
 def leader_worker_set(plan: Plan, name: str, leader: Object, worker: Object) -> Object:

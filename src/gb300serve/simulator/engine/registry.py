@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gb300serve.boot.signals.model import EngineName
+from gb300serve.core.values import EngineName
 from gb300serve.engines.parse import ArgumentRefusedError
 from gb300serve.simulator.engine.faults import FAULTS, Fault, find_cut
 from gb300serve.simulator.engine.http import EngineHandler

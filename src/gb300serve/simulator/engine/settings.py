@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any, get_args
 
-from gb300serve.boot.signals.model import EngineName
-from gb300serve.core.values import DEFAULT_PORTS
+from gb300serve.core.values import EngineName
+from gb300serve.engines.registry import ENGINES
 from gb300serve.fit.checkpoint import Autotune, Checkpoint, Decode, Graphs, KvCache, find_checkpoint
 from gb300serve.fit.memory import AUTO_LENGTH, longest_context, memory_plan, needed_gib, tokens_in
 from gb300serve.fit.model import MemoryPlan
@@ -144,7 +144,7 @@ class Settings:
 
     @property
     def port(self) -> int:
-        return int(self.options.get("port", DEFAULT_PORTS[self.environment.engine]))
+        return int(self.options.get("port", ENGINES[self.environment.engine].default_port))
 
     @property
     def listen_port(self) -> int:

@@ -2,9 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.boot.facts import LogFacts, seed_in
+from gb300serve.boot.log_facts import LogFacts
 from gb300serve.boot.machine import BootMachine
+from gb300serve.engines.logs import boot_machine
 from gb300serve.engines.parse import ArgumentRefusedError
+from gb300serve.engines.sglang.start import SEED, seed_in
 from gb300serve.fit.learned import parse_arguments as read_back
 from gb300serve.simulator.engine.sglang.boot import random_seed, refused_script, startup_times
 from gb300serve.simulator.engine.sglang.settings import parse_settings, without_launcher
@@ -62,7 +64,7 @@ def test_a_share_that_weights_use_up() -> None:
 
 
 def test_figures_of_the_boot() -> None:
-    heard, machine = LogFacts(), BootMachine()
+    heard, machine = LogFacts("non-default args:"), boot_machine()
     for line in said(boot_script()):
         heard.take(line, machine.feed(line))
     tokens = heard.figure("token_pool", "tokens")
@@ -76,7 +78,7 @@ def test_figures_of_the_boot() -> None:
 def test_its_own_start_stands_in_the_log() -> None:
     found, lines = settings(), said(boot_script())
     echo = next(line for line in lines if "server_args=" in line)
-    assert seed_in(echo) == random_seed(found, STARTED)
+    assert seed_in(echo) == {SEED: random_seed(found, STARTED)}
     spent = startup_times(found, STARTED)
     assert any(f"tokenizer_e2e={spent['tokenizer_e2e']:.2f}" in line for line in lines)
     assert startup_times(found, STARTED + 0.001) != spent

@@ -7,9 +7,10 @@ import pytest
 from gb300serve.adapters.http import HttpClient
 from gb300serve.core.ports import Http
 from gb300serve.core.values import Value
-from gb300serve.probe.endpoint import SGLANG, ServerEndpoint, health
+from gb300serve.engines.sglang.engine import SGLANG
+from gb300serve.probe.endpoint import ServerEndpoint, health
 from gb300serve.probe.metrics import Metrics, metrics
-from gb300serve.probe.readiness import completed, presence
+from gb300serve.probe.readiness import check_completion, check_presence
 from gb300serve.simulator.engine.http import EngineServer, bound_socket
 from gb300serve.simulator.engine.service import Service
 from gb300serve.simulator.engine.settings import SimulatorEnvironment, estimate_memory
@@ -30,7 +31,7 @@ def serving(*more: str, key: str | None = None) -> Iterator[ServerEndpoint]:
     server = EngineServer(bound_socket(found), Service(found, estimate_memory(found), STARTED), SglangHandler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
-    yield ServerEndpoint(f"http://127.0.0.1:{port}", key, SGLANG)
+    yield ServerEndpoint(f"http://127.0.0.1:{port}", key, SGLANG.probe)
     server.shutdown()
     thread.join()
     server.server_close()
@@ -60,19 +61,19 @@ TOLD = {
 
 
 def test_the_probe_knows_it_by_its_log(client: Http, at: ServerEndpoint) -> None:
-    found = completed(client, at, presence(client, at, NAMES, STARTED, TOLD))
+    found = check_completion(client, at, check_presence(client, at, NAMES, STARTED, TOLD))
     assert (found.state, found.identity, found.metrics) == ("ready", "ours", Metrics())
     assert found.model is not None
     assert (found.model.root, found.model.max_model_len) == ("glm-5.3-flash", 1048576)
 
 
 def test_another_start_is_another_server(client: Http, at: ServerEndpoint) -> None:
-    assert presence(client, at, NAMES, STARTED, {**TOLD, "tokenizer_e2e": 1.0}).state == "other-server"
-    assert presence(client, at, NAMES, STARTED).identity == "unknown"
+    assert check_presence(client, at, NAMES, STARTED, {**TOLD, "tokenizer_e2e": 1.0}).state == "other-server"
+    assert check_presence(client, at, NAMES, STARTED).identity == "unknown"
 
 
 def test_the_key_guards_all_but_health_and_metrics(client: Http, keyed: ServerEndpoint) -> None:
-    bare = ServerEndpoint(keyed.url, None, SGLANG)
+    bare = ServerEndpoint(keyed.url, None, SGLANG.probe)
     assert [client.get(bare.url + path, 5.0).status for path in ("/v1/models", "/server_info", "/model_info")] == [
         401,
         401,
@@ -80,8 +81,8 @@ def test_the_key_guards_all_but_health_and_metrics(client: Http, keyed: ServerEn
     ]
     assert health(client, bare) == 200
     assert metrics(client, bare) == Metrics(None, 0.0, 0.0, 0.0)
-    assert presence(client, keyed, NAMES, STARTED, TOLD).identity == "ours"
-    assert presence(client, bare, NAMES, STARTED, TOLD).state == "refusing"
+    assert check_presence(client, keyed, NAMES, STARTED, TOLD).identity == "ours"
+    assert check_presence(client, bare, NAMES, STARTED, TOLD).state == "refusing"
 
 
 def test_paths_of_the_other_engine_are_none(client: Http, at: ServerEndpoint) -> None:

@@ -1,10 +1,7 @@
-"""SGLang: the lines of a boot that goes well, as 0.5.20 and 0.5.23 print them. Files are those below `sglang/srt`.
-
-Its logger writes no level, so that a warning looks like any other line.
-"""
+"""The lines of a good boot of SGLang, 0.5.20 and 0.5.23. File names are relative to `sglang/srt`."""
 
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.signals.model import LineMark, Signal, said_by, signal
+from gb300serve.boot.signals.model import LineMark, Signal, signal
 
 _STARTING: tuple[Signal, ...] = (
     # server_args.py, prepare_server_args: argparse's own lines, and sglang/launch_server.py's warning before them.
@@ -111,10 +108,7 @@ _SERVING: tuple[Signal, ...] = (
     signal("Gracefully exiting", mark=LineMark.STOP),
 )
 
-# uvicorn starts before the first request is answered; another engine's server says the same.
-_SERVER = (signal("Application startup complete.", phase=Phase.SERVING),)
+# uvicorn starts before the first request is answered; the other engines' servers print the same line.
+COMMON_SIGNALS = (signal("Application startup complete.", phase=Phase.SERVING),)
 
-SIGNALS: tuple[Signal, ...] = (
-    *said_by("sglang", (*_STARTING, *_LOADING, *_SIZING, *_TUNING, *_GRAPHS, *_SERVING)),
-    *said_by("sglang", _SERVER, tells=False),
-)
+SIGNALS = (*_STARTING, *_LOADING, *_SIZING, *_TUNING, *_GRAPHS, *_SERVING)

@@ -1,9 +1,5 @@
-"""The seed that SGLang draws at each start and echoes among its arguments: no other start has it.
+"""The facts of a boot that its log prints: the arguments, the receipts, the result of the tuning cache."""
 
-It is no receipt: the line that holds it is 10 kB long, and holds the server's key as well.
-"""
-
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,16 +7,14 @@ from typing import Any, Literal
 from gb300serve.boot.events import BootBegan, Event, Receipt, ReceiptValue, TuningMiss
 from gb300serve.boot.lines import parse
 
-ECHO = "non-default args:"
-
 Outcome = Literal["hit", "partial", "miss"]
 
 
 @dataclass(frozen=True, slots=True)
 class TuningOutcome:
-    """What the boot did with its kernel-tuning cache.
+    """The result of the kernel-tuning cache.
 
-    `partial`: some kernels were loaded and others tuned. `loaded` and `new` are counts, None where the log has none.
+    `partial`: some kernels were loaded and others tuned. `loaded` and `new` are counts, None if the log has none.
     """
 
     outcome: Outcome
@@ -43,15 +37,17 @@ class TuningOutcome:
 
 @dataclass(slots=True)
 class LogFacts:
-    """Of the last boot in a log; fed with each line and the events that the machine made of it."""
+    """The facts of the last boot in a log, from each line and the boot machine's events for it."""
 
+    prefix: str
+    """The beginning of the line with the engine's arguments (ArgumentEcho.prefix)."""
     echo: str = ""
-    """The text of the line with the engine's arguments, or ""."""
+    """The text of that line, or ""."""
     receipts: dict[str, Mapping[str, ReceiptValue]] = field(default_factory=dict)
     missed: bool = False
 
     def take(self, line: str, events: Iterable[Event]) -> None:
-        """Remember what is worth it; another boot begins anew."""
+        """Add a line; another boot begins anew."""
         for event in events:
             match event:
                 case BootBegan():
@@ -62,21 +58,21 @@ class LogFacts:
                     self.missed = True
                 case _:
                     pass
-        if ECHO in line:
-            self.echo = next((text for piece in line.split("\r") if ECHO in (text := parse(piece).text)), "")
+        if self.prefix in line:
+            self.echo = next((text for piece in line.split("\r") if self.prefix in (text := parse(piece).text)), "")
 
     def figure(self, receipt: str, key: str) -> Any:
-        """One value of a receipt; None where the log has none."""
+        """One value of a receipt; None if the log has none."""
         return self.receipts.get(receipt, {}).get(key)
 
     def number(self, receipt: str, key: str) -> int | float | None:
-        """The same, None too where a damaged line has something else in its place."""
+        """The same as a number; None also for the text of a damaged line."""
         value = self.receipts.get(receipt, {}).get(key)
         return None if isinstance(value, str) else value
 
     @property
     def tuning(self) -> TuningOutcome | None:
-        """None where the boot did not come so far, or says nothing of it."""
+        """None if the boot ended before it, or printed nothing about it."""
         loaded, new = self._count("tuning_loaded", "configs"), self._count("tuning_saved", "new")
         path = self.figure("tuning_cache", "path") or self.figure("tuning_loaded", "path")
         ignored = "tuning_cache_ignored" in self.receipts
@@ -87,12 +83,3 @@ class LogFacts:
     def _count(self, receipt: str, key: str) -> int | None:
         value = self.number(receipt, key)
         return value if isinstance(value, int) else None
-
-
-_SEED = re.compile(r"\bserver_args=.*?\brandom_seed'?[:=] ?(\d{1,18})\b")
-
-
-def seed_in(text: str) -> int | None:
-    """Of a line of the log; None where it is another line."""
-    match = _SEED.search(text) if "server_args=" in text else None
-    return int(match[1]) if match else None

@@ -362,8 +362,8 @@ def test_the_other_engine_reads_no_signal_of_sglang() -> None:
 def test_advice_names_the_options_of_sglang() -> None:
     text = "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static."
     assert diagnosed(profiling(text)).advice == (
-        "Weights take all of mem_fraction_static 0.85: nothing is left for the KV cache.",
-        "Raise mem_fraction_static; where that leaves too little beside it, this model does not fit this GPU.",
+        "Weights take all of mem_fraction_static 0.85: no memory is left for the KV cache.",
+        "Raise mem_fraction_static; if that leaves too little for the rest, the model does not fit this GPU.",
     )
 
 

@@ -1,6 +1,4 @@
-"""Failures of SGLang, as 0.5.20 and 0.5.23 tell them. Files are those below `sglang/srt`."""
-
-from dataclasses import replace
+"""Failures that SGLang prints, 0.5.20 and 0.5.23. File names are relative to `sglang/srt`."""
 
 from gb300serve.boot.reasons import Reason
 from gb300serve.boot.signals.model import Cause, Rank, cause
@@ -69,7 +67,7 @@ _SERVER: tuple[Cause, ...] = (
         "is not available in",
         r"Error: (?P<what>\w+) at (?P<port>\d+) is not available in (?P<waited_seconds>\d+) seconds",
     ),
-    # utils/watchdog.py; the soft watchdog writes down what it sees and kills nobody.
+    # utils/watchdog.py; the soft watchdog only logs.
     cause(
         Reason.ENGINE_HUNG,
         "watchdog timeout (self.watchdog_timeout=",
@@ -96,7 +94,8 @@ _SERVER: tuple[Cause, ...] = (
     ),
 )
 
-# What only says that something failed: the traceback behind it, or lines of another process before it, name the cause.
+# Lines that only say that something failed: the traceback behind one, or an earlier line of another process, names
+# the cause.
 _CLOSING: tuple[Cause, ...] = tuple(
     cause(Reason.UNKNOWN, needle, pattern, Rank.CLOSING)
     for needle, pattern in (
@@ -110,4 +109,4 @@ _CLOSING: tuple[Cause, ...] = tuple(
     )
 )
 
-CAUSES: tuple[Cause, ...] = tuple(replace(row, engine="sglang") for row in (*_MEMORY, *_MODEL, *_SERVER, *_CLOSING))
+CAUSES = (*_MEMORY, *_MODEL, *_SERVER, *_CLOSING)

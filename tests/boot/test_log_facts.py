@@ -1,13 +1,10 @@
-import pytest
-
-from gb300serve.boot.facts import LogFacts, TuningOutcome, seed_in
-from gb300serve.boot.machine import BootMachine
+from gb300serve.boot.log_facts import LogFacts, TuningOutcome
+from gb300serve.engines.logs import boot_machine
 from tests.boot.logs import Log
-from tests.boot.sglang_logs import ARGUMENTS, SEED
 
 
 def heard(lines: list[str]) -> LogFacts:
-    machine, found = BootMachine(), LogFacts()
+    machine, found = boot_machine(), LogFacts("non-default args:")
     for line in lines:
         found.take(line, machine.feed(line))
     return found
@@ -66,17 +63,3 @@ def test_another_boot_begins_anew() -> None:
 def test_the_echo_is_its_record_without_the_header() -> None:
     line = "\r".join(("Loading: 100%", Log().arguments("'port': 1").lines[0]))
     assert heard([line]).echo == "non-default args: {'model_tag': '/ckpt', 'port': 1}"
-
-
-@pytest.mark.parametrize(
-    ("text", "seed"),
-    [
-        (f"[2026-09-29 21:29:50] {ARGUMENTS}", SEED),
-        ("[2026-09-29 21:29:50] server_args=ServerArgs(model_path='/m', random_seed=77, context_length=9)", 77),
-        ("server_args={'model_path': '/m', 'random_seed': None}", None),
-        ("server_args={'model_path': '/m', 'random_", None),
-        ("random_seed=77", None),
-    ],
-)
-def test_the_seed_stands_in_the_echo(text: str, seed: int | None) -> None:
-    assert seed_in(text) == seed

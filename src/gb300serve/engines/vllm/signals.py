@@ -1,9 +1,9 @@
-"""vLLM: the lines of a boot that goes well, in the order of a boot."""
+"""The lines of a good boot of vLLM, in their order."""
 
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.signals.model import LineMark, Signal, said_by, signal
+from gb300serve.boot.signals.model import LineMark, Signal, signal
 
-STARTING: tuple[Signal, ...] = (
+_STARTING: tuple[Signal, ...] = (
     signal(
         " \u2584\u2584 \u2584\u2588", r".* version (?P<version>\d\S*)", receipt="engine_version", mark=LineMark.PREAMBLE
     ),
@@ -16,7 +16,7 @@ STARTING: tuple[Signal, ...] = (
     signal("Resolved Engram configuration:", r".*cpu_offload=(?P<cpu_offload>\w+)", receipt="engram_config"),
 )
 
-LOADING: tuple[Signal, ...] = (
+_LOADING: tuple[Signal, ...] = (
     signal("Starting to load model", phase=Phase.LOADING_WEIGHTS),
     signal("Loading model from scratch", phase=Phase.LOADING_WEIGHTS),
     signal("Loading drafter model", phase=Phase.LOADING_WEIGHTS),
@@ -45,7 +45,7 @@ LOADING: tuple[Signal, ...] = (
     ),
 )
 
-PROFILING: tuple[Signal, ...] = (
+_PROFILING: tuple[Signal, ...] = (
     signal("Warming up model for the compilation", phase=Phase.COMPILING),  # on a CPU
     signal("[backbone] saved AOT compiled function", phase=Phase.COMPILING),
     signal(
@@ -98,7 +98,7 @@ PROFILING: tuple[Signal, ...] = (
     signal("Auto-fit max_model_len:", r".*?from (?P<asked>\d+) to (?P<max_model_len>\d+)", receipt="auto_fit"),
 )
 
-TUNING: tuple[Signal, ...] = (
+_TUNING: tuple[Signal, ...] = (
     signal(
         "Using FlashInfer autotune cache file:",
         r".*?: (?P<path>\S*?/(?P<identity>[0-9a-f]{16,})/[^/\s]+?|\S+?)\.?(?: Pass|\s|$)",
@@ -114,7 +114,7 @@ TUNING: tuple[Signal, ...] = (
     signal("Running FlashInfer", phase=Phase.TUNING_KERNELS),
 )
 
-GRAPHS: tuple[Signal, ...] = (
+_GRAPHS: tuple[Signal, ...] = (
     signal("Capturing ", r"Capturing .*?(?:graph|batches)", mark=LineMark.GRAPH_BAR),
     signal(
         "Graph capturing finished",
@@ -125,7 +125,7 @@ GRAPHS: tuple[Signal, ...] = (
     signal("init engine", r".*? took (?P<seconds>[\d.]+) s", phase=Phase.SERVING, receipt="engine_init_seconds"),
 )
 
-SERVING: tuple[Signal, ...] = (
+_SERVING: tuple[Signal, ...] = (
     signal("Supported tasks:", phase=Phase.SERVING),
     signal("Starting vLLM ", r"Starting vLLM .*? on (?P<url>\S+)", phase=Phase.SERVING, receipt="server"),
     signal("[shutdown] API server: shutdown triggered", mark=LineMark.STOP),
@@ -136,10 +136,7 @@ SERVING: tuple[Signal, ...] = (
     signal("No available shared memory broadcast block", mark=LineMark.HEARTBEAT),
 )
 
-# Another engine's server prints the same line of uvicorn before it is ready.
-_SERVER = (signal("Application startup complete.", phase=Phase.SERVING, mark=LineMark.COMPLETE),)
+# uvicorn's line: the other engines' servers print it too, before they are ready.
+COMMON_SIGNALS = (signal("Application startup complete.", phase=Phase.SERVING, mark=LineMark.COMPLETE),)
 
-SIGNALS: tuple[Signal, ...] = (
-    *said_by("vllm", (*STARTING, *LOADING, *PROFILING, *TUNING, *GRAPHS, *SERVING)),
-    *said_by("vllm", _SERVER, tells=False),
-)
+SIGNALS = (*_STARTING, *_LOADING, *_PROFILING, *_TUNING, *_GRAPHS, *_SERVING)

@@ -1,7 +1,7 @@
 import pytest
 
 from gb300serve.boot.events import Event, Progress, Receipt, StartupComplete
-from gb300serve.boot.machine import BootMachine
+from gb300serve.engines.logs import boot_machine
 from tests.boot.logs import diagnosed
 from tests.boot.sglang_logs import SglangLog
 
@@ -18,7 +18,7 @@ OLDER = [
 
 
 def events(lines: list[str]) -> list[Event]:
-    machine = BootMachine()
+    machine = boot_machine()
     return [event for line in lines for event in machine.feed(line)]
 
 
