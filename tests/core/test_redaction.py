@@ -20,8 +20,8 @@ SHAPED = {
     "-----BEGIN RSA PRIVATE KEY-----": "a private key",
     "https://robot:p4ssphrase@registry.example/v2": "a password in a URL",
     "https://hub.example/model?token=q1w2e3r4t5": "a token in a URL",
-    "export HF_TOKEN=q1w2e3r4t5 && vllm": "a secret in a shell word",
-    "--api-key q1w2e3r4": "a secret in a shell word",
+    "export HF_TOKEN=q1w2e3r4t5 && vllm": "a secret in a shell command",
+    "--api-key q1w2e3r4": "a secret in a shell command",
 }
 PLAIN = (
     "hf_transfer",

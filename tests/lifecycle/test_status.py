@@ -91,7 +91,7 @@ def test_a_lane_that_boots() -> None:
     assert (found.state, found.phase) == ("booting", "loading-weights")
     assert found.health == {
         "identity": "unknown",
-        "why": "http://127.0.0.1:30006/v1/models does not answer: connection refused",
+        "why": "http://127.0.0.1:30006/v1/models does not respond: connection refused",
     }
 
 

@@ -48,7 +48,7 @@ def test_an_engine_without_metrics_can_be_ready() -> None:
 @pytest.mark.parametrize(
     ("answers", "state", "why"),
     [
-        ({}, "silent", "http://127.0.0.1:30006/v1/models does not answer: connection refused"),
+        ({}, "silent", "http://127.0.0.1:30006/v1/models does not respond: connection refused"),
         (
             {"/v1/models": Response(401, "")},
             "refusing",
@@ -211,5 +211,5 @@ def test_a_missing_key_is_named() -> None:
 
 
 def test_silence_is_an_error() -> None:
-    with pytest.raises(UnreachableError, match="does not answer: connection refused"):
+    with pytest.raises(UnreachableError, match="does not respond: connection refused"):
         models(FixedHttp({}), ENDPOINT)

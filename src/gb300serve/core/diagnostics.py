@@ -1,4 +1,4 @@
-"""A finding is a value with an address; errors carry it, `lint` prints it. The one catalogue of codes is here.
+"""Diagnostics (findings with a position), and the catalogue of their codes.
 
 Codes of lint rules and machine checks are declared by their decorators (`core.rules`); every other code is below.
 """
@@ -30,7 +30,7 @@ class Diagnostic:
     path: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The object that every `--json` output carries."""
+        """The object of every `--json` output."""
         return asdict(self)
 
 
@@ -43,7 +43,7 @@ def diagnostic(  # noqa: PLR0913 - the fields of a diagnostic
     *,
     severity: Severity | None = None,
 ) -> Diagnostic:
-    """A finding with the name and the severity of the catalogue. `severity` overrides the usual one."""
+    """A diagnostic with the name and the severity of the catalogue, unless `severity` overrides it."""
     entry = CATALOGUE[code]
     return Diagnostic(code, entry.name, severity or entry.severity, message, hint, *place, path)
 

@@ -1,4 +1,4 @@
-"""Errors are stops: each class owns its exit code (README, "Exit codes"), its sentence and its hint."""
+"""Errors that end a command. Each class has an exit code (`gb300serve help exit-codes`), a message and a hint."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -20,7 +20,7 @@ class Action:
 
 
 class Gb300Error(Exception):
-    """Ends the command. `diagnostics` address the places in files that are wrong, when there are any."""
+    """Ends the command. `diagnostics` point to the errors in files, if there are any."""
 
     exit_code: ClassVar[int] = 70
     details: tuple[str, ...] = ()
@@ -44,31 +44,31 @@ class Gb300Error(Exception):
 
 
 class CommandLineError(Gb300Error):
-    """The words of the command line are wrong."""
+    """The command line is wrong."""
 
     exit_code = 2
 
 
 class RecipeError(Gb300Error):
-    """A file is not a recipe (or not a site): unreadable or invalid."""
+    """A recipe or site file is unreadable or invalid."""
 
     exit_code = 3
 
 
 class CompileError(Gb300Error):
-    """A valid recipe that cannot be compiled, or a text that cannot be imported."""
+    """A valid recipe cannot be compiled, or a text cannot be imported."""
 
     exit_code = 4
 
 
 class MachineError(Gb300Error):
-    """This machine cannot run it as things stand."""
+    """This machine cannot run the launch in its current state."""
 
     exit_code = 6
 
 
 class BackendError(Gb300Error):
-    """The container engine is not there or refused a call."""
+    """The container engine is not reachable or rejected a call."""
 
     exit_code = 7
 
@@ -80,6 +80,6 @@ class BootError(Gb300Error):
 
 
 class ServiceError(Gb300Error):
-    """It serves, but wrongly."""
+    """The lane serves, but not correctly."""
 
     exit_code = 9

@@ -1,4 +1,4 @@
-"""Processes as a port: started on their own, recognised again by a mark, ended by a signal."""
+"""Ports to the outside: clock, HTTP, processes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from gb300serve.core.values import Value
 
 
 class Clock(Protocol):
-    """Seconds since 1970 in UTC, and the only way to wait."""
+    """Time in seconds since 1970 (UTC), and waiting."""
 
     def now(self) -> float: ...
 
@@ -19,23 +19,23 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A whole answer, whatever its status; `text` is decoded as the answer says, else as UTF-8."""
+    """A complete response of any status; `text` is decoded by the response's charset, else as UTF-8."""
 
     status: int
     text: str
 
 
 class UnreachableError(ServiceError):
-    """No answer: refused, cut off, or later than the timeout."""
+    """No response: the connection was refused or closed, or the timeout passed."""
 
     def __init__(self, url: str, reason: str) -> None:
-        super().__init__(f"{url} does not answer: {reason}", hint="see whether the lane serves: gb300serve status")
+        super().__init__(f"{url} does not respond: {reason}", hint="check the lane: gb300serve status")
         self.url = url
         self.reason = reason
 
 
 class Http(Protocol):
-    """Timeouts are seconds without a sign of life. Raises UnreachableError; an answer of any status is returned."""
+    """Timeouts are seconds without received data. Raises UnreachableError; responses of any status are returned."""
 
     def get(self, url: str, timeout: float, headers: Mapping[str, str] = ...) -> Response: ...
 
@@ -43,17 +43,17 @@ class Http(Protocol):
 
 
 class Processes(Protocol):
-    """Every process is named by its id together with its start mark: ids alone are used again."""
+    """A process is identified by its id and its start mark, because the system reuses ids."""
 
     def spawn(self, argv: tuple[str, ...], env: Mapping[str, str], log: Path) -> int:
-        """Start `argv` in a session of its own, so that it outlives this process; returns its id.
+        """Start `argv` in its own session, so that it outlives this process; returns its id.
 
-        `env` is its whole environment; it reads nothing, and what it writes on either stream is appended to `log`.
-        OSError when the program or the log cannot be opened.
+        `env` is its complete environment, stdin is empty, stdout and stderr are appended to `log`. Raises OSError if
+        the program or the log cannot be opened.
         """
 
     def start_mark(self, pid: int) -> str | None:
-        """A text that no later process with this id has; None when there is none, or it has ended."""
+        """A text that no other process with this id ever has; None if the process does not exist or has ended."""
 
     def kill(self, pid: int, signal: int) -> bool:
-        """Send the signal to the process; False when there is no such process."""
+        """Send the signal to the process; False if it does not exist."""

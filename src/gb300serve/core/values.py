@@ -1,4 +1,4 @@
-"""Values as the recipe wrote them: numbers keep their spelling, JSON is printed compactly."""
+"""Values of a recipe: fractions keep their spelling, also when they are printed as JSON."""
 
 import difflib
 import json
@@ -10,7 +10,7 @@ EngineName: TypeAlias = Literal["vllm", "sglang"]
 
 
 class WrittenFloat(float):
-    """A decimal fraction that remembers how it was written: `0.90` prints as `0.90`, also inside JSON."""
+    """A decimal fraction that keeps its spelling: `0.90` prints as `0.90`, also in JSON."""
 
     text: str
 
@@ -31,7 +31,7 @@ Value: TypeAlias = "Scalar | Sequence[Value] | Mapping[str, Value]"
 
 
 def indented_json(value: object, margin: str = "") -> str:
-    """JSON over several lines, two blanks a level; numbers as written, and what JSON does not have as its text."""
+    """JSON, indented by two spaces; numbers as written, values that JSON does not have as text."""
     inner = f"{margin}  "
     if isinstance(value, Mapping):
         lines = [
@@ -53,7 +53,7 @@ def _block(opening: str, lines: Sequence[str], closing: str, margin: str) -> str
 
 
 def compact_json(value: Value) -> str:
-    """JSON without blanks, keys in the order given, characters outside ASCII as they are, numbers as written."""
+    """JSON without spaces; keys keep their order, numbers their spelling, and non-ASCII text is not escaped."""
     if isinstance(value, WrittenFloat):
         return value.text
     if isinstance(value, str) or value is None or isinstance(value, (bool, int, float)):
@@ -65,7 +65,7 @@ def compact_json(value: Value) -> str:
 
 
 def changed_arguments(before: Sequence[str], after: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Words removed and words added, each in the order of its command."""
+    """The arguments that were removed and added, in order."""
     removed: list[str] = []
     added: list[str] = []
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)

@@ -56,13 +56,13 @@ def test_an_assignment(recipes: Path) -> None:
         ("engine.options.max_model_lenn=1", "has no 'max_model_lenn'", "write 'max_model_len'"),
         ("engine.optionz.port=1", "engine has no key `optionz`", "write `options`"),
         ("container.nam=x", "container has no key `nam`", "write `name`"),
-        ("title=5", "title is text, and `5` is a number", 'write "5" (quoted)'),
-        ("title.x=5", "title is text, and a mapping is not", None),
+        ("title=5", "title must be text, not `5` (a number)", 'write "5" (quoted)'),
+        ("title.x=5", "title must be text, not a mapping", None),
         ("release=v9", "release is v9", "write `release: v1`"),
         ("engine.options.port=null", "nothing to remove", None),
         ("engine", "not PATH=VALUE", None),
         ('model.path="${modls}/x"', "unknown variable `modls`", "write ${models}"),
-        ("container.secrets.K=hunter2", "container.secrets.K is a mapping", None),
+        ("container.secrets.K=hunter2", "container.secrets.K must be a mapping, not text", None),
     ],
 )
 def test_a_wrong_assignment_is_a_wrong_command_line(
