@@ -1,6 +1,7 @@
 """Fixtures for every test."""
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,17 @@ pytest_plugins = [
     "tests.support.recipe_fixture",
     "tests.support.switched",
 ]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def terminal() -> Iterator[None]:
+    """The same terminal for every test, whatever the one is that the tests are run from."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+            patch.delenv(name, raising=False)
+        for name, value in (("TERM", "xterm-256color"), ("COLUMNS", "80"), ("LINES", "25")):
+            patch.setenv(name, value)
+        yield
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
