@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gb300serve.recipe.pins import pin_path
+from gb300serve.recipe.write import pin_path
 from tests.support.invoke import Answer, run
 
 RECIPES = Path(__file__).parents[1] / "recipes"

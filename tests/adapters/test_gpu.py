@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.adapters.gpu import GpuUse, HostGpuMemory, busy
+from gb300serve.adapters.host import GpuUse, HostGpuMemory, busy
 from gb300serve.lifecycle.backend import GpuHeld
 from tests.support.fake_clock import FakeClock
 from tests.support.fake_machine import H200, NO_PROCESSES, FakeMachine

@@ -11,10 +11,9 @@ import pytest
 
 from gb300serve.adapters.host import BackendEngine, SystemMachine, nearest, refusal, usable_state, writable
 from gb300serve.core.errors import BackendError
-from gb300serve.host.facts import ContainerFact, Directory, ImageFact, ListeningSocket
+from gb300serve.core.values import Missing
+from gb300serve.host.facts import ContainerFact, Directory, FileEntry, ImageFact, ListeningSocket, Space
 from gb300serve.host.linux import Limit
-from gb300serve.host.missing import Missing
-from gb300serve.host.ports import FileEntry, Space
 from gb300serve.lifecycle.backend import Image
 from gb300serve.lifecycle.launch import display_time
 from tests.support.fake_backend import FakeBackend

@@ -3,7 +3,7 @@ import socket
 
 import pytest
 
-from gb300serve.adapters.listeners import PROC, SystemListeners
+from gb300serve.adapters.host import PROC, SystemListeners
 
 pytestmark = pytest.mark.skipif(not PROC.joinpath("net/tcp").exists(), reason="left out: /proc tells who listens")
 

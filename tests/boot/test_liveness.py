@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.boot.liveness import Judgement, LivenessMonitor, LivenessSample
+from gb300serve.boot.progress import Judgement, LivenessMonitor, LivenessSample
 
 
 def pulse(*samples: LivenessSample) -> LivenessMonitor:

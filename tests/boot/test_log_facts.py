@@ -1,4 +1,4 @@
-from gb300serve.boot.log_facts import LogFacts, TuningOutcome
+from gb300serve.boot.receipts import LogFacts, TuningOutcome
 from gb300serve.engines.logs import boot_machine
 from tests.boot.logs import Log
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from gb300serve.compare.changes import Change, changes, effect_of
+from gb300serve.compare.costs import Change, changes, effect_of
 from gb300serve.core.values import WrittenFloat
 
 DAY_ZERO = "0.1.dev20904+g179dd0fa9"

@@ -1,5 +1,4 @@
-from gb300serve.compare.changes import Change
-from gb300serve.compare.costs import RecordedIdentity, ReleaseSummary
+from gb300serve.compare.costs import Change, RecordedIdentity, ReleaseSummary
 from gb300serve.compare.diff import Side, difference
 
 BEFORE = Side({"title": "A", "engine": {"options": {"port": 1}}}, ("docker", "--port", "1"), "d1")

@@ -3,8 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.fit.checkpoint import GIB, known_checkpoints
-from gb300serve.fit.memory import longest_context, measured_boots, memory_plan, needed_gib, tokens_in
-from gb300serve.fit.model import GB300, MemoryPlan
+from gb300serve.fit.memory import GB300, MemoryPlan, longest_context, measured_boots, memory_plan, needed_gib, tokens_in
 from gb300serve.fit.request import MemoryRequest, SpeculationRequest
 
 FLASH = known_checkpoints()[0]

@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.fit.model import STATION, GraceMemory, HostPlan, host_verdict
+from gb300serve.fit.memory import STATION, GraceMemory, HostPlan, host_verdict
 
 
 def host(resident: float, bound: float) -> HostPlan:

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.boot.diagnosis import Diagnosis
-from gb300serve.boot.log_facts import LogFacts
+from gb300serve.boot.receipts import LogFacts
 from gb300serve.engines.logs import boot_machine
 from gb300serve.fit.checkpoint import known_checkpoints
 from gb300serve.fit.remedy import BootLogReader, remedies

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.fit.checkpoint import Checkpoint, known_checkpoints
-from gb300serve.fit.model import STATION, GraceMemory
+from gb300serve.fit.memory import STATION, GraceMemory
 from gb300serve.fit.request import MemoryRequest, SpeculationRequest, request_from_options
 from gb300serve.fit.result import (
     FitResult,

@@ -3,12 +3,13 @@ import json
 
 import pytest
 
+from gb300serve.core.values import Missing
 from gb300serve.host.collect import Elsewhere, Silent, collect_model_files, host_facts, release_facts
-from gb300serve.host.docker_info import DockerInfo
 from gb300serve.host.facts import (
     ContainerFact,
     Directory,
     DiskSpace,
+    FileEntry,
     GpuHolder,
     HostFacts,
     ImageFact,
@@ -19,11 +20,9 @@ from gb300serve.host.facts import (
     SecretFact,
     TuningCache,
 )
-from gb300serve.host.linux import Filesystem, HostMemory, Limit
-from gb300serve.host.missing import Missing
+from gb300serve.host.linux import DockerInfo, Filesystem, HostMemory, Limit
 from gb300serve.host.model_files import Model, ModelFiles, Wanted
 from gb300serve.host.nvidia import ComputeProcess, GpuState
-from gb300serve.host.ports import FileEntry
 from tests.support.fake_machine import H200, NO_PROCESSES, FakeEngine, FakeMachine
 
 ID = "0123456789abcdef" * 4

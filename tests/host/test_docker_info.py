@@ -1,4 +1,4 @@
-from gb300serve.host.docker_info import DockerInfo, parse_docker_info
+from gb300serve.host.linux import DockerInfo, parse_docker_info
 
 
 def test_a_station() -> None:

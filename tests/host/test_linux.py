@@ -1,5 +1,6 @@
 import pytest
 
+from gb300serve.core.values import Missing
 from gb300serve.host.linux import (
     Filesystem,
     HostMemory,
@@ -15,7 +16,6 @@ from gb300serve.host.linux import (
     parse_meminfo,
     parse_mountinfo,
 )
-from gb300serve.host.missing import Missing
 
 ID = "0123456789abcdef" * 4
 

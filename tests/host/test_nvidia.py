@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.host.missing import Missing
+from gb300serve.core.values import Missing
 from gb300serve.host.nvidia import (
     GPU_STATE_FIELDS,
     ComputeProcess,

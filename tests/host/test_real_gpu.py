@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from gb300serve.core.values import Missing
 from gb300serve.host import nvidia
-from gb300serve.host.missing import Missing
 from gb300serve.host.nvidia import Gpu, gpus_named, parse_gpu_list
 
 PRINTED = Path(__file__).parent / "h200"

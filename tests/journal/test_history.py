@@ -1,4 +1,4 @@
-from gb300serve.journal.history import MeasuredTimes, RunHistory, measure_times
+from gb300serve.journal.runs import MeasuredTimes, RunHistory, measure_times
 from tests.support.entries import V13, V14, entry, record
 from tests.support.fake_clock import START
 

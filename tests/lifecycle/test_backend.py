@@ -1,8 +1,8 @@
 import pytest
 
 from gb300serve.core.errors import BackendError
+from gb300serve.core.values import Missing
 from gb300serve.host.facts import GpuHolder
-from gb300serve.host.missing import Missing
 from gb300serve.host.nvidia import ComputeProcess
 from gb300serve.lifecycle.backend import PATIENCE, Absence, GpuHeld, differences, told_by, wanted_options
 from gb300serve.plan.model import ContainerPlan, Mount

@@ -1,8 +1,7 @@
 from dataclasses import replace
 
-from gb300serve.journal.history import RunHistory
 from gb300serve.journal.journal import JournalEntry, RunningLane
-from gb300serve.journal.runs import RunRecord
+from gb300serve.journal.runs import RunHistory, RunRecord
 from gb300serve.lifecycle.backend import Container, Image, wanted_options
 from gb300serve.lifecycle.drift import drift, from_journal, looks_like, masked
 from gb300serve.lifecycle.launch import Launch

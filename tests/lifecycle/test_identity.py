@@ -16,8 +16,7 @@ from gb300serve.lifecycle.identity import (
     is_plausible,
     served_names,
 )
-from gb300serve.probe.endpoint import ServerEndpoint
-from gb300serve.probe.metrics import Metrics
+from gb300serve.probe.endpoint import Metrics, ServerEndpoint
 from gb300serve.probe.readiness import Readiness
 from tests.boot.sglang_logs import SglangLog
 from tests.support.fake_backend import FakeBackend

@@ -11,8 +11,14 @@ from gb300serve.lifecycle.down import down
 from gb300serve.lifecycle.execute import LaunchResult, execute
 from gb300serve.lifecycle.failures import LaunchInterruptedError
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.observe import Observed
-from gb300serve.lifecycle.reconcile import containers_on_gpu, containers_on_port, engine_port, plan_launch, reconcile
+from gb300serve.lifecycle.reconcile import (
+    Observed,
+    containers_on_gpu,
+    containers_on_port,
+    engine_port,
+    plan_launch,
+    reconcile,
+)
 from gb300serve.lifecycle.refusals import (
     ContainerUnusableError,
     GpuBusyError,

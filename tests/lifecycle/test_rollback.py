@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.core.errors import Action, BootError, MachineError
-from gb300serve.journal.history import MeasuredTimes, RunHistory
+from gb300serve.journal.runs import MeasuredTimes, RunHistory
 from gb300serve.lifecycle.backend import LABEL_PLAN
 from gb300serve.lifecycle.execute import LaunchResult, execute
 from gb300serve.lifecycle.launch import Launch

@@ -5,8 +5,8 @@ import pytest
 
 from gb300serve.core.errors import Action
 from gb300serve.core.ports import Response
-from gb300serve.journal.history import RunHistory
 from gb300serve.journal.journal import RunningLane
+from gb300serve.journal.runs import RunHistory
 from gb300serve.lifecycle.backend import Container, GpuHeld, LogLine
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.status import (

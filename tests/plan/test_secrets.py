@@ -1,7 +1,7 @@
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.document.nodes import Source
 from gb300serve.document.read import parse
-from gb300serve.plan.secrets import literal_secrets, redact_diagnostics, secrets_in_comments
+from gb300serve.plan.check import literal_secrets, redact_diagnostics, secrets_in_comments
 
 TEXT = """\
 title: hf_PlUmTrEeAnDpEaRtReE42

@@ -2,7 +2,7 @@ import re
 from dataclasses import replace
 
 from gb300serve.core.diagnostics import Diagnostic
-from gb300serve.host.missing import Missing
+from gb300serve.core.values import Missing
 from gb300serve.preflight.run import CHECKS, FAMILIES, MachineUnfitError, blocking, judge
 from tests.support.hosts import host, launched, station
 

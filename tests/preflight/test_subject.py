@@ -1,7 +1,7 @@
 from pathlib import Path
 
+from gb300serve.core.values import Missing
 from gb300serve.host.facts import GpuHolder, ListeningSocket
-from gb300serve.host.missing import Missing
 from gb300serve.host.model_files import Model, Wanted
 from gb300serve.host.nvidia import ComputeProcess
 from gb300serve.plan.compile import Compiler

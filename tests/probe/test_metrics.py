@@ -2,8 +2,7 @@ import pytest
 
 from gb300serve.core.ports import Response, UnreachableError
 from gb300serve.engines.sglang.engine import SGLANG
-from gb300serve.probe.endpoint import ServerEndpoint, UnexpectedResponseError
-from gb300serve.probe.metrics import Metrics, MetricSample, metrics, samples
+from gb300serve.probe.endpoint import Metrics, MetricSample, ServerEndpoint, UnexpectedResponseError, metrics, samples
 from tests.support.fake_http import FixedHttp
 
 ENDPOINT = ServerEndpoint("http://127.0.0.1:30006", "key")

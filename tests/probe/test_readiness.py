@@ -5,8 +5,7 @@ import pytest
 
 from gb300serve.core.ports import Response, UnreachableError
 from gb300serve.engines.sglang.engine import SGLANG
-from gb300serve.probe.endpoint import ServerEndpoint, UnexpectedResponseError
-from gb300serve.probe.metrics import Metrics
+from gb300serve.probe.endpoint import Metrics, ServerEndpoint, UnexpectedResponseError
 from gb300serve.probe.readiness import (
     Completion,
     EmptyCompletionError,

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.recipe.pins import PinFileError, pin_path, read_pin, write_pin
+from gb300serve.recipe.write import PinFileError, pin_path, read_pin, write_pin
 
 
 def test_a_pin_lies_beside_its_recipe(tmp_path: Path) -> None:

@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.plan.model import Mount, Plan
-from gb300serve.simulator.engine.faults import FAULTS
 from gb300serve.simulator.engine.registry import ENGINES
-from gb300serve.simulator.errors import missing_requirement
+from gb300serve.simulator.engine.script import FAULTS
+from gb300serve.simulator.records import missing_requirement
 from tests.support.launches import contained, plan
 
 BARE = replace(plan(), command=("--model", "/model"))

@@ -1,10 +1,10 @@
 import pytest
 
-from gb300serve.fit.model import GB300
+from gb300serve.core.values import Missing
+from gb300serve.fit.memory import GB300
 from gb300serve.host.collect import host_facts
 from gb300serve.host.facts import Directory, ListeningSocket
 from gb300serve.host.linux import Limit
-from gb300serve.host.missing import Missing
 from gb300serve.preflight.run import judge
 from gb300serve.preflight.subject import PreflightSubject
 from gb300serve.simulator.host import GB300_UUID, INFO, StationMachine

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gb300serve.host.facts import ContainerFact, ImageFact, ListeningSocket
+from gb300serve.core.values import Missing
+from gb300serve.host.facts import ContainerFact, FileEntry, ImageFact, ListeningSocket, Space
 from gb300serve.host.linux import Limit
-from gb300serve.host.missing import Missing
-from gb300serve.host.ports import FileEntry, Space
 
 H200 = """\
 index, name, uuid, driver_version, memory.total [MiB], memory.reserved [MiB], memory.used [MiB], memory.free [MiB], \

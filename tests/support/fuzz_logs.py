@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from gb300serve.engines.logs import SIGNALS
-from gb300serve.simulator.engine.faults import FAULTS
-from gb300serve.simulator.engine.script import Repeat, Script, Write
+from gb300serve.simulator.engine.script import FAULTS, Repeat, Script, Write
 from gb300serve.simulator.engine.settings import SimulatorEnvironment
 from tests.support.fuzz_recipes import SECRETS
 from tests.support.simulated import DAY_ZERO, PIN_HOOK, V14, boot_script, changed

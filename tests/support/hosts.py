@@ -7,9 +7,8 @@ from functools import cache
 from gb300serve.fit.checkpoint import find_checkpoint
 from gb300serve.fit.request import MemoryRequest
 from gb300serve.fit.result import FitResult, fit_result
-from gb300serve.host.docker_info import DockerInfo
 from gb300serve.host.facts import Directory, HostFacts, ImageFact, ReleaseFacts
-from gb300serve.host.linux import HostMemory, Limit
+from gb300serve.host.linux import DockerInfo, HostMemory, Limit
 from gb300serve.host.nvidia import GpuState
 from gb300serve.preflight.run import judge
 from gb300serve.preflight.subject import CHECKS, LaunchRefusal, Own, PreflightSubject, Release

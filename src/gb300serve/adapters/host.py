@@ -5,19 +5,115 @@ import hashlib
 import os
 import resource
 import shutil
-from collections.abc import Callable, Mapping
+import socket
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gb300serve.adapters.listeners import SystemListeners
-from gb300serve.adapters.process import spoken
+from gb300serve.adapters.process import output, spoken
 from gb300serve.core.errors import BackendError
-from gb300serve.host.facts import ContainerFact, Directory, ImageFact, ListeningSocket
-from gb300serve.host.linux import UNLIMITED, Limit
-from gb300serve.host.missing import Missing
-from gb300serve.host.ports import FileEntry, Space
-from gb300serve.lifecycle.backend import Container, ContainerBackend
+from gb300serve.core.ports import Clock
+from gb300serve.core.values import Missing
+from gb300serve.host.collect import compute_processes, gpu_states
+from gb300serve.host.facts import ContainerFact, Directory, FileEntry, ImageFact, ListeningSocket, Machine, Space
+from gb300serve.host.linux import UNLIMITED, Limit, Socket, parse_listening_sockets
+from gb300serve.lifecycle.backend import Container, ContainerBackend, GpuHeld, Listener, told_by
 from gb300serve.lifecycle.launch import display_time
+
+
+class HostGpuMemory:
+    """Asks nvidia-smi for memory and processes, and /proc for the container of each."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def held(self) -> GpuHeld:
+        return told_by(gpu_states(self._machine), compute_processes(self._machine))
+
+
+_ARGV = ("nvidia-smi", "--query-gpu=memory.total,utilization.gpu", "--format=csv,noheader,nounits")
+_PATIENCE = 5.0
+# Seconds on the wall that an answer stands.
+_FRESH = 10.0
+
+
+def busy(text: str) -> float | None:
+    """0 to 1 for the GPU with the most memory: the other one of a Station draws the screen. None where none tells."""
+    found = [_row(line) for line in text.splitlines()]
+    return max((row for row in found if row is not None), default=(0.0, None))[1]
+
+
+def _row(line: str) -> tuple[float, float] | None:
+    memory, _, use = line.partition(",")
+    try:
+        return float(memory), float(use) / 100
+    except ValueError:
+        return None  # `[N/A]`, `[Not Supported]`
+
+
+class GpuUse:
+    """Called for 0 to 1, or None where nobody can tell."""
+
+    def __init__(self, clock: Clock, ask: Callable[[tuple[str, ...], float], str | None] = output) -> None:
+        self._clock = clock
+        self._ask = ask
+        self._asked_at: float | None = None
+        self._found: float | None = None
+
+    def __call__(self) -> float | None:
+        now = self._clock.now()
+        if self._asked_at is None or now >= self._asked_at + _FRESH:
+            self._asked_at = now
+            self._found = busy(self._ask(_ARGV, _PATIENCE) or "")
+        return self._found
+
+
+PROC = Path("/proc")
+
+
+class SystemListeners:
+    """Implements lifecycle's `Listeners` for the machine that the client runs on."""
+
+    def on(self, port: int) -> Listener | None:
+        return next(iter(self.each_on(port)), None)
+
+    def each_on(self, port: int) -> tuple[Listener, ...]:
+        tables = [PROC / "net" / name for name in ("tcp", "tcp6")]
+        if not any(table.exists() for table in tables):
+            bound = self._bound(port)
+            return () if bound is None else (bound,)
+        texts = (table.read_text(encoding="ascii") for table in tables if table.exists())
+        return tuple(
+            _listener(found) for text in texts for found in parse_listening_sockets(text) if found.port == port
+        )
+
+    @staticmethod
+    def _bound(port: int) -> Listener | None:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("0.0.0.0", port))  # noqa: S104 - the engine binds every address; nothing listens here
+            except OSError:
+                return Listener(port, "*")
+        return None
+
+
+def _listener(found: Socket) -> Listener:
+    """With the name and number of the process that holds the socket, where we may look."""
+    target = f"socket:[{found.inode}]"
+    for process in _processes():
+        try:
+            if any(str(entry.readlink()) == target for entry in (process / "fd").iterdir()):
+                name = (process / "comm").read_text(encoding="utf-8", errors="replace").strip()
+                return Listener(found.port, found.address, f"{name}, process {process.name}", int(process.name))
+        except OSError:
+            continue  # it ended, or it is not ours to see
+    return Listener(found.port, found.address)
+
+
+def _processes() -> Iterator[Path]:
+    with os.scandir(PROC) as entries:
+        yield from (PROC / entry.name for entry in entries if entry.name.isdigit())
+
 
 # Without persistence mode the driver is loaded for each call: seconds on a box with eight GPUs.
 PATIENCE = 20.0

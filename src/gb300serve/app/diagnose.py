@@ -7,7 +7,7 @@ from typing import Any
 from gb300serve.app.environment import standard_input
 from gb300serve.boot.diagnosis import Diagnosis, Evidence
 from gb300serve.boot.events import BootBegan, PhaseEntered
-from gb300serve.boot.log_facts import LogFacts
+from gb300serve.boot.receipts import LogFacts
 from gb300serve.core.errors import CommandLineError
 from gb300serve.core.files import expand_user
 from gb300serve.core.redaction import redact

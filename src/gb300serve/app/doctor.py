@@ -21,16 +21,14 @@ from gb300serve.app.workspace import Workspace
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import BackendError, MachineError
 from gb300serve.core.text import GIB
-from gb300serve.fit.model import STATION, GraceMemory, host_verdict
+from gb300serve.core.values import Missing
+from gb300serve.fit.memory import STATION, GraceMemory, host_verdict
 from gb300serve.fit.result import FitResult
 from gb300serve.host.collect import Elsewhere, Silent, host_facts, release_facts
-from gb300serve.host.facts import HostFacts, SecretFact
-from gb300serve.host.missing import Missing
-from gb300serve.host.ports import HostDocker, Machine
+from gb300serve.host.facts import HostDocker, HostFacts, Machine, SecretFact
 from gb300serve.lifecycle.backend import Container, Image, told_by
 from gb300serve.lifecycle.launch import Launch, host_ports
-from gb300serve.lifecycle.observe import Observed
-from gb300serve.lifecycle.reconcile import containers_on_port, is_live, reconcile
+from gb300serve.lifecycle.reconcile import Observed, containers_on_port, is_live, reconcile
 from gb300serve.lifecycle.steps import AwaitReady, StartContainer, Step, StopContainer
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan

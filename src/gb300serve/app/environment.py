@@ -3,11 +3,12 @@
 import errno
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
+from typing import Protocol, TextIO
 
+from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.files import expand_user
 
 # Pydantic searches every installed distribution for plugins at import: 15 ms of start-up that nothing here uses.
@@ -59,3 +60,19 @@ def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
         python=Path(sys.executable),
         variables=found,
     )
+
+
+class Console(Protocol):
+    """Messages for the user. Results are returned to the command, never printed by a use case."""
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        """Leave these values out of everything that is printed from now on."""
+
+    def message(self, text: str, style: str | None = None) -> None:
+        """One line; `style` is error, warning, note, good, dim or bold."""
+
+    def messages(self, texts: Iterable[str], style: str | None = None) -> None:
+        """Several lines."""
+
+    def diagnostics(self, found: Iterable[Diagnostic], style: str | None = None) -> None:
+        """Findings with their place, the line itself and what to do."""

@@ -8,10 +8,8 @@ from typing import Literal
 
 from gb300serve.adapters.docker.backend import DockerBackend
 from gb300serve.adapters.docker.client import DockerEndpoint, DockerEngine
-from gb300serve.adapters.gpu import GpuUse, HostGpuMemory
-from gb300serve.adapters.host import SystemMachine
+from gb300serve.adapters.host import GpuUse, HostGpuMemory, SystemListeners, SystemMachine
 from gb300serve.adapters.http import HttpClient
-from gb300serve.adapters.listeners import SystemListeners
 from gb300serve.adapters.process import SystemProcesses, SystemResidue
 from gb300serve.adapters.system import SystemClock, uninterrupted
 from gb300serve.app.workspace import Workspace, state_directory

@@ -8,8 +8,8 @@ from gb300serve.adapters.host import file_refusal, refusal
 from gb300serve.adapters.system import once
 from gb300serve.app.actions import Invocation, render_suggestions
 from gb300serve.app.cache import CacheDirectories, ReleaseCache
-from gb300serve.app.console import Console
 from gb300serve.app.doctor import NOTHING_BEARABLE, Doctor, PreflightResult, check_launch
+from gb300serve.app.environment import Console
 from gb300serve.app.hosts import SIM_SPEED, ContainerHost, Hosts, On
 from gb300serve.app.launch_journal import LaunchJournal, locked
 from gb300serve.app.launchable import PreparedLaunch
@@ -18,9 +18,8 @@ from gb300serve.autotune.pins import CacheVerdict
 from gb300serve.autotune.sets import short_identity
 from gb300serve.core.errors import Action, CommandLineError, Gb300Error, ServiceError
 from gb300serve.core.values import indented_json
-from gb300serve.journal.history import MeasuredTimes, RunHistory, measure_times
 from gb300serve.journal.journal import StateUnusableError
-from gb300serve.journal.runs import HOST
+from gb300serve.journal.runs import HOST, MeasuredTimes, RunHistory, measure_times
 from gb300serve.lifecycle.backend import Container
 from gb300serve.lifecycle.events import Announcement
 from gb300serve.lifecycle.execute import LaunchResult, execute

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from gb300serve.adapters.process import SystemProcesses
-from gb300serve.app.console import Console
+from gb300serve.app.environment import Console
 from gb300serve.app.hosts import ContainerHost
 from gb300serve.app.state import StateDirectory
 from gb300serve.core.redaction import redact

@@ -23,9 +23,8 @@ from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan, Secret, digest
 from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.model import Recipe
-from gb300serve.recipe.pins import read_pin
 from gb300serve.recipe.site import DIRECTORIES, FORMAT, Site, load_site
-from gb300serve.recipe.write import to_yaml
+from gb300serve.recipe.write import read_pin, to_yaml
 from gb300serve.simulator.host import GB300_UUID
 
 NVIDIA_SMI_PATIENCE = 30.0

@@ -23,8 +23,8 @@ from gb300serve.lint.subject import LintSubject
 from gb300serve.plan.check import check
 from gb300serve.recipe.catalog import SUFFIXES, Catalog, RecipeFile
 from gb300serve.recipe.load import LoadedRecipe
-from gb300serve.recipe.pins import pin_path, read_pin
 from gb300serve.recipe.site import Site, load_site
+from gb300serve.recipe.write import pin_path, read_pin
 
 T = TypeVar("T")
 R = TypeVar("R")

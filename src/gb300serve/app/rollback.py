@@ -9,8 +9,7 @@ from gb300serve.app.launchable import PreparedLaunch, prepare_run
 from gb300serve.app.state import StateDirectory
 from gb300serve.app.workspace import Workspace
 from gb300serve.core.errors import BackendError
-from gb300serve.journal.history import RunHistory
-from gb300serve.journal.runs import RunRecord
+from gb300serve.journal.runs import RunHistory, RunRecord
 from gb300serve.lifecycle.backend import Container
 from gb300serve.lifecycle.launch import changed_secrets
 from gb300serve.lifecycle.reconcile import is_live

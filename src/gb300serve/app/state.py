@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from gb300serve.adapters.system import SystemClock, SystemDisk, asker
-from gb300serve.app.console import Console
+from gb300serve.app.environment import Console
 from gb300serve.app.workspace import Workspace, state_directory
-from gb300serve.journal.history import RunHistory
 from gb300serve.journal.journal import Journal, JournalContents
 from gb300serve.journal.lock import LaneLock
-from gb300serve.journal.runs import Runs
+from gb300serve.journal.runs import RunHistory, Runs
 
 _Content = TypeVar("_Content")
 

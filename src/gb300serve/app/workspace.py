@@ -5,16 +5,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from gb300serve.app.console import Console
-from gb300serve.app.environment import Environment
+from gb300serve.app.environment import Console, Environment
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.errors import Action, CommandLineError, CompileError, RecipeError
 from gb300serve.core.files import expand_user, is_directory, is_file
 from gb300serve.core.text import suggestion
-from gb300serve.plan.check import check
+from gb300serve.plan.check import LiteralSecret, check, literal_secrets
 from gb300serve.plan.compile import Compiler, ImageRef
 from gb300serve.plan.model import Plan
-from gb300serve.plan.secrets import LiteralSecret, literal_secrets
 from gb300serve.recipe.catalog import Catalog, RecipeFile, is_path
 from gb300serve.recipe.load import LoadedRecipe, RecipeLoader
 from gb300serve.recipe.merge import ASSIGNMENT_PREFIX

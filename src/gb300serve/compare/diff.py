@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gb300serve.compare.changes import Change, Effect, changes, effect_of
-from gb300serve.compare.costs import Costs, ReleaseSummary, costs, effect_sentence
+from gb300serve.compare.costs import Change, Costs, Effect, ReleaseSummary, changes, costs, effect_of, effect_sentence
 from gb300serve.core.values import changed_arguments
 
 

@@ -3,6 +3,7 @@
 import difflib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias
 
 EngineName: TypeAlias = Literal["vllm", "sglang"]
@@ -74,3 +75,11 @@ def changed_arguments(before: Sequence[str], after: Sequence[str]) -> tuple[list
             removed += before[first:last]
             added += after[start:end]
     return removed, added
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """`why` is a clause without a full stop. `asked` is False where asking this machine would say nothing."""
+
+    why: str
+    asked: bool = True

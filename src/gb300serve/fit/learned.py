@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
-from gb300serve.boot.log_facts import LogFacts
+from gb300serve.boot.receipts import LogFacts
 from gb300serve.core.errors import CompileError
 from gb300serve.engines.logs import boot_machine
 from gb300serve.engines.registry import ENGINES
 from gb300serve.engines.vllm.engine import VLLM
 from gb300serve.fit.checkpoint import Checkpoint, MeasuredBoot
-from gb300serve.fit.memory import PRINTED_GIB, measured_boots, shape_of
-from gb300serve.fit.model import GB300
+from gb300serve.fit.memory import GB300, PRINTED_GIB, measured_boots, shape_of
 from gb300serve.fit.request import offload
 
 ECHO = VLLM.echo.prefix

@@ -10,8 +10,7 @@ from typing import Any
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.errors import CommandLineError
 from gb300serve.fit.checkpoint import Checkpoint, MeasuredBoot
-from gb300serve.fit.memory import memory_plan, request_of_boot, shape_of
-from gb300serve.fit.model import (
+from gb300serve.fit.memory import (
     FREE_GIB,
     GB300,
     NEVER_HELD_GIB,
@@ -20,6 +19,9 @@ from gb300serve.fit.model import (
     MemoryPlan,
     Verdict,
     host_verdict,
+    memory_plan,
+    request_of_boot,
+    shape_of,
 )
 from gb300serve.fit.request import MemoryRequest
 

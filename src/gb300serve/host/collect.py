@@ -4,25 +4,27 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from gb300serve.host import docker_info, linux, model_files, nvidia
+from gb300serve.core.values import Missing
+from gb300serve.host import linux, model_files, nvidia
 from gb300serve.host import model_files as source
 from gb300serve.host.facts import (
     ContainerFact,
     Directory,
     DiskSpace,
+    FileEntry,
     GpuHolder,
+    HostDocker,
     HostFacts,
     ListeningSocket,
+    Machine,
     MountSource,
     Patch,
     ReleaseFacts,
     SecretFact,
     TuningCache,
 )
-from gb300serve.host.missing import Missing
 from gb300serve.host.model_files import Model, ModelFiles, Wanted
 from gb300serve.host.nvidia import GPU_STATE_FIELDS, ComputeProcess, GpuState
-from gb300serve.host.ports import FileEntry, HostDocker, Machine
 
 T = TypeVar("T")
 HOOK = "nvidia-container-runtime-hook"
@@ -32,7 +34,7 @@ def host_facts(machine: Machine, engine: HostDocker, state: Directory | Missing)
     """What is true whatever is launched; `state` is the directory of this tool, which is always here."""
     info = engine.info()
     return HostFacts(
-        docker=info if isinstance(info, Missing) else docker_info.parse_docker_info(info),
+        docker=info if isinstance(info, Missing) else linux.parse_docker_info(info),
         gpus=gpu_states(machine),
         processes=_processes(machine, engine),
         memory_mode=_parsed(machine.read(nvidia.MEMORY_MODE_PATH), nvidia.parse_memory_mode),

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gb300serve.host.missing import Missing
+from gb300serve.core.values import Missing
 
 MIB = 1024**2
 # `[N/A]`, `[Not Supported]`, `[Insufficient Permissions]`, `[Unknown Error]`, and `N/A` in older releases.

@@ -19,8 +19,8 @@ from gb300serve.importers.draft import MARK, Draft
 from gb300serve.importers.report import JSON_MENDED, REFUSED_VALUE, REPEATED, SPELLING, UNKNOWN_OPTION, shorten
 from gb300serve.importers.shell.mend import load_json, parse_fraction
 from gb300serve.importers.shell.words import ExpandedWord
+from gb300serve.plan.check import SECRET_OPTIONS
 from gb300serve.plan.model import secret_placeholder
-from gb300serve.plan.secrets import SECRET_OPTIONS
 
 _SEARCHES = 20
 _NUMBER = re.compile(r"-\d+(?:\.\d+)?")

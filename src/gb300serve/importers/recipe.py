@@ -28,9 +28,9 @@ from gb300serve.importers.report import (
     shorten,
 )
 from gb300serve.importers.shell.words import ExpandedWord
+from gb300serve.plan.check import literal_secrets
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan, with_secret_placeholders
-from gb300serve.plan.secrets import literal_secrets
 from gb300serve.recipe.model import FORMAT, ContainerSection, Recipe
 from gb300serve.recipe.site import Site
 from gb300serve.recipe.write import to_yaml

@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple, Protocol, Self
 from gb300serve.core.errors import BackendError
 from gb300serve.core.ports import Clock
 from gb300serve.core.text import gib
+from gb300serve.core.values import Missing
 from gb300serve.host.facts import GpuHolder
-from gb300serve.host.missing import Missing
 from gb300serve.host.nvidia import GpuState
 from gb300serve.plan.model import ContainerPlan, Plan
 from gb300serve.preflight.subject import principal

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from gb300serve.journal.history import RunHistory
+from gb300serve.journal.runs import RunHistory
 from gb300serve.lifecycle.backend import LABEL_PLAN, Container, Image, differences, wanted_options
 from gb300serve.lifecycle.launch import Launch, display_time, release_of
 from gb300serve.lifecycle.reconcile import is_live

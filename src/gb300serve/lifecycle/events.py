@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from gb300serve.boot.events import Event
-from gb300serve.boot.liveness import Judgement
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.progress import BootEstimate
+from gb300serve.boot.progress import BootEstimate, Judgement
 from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.core.errors import Action
 from gb300serve.lifecycle.backend import LogLine

@@ -1,12 +1,21 @@
 """From the observed containers to the steps of a launch, or to the refusal to launch."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from dataclasses import replace as changed
 
 from gb300serve.engines.registry import engine_in
-from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_PLAN, Container, ContainerBackend, Listeners
+from gb300serve.lifecycle.backend import (
+    LABEL_LANE,
+    LABEL_PLAN,
+    Container,
+    ContainerBackend,
+    GpuHeld,
+    Image,
+    Listener,
+    Listeners,
+)
 from gb300serve.lifecycle.launch import Launch, changed_secrets, host_ports, is_failed, kept_name, option_values
-from gb300serve.lifecycle.observe import Observed, observe
 from gb300serve.lifecycle.refusals import (
     ContainerUnusableError,
     GpuBusyError,
@@ -31,6 +40,49 @@ from gb300serve.lifecycle.steps import (
     StopContainer,
 )
 from gb300serve.lifecycle.tools import Tools
+from gb300serve.plan.model import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """`neighbours`: running containers of another backend, which conflict only by port."""
+
+    containers: tuple[Container, ...] = ()
+    image: Image | None = None
+    tagged: Image | None = None
+    """The image of the reference without its digest; looked up only when `image` is None."""
+    missing_sources: tuple[str, ...] = ()
+    """Looked up last, if nothing else refuses."""
+    neighbours: tuple[Container, ...] = ()
+    listeners: tuple[Listener, ...] = ()
+    gpu: GpuHeld | None = None
+    """Looked up only if a foreign container uses the GPU."""
+
+    def named(self, name: str) -> Container | None:
+        """By exact name; Docker's own lookup also accepts prefixes of ids."""
+        return next((container for container in self.containers if container.name == name), None)
+
+
+def observe(
+    backend: ContainerBackend,
+    plan: Plan,
+    listeners: Listeners | None = None,
+    neighbours: tuple[ContainerBackend, ...] = (),
+) -> Observed:
+    """Without `listeners` (Docker on another machine) sockets are not checked. Raises BackendError."""
+    image = backend.image(plan.image)
+    reference, at, _ = plan.image.partition("@")
+    found = (listeners.on(port) for port in host_ports(plan)) if listeners else ()
+    return Observed(
+        containers=backend.containers(),
+        image=image,
+        tagged=backend.image(reference) if image is None and at else None,
+        neighbours=tuple(
+            container for other in neighbours for container in other.containers() if container.state == "running"
+        ),
+        listeners=tuple(listener for listener in found if listener),
+    )
+
 
 _LIVE = frozenset({"running", "paused", "restarting"})
 _GPU_LABEL = "gpu-lane"

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gb300serve.core.errors import Action, MachineError
-from gb300serve.journal.history import MeasuredTimes, RunHistory
 from gb300serve.journal.journal import format_time
-from gb300serve.journal.runs import RunRecord
+from gb300serve.journal.runs import MeasuredTimes, RunHistory, RunRecord
 from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_PLAN, Container
 from gb300serve.lifecycle.launch import CHANGED
 from gb300serve.lifecycle.reconcile import is_live

@@ -10,7 +10,7 @@ from gb300serve.boot.reasons import Reason
 from gb300serve.boot.receipts import UNKEPT
 from gb300serve.core.errors import Action, CommandLineError, ServiceError
 from gb300serve.core.ports import UnreachableError
-from gb300serve.journal.history import RunHistory
+from gb300serve.journal.runs import RunHistory
 from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_RELEASE, Container, GpuHeld
 from gb300serve.lifecycle.drift import Drift, drift, from_journal, looks_like
 from gb300serve.lifecycle.identity import (

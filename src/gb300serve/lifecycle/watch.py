@@ -5,10 +5,9 @@ from typing import Self
 
 from gb300serve.autotune.sets import is_same_identity, short_identity, tuning_time
 from gb300serve.boot.events import Event, PhaseEntered, Progress, Receipt, TuningHit, TuningMiss
-from gb300serve.boot.liveness import Judgement, LivenessMonitor, LivenessSample
 from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.progress import BootEstimate, ProgressCounter, estimate
+from gb300serve.boot.progress import BootEstimate, Judgement, LivenessMonitor, LivenessSample, ProgressCounter, estimate
 from gb300serve.core.errors import Action, BackendError
 from gb300serve.lifecycle.backend import Bars, Vitals
 from gb300serve.lifecycle.events import HealthChanged, StackTaken, TuningForeseen, Watching

@@ -7,7 +7,7 @@ from gb300serve.core.rules import Finding, Rule
 from gb300serve.lint.rules import FAMILIES
 from gb300serve.lint.rules.values import in_text, in_values
 from gb300serve.lint.subject import RULES, LintSubject
-from gb300serve.plan.secrets import redact_diagnostics, without_secrets
+from gb300serve.plan.check import redact_diagnostics, without_secrets
 from gb300serve.recipe.load import LoadedRecipe
 
 __all__ = ["FAMILIES", "RULES", "findings", "findings_in_any"]

@@ -11,12 +11,11 @@ from gb300serve.engines.base import Options
 from gb300serve.engines.tables import TableChoice, tables_for
 from gb300serve.engines.vllm.options import VllmOptions, view
 from gb300serve.fit.checkpoint import Checkpoint, MeasuredBoot, checkpoint_at_path, find_checkpoint, with_memory_section
-from gb300serve.fit.memory import MeasuredOverhead, measured_boots, memory_plan
-from gb300serve.fit.model import GB300, MemoryPlan
+from gb300serve.fit.memory import GB300, MeasuredOverhead, MemoryPlan, measured_boots, memory_plan
 from gb300serve.fit.request import MemoryRequest, recipe_environment, request_from_options, with_environment
+from gb300serve.plan.check import LiteralSecret, literal_secrets
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan, with_secret_placeholders
-from gb300serve.plan.secrets import LiteralSecret, literal_secrets
 from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.model import PLAN_SECTIONS, ContainerSection, Recipe
 from gb300serve.recipe.site import Site

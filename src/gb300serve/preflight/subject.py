@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from gb300serve.core.rules import RuleBook
+from gb300serve.core.values import Missing
 from gb300serve.fit.result import FitResult
 from gb300serve.host.facts import GpuHolder, HostFacts, ImageFact, ListeningSocket, ReleaseFacts
-from gb300serve.host.missing import Missing
 from gb300serve.host.model_files import Model, Wanted
 from gb300serve.host.nvidia import GpuState
 from gb300serve.plan.model import Mount, Plan

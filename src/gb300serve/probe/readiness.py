@@ -8,8 +8,7 @@ from typing import Any, Literal
 from gb300serve.core.errors import ServiceError
 from gb300serve.core.ports import Http, UnreachableError
 from gb300serve.core.values import Value
-from gb300serve.probe.endpoint import ServerEndpoint, UnexpectedResponseError, json_object
-from gb300serve.probe.metrics import Metrics, metrics
+from gb300serve.probe.endpoint import Metrics, ServerEndpoint, UnexpectedResponseError, json_object, metrics
 
 MODELS_TIMEOUT = 5.0
 

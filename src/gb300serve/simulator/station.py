@@ -17,34 +17,32 @@ from typing import Any, Literal
 from gb300serve.core.ports import Clock, Processes
 from gb300serve.lifecycle.backend import LABEL_PLAN, Container, Image, LogLine, Vitals
 from gb300serve.plan.model import Plan, digest
-from gb300serve.simulator.engine.faults import FAULTS
 from gb300serve.simulator.engine.registry import ENGINES
+from gb300serve.simulator.engine.script import FAULTS
 from gb300serve.simulator.engine.settings import DEFAULT_SPEED, FAULT, SPEED
-from gb300serve.simulator.errors import (
-    ContainerRunningError,
-    NameTakenError,
-    NoSuchImageError,
-    NoSuchSimulationError,
-    NotStoppedError,
-    ShimFailedError,
-    StationUnwritableError,
-    UnfitFaultError,
-    UnknownFaultError,
-    missing_requirement,
-)
 from gb300serve.simulator.host import seed_caches
 from gb300serve.simulator.records import (
     CONTAINER,
     LOCK,
     LOG,
     STATE,
+    ContainerRunningError,
+    NameTakenError,
+    NoSuchImageError,
+    NoSuchSimulationError,
+    NotStoppedError,
+    ShimFailedError,
     State,
+    StationUnwritableError,
+    UnfitFaultError,
+    UnknownFaultError,
     build_record,
     describe_container,
     describe_image,
     follow_log,
     hold_lock,
     is_locked,
+    missing_requirement,
     parse_state,
     poll_interval,
     read_json,

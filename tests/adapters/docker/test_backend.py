@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gb300serve.adapters.docker.backend import UPDATE_TRIES, DockerBackend, raw_inspect
-from gb300serve.adapters.docker.errors import DockerRefusedError, NoSuchContainerError
+from gb300serve.adapters.docker.client import DockerRefusedError, NoSuchContainerError
 from gb300serve.adapters.docker.logs import OpenChunks
 from tests.support.fake_clock import FakeClock
 

@@ -5,7 +5,7 @@ from types import TracebackType
 
 import pytest
 
-from gb300serve.adapters.docker.bars import AttachedBars, BarText
+from gb300serve.adapters.docker.logs import AttachedBars, BarText
 
 
 def frame(text: str, kind: int = 2) -> bytes:

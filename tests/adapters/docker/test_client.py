@@ -4,8 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.docker.client import DockerEndpoint, DockerEngine, ssh_words
-from gb300serve.adapters.docker.errors import DockerContextError, DockerUnreachableError
+from gb300serve.adapters.docker.client import (
+    DockerContextError,
+    DockerEndpoint,
+    DockerEngine,
+    DockerUnreachableError,
+    ssh_words,
+)
 from gb300serve.core.errors import BackendError
 from tests.support.docker_context import write_context
 from tests.support.docker_engine import watched_docker

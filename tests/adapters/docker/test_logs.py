@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gb300serve.adapters.docker.errors import DockerUnreachableError, NoSuchContainerError
+from gb300serve.adapters.docker.client import DockerUnreachableError, NoSuchContainerError
 from gb300serve.adapters.docker.inspect import NANO
 from gb300serve.adapters.docker.logs import REMEMBERED, Chunks, Delivered, Follower, LogDecoder, LogEntry, Start
 from gb300serve.core.errors import BackendError

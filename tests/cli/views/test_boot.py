@@ -4,9 +4,8 @@ import pytest
 
 from gb300serve.app.actions import Invocation
 from gb300serve.boot.events import BootBegan, CauseFound, PhaseEntered, Progress, Receipt, TuningHit, TuningMiss
-from gb300serve.boot.liveness import Judgement
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.progress import ProgressCounter, estimate
+from gb300serve.boot.progress import Judgement, ProgressCounter, estimate
 from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.cli.console import TerminalConsole
 from gb300serve.cli.views.boot import BootView, watch_lines

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.cli.views.doctor import document, host_rows, lines, release_rows, verdict
-from gb300serve.host.docker_info import DockerInfo
+from gb300serve.core.values import Missing
 from gb300serve.host.facts import (
     DiskSpace,
     GpuHolder,
@@ -14,8 +14,7 @@ from gb300serve.host.facts import (
     SecretFact,
     TuningCache,
 )
-from gb300serve.host.linux import Filesystem, Limit
-from gb300serve.host.missing import Missing
+from gb300serve.host.linux import DockerInfo, Filesystem, Limit
 from gb300serve.host.model_files import Model, ModelFiles
 from gb300serve.host.nvidia import ComputeProcess, GpuState
 from gb300serve.preflight.run import judge

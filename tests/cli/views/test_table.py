@@ -1,4 +1,4 @@
-from gb300serve.cli.views.table import table, width
+from gb300serve.cli.views.diagnostics import table, width
 
 
 def test_columns_are_aligned() -> None:

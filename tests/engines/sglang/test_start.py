@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.engines.sglang.start import is_same_start, seed_in
+from gb300serve.engines.sglang.engine import is_same_start, seed_in
 from tests.boot.sglang_logs import ARGUMENTS, SEED
 
 TOLD = {"random_seed": 421873650, "load_weight": 61.2, "scheduler_e2e": 118.02, "tokenizer_e2e": 119.51}

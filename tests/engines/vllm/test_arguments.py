@@ -1,7 +1,7 @@
 import pytest
 
 from gb300serve.engines.tables import table
-from gb300serve.engines.vllm.arguments import rewrite
+from gb300serve.engines.vllm.engine import rewrite
 from tests.engines.samples import DAY_ZERO
 
 TABLE = table("vllm", DAY_ZERO)

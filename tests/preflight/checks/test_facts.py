@@ -1,4 +1,4 @@
-from gb300serve.host.missing import Missing
+from gb300serve.core.values import Missing
 from tests.support.hosts import host, launched, said, station
 
 NO_TOOL = Missing("nvidia-smi is not on PATH")

@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
+from gb300serve.core.values import Missing
 from gb300serve.host.facts import Directory, DiskSpace, MountSource, Patch
 from gb300serve.host.linux import Filesystem
-from gb300serve.host.missing import Missing
 from gb300serve.host.model_files import Model, ModelFiles
 from tests.support.hosts import GIB, MIB, launched, said, station
 

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
+from gb300serve.core.values import Missing
 from gb300serve.host.facts import GpuHolder
-from gb300serve.host.missing import Missing
 from gb300serve.host.nvidia import ComputeProcess
 from gb300serve.preflight.checks.gpu import DROP_CACHES
 from gb300serve.preflight.subject import Own

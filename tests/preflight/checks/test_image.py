@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
+from gb300serve.core.values import Missing
 from gb300serve.host.facts import ImageFact
-from gb300serve.host.missing import Missing
 from gb300serve.preflight.subject import Own, PreflightSubject
 from tests.support.hosts import IMAGE, host, launched, said, station
 from tests.support.launches import IMAGE as REFERENCE

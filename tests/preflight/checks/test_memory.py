@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-from gb300serve.fit.model import GraceMemory, host_verdict
-from gb300serve.host.missing import Missing
+from gb300serve.core.values import Missing
+from gb300serve.fit.memory import GraceMemory, host_verdict
 from gb300serve.preflight.subject import PreflightSubject
 from tests.support.hosts import GB300, MIB, host, launched, memory, said, station
 

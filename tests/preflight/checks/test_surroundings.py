@@ -1,5 +1,5 @@
+from gb300serve.core.values import Missing
 from gb300serve.host.facts import ListeningSocket, SecretFact, TuningCache
-from gb300serve.host.missing import Missing
 from gb300serve.preflight.subject import LaunchRefusal, Own
 from tests.support.hosts import launched, said, station
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from gb300serve.plan.model import Mount, Secret
-from gb300serve.render.kubernetes.gaps import kubernetes_gaps
+from gb300serve.render.kubernetes.volumes import kubernetes_gaps
 from tests.support.targets import codes, with_container
 
 

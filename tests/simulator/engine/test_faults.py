@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 
 from gb300serve.boot.phases import Phase
-from gb300serve.simulator.engine.faults import FAULTS
-from gb300serve.simulator.engine.script import Repeat, Serve
+from gb300serve.simulator.engine.script import FAULTS, Repeat, Serve
 from gb300serve.simulator.engine.settings import SimulatorEnvironment, SimulatorEnvironmentError
 from tests.support.golden import Golden
 from tests.support.simulated import PIN_HOOK, V14, boot_of, boot_script, changed, exit_code, said, shown

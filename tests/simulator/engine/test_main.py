@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.simulator.engine.tuning import cache_identity, cache_path, stored_configs
+from gb300serve.simulator.host import cache_identity, cache_path, stored_configs
 from tests.support.free_port import free_port
 from tests.support.simulated import V14, changed, settings
 from tests.support.stand_in import finish, serving, start

@@ -4,8 +4,8 @@ from typing import get_args
 import pytest
 
 from gb300serve.core.values import EngineName
-from gb300serve.simulator.engine.faults import FAULTS
 from gb300serve.simulator.engine.registry import ENGINES, boot_script, parse_settings
+from gb300serve.simulator.engine.script import FAULTS
 from gb300serve.simulator.engine.settings import SimulatorEnvironmentError, read_environment
 from tests.support.sglang import ENVIRONMENT, WORDS
 from tests.support.simulated import DAY_ZERO, STARTED, V14, boot_of, exit_code

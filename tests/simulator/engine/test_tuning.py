@@ -4,7 +4,7 @@ import pytest
 
 from gb300serve.fit.checkpoint import known_checkpoints
 from gb300serve.simulator.engine.settings import SimulatorEnvironment
-from gb300serve.simulator.engine.tuning import (
+from gb300serve.simulator.host import (
     cache_identity,
     cache_path,
     measured_caches,

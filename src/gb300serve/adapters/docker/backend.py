@@ -13,9 +13,8 @@ from typing import Any, Literal, Protocol
 from urllib.parse import quote
 
 from gb300serve.adapters.docker import inspect
-from gb300serve.adapters.docker.bars import AttachedBars
 from gb300serve.adapters.docker.body import create_body, restart_policy, seccomp_files
-from gb300serve.adapters.docker.errors import (
+from gb300serve.adapters.docker.client import (
     DockerImageMissingError,
     DockerRefusedError,
     NameInUseError,
@@ -23,7 +22,7 @@ from gb300serve.adapters.docker.errors import (
     SeccompProfileError,
 )
 from gb300serve.adapters.docker.inspect import NANO, nanoseconds
-from gb300serve.adapters.docker.logs import EARLY, Follower, OpenChunks, Start, frames
+from gb300serve.adapters.docker.logs import EARLY, AttachedBars, Follower, OpenChunks, Start, frames
 from gb300serve.core.ports import Clock
 from gb300serve.lifecycle.backend import Container, Image, LogLine, Vitals
 from gb300serve.plan.model import Plan

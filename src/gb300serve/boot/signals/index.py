@@ -4,17 +4,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from gb300serve.boot.lines import HeaderForm, Record
-from gb300serve.boot.signals import arguments, failures, hooks, machine, memory, model_files, shared
+from gb300serve.boot.signals import arguments, machine, model_files, shared
 from gb300serve.boot.signals.model import Cause, EngineLog, Signal
 from gb300serve.core.values import EngineName
 
 _SHARED_CAUSES = (
-    *memory.CAUSES,
+    *machine.MEMORY_CAUSES,
     *arguments.CAUSES,
     *model_files.CAUSES,
     *machine.CAUSES,
-    *failures.CAUSES,
-    *failures.CLOSING,
+    *shared.FAILURE_CAUSES,
+    *shared.CLOSING,
 )
 
 
@@ -70,11 +70,11 @@ class BootSignals:
 def _table(log: EngineLog | None, logs: tuple[EngineLog, ...]) -> SignalTable:
     own_signals = tuple(signal for each in logs for signal in _signals_of(each))
     by_word: dict[str, tuple[Signal, ...]] = {}
-    for signal in (*own_signals, *shared.SIGNALS, *hooks.SIGNALS):
+    for signal in (*own_signals, *shared.SIGNALS, *shared.HOOK_SIGNALS):
         word = first_word(signal.start)
         by_word[word] = (*by_word.get(word, ()), signal)
     own_causes = tuple(cause for each in reversed(logs) for cause in each.causes)
-    causes = (*hooks.CAUSES, *own_causes, *_SHARED_CAUSES)
+    causes = (*shared.HOOK_CAUSES, *own_causes, *_SHARED_CAUSES)
     if log is None:
         return SignalTable(None, by_word, causes)
     return SignalTable(log.engine, by_word, causes, own_causes, log.unlevelled_header)

@@ -6,10 +6,10 @@ import typer
 
 from gb300serve.app.workspace import Workspace
 from gb300serve.cli.parameters import Json, RecipeDirs, open_workspace
-from gb300serve.cli.views.table import table
+from gb300serve.cli.views.diagnostics import table
 from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.model import Recipe
-from gb300serve.recipe.pins import pin_path
+from gb300serve.recipe.write import pin_path
 
 SCHEMA = "gb300serve.list/1"
 

@@ -10,7 +10,7 @@ from gb300serve.cli.parameters import RecipeDirs, open_workspace
 from gb300serve.core.errors import Gb300Error
 from gb300serve.core.values import changed_arguments
 from gb300serve.lint.rules.image import pinned_arguments
-from gb300serve.recipe.pins import pin_path, read_pin, write_pin
+from gb300serve.recipe.write import pin_path, read_pin, write_pin
 from gb300serve.render.docker_run import pinned_text
 
 

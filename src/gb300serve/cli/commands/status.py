@@ -6,10 +6,10 @@ from typing import Annotated
 import typer
 
 from gb300serve.app.hosts import Hosts
-from gb300serve.app.stations import StationStatus, all_stations, station_status
+from gb300serve.app.lanes import StationStatus, all_stations, station_status
 from gb300serve.cli.console import TerminalConsole
 from gb300serve.cli.parameters import Json, On, RecipeDirs, SiteFile, Station, open_workspace
-from gb300serve.cli.views.table import table
+from gb300serve.cli.views.diagnostics import table
 from gb300serve.core.errors import BackendError, CommandLineError
 from gb300serve.lifecycle.status import LaneStatus
 

@@ -20,9 +20,8 @@ from gb300serve.boot.events import (
     TuningHit,
     TuningMiss,
 )
-from gb300serve.boot.liveness import Judgement
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.progress import BootEstimate
+from gb300serve.boot.progress import BootEstimate, Judgement
 from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.cli.colour import STYLES, terminal
 from gb300serve.cli.console import TerminalConsole

@@ -6,7 +6,7 @@ from typing import Any
 from gb300serve.app.cache import ReleaseCache
 from gb300serve.autotune.pins import CacheVerdict
 from gb300serve.autotune.sets import TuningSet, managed_store_note, short_identity, tuning_time
-from gb300serve.cli.views.table import table
+from gb300serve.cli.views.diagnostics import table
 from gb300serve.lifecycle.launch import display_time
 
 SCHEMA = "gb300serve.cache/1"

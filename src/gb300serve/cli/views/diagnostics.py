@@ -1,6 +1,7 @@
 """Diagnostics as SARIF 2.1.0 (OASIS), for code-scanning services."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -140,3 +141,15 @@ def _uri(file: str) -> str:
 
 def _escaped(character: str) -> str:
     return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogateescape"))
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The headerer and the rows, with two blanks between columns."""
+    widths = [max(width(row[column]) for row in (header, *rows)) for column in range(len(header))]
+    for row in (header, *rows):
+        yield "  ".join(text + " " * (size - width(text)) for text, size in zip(row, widths, strict=True)).rstrip()
+
+
+def width(text: str) -> int:
+    """Columns on a terminal: East Asian wide characters take two, combining ones none."""
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

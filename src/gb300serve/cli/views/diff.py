@@ -4,12 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gb300serve.cli.views import diagnostics
-from gb300serve.cli.views.table import table
-from gb300serve.compare.changes import Change
-from gb300serve.compare.costs import Costs, EvidencePair, ReleaseSummary
+from gb300serve.cli.views.diagnostics import table
+from gb300serve.compare.costs import Change, Costs, EvidencePair, ReleaseSummary
 from gb300serve.compare.diff import Difference
 from gb300serve.core.values import compact_json
-from gb300serve.fit.model import MemoryPlan
+from gb300serve.fit.memory import MemoryPlan
 from gb300serve.render.docker_run import quote
 
 LONGEST = 100

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any, TypeVar
 
-from gb300serve.cli.views.table import table
+from gb300serve.cli.views.diagnostics import table
 from gb300serve.core.diagnostics import RANK, Diagnostic
 from gb300serve.core.text import gib, printable
+from gb300serve.core.values import Missing
 from gb300serve.fit.result import FitResult
-from gb300serve.host.docker_info import DockerInfo
 from gb300serve.host.facts import (
     Directory,
     DiskSpace,
@@ -20,8 +20,7 @@ from gb300serve.host.facts import (
     SecretFact,
     TuningCache,
 )
-from gb300serve.host.linux import UNLIMITED, HostMemory, Limit
-from gb300serve.host.missing import Missing
+from gb300serve.host.linux import UNLIMITED, DockerInfo, HostMemory, Limit
 from gb300serve.host.model_files import ModelFiles
 from gb300serve.host.nvidia import CDMM, GpuState
 from gb300serve.preflight.subject import PreflightSubject, Release

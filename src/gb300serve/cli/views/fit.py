@@ -4,10 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from gb300serve.app.fit import Fitted
 from gb300serve.cli.views import diagnostics
-from gb300serve.cli.views.table import table
+from gb300serve.cli.views.diagnostics import table
 from gb300serve.fit.learned import LearnedOverhead
-from gb300serve.fit.memory import shape_of
-from gb300serve.fit.model import GB300
+from gb300serve.fit.memory import GB300, shape_of
 from gb300serve.fit.request import MemoryRequest
 from gb300serve.fit.result import FitResult, Sweep, SweepStep, repeated_steps
 

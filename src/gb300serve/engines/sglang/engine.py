@@ -1,14 +1,41 @@
 """The engine SGLang, 0.5.20 to 0.5.23."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from gb300serve.core.values import Value
 from gb300serve.engines.base import Options, Problem, number, si_length
 from gb300serve.engines.check import check_least, check_port, meant_fraction, outside
 from gb300serve.engines.engine import ArgumentEcho, Engine, EngineParser, EngineProbe, NodeArguments, ServerInfo
 from gb300serve.engines.options import texts
-from gb300serve.engines.sglang.start import RECEIPTS, is_same_start, seed_in
 from gb300serve.engines.tables import OptionTable
+
+# Drawn at each start, and printed among the arguments: a line of 10 kB that also holds the server's key.
+SEED = "random_seed"
+_SEED = re.compile(r"\bserver_args=.*?\brandom_seed'?[:=] ?(\d{1,18})\b")
+TIMINGS = ("load_weight", "kv_cache_allocation", "scheduler_e2e", "tokenizer_e2e")
+RECEIPTS = frozenset({"startup_timings"})
+# The log has hundredths of a second.
+_ROUNDING = 0.0051
+
+
+def seed_in(text: str) -> Mapping[str, int]:
+    """The seed in a line of the log; empty for any other line."""
+    match = _SEED.search(text) if "server_args=" in text else None
+    return {SEED: int(match[1])} if match else {}
+
+
+def is_same_start(info: Mapping[str, Any], figures: Mapping[str, Any]) -> bool | None:
+    """Compare `/server_info` with the figures of a log: the timings, else the seed. None if neither is in both."""
+    spent = info.get("startup_time")
+    times = spent if isinstance(spent, dict) else {}
+    names = [name for name in TIMINGS if name in figures and isinstance(times.get(name), float | int)]
+    if names:
+        return all(abs(times[name] - figures[name]) < _ROUNDING for name in names)
+    seed = info.get(SEED)
+    return seed == figures[SEED] if SEED in figures and isinstance(seed, int) else None
+
 
 PORT = 30000
 # Between the machines of one model.

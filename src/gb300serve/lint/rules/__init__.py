@@ -1,11 +1,9 @@
 """One module a family, one function a rule. A new family is imported here, and nowhere else."""
 
 from gb300serve.lint.rules import (
-    container,
     evidence,
     image,
     memory,
-    model,
     mounts,
     network,
     offload,
@@ -17,5 +15,5 @@ from gb300serve.lint.rules import (
 )
 
 FAMILIES = (
-    container, evidence, image, memory, model, mounts, network, offload, options, parsers, sglang, speculation, values,
+    evidence, image, memory, mounts, network, offload, options, parsers, sglang, speculation, values,
 )  # fmt: skip

@@ -8,7 +8,7 @@ from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
 from gb300serve.engines.base import length, si_length
 from gb300serve.engines.vllm.options import VllmOptions
-from gb300serve.fit.model import STATION, MemoryPlan, host_verdict
+from gb300serve.fit.memory import STATION, MemoryPlan, host_verdict
 from gb300serve.lint.subject import Fitting, LintSubject, option_given, option_path, rule, vllm_rule
 
 # 0.97 is the highest share with a boot; the driver and CUDA's own context need what is left of the GPU.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
 from gb300serve.lint.known import tuning_store
-from gb300serve.lint.rules.model import covers
+from gb300serve.lint.rules.parsers import covers
 from gb300serve.lint.subject import LintSubject, rule, vllm_rule
 from gb300serve.recipe.model import MountSection
 

@@ -9,7 +9,7 @@ from gb300serve.core.rules import Finding
 from gb300serve.core.text import printable
 from gb300serve.document.nodes import Path
 from gb300serve.lint.subject import OPTIONS, LintSubject, rule
-from gb300serve.plan.secrets import LiteralSecret, literal_secrets, secrets_in_comments
+from gb300serve.plan.check import LiteralSecret, literal_secrets, secrets_in_comments
 
 _QUOTED = re.compile(r"(?s)\\?([\"']).*\\?\1")
 _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
 from gb300serve.core.text import GIB, gib, summarize_names
+from gb300serve.core.values import Missing
 from gb300serve.host.facts import DiskSpace, Patch
-from gb300serve.host.missing import Missing
 from gb300serve.host.model_files import ModelFiles
 from gb300serve.preflight.subject import PreflightSubject, check
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
 from gb300serve.core.text import GIB, gib
+from gb300serve.core.values import Missing
 from gb300serve.host.facts import GpuHolder
-from gb300serve.host.missing import Missing
 from gb300serve.host.nvidia import CDMM, GpuState
 from gb300serve.preflight.subject import PreflightSubject, check, is_meant, words
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
 from gb300serve.core.text import GIB
-from gb300serve.fit.model import FREE_GIB, GB300, HbmPlan
+from gb300serve.core.values import Missing
+from gb300serve.fit.memory import FREE_GIB, GB300, HbmPlan
 from gb300serve.fit.result import FitResult
-from gb300serve.host.missing import Missing
 from gb300serve.host.nvidia import GpuState
 from gb300serve.preflight.subject import PreflightSubject, check
 

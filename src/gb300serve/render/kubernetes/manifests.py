@@ -5,9 +5,16 @@ from typing import Any
 
 from gb300serve.plan.compile import node_plan, own_address_variable, variable
 from gb300serve.plan.model import ContainerPlan, Plan, Secret, split_port
-from gb300serve.render.kubernetes.gaps import kubernetes_gaps
 from gb300serve.render.kubernetes.probes import probes
-from gb300serve.render.kubernetes.volumes import Volume, annotations, object_name, parse_user_ids, pod_volumes, quantity
+from gb300serve.render.kubernetes.volumes import (
+    Volume,
+    annotations,
+    kubernetes_gaps,
+    object_name,
+    parse_user_ids,
+    pod_volumes,
+    quantity,
+)
 from gb300serve.render.target import Rendered, TargetService, file_header, substitute_secrets, yaml_text
 
 Object = dict[str, Any]

@@ -33,7 +33,7 @@ from gb300serve.simulator.engine.settings import (
     SimulatorEnvironmentError,
     read_environment,
 )
-from gb300serve.simulator.engine.tuning import cache_identity, cache_path, stored_configs
+from gb300serve.simulator.host import cache_identity, cache_path, stored_configs
 
 BAD_ENVIRONMENT = 78  # sysexits.h: EX_CONFIG
 

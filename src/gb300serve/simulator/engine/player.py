@@ -14,20 +14,10 @@ from pathlib import Path
 
 from gb300serve.simulator.engine.http import EngineServer, bound_socket
 from gb300serve.simulator.engine.registry import ENGINES
-from gb300serve.simulator.engine.script import (
-    Bind,
-    Event,
-    Exit,
-    Repeat,
-    Save,
-    Script,
-    Serve,
-    Stream,
-    Write,
-)
+from gb300serve.simulator.engine.script import Bind, Event, Exit, Repeat, Save, Script, Serve, Stream, Write
 from gb300serve.simulator.engine.service import Service
 from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment, estimate_memory
-from gb300serve.simulator.engine.tuning import store_configs
+from gb300serve.simulator.host import store_configs
 
 KILLED = 137
 # While Python imports, the engine, PID 1 of its container, has no handler yet and a signal does nothing.

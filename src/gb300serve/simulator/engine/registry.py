@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from gb300serve.core.values import EngineName
 from gb300serve.engines.parse import ArgumentRefusedError
-from gb300serve.simulator.engine.faults import FAULTS, Fault, find_cut
 from gb300serve.simulator.engine.http import EngineHandler
-from gb300serve.simulator.engine.script import Script
+from gb300serve.simulator.engine.script import FAULTS, Fault, Script, find_cut
 from gb300serve.simulator.engine.settings import (
     DEFAULT_VERSION,
     Settings,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from gb300serve.fit.model import MemoryPlan
+from gb300serve.fit.memory import MemoryPlan
 from gb300serve.simulator.engine.requests import CompletionRequest, SimulatedCompletion
 from gb300serve.simulator.engine.settings import Settings
 

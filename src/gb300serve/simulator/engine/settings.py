@@ -9,10 +9,9 @@ from typing import Any, get_args
 from gb300serve.core.values import EngineName
 from gb300serve.engines.registry import ENGINES
 from gb300serve.fit.checkpoint import Autotune, Checkpoint, Decode, Graphs, KvCache, find_checkpoint
-from gb300serve.fit.memory import AUTO_LENGTH, longest_context, memory_plan, needed_gib, tokens_in
-from gb300serve.fit.model import MemoryPlan
+from gb300serve.fit.memory import AUTO_LENGTH, MemoryPlan, longest_context, memory_plan, needed_gib, tokens_in
 from gb300serve.fit.request import MemoryRequest, request_from_options
-from gb300serve.simulator.engine.faults import Fault
+from gb300serve.simulator.engine.script import Fault
 
 SPEED = "GB300SERVE_SIM_SPEED"
 ENGINE = "GB300SERVE_SIM_ENGINE"

@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.boot.log_facts import LogFacts
 from gb300serve.boot.machine import BootMachine
+from gb300serve.boot.receipts import LogFacts
 from gb300serve.engines.logs import boot_machine
 from gb300serve.engines.parse import ArgumentRefusedError
-from gb300serve.engines.sglang.start import SEED, seed_in
+from gb300serve.engines.sglang.engine import SEED, seed_in
 from gb300serve.fit.learned import parse_arguments as read_back
 from gb300serve.simulator.engine.sglang.boot import random_seed, refused_script, startup_times
 from gb300serve.simulator.engine.sglang.settings import parse_settings, without_launcher

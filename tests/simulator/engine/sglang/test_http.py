@@ -8,8 +8,7 @@ from gb300serve.adapters.http import HttpClient
 from gb300serve.core.ports import Http
 from gb300serve.core.values import Value
 from gb300serve.engines.sglang.engine import SGLANG
-from gb300serve.probe.endpoint import ServerEndpoint, health
-from gb300serve.probe.metrics import Metrics, metrics
+from gb300serve.probe.endpoint import Metrics, ServerEndpoint, health, metrics
 from gb300serve.probe.readiness import check_completion, check_presence
 from gb300serve.simulator.engine.http import EngineServer, bound_socket
 from gb300serve.simulator.engine.service import Service

@@ -1,4 +1,4 @@
-from gb300serve.probe.metrics import samples
+from gb300serve.probe.endpoint import samples
 from gb300serve.simulator.engine.service import Counters
 from gb300serve.simulator.engine.settings import estimate_memory
 from gb300serve.simulator.engine.sglang.http import metrics

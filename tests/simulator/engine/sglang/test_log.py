@@ -1,4 +1,4 @@
-from gb300serve.simulator.engine.sglang.log import SglangTimeline
+from gb300serve.simulator.engine.sglang.settings import SglangTimeline
 from tests.support.simulated import STARTED, said
 
 

@@ -1,5 +1,5 @@
 from gb300serve.simulator.engine.script import Write
-from gb300serve.simulator.engine.vllm.log import CORE, VllmTimeline
+from gb300serve.simulator.engine.vllm.settings import CORE, VllmTimeline
 from tests.support.simulated import STARTED
 
 

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gb300serve.engines.parse import ArgumentRefusedError
-from gb300serve.fit.model import GB300, MemoryPlan
+from gb300serve.fit.memory import GB300, MemoryPlan
 from gb300serve.simulator.engine.script import Script
 from gb300serve.simulator.engine.settings import Settings, estimate_memory
 from gb300serve.simulator.engine.sglang.deaths import no_room_for_kv_cache, out_of_memory, refusal
-from gb300serve.simulator.engine.sglang.log import SglangTimeline
-from gb300serve.simulator.engine.sglang.settings import DEFAULT_FRACTION, offloads_layers, option_table
+from gb300serve.simulator.engine.sglang.settings import DEFAULT_FRACTION, SglangTimeline, offloads_layers, option_table
 
 _LAUNCHER_WARNING = (
     "/usr/local/lib/python3.12/dist-packages/sglang/launch_server.py:71: UserWarning: 'python -m sglang.launch_server' "

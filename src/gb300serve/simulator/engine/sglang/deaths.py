@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 
-from gb300serve.fit.model import GB300
+from gb300serve.fit.memory import GB300
 from gb300serve.simulator.engine.script import Script, ending
 from gb300serve.simulator.engine.settings import Settings
-from gb300serve.simulator.engine.sglang.log import SglangTimeline
+from gb300serve.simulator.engine.sglang.settings import SglangTimeline
 
 _MAIN = (
     "<frozen runpy>:198:_run_module_as_main:",

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from gb300serve.fit.model import MemoryPlan
+from gb300serve.fit.memory import MemoryPlan
 from gb300serve.simulator.engine.http import METRICS_TYPE, EngineHandler
 from gb300serve.simulator.engine.service import Counters, family_lines, histogram_lines, sample
 from gb300serve.simulator.engine.settings import Settings
 from gb300serve.simulator.engine.sglang.boot import random_seed, startup_times
-from gb300serve.simulator.engine.sglang.log import format_stamp
+from gb300serve.simulator.engine.sglang.settings import format_stamp
 
 _HISTOGRAMS = (
     "time_to_first_token_seconds",

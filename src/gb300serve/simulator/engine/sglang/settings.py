@@ -1,11 +1,13 @@
 """From SGLang's arguments to the settings of a launch. Pure."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from gb300serve.engines.parse import parse_argv
 from gb300serve.engines.tables import OptionTable, tables_for
 from gb300serve.fit.checkpoint import GIB, Checkpoint
+from gb300serve.simulator.engine.script import EventTimeline, traceback_lines
 from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment, environment_checkpoint
 
 # The arguments before the options in a container's command.
@@ -74,3 +76,27 @@ def _offload_options(native: Mapping[str, Any], known: Checkpoint) -> dict[str, 
     experts = sum(parameter.bytes for parameter in known.parameters) / GIB
     names = sorted({".".join(parameter.name.rsplit(".", 2)[-2:]) for parameter in known.parameters})
     return {"offload_backend": "uva", "cpu_offload_gb": round(share * experts, 2), "cpu_offload_params": names}
+
+
+def format_stamp(epoch: float) -> str:
+    """`[2026-11-30 00:53:20]`, UTC as in its container."""
+    return f"[{datetime.fromtimestamp(epoch, UTC):%Y-%m-%d %H:%M:%S}]"
+
+
+class SglangTimeline(EventTimeline):
+    """A timeline that writes records in SGLang's format (stderr)."""
+
+    def log(self, text: str) -> None:
+        """Write to its logger; the lines after a line feed have no stamp."""
+        self.write("stderr", f"{format_stamp(self.now)} {text}")
+
+    def uvicorn(self, text: str, level: str = "INFO") -> None:
+        """Write a line of the HTTP server."""
+        self.log(f"{level + ':':<10}{text}")
+
+    def logged_traceback(self, title: str, frames: Sequence[str], error: str) -> None:
+        """Write a traceback behind `title`, as `logger.error` prints it."""
+        first, *rest = traceback_lines(frames, error)
+        self.log(f"{title}: {first}")
+        for line in [*rest, ""]:
+            self.write("stderr", line)

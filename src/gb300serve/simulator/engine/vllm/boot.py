@@ -6,14 +6,13 @@ from typing import Any
 
 from gb300serve.engines.parse import ArgumentRefusedError
 from gb300serve.fit.checkpoint import GIB, Parameter
-from gb300serve.fit.model import MemoryPlan
+from gb300serve.fit.memory import MemoryPlan
 from gb300serve.simulator.engine.script import Script
 from gb300serve.simulator.engine.settings import Settings, estimate_memory
-from gb300serve.simulator.engine.tuning import SimulatedTuning, simulate_tuning
 from gb300serve.simulator.engine.vllm.deaths import gpu_out_of_memory, kv_cache_too_small, schedule_refused
-from gb300serve.simulator.engine.vllm.log import API, CORE, VllmTimeline
 from gb300serve.simulator.engine.vllm.refusals import EngineTraceback, late_refusal, refusal
-from gb300serve.simulator.engine.vllm.settings import option_table
+from gb300serve.simulator.engine.vllm.settings import API, CORE, VllmTimeline, option_table
+from gb300serve.simulator.host import SimulatedTuning, simulate_tuning
 
 _BANNER = (
     "",

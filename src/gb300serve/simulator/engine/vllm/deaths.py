@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 
 from gb300serve.boot.phases import Phase
-from gb300serve.fit.model import GB300, MemoryPlan
+from gb300serve.fit.memory import GB300, MemoryPlan
 from gb300serve.simulator.engine.script import Script, ending
 from gb300serve.simulator.engine.settings import Settings
-from gb300serve.simulator.engine.vllm.log import API, CORE, STAMP_FORMAT, VllmTimeline
+from gb300serve.simulator.engine.vllm.settings import API, CORE, STAMP_FORMAT, VllmTimeline
 
 _ENGINE = (
     "vllm/v1/engine/core.py:1371:run_engine_core:engine_core = EngineCoreProc(*args, engine_index=dp_rank, **kwargs)",

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gb300serve.fit.model import MemoryPlan
+from gb300serve.fit.memory import MemoryPlan
 from gb300serve.simulator.engine.http import METRICS_TYPE, EngineHandler
 from gb300serve.simulator.engine.service import Counters, family_lines, histogram_lines, sample
 from gb300serve.simulator.engine.settings import Settings
-from gb300serve.simulator.engine.vllm.log import API
+from gb300serve.simulator.engine.vllm.settings import API
 
 
 def _counter(name: str, text: str, value: float, labels: Mapping[str, str]) -> Iterator[str]:
