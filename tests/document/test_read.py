@@ -190,6 +190,7 @@ def test_what_is_not_refused_is_what_the_standard_reader_reads(text: str) -> Non
 
 QUOTED = "quote the value"
 ENDED = "the value ends before this position"
+STRAY_ITEM = ("the item does not belong to a list above it", "indent it like the other items of its list")
 CHECK = "check the quotes and brackets before it, or quote the whole value"
 OPEN = "close it; write an apostrophe between single quotes twice"
 TAB = ("the line is indented with a tab", "indent with spaces")
@@ -208,13 +209,8 @@ NO_KEY = "a key is followed by `:` and a space"
         ("a:1\nb: 2\n", 2, VALUED, AS_KEYS),
         ("a: x: y\n", 1, "the line contains a second `: `", f"{QUOTED}, or write one key per line"),
         ("a:\n  b: 1\n c: 2\n", 3, *DEEPER),
-        ("a:\n  - 1\n - 2\n", 3, "the item does not belong to a list above it", "indent it like the other items of its list"),
-        (
-            "a: 1\n- b\n",
-            2,
-            "the item does not belong to a list above it",
-            "indent it like the other items of its list",
-        ),
+        ("a:\n  - 1\n - 2\n", 3, *STRAY_ITEM),
+        ("a: 1\n- b\n", 2, *STRAY_ITEM),
         (
             "- a\nb: 1\n", 2, "the line is among the items of a list, but has no `-`",
             "indent it like the key that it belongs to",
