@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gb300serve.engines.registry import ENGINES
+from gb300serve.engines.registry import engine
 from gb300serve.engines.tables import table
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan
@@ -137,12 +137,12 @@ def test_generated_recipes(
 @pytest.mark.parametrize("option", sorted(o.key for o in table("sglang", "0.5.23").options() if o.kind == "bool"))
 def test_every_switch_of_sglang(option: str) -> None:
     launcher = ["docker", "run", "-d", "lmsysorg/sglang:v0.5.23", "sglang", "serve", "--model-path", "/model"]
-    words = [*launcher, *ENGINES["sglang"].argv({option: True}, "0.5.23")]
+    words = [*launcher, *engine("sglang").argv({option: True}, "0.5.23")]
     assert argv(shlex.join(words)) == words
 
 
 @pytest.mark.parametrize("option", sorted(o.key for o in table("vllm", "0.33.0").options() if o.kind == "bool"))
 def test_every_switch(option: str) -> None:
-    flag = ENGINES["vllm"].argv({option: True}, "0.33.0")
+    flag = engine("vllm").argv({option: True}, "0.33.0")
     words = ["docker", "run", "-d", "vllm/vllm-openai:v0.33.0", "--model", "/model", *flag]
     assert argv(shlex.join(words)) == words
