@@ -5,26 +5,14 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-import pytest
-
 import gb300serve
 
 PACKAGE = Path(gb300serve.__file__).parent
 TEXTS = {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
 NODES = {path: tuple(ast.walk(ast.parse(text))) for path, text in TEXTS.items()}
 
-# Kernel tuning, a spelling and a missing fact are terms of the field.
-NOUNS = frozenset({"missing", "spelling", "tuning"})
-# Modules that the merge of the packages replaces. `strict`: one that is gone must leave its list.
-IN_CLI = (
-    "cli/asking.py", "cli/caching.py", "cli/diagnosing.py", "cli/diffing.py", "cli/doctoring.py", "cli/expecting.py",
-    "cli/fitting.py", "cli/hiding.py", "cli/importing.py", "cli/keeping.py", "cli/launching.py", "cli/linting.py",
-    "cli/receipting.py", "cli/rehearsing.py", "cli/returning.py", "cli/seeding.py", "cli/targeting.py",
-)  # fmt: skip
-ELSEWHERE = (
-    "boot/learning.py", "boot/signals/telling.py", "fit/reading.py", "lifecycle/following.py", "lifecycle/serving.py",
-    "lint/fitting.py",
-)  # fmt: skip
+# Kernel tuning is a term of the field.
+NOUNS = frozenset({"tuning"})
 
 
 def place(path: Path) -> str:
@@ -37,23 +25,8 @@ def is_gerund(path: Path) -> bool:
     return re.search(r"[a-z]{2}ing$", word) is not None and word not in NOUNS
 
 
-GERUNDS = frozenset(place(path) for path in TEXTS if is_gerund(path))
-
-
-@pytest.mark.parametrize(
-    "module",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=reason))
-        for names, reason in ((IN_CLI, "becomes a use case of app"), (ELSEWHERE, "is merged into its neighbour"))
-        for name in names
-    ],
-)
-def test_a_module_that_still_has_a_gerund_as_its_name(module: str) -> None:
-    assert module not in GERUNDS
-
-
-def test_no_other_module_has_a_gerund_as_its_name() -> None:
-    assert sorted(GERUNDS - {*IN_CLI, *ELSEWHERE}) == []
+def test_no_module_has_a_gerund_as_its_name() -> None:
+    assert [place(path) for path in TEXTS if is_gerund(path)] == []
 
 
 def test_class_names_are_unique() -> None:

@@ -85,7 +85,7 @@ def test_many_choices_stand_in_the_hint() -> None:
     known = table("vllm", "0.30.0").find("kv_cache_dtype")
     assert known is not None
     (problem,) = table("vllm", "0.30.0").check("kv_cache_dtype", "x")
-    assert problem.message == "kv_cache_dtype is 'x', none of its 18 values"
+    assert problem.message == "kv_cache_dtype is 'x', not one of its 18 values"
     assert problem.hint == f"one of {', '.join(map(str, known.values))}"
 
 

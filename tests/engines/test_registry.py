@@ -21,7 +21,6 @@ REGISTRIES = {
     "engines/logs.py",
     "engines/registry.py",
     "lint/rules/__init__.py",
-    "simulator/engine/faults.py",
     "simulator/engine/registry.py",
 }
 FOLDERS = ("engines/sglang/", "simulator/engine/sglang/", "lint/rules/sglang.py")

@@ -115,49 +115,49 @@ class ReceiptBook:
 
     def __init__(self, expected: Iterable[ExpectedLine]) -> None:
         self._expected = tuple(expected)
-        self._seen: dict[int, CheckedReceipt] = {}
+        self._results: dict[int, CheckedReceipt] = {}
 
     def restart(self) -> None:
         """Another boot begins in the same log."""
-        self._seen.clear()
+        self._results.clear()
 
     def feed(self, text: str) -> None:
         """One record of the log."""
-        for index, wanted in enumerate(self._expected):
-            if wanted.needle in text:
-                known = self._seen.get(index)
+        for index, receipt in enumerate(self._expected):
+            if receipt.needle in text:
+                known = self._results.get(index)
                 # A line may come twice (two captures of graphs): one that agrees is enough.
                 if known is None or known.state == "different":
-                    self._check(index, wanted, text)
+                    self._check(index, receipt, text)
 
     def results(self) -> tuple[CheckedReceipt, ...]:
         """In the order of the recipe."""
-        return tuple(self._seen.get(index) or _without_line(wanted) for index, wanted in enumerate(self._expected))
+        return tuple(self._results.get(index) or _without_line(receipt) for index, receipt in enumerate(self._expected))
 
-    def _check(self, index: int, wanted: ExpectedLine, text: str) -> None:
-        match = wanted.pattern.search(text)
+    def _check(self, index: int, receipt: ExpectedLine, text: str) -> None:
+        match = receipt.pattern.search(text)
         if match is None:
             return
         found = float(match[1].replace(",", "")) if match.groups() else None
-        fits = wanted.accepts(found)
-        if wanted.forbidden and not fits:
+        fits = receipt.accepts(found)
+        if receipt.forbidden and not fits:
             return
-        state: ReceiptState = "forbidden" if wanted.forbidden else "kept" if fits else "different"
-        self._seen[index] = CheckedReceipt(
-            wanted.line,
+        state: ReceiptState = "forbidden" if receipt.forbidden else "kept" if fits else "different"
+        self._results[index] = CheckedReceipt(
+            receipt.line,
             state,
-            wanted.missing,
-            expected=wanted.value if wanted.has_figure else None,
+            receipt.missing,
+            expected=receipt.value if receipt.has_figure else None,
             found=found,
-            tolerance=wanted.tolerance,
+            tolerance=receipt.tolerance,
             text=text,
         )
 
 
-def _without_line(wanted: ExpectedLine) -> CheckedReceipt:
-    state: ReceiptState = "kept" if wanted.forbidden else "missing"
-    expected = wanted.value if wanted.has_figure else None
-    return CheckedReceipt(wanted.line, state, wanted.missing, expected=expected, tolerance=wanted.tolerance)
+def _without_line(receipt: ExpectedLine) -> CheckedReceipt:
+    state: ReceiptState = "kept" if receipt.forbidden else "missing"
+    expected = receipt.value if receipt.has_figure else None
+    return CheckedReceipt(receipt.line, state, receipt.missing, expected=expected, tolerance=receipt.tolerance)
 
 
 # How much a figure may differ between boots: the Station's own checks allow 0.5 % of the KV cache's tokens.
@@ -195,30 +195,34 @@ _KINDS = (
 class LearnedBoot:
     """The receipts of the last boot in a log, in order."""
 
-    seen: list[tuple[str, dict[str, ReceiptValue]]] = field(default_factory=list)
+    figures: list[tuple[str, dict[str, ReceiptValue]]] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
 
     def take(self, events: Iterable[Event]) -> None:
         """Add events of the boot machine."""
         for event in events:
             if isinstance(event, BootBegan):
-                self.seen.clear()
+                self.figures.clear()
                 self.texts.clear()
             elif isinstance(event, Receipt):
-                self.seen.append((event.name, dict(event.values)))
+                self.figures.append((event.name, dict(event.values)))
                 self.texts.append(event.text)
 
     def figure(self, name: str, value: str) -> int | float | str | None:
         """The last figure with this name."""
-        return next((values[value] for seen, values in reversed(self.seen) if seen == name and value in values), None)
+        return next(
+            (values[value] for receipt, values in reversed(self.figures) if receipt == name and value in values), None
+        )
 
     def receipts(self, basis: str) -> tuple[ExpectedLine, ...]:
         """Proposals, each of which agrees with this log."""
-        found = dict.fromkeys(self._proposed(basis))
-        book = ReceiptBook(found)
+        proposals = dict.fromkeys(self._proposed(basis))
+        book = ReceiptBook(proposals)
         for text in self.texts:
             book.feed(text)
-        return tuple(receipt for receipt, result in zip(found, book.results(), strict=True) if result.state == "kept")
+        return tuple(
+            receipt for receipt, result in zip(proposals, book.results(), strict=True) if result.state == "kept"
+        )
 
     def tuning(self, basis: str) -> dict[str, Any] | None:
         """`boot.tuning_cache`, if the log names the set."""
@@ -230,7 +234,7 @@ class LearnedBoot:
 
     def _proposed(self, basis: str) -> Iterator[ExpectedLine]:
         for kind in _KINDS:
-            for name, values in self.seen:
+            for name, values in self.figures:
                 if name != kind.name:
                     continue
                 if kind.value is None:

@@ -146,14 +146,16 @@ def _chosen(option: EngineOption, value: Value) -> bool:
 
 def _wrong_choice(option: EngineOption, path: Path, value: Value) -> Problem:
     choices = [str(choice) for choice in option.values]
-    wanted = argument(value)
-    same = next((choice for choice in choices if choice.lower() == wanted.lower()), None)
-    close = same or suggestion(wanted, choices)
+    text = argument(value)
+    same = next((choice for choice in choices if choice.lower() == text.lower()), None)
+    close = same or suggestion(text, choices)
     few = len(choices) <= _FEW
-    message = f"{option.key} is {shown(value)}, none of {', '.join(choices) if few else f'its {len(choices)} values'}"
-    begun = [choice for choice in choices if choice.startswith((f"{wanted}_", f"{wanted}-"))]
-    if begun and not same:
-        hint: str | None = f"write {' or '.join(map(shown, begun))}"
+    message = (
+        f"{option.key} is {shown(value)}, not one of {', '.join(choices) if few else f'its {len(choices)} values'}"
+    )
+    longer = [choice for choice in choices if choice.startswith((f"{text}_", f"{text}-"))]
+    if longer and not same:
+        hint: str | None = f"write {' or '.join(map(shown, longer))}"
     else:
         hint = f"write {shown(close)}" if close else None if few else f"one of {', '.join(choices)}"
     return Problem(path, "OPT003", message, hint)

@@ -96,10 +96,10 @@ def _human(option: EngineOption, word: str) -> Value:
         number = human_int_or_auto(word) if option.kind == "human-int-or-auto" else human_int(word)
     except ValueError as error:
         if match := re.fullmatch(r"(\d+\.\d+)([KMGT])", word.strip()):
-            said, suffix = match.groups()
+            digits, suffix = match.groups()
             raise argparse.ArgumentTypeError(
                 f"Decimals are not allowed with binary suffixes like {suffix}. "
-                f"Did you mean to use {said}{suffix.lower()} instead?"
+                f"Did you mean to use {digits}{suffix.lower()} instead?"
             ) from error
         raise
     return number if re.fullmatch(r"-?\d+", word) else word
@@ -153,12 +153,12 @@ def _dataclass(option: EngineOption, word: str) -> Value:
     found: Value = json.loads(word, parse_float=WrittenFloat)
     if not isinstance(found, dict):
         raise _invalid(title, [validation_line("dataclass_type", "Input should be an object", found)])
-    if lines := [line for key, value in found.items() for line in _refused(option.fields, key, value)]:
+    if lines := [line for key, value in found.items() for line in _field_errors(option.fields, key, value)]:
         raise _invalid(title, lines)
     return found
 
 
-def _refused(fields: Mapping[str, JsonField] | None, key: str, value: Value) -> Iterator[str]:
+def _field_errors(fields: Mapping[str, JsonField] | None, key: str, value: Value) -> Iterator[str]:
     """pydantic's error for one key; its lax mode accepts most texts of another type."""
     field = fields.get(key) if fields is not None else JsonField(frozenset({"any"}))
     if field is None:

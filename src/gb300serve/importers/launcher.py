@@ -118,7 +118,7 @@ class CommandReader:
             f"the engine of image {shorten(self.repository)} is not known from its name or command: vllm was assumed"
         )
         at = words[0].place if words else None
-        hint = "set engine.name to vllm or sglang"
+        hint = f"set engine.name to {' or '.join(sorted(ENGINES, reverse=True))}"
         self.draft.report.add(LAUNCHER, message, hint, at, "engine.name", severity="warning")
         return "vllm"
 

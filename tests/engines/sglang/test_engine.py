@@ -123,7 +123,7 @@ WRONG: list[tuple[dict[str, Value], Problem]] = [
         Problem(
             ("kv_cache_dtype",),
             "OPT003",
-            "kv_cache_dtype is 'fp8_e4m4', none of its 9 values",
+            "kv_cache_dtype is 'fp8_e4m4', not one of its 9 values",
             "write 'fp8_e4m3'",
         ),
     ),

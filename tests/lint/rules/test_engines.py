@@ -13,7 +13,12 @@ from tests.lint.samples import BASES, Case, changed
 
 MODULES = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py") if path.stem != "test_engines")
 CASES: list[Case] = [
-    case for name in MODULES for case in getattr(import_module(f"tests.lint.rules.{name}"), "CASES", ()) if case.bad
+    case
+    for module in (import_module(f"tests.lint.rules.{name}") for name in MODULES)
+    for name, cases in vars(module).items()
+    if name.startswith("CASES")
+    for case in cases
+    if case.bad
 ]
 OF_ONE = [case for case in CASES if RULES[case.code].engine]
 

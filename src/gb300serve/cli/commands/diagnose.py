@@ -8,7 +8,7 @@ from gb300serve.app.diagnose import diagnosed, read_log
 from gb300serve.boot.diagnosis import exit_code
 from gb300serve.cli.parameters import Json
 
-_NO_PROGRESS = "the log is too short, or it is not the log of a vLLM or SGLang boot"
+_NO_PROGRESS = "the log is too short, or it is not an engine log"
 
 
 def run(
