@@ -7,8 +7,8 @@ from gb300serve.engines.tables import table
 from tests.engines.samples import DAY_ZERO
 
 ONE = [
-    ("offload_backend", "UVA", "OPT003", "none of auto, prefetch, uva", "write 'uva'"),
-    ("offload_backend", "disk", "OPT003", "none of auto, prefetch, uva", None),
+    ("offload_backend", "UVA", "OPT003", "not one of auto, prefetch, uva", "write 'uva'"),
+    ("offload_backend", "disk", "OPT003", "not one of auto, prefetch, uva", None),
     ("cpu_offload_gb", "60GB", "OPT002", "not a number", "write 60"),
     ("cpu_offload_gb", True, "OPT002", "not a number", None),
     ("tensor_parallel_size", "1", "OPT002", "not a whole number", "write 1"),
@@ -28,7 +28,7 @@ ONE = [
     ("hf_overrides", '{"a": 1}', "OPT002", "is the text", 'write {"a":1}, without quotes around it'),
     ("hf_overrides", 3, "OPT002", "not a mapping", "write a mapping"),
     ("model_tag", "--model", "OPT011", "which the engine would parse as a flag", None),
-    ("mm_encoder_attn_dtype", "None", "OPT003", "none of fp8", None),
+    ("mm_encoder_attn_dtype", "None", "OPT003", "not one of fp8", None),
     ("hf_token", False, "OPT002", "not text", 'write "false"'),
 ]  # fmt: skip
 
