@@ -89,7 +89,7 @@ def main() -> None:
     runs = 5 if quick else 21
     paired("--help / import typer", "1.5", ours("--help"), python("import typer"), runs)
     base = python("import typer, yaml; from pydantic import BaseModel")
-    paired("compile v14 / import typer, yaml, pydantic", "1.5", ours("compile", "v14"), base, runs)
+    paired("compile v14 / import typer, yaml, pydantic", "1.6", ours("compile", "v14"), base, runs)
     paired("the wrapper / the program it runs", "-", [str(ROOT / "scripts/gb300serve"), "--help"], ours("--help"), runs)
     for name, twice, once in doubled():
         paired(name, "2", twice, once, 3)

@@ -151,14 +151,14 @@ def test_a_launch_whose_id_is_kept() -> None:
 
 
 AS_COMMAND = "write its image, variables, mounts and arguments as a `docker run` command, and import that"
-WHEN_STARTED = "start it, then import the container: gb300serve import --container NAME"
+WHEN_STARTED = "start it, then import the container with `import --container NAME`"
 BARE = "prefix it with `docker run --gpus all IMAGE`, with the image of this engine"
 
 
 @pytest.mark.parametrize(
     ("text", "what", "line", "hint"),
     [
-        ("lane: a\nformat: gb300serve/1\n", "already a recipe", 2, "gb300serve compile FILE"),
+        ("lane: a\nformat: gb300serve/1\n", "already a recipe", 2, "`compile FILE` compiles it"),
         ("services:\r\n  a:\r\n    image: i:1\r\n", "a Compose file", 1, WHEN_STARTED),
         ("---\napiVersion: v1\n", "a Kubernetes manifest", 2, AS_COMMAND),
         ("[Unit]\n[Container]\nImage=i:1\n", "a Podman unit", 2, AS_COMMAND),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
-from gb300serve.core.errors import MachineError
+from gb300serve.core.errors import Action, MachineError
 from gb300serve.engines.tables import version_key
 
 _METADATA = "_metadata"
@@ -70,7 +70,9 @@ class CacheUnusableError(MachineError):
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(
-            f"{path}: {reason}", hint="check `cache` in the site file; `gb300serve cache list` prints the sets"
+            f"{path}: {reason}",
+            hint="check `cache` in the site file",
+            suggest=(Action("cache list", "see the sets", ref=""),),
         )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from gb300serve.core.errors import ServiceError
+from gb300serve.core.errors import Action, ServiceError
 from gb300serve.core.values import Value
 
 
@@ -29,7 +29,7 @@ class UnreachableError(ServiceError):
     """No response: the connection was refused or closed, or the timeout passed."""
 
     def __init__(self, url: str, reason: str) -> None:
-        super().__init__(f"{url} does not respond: {reason}", hint="check the lane: gb300serve status")
+        super().__init__(f"{url} does not respond: {reason}", suggest=(Action("status", "check the lane", ref=""),))
         self.url = url
         self.reason = reason
 

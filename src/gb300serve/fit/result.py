@@ -162,7 +162,7 @@ def _basis(result: FitResult, boots: tuple[MeasuredBoot, ...]) -> Iterator[Diagn
     plan, request = result.plan, result.request
     if plan.hbm.kv_cache_gib is None:
         message = "no boot of this checkpoint was measured: the engine's overhead is unknown"
-        hint = "learn it from a boot (gb300serve fit REF --calibrate boot.log), or set memory.overhead_gib"
+        hint = "learn it from a boot (`fit REF --calibrate boot.log`), or set memory.overhead_gib"
         yield diagnostic(OVERHEAD_UNKNOWN, message, hint)
     elif plan.basis == "assumed" and plan.boots:
         settings = shape_of(request).items()

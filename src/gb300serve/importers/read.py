@@ -28,7 +28,7 @@ from gb300serve.plan.model import Plan
 
 _CUT = "cut it down to the command"
 _AS_COMMAND = "write its image, variables, mounts and arguments as a `docker run` command, and import that"
-_WHEN_STARTED = "start it, then import the container: gb300serve import --container NAME"
+_WHEN_STARTED = "start it, then import the container with `import --container NAME`"
 _BARE = "prefix it with `docker run --gpus all IMAGE`, with the image of this engine"
 _ENGINE = (
     r"^[ \t$>]*(?:[A-Za-z_][A-Za-z0-9_]*=\S*[ \t]+)*"
@@ -39,7 +39,7 @@ _CLIENT = r"^[ \t$>]*(?:sudo[ \t]+)?(?:(?:docker|podman|nerdctl)[ \t]+(?:compose
 
 # The first match counts; every pattern starts at the start of a line.
 _OTHER_FORMATS = (
-    (r"^format:[ \t]*[\"']?gb300serve/", "the text is already a recipe", "gb300serve compile FILE"),
+    (r"^format:[ \t]*[\"']?gb300serve/", "the text is already a recipe", "`compile FILE` compiles it"),
     (r"^services:[ \t]*\r?$", "the text is a Compose file", _WHEN_STARTED),
     (r"^apiVersion:[ \t]*\S", "the text is a Kubernetes manifest", _AS_COMMAND),
     (r"^\[Container\][ \t]*\r?$", "the text is a Podman unit", _AS_COMMAND),

@@ -40,7 +40,7 @@ TOKEN = re.compile(
     r"(?=[A-Za-z_-]{0,40}[0-9A-Z])[A-Za-z0-9_-]{10,}"
 )
 MAX_FINDINGS = 200
-BY_CONTAINER = "start it, then import the running container: gb300serve import --container NAME"
+BY_CONTAINER = "start it, then import the running container with `import --container NAME`"
 
 
 class NotImportableError(CompileError):

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gb300serve.core.errors import MachineError
+from gb300serve.core.errors import Action, MachineError
 from gb300serve.core.ports import Clock
 from gb300serve.journal.journal import HeldLock, JournalDisk, Requester, format_time, parse_requester, parse_time
 
@@ -34,7 +34,8 @@ class LaneHeldError(MachineError):
     def __init__(self, holder: LockHolder | None) -> None:
         who = str(holder) if holder else "another gb300serve"
         super().__init__(
-            f"{who} is changing the running lanes; nothing was done", hint="wait for it, then run: gb300serve status"
+            f"{who} is changing the running lanes; nothing was done",
+            suggest=(Action("status", "wait for it, then run", ref=""),),
         )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-from gb300serve.core.errors import ServiceError
+from gb300serve.core.errors import Action, ServiceError
 from gb300serve.core.ports import Http, UnreachableError
 from gb300serve.core.values import Value
 from gb300serve.probe.endpoint import Metrics, ServerEndpoint, UnexpectedResponseError, json_object, metrics
@@ -61,7 +61,7 @@ class EmptyCompletionError(ServiceError):
     def __init__(self, url: str, model: str) -> None:
         super().__init__(
             f"{url} returned a completion of {model} without a single token",
-            hint="send a request by hand, and read the engine's log: gb300serve logs",
+            suggest=(Action("logs", "send a request by hand, and read the engine's log", ref=""),),
         )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gb300serve.core.errors import CommandLineError
+from gb300serve.core.errors import Action, CommandLineError
 from gb300serve.core.files import expand_user, is_file
 from gb300serve.core.text import suggestion
 
@@ -18,8 +18,11 @@ class UnknownReleaseError(CommandLineError):
     def __init__(self, ref: str, directories: tuple[Path, ...], known: tuple[str, ...]) -> None:
         meant = suggestion(ref, [*known, *(name.partition("/")[2] for name in known)])
         searched = ", ".join(map(str, directories)) or "no directory"
-        hint = f"did you mean {meant}?" if meant else f"searched {searched}; `gb300serve list` prints all releases"
-        super().__init__(f"release {ref or repr(ref)} not found", hint=hint)
+        super().__init__(
+            f"release {ref or repr(ref)} not found",
+            hint=f"did you mean {meant}?" if meant else f"searched {searched}",
+            suggest=() if meant else (Action("list", "see all releases", ref=""),),
+        )
 
 
 class AmbiguousReleaseError(CommandLineError):

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
-from gb300serve.core.errors import CommandLineError
+from gb300serve.core.errors import Action, CommandLineError
 from gb300serve.document.nodes import ListNode, MapNode, Path, Source, Spot, place_of
 from gb300serve.document.read import parse
 
@@ -103,7 +103,7 @@ class UnknownPathError(CommandLineError):
     """The path does not exist."""
 
     def __init__(self, text: str, key: str, reason: str) -> None:
-        super().__init__(f"--set {text}: {reason} at `{key}`", hint="`gb300serve show REF` prints every path")
+        super().__init__(f"--set {text}: {reason} at `{key}`", suggest=(Action("show", "see every path", ref="REF"),))
 
 
 class InvalidAssignmentError(CommandLineError):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gb300serve.core.errors import BackendError, CommandLineError
+from gb300serve.core.errors import Action, BackendError, CommandLineError
 from gb300serve.core.files import PRIVATE, write_atomically
 from gb300serve.core.ports import Clock
 from gb300serve.fit.checkpoint import checkpoint_at_path, known_checkpoints
@@ -254,7 +254,9 @@ class NoSuchSimulationError(BackendError):
     """The container does not exist, or no longer."""
 
     def __init__(self, container: str) -> None:
-        super().__init__(f"no simulated container {container}", hint="gb300serve status lists the containers")
+        super().__init__(
+            f"no simulated container {container}", suggest=(Action("status", "list the containers", ref=""),)
+        )
 
 
 class NameTakenError(BackendError):

@@ -20,7 +20,7 @@ from docker.tls import TLSConfig
 
 from gb300serve.adapters import process
 from gb300serve.adapters.docker.stream import ResponseChunks
-from gb300serve.core.errors import BackendError, CompileError, Gb300Error, MachineError
+from gb300serve.core.errors import Action, BackendError, CompileError, Gb300Error, MachineError
 
 _ANOTHER = "or name another one: `docker: {host: …}` in the site file, or DOCKER_HOST"
 _WHAT_TO_DO: tuple[tuple[type[OSError], str], ...] = (
@@ -52,8 +52,8 @@ class DockerContextError(BackendError):
 class DockerRefusedError(BackendError):
     """The Docker Engine refused a call. `said` are its words, `status` is its HTTP status."""
 
-    def __init__(self, said: str, status: int, *, hint: str | None = None) -> None:
-        super().__init__(f"the Docker Engine refused: {said}", hint=hint)
+    def __init__(self, said: str, status: int, *, suggest: tuple[Action | str, ...] = ()) -> None:
+        super().__init__(f"the Docker Engine refused: {said}", suggest=suggest)
         self.said = said
         self.status = status
 
@@ -62,14 +62,14 @@ class NameInUseError(DockerRefusedError):
     """The container's name is taken."""
 
     def __init__(self, said: str) -> None:
-        super().__init__(said, 409, hint="gb300serve status shows which container holds it")
+        super().__init__(said, 409, suggest=(Action("status", "see which container holds it", ref=""),))
 
 
 class NoSuchContainerError(BackendError):
     """A container that is not there, or not any more."""
 
     def __init__(self, container: str) -> None:
-        super().__init__(f"no container {container}", hint="gb300serve status shows those that there are")
+        super().__init__(f"no container {container}", suggest=(Action("status", "see those that there are", ref=""),))
 
 
 class DockerImageMissingError(BackendError):
