@@ -123,6 +123,6 @@ def test_standard_output_that_is_full(words: tuple[str, ...]) -> None:
         )  # fmt: skip
     assert done.stderr.decode().splitlines() == [
         "gb300serve: the result cannot be written: No space left on device",
-        "  hint: check its redirection",
+        "  hint: check where standard output is redirected to",
     ]
     assert done.returncode == 6

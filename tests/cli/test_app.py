@@ -79,7 +79,7 @@ def test_a_result_that_cannot_be_written() -> None:
     console = TerminalConsole(full, err)  # type: ignore[arg-type] # as much of a stream as is needed
     assert invoke(["schema"], console, (read_environment({"HOME": "/nonexistent"}), console)) == 6
     assert err.getvalue() == (
-        "gb300serve: the result cannot be written: No space left on device\n  hint: check its redirection\n"
+        "gb300serve: the result cannot be written: No space left on device\n  hint: check where standard output is redirected to\n"
     )
 
 
@@ -87,7 +87,7 @@ def test_a_bug_is_one_line_and_a_file() -> None:
     out, err = StringIO(), StringIO()
     console = TerminalConsole(out, err)
     assert invoke(["list"], console, "neither an environment nor a console") == 70
-    match = re.fullmatch(r"gb300serve: a bug of ours \((\w+)\); the traceback is in (\S+)\n", err.getvalue())
+    match = re.fullmatch(r"gb300serve: internal error \((\w+)\); the traceback is in (\S+)\n", err.getvalue())
     assert match is not None
     report = Path(match[2])
     assert report.read_text().startswith(f"gb300serve {__version__}, Python ")

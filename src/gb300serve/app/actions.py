@@ -9,9 +9,11 @@ from typing import Literal
 from gb300serve.core.errors import Action, Gb300Error
 
 # These commands take `--set` again; the others find the container, which keeps its own settings.
-_TAKES_SET = frozenset(("up", "doctor", "fit"))
-# These commands ask no container host and take no `--on`.
-_TAKES_NO_HOST = frozenset(("fit", "journal"))
+_TAKES_SET = frozenset(("up", "doctor", "fit", "compile"))
+# These commands take no `--on`.
+_TAKES_NO_HOST = frozenset(("fit", "journal", "compile", "rules", "diagnose"))
+# These commands take none of `--site`, `--station` and `--recipes`.
+_TAKES_NO_SITE = frozenset(("rules", "diagnose"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,8 @@ class Invocation:
         host = ("--on", "sim") if self.on == "sim" and words[0] not in _TAKES_NO_HOST else ()
         repeats = self.overrides if words[0] in _TAKES_SET and ref is None else ()
         sets = (word for override in repeats for word in ("--set", override))
-        return shlex.join(("gb300serve", *words, *filter(None, (target,)), *host, *self.options, *sets, *arguments))
+        options = () if words[0] in _TAKES_NO_SITE else self.options
+        return shlex.join(("gb300serve", *words, *filter(None, (target,)), *host, *options, *sets, *arguments))
 
     def render(self, suggestion: Action | str) -> str:
         """One line: the purpose and the command."""
