@@ -79,7 +79,8 @@ def test_a_result_that_cannot_be_written() -> None:
     console = TerminalConsole(full, err)  # type: ignore[arg-type] # as much of a stream as is needed
     assert invoke(["schema"], console, (read_environment({"HOME": "/nonexistent"}), console)) == 6
     assert err.getvalue() == (
-        "gb300serve: the result cannot be written: No space left on device\n  hint: check where standard output is redirected to\n"
+        "gb300serve: the result cannot be written: No space left on device\n"
+        "  hint: check where standard output is redirected to\n"
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from gb300serve.adapters.host import file_refusal, refusal
 from gb300serve.adapters.system import once
 from gb300serve.app.actions import Invocation, render_suggestions
-from gb300serve.app.cache import CacheDirectories, ReleaseCache
+from gb300serve.app.cache import CacheDirectories, ReleaseCache, mounted_cache
 from gb300serve.app.doctor import NOTHING_BEARABLE, Doctor, PreflightResult, check_launch
 from gb300serve.app.environment import Console
 from gb300serve.app.hosts import SIM_SPEED, ContainerHost, Hosts, On
@@ -365,11 +365,10 @@ def _cache(request: LaunchRequest, hosts: Hosts) -> ReleaseCache | None:
     launch, prepared = request.launch, request.prepared
     if launch.overrides and not prepared.sets:
         return None  # a rolled-back `--set` launch: the release's record does not apply to it
-    if not hosts.is_local(launch.on) or not launch.plan.container.mounts:
+    if not hosts.is_local(launch.on) or mounted_cache(launch.plan) is None:
         return None
     place = CacheDirectories(hosts, launch.on, request.invocation.command("cache verify"))
-    cache = ReleaseCache(place, prepared.source, prepared.sets, prepared.recipe, launch.plan)
-    return cache if place.is_mounted(launch.plan) else None
+    return ReleaseCache(place, prepared.source, prepared.sets, prepared.recipe, launch.plan)
 
 
 def _result(error: Gb300Error) -> str:

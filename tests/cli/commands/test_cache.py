@@ -91,12 +91,12 @@ def test_a_pin_is_kept_put_back_and_renewed(machine: Machine) -> None:
     path.write_bytes(content(231))  # as a boot with a patch does
     assert machine.state() == "differs"
     restored = machine.run("pin", "v14")
-    assert "what was there is kept as autotune_configs.json.aside-" in restored.err
+    assert "the previous file is kept as autotune_configs.json.aside-" in restored.err
     assert path.read_bytes() == content(210)
     assert machine.state() == "ready"
     (aside,) = path.parent.glob("*.aside-*")
     assert aside.read_bytes() == content(231)
-    assert "holds these 210 configurations already" in machine.run("pin", "v14").err
+    assert "already contains these 210 configurations" in machine.run("pin", "v14").err
     path.write_bytes(content(231))
     assert "231 configurations" in machine.run("pin", "v14", "--renew").err
     assert machine.state() == "ready"
@@ -106,8 +106,7 @@ def test_there_is_nothing_to_pin(machine: Machine) -> None:
     answer = machine.run("pin", "v14")
     assert (answer.code, answer.err.splitlines()[0]) == (
         6,
-        f"gb300serve: there is nothing to pin for {LANE}/v14: "
-        "set 9ac7b387 is missing: the boot will tune, about 74 minutes",
+        f"gb300serve: nothing to pin for {LANE}/v14: set 9ac7b387 is missing: the boot will tune, about 74 minutes",
     )
 
 
