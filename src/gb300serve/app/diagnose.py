@@ -22,21 +22,21 @@ LONGEST = 4000
 
 @dataclass(frozen=True, slots=True)
 class Diagnosed:
-    """A diagnosis, its advice completed, and what else the log told."""
+    """A diagnosis with complete advice, and further facts of the log."""
 
     diagnosis: Diagnosis
-    heard: LogFacts
-    told: bool = True
-    """Whether any line says more than that something began."""
+    facts: LogFacts
+    has_progress: bool = True
+    """Whether the log contains more than the begin of a boot and of phases."""
 
     def as_json(self) -> dict[str, Any]:
-        """The object `gb300serve.diagnosis/1`; `tuning` is null where the boot tells nothing of its tuning cache."""
-        tuning = self.heard.tuning
+        """The object `gb300serve.diagnosis/1`; `tuning` is null if the log does not mention its tuning cache."""
+        tuning = self.facts.tuning
         return {**self.diagnosis.as_json(), "tuning": tuning.as_json() if tuning else None}
 
     def sentences(self) -> Iterator[str]:
         """The lines to print."""
-        diagnosis, tuning = self.diagnosis, self.heard.tuning
+        diagnosis, tuning = self.diagnosis, self.facts.tuning
         reason = f": {diagnosis.reason}" if diagnosis.reason else ""
         yield f"{diagnosis.state} in {diagnosis.phase}{reason}"
         yield from (f"  line {item.line}: {_short(item.text)}" for item in diagnosis.evidence)
@@ -49,19 +49,19 @@ class Diagnosed:
 
 def diagnosed(lines: Iterable[str]) -> Diagnosed:
     """Read a log line by line; its size does not matter."""
-    reading, told = BootLogReader(), False
+    reading, has_progress = BootLogReader(), False
     for line in lines:
         events = reading.feed(line)
-        told = told or any(not isinstance(event, (BootBegan, PhaseEntered)) for event in events)
-    return Diagnosed(_without_secrets(reading.result(), tuple(_secrets(reading.facts))), reading.facts, told)
+        has_progress = has_progress or any(not isinstance(event, (BootBegan, PhaseEntered)) for event in events)
+    return Diagnosed(_without_secrets(reading.result(), tuple(_secrets(reading.facts))), reading.facts, has_progress)
 
 
 def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def _secrets(heard: LogFacts) -> Iterator[str]:
-    given = parse_arguments(heard.echo) or {}
+def _secrets(facts: LogFacts) -> Iterator[str]:
+    given = parse_arguments(facts.echo) or {}
     for option in _SECRET_OPTIONS:
         value = given.get(option)
         yield from (one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str) and one)

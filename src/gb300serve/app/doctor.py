@@ -141,7 +141,7 @@ class Doctor:
 
     def _memory(self, launch: Launch, loaded: LoadedRecipe, recipe: Recipe, grace: GraceMemory) -> FitResult | None:
         """The result of `fit` with the memory that this host has."""
-        found = Fitter(self.workspace).answer(loaded, recipe, launch.overrides)
+        found = Fitter(self.workspace).result(loaded, recipe, launch.overrides)
         return found and replace(found, grace=grace, host_verdict=host_verdict(found.plan.host, grace))
 
 

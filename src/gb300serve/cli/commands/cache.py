@@ -27,7 +27,7 @@ def run(
         typer.Option(
             "--from",
             metavar="SOURCE",
-            help="Seed from a file, or from a set of this cache, named by the first 8 digits of its identity or sha256.",
+            help="A file, or the first digits (8 or more) of the identity or sha256 of a set in this cache.",
             show_default=False,
         ),
     ] = None,
