@@ -1,4 +1,4 @@
-"""Suggested actions as commands: with the REF and the options that the user gave, ready to paste."""
+"""Suggested actions as commands with the user's REF and options, ready to paste."""
 
 import shlex
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Literal
 
 from gb300serve.core.errors import Action, Gb300Error
 
-# These commands take `--set` again; the others find the container, which keeps its own settings.
+# These commands take `--set`; the others find the container, which has its own settings.
 _TAKES_SET = frozenset(("up", "doctor", "fit", "compile"))
 # These commands take no `--on`.
 _TAKES_NO_HOST = frozenset(("fit", "journal", "compile", "rules", "diagnose"))
@@ -18,7 +18,7 @@ _TAKES_NO_SITE = frozenset(("rules", "diagnose"))
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """How the user addressed a release: what another command must repeat to mean the same one."""
+    """How the user addressed a release: another command repeats it to address the same release."""
 
     ref: str = ""
     on: Literal["docker", "sim"] | None = None
@@ -45,7 +45,7 @@ class Invocation:
 
 
 def render_suggestions(error: Gb300Error, invocation: Invocation) -> None:
-    """Turn the actions that an error suggests into text, once."""
+    """Render the actions that an error suggests as text, once."""
     lines = [invocation.render(suggestion) for suggestion in error.suggest]
     error.suggest = ()
     if error.suggests_in_message:
@@ -56,7 +56,7 @@ def render_suggestions(error: Gb300Error, invocation: Invocation) -> None:
 
 @contextmanager
 def suggesting(invocation: Invocation) -> Iterator[None]:
-    """Errors that pass suggest commands about this release."""
+    """Errors raised in this context suggest commands about this release."""
     try:
         yield
     except Gb300Error as error:

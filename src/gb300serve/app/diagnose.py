@@ -1,4 +1,4 @@
-"""A boot log that the command line names."""
+"""Read and diagnose a boot log."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -14,9 +14,9 @@ from gb300serve.core.redaction import redact
 from gb300serve.fit.learned import parse_arguments
 from gb300serve.fit.remedy import BootLogReader
 
-# Options of the engine whose values are secrets; its echo prints them as they are.
+# Engine options with secret values; the engine's echo prints them unredacted.
 _SECRET_OPTIONS = ("api_key", "hf_token")
-# A damaged log can be one line; the engine's echo of its arguments has 1 to 2 kB.
+# A damaged log can be one line; the engine's echo of its arguments takes 1 to 2 kB.
 LONGEST = 4000
 
 
@@ -64,15 +64,15 @@ def _secrets(facts: LogFacts) -> Iterator[str]:
     given = parse_arguments(facts.echo) or {}
     for option in _SECRET_OPTIONS:
         value = given.get(option)
-        yield from (one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str) and one)
+        yield from (v for v in (value if isinstance(value, list) else [value]) if isinstance(v, str) and v)
 
 
-def _without_secrets(found: Diagnosis, secrets: tuple[str, ...]) -> Diagnosis:
+def _without_secrets(diagnosis: Diagnosis, secrets: tuple[str, ...]) -> Diagnosis:
     return replace(
-        found,
-        values={name: redact(v, secrets) if isinstance(v, str) else v for name, v in found.values.items()},
-        evidence=tuple(Evidence(item.line, redact(item.text, secrets)) for item in found.evidence),
-        advice=tuple(redact(text, secrets) for text in found.advice),
+        diagnosis,
+        values={name: redact(v, secrets) if isinstance(v, str) else v for name, v in diagnosis.values.items()},
+        evidence=tuple(Evidence(item.line, redact(item.text, secrets)) for item in diagnosis.evidence),
+        advice=tuple(redact(text, secrets) for text in diagnosis.advice),
     )
 
 
@@ -85,7 +85,7 @@ class LogUnreadableError(CommandLineError):
 
 
 def read_log(file: str) -> Iterator[str]:
-    """Its lines as they come; `-` is standard input."""
+    """The lines of the log; `-` is standard input."""
     try:
         source = standard_input().fileno() if file == "-" else expand_user(file)
         # A carriage return does not end a line: numbers are those of `grep -n`.
