@@ -24,6 +24,9 @@ ELSEWHERE = Invocation("./my v14.yaml", "sim", ("--site", "my site.yaml"))
         (ELSEWHERE, Action("down", ref="other/v1"), "gb300serve down other/v1 --on sim --site 'my site.yaml'"),
         (ELSEWHERE, Action("status", ref=""), "gb300serve status --on sim --site 'my site.yaml'"),
         (ELSEWHERE, Action("journal", "see why", ref=""), "see why: gb300serve journal --site 'my site.yaml'"),
+        (ELSEWHERE, Action("compile"), "gb300serve compile './my v14.yaml' --site 'my site.yaml'"),
+        (CHANGED, Action("compile"), "gb300serve compile './my v14.yaml' --set engine.options.seed=3"),
+        (ELSEWHERE, Action("rules", arguments=("SEC003",), ref=""), "gb300serve rules SEC003"),
         (V14, "docker stop someone", "docker stop someone"),
     ],
 )

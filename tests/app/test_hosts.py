@@ -57,7 +57,7 @@ def test_the_gpus_of_this_machine_are_not_those_of_a_remote_one(
     prepared = prepare(here.workspace, here, "bench/v1", (), "docker")
     assert prepared.launch.plan.container.gpus == f"device={UUID}"
     there = hosts(tmp_path, "docker: {host: 'ssh://station'}")
-    with pytest.raises(CompileError, match="the site does not know its UUID"):
+    with pytest.raises(CompileError, match="the site does not define its UUID"):
         prepare(there.workspace, there, "bench/v1", (), "docker")
 
 

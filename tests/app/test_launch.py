@@ -133,7 +133,7 @@ def test_status_lists_the_stranger_with_the_same_facts(bench: BenchHost) -> None
 @pytest.mark.parametrize("words", [("--sim-fault", "gpu-oom"), ("--sim-speed", "800")])
 def test_a_rehearsal_is_never_a_real_launch(words: tuple[str, str]) -> None:
     answer = run("up", "v14", *words)
-    said = f"gb300serve: {' '.join(words)} works on the simulated Station only; this is a real launch\n"
+    said = f"gb300serve: {' '.join(words)} works on the simulated Station only, but this is a real launch\n"
     assert (answer.code, answer.err) == (2, f"{said}  hint: add --on sim\n")
 
 

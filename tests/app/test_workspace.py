@@ -24,7 +24,7 @@ def site(path: Path, cache: str, more: str = "") -> Path:
 
 def test_a_change_that_the_rest_of_the_recipe_does_not_fit(recipes: Path) -> None:
     answer = run("compile", "bench/v1", "--set", "engine.name=sglang", "--recipes", recipes)
-    said = f"gb300serve: --set engine.name=sglang: the rest of {recipes / 'bench' / 'v1.yaml'} does not fit that"
+    said = f"gb300serve: --set engine.name=sglang: conflicts with the rest of {recipes / 'bench' / 'v1.yaml'}"
     assert (answer.code, answer.err.splitlines()[-1]) == (2, said)
     assert "error OPT001 unknown-option" in answer.err
 

@@ -88,7 +88,7 @@ def test_a_bug_is_one_line_and_a_file() -> None:
     out, err = StringIO(), StringIO()
     console = TerminalConsole(out, err)
     assert invoke(["list"], console, "neither an environment nor a console") == 70
-    match = re.fullmatch(r"gb300serve: a bug of ours \((\w+)\); the traceback is in (\S+)\n", err.getvalue())
+    match = re.fullmatch(r"gb300serve: internal error \((\w+)\); the traceback is in (\S+)\n", err.getvalue())
     assert match is not None
     report = Path(match[2])
     assert report.read_text().startswith(f"gb300serve {__version__}, Python ")

@@ -157,7 +157,7 @@ class RecipeJudge:
         if alone.recipe != recipe:
             raise BrokenError(f"show: does not stand alone: {[d.message for d in alone.problems]}")
         fitted = self._fitter.fit(loaded, recipe)
-        yield _json(fit_document(fitted.name, fitted.demand, fitted.answer, fitted.remarks))
+        yield _json(fit_document(fitted.name, fitted.request, fitted.result, fitted.remarks))
         yield from map(printable, fit.lines(fitted))
         yield from self._compiled(ref, loaded, recipe)
 

@@ -1,4 +1,4 @@
-"""Suggested actions as commands: with the REF and the options that the user gave, ready to paste."""
+"""Suggested actions as commands with the user's REF and options, ready to paste."""
 
 import shlex
 from collections.abc import Iterator
@@ -8,15 +8,17 @@ from typing import Literal
 
 from gb300serve.core.errors import Action, Gb300Error
 
-# These commands take `--set` again; the others find the container, which keeps its own settings.
-_TAKES_SET = frozenset(("up", "doctor", "fit"))
-# These commands ask no container host and take no `--on`.
-_TAKES_NO_HOST = frozenset(("fit", "journal"))
+# These commands take `--set`; the others find the container, which has its own settings.
+_TAKES_SET = frozenset(("up", "doctor", "fit", "compile"))
+# These commands take no `--on`.
+_TAKES_NO_HOST = frozenset(("fit", "journal", "compile", "rules", "diagnose"))
+# These commands take none of `--site`, `--station` and `--recipes`.
+_TAKES_NO_SITE = frozenset(("rules", "diagnose"))
 
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """How the user addressed a release: what another command must repeat to mean the same one."""
+    """How the user addressed a release: another command repeats it to address the same release."""
 
     ref: str = ""
     on: Literal["docker", "sim"] | None = None
@@ -31,7 +33,8 @@ class Invocation:
         host = ("--on", "sim") if self.on == "sim" and words[0] not in _TAKES_NO_HOST else ()
         repeats = self.overrides if words[0] in _TAKES_SET and ref is None else ()
         sets = (word for override in repeats for word in ("--set", override))
-        return shlex.join(("gb300serve", *words, *filter(None, (target,)), *host, *self.options, *sets, *arguments))
+        options = () if words[0] in _TAKES_NO_SITE else self.options
+        return shlex.join(("gb300serve", *words, *filter(None, (target,)), *host, *options, *sets, *arguments))
 
     def render(self, suggestion: Action | str) -> str:
         """One line: the purpose and the command."""
@@ -42,7 +45,7 @@ class Invocation:
 
 
 def render_suggestions(error: Gb300Error, invocation: Invocation) -> None:
-    """Turn the actions that an error suggests into text, once."""
+    """Render the actions that an error suggests as text, once."""
     lines = [invocation.render(suggestion) for suggestion in error.suggest]
     error.suggest = ()
     if error.suggests_in_message:
@@ -53,7 +56,7 @@ def render_suggestions(error: Gb300Error, invocation: Invocation) -> None:
 
 @contextmanager
 def suggesting(invocation: Invocation) -> Iterator[None]:
-    """Errors that pass suggest commands about this release."""
+    """Errors raised in this context suggest commands about this release."""
     try:
         yield
     except Gb300Error as error:

@@ -1,6 +1,7 @@
-"""The kernel-tuning cache of a machine and of one release: what is there, what is expected, seeding and pinning."""
+"""The kernel-tuning cache of a machine and of one release: list, verify, seed and pin its sets."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,8 +29,9 @@ from gb300serve.autotune.sets import (
 )
 from gb300serve.compare.costs import TuningVerdict
 from gb300serve.compare.diff import difference
-from gb300serve.core.errors import Action, CommandLineError, CompileError, MachineError
+from gb300serve.core.errors import Action, CommandLineError, CompileError, Gb300Error, MachineError
 from gb300serve.core.files import expand_user
+from gb300serve.journal.journal import format_stamp
 from gb300serve.plan.model import Plan
 from gb300serve.recipe.model import Recipe
 from gb300serve.simulator.host import seed_caches as fill
@@ -71,7 +73,7 @@ class IdentityUnknownError(MachineError):
 
 
 class NoSourceError(MachineError):
-    """There is nothing to seed from."""
+    """The source of a seed does not exist."""
 
     def __init__(self, ref: str, source: str | None) -> None:
         what = (
@@ -81,7 +83,7 @@ class NoSourceError(MachineError):
 
 
 class NotASourceError(MachineError):
-    """The bytes are not a tuning set."""
+    """The source is not a tuning set."""
 
     def __init__(self, source: Path | str, reason: str) -> None:
         super().__init__(
@@ -93,11 +95,10 @@ class NothingToPinError(MachineError):
     """The set does not exist or cannot be read."""
 
     def __init__(self, ref: str, why: str) -> None:
-        super().__init__(f"there is nothing to pin for {ref}: {why}", hint="boot the release once, or seed the cache")
+        super().__init__(f"nothing to pin for {ref}: {why}", hint="boot the release once, or seed the cache")
 
 
-WHOLE = 64
-"""Hexadecimal digits of a full identity."""
+WHOLE = 64  # hexadecimal digits of a full identity
 
 
 @dataclass(frozen=True)
@@ -118,17 +119,13 @@ class CacheDirectories:
         """Where pins and their copies are kept."""
         return state_directory(self.hosts.workspace) / "tuning" / self.on
 
-    def now(self) -> float:
-        """Seconds since 1970."""
-        return SystemClock().now()
-
     def check(self) -> None:
-        """Raises CacheElsewhereError where the containers run on another machine."""
+        """Raises CacheElsewhereError if the containers run on another machine."""
         if not self.hosts.is_local(self.on):
             raise CacheElsewhereError(self.hosts.endpoint.host)
 
     def directory(self, plan: Plan | None = None) -> Path:
-        """The host directory that is mounted over the engine's cache; the site's, where no release is named."""
+        """The host directory that is mounted over the engine's cache; without a release, the site's `cache`."""
         if self.on == "sim":
             directory = self.hosts.simulated_directory / "cache"
             if plan is not None:
@@ -136,14 +133,10 @@ class CacheDirectories:
             return directory
         if plan is None:
             return Path(self.hosts.workspace.site(None).cache or "")
-        source = _mounted(plan)
+        source = mounted_cache(plan)
         if source is None:
             raise NoCacheError(plan.recipe)
         return Path(source)
-
-    def is_mounted(self, plan: Plan) -> bool:
-        """Whether the tuning outlives the container."""
-        return _mounted(plan) is not None
 
     def pins(self) -> dict[str, Pin]:
         return parse_pins(read_document(self.state / "pins.json"))
@@ -181,12 +174,12 @@ class ReleaseCache:
 
     @cached_property
     def pin(self) -> Pin | None:
-        """None for a launch that `--set` changed: another one was pinned."""
+        """None with `--set`: the pin is of the unchanged release."""
         return None if self.overrides else self.place.pins().get(self.recipe.ref)
 
     @cached_property
     def expected(self) -> ExpectedSet:
-        """After `--set`, the recipe's record holds only if the identity is predicted to stay the same."""
+        """With `--set`, the recipe's record applies only if the identity is predicted to stay the same."""
         wanted = tuning_of(self.recipe)
         stays = self.prediction is None or self.prediction.verdict == "same"
         return wanted if stays else ExpectedSet(tuning_seconds=wanted.tuning_seconds)
@@ -207,11 +200,10 @@ class ReleaseCache:
         begun = given or (self.pin.identity if self.pin else None) or self.expected.identity
         if begun is None:
             return None
-        seen = [one.identity for one in self.sets]
-        seen += [self.pin.identity] if self.pin else []
-        seen += _learned(read_document(learned_boots(self.place.hosts.workspace)))
-        whole = (one for one in (begun, *seen) if len(one) == WHOLE and is_same_identity(one, begun))
-        return next(whole, None)
+        known = [begun, *(tuning_set.identity for tuning_set in self.sets)]
+        known += [self.pin.identity] if self.pin else []
+        known += _learned(read_document(learned_boots(self.place.hosts.workspace)))
+        return next((name for name in known if len(name) == WHOLE and is_same_identity(name, begun)), None)
 
     def level(self) -> tuple[str, str] | None:
         """FlashInfer version and architecture for a new set."""
@@ -221,7 +213,8 @@ class ReleaseCache:
         return (known.autotune.flashinfer, known.autotune.arch) if known and known.autotune.flashinfer else None
 
 
-def _mounted(plan: Plan) -> str | None:
+def mounted_cache(plan: Plan) -> str | None:
+    """The host directory mounted over the engine's cache; without it, the tuning is lost with the container."""
     return next((one.source for one in plan.container.mounts if one.target.rstrip("/") == MOUNT), None)
 
 
@@ -242,14 +235,14 @@ class TuningSetSource:
 
 @dataclass(frozen=True, slots=True)
 class Seeded:
-    """What was put in place, from where, and warnings."""
+    """The set that was put in place, its source, and warnings."""
 
     placed: SeededSet
     source: str
     warnings: tuple[str, ...]
 
 
-def seed(cache: ReleaseCache, source: str | None, identity: str | None, stamp: str) -> Seeded:
+def seed(cache: ReleaseCache, source: str | None, identity: str | None) -> Seeded:
     """Put a set in place for the next boot of the release. Raises MachineError; nothing is overwritten."""
     begun = identity or cache.expected.identity
     whole, level = cache.whole_identity(identity), cache.level()
@@ -261,13 +254,34 @@ def seed(cache: ReleaseCache, source: str | None, identity: str | None, stamp: s
     path = set_path(flashinfer, arch, whole, cache.recipe.engine.version)
     warnings = _warnings(found, flashinfer, whole, cache)
     try:
-        placed = seed_set(cache.place.files, cache.directory, path, found.data, stamp)
+        placed = seed_set(cache.place.files, cache.directory, path, found.data, _stamp())
     except InvalidSetError as error:
         raise NotASourceError(found.name, str(error)) from error
     return Seeded(placed, found.name, warnings)
 
 
-def pin(cache: ReleaseCache, now: float) -> Pin:
+def pin_or_restore(cache: ReleaseCache, *, renew: bool) -> Pin | SeededSet:
+    """Put the pinned set back in place; without a pin, or to renew it, pin the current set."""
+    return _pin(cache) if cache.pin is None or renew else _restore(cache, cache.pin)
+
+
+def releases_by_set(directories: CacheDirectories) -> dict[str, str]:
+    """Releases by the path of the set that they load, without those that do not compile here."""
+    releases: dict[str, str] = {}
+    for ref in directories.hosts.workspace.catalog.refs():
+        with suppress(Gb300Error):
+            tuning_set = ReleaseCache.of(directories, ref, ()).verified().found
+            if tuning_set is not None:
+                known = releases.get(path := str(tuning_set.path))
+                releases[path] = f"{known}, {ref.rpartition('/')[2]}" if known else ref
+    return releases
+
+
+def _stamp() -> str:
+    return format_stamp(SystemClock().now())
+
+
+def _pin(cache: ReleaseCache) -> Pin:
     """Keep a copy of the current set for the release. Raises NothingToPinError."""
     verified = cache.verified()
     found = verified.found
@@ -276,7 +290,7 @@ def pin(cache: ReleaseCache, now: float) -> Pin:
     if found.mismatch:
         raise NothingToPinError(cache.recipe.ref, found.mismatch)
     data = cache.place.files.read(cache.directory / found.path)
-    content = parse_set(data)
+    content, now = parse_set(data), SystemClock().now()
     made = Pin(
         cache.recipe.ref, found.flashinfer, found.arch, found.identity, found.file, content.configs, content.sha256, now
     )
@@ -284,11 +298,10 @@ def pin(cache: ReleaseCache, now: float) -> Pin:
     return made
 
 
-def restore(cache: ReleaseCache, kept: Pin, stamp: str) -> SeededSet:
-    """Put the pinned bytes back in place before a launch."""
+def _restore(cache: ReleaseCache, kept: Pin) -> SeededSet:
     data = cache.place.files.read(cache.place.state / kept.copy_name)
     path = set_path(kept.flashinfer, kept.arch, kept.identity, cache.recipe.engine.version)
-    return seed_set(cache.place.files, cache.directory, path, data, stamp)
+    return seed_set(cache.place.files, cache.directory, path, data, _stamp())
 
 
 def _source(cache: ReleaseCache, said: str | None) -> TuningSetSource:

@@ -1,4 +1,4 @@
-"""A boot log that the command line names."""
+"""Read and diagnose a boot log."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -14,29 +14,29 @@ from gb300serve.core.redaction import redact
 from gb300serve.fit.learned import parse_arguments
 from gb300serve.fit.remedy import BootLogReader
 
-# Options of the engine whose values are secrets; its echo prints them as they are.
+# Engine options with secret values; the engine's echo prints them unredacted.
 _SECRET_OPTIONS = ("api_key", "hf_token")
-# A damaged log can be one line; the engine's echo of its arguments has 1 to 2 kB.
+# A damaged log can be one line; the engine's echo of its arguments takes 1 to 2 kB.
 LONGEST = 4000
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosed:
-    """A diagnosis, its advice completed, and what else the log told."""
+    """A diagnosis with complete advice, and further facts of the log."""
 
     diagnosis: Diagnosis
-    heard: LogFacts
-    told: bool = True
-    """Whether any line says more than that something began."""
+    facts: LogFacts
+    has_progress: bool = True
+    """Whether the log contains more than the begin of a boot and of phases."""
 
     def as_json(self) -> dict[str, Any]:
-        """The object `gb300serve.diagnosis/1`; `tuning` is null where the boot tells nothing of its tuning cache."""
-        tuning = self.heard.tuning
+        """The object `gb300serve.diagnosis/1`; `tuning` is null if the log does not mention its tuning cache."""
+        tuning = self.facts.tuning
         return {**self.diagnosis.as_json(), "tuning": tuning.as_json() if tuning else None}
 
     def sentences(self) -> Iterator[str]:
         """The lines to print."""
-        diagnosis, tuning = self.diagnosis, self.heard.tuning
+        diagnosis, tuning = self.diagnosis, self.facts.tuning
         reason = f": {diagnosis.reason}" if diagnosis.reason else ""
         yield f"{diagnosis.state} in {diagnosis.phase}{reason}"
         yield from (f"  line {item.line}: {_short(item.text)}" for item in diagnosis.evidence)
@@ -49,30 +49,30 @@ class Diagnosed:
 
 def diagnosed(lines: Iterable[str]) -> Diagnosed:
     """Read a log line by line; its size does not matter."""
-    reading, told = BootLogReader(), False
+    reading, has_progress = BootLogReader(), False
     for line in lines:
         events = reading.feed(line)
-        told = told or any(not isinstance(event, (BootBegan, PhaseEntered)) for event in events)
-    return Diagnosed(_without_secrets(reading.result(), tuple(_secrets(reading.facts))), reading.facts, told)
+        has_progress = has_progress or any(not isinstance(event, (BootBegan, PhaseEntered)) for event in events)
+    return Diagnosed(_without_secrets(reading.result(), tuple(_secrets(reading.facts))), reading.facts, has_progress)
 
 
 def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def _secrets(heard: LogFacts) -> Iterator[str]:
-    given = parse_arguments(heard.echo) or {}
+def _secrets(facts: LogFacts) -> Iterator[str]:
+    given = parse_arguments(facts.echo) or {}
     for option in _SECRET_OPTIONS:
         value = given.get(option)
-        yield from (one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str) and one)
+        yield from (v for v in (value if isinstance(value, list) else [value]) if isinstance(v, str) and v)
 
 
-def _without_secrets(found: Diagnosis, secrets: tuple[str, ...]) -> Diagnosis:
+def _without_secrets(diagnosis: Diagnosis, secrets: tuple[str, ...]) -> Diagnosis:
     return replace(
-        found,
-        values={name: redact(v, secrets) if isinstance(v, str) else v for name, v in found.values.items()},
-        evidence=tuple(Evidence(item.line, redact(item.text, secrets)) for item in found.evidence),
-        advice=tuple(redact(text, secrets) for text in found.advice),
+        diagnosis,
+        values={name: redact(v, secrets) if isinstance(v, str) else v for name, v in diagnosis.values.items()},
+        evidence=tuple(Evidence(item.line, redact(item.text, secrets)) for item in diagnosis.evidence),
+        advice=tuple(redact(text, secrets) for text in diagnosis.advice),
     )
 
 
@@ -85,7 +85,7 @@ class LogUnreadableError(CommandLineError):
 
 
 def read_log(file: str) -> Iterator[str]:
-    """Its lines as they come; `-` is standard input."""
+    """The lines of the log; `-` is standard input."""
     try:
         source = standard_input().fileno() if file == "-" else expand_user(file)
         # A carriage return does not end a line: numbers are those of `grep -n`.

@@ -1,4 +1,4 @@
-"""Two releases as `diff` compares them: compiled, with what is known of each."""
+"""The two releases of `diff`: compiled, with their recorded facts."""
 
 from collections.abc import Sequence
 
@@ -16,43 +16,43 @@ from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.model import Recipe
 from gb300serve.render.docker_run import docker_argv
 
-# The rules that speak of what was tried.
+# The rules about failed attempts in the record.
 _LEDGER = ("REC001", "REC002", "REC003", "REC004")
 
 
 def side(space: Workspace, ref: str, sets: Sequence[str] = ()) -> Side:
-    """One side, with `--set` laid over it. Raises RecipeError, CommandLineError, CompileError."""
+    """One release, with `sets` applied. Raises RecipeError, CommandLineError, CompileError."""
     loaded, recipe = space.shareable(ref, sets)
     plan = space.compile(loaded, recipe)
     return Side(loaded.root, docker_argv(plan), digest(plan), facts(space, loaded, recipe, sets))
 
 
 def facts(space: Workspace, loaded: LoadedRecipe, recipe: Recipe, sets: Sequence[str] = ()) -> ReleaseSummary:
-    """What is known of a release."""
+    """The figures and records of a release."""
     fitter = Fitter(space)
     subject = fitter.subject(loaded, recipe)
     known = fitter.checkpoint(subject, sets)
-    found = fitter.answer(loaded, recipe, sets)
+    found = fitter.result(loaded, recipe, sets)
     total = recipe.boot.total
     return ReleaseSummary(
         engine_version=recipe.engine.version,
         memory=found.plan if found else None,
         boot_seconds=total.seconds if total else None,
         tuning_seconds=(known.autotune.tuning_seconds or None) if known else None,
-        recorded=_stated(loaded, recipe) or _of_boots(known, recipe, found),
+        recorded=_from_recipe(loaded, recipe) or _from_boots(known, recipe, found),
         evidence=() if loaded.changed else tuple(recipe.evidence),
         ledger=tuple(_ledger(subject)),
     )
 
 
-def _stated(loaded: LoadedRecipe, recipe: Recipe) -> RecordedIdentity | None:
-    """The release's own statement; what it inherits was said of another release."""
+def _from_recipe(loaded: LoadedRecipe, recipe: Recipe) -> RecordedIdentity | None:
+    """The identity in the recipe itself; an inherited one belongs to another release."""
     cache = recipe.boot.tuning_cache
     own = loaded.place(("boot", "tuning_cache")).file == loaded.source.name
     return RecordedIdentity(cache.identity, recipe.ref) if cache is not None and own and not loaded.changed else None
 
 
-def _of_boots(known: Checkpoint | None, recipe: Recipe, found: FitResult | None) -> RecordedIdentity | None:
+def _from_boots(known: Checkpoint | None, recipe: Recipe, found: FitResult | None) -> RecordedIdentity | None:
     return recorded_identity(known, found.request, recipe.engine.options) if known and found else None
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from gb300serve.adapters.docker.client import DockerEngine
 from gb300serve.adapters.host import BackendEngine, usable_state
-from gb300serve.app.actions import Invocation, render_suggestions
+from gb300serve.app.actions import Invocation, render_suggestions, suggesting
 from gb300serve.app.fit import Fitter
 from gb300serve.app.hosts import Hosts, On
 from gb300serve.app.launchable import (
@@ -66,9 +66,10 @@ class Doctor:
         """One release, judged as `up` would (`replace`: as `up --replace`). Raises RecipeError, CompileError."""
         loaded, recipe = self.workspace.load(ref, sets)
         site = site_with_gpu(self.workspace, self.hosts, loaded, recipe, self.on)
-        plan = launchable(Compiler(site).plan(recipe, changed=loaded.changed))
-        launch = Launch(plan, address=self.hosts.address(self.on), on=self.on, overrides=tuple(sets))
         invocation = Invocation(ref, self.on, self.workspace.options, tuple(sets))
+        with suggesting(invocation):
+            plan = launchable(Compiler(site).plan(recipe, changed=loaded.changed))
+        launch = Launch(plan, address=self.hosts.address(self.on), on=self.on, overrides=tuple(sets))
         containers, refusal = self.containers(), None
         steps: tuple[Step, ...] = ()
         try:
@@ -140,7 +141,7 @@ class Doctor:
 
     def _memory(self, launch: Launch, loaded: LoadedRecipe, recipe: Recipe, grace: GraceMemory) -> FitResult | None:
         """The result of `fit` with the memory that this host has."""
-        found = Fitter(self.workspace).answer(loaded, recipe, launch.overrides)
+        found = Fitter(self.workspace).result(loaded, recipe, launch.overrides)
         return found and replace(found, grace=grace, host_verdict=host_verdict(found.plan.host, grace))
 
 

@@ -1,4 +1,4 @@
-"""`down`: stop a lane under the lock, and write it down."""
+"""`down`: stop a lane under the lock, and record it in the journal."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -65,7 +65,7 @@ def stop_lane(
         journal = LaunchJournal(state, host, console, workspace.station, "down")
         journal.settle()
         progress = _Progress(show)
-        tools = host.tools(progress.hear, lock)
+        tools = host.tools(progress.record, lock)
         try:
             done = down(container, tools, remove=request.remove, timeout=request.timeout, probe=host.residue)
         except KeyboardInterrupt:
@@ -90,18 +90,16 @@ def sentence(done: StopResult) -> str:
 
 
 def removed_too(name: str) -> str:
-    """A container of a failed boot that was removed as well."""
-    return f"{name}, kept after a failed boot, was removed too"
+    """A removed container of a failed boot."""
+    return f"{name} (kept after a failed boot) was removed too"
 
 
 @dataclass
 class _Progress:
-    """The steps that `down` has begun."""
-
     show: Callable[[Announcement], None]
     begun: list[Step] = field(default_factory=list)
 
-    def hear(self, announcement: Announcement) -> None:
+    def record(self, announcement: Announcement) -> None:
         if isinstance(announcement, StepBegan):
             self.begun.append(announcement.step)
         self.show(announcement)
@@ -111,7 +109,7 @@ def _interrupted(request: DownRequest, begun: list[Step], tools: Tools, journal:
     """A requested stop cannot be taken back; before it, the restart policy is restored."""
     container = request.container
     if any(isinstance(step, StopContainer) for step in begun):
-        message = f"{container.name} was told to stop, and down did not wait for its end"
+        message = f"{container.name} received the stop signal, but down did not wait for its end"
         journal.enter_stop_request(container.id, f"{release_of(container)}: {message}", reason=request.reason)
         return DownInterruptedError(message, container)
     if begun:

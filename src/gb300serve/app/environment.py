@@ -11,7 +11,7 @@ from typing import Protocol, TextIO
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.files import expand_user
 
-# Pydantic searches every installed distribution for plugins at import: 15 ms of start-up that nothing here uses.
+# At import, Pydantic searches every installed distribution for plugins, which takes 15 ms.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 
@@ -24,7 +24,7 @@ def standard_input() -> TextIO:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The environment variables that matter here. Values of secrets are read by name, at launch."""
+    """The environment variables that gb300serve uses. Secrets are read by name, at launch."""
 
     site: Path | None
     station: str | None
@@ -45,7 +45,7 @@ def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
 
     def directory(name: str, default: str) -> Path:
         value = Path(found.get(name) or home / default)
-        return value if value.is_absolute() else home / default  # the XDG specification: relative ones are ignored
+        return value if value.is_absolute() else home / default  # XDG: relative paths are ignored
 
     return Environment(
         site=expand_user(value) if (value := found.get("GB300SERVE_SITE")) else None,
@@ -55,7 +55,7 @@ def read_environment(variables: Mapping[str, str] | None = None) -> Environment:
         state_home=directory("XDG_STATE_HOME", ".local/state"),
         docker_host=found.get("DOCKER_HOST") or None,
         docker_context=found.get("DOCKER_CONTEXT") or None,
-        # no-color.org: present and not empty; a dumb terminal knows no escape sequences.
+        # no-color.org: present and not empty; a dumb terminal has no escape sequences.
         no_color=bool(found.get("NO_COLOR")) or found.get("TERM") == "dumb",
         python=Path(sys.executable),
         variables=found,
@@ -66,7 +66,7 @@ class Console(Protocol):
     """Messages for the user. Results are returned to the command, never printed by a use case."""
 
     def hide(self, secrets: Iterable[str]) -> None:
-        """Leave these values out of everything that is printed from now on."""
+        """Redact these values in all later output."""
 
     def message(self, text: str, style: str | None = None) -> None:
         """One line; `style` is error, warning, note, good, dim or bold."""
@@ -75,4 +75,4 @@ class Console(Protocol):
         """Several lines."""
 
     def diagnostics(self, found: Iterable[Diagnostic], style: str | None = None) -> None:
-        """Findings with their place, the line itself and what to do."""
+        """Findings with their place, the source line and the hint."""

@@ -1,4 +1,4 @@
-"""The memory answer of a release: its sizes, what this machine has learned, and what has to be said beside it."""
+"""The memory fit of a release: its sizes, the boots that this machine has learned from, and remarks."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -31,14 +31,14 @@ from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.merge import split_assignment, split_path
 from gb300serve.recipe.model import Recipe
 
-# Settings that stand in the arithmetic beside F: changing them leaves it as it is.
-_BESIDE_F = frozenset({"cpu_offload_gb", "cpu_offload_params", "gpu_memory_utilization"})
-# What lint finds in the settings that the answer stands on.
+# Changing these settings does not change the overhead F.
+_KEEPS_OVERHEAD = frozenset({"cpu_offload_gb", "cpu_offload_params", "gpu_memory_utilization"})
+# Rules of lint about the settings that determine the result.
 _RECORDS = ("OFF001", "OFF002", "OFF003", "OFF004", "OFF005", "REC001", "REC002")
 
 
 class SizesUnknownError(CompileError):
-    """Nothing can be learned about a model whose sizes are not known."""
+    """Nothing can be learned about a model whose sizes are unknown."""
 
     def __init__(self, why: Diagnostic) -> None:
         super().__init__(why.message, hint=why.hint)
@@ -46,41 +46,41 @@ class SizesUnknownError(CompileError):
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """`answer` is None where nothing can be computed; `remarks` say why."""
+    """`result` is None if nothing can be computed; `remarks` state why."""
 
     name: str
-    demand: MemoryRequest
-    answer: FitResult | None
+    request: MemoryRequest
+    result: FitResult | None
     remarks: tuple[Diagnostic, ...]
 
     @property
     def verdict(self) -> str:
-        return self.answer.verdict if self.answer else "unknown"
+        return self.result.verdict if self.result else "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Fitter:
-    """`directory` is a local checkpoint that goes before what the package knows."""
+    """`directory` is a local checkpoint that overrides the sizes in the package."""
 
     space: Workspace
     directory: Path | None = None
 
     def fit(self, loaded: LoadedRecipe, recipe: Recipe, sets: Sequence[str] = ()) -> Fitted:
-        """The answer for a release, with `--set` as it was loaded, and everything that is to be said beside it."""
+        """The fit result of a release, loaded with `sets`, and its remarks."""
         subject = self.subject(loaded, recipe)
         known = self.checkpoint(subject, sets)
         name = f"{recipe.ref}+set" if sets else recipe.ref
-        why = _elsewhere(subject) or (None if known else _sizes_unknown(recipe))
+        why = _not_applicable(subject) or (None if known else _sizes_unknown(recipe))
         if why is not None or known is None:
-            return Fitted(name, _demand(recipe, known), None, tuple(filter(None, (why,))))
-        found = with_nearest_settings(known, fit_result(known, _demand(recipe, known), changed=bool(sets)))
+            return Fitted(name, _request(recipe, known), None, tuple(filter(None, (why,))))
+        found = with_nearest_settings(known, fit_result(known, _request(recipe, known), changed=bool(sets)))
         return Fitted(name, found.request, found, tuple(self._remarks(subject, known, found)))
 
-    def answer(self, loaded: LoadedRecipe, recipe: Recipe, sets: Sequence[str] = ()) -> FitResult | None:
-        """The figures alone; None where nothing can be computed."""
+    def result(self, loaded: LoadedRecipe, recipe: Recipe, sets: Sequence[str] = ()) -> FitResult | None:
+        """The figures alone; None if nothing can be computed."""
         subject = self.subject(loaded, recipe)
-        known = None if _elsewhere(subject) else self.checkpoint(subject, sets)
-        return fit_result(known, _demand(recipe, known), changed=bool(sets)) if known else None
+        known = None if _not_applicable(subject) else self.checkpoint(subject, sets)
+        return fit_result(known, _request(recipe, known), changed=bool(sets)) if known else None
 
     def checkpoint(self, subject: LintSubject, sets: Sequence[str] = ()) -> Checkpoint | None:
         """From the local directory or the package, then the recipe's `memory`, then the boots of this machine."""
@@ -89,12 +89,12 @@ class Fitter:
         found = with_memory_section(known, recipe.memory, _repo(recipe))
         if found is None:
             return None
-        if found.overhead is not None and (_inherited(subject) or not all(map(_beside_f, sets))):
+        if found.overhead is not None and (_inherited(subject) or not all(map(_keeps_overhead, sets))):
             found = replace(found, overhead=replace(found.overhead, basis="assumed"))
         return with_boots(found, parse_boots(read_document(learned_boots(self.space)), found.repo))
 
     def calibrate(self, loaded: LoadedRecipe, recipe: Recipe, log: str, lines: Iterable[str]) -> LearnedOverhead:
-        """Learn from a boot's log and keep it. Raises NothingToLearnError, MachineError."""
+        """Learn the overhead from a boot log and save it. Raises NothingToLearnError, MachineError."""
         known = self.checkpoint(self.subject(loaded, recipe))
         if known is None:
             raise SizesUnknownError(_sizes_unknown(recipe))
@@ -104,7 +104,7 @@ class Fitter:
         return lesson
 
     def subject(self, loaded: LoadedRecipe, recipe: Recipe) -> LintSubject:
-        """What lint's rules look at."""
+        """The input of lint's rules."""
         return LintSubject(loaded, recipe, lambda: self.space.site(loaded.file.directory))
 
     def _remarks(self, subject: LintSubject, known: Checkpoint, found: FitResult) -> Iterator[Diagnostic]:
@@ -120,13 +120,12 @@ class Fitter:
 
 
 def _read(subject: LintSubject, directory: Path) -> Checkpoint:
-    """The local checkpoint; what the package knows of the same one stays known."""
-    asked = subject.vllm.kv_cache_dtype if subject.vllm else None
-    config = read_config(directory)
+    """The local checkpoint, with the boots that the package has recorded for it."""
+    config, dtype = read_config(directory), (subject.vllm and subject.vllm.kv_cache_dtype) or "auto"
     try:
-        found = checkpoint_from_tensors(_repo(subject.recipe), config, read_tensors(directory), asked or "auto")
+        found = checkpoint_from_tensors(_repo(subject.recipe), config, read_tensors(directory), dtype)
     except (KeyError, TypeError) as error:
-        raise CheckpointUnreadableError(directory / "config.json", f"no {error}") from error
+        raise CheckpointUnreadableError(directory / "config.json", f"{error} is missing") from error
     known = subject.checkpoint
     if known is None or known.architecture != found.architecture:
         return found
@@ -134,10 +133,10 @@ def _read(subject: LintSubject, directory: Path) -> Checkpoint:
     return replace(found, kv_cache=known.kv_cache, variants=known.variants, boots=known.boots if same else ())
 
 
-def _demand(recipe: Recipe, known: Checkpoint | None) -> MemoryRequest:
+def _request(recipe: Recipe, known: Checkpoint | None) -> MemoryRequest:
     variant = known.variant(recipe.container.env) if known else None
     if recipe.engine.name != "vllm":
-        # The share that it gives to weights and KV cache; without one it computes its own, which is not known here.
+        # The share for weights and KV cache; without it, SGLang computes one that is unknown here.
         share = number(recipe.engine.options.get("mem_fraction_static"))
         return MemoryRequest(recipe.engine.version, variant, gpu_memory_utilization=share or 0.0)
     return with_environment(
@@ -151,29 +150,29 @@ def _repo(recipe: Recipe) -> str:
 
 
 def _inherited(subject: LintSubject) -> bool:
-    """`memory` may have been written for a parent of other settings."""
+    """Whether `memory` comes from a parent, which may have other settings."""
     return subject.loaded.place(("memory",)).file != subject.loaded.source.name
 
 
-def _beside_f(assignment: str) -> bool:
+def _keeps_overhead(assignment: str) -> bool:
     words = split_path(split_assignment(assignment)[0])
-    return words[:2] != ("engine", "options") or words[2:][0] in _BESIDE_F
+    return words[:2] != ("engine", "options") or words[2:][0] in _KEEPS_OVERHEAD
 
 
-def _elsewhere(subject: LintSubject) -> Diagnostic | None:
-    """Where the arithmetic of one GB300 and vLLM's offload does not apply."""
+def _not_applicable(subject: LintSubject) -> Diagnostic | None:
+    """Why the arithmetic for one GB300 and vLLM's offload does not apply, or None."""
     view, gpus = subject.vllm, subject.container.gpus
     if view is None:
         return diagnostic(
-            ANOTHER_MACHINE, f"{subject.recipe.engine.name} places its memory by rules that are not known here"
+            ANOTHER_MACHINE, f"{subject.recipe.engine.name} allocates memory by rules that fit does not model"
         )
     if gpus is not None and gpus.by == "name" and gpus.values != ("GB300",):
-        return diagnostic(ANOTHER_MACHINE, f"{', '.join(map(str, gpus.values))} is no GB300", path="container.gpus")
+        return diagnostic(ANOTHER_MACHINE, f"{', '.join(map(str, gpus.values))} is not a GB300", path="container.gpus")
     if subject.recipe.nodes > 1:
-        message = f"the model is spread over {subject.recipe.nodes} Stations, and the arithmetic is of one"
+        message = f"the model is spread over {subject.recipe.nodes} Stations, but fit computes one"
         return diagnostic(ANOTHER_MACHINE, message, path="nodes")
     if view.tensor_parallel_size > 1 or view.data_parallel_size > 1:
-        return diagnostic(ANOTHER_MACHINE, "the model is spread over several GPUs, and the arithmetic is of one")
+        return diagnostic(ANOTHER_MACHINE, "the model is spread over several GPUs, but fit computes one")
     if view.offload.backend == "prefetch":
         return diagnostic(ANOTHER_MACHINE, "no boot was measured with the prefetch backend, which moves whole layers")
     return None
@@ -181,17 +180,17 @@ def _elsewhere(subject: LintSubject) -> Diagnostic | None:
 
 def _sizes_unknown(recipe: Recipe) -> Diagnostic:
     keys = ", ".join(f"memory.{key}" for key in missing_sizes(recipe.memory))
-    message = f"the sizes of {_repo(recipe) or 'this model'} are not known"
+    message = f"the sizes of {_repo(recipe) or 'this model'} are unknown"
     return diagnostic(
-        SIZES_UNKNOWN, message, f"--checkpoint DIR reads them from its files; or write {keys}", path="memory"
+        SIZES_UNKNOWN, message, f"read them from its files with --checkpoint DIR, or set {keys}", path="memory"
     )
 
 
 def _ignored(subject: LintSubject, known: Checkpoint, found: FitResult) -> Diagnostic:
     without = fit_result(known, replace(found.request, cpu_offload_gb=0.0), changed=True)
     message = (
-        f"vllm {subject.version} runs this with model runner V2, which is reported to take cpu_offload_gb and move "
-        f"nothing: then {without.plan.hbm.weights_gib:.2f} GiB of weights stay and the launch is {without.verdict}"
+        f"vLLM {subject.version} uses model runner V2, which is reported to ignore cpu_offload_gb: "
+        f"then {without.plan.hbm.weights_gib:.2f} GiB of weights stay in HBM and the launch is {without.verdict}"
     )
     hint = "look for `Total CPU offloaded parameters` in the first boot's log"
     return diagnostic(OFFLOAD_IGNORED, message, hint, path="engine.options.cpu_offload_gb")

@@ -29,7 +29,7 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class ContainerHost:
-    """One place that runs containers. What cannot be inspected from here is None."""
+    """A host that runs containers. What cannot be inspected from here is None."""
 
     on: On
     backend: ContainerBackend
@@ -40,12 +40,12 @@ class ContainerHost:
     gpu: GpuMemory | None
     residue: ResidueProbe | None
     neighbours: tuple[ContainerBackend, ...]
-    """Other places on this machine: their lanes exclude ours by port only."""
+    """Other hosts on this machine: their lanes exclude ours by port only."""
 
     def tools(
         self, announce: Callable[[Announcement], None] = ignore_announcement, lock: LaneLock | None = None
     ) -> Tools:
-        """What acting on a lane needs."""
+        """The tools to change a lane."""
         return Tools(
             self.backend,
             self.http,
@@ -60,14 +60,14 @@ class ContainerHost:
 
 @dataclass
 class Hosts:
-    """Builds the container hosts of a workspace, each when it is asked for."""
+    """Builds the container hosts of a workspace on demand."""
 
     workspace: Workspace
     rehearsal: Rehearsal = field(default_factory=Rehearsal)
 
     @cached_property
     def endpoint(self) -> DockerEndpoint:
-        """The Docker Engine of the site, else the one of Docker's own client. Raises BackendError."""
+        """The Docker Engine of the site, else that of the docker client. Raises BackendError."""
         environment, chosen = self.workspace.environment, self.workspace.site(None).docker
         if chosen.host or chosen.context:
             return DockerEndpoint.choose(chosen.host, chosen.context)
@@ -79,29 +79,29 @@ class Hosts:
 
     @property
     def docker_address(self) -> str | None:
-        """None for a docker context that cannot be read."""
+        """None if the docker context cannot be read."""
         reached = self._reached
         return reached.host if reached else None
 
     def names(self, on: On | None) -> tuple[On, ...]:
-        """The hosts to ask; an absent simulated Station is not created by asking it."""
+        """The hosts to query; a missing simulated Station is not created."""
         if on is not None:
             return (on,)
         return ("docker", "sim") if self.simulated_directory.is_dir() else ("docker",)
 
     def is_local(self, on: On) -> bool:
-        """Whether its containers run on this machine, so that files, GPUs and sockets here are theirs."""
+        """Whether its containers run on this machine and use its files, GPUs and sockets."""
         reached = None if on == "sim" else self._reached
         return reached is None or reached.is_here
 
     def address(self, on: On) -> str:
-        """Where clients reach its lanes: the site's `address`, else the machine of the Docker Engine."""
+        """The address of its lanes for clients: the site's `address`, else the machine of the Docker Engine."""
         if on == "sim":
             return LOOPBACK
         return self.workspace.site(None).address or (self._reached and self._reached.hostname) or LOOPBACK
 
     def at(self, on: On, plan: Plan | None = None) -> ContainerHost:
-        """`plan`: what the simulated Station rehearses. Raises BackendError for an unreadable docker context."""
+        """`plan`: the launch to simulate. Raises BackendError for an unreadable docker context."""
         local, docker = self.is_local(on), on == "docker"
         return ContainerHost(
             on,
@@ -116,7 +116,7 @@ class Hosts:
         )
 
     def neighbours(self, on: On) -> tuple[ContainerBackend, ...]:
-        """The simulated Station beside a local Docker Engine."""
+        """The simulated Station next to a local Docker Engine."""
         beside = on == "docker" and self.simulated_directory.is_dir() and self.is_local(on)
         return (self._simulated(None),) if beside else ()
 

@@ -1,4 +1,4 @@
-"""Import a launch: read the source, and print the recipe and its findings."""
+"""Import a launch: the recipe of a source, and findings."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,12 +20,11 @@ from gb300serve.recipe.write import to_yaml
 from gb300serve.render.docker_run import plan_document
 
 SCHEMA = "gb300serve.import/1"
-# Bytes. An env file holds a few variables; a larger file is something else.
-_MAX_ENV_FILE = 1 << 20
+_MAX_ENV_FILE = 1 << 20  # bytes; a larger file is not an env file
 
 
 class OneSourceError(CommandLineError):
-    """The command line names no source, or two."""
+    """The command line names no source or two sources."""
 
     def __init__(self) -> None:
         super().__init__("name one source: a file, - for standard input, or --container NAME")
@@ -66,7 +65,7 @@ def _shell_environment(space: Workspace) -> ShellEnvironment:
 
 
 def _reader(directory: Path) -> ReadFile:
-    """Reads the files that the text names: from the working directory, or beside the text."""
+    """Reads the files that the text names, from the working directory or the directory of the text."""
 
     def read(name: str) -> str | None:
         for path in (expand_user(name), directory / name):

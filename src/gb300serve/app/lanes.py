@@ -1,4 +1,4 @@
-"""The lane that a command means: by REF, else the only running one, on Docker or on the simulated Station."""
+"""Find the lane of a command: by REF, else the only running lane, on Docker or on the simulated Station."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -17,13 +17,13 @@ from gb300serve.lifecycle.launch import option_values
 from gb300serve.lifecycle.reconcile import is_live
 from gb300serve.lifecycle.status import LaneStatus, choose_container, lanes
 
-# Shorter values are placeholders, and hiding `x` would leave nothing of a log.
+# Shorter values are placeholders; redacting `x` would make a log unreadable.
 _SHORTEST = 4
 _SECRET_FLAGS = ("--api-key", "--admin-api-key", "--hf-token")
 
 
 class NoLaneError(MachineError):
-    """No container of ours fits."""
+    """No matching container exists."""
 
     def __init__(self, ref: str | None) -> None:
         message = f"no container of {ref} exists" if ref else "no lane is running"
@@ -31,7 +31,7 @@ class NoLaneError(MachineError):
 
 
 class SeveralHostsError(MachineError):
-    """A lane runs on Docker and another one on the simulated Station."""
+    """Lanes run on Docker and on the simulated Station."""
 
     def __init__(self, names: list[str]) -> None:
         super().__init__(f"several lanes are running: {', '.join(names)}", hint="choose with --on docker or --on sim")
@@ -40,7 +40,7 @@ class SeveralHostsError(MachineError):
 def find_lane(
     verb: str, ref: str | None, workspace: Workspace, hosts: Hosts, on: On | None
 ) -> tuple[ContainerHost, Container]:
-    """Raises MachineError (6), or BackendError (7) where Docker alone was asked."""
+    """Raises MachineError (6), or BackendError (7) if only Docker was queried."""
     lane, release = _named(ref, workspace)
     found = list(_candidates(verb, lane, release, hosts, on))
     running = [(host, container) for host, container in found if is_live(container)]
@@ -62,7 +62,7 @@ def _candidates(
         except BackendError:
             if len(names) == 1:
                 raise
-            continue  # a machine with a simulated lane and no Docker is fine
+            continue  # a machine may have a simulated lane and no Docker
         if container is not None:
             yield host, container
 
@@ -86,7 +86,7 @@ def held_secrets(container: Container, state: StateDirectory) -> tuple[str, ...]
 
 
 def _recorded_secrets(container: Container, state: StateDirectory) -> Iterator[str]:
-    """Names of secrets in the plans of the container's runs; none where these cannot be read."""
+    """Names of secrets in the plans of the container's runs; none if these cannot be read."""
     directory = state.runs.directory
     try:
         runs = [run.run for run in state.runs.all() if run.container_id == container.id]
@@ -105,12 +105,12 @@ class StationTimeoutError(BackendError):
     """No answer within the deadline."""
 
     def __init__(self, where: str, seconds: float) -> None:
-        super().__init__(f"{where} did not answer within {seconds:g} s", hint="--deadline SECONDS waits longer")
+        super().__init__(f"{where} did not respond within {seconds:g} s", hint="wait longer with --deadline SECONDS")
 
 
 @dataclass(frozen=True)
 class StationStatus:
-    """The answer of one Station. `refused`: the error of its Docker Engine; `optional`: the site names no Engine."""
+    """The status of one Station. `refused`: the error of its Engine; `optional`: the site does not define an Engine."""
 
     station: str | None
     docker: str | None
@@ -120,7 +120,7 @@ class StationStatus:
 
     @property
     def failed(self) -> bool:
-        """Whether `status` of this Station alone is exit 7: not where a simulated lane exists."""
+        """Whether `status` of this Station alone exits with 7: not if a simulated lane exists."""
         return self.refused is not None and not self.optional and not any(lane.on == "sim" for lane in self.lanes)
 
     def as_json(self) -> dict[str, Any]:
@@ -133,10 +133,10 @@ class StationStatus:
 
 
 def station_status(hosts: Hosts, on: On | None) -> StationStatus:
-    """The Station of the command line. Raises BackendError (7) where nothing can be shown."""
+    """The Station of the command line. Raises BackendError (7) if there is nothing to show."""
     found: list[LaneStatus] = []
     refused: BackendError | None = None
-    for ask in _questions(hosts, hosts.names(on)).values():
+    for ask in _queries(hosts, hosts.names(on)).values():
         try:
             found += ask()
         except BackendError as error:
@@ -148,7 +148,7 @@ def station_status(hosts: Hosts, on: On | None) -> StationStatus:
 
 
 def all_stations(hosts: Hosts, on: On | None, patience: float) -> tuple[StationStatus, ...]:
-    """The top level of the site and each of its `stations`, asked concurrently within `patience` seconds."""
+    """The top level of the site and each of its `stations`, queried concurrently within `patience` seconds."""
     workspace = hosts.workspace
     names = (None, *workspace.site(None).stations)
     stations = {name: hosts if name is None else Hosts(workspace.at(name)) for name in names}
@@ -157,7 +157,7 @@ def all_stations(hosts: Hosts, on: On | None, patience: float) -> tuple[StationS
     for name, station in stations.items():
         twice = name is None and station.docker_address in named
         places = tuple(place for place in station.names(on) if not (twice and place == "docker"))
-        asks |= {(name, place): ask for place, ask in _questions(station, places).items()}
+        asks |= {(name, place): ask for place, ask in _queries(station, places).items()}
     answers = at_once(asks, patience)
     asked = [name for name in names if any(key[0] == name for key in asks)]
     return tuple(_status(name, stations[name], answers, patience) for name in asked)
@@ -184,12 +184,12 @@ def _status(
     return StationStatus(name, docker, found, refused, optional=optional)
 
 
-def _questions(hosts: Hosts, places: tuple[On, ...]) -> dict[On, Ask]:
-    """One question per container host; recipes and journal are read here, before anybody waits."""
+def _queries(hosts: Hosts, places: tuple[On, ...]) -> dict[On, Ask]:
+    """One query per container host; recipes and journal are read before the deadline starts."""
     history = StateDirectory(hosts.workspace).history()
 
-    def question(place: On) -> Ask:
+    def query(place: On) -> Ask:
         known = known_launches(hosts.workspace, hosts, place)
         return lambda: lanes(hosts.at(place).tools(), known, history)
 
-    return {place: question(place) for place in places}
+    return {place: query(place) for place in places}

@@ -1,4 +1,4 @@
-"""`up` and `rollback`: decide the steps, check the machine, carry the steps out, watch the boot, write it down."""
+"""`up` and `rollback`: plan the steps, check the machine, execute the steps, watch the boot, record it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from gb300serve.adapters.host import file_refusal, refusal
 from gb300serve.adapters.system import once
 from gb300serve.app.actions import Invocation, render_suggestions
-from gb300serve.app.cache import CacheDirectories, ReleaseCache
+from gb300serve.app.cache import CacheDirectories, ReleaseCache, mounted_cache
 from gb300serve.app.doctor import NOTHING_BEARABLE, Doctor, PreflightResult, check_launch
 from gb300serve.app.environment import Console
 from gb300serve.app.hosts import SIM_SPEED, ContainerHost, Hosts, On
@@ -37,7 +37,7 @@ from gb300serve.preflight.subject import PreflightSubject
 from gb300serve.simulator.station import Rehearsal
 
 INTERRUPTED = 130
-# The GPU's memory and the host's, as `fit` computes them.
+# GPU and host memory, as `fit` computes them.
 _MEMORY = frozenset({"PRE030", "PRE031"})
 _WRONG = frozenset({"missing", "differs"})
 
@@ -61,16 +61,16 @@ class LaunchRequest:
     prepared: PreparedLaunch
     verb: str
     command: str
-    """Shown to other commands that wait for this one."""
+    """Shown to other commands that wait for the lock."""
     describe_host: Callable[[PreflightSubject, Sequence[Any], str], dict[str, Any]]
-    """The `doctor --json` object, which is kept with the run."""
+    """The `doctor --json` object, which is stored with the run."""
     replace: bool = False
     detach: bool = False
     follow: bool = True
     names_back: bool = False
     reason: str | None = None
     preamble: tuple[str, ...] | None = None
-    """Sentences to print, with the steps, before these are carried out."""
+    """Sentences to print with the steps before their execution."""
 
     @property
     def launch(self) -> Launch:
@@ -82,11 +82,11 @@ class LaunchRequest:
 
 
 class TuningDegradedError(ServiceError):
-    """The lane serves with another tuning set than measured, and its recipe calls that degraded (exit 9)."""
+    """The lane serves without the measured tuning set, which its recipe treats as degraded (exit 9)."""
 
     def __init__(self, launch: Launch, verified: CacheVerdict) -> None:
         super().__init__(
-            f"DEGRADED: {launch.name} serves, but its tuning set is not the one of its recipe\n"
+            f"DEGRADED: {launch.name} serves, but its tuning set differs from the recipe\n"
             + "\n".join(f"  {remark}" for remark in verified.remarks),
             hint="it keeps running",
             suggest=(Action("cache verify", "see the tuning set"), Action("down", "stop it")),
@@ -94,7 +94,7 @@ class TuningDegradedError(ServiceError):
 
 
 class SimulatedOptionError(CommandLineError):
-    """A rehearsal was requested for a real launch."""
+    """A simulation option on a real launch."""
 
     def __init__(self, option: str) -> None:
         super().__init__(
@@ -103,7 +103,7 @@ class SimulatedOptionError(CommandLineError):
 
 
 def refuse_rehearsal(rehearsal: Rehearsal, on: On) -> None:
-    """Raises SimulatedOptionError (2) where `rehearsal` asks for what Docker does not offer."""
+    """Raises SimulatedOptionError (2) for simulation options on Docker."""
     if on == "sim":
         return
     if rehearsal.fault is not None:
@@ -119,8 +119,7 @@ def plan_steps(launch: Launch, host: ContainerHost, *, replace: bool) -> tuple[S
 
 
 def preflight(request: LaunchRequest, steps: tuple[Step, ...], hosts: Hosts, state: StateDirectory) -> PreflightResult:
-    """Raises MachineUnfitError (6). On the simulated Station, where boots that fail are rehearsed, memory does not
-    block and notes are left to `doctor`."""
+    """Raises MachineUnfitError (6). On the simulated Station memory only warns, and notes are not shown."""
     simulated = request.launch.on == "sim"
     doctor = Doctor(hosts.workspace, hosts, state, request.launch.on)
     result = check_launch(doctor, request.prepared, steps, _MEMORY if simulated else NOTHING_BEARABLE)
@@ -130,17 +129,17 @@ def preflight(request: LaunchRequest, steps: tuple[Step, ...], hosts: Hosts, sta
 
 
 def starts_kept(steps: tuple[Step, ...]) -> bool:
-    """Whether a kept container is started instead of a fresh one."""
+    """Whether a kept container is started instead of a new one."""
     return any(isinstance(step, StartContainer) and step.kept for step in steps)
 
 
 def measured_times(launch: Launch, steps: tuple[Step, ...], history: RunHistory) -> MeasuredTimes:
-    """The durations of earlier boots of this plan, of fresh or of kept containers."""
+    """The durations of earlier boots of this plan, of new or of kept containers."""
     return measure_times(history.runs, launch.digest, launch.on, kept=starts_kept(steps))
 
 
 def expected_seconds(launch: Launch, steps: tuple[Step, ...], usual: MeasuredTimes) -> dict[str, float]:
-    """By phase. The recipe's figures are those of a fresh container; measured ones of a kept container outrank them."""
+    """By phase. The recipe's figures are of new containers; for a kept container, measured figures override them."""
     return {**launch.expected, **usual.phases} if starts_kept(steps) else {**usual.phases, **launch.expected}
 
 
@@ -150,7 +149,7 @@ def numbered(steps: tuple[Step, ...]) -> tuple[str, ...]:
 
 
 def show_steps(request: LaunchRequest, hosts: Hosts, state: StateDirectory) -> tuple[str, ...]:
-    """The lines of `--show-steps`, after the same checks as a launch: refused with the same message and exit code."""
+    """The lines of `--show-steps`, after the same checks and with the same errors as a launch."""
     runs, journal = state.runs.directory, state.journal.path
     for path, problem in ((runs, refusal(runs)), (journal, file_refusal(journal))):
         if problem is not None:
@@ -166,7 +165,7 @@ def launch_and_watch(
     state: StateDirectory,
     display: Callable[[dict[str, float]], BootDisplay],
 ) -> int:
-    """Exit code: 0 where it serves already, was detached, ended on request or is not followed, 130 after Ctrl-C.
+    """Exit code: 0 if it already serves, was detached, ended on request or is not followed; 130 after Ctrl-C.
 
     `display` opens the screen of the boot for the expected seconds by phase.
     """
@@ -222,7 +221,7 @@ class _Run:
         return self.hosts.workspace.console
 
     def carry_out(self, steps: tuple[Step, ...]) -> int:
-        """Raises what execute raises, after recording it; and DegradedError (9)."""
+        """Raises the errors of `execute` after recording them, and DegradedError (9)."""
         try:
             launched = execute(steps, self.launch, self.tools, names_back=self.request.names_back)
         except Gb300Error as error:
@@ -239,11 +238,11 @@ class _Run:
     def _serve(self, launched: LaunchResult, steps: tuple[Step, ...]) -> int:
         launch, served = self.launch, launched.served
         if served is not None and served.already:
-            self.recorder.run.discard()  # its record would replace the one of the launch that started the container
+            self.recorder.run.discard()  # its record would replace that of the launch that started the container
             notices = verify_serving(launched.container, launch, self.tools, self.state.history())
             self.console.messages(notices, "warning")
             return self._already("serves", launched.container)
-        if not steps:  # detached, and already running: whether it serves was not checked
+        if not steps:  # detached and already running: readiness was not checked
             return self._already("runs", launched.container)
         result = "ready" if served else "started"
         watched = any(isinstance(step, AwaitReady) and step.running for step in steps)
@@ -267,7 +266,7 @@ class _Run:
         return self._follow(served) if self.request.follow else self._done()
 
     def _already(self, does: str, container: Container) -> int:
-        """Nothing was launched, so nothing is kept."""
+        """Nothing was launched, so the run is discarded."""
         launch, since = self.launch, display_time(container.started_at)
         self.recorder.run.discard()
         ref = self.request.invocation.ref
@@ -282,7 +281,7 @@ class _Run:
 
     def _follow(self, served: Served) -> int:
         self.screen.serving = True
-        self.console.message(f"serving at {self.launch.endpoint.url}; its log follows, Ctrl-C leaves it running")
+        self.console.message(f"serving at {self.launch.endpoint.url}; its log follows; Ctrl-C leaves it running")
         try:
             ended = follow_lane(served, self.launch, self.tools)
         except (LaneEndedError, CrashLoopError) as error:
@@ -323,10 +322,7 @@ class _Run:
         self.recorder.close(**{**known, **changes})
 
     def _check_tuning(self) -> CacheVerdict | None:
-        """The verdict of `cache verify` now that the engine has saved its set; None where nothing is expected.
-
-        Never raises: a cache that cannot be read is reported and is no fault of the launch.
-        """
+        """The verdict of `cache verify` after READY; None if no set is expected. An unreadable cache only warns."""
         try:
             cache = _cache(self.request, self.hosts)
             verified = cache.verified() if cache else None
@@ -343,7 +339,7 @@ class _Run:
 
 
 def refuse_wrong_tuning(verified: CacheVerdict | None, launch: Launch) -> None:
-    """Raises TuningDegradedError where the set is wrong and the recipe says `missing: degrade`."""
+    """Raises TuningDegradedError if the set is wrong and the recipe sets `missing: degrade`."""
     if verified is not None and verified.state in _WRONG and launch.tuning.degrades:
         raise TuningDegradedError(launch, verified)
 
@@ -361,20 +357,19 @@ def tuning_lines(verified: CacheVerdict) -> Iterator[tuple[str, str]]:
 
 
 def _cache(request: LaunchRequest, hosts: Hosts) -> ReleaseCache | None:
-    """None where the cache cannot be read from here, or where the container keeps its tuning to itself."""
+    """None if the cache cannot be read from here, or if the container mounts none."""
     launch, prepared = request.launch, request.prepared
     if launch.overrides and not prepared.sets:
         return None  # a rolled-back `--set` launch: the release's record does not apply to it
-    if not hosts.is_local(launch.on) or not launch.plan.container.mounts:
+    if not hosts.is_local(launch.on) or mounted_cache(launch.plan) is None:
         return None
     place = CacheDirectories(hosts, launch.on, request.invocation.command("cache verify"))
-    cache = ReleaseCache(place, prepared.source, prepared.sets, prepared.recipe, launch.plan)
-    return cache if place.is_mounted(launch.plan) else None
+    return ReleaseCache(place, prepared.source, prepared.sets, prepared.recipe, launch.plan)
 
 
 def _result(error: Gb300Error) -> str:
     if isinstance(error, LaunchOvertakenError):
-        return "stopped"  # by another command of ours, on purpose: not a failure
+        return "stopped"  # by another gb300serve command, so not a failure
     return "interrupted" if isinstance(error, LaunchInterruptedError) else "failed"
 
 

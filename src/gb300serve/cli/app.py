@@ -1,7 +1,4 @@
-"""The command tree, and the one place where errors become exit codes.
-
-A command's module is loaded when that command is asked for: start-up is a feature, and `--help` needs none of them.
-"""
+"""The command tree, and the one place where errors become exit codes."""
 
 import errno
 import importlib
@@ -26,26 +23,26 @@ from gb300serve.cli.views.diagnostics import text_lines
 from gb300serve.core.errors import Gb300Error
 
 COMMANDS = {
-    "list": "Lanes and their releases.",
-    "show": "A release, resolved.",
-    "compile": "The docker run line of a release, or its plan.",
-    "fit": "Whether a release fits the memory, before any download.",
-    "diff": "What one release changes against another.",
-    "lint": "What is wrong with recipes, without a machine.",
+    "list": "List lanes and their releases.",
+    "show": "Print a release as a self-contained recipe.",
+    "compile": "Print the docker run command of a release, or another format.",
+    "fit": "Predict whether a release fits in memory, before any download.",
+    "diff": "Compare two releases.",
+    "lint": "Check recipes without a GPU.",
     "pin": "Write the pinned command of a release.",
-    "doctor": "Whether this machine can run a release, and what blocks it.",
-    "up": "Launch a release and watch it until it serves.",
-    "status": "What serves, what boots, what ended.",
-    "logs": "A lane's log.",
+    "doctor": "Check whether this machine can run a release.",
+    "up": "Launch a release and watch it until it is ready.",
+    "status": "Show the state of every lane.",
+    "logs": "Print the log of a lane.",
     "down": "Stop a lane.",
     "rollback": "Return to the last good release of a lane.",
-    "journal": "What changed what serves.",
-    "receipts": "Whether a boot showed what a good one shows.",
-    "cache": "The kernel-tuning cache: list, show, seed, pin, verify.",
-    "import": "A recipe from a docker run line or a container.",
-    "diagnose": "What a boot log says.",
-    "rules": "The rules of lint and the checks of doctor.",
-    "schema": "JSON Schema of recipes and sites.",
+    "journal": "Show the changes of the running lanes.",
+    "receipts": "Check a boot against the recipe's receipts.",
+    "cache": "List, show, seed, pin or verify the kernel-tuning cache.",
+    "import": "Convert a docker run command or a container to a recipe.",
+    "diagnose": "Explain a boot log.",
+    "rules": "Explain the rules of lint and the checks of doctor.",
+    "schema": "Print the JSON Schema of recipes and sites.",
     "help": "Show a guide, or the options of a command.",
 }
 
@@ -62,7 +59,7 @@ class InterruptError(Gb300Error):
 
 
 class OnDemand(TyperGroup):
-    """Loads the module of a command when the command is asked for."""
+    """Loads the module of a command only when it runs, which keeps start-up fast."""
 
     def list_commands(self, ctx: Context) -> list[str]:  # noqa: ARG002 - click's signature, here and below
         return list(COMMANDS)
@@ -79,7 +76,7 @@ class OnDemand(TyperGroup):
         try:
             return super().invoke(ctx)
         except (KeyboardInterrupt, typer.Abort) as error:
-            raise InterruptError from error  # typer would turn it into a silent exit code
+            raise InterruptError from error  # typer exits without a message
         except BrokenPipeError:
             return 0  # the reader of the output is gone
 
@@ -108,7 +105,7 @@ def options(version: Version = False) -> None:  # noqa: FBT002 - an option of th
 def invoke(arguments: list[str], console: TerminalConsole, context: Any) -> int:
     """Run one command line; returns its exit code. Errors are printed, tracebacks go to a file."""
     command = typer.main.get_command(app)
-    command.commands = dict.fromkeys(COMMANDS)  # type: ignore[attr-defined] # names for the suggestion of a misspelt one
+    command.commands = dict.fromkeys(COMMANDS)  # type: ignore[attr-defined] # typer suggests one of them for a misspelt name
     try:
         code = command.main(arguments, prog_name="gb300serve", standalone_mode=False, obj=context)
     except ClickException as error:
@@ -119,22 +116,21 @@ def invoke(arguments: list[str], console: TerminalConsole, context: Any) -> int:
         show_error(error, console)
         return error.exit_code
     except OSError as error:
-        if error.errno not in _NO_ROOM or error.filename is not None:  # not the standard output that `--help` fills
-            return _bug(console)
-        refused = OutputError(error)
-        show_error(refused, console)
-        return refused.exit_code
-    except Exception:  # noqa: BLE001 - the one boundary: a bug of ours is one line, the traceback is in a file
-        return _bug(console)
+        if error.errno not in _NO_ROOM or error.filename is not None:  # not standard output, which `--help` writes
+            return _report_internal_error(console)
+        show_error(OutputError(error), console)
+        return OutputError.exit_code
+    except Exception:  # noqa: BLE001 - the outermost boundary
+        return _report_internal_error(console)
     return code if isinstance(code, int) else 0
 
 
-def _bug(console: TerminalConsole) -> int:
+def _report_internal_error(console: TerminalConsole) -> int:
     return int(importlib.import_module("gb300serve.cli.internal_errors").report(console))
 
 
 def show_error(error: Gb300Error, console: TerminalConsole) -> None:
-    """The places first, then the message, lines from elsewhere, and what to do, one per line."""
+    """Print the findings, the message, its details and the hint."""
     for line in text_lines(error.diagnostics):
         console.message(line, "dim" if line.startswith("    ") else None)
     console.message(f"gb300serve: {error.message}", "error")
@@ -145,26 +141,25 @@ def show_error(error: Gb300Error, console: TerminalConsole) -> None:
 
 def main() -> NoReturn:
     """The program: `gb300serve` and `python -m gb300serve`."""
-    sys.stdout, sys.stderr = _opened(sys.stdout), _opened(sys.stderr)
+    sys.stdout, sys.stderr = _open_stream(sys.stdout), _open_stream(sys.stderr)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # The same bytes under every locale; a file name that is not UTF-8 is shown escaped, as JSON escapes it.
+            # The same bytes in every locale; a file name that is not UTF-8 is escaped.
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     environment = read_environment()
     console = TerminalConsole(sys.stdout, sys.stderr, no_color=environment.no_color, print_styled=_print_styled)
     code = invoke(sys.argv[1:], console, (environment, console))
-    with suppress(OSError):  # the reader has gone, or the disk behind a redirection is full: that was said
+    with suppress(OSError):  # the reader is gone, or the disk is full, which was reported
         sys.stdout.flush()
-    # Taking a hundred modules apart costs 18 ms of every command, and nothing here waits for it: files and
-    # connections are closed by the code that opened them.
+    # The interpreter's shutdown takes 18 ms; files and connections are closed already.
     os._exit(code)
 
 
 def _print_styled(text: str, style: str, stream: TextIO) -> None:
-    """Load rich with the first coloured line."""
+    """Import rich with the first coloured line: it takes 40 ms."""
     importlib.import_module("gb300serve.cli.colour").print_styled(text, style, stream)
 
 
-def _opened(stream: TextIO | None) -> TextIO:
-    """Python has no stream where the caller closed it (`>&-`): what is written there goes nowhere."""
+def _open_stream(stream: TextIO | None) -> TextIO:
+    """For a stream that the caller closed (`>&-`), Python has None: output to it is discarded."""
     return Path(os.devnull).open("w", encoding="utf-8") if stream is None else stream

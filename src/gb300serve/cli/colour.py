@@ -1,4 +1,4 @@
-"""Colour on a terminal, by rich. Loaded with the first coloured line: rich takes 40 ms to import."""
+"""Colour on a terminal, by rich."""
 
 from typing import TextIO
 
@@ -9,10 +9,10 @@ STYLES = {"error": "red", "warning": "yellow", "note": "cyan", "good": "green", 
 
 
 def terminal(stream: TextIO, *, no_color: bool = False) -> Console:
-    """A rich console that prints text as it is: no markup, no highlighting."""
+    """A rich console that does not change the text: no markup, no highlighting."""
     return Console(file=stream, no_color=no_color, highlight=False, markup=False, emoji=False)
 
 
 def print_styled(text: str, style: str, stream: TextIO) -> None:
-    """One line. The terminal breaks a long line, not rich: an image or a path can be copied whole."""
+    """One line. The terminal wraps it, not rich: a long path can be copied."""
     terminal(stream).print(Text(text, style=STYLES[style]), soft_wrap=True)

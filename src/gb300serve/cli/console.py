@@ -13,7 +13,7 @@ from gb300serve.core.redaction import redact
 from gb300serve.core.text import printable, shorten_words
 from gb300serve.core.values import indented_json
 
-# JSON escapes the control characters below the blank and leaves these, which steer terminals too.
+# JSON escapes only the control characters below the space; terminals act on these too.
 _HIGH_CONTROL = re.compile(r"[\x7f-\x9f]")
 
 PrintStyled = Callable[[str, str, TextIO], None]
@@ -30,9 +30,9 @@ class OutputError(MachineError):
 
 
 class TerminalConsole:
-    """`app.console.Console` on two text streams: `out` for results, `err` for progress and messages.
+    """`app.environment.Console` on two text streams: `out` for results, `err` for messages.
 
-    `print_styled` (cli.colour) is used where `err` is a terminal that may be coloured; without it nothing is coloured.
+    `print_styled` (cli.colour) prints coloured lines if `err` is a terminal.
     """
 
     def __init__(
@@ -50,28 +50,25 @@ class TerminalConsole:
         self._hidden: tuple[str, ...] = ()
 
     def hide(self, secrets: Iterable[str]) -> None:
-        """Leave these values out of everything that is printed from now on: an engine may log them."""
+        """Redact these values in all later output: an engine may log them."""
         self._hidden = (*self._hidden, *secrets)
 
     def result(self, text: str) -> None:
-        """A line (or lines) of the command's result."""
+        """A line of the command's result."""
         self._write(printable(self._without_secrets(text)))
 
     def results(self, texts: Iterable[str]) -> None:
-        """Several of them."""
+        """Several lines of the result."""
         for text in texts:
             self.result(text)
 
     def document(self, value: dict[str, Any]) -> None:
         """The result as JSON: characters outside ASCII stay readable, control characters are escaped."""
-        text = _HIGH_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", indented_json(value))
+        text = _HIGH_CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", indented_json(value))
         self._write(self._without_secrets(text))
 
     def message(self, text: str, style: str | None = None) -> None:
-        """A line of progress or an explanation.
-
-        A message that cannot be written stops nothing: a launch whose reader is gone (`up … 2>&1 | head`) continues.
-        """
+        """A line of progress or an explanation. If it cannot be written (`up … 2>&1 | head`), the command continues."""
         shown = shorten_words(printable(self._without_secrets(text)))
         with suppress(OSError):
             if style and self._print_styled and not self.no_color and self.err.isatty():
@@ -80,12 +77,12 @@ class TerminalConsole:
                 print(shown, file=self.err, flush=True)
 
     def messages(self, texts: Iterable[str], style: str | None = None) -> None:
-        """Several of them."""
+        """Several messages."""
         for text in texts:
             self.message(text, style)
 
     def diagnostics(self, found: Iterable[Diagnostic], style: str | None = None) -> None:
-        """Findings: the place, the line itself, what to do."""
+        """Findings with their place, the source line and the hint."""
         self.messages(text_lines(found), style)
 
     def _without_secrets(self, text: str) -> str:
@@ -95,6 +92,6 @@ class TerminalConsole:
         try:
             print(text, file=self.out, flush=True)
         except BrokenPipeError:
-            raise  # a reader that is gone is not an error: cli/app
+            raise  # not an error: cli.app exits with 0
         except OSError as error:
             raise OutputError(error) from error

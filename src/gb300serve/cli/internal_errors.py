@@ -1,4 +1,4 @@
-"""Internal errors: one line for the user, the traceback in a file. Loaded only when one happens."""
+"""Internal errors: one line for the user, the traceback in a file."""
 
 import sys
 import tempfile
@@ -11,7 +11,7 @@ EXIT_CODE = 70
 
 
 def report(console: TerminalConsole) -> int:
-    """Write the traceback of the exception being handled where the user can find it."""
+    """Write the traceback of the current exception to a file."""
     with tempfile.NamedTemporaryFile("w", prefix="gb300serve-bug-", suffix=".txt", delete=False) as file:
         file.write(f"gb300serve {__version__}, Python {sys.version}\n{traceback.format_exc()}")
     kind = sys.exc_info()[0]

@@ -9,37 +9,41 @@ import typer
 from gb300serve.app.workspace import Workspace
 from gb300serve.cli.console import TerminalConsole
 
-Ref = Annotated[str, typer.Argument(metavar="REF", help="v14, deepseek-v4.1-flash/v14, or a file.", show_default=False)]
+Ref = Annotated[
+    str,
+    typer.Argument(
+        metavar="REF", help="A release (v14 or deepseek-v4.1-flash/v14) or a recipe file.", show_default=False
+    ),
+]
 OptionalRef = Annotated[
-    str | None, typer.Argument(metavar="[REF]", help="A release; without it, the only live lane.", show_default=False)
+    str | None, typer.Argument(metavar="[REF]", help="A release; default: the only running lane.", show_default=False)
 ]
 SiteFile = Annotated[Path | None, typer.Option("--site", metavar="FILE", help="The site file.", show_default=False)]
 Station = Annotated[
     str | None,
-    typer.Option("--station", metavar="NAME", help="One of the site's `stations`.", show_default=False),
+    typer.Option("--station", metavar="NAME", help="A Station from `stations` in the site file.", show_default=False),
 ]
 RecipeDirs = Annotated[
     list[Path] | None,
-    typer.Option("--recipes", metavar="DIR", help="A recipes directory; repeatable.", show_default=False),
+    typer.Option("--recipes", metavar="DIR", help="A directory with recipes; repeatable.", show_default=False),
 ]
 Sets = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="PATH=VALUE", help="Change a value; repeatable.", show_default=False),
+    typer.Option("--set", metavar="PATH=VALUE", help="Override a recipe value; repeatable.", show_default=False),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 On = Annotated[
     Literal["docker", "sim"] | None,
-    typer.Option("--on", help="The Docker Engine, or the simulated Station.", show_default=False),
+    typer.Option("--on", help="Use the Docker Engine or the simulated Station.", show_default=False),
 ]
-SimSpeed = Annotated[
-    float, typer.Option("--sim-speed", min=1, help="How much faster time runs on the simulated Station.")
-]
+SimSpeed = Annotated[float, typer.Option("--sim-speed", min=1, help="Speed-up of time on the simulated Station.")]
 SimFault = Annotated[
     str | None,
-    typer.Option("--sim-fault", metavar="NAME", help="A fault for the simulated Station to stage.", show_default=False),
+    typer.Option("--sim-fault", metavar="NAME", help="A fault to simulate.", show_default=False),
 ]
 Reason = Annotated[
-    str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the journal.", show_default=False)
+    str | None,
+    typer.Option("--reason", metavar="TEXT", help="The reason to record in the journal.", show_default=False),
 ]
 
 

@@ -44,7 +44,7 @@ def test_an_empty_cache_is_said(machine: Machine) -> None:
     assert answer.code == 6
     assert answer.out.splitlines()[:2] == [
         f"{LANE}/v14: the next boot will tune kernels",
-        "  no set 9ac7b387 is there: the boot will tune, about 74 minutes",
+        "  set 9ac7b387 is missing: the boot will tune, about 74 minutes",
     ]
 
 
@@ -81,7 +81,7 @@ def test_what_a_change_does_to_the_identity(machine: Machine) -> None:
     new = machine.run("show", "v14", "--set", "engine.options.max_num_seqs=24")
     assert new.code == 0
     assert new.out.splitlines()[0] == f"{LANE}/v14+set: it is unknown what the next boot will do"
-    assert "prediction new: max_num_seqs is part of its identity" in new.out
+    assert "prediction new: max_num_seqs is part of the identity" in new.out
     assert "a miss     about 74 minutes of tuning" in new.out
 
 
@@ -91,12 +91,12 @@ def test_a_pin_is_kept_put_back_and_renewed(machine: Machine) -> None:
     path.write_bytes(content(231))  # as a boot with a patch does
     assert machine.state() == "differs"
     restored = machine.run("pin", "v14")
-    assert "what was there is kept as autotune_configs.json.aside-" in restored.err
+    assert "the previous file is kept as autotune_configs.json.aside-" in restored.err
     assert path.read_bytes() == content(210)
     assert machine.state() == "ready"
     (aside,) = path.parent.glob("*.aside-*")
     assert aside.read_bytes() == content(231)
-    assert "holds these 210 configurations already" in machine.run("pin", "v14").err
+    assert "already contains these 210 configurations" in machine.run("pin", "v14").err
     path.write_bytes(content(231))
     assert "231 configurations" in machine.run("pin", "v14", "--renew").err
     assert machine.state() == "ready"
@@ -106,8 +106,7 @@ def test_there_is_nothing_to_pin(machine: Machine) -> None:
     answer = machine.run("pin", "v14")
     assert (answer.code, answer.err.splitlines()[0]) == (
         6,
-        f"gb300serve: there is nothing to pin for {LANE}/v14: "
-        "set 9ac7b387 is missing: the boot will tune, about 74 minutes",
+        f"gb300serve: nothing to pin for {LANE}/v14: set 9ac7b387 is missing: the boot will tune, about 74 minutes",
     )
 
 
@@ -116,13 +115,14 @@ def test_a_set_is_seeded_from_a_file_before_the_first_boot(machine: Machine) -> 
     source.write_bytes(content(210))
     refused = machine.run("seed", "v14", "--from", source)
     assert refused.code == 6
-    assert "the whole name of deepseek-v4.1-flash/v14's tuning set is not known" in refused.err
+    assert "the full identity of the tuning set of deepseek-v4.1-flash/v14 is unknown" in refused.err
     assert "--identity NAME" in refused.err
     seeded = machine.run("seed", "v14", "--from", source, "--identity", NAME)
     assert seeded.code == 0
     assert (machine.cache / set_path("0.6.18", "103a", NAME, None)).read_bytes() == content(210)
     assert machine.state() == "ready"
-    assert seeded.err.splitlines()[-1] == "every boot writes the file again: after it, gb300serve cache verify v14"
+    verify = f"gb300serve cache verify v14 --site {machine.home / 'site.yaml'}"
+    assert seeded.err.splitlines()[-1] == f"every boot writes the file again; afterwards, check it with {verify}"
 
 
 def test_a_set_of_another_identity_is_seeded_with_a_warning(machine: Machine) -> None:
@@ -131,8 +131,8 @@ def test_a_set_of_another_identity_is_seeded_with_a_warning(machine: Machine) ->
     answer = machine.run("seed", "v14", "--from", "cbf5ea8f")
     assert answer.code == 0
     assert answer.err.splitlines()[:3] == [
-        "another environment than that of the set that was there: cublas: 13.1 and 13.0",
-        "it was tuned under another identity: kernels of shapes that it lacks will be tuned all the same",
+        "its environment differs from the set it replaces: cublas: 13.1 and 13.0",
+        "it was tuned under another identity: kernels of missing shapes will still be tuned",
         "it has 189 configurations, the recipe expects 210",
     ]
     assert path.read_bytes() == content(189, cublas="13.1")
@@ -143,7 +143,7 @@ def test_a_set_of_another_library_will_be_ignored(machine: Machine) -> None:
     source = machine.home / "old.json"
     source.write_bytes(content(210, "0.6.17"))
     answer = machine.run("seed", "v14", "--from", source)
-    assert "measured with FlashInfer 0.6.17 and goes where 0.6.18 looks: it will be ignored" in answer.err
+    assert "it was measured with FlashInfer 0.6.17; FlashInfer 0.6.18 will ignore it" in answer.err
     assert machine.state() == "differs"
 
 
@@ -162,7 +162,7 @@ def test_a_set_under_the_old_name_is_seeded_under_the_new_one(machine: Machine) 
     ("source", "message"),
     [
         ((), "nothing is pinned for deepseek-v4.1-flash/v14"),
-        (("--from", "ffffffff"), "ffffffff is neither a file nor a set of this cache"),
+        (("--from", "ffffffff"), "ffffffff is neither a file nor a tuning set of this cache"),
     ],
 )
 def test_there_is_nothing_to_seed_from(machine: Machine, source: tuple[str, ...], message: str) -> None:

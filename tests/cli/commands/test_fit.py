@@ -154,8 +154,8 @@ def test_an_unknown_model(tmp_path: Path) -> None:
     assert answer.code == 0
     assert answer.out == (
         "bench/v1 on one GB300: unknown\n\n"
-        "warning FIT006 sizes-unknown: the sizes of acme/big are not known\n"
-        "    hint: --checkpoint DIR reads them from its files; or write memory.weights_gib, memory.kv_cache, "
+        "warning FIT006 sizes-unknown: the sizes of acme/big are unknown\n"
+        "    hint: read them from its files with --checkpoint DIR, or set memory.weights_gib, memory.kv_cache, "
         "memory.max_model_len\n"
     )
 
@@ -220,7 +220,7 @@ def test_another_engine_is_unknown_and_says_why(tmp_path: Path) -> None:
     found = run("fit", "bench/v2", "--recipes", tmp_path, "--json").document
     assert (found["verdict"], found["hbm"]["usable_gib"]) == ("unknown", None)
     assert [one["message"] for one in found["diagnostics"]] == [
-        "sglang places its memory by rules that are not known here"
+        "sglang allocates memory by rules that fit does not model"
     ]
     share = run("fit", "bench/v2", "--recipes", tmp_path, "--set", "engine.options.mem_fraction_static=0.5", "--json")
     assert share.document["hbm"]["usable_gib"] == 124.9068

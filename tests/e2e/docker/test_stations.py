@@ -129,7 +129,7 @@ def test_one_release_on_two_stations(program: Program, lane: DockerLane, west: D
     assert "dead     -          -        docker  no answer" in table.out
     why = "no Docker Engine answers at ssh://me@dead.example: ssh: Could not resolve hostname dead.example"
     assert f"  dead: {why}" in table.out.splitlines()
-    assert table.err.splitlines()[-1] == "1 of 4 stations did not answer: dead"
+    assert table.err.splitlines()[-1] == "1 of 4 Stations did not respond: dead"
 
     at_west = Forked(program.home, program.variables | {"GB300SERVE_STATION": "west"})
     down = at_west.run("down")

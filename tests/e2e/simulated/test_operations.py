@@ -298,7 +298,7 @@ def test_a_stop_that_was_not_waited_for(program: Program, port: int, number: sig
     down.send_signal(number)
     _, err = down.communicate(timeout=30)
     assert (down.returncode, err.splitlines()) == (130, [
-        "gb300serve: interrupted; dsv41-vllm was told to stop, and down did not wait for its end",
+        "gb300serve: interrupted; dsv41-vllm received the stop signal, but down did not wait for its end",
         "  hint: see: gb300serve status --on sim; wait for its end: "
         "gb300serve down deepseek-v4.1-flash/v14 --on sim",
     ])  # fmt: skip

@@ -174,5 +174,5 @@ def test_another_set_is_said_and_degrades_only_where_the_recipe_says_so(
     program.run("down", "--on", "sim", "--remove")
     refused = up(program, port, wanted, "boot.+tuning_cache={missing: degrade}")
     assert refused.code == 9, refused.err
-    assert "DEGRADED: dsv41-vllm serves, but its tuning set is not the one of its recipe" in refused.err
+    assert "DEGRADED: dsv41-vllm serves, but its tuning set differs from the recipe" in refused.err
     assert f"  {remark}" in refused.err

@@ -35,12 +35,12 @@ def program(tmp_path: Path) -> Program:
 
 def test_silent_stations_hide_nothing(program: Program, port: int) -> None:
     nobody = program.run("status", "--all", "--deadline", "2")
-    assert (nobody.code, nobody.err.splitlines()[-1]) == (7, "2 of 3 stations did not answer: east, west")
+    assert (nobody.code, nobody.err.splitlines()[-1]) == (7, "2 of 3 Stations did not respond: east, west")
     assert nobody.out.splitlines() == [
         "STATION  LANE  RELEASE  ON      STATE      PHASE  CONTAINER  SINCE (UTC)",
         "east     -     -        docker  no answer  -      -          -",
         "west     -     -        docker  no answer  -      -          -",
-        "  east: ssh://east.example did not answer within 2 s",
+        "  east: ssh://east.example did not respond within 2 s",
         "  west: no Docker Engine answers at unix:///nonexistent/docker.sock: No such file or directory",
     ]
     up = program.run(

@@ -13,7 +13,7 @@ _NO_PROGRESS = "the log is too short, or it is not an engine log"
 
 def run(
     ctx: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A boot log, complete or not; - for standard input.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A boot log, complete or partial; - for standard input.")],
     json: Json = False,
 ) -> int:
     """Explain a boot log: how far the boot got, and why it failed."""
@@ -22,8 +22,7 @@ def run(
     if json:
         console.document(result.as_json())
     else:
-        for line in result.sentences():
-            console.result(line)
-        if not result.told:
+        console.results(result.sentences())
+        if not result.has_progress:
             console.message(_NO_PROGRESS, "warning")
     return exit_code(result.diagnosis)

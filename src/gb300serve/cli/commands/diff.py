@@ -22,7 +22,7 @@ def run(
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
-    """Show what the second release changes, and what the change costs; --set applies to the second."""
+    """Compare two releases: settings, command, and the cost of the change. --set applies to the second."""
     workspace, console = open_workspace(ctx, recipes, site, station)
     result = difference(side(workspace, before), side(workspace, after, sets or ()))
     if json:
@@ -30,6 +30,5 @@ def run(
     else:
         workspace.print_notes()
         label = f"{after}+set" if sets else after
-        for line in diff.markdown(result, before, label) if markdown else diff.lines(result):
-            console.result(line)
+        console.results(diff.markdown(result, before, label) if markdown else diff.lines(result))
     return 5 if exit_code and result.any else 0

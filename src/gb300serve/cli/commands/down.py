@@ -23,7 +23,7 @@ def run(
         bool,
         typer.Option(
             "--remove",
-            help="Also remove the container and, with REF, those of its failed boots, with their logs.",
+            help="Remove the container and its log; with REF, also those of its failed boots.",
         ),
     ] = False,
     timeout: Annotated[float | None, typer.Option(min=0, help="Seconds before SIGKILL.", show_default=False)] = None,
@@ -32,7 +32,7 @@ def run(
     station: Station = None,
     recipes: RecipeDirs = None,
 ) -> int:
-    """Stop a lane and keep its container: restarting it takes 4 to 5 minutes instead of 8."""
+    """Stop a lane and keep its container: starting it again takes 4 to 5 minutes instead of 8."""
     workspace, console = open_workspace(ctx, recipes, site, station)
     invocation = Invocation(ref or "", on, workspace.options)
     with suggesting(invocation):
@@ -55,6 +55,6 @@ def run(
 def _left(done: StopResult) -> Iterator[str]:
     """Residue of the ended engine."""
     for survivor in done.residue.survivors:
-        yield f"its GPU memory is not free: {survivor}"
+        yield f"GPU memory is not free: {survivor}"
     if done.residue.shared:
         yield f"left in /dev/shm: {' '.join(done.residue.shared)}"

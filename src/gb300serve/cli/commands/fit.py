@@ -13,10 +13,12 @@ from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Sta
 from gb300serve.cli.views.fit import lesson_lines, lines, sweep_lines
 from gb300serve.fit.result import Sweep, SweepStep, fit_document, parse_sweep, sweep_document
 
-Log = Annotated[str | None, typer.Option(metavar="FILE", help="Calibrate with a boot log first.", show_default=False)]
+Log = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Learn the overhead from a boot log first.", show_default=False)
+]
 Directory = Annotated[
     Path | None,
-    typer.Option("--checkpoint", metavar="DIR", help="Read sizes from these checkpoint files.", show_default=False),
+    typer.Option("--checkpoint", metavar="DIR", help="Read the sizes from this local checkpoint.", show_default=False),
 ]
 Range = Annotated[
     str | None, typer.Option(metavar="PATH=a..b[:step]", help="Print one row per value.", show_default=False)
@@ -42,20 +44,18 @@ def run(
     lesson = fitter.calibrate(*workspace.load(ref), calibrate, read_log(calibrate)) if calibrate else None
     fitted = fitter.fit(*workspace.load(ref, sets), sets or ())
     if lesson:
-        for line in lesson_lines(lesson, str(learned_boots(workspace)), fitted.demand):
-            console.message(line)
+        console.messages(lesson_lines(lesson, str(learned_boots(workspace)), fitted.request))
     steps = list(_steps(workspace, fitter, ref, sets or [], swept)) if swept else []
     if json:
-        result = fit_document(fitted.name, fitted.demand, fitted.answer, fitted.remarks)
+        result = fit_document(fitted.name, fitted.request, fitted.result, fitted.remarks)
         console.document(result | ({"sweep": sweep_document(swept.path, steps)} if swept else {}))
     else:
         workspace.print_notes()
-        for line in sweep_lines(swept, steps) if swept else lines(fitted):
-            console.result(line)
+        console.results(sweep_lines(swept, steps) if swept else lines(fitted))
     return 6 if fitted.verdict in ("short", "refused") else 0
 
 
 def _steps(workspace: Workspace, fitter: Fitter, ref: str, sets: list[str], swept: Sweep) -> Iterator[SweepStep]:
     for value, assignment in zip(swept.values, swept.assignments(), strict=True):
         changes = [*sets, assignment]
-        yield SweepStep(value, fitter.answer(*workspace.load(ref, changes), changes))
+        yield SweepStep(value, fitter.result(*workspace.load(ref, changes), changes))

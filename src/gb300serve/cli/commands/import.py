@@ -14,7 +14,10 @@ def run(
     ctx: typer.Context,
     file: Annotated[
         str | None,
-        typer.Argument(metavar="[FILE]", help="Shell, docker inspect or jm-recipe/v1 text; - for standard input."),
+        typer.Argument(
+            metavar="[FILE]",
+            help="A shell command, docker inspect output or a jm-recipe/v1 file; - for standard input.",
+        ),
     ] = None,
     container: Annotated[
         str | None,
@@ -37,7 +40,6 @@ def run(
     if json:
         console.document(import_document(result, result.diagnostics))
         return 0
-    for line in recipe_lines(result):
-        console.result(line)
+    console.results(recipe_lines(result))
     console.messages(finding_lines(result.diagnostics), "dim")
     return 0

@@ -32,7 +32,7 @@ def run(
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
-    """Show the changes of the running lanes: when (UTC), by whom, from what to what, and the outcome."""
+    """Show the changes of the running lanes: time (UTC), user, lanes before and after, and result."""
     workspace, console = open_workspace(ctx, recipes, site, station)
     contents = _read(StateDirectory(workspace))
     entries = contents.entries[max(0, len(contents.entries) - last) if last is not None else 0 :]
@@ -40,9 +40,7 @@ def run(
         shown = [entry.as_json() for entry in entries]
         console.document({"schema": SCHEMA, "entries": shown, "torn": list(contents.torn)})
         return 0
-    for entry in entries:
-        for line in _lines(entry):
-            console.result(line)
+    console.results(line for entry in entries for line in _lines(entry))
     if not entries:
         console.result("no entries")
     if contents.torn:

@@ -20,7 +20,7 @@ def run(
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
-    """List lanes and releases, each with its first figure and the workload of its measurement."""
+    """List lanes and releases, each with its first measured figure."""
     workspace, console = open_workspace(ctx, recipes, None)
     rows = [
         row
@@ -33,8 +33,7 @@ def run(
     columns = ("lane", "release", "status", "pinned", "title", "headline")
     shown = [row | {"pinned": "yes" if row["pinned"] else "no", "headline": row["headline"] or "-"} for row in rows]
     cells = [[row[column] for column in columns] for row in shown]
-    for line in table(("LANE", "RELEASE", "STATUS", "PINNED", "TITLE", "FIGURE"), cells):
-        console.result(line)
+    console.results(table(("LANE", "RELEASE", "STATUS", "PINNED", "TITLE", "FIGURE"), cells))
     return 0
 
 

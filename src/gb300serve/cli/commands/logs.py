@@ -16,15 +16,17 @@ def run(
     ctx: typer.Context,
     ref: OptionalRef = None,
     on: On = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the lane ends or Ctrl-C.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Follow the log until the lane ends or Ctrl-C.")
+    ] = False,
     lines: Annotated[
-        int | None, typer.Option("--tail", "-n", min=0, help="The last lines only.", show_default=False)
+        int | None, typer.Option("--tail", "-n", min=0, help="Print only the last lines.", show_default=False)
     ] = None,
     site: SiteFile = None,
     station: Station = None,
     recipes: RecipeDirs = None,
 ) -> int:
-    """Print a lane's log since its last start, without the values of its secrets."""
+    """Print the log of a lane since its last start. Values of its secrets are redacted."""
     workspace, console = open_workspace(ctx, recipes, site, station)
     with suggesting(Invocation(ref or "", on, workspace.options)):
         host, container = find_lane("logs", ref, workspace, Hosts(workspace), on)

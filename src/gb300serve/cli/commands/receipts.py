@@ -34,7 +34,7 @@ def run(
         list[str] | None,
         typer.Argument(
             metavar="[REF] | learn RUN|LOG | check REF LOG",
-            help="Check a lane; propose receipts from a good boot; compare receipts with a good boot.",
+            help="Check a lane; propose receipts from a good boot; check the recipe against a good boot.",
             show_default=False,
         ),
     ] = None,
@@ -76,37 +76,36 @@ def _show(kept: ReceiptReport, console: TerminalConsole, *, json: bool) -> int:
     """The receipts of a running lane."""
     if json:
         return _document(kept, console, "container")
-    for one in kept.receipts:
-        console.result(one.sentence())
+    console.results(receipt.sentence() for receipt in kept.receipts)
     console.result(f"{kept.release} ({kept.where}): {_count(kept)}")
-    if not kept.binding and not all(one.good for one in kept.receipts):
+    if not kept.binding and not all(receipt.good for receipt in kept.receipts):
         console.message("--set changed this launch: receipts of changed lines are shown but do not count", "dim")
     return _exit_code(kept)
 
 
 def _check(kept: ReceiptReport, console: TerminalConsole, *, json: bool) -> int:
-    """The log is the measure: a receipt that it lacks is wrong in the recipe. Other arguments mean another launch."""
+    """The log is of a good boot: a receipt that it does not contain is wrong in the recipe."""
     if json:
         return _document(kept, console, "log")
-    for one in kept.receipts:
-        if one.kind == "line" and not one.good:
-            console.result(f"wrong in the recipe: {one.sentence()}")
-        elif one.good:
-            console.result(one.sentence())
+    for receipt in kept.receipts:
+        if receipt.kind == "line" and not receipt.good:
+            console.result(f"wrong in the recipe: {receipt.sentence()}")
+        elif receipt.good:
+            console.result(receipt.sentence())
         else:
-            console.message(f"the log belongs to another command: {one.sentence()}", "warning")
+            console.message(f"the log belongs to another command: {receipt.sentence()}", "warning")
     console.result(f"{kept.release} ({kept.where}): {_count(kept)}")
     return _exit_code(kept)
 
 
 def _document(kept: ReceiptReport, console: TerminalConsole, place: str) -> int:
     head = {"schema": RECEIPTS_SCHEMA, "release": kept.release, place: kept.where, "verdict": kept.verdict}
-    console.document({**head, "receipts": [one.as_json() for one in kept.receipts]})
+    console.document({**head, "receipts": [receipt.as_json() for receipt in kept.receipts]})
     return _exit_code(kept)
 
 
 def _count(kept: ReceiptReport) -> str:
-    return f"{sum(one.state == 'kept' for one in kept.receipts)} of {len(kept.receipts)} kept"
+    return f"{sum(receipt.state == 'kept' for receipt in kept.receipts)} of {len(kept.receipts)} kept"
 
 
 def _exit_code(kept: ReceiptReport) -> int:

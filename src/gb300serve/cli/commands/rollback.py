@@ -24,7 +24,7 @@ def run(
     ctx: typer.Context,
     goal: Goal = None,
     on: On = None,
-    steps_only: Annotated[bool, typer.Option("--show-steps", help="Print the steps and do nothing.")] = False,
+    steps_only: Annotated[bool, typer.Option("--show-steps", help="Print the steps without executing them.")] = False,
     reason: Reason = None,
     site: SiteFile = None,
     station: Station = None,
@@ -32,9 +32,9 @@ def run(
     sim_speed: SimSpeed = SIM_SPEED,
     sim_fault: SimFault = None,
 ) -> int:
-    """Return to the last release of the lane that was READY: print the steps, carry them out, watch it serve.
+    """Return to the last release of the lane that was READY, and watch its boot.
 
-    The running lane is stopped and kept. If the other one fails, the running lane is put back.
+    The running container is stopped and kept. If the rollback fails, that container is started again.
     """
     workspace, console = open_workspace(ctx, recipes, site, station)
     rehearsal = Rehearsal(sim_speed, sim_fault)

@@ -28,16 +28,16 @@ class OneOrAllError(CommandLineError):
 def run(
     ctx: typer.Context,
     on: On = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every station of the site, all at once.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show all Stations of the site.")] = False,
     deadline: Annotated[
-        float, typer.Option("--deadline", min=0.1, help="Seconds that a station has to answer, with --all.")
+        float, typer.Option("--deadline", min=0.1, help="Seconds to wait for each Station, with --all.")
     ] = DEADLINE,
     site: SiteFile = None,
     station: Station = None,
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
-    """Show every lane, on Docker and on the simulated Station: what it is, in which state, since when."""
+    """Show the release and the state of every lane, on Docker and on the simulated Station."""
     if everything and station:
         raise OneOrAllError
     workspace, console = open_workspace(ctx, recipes, site, station)
@@ -45,40 +45,39 @@ def run(
     try:
         seen = all_stations(hosts, on, deadline) if everything else (station_status(hosts, on),)
     except BackendError:
-        if json:  # whoever reads it gets an object, whatever the exit code
+        if json:  # a JSON reader gets an object with every exit code
             console.document({"schema": SCHEMA, "lanes": [], "stations": []})
         raise
     if json:
-        each = [lane for found in seen for lane in found.lanes_as_json()]
-        console.document({"schema": SCHEMA, "lanes": each, "stations": [found.as_json() for found in seen]})
+        lanes = [lane for found in seen for lane in found.lanes_as_json()]
+        console.document({"schema": SCHEMA, "lanes": lanes, "stations": [found.as_json() for found in seen]})
     else:
         _show(seen, console, named=everything)
-    return _ended(seen, console, named=everything)
+    return _exit_code(seen, console, named=everything)
 
 
 def _show(seen: tuple[StationStatus, ...], console: TerminalConsole, *, named: bool) -> None:
     rows = [row for found in seen for row in _rows(found, named=named)]
     if not rows:
-        console.result("no lane")
+        console.result("no lanes")
         return
-    for line in table(("STATION", *COLUMNS) if named else COLUMNS, rows):
-        console.result(line)
-    for found in seen:
-        for sentence in _sentences(found, named=named):
-            console.result(f"  {sentence}")
+    console.results(table(("STATION", *COLUMNS) if named else COLUMNS, rows))
+    console.results(f"  {sentence}" for station in seen for sentence in _sentences(station, named=named))
 
 
-def _ended(seen: tuple[StationStatus, ...], console: TerminalConsole, *, named: bool) -> int:
-    """7 where the status of one of them alone would be; what stays unsaid in the table is said."""
+def _exit_code(seen: tuple[StationStatus, ...], console: TerminalConsole, *, named: bool) -> int:
+    """Report what the table does not show; 7 if a Station failed."""
     for found in seen:
         if found.refused is not None and not named:
             console.message(f"only the simulated Station is shown: {found.refused.message}", "dim")
         elif found.refused is not None and found.optional:
-            console.message(f"the site names no Docker Engine for this machine: {found.refused.message}", "dim")
-    failed = [found.station or "the site's own" for found in seen if found.failed]
+            console.message(
+                f"the site does not define a Docker Engine for this machine: {found.refused.message}", "dim"
+            )
+    failed = [found.station or "the top level of the site" for found in seen if found.failed]
     if not failed:
         return 0
-    console.message(f"{len(failed)} of {len(seen)} stations did not answer: {', '.join(failed)}", "error")
+    console.message(f"{len(failed)} of {len(seen)} Stations did not respond: {', '.join(failed)}", "error")
     return BackendError.exit_code
 
 
@@ -92,14 +91,14 @@ def _rows(found: StationStatus, *, named: bool) -> Iterator[list[str]]:
 
 def _sentences(found: StationStatus, *, named: bool) -> Iterator[str]:
     for lane in found.lanes:
-        for sentence in (*(each.message for each in lane.drift), *_why(lane)):
+        for sentence in (*(drift.message for drift in lane.drift), *_why(lane)):
             yield f"{lane.container}: {sentence}"
     if named and found.refused is not None and not found.optional:
         yield f"{found.station or 'the site'}: {found.refused.message}"
 
 
 def _why(lane: LaneStatus) -> tuple[str, ...]:
-    """Why it does not serve; of one that boots nobody expects an answer."""
+    """Why the lane does not serve; nothing while it boots."""
     why = None if lane.state in {"booting", "tuning"} else lane.health.get("why")
     return (str(why),) if why else ()
 

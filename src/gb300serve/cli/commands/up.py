@@ -32,14 +32,15 @@ def run(
     ref: Ref,
     on: On = None,
     detach: Annotated[
-        bool, typer.Option("--detach", "-d", help="Do not watch; the restart policy is not applied.")
+        bool,
+        typer.Option("--detach", "-d", help="Return without watching the boot; the restart policy is not applied."),
     ] = False,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace another release of the lane; it is kept.")
+        bool, typer.Option("--replace", help="Replace another release of the lane; its container is kept.")
     ] = False,
-    steps_only: Annotated[bool, typer.Option("--show-steps", help="Print the steps and do nothing.")] = False,
+    steps_only: Annotated[bool, typer.Option("--show-steps", help="Print the steps without executing them.")] = False,
     stack_dump: Annotated[
-        bool, typer.Option("--stack-dump", help="Show where an engine stands that is stuck (py-spy).")
+        bool, typer.Option("--stack-dump", help="If the engine hangs, print its stack (py-spy).")
     ] = False,
     reason: Reason = None,
     sets: Sets = None,
@@ -49,7 +50,7 @@ def run(
     sim_speed: SimSpeed = SIM_SPEED,
     sim_fault: SimFault = None,
 ) -> int:
-    """Launch a release, watch its boot until it serves, then show its log until Ctrl-C (the lane keeps running)."""
+    """Launch a release, watch its boot until it is ready, then print its log. Ctrl-C leaves the lane running."""
     workspace, console = open_workspace(ctx, recipes, site, station)
     where, overrides = on or "docker", tuple(sets or ())
     rehearsal = Rehearsal(sim_speed, sim_fault)

@@ -1,10 +1,11 @@
 """The tuning cache on the terminal and in JSON: a table of sets, and the state of one release."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from gb300serve.app.cache import ReleaseCache
-from gb300serve.autotune.pins import CacheVerdict
+from gb300serve.autotune.pins import CacheVerdict, Pin, SeededSet
 from gb300serve.autotune.sets import TuningSet, managed_store_note, short_identity, tuning_time
 from gb300serve.cli.views.diagnostics import table
 from gb300serve.lifecycle.launch import display_time
@@ -19,8 +20,11 @@ _STATES = {
 }
 
 
-def set_lines(sets: tuple[TuningSet, ...], expecting: Mapping[str, str]) -> Iterator[str]:
+def set_lines(directory: Path, sets: tuple[TuningSet, ...], expecting: Mapping[str, str]) -> Iterator[str]:
     """`expecting`: releases by the path of the set that they load."""
+    if not sets:
+        yield f"no tuning set below {directory}"
+        return
     yield from table(_HEAD, [_row(tuning_set, expecting.get(str(tuning_set.path), "-")) for tuning_set in sets])
     for tuning_set in sets:
         remark = tuning_set.problem or tuning_set.mismatch
@@ -36,7 +40,7 @@ def _row(tuning_set: TuningSet, expected_by: str) -> tuple[str, ...]:
 
 
 def release_lines(cache: ReleaseCache, verified: CacheVerdict) -> Iterator[str]:
-    """What a release expects, what the cache contains, what the next boot will do."""
+    """The expected set, the set in the cache, and what the next boot will do."""
     expected, prediction, pin = cache.expected, cache.prediction, cache.pin
     name = f"{cache.recipe.ref}+set" if cache.overrides else cache.recipe.ref
     yield f"{name}: {_STATES[verified.state]}"
@@ -57,8 +61,35 @@ def release_lines(cache: ReleaseCache, verified: CacheVerdict) -> Iterator[str]:
     yield f"  directory  {cache.directory}"
 
 
-def release_document(cache: ReleaseCache, verified: CacheVerdict) -> dict[str, Any]:
-    """The keys of `gb300serve.cache/1` about one release."""
+def seeded_line(placed: SeededSet, source: str) -> str:
+    """Where a set was put, and from where."""
+    return f"{_placed(placed)} from {source}"
+
+
+def pinned_line(result: Pin | SeededSet) -> str:
+    """A new pin, or the pinned set that was put back."""
+    if isinstance(result, SeededSet):
+        return _placed(result)
+    return f"pinned for {result.release}: {result.configs} configurations, sha256 {result.sha256}; a copy is kept"
+
+
+def _placed(placed: SeededSet) -> str:
+    if not placed.changed:
+        return f"{placed.path} already contains these {placed.content.configs} configurations"
+    aside = f"; the previous file is kept as {placed.backup.name}" if placed.backup else ""
+    return f"{placed.path}: {placed.content.configs} configurations, sha256 {placed.content.sha256[:12]}{aside}"
+
+
+def document(
+    directory: Path, sets: tuple[TuningSet, ...], cache: ReleaseCache | None, verified: CacheVerdict | None
+) -> dict[str, Any]:
+    """`gb300serve.cache/1`."""
+    release = _release_document(cache, verified) if cache and verified else {}
+    listed = [tuning_set.as_json() for tuning_set in sets]
+    return {"schema": SCHEMA, "directory": str(directory), "sets": listed, **release}
+
+
+def _release_document(cache: ReleaseCache, verified: CacheVerdict) -> dict[str, Any]:
     expected, prediction, pin = cache.expected, cache.prediction, cache.pin
     return {
         "release": cache.recipe.ref,

@@ -15,7 +15,7 @@ WIDTH = 64
 
 def lines(fitted: Fitted) -> Iterator[str]:
     """The whole fit result."""
-    result = fitted.answer
+    result = fitted.result
     yield f"{fitted.name} on one GB300: {_headline(fitted)}"
     if result is not None:
         yield ""
@@ -33,7 +33,7 @@ def lines(fitted: Fitted) -> Iterator[str]:
 
 
 def _headline(fitted: Fitted) -> str:
-    result = fitted.answer
+    result = fitted.result
     if result is None:
         return fitted.verdict
     plan, host = result.plan, result.plan.host
@@ -200,8 +200,8 @@ def _row(step: SweepStep, *, same: bool) -> tuple[str, ...]:
     )
 
 
-def lesson_lines(lesson: LearnedOverhead, saved_in: str, demand: MemoryRequest) -> Iterator[str]:
-    """What was learned, and whether it applies to the settings of `demand`."""
+def lesson_lines(lesson: LearnedOverhead, saved_in: str, request: MemoryRequest) -> Iterator[str]:
+    """What was learned, and whether it applies to the settings of `request`."""
     figures = lesson.boot.figures
     moved = f"{figures['offloaded_gib']:.2f} offloaded, " if figures["offloaded_gib"] else ""
     left = f"{figures['kv_cache_gib']:.2f} GiB of KV cache"
@@ -209,7 +209,7 @@ def lesson_lines(lesson: LearnedOverhead, saved_in: str, demand: MemoryRequest) 
     if lesson.has_unexpected_offload:
         yield f"by its sizes {lesson.computed_offload_gib:.2f} GiB should be offloaded: is it this checkpoint?"
     yield f"saved in {saved_in}"
-    shape = shape_of(demand)
+    shape = shape_of(request)
     other = [
         f"{name} {value} (here {shape[name]})" for name, value in lesson.depends_on.items() if shape[name] != value
     ]
