@@ -136,14 +136,11 @@ _TEXTS = {
 }  # fmt: skip
 _LISTS = {"cap-add": "cap_add", "security-opt": "security_opt", "tmpfs": "tmpfs", "publish": "ports"}
 _IRRELEVANT = {
-    "detach": None,
-    "quiet": None,
-    "sig-proxy": None,
-    "interactive": "a server reads no terminal",
+    "detach": None, "quiet": None, "sig-proxy": None, "interactive": "a server reads no terminal",
     "tty": "a server needs no terminal",
     "rm": "the container of a lane is kept when it stops, so that it can be started again",
     "pull": "a launch does not pull images",
-}
+}  # fmt: skip
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
 _RESTART = re.compile(r"no|always|unless-stopped|on-failure(?::[0-9]+)?")
 

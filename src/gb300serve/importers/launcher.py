@@ -17,22 +17,10 @@ from gb300serve.importers.shell.words import Command, ExpandedWord, Reference, S
 _SHELLS = frozenset(("bash", "sh", "dash", "zsh"))
 _SHELL_FLAG = re.compile(r"-[a-z]*c")
 _PYTHON = re.compile(r"python[0-9.]*")
-_WRAPPERS = frozenset(
-    (
-        "numactl",
-        "nsys",
-        "ncu",
-        "env",
-        "tini",
-        "dumb-init",
-        "nice",
-        "ionice",
-        "taskset",
-        "exec",
-        "time",
-        "nvidia_entrypoint.sh",
-    )
-)
+_WRAPPERS = frozenset((
+    "numactl", "nsys", "ncu", "env", "tini", "dumb-init", "nice", "ionice", "taskset", "exec", "time",
+    "nvidia_entrypoint.sh",
+))  # fmt: skip
 _HARMLESS = frozenset(("set", "true", ":", "echo", "ulimit", "shopt", "trap", "wait"))
 
 

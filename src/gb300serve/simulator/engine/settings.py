@@ -208,7 +208,7 @@ UNKNOWN_CHECKPOINT = Checkpoint(
         "tuning-kernels": 5.0,
         "capturing-graphs": 15.0,
         "serving": 5.0,
-    },
+    },  # fmt: skip
     graphs=(Graphs(15.0, 0.6), Graphs(10.0, 0.4)),
     autotune=Autotune(flashinfer="0.6.18", arch="103a", configs=40, tuning_seconds=300.0),
     decode=Decode(120.0, 900.0, ()),

@@ -18,13 +18,9 @@ _LAUNCHER_WARNING = (
 )
 # Seconds of each phase (assumed: no boot of an SGLang lane was timed). Weights load as fast as with vLLM.
 _SECONDS = {
-    "starting": 30.0,
-    "profiling": 3.0,
-    "sizing-kv-cache": 2.0,
-    "tuning-kernels": 25.0,
-    "capturing-graphs": 30.0,
+    "starting": 30.0, "profiling": 3.0, "sizing-kv-cache": 2.0, "tuning-kernels": 25.0, "capturing-graphs": 30.0,
     "serving": 12.0,
-}
+}  # fmt: skip
 _OFFLOADING = 20.0
 _DRAFT, _DRAFT_GIB = 8.0, 1.2
 _SIZES = (1, 2, 4, 8, 12, 16, 24, 32)

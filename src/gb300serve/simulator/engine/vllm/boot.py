@@ -156,14 +156,9 @@ _CREATE = 0.09
 # Pause between a full bar (stderr) and the next line (stdout), so that readers see them in this order.
 _BAR_DONE = 0.5
 _ROUTES = {
-    "/health": "GET",
-    "/ping": "GET, POST",
-    "/version": "GET",
-    "/metrics": "GET",
-    "/v1/models": "GET",
-    "/v1/chat/completions": "POST",
-    "/v1/completions": "POST",
-}
+    "/health": "GET", "/ping": "GET, POST", "/version": "GET", "/metrics": "GET", "/v1/models": "GET",
+    "/v1/chat/completions": "POST", "/v1/completions": "POST",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

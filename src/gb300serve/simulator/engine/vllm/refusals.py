@@ -185,16 +185,8 @@ def _speculation_fields(settings: Settings, drafts: Mapping[str, Any]) -> Iterat
 
 
 _CHECKS: tuple[Callable[[Settings], Iterator[EngineTraceback]], ...] = (
-    _tool_choice,
-    _parsers,
-    _port,
-    _model_path,
-    _context,
-    _sizes,
-    _scheduler,
-    _tables,
-    _speculation,
-)
+    _tool_choice, _parsers, _port, _model_path, _context, _sizes, _scheduler, _tables, _speculation,
+)  # fmt: skip
 
 
 def late_refusal(settings: Settings) -> str | None:
