@@ -83,6 +83,14 @@ def family_lines(name: str, kind: str, text: str) -> Iterator[str]:
     yield f"# TYPE {name} {kind}"
 
 
+def scalar_lines(
+    prefix: str, kind: str, figures: Mapping[str, tuple[str, float]], labels: Mapping[str, str]
+) -> Iterator[str]:
+    """Gauges or counters: help text and value by name."""
+    for name, (text, value) in figures.items():
+        yield from (*family_lines(f"{prefix}{name}", kind, text), sample(f"{prefix}{name}", value, labels))
+
+
 def histogram_lines(name: str, observed: Histogram, labels: Mapping[str, str]) -> Iterator[str]:
     """A histogram; `name` has the engine's prefix."""
     yield from family_lines(name, "histogram", f"Histogram of {name.partition(':')[2].replace('_', ' ')}.")
