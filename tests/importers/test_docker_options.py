@@ -208,10 +208,7 @@ def test_a_dollar_in_a_path_is_literal() -> None:
         ("-v /path/to/x:/b", "/path/to/x is a placeholder: the author did not publish the real path"),
         ("-v './<model>':/b", "/home/me/work/<model> is a placeholder: the author did not publish the real path"),
         ("--mount type=bind,target=/b", "--mount type=bind,target=/b does not mount a directory of the host"),
-        (
-            "--mount type=bind,src=/a,dst=/b,consistency=cached",
-            "--mount: a recipe cannot express consistency",
-        ),
+        ("--mount type=bind,src=/a,dst=/b,consistency=cached", "--mount: a recipe cannot express consistency"),
     ],
 )
 def test_findings_about_mounts(option: str, finding: str) -> None:

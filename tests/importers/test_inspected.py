@@ -97,10 +97,7 @@ def test_the_whole() -> None:
             {"PortBindings": {"8000/tcp": [{"HostIp": "127.0.0.1", "HostPort": "81"}], "9/udp": [{"HostPort": "9"}]}},
             {"ports": ["127.0.0.1:81:8000", "9:9/udp"]},
         ),
-        (
-            {"DeviceRequests": [GPU | {"Count": 0, "DeviceIDs": ["0", "1"]}]},
-            {"gpus": {"index": [0, 1]}},
-        ),
+        ({"DeviceRequests": [GPU | {"Count": 0, "DeviceIDs": ["0", "1"]}]}, {"gpus": {"index": [0, 1]}}),
         (
             {"DeviceRequests": [{"Driver": "cdi", "Count": 0, "DeviceIDs": ["nvidia.com/gpu=GPU-1a"]}]},
             {"gpus": {"uuid": "GPU-1a"}},
@@ -135,11 +132,7 @@ def test_the_older_runtime() -> None:
             ("-m", "0", "vllm", "serve", "/m"),
         ),
         ({"Entrypoint": None, "Cmd": ["vllm", "serve", "/m"], "Image": "x/y:1"}, None, ("vllm", "serve", "/m")),
-        (
-            {"Entrypoint": SERVER, "Cmd": ["--model", "/m"]},
-            None,
-            ("--model", "/m"),
-        ),
+        ({"Entrypoint": SERVER, "Cmd": ["--model", "/m"]}, None, ("--model", "/m")),
         ({"Entrypoint": ["/e", "x"], "Cmd": ["--model", "/m"]}, None, ("--model", "/m")),
     ],
 )

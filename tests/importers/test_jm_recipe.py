@@ -99,11 +99,7 @@ def test_invalid_yaml() -> None:
             'image: "vllm/vllm-openai:other"',
             ("IMP010", "launch.command has the tag bench, runtime.container.image other"),
         ),
-        (
-            "engine: vllm\n",
-            "engine: sglang\n",
-            ("IMP010", "runtime.engine is sglang, but the command starts vllm"),
-        ),
+        ("engine: vllm\n", "engine: sglang\n", ("IMP010", "runtime.engine is sglang, but the command starts vllm")),
         (
             "vllm-openai:bench --model",
             "vllm-openai:v0.32.0 --model",

@@ -136,14 +136,11 @@ _TEXTS = {
 }  # fmt: skip
 _LISTS = {"cap-add": "cap_add", "security-opt": "security_opt", "tmpfs": "tmpfs", "publish": "ports"}
 _IRRELEVANT = {
-    "detach": None,
-    "quiet": None,
-    "sig-proxy": None,
-    "interactive": "a server reads no terminal",
+    "detach": None, "quiet": None, "sig-proxy": None, "interactive": "a server reads no terminal",
     "tty": "a server needs no terminal",
     "rm": "the container of a lane is kept when it stops, so that it can be started again",
     "pull": "a launch does not pull images",
-}
+}  # fmt: skip
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
 _RESTART = re.compile(r"no|always|unless-stopped|on-failure(?::[0-9]+)?")
 
@@ -166,6 +163,8 @@ def _apply(draft: Draft, option: DockerOption) -> None:
         _set_text(draft, option, _TEXTS[name])
     elif name in _LISTS:
         draft.container.setdefault(_LISTS[name], []).append(_text_value(draft, option))
+    elif name == "init":
+        draft.container |= {"init": True} if option.value != "false" else {}
     elif name in _IRRELEVANT:
         if (reason := _IRRELEVANT[name]) is not None and option.value != "false":
             _left_out(draft, option, f"--{name} is left out: {reason}")
@@ -212,11 +211,6 @@ def _name(draft: Draft, option: DockerOption) -> None:
     draft.report.add(UNSET, message, "use two or more letters, digits, `.`, `-` or `_`", option.place)
 
 
-def _init(draft: Draft, option: DockerOption) -> None:
-    if option.value != "false":
-        draft.container["init"] = True
-
-
 def _restart(draft: Draft, option: DockerOption) -> None:
     value = option.value or ""
     if not _RESTART.fullmatch(value):
@@ -242,8 +236,7 @@ def _ulimit(draft: Draft, option: DockerOption) -> None:
         _not_taken_over(draft, option, f"--ulimit {shorten(value)} is not valid", "write NAME=SOFT[:HARD]")
         return
     soft, hard = int(match[2]), int(match[3] or match[2])
-    limit: Any = soft if soft == hard else {"soft": soft, "hard": hard}
-    draft.container.setdefault("ulimits", {})[match[1]] = limit
+    draft.container.setdefault("ulimits", {})[match[1]] = soft if soft == hard else {"soft": soft, "hard": hard}
 
 
 def _label(draft: Draft, option: DockerOption) -> None:
@@ -251,10 +244,6 @@ def _label(draft: Draft, option: DockerOption) -> None:
     if key:
         text = draft.redacted(value, option.place, f"the label {shorten(key, 30)}")
         draft.container.setdefault("labels", {})[key] = text
-
-
-def _log_driver(draft: Draft, option: DockerOption) -> None:
-    draft.container.setdefault("log", {})["driver"] = _text_value(draft, option)
 
 
 def _log_option(draft: Draft, option: DockerOption) -> None:
@@ -341,7 +330,9 @@ def _report_runtime(draft: Draft, runtime: DockerOption, selecting: list[str]) -
 
 
 _HANDLERS: dict[str, Handler] = {
-    "name": _name, "init": _init, "restart": _restart, "stop-timeout": _stop_timeout, "ulimit": _ulimit,
-    "label": _label, "log-driver": _log_driver, "log-opt": _log_option, "env": _env, "env-file": _env_file,
+    "name": _name, "restart": _restart, "stop-timeout": _stop_timeout, "ulimit": _ulimit,
+    "label": _label,
+    "log-driver": lambda draft, option: draft.container.setdefault("log", {}).update(driver=_text_value(draft, option)),
+    "log-opt": _log_option, "env": _env, "env-file": _env_file,
     "device": _device, "runtime": _runtime, "gpus": _gpus, "volume": add_volume, "mount": add_mount,
 }  # fmt: skip

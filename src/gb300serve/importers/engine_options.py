@@ -66,30 +66,22 @@ class Flags:
             top = "--" + top[2:].replace("_", "-")
         option = self._spelled.get(top)
         abbreviated = option is None
-        if option is None:
-            option = self._abbreviated(top)
+        option = option or self._abbreviated(top)
         if option is None or (dot and not option.takes_json):
             return None
-        return FlagMatch(
-            option, off=top in option.off, keys=keys, abbreviated=abbreviated, has_underscores=has_underscores
-        )
+        return FlagMatch(option, top in option.off, keys, abbreviated, has_underscores)
 
     def _abbreviated(self, top: str) -> EngineOption | None:
         if not top.startswith("--") or len(top) < 4:
             return None
-        candidates = {
-            option.key: option
-            for flag, option in self._spelled.items()
-            if flag.startswith(top) and flag not in option.off
-        }
+        matching = (o for flag, o in self._spelled.items() if flag.startswith(top) and flag not in o.off)
+        candidates = {option.key: option for option in matching}
         return next(iter(candidates.values())) if len(candidates) == 1 else None
 
     def suggest(self, flag: str) -> str | None:
         """The flag most similar to an unknown one; at most _SEARCHES times, because a search takes 2 ms."""
         self._searched += 1
-        if self._searched > _SEARCHES:
-            return None
-        return suggestion(flag.replace("_", "-"), self._spelled)
+        return None if self._searched > _SEARCHES else suggestion(flag.replace("_", "-"), self._spelled)
 
 
 def is_flag(word: str) -> bool:

@@ -17,22 +17,10 @@ from gb300serve.importers.shell.words import Command, ExpandedWord, Reference, S
 _SHELLS = frozenset(("bash", "sh", "dash", "zsh"))
 _SHELL_FLAG = re.compile(r"-[a-z]*c")
 _PYTHON = re.compile(r"python[0-9.]*")
-_WRAPPERS = frozenset(
-    (
-        "numactl",
-        "nsys",
-        "ncu",
-        "env",
-        "tini",
-        "dumb-init",
-        "nice",
-        "ionice",
-        "taskset",
-        "exec",
-        "time",
-        "nvidia_entrypoint.sh",
-    )
-)
+_WRAPPERS = frozenset((
+    "numactl", "nsys", "ncu", "env", "tini", "dumb-init", "nice", "ionice", "taskset", "exec", "time",
+    "nvidia_entrypoint.sh",
+))  # fmt: skip
 _HARMLESS = frozenset(("set", "true", ":", "echo", "ulimit", "shopt", "trap", "wait"))
 
 
@@ -64,19 +52,11 @@ def find_launcher(words: Sequence[str]) -> Launcher:
 
 def _at(words: Sequence[str]) -> Launcher:
     program = words[0].rpartition("/")[2]
-    if _PYTHON.fullmatch(program):
-        at = 1
-        while at < len(words) and words[at] in ("-u", "-O", "-s", "-E", "-I"):
-            at += 1
-        return _module(words, at)
-    if words[0] == "-m":
-        return _module(words, 0)
     if program in ENGINES and words[1:2] == ["serve"]:
         return Launcher(2, ENGINES[program].name)
-    return Launcher(0, None)
-
-
-def _module(words: Sequence[str], at: int) -> Launcher:
+    at = 0
+    if _PYTHON.fullmatch(program):
+        at = next((n for n in range(1, len(words)) if words[n] not in ("-u", "-O", "-s", "-E", "-I")), len(words))
     module = words[at + 1] if words[at : at + 1] == ["-m"] and at + 1 < len(words) else ""
     engine = ENGINES.get(module.split(".")[0])
     return Launcher(at + 2, engine.name) if engine else Launcher(0, None)
@@ -114,10 +94,8 @@ class CommandReader:
         return EngineCommand(engine, launcher, tuple(words[count:]))
 
     def _assume_vllm(self, words: Sequence[ExpandedWord]) -> EngineName:
-        message = (
-            f"the engine of image {shorten(self.repository)} is not known from its name or command: vllm was assumed"
-        )
-        at = words[0].place if words else None
+        image, at = shorten(self.repository), words[0].place if words else None
+        message = f"the engine of image {image} is not known from its name or command: vllm was assumed"
         hint = f"set engine.name to {' or '.join(sorted(ENGINES, reverse=True))}"
         self.draft.report.add(LAUNCHER, message, hint, at, "engine.name", severity="warning")
         return "vllm"

@@ -253,15 +253,10 @@ class Journal:
         """Read without a lock: a line that is being written counts as torn. Raises OSError."""
         content = self._disk.read(self.path) or b""
         aside = self._disk.read(self._torn) or b""
-        entries, torn = [], []
-        for line in content.split(b"\n"):
-            entry = _entry(line)
-            if entry is not None:
-                entries.append(entry)
-            elif line.strip():
-                torn.append(line)
+        parsed = [(line, _entry(line)) for line in content.split(b"\n")]
+        torn = (line for line, entry in parsed if entry is None and line.strip())
         texts = (line.decode("utf-8", "replace") for line in (*aside.split(b"\n"), *torn) if line)
-        return JournalContents(tuple(entries), tuple(texts))
+        return JournalContents(tuple(entry for _, entry in parsed if entry is not None), tuple(texts))
 
     def _lock(self) -> HeldLock:
         until = self._clock.now() + PATIENCE

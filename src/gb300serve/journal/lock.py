@@ -70,7 +70,7 @@ class LaneLock:
                 raise
             return
         self._was_held = True
-        self._write(self._content() | {"holder": _as_json(LockHolder(self._command, self._by, self._clock.now()))})
+        self._write(self._content() | {"holder": self._holder()})
 
     def _take(self, patience: float) -> HeldLock:
         self._disk.make(self._path.parent)
@@ -89,8 +89,7 @@ class LaneLock:
     def stopping(self, container: str) -> None:
         """Record that this command stops the container (by id)."""
         content = self._content()
-        stop = {"id": container, "holder": _as_json(LockHolder(self._command, self._by, self._clock.now()))}
-        stops = [*_stops(content), stop]
+        stops = [*_stops(content), {"id": container, "holder": self._holder()}]
         self._write(content | {"stops": stops[-_MAX_STOPS:]})
 
     def stopped_by(self, container: str) -> str | None:
@@ -100,6 +99,9 @@ class LaneLock:
             if holder and stop.get("id") == container and holder.since >= self._began and holder.by != self._by:
                 return str(holder)
         return None
+
+    def _holder(self) -> dict[str, Any]:
+        return {"command": self._command, "by": asdict(self._by), "since": format_time(self._clock.now())}
 
     def _content(self) -> dict[str, Any]:
         """What the last holder wrote; empty if that is incomplete."""
@@ -118,10 +120,6 @@ class LaneLock:
 def _stops(content: Mapping[str, Any]) -> list[dict[str, Any]]:
     stops = content.get("stops")
     return [stop for stop in stops if isinstance(stop, dict)] if isinstance(stops, list) else []
-
-
-def _as_json(holder: LockHolder) -> dict[str, Any]:
-    return {"command": holder.command, "by": asdict(holder.by), "since": format_time(holder.since)}
 
 
 def _parse_holder(value: object) -> LockHolder | None:

@@ -84,17 +84,14 @@ class RunRecord:
         return get_text(self.container or {}, "id")
 
     def as_json(self) -> dict[str, Any]:
-        content = {field.name: getattr(self, field.name) for field in fields(self)}
-        return (
-            {"schema": SCHEMA}
-            | content
-            | {
-                "by": asdict(self.by),
-                "began": format_time(self.began),
-                "ended": None if self.ended is None else format_time(self.ended),
-                "phases": [{"name": name, "seconds": round(seconds, 3)} for name, seconds in self.phases],
-            }
-        )
+        return {
+            "schema": SCHEMA,
+            **{field.name: getattr(self, field.name) for field in fields(self)},
+            "by": asdict(self.by),
+            "began": format_time(self.began),
+            "ended": None if self.ended is None else format_time(self.ended),
+            "phases": [{"name": name, "seconds": round(seconds, 3)} for name, seconds in self.phases],
+        }
 
 
 def parse_record(value: object) -> RunRecord | None:
@@ -174,8 +171,7 @@ class Run:
 
     def close(self) -> None:
         """Sync and close all files."""
-        for name in tuple(self._files):
-            file = self._files[name]
+        for name, file in tuple(self._files.items()):
             try:
                 file.sync()
             finally:
@@ -317,20 +313,14 @@ class RunHistory:
     def has_been_ready(self, container: str, since: float) -> bool:
         """Whether the container (by id) became READY in a launch or a rollback since then."""
         other_runs = {run.run for run in self.runs if run.container_id != container}
-        return any(
-            entry.result == "ready"
-            and entry.at >= since
-            and container in _ids(entry.after)
-            and entry.run not in other_runs
-            for entry in self.entries
-        )
+        entries = (entry for entry in self.entries if entry.result == "ready" and entry.at >= since)
+        return any(container in _ids(entry.after) and entry.run not in other_runs for entry in entries)
 
     def has_unfinished_launch(self, on: str) -> bool:
         """Whether a launch that began after the last change has not recorded its outcome yet."""
         last = self.last_change(on)
-        return any(
-            run.on == on and run.state in UNFINISHED and (last is None or run.began > last.at) for run in self.runs
-        )
+        began = (run.began for run in self.runs if run.on == on and run.state in UNFINISHED)
+        return any(last is None or at > last.at for at in began)
 
     def is_stopped_on_request(self, container: str, finished_at: float | None) -> bool:
         """Whether a command stopped or removed the container (by id), when it ended or later."""
@@ -363,9 +353,8 @@ class MeasuredTimes:
 
 def measure_times(records: Iterable[RunRecord], plan: str, on: str, *, kept: bool) -> MeasuredTimes:
     """Measured over READY boots of new or of kept containers: 8 minutes and 4 to 5 minutes on the Station."""
-    boots = [
-        run for run in records if run.ready_seconds is not None and (run.plan, run.on, run.kept) == (plan, on, kept)
-    ]
+    alike = (run for run in records if (run.plan, run.on, run.kept) == (plan, on, kept))
+    boots = [run for run in alike if run.ready_seconds is not None]
     if not boots:
         return MeasuredTimes()
     seconds: dict[str, list[float]] = {}

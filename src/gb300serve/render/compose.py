@@ -4,38 +4,27 @@ from collections.abc import Iterator
 from typing import Any
 
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
+from gb300serve.render import target
 from gb300serve.render.docker_run import client_path
-from gb300serve.render.target import (
-    RESTART_MESSAGE,
-    TO_DO,
-    Gap,
-    Rendered,
-    TargetService,
-    bind_mounts,
-    common_gaps,
-    different,
-    file_header,
-    single_machine_gaps,
-    substitute_secrets,
-    yaml_text,
-)
 
 # Network modes; any other name is a network that the user created.
 _MODES = ("host", "bridge", "none", "default")
 _START = "Start it with `docker compose -f THIS-FILE up -d`. Needs Docker Compose 2: 1.29 rejects create_host_path."
 
 
-def compose(plan: Plan, service: TargetService) -> Rendered:
+def compose(plan: Plan, service: target.TargetService) -> target.Rendered:
     """One service, named after the lane. Every `$` is doubled: compose substitutes variables."""
     gaps = tuple(_gaps(plan))
     document = {"services": {plan.lane: _service(plan, service)}}
     network = plan.container.network
     if _is_user_network(network):
         document["networks"] = {str(network): {"external": True}}
-    return Rendered(file_header(plan, "a compose file", (_START,), gaps) + yaml_text(document), gaps)
+    return target.Rendered(
+        target.file_header(plan, "a compose file", (_START,), gaps) + target.yaml_text(document), gaps
+    )
 
 
-def _service(plan: Plan, service: TargetService) -> dict[str, Any]:
+def _service(plan: Plan, service: target.TargetService) -> dict[str, Any]:
     c = plan.container
     section = {
         "image": _literal(plan.image),
@@ -58,7 +47,7 @@ def _service(plan: Plan, service: TargetService) -> dict[str, Any]:
         "devices": _each(c.devices),
         "labels": {key: _literal(value) for key, value in c.labels.items()},
         "ports": _each(c.ports),
-        "volumes": [_volume(mount) for mount in bind_mounts(c)],
+        "volumes": [_volume(mount) for mount in target.bind_mounts(c)],
         "environment": {
             **{name: _literal(value) for name, value in c.env.items()},
             **{secret.name: _reference(secret) for secret in c.secrets},
@@ -124,37 +113,31 @@ def _reference(secret: Secret) -> str:
 
 
 def _command(plan: Plan) -> list[str]:
-    secrets = {secret.name: secret for secret in plan.container.secrets}
-
-    def reference(name: str) -> str:
-        return _reference(secrets[name])
-
-    return [substitute_secrets(argument, reference, _literal, secrets) for argument in plan.command]
+    references = {secret.name: _reference(secret) for secret in plan.container.secrets}
+    write = references.__getitem__
+    return [target.substitute_secrets(argument, write, _literal, references) for argument in plan.command]
 
 
-def _healthcheck(service: TargetService) -> dict[str, Any]:
-    return {
-        "test": ["CMD", "python3", "-c", service.health_program],
-        "interval": "30s",
-        "timeout": "10s",
-        "retries": 3,
-        "start_period": f"{service.patience}s",
-    }
+def _healthcheck(service: target.TargetService) -> dict[str, Any]:
+    times = {"interval": "30s", "timeout": "10s", "retries": 3, "start_period": f"{service.patience}s"}
+    return {"test": ["CMD", "python3", "-c", service.health_program], **times}
 
 
-def _gaps(plan: Plan) -> Iterator[Gap]:
+def _gaps(plan: Plan) -> Iterator[target.Gap]:
     c = plan.container
-    yield from common_gaps(plan)
-    yield from single_machine_gaps(plan, "a compose file")
+    yield from target.common_gaps(plan)
+    yield from target.single_machine_gaps(plan, "a compose file")
     if c.restart != "no":
-        yield different("restart", RESTART_MESSAGE.format(c.restart), "look for the first error in the log")
+        yield target.different(
+            "restart", target.RESTART_MESSAGE.format(c.restart), "look for the first error in the log"
+        )
     if _is_user_network(c.network):
         hint = f"docker network create {c.network}"
-        yield different("network", f"the network {c.network} must exist before the start", hint)
+        yield target.different("network", f"the network {c.network} must exist before the start", hint)
     if c.mounts:
-        yield different("mounts", "compose rejects a missing source; `docker run -v` creates an empty directory")
+        yield target.different("mounts", "compose rejects a missing source; `docker run -v` creates an empty directory")
     for secret in c.secrets:
         if secret.file:
             hint = f'export {secret.name}="$(cat {client_path(secret.file)})"'
             message = f"compose reads {secret.name} from its environment"
-            yield Gap(TO_DO, ("container", "secrets", secret.name), message, hint)
+            yield target.Gap(target.TO_DO, ("container", "secrets", secret.name), message, hint)

@@ -130,6 +130,11 @@ def _export_lines(secret: Secret) -> tuple[str, ...]:
     return (check, export if secret.env == name else f'{export}="${secret.env}"')
 
 
+def shell_value(secret: Secret) -> str:
+    """The value of a secret in double quotes; `$(cat …)` drops the line feed at the end of the file."""
+    return f"$(cat {client_path(secret.file)})" if secret.file else f"${secret.env}"
+
+
 def client_path(path: str) -> str:
     """A path for the user's shell: `~` becomes $HOME, because a quoted `~` is not expanded."""
     return f'"$HOME"/{quote(path[2:])}' if path.startswith("~/") else quote(path)

@@ -4,21 +4,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 from gb300serve.plan.model import SECRET, ContainerPlan, Plan, Secret, mount_argument, ulimit_argument
-from gb300serve.render.docker_run import client_path
-from gb300serve.render.target import (
-    RESTART_MESSAGE,
-    TO_DO,
-    Gap,
-    Rendered,
-    TargetService,
-    bind_mounts,
-    common_gaps,
-    different,
-    file_header,
-    omitted,
-    single_machine_gaps,
-    substitute_secrets,
-)
+from gb300serve.render import target
+from gb300serve.render.docker_run import shell_value
 
 # Characters that need no quotes anywhere in a value; `#` and `;` begin a comment on a continued line.
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@,+=-][A-Za-z0-9_./:@,+=-]*")
@@ -38,9 +25,7 @@ def escape_specifiers(text: str) -> str:
 
 
 def _quoted(text: str, written: str) -> str:
-    if _PLAIN.fullmatch(text):
-        return written
-    return '"' + "".join(map(_escaped, written)) + '"'
+    return written if _PLAIN.fullmatch(text) else f'"{"".join(map(_escaped, written))}"'
 
 
 def _escaped(c: str) -> str:
@@ -70,7 +55,7 @@ def exec_lines(words: Iterable[str], secrets: Collection[str]) -> Iterator[str]:
     for text in words:
         if text.startswith("--") or not groups:
             groups.append([])
-        written = substitute_secrets(text, "${{{}}}".format, escape_specifiers, secrets)
+        written = target.substitute_secrets(text, "${{{}}}".format, escape_specifiers, secrets)
         groups[-1].append(_quoted(text, written))
     first, *rest = (" ".join(group) for group in groups)
     lines = [f"Exec={first}", *(f"  {line}" for line in rest)]
@@ -83,7 +68,7 @@ Lines = Iterator[str]
 _RESTARTS = {"always": "always", "unless-stopped": "always", "on-failure": "on-failure"}
 
 
-def quadlet(plan: Plan, service: TargetService) -> Rendered:
+def quadlet(plan: Plan, service: target.TargetService) -> target.Rendered:
     """The unit. It needs Podman 5.3 (`Notify=healthy`, `Entrypoint=`, `LogOpt=`)."""
     gaps = tuple(_gaps(plan))
     name = plan.container.name or plan.lane
@@ -93,7 +78,7 @@ def quadlet(plan: Plan, service: TargetService) -> Rendered:
     )
     sections = (_unit(plan), _container(plan, service), _service(plan, service), _install(plan.container))
     text = "\n".join("\n".join(lines) + "\n" for section in sections if (lines := list(section)))
-    return Rendered(file_header(plan, "a Podman unit", start, gaps) + text, gaps)
+    return target.Rendered(target.file_header(plan, "a Podman unit", start, gaps) + text, gaps)
 
 
 def image_name(image: str) -> str:
@@ -114,7 +99,7 @@ def _unit(plan: Plan) -> Lines:
         yield f"StartLimitBurst={int(retries) + 1}"
 
 
-def _container(plan: Plan, service: TargetService) -> Lines:
+def _container(plan: Plan, service: target.TargetService) -> Lines:
     c = plan.container
     yield "[Container]"
     yield from raw_lines("Image", image_name(plan.image))
@@ -147,19 +132,14 @@ def _container(plan: Plan, service: TargetService) -> Lines:
 
 def _podman(flag: str, value: str | None) -> Lines:
     """An option of `podman run` that has no key."""
-    if value:
-        yield assignment("PodmanArgs", f"{flag}={value}")
+    return iter([assignment("PodmanArgs", f"{flag}={value}")] if value else [])
 
 
 def _gpus(selection: str | None) -> Lines:
     if selection is None:
         return
-    if selection.startswith("device="):
-        names = selection.removeprefix("device=").split(",")
-    elif selection == "all":
-        names = ["all"]
-    else:
-        names = [str(index) for index in range(int(selection))]
+    is_count = selection != "all" and not selection.startswith("device=")
+    names = map(str, range(int(selection))) if is_count else selection.removeprefix("device=").split(",")
     for name in names:
         yield from raw_lines("AddDevice", f"nvidia.com/gpu={name}", "--device")
 
@@ -184,7 +164,7 @@ def _storage(c: ContainerPlan) -> Lines:
         yield assignment("Label", f"{key}={value}")
     for port in c.ports:
         yield from raw_lines("PublishPort", port, "--publish")
-    for mount in bind_mounts(c):
+    for mount in target.bind_mounts(c):
         yield from raw_lines("Volume", mount_argument(mount), "--volume")
 
 
@@ -195,18 +175,16 @@ def _environment(c: ContainerPlan) -> Lines:
         yield f"Secret={secret.name},type=env,target={secret.name}"
 
 
-def _health(service: TargetService) -> Lines:
+def _health(service: target.TargetService) -> Lines:
     # Podman adds CMD itself; if the value contained it, Podman would split the command at spaces.
     yield f'HealthCmd=["python3","-c","{service.health_program}"]'
-    yield "HealthInterval=30s"
-    yield "HealthTimeout=10s"
-    yield "HealthRetries=3"
+    yield from ("HealthInterval=30s", "HealthTimeout=10s", "HealthRetries=3")
     yield f"HealthStartPeriod={service.patience}s"
     # The unit becomes active when the engine answers, not when its container starts.
     yield "Notify=healthy"
 
 
-def _service(plan: Plan, service: TargetService) -> Lines:
+def _service(plan: Plan, service: target.TargetService) -> Lines:
     yield "[Service]"
     yield f"TimeoutStartSec={service.patience}"
     if plan.container.stop_timeout is not None:
@@ -220,8 +198,7 @@ def _service(plan: Plan, service: TargetService) -> Lines:
 
 def _install(c: ContainerPlan) -> Lines:
     if c.restart in ("always", "unless-stopped"):
-        yield "[Install]"
-        yield "WantedBy=multi-user.target default.target"
+        yield from ("[Install]", "WantedBy=multi-user.target default.target")
 
 
 def _secrets_in_command(plan: Plan) -> tuple[Secret, ...]:
@@ -229,30 +206,29 @@ def _secrets_in_command(plan: Plan) -> tuple[Secret, ...]:
     return tuple(secret for secret in plan.container.secrets if secret.name in used)
 
 
-def _gaps(plan: Plan) -> Iterator[Gap]:
+def _gaps(plan: Plan) -> Iterator[target.Gap]:
     c = plan.container
-    yield from common_gaps(plan)
-    yield from single_machine_gaps(plan, "a Podman unit")
-    yield different("name", "Podman removes the container when it ends", "its log is kept in the journal: journalctl")
+    yield from target.common_gaps(plan)
+    yield from target.single_machine_gaps(plan, "a Podman unit")
+    yield target.different(
+        "name", "Podman removes the container when it ends", "its log is kept in the journal: journalctl"
+    )
     if c.gpus and c.gpus.isdecimal():
-        yield different("gpus", f"the unit selects the first {c.gpus} GPUs by index", "select GPUs by UUID")
+        yield target.different("gpus", f"the unit selects the first {c.gpus} GPUs by index", "select GPUs by UUID")
     elif c.gpus:
-        yield different("gpus", "Podman selects GPUs through CDI", "create the specification: nvidia-ctk cdi generate")
+        yield target.different(
+            "gpus", "Podman selects GPUs through CDI", "create the specification: nvidia-ctk cdi generate"
+        )
     if c.restart != "no":
-        yield different("restart", RESTART_MESSAGE.format(c.restart))
+        yield target.different("restart", target.RESTART_MESSAGE.format(c.restart))
     for secret in c.secrets:
         message = f"{secret.name} must exist as a Podman secret"
-        yield Gap(TO_DO, ("container", "secrets", secret.name), message, _create_command(secret))
+        create = f'printf %s "{shell_value(secret)}" | podman secret create {secret.name} -'
+        yield target.Gap(target.TO_DO, ("container", "secrets", secret.name), message, create)
     for secret in _secrets_in_command(plan):
         hint = f"add {secret.name}=VALUE to /etc/gb300serve/{plan.lane}.env, readable only by root"
         message = f"systemd must set {secret.name} for the engine's command"
-        yield Gap(TO_DO, ("container", "secrets", secret.name), message, hint)
+        yield target.Gap(target.TO_DO, ("container", "secrets", secret.name), message, hint)
     if ";" in plan.command:
         message = "Podman's generator does not quote the argument `;`, so systemd ends the command there"
-        yield omitted("command", message)
-
-
-def _create_command(secret: Secret) -> str:
-    """`$(cat …)` drops the line feed at the end of the file."""
-    value = f"$(cat {client_path(secret.file)})" if secret.file else f"${secret.env}"
-    return f'printf %s "{value}" | podman secret create {secret.name} -'
+        yield target.omitted("command", message)

@@ -17,32 +17,12 @@ from gb300serve.simulator.engine.settings import DEFAULT_VERSION, Settings
 
 # The options that change the cache's name (vLLM 0.30 to 0.32, measured on CPU configurations); no other option does.
 CHANGES_NAME = (
-    "model",
-    "max_model_len",
-    "max_num_seqs",
-    "max_num_batched_tokens",
-    "cpu_offload_gb",
-    "cpu_offload_params",
-    "offload_backend",
-    "engram_config",
-    "kv_cache_dtype",
-    "block_size",
-    "trust_remote_code",
-    "dtype",
-    "revision",
-    "max_logprobs",
-    "generation_config",
-    "hf_overrides",
-    "enforce_eager",
-    "async_scheduling",
-    "moe_backend",
-    "kernel_config",
-    "attention_backend",
-    "attention_config",
-    "compilation_config",
-    "cudagraph_capture_sizes",
+    "model", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "cpu_offload_gb", "cpu_offload_params",
+    "offload_backend", "engram_config", "kv_cache_dtype", "block_size", "trust_remote_code", "dtype", "revision",
+    "max_logprobs", "generation_config", "hf_overrides", "enforce_eager", "async_scheduling", "moe_backend",
+    "kernel_config", "attention_backend", "attention_config", "compilation_config", "cudagraph_capture_sizes",
     "max_cudagraph_capture_size",
-)
+)  # fmt: skip
 SCHEDULE = "num_speculative_tokens_per_batch_size"
 
 

@@ -12,44 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from gb300serve.core.ports import Clock, Processes
 from gb300serve.lifecycle.backend import LABEL_PLAN, Container, Image, LogLine, Vitals
 from gb300serve.plan.model import Plan, digest
+from gb300serve.simulator import records
 from gb300serve.simulator.engine.registry import ENGINES
-from gb300serve.simulator.engine.script import FAULTS
+from gb300serve.simulator.engine.script import FAULTS, Fault
 from gb300serve.simulator.engine.settings import DEFAULT_SPEED, FAULT, SPEED
 from gb300serve.simulator.host import seed_caches
-from gb300serve.simulator.records import (
-    CONTAINER,
-    LOCK,
-    LOG,
-    STATE,
-    ContainerRunningError,
-    NameTakenError,
-    NoSuchImageError,
-    NoSuchSimulationError,
-    NotStoppedError,
-    ShimFailedError,
-    State,
-    StationUnwritableError,
-    UnfitFaultError,
-    UnknownFaultError,
-    build_record,
-    describe_container,
-    describe_image,
-    follow_log,
-    hold_lock,
-    is_locked,
-    missing_requirement,
-    parse_state,
-    poll_interval,
-    read_json,
-    read_log,
-    simulation_variables,
-    write_json,
-)
 
 # Real seconds; a shim and its engine start in 0.3 s on an idle machine.
 _START_PATIENCE = 60.0
@@ -118,21 +90,21 @@ class SimulatedStation:
         """Raises UnknownFaultError or UnfitFaultError. The directory is created with the first container."""
         fault, plan = self._rehearsal.fault, self._rehearsal.afflicts
         if fault is not None and fault not in FAULTS:
-            raise UnknownFaultError(fault, FAULTS)
-        if fault is not None and plan is not None and (reason := missing_requirement(fault, plan)) is not None:
-            raise UnfitFaultError(fault, plan.recipe, reason)
+            raise records.UnknownFaultError(fault, FAULTS)
+        if fault is not None and plan is not None and (reason := records.missing_requirement(fault, plan)) is not None:
+            raise records.UnfitFaultError(fault, plan.recipe, reason)
 
     def find(self, name: str) -> Container | None:
         record = self._record(name)
-        return None if record is None else describe_container(record, self._state(record))
+        return None if record is None else records.describe_container(record, self._state(record))
 
     def containers(self) -> tuple[Container, ...]:
-        return tuple(describe_container(record, self._state(record)) for record in self._records())
+        return tuple(records.describe_container(record, self._state(record)) for record in self._records())
 
     def image(self, reference: str) -> Image | None:
         if reference in self._rehearsal.lacks_images:
             return None
-        image = describe_image(reference)
+        image = records.describe_image(reference)
         pinned = self._rehearsal.image_ids.get(reference) or self._id_of(reference)
         return replace(image, id=pinned or image.id)
 
@@ -159,18 +131,19 @@ class SimulatedStation:
 
     def file_sha256(self, container: str, path: str) -> str | None:
         """Of the mounted file where this machine has it; else it is what the recipe pins, as every path exists here."""
-        record = self._existing(container)
-        fault = FAULTS.get(self._state(record).fault or "")
+        record, fault = self._existing(container), self._fault(container)
         if fault is not None and fault.patched:
             return hashlib.sha256(path.encode()).hexdigest()
         source = _source(record, path)
         if source is not None and source.is_file():
             return hashlib.sha256(source.read_bytes()).hexdigest()
-        pinned: str | None = record.get("pinned", {}).get(path)
-        return pinned
+        return cast("str | None", record.get("pinned", {}).get(path))
+
+    def _fault(self, container: str) -> Fault | None:
+        return FAULTS.get(self._state(self._existing(container)).fault or "")
 
     def _hangs(self, container: str) -> bool:
-        fault = FAULTS.get(self._state(self._existing(container)).fault or "")
+        fault = self._fault(container)
         return fault is not None and fault.hangs
 
     def _id_of(self, reference: str) -> str | None:
@@ -184,10 +157,10 @@ class SimulatedStation:
     def create(self, plan: Plan, labels: Mapping[str, str], secrets: Mapping[str, str]) -> str:
         image = self.image(plan.image)
         if image is None:
-            raise NoSuchImageError(plan.image)
+            raise records.NoSuchImageError(plan.image)
         cache = self._directory / "cache"
-        simulation = simulation_variables(plan, str(cache), ENGINES[plan.engine].default_version)
-        record = build_record(plan, labels, secrets, image.id, simulation)
+        simulation = records.simulation_variables(plan, str(cache), ENGINES[plan.engine].default_version)
+        record = records.build_record(plan, labels, secrets, image.id, simulation)
         with self._exclusively():
             self._refuse_taken(plan.container.name)
             self._clean()
@@ -212,7 +185,7 @@ class SimulatedStation:
         for number, patience in ((signal.SIGTERM, timeout), (signal.SIGKILL, _KILL_PATIENCE)):
             if self._end(record, number, patience):
                 return
-        raise NotStoppedError(record["name"], self._state(record).pid)
+        raise records.NotStoppedError(record["name"], self._state(record).pid)
 
     def rename(self, container: str, name: str) -> None:
         with self._exclusively():
@@ -224,7 +197,7 @@ class SimulatedStation:
         with self._exclusively():
             record = self._existing(container)
             if self._state(record).locked:
-                raise ContainerRunningError(record["name"])
+                raise records.ContainerRunningError(record["name"])
             shutil.rmtree(self._home(record).rename(self._containers / f".gone-{record['id']}"))
 
     def set_restart(self, container: str, policy: str) -> None:
@@ -248,53 +221,52 @@ class SimulatedStation:
             state = self._state(record)
             return state.start != begun.start or not state.running
 
-        return follow_log(self._home(record) / LOG, has_ended, self._clock, every, poll_interval(begun.speed))
+        log, poll = self._home(record) / records.LOG, records.poll_interval(begun.speed)
+        return records.follow_log(log, has_ended, self._clock, every, poll)
 
     def log(self, container: str, tail: int | None = None) -> Iterator[LogLine]:
-        lines = read_log(self._home(self._existing(container)) / LOG)
-        return iter(deque(lines, maxlen=tail))
+        return iter(deque(records.read_log(self._home(self._existing(container)) / records.LOG), maxlen=tail))
 
     def _home(self, record: Mapping[str, Any]) -> Path:
         return self._containers / str(record["id"])
 
     def _records(self) -> list[dict[str, Any]]:
-        records = (read_json(path / CONTAINER) for path in self._containers.glob("[!.]*"))
-        return sorted((record for record in records if record is not None), key=lambda record: record["created_at"])
+        contents = (records.read_json(path / records.CONTAINER) for path in self._containers.glob("[!.]*"))
+        return sorted((record for record in contents if record is not None), key=lambda record: record["created_at"])
 
     def _record(self, name: str) -> dict[str, Any] | None:
-        records = self._records()
-        named = (record for record in records if name in (record["name"], record["id"]))
-        short = (record for record in records if len(name) >= _SHORT_ID and record["id"].startswith(name))
+        known = self._records()
+        named = (record for record in known if name in (record["name"], record["id"]))
+        short = (record for record in known if len(name) >= _SHORT_ID and record["id"].startswith(name))
         return next(named, None) or next(short, None)
 
     def _existing(self, name: str) -> dict[str, Any]:
         record = self._record(name)
         if record is None:
-            raise NoSuchSimulationError(name)
+            raise records.NoSuchSimulationError(name)
         return record
 
-    def _state(self, record: Mapping[str, Any]) -> State:
+    def _state(self, record: Mapping[str, Any]) -> records.State:
         home = self._home(record)
         # The lock first: a shim records the end before it releases the lock.
-        locked = is_locked(home / LOCK)
-        log = home / LOG
+        locked, log = records.is_locked(home / records.LOCK), home / records.LOG
         seen = log.stat().st_mtime if log.exists() else None
-        return parse_state(read_json(home / STATE), locked=locked, last_seen=seen)
+        return records.parse_state(records.read_json(home / records.STATE), locked=locked, last_seen=seen)
 
     @contextmanager
     def _exclusively(self) -> Iterator[None]:
         """Hold the Station's lock while containers change. Raises StationUnwritableError."""
         try:
             self._containers.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with hold_lock(self._directory / LOCK):
+            with records.hold_lock(self._directory / records.LOCK):
                 yield
         except OSError as error:
-            raise StationUnwritableError(str(self._directory), error.strerror or str(error)) from error
+            raise records.StationUnwritableError(str(self._directory), error.strerror or str(error)) from error
 
     def _refuse_taken(self, name: str) -> None:
         holder = next((record for record in self._records() if record["name"] == name), None)
         if holder is not None:
-            raise NameTakenError(name, holder["id"])
+            raise records.NameTakenError(name, holder["id"])
 
     def _clean(self) -> None:
         """Remove the residue of a tool that was killed while it created or removed a container."""
@@ -306,23 +278,19 @@ class SimulatedStation:
         identity = hashlib.sha256(f"{record['name']} {now!r} {len(self._records())}".encode()).hexdigest()
         fresh = self._containers / f".new-{identity}"
         fresh.mkdir(mode=0o700)
-        write_json(fresh / CONTAINER, {**record, "id": identity, "created_at": now})
+        records.write_json(fresh / records.CONTAINER, {**record, "id": identity, "created_at": now})
         fresh.rename(self._containers / identity)
         return identity
 
     def _write(self, record: dict[str, Any]) -> None:
-        write_json(self._home(record) / CONTAINER, record)
+        records.write_json(self._home(record) / records.CONTAINER, record)
 
     def _shim_environment(self, record: Mapping[str, Any]) -> dict[str, str]:
         plan = self._rehearsal.afflicts
         applies = plan is None or digest(plan) == record["labels"].get(LABEL_PLAN)
-        fault = self._rehearsal.fault if applies else None
-        return {
-            "PATH": "/usr/local/bin:/usr/bin:/bin",
-            "PYTHONPATH": str(_PACKAGE),
-            SPEED: repr(self._rehearsal.speed),
-            **({FAULT: fault} if fault else {}),
-        }
+        paths = {"PATH": "/usr/local/bin:/usr/bin:/bin", "PYTHONPATH": str(_PACKAGE)}
+        fault = {FAULT: self._rehearsal.fault} if applies and self._rehearsal.fault else {}
+        return {**paths, SPEED: repr(self._rehearsal.speed), **fault}
 
     def _await_start(self, record: Mapping[str, Any], before: int, pid: int) -> None:
         """Wait until the shim has recorded that the engine runs, or has run."""
@@ -334,7 +302,7 @@ class SimulatedStation:
                 return
             if not alive or self._clock.now() > until:
                 output = (self._home(record) / "shim.log").read_text(encoding="utf-8", errors="replace").strip()
-                raise ShimFailedError(record["name"], output.rpartition("\n")[2])
+                raise records.ShimFailedError(record["name"], output.rpartition("\n")[2])
             self._clock.sleep(_POLL)
 
     def _end(self, record: Mapping[str, Any], number: int, patience: float) -> bool:

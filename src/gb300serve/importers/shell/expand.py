@@ -1,9 +1,9 @@
 """Expand words as bash does: variables of the text and their defaults, `~`, braces. Files are never read."""
 
+import fnmatch
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from gb300serve.importers.report import SPELLING, UNSET, Report, TextPosition, UnresolvedError, shorten
 from gb300serve.importers.shell.braces import expand_braces
@@ -23,27 +23,13 @@ _LONGEST_COMPUTED = 4096
 _SLICE = re.compile(r"\s*(-?\d{1,6})\s*(?::\s*(-?\d{1,6})\s*)?")
 
 
-class Glob(NamedTuple):
-    """A piece of a glob pattern: a literal character (`char`), `?` (`one`), `*` (`any`) or a class."""
+def parse_pattern(pieces: list[tuple[str, bool]]) -> list[str] | None:
+    """The glob pattern of texts, each with whether it is quoted and thus literal: `*`, or a regex for one character.
 
-    kind: str
-    characters: str = ""
-
-    def matches(self, character: str) -> bool:
-        match self.kind:
-            case "one":
-                return True
-            case "class":
-                return _is_in_class(self.characters, character)
-            case _:
-                return character == self.characters
-
-
-def parse_pattern(pieces: list[tuple[str, bool]]) -> list[Glob] | None:
-    """The pattern of texts, each with whether it is quoted and thus literal. None for a class that is not closed or has
-    a name (`[:alpha:]`)."""
+    None for a class that is not closed or has a name (`[:alpha:]`).
+    """
     characters = [(character, quoted) for text, quoted in pieces for character in text]
-    globs: list[Glob] = []
+    patterns: list[str] = []
     at = 0
     while at < len(characters):
         character, quoted = characters[at]
@@ -52,14 +38,15 @@ def parse_pattern(pieces: list[tuple[str, bool]]) -> list[Glob] | None:
             inner = "".join(inside for inside, _ in characters[at + 1 : end])
             if end is None or "[:" in inner:
                 return None
-            globs.append(Glob("class", inner))
+            # Without the `(?s:` and `)\Z` around it. fnmatch negates only with `!`, bash also with `^`.
+            patterns.append(fnmatch.translate(f"[{re.sub('^[!^]', '!', inner)}]")[4:-3])
             at = end
         elif not quoted and character in "*?":
-            globs.append(Glob("any" if character == "*" else "one"))
+            patterns.append("*" if character == "*" else ".")
         else:
-            globs.append(Glob("char", character))
+            patterns.append(re.escape(character))
         at += 1
-    return globs
+    return patterns
 
 
 def _closing(characters: list[tuple[str, bool]], start: int) -> int | None:
@@ -68,16 +55,23 @@ def _closing(characters: list[tuple[str, bool]], start: int) -> int | None:
     return next((at for at in range(first + 1, len(characters)) if characters[at] == ("]", False)), None)
 
 
-def trim(value: str, operator: str, glob: list[Glob]) -> str | None:
+def trim(value: str, operator: str, patterns: list[str]) -> str | None:
     """`value` without the shortest (`#`, `%`) or longest (`##`, `%%`) match at its start or end; None above a limit."""
-    if len(value) > _LONGEST_COMPUTED or len(value) * len(glob) > _LONGEST_COMPUTED * 64:
+    if len(value) > _LONGEST_COMPUTED or len(value) * len(patterns) > _LONGEST_COMPUTED * 64:
         return None
-    front = operator[0] == "#"
-    lengths = _lengths(value if front else value[::-1], glob if front else glob[::-1])
-    if not lengths:
-        return value
-    length = lengths[0] if len(operator) == 1 else lengths[-1]
-    return value[length:] if front else value[: len(value) - length]
+    step = 1 if operator[0] == "#" else -1
+    segments = [""]
+    for pattern in patterns[::step]:
+        if pattern == "*":
+            segments.append("")
+        else:
+            segments[-1] += pattern
+    # Atomic groups limit the time: every segment but the last is best matched as early as possible.
+    regex = segments[0] + "".join(f"(?>.*?{segment})" for segment in segments[1:-1])
+    if len(segments) > 1:
+        regex += f"(?>.*{'?' if len(operator) == 1 else ''}{segments[-1]})"
+    match = re.match(regex, value[::step], re.DOTALL)
+    return value if match is None else value[::step][match.end() :][::step]
 
 
 def change_case(value: str, operator: str) -> str:
@@ -99,42 +93,6 @@ def slice_value(value: str, argument: str) -> str | None:
         return value[begin:]
     end = begin + int(length) if int(length) >= 0 else len(value) + int(length)
     return value[begin:end] if end >= begin else None
-
-
-def _lengths(value: str, glob: list[Glob]) -> list[int]:
-    """The lengths of all prefixes of `value` that match the whole pattern, the shortest first."""
-    at = _skip_stars({0}, glob)
-    lengths = [0] if len(glob) in at else []
-    for length, character in enumerate(value, 1):
-        reached = (n for n in at if n < len(glob) and (glob[n].kind == "any" or glob[n].matches(character)))
-        at = _skip_stars({n + (glob[n].kind != "any") for n in reached}, glob)
-        if len(glob) in at:
-            lengths.append(length)
-        if not at:
-            break
-    return lengths
-
-
-def _skip_stars(at: set[int], glob: list[Glob]) -> set[int]:
-    """`at`, and every index that is reached from there by stars that match nothing."""
-    reached = set(at)
-    for index, piece in enumerate(glob):
-        if piece.kind == "any" and index in reached:
-            reached.add(index + 1)
-    return reached
-
-
-def _is_in_class(members: str, character: str) -> bool:
-    negated = members[0] in "!^"
-    body, at, is_member = members[negated:], 0, False
-    while at < len(body):
-        if body[at + 1 : at + 2] == "-" and at + 2 < len(body):
-            is_member = is_member or body[at] <= character <= body[at + 2]
-            at += 3
-        else:
-            is_member = is_member or body[at] == character
-            at += 1
-    return is_member != negated
 
 
 _FORM = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:(:?[-=?+])(.*))?", re.DOTALL)
@@ -291,8 +249,8 @@ class Expander:
                 plain = not re.search(r"[\\*?\[\"'$]", old) and old[:1] not in "#%" and not re.search(r"[\\&\"'$]", new)
                 return value.replace(old, new, -1 if len(operator) == 2 else 1) if plain and old else None
             case _:
-                glob = parse_pattern(list(self._pattern_pieces(part, argument, place)))
-                return None if glob is None else trim(value, operator, glob)
+                pattern = parse_pattern(list(self._pattern_pieces(part, argument, place)))
+                return None if pattern is None else trim(value, operator, pattern)
 
     def _pattern_pieces(self, part: Part, argument: str, place: TextPosition) -> Iterator[tuple[str, bool]]:
         """The texts of a pattern, each with whether it is quoted. Quotes count even inside double quotes."""

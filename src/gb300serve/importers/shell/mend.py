@@ -110,10 +110,6 @@ def _single_braces(text: str) -> str:
     return text.replace("{{", "{").replace("}}", "}") if text.startswith("{{") else text
 
 
-def _drop_outer_braces(text: str) -> str:
-    return text[1:-1] if text.startswith("{{") and text.endswith("}}") else text
-
-
 def _unescape(text: str) -> str:
     return text.replace('\\"', '"')
 
@@ -126,31 +122,24 @@ def _json_constants(text: str) -> str:
     return re.sub(r"(?<=[:,\[{\s])(True|False|None)(?=[,}\]\s])", lambda match: _WORDS[match[1]], text)
 
 
-def _undouble(text: str) -> str:
-    return re.sub(r'""(?=[^"]|$)', '"', text)
-
-
 def _quote_words(text: str) -> str:
     return _BARE.sub(lambda m: m[1] if m[1] in _CONSTANTS else json.dumps(_WORDS.get(m[1], m[1])), text)
-
-
-def _drop_last_comma(text: str) -> str:
-    return re.sub(r",\s*(?=[}\]])", "", text)
 
 
 def _drop_outer_quotes(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
 
 
-_JSON_REPAIRS = (
-    ("its braces are doubled, as in a template ({{ and }})", _single_braces),
-    ("its braces are doubled, as in a template ({{ and }})", _drop_outer_braces),
+_DOUBLED_BRACES = "its braces are doubled, as in a template ({{ and }})"
+_JSON_REPAIRS: tuple[tuple[str, Callable[[str], str]], ...] = (
+    (_DOUBLED_BRACES, _single_braces),
+    (_DOUBLED_BRACES, lambda text: text[1:-1] if text.startswith("{{") and text.endswith("}}") else text),
     ("its quotes are escaped with backslashes", _unescape),
     ("it has single quotes, as in Python", _double_quotes),
     ("it has Python's constants (True, False, None)", _json_constants),
-    ("its quotes are doubled", _undouble),
+    ("its quotes are doubled", lambda text: re.sub(r'""(?=[^"]|$)', '"', text)),
     ("its quotes are missing", _quote_words),
-    ("it has a comma before a closing bracket", _drop_last_comma),
+    ("it has a comma before a closing bracket", lambda text: re.sub(r",\s*(?=[}\]])", "", text)),
     ("it is quoted twice", _drop_outer_quotes),
     ("it is quoted twice and escaped", lambda text: _unescape(_drop_outer_quotes(text))),
     ("its braces are doubled and its quotes escaped, as in a template", lambda text: _unescape(_single_braces(text))),
@@ -254,23 +243,17 @@ def _prompts(source: SourceText, report: Report) -> SourceText:
 
 def _dashes(source: SourceText, report: Report) -> SourceText:
     dashes = Unquoted(source, _DASH)
-    first = dashes.first
-    if first is None:
+    if (first := dashes.first) is None:
         return source
     message = f"a word processor replaced hyphens by a dash (U+{ord(first[2]):04X})"
     hint = "read as `--` before a word, as `-` before a single letter"
     report.add(MENDED, message, hint, source.place(first.start()))
-    return dashes.sub(_hyphens)
-
-
-def _hyphens(match: re.Match[str]) -> str:
-    return "-" if match[2] in "\u2013\u2212" and len(match[4]) == 1 and not match[1] else "--"
+    return dashes.sub(lambda m: "-" if m[2] in "\u2013\u2212" and len(m[4]) == 1 and not m[1] else "--")
 
 
 def _curly_quotes(source: SourceText, report: Report) -> SourceText:
     quotes = Unquoted(source, f"[{_CURLY}]")
-    first = quotes.first
-    if first is None:
+    if (first := quotes.first) is None:
         return source
     message = f"a word processor replaced straight quotes by curly quotes (U+{ord(first[0]):04X})"
     report.add(MENDED, message, "read as straight quotes", source.place(first.start()))

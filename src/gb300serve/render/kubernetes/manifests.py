@@ -75,9 +75,8 @@ def kubernetes(plan: Plan, service: TargetService) -> Rendered:
         documents = (_pod_group(plan, service, name), _service(plan, service, name, leader_selector(name)))
     else:
         documents = (_deployment(plan, service, name), _service(plan, service, name, _selector(name)))
-    return Rendered(
-        file_header(plan, "Kubernetes objects", start, gaps) + "---\n".join(map(yaml_text, documents)), gaps
-    )
+    text = "---\n".join(map(yaml_text, documents))
+    return Rendered(file_header(plan, "Kubernetes objects", start, gaps) + text, gaps)
 
 
 def _selector(name: str) -> Object:
@@ -182,9 +181,8 @@ def _ports(plan: Plan, service: TargetService) -> list[Object]:
 
 
 def _port(port: int, name: str | None, c: ContainerPlan) -> Object:
-    return _without_empty(
-        {"name": name, "containerPort": port, "hostPort": port if c.network == "host" else None, "protocol": "TCP"}
-    )
+    host_port = port if c.network == "host" else None
+    return _without_empty({"name": name, "containerPort": port, "hostPort": host_port, "protocol": "TCP"})
 
 
 def _resources(c: ContainerPlan) -> Object:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret, parse_size, split_port
-from gb300serve.render.docker_run import client_path
+from gb300serve.plan.model import ContainerPlan, Mount, Plan, parse_size, split_port
+from gb300serve.render.docker_run import shell_value
 from gb300serve.render.target import RESTART_MESSAGE, TO_DO, Gap, bind_mounts, common_gaps, different, omitted
 
 _UNITS = {"": "", "k": "Ki", "m": "Mi", "g": "Gi", "t": "Ti", "p": "Pi"}
@@ -211,13 +211,7 @@ def _ports(c: ContainerPlan) -> Iterator[Gap]:
 
 def _secrets(plan: Plan) -> Iterator[Gap]:
     if plan.container.secrets:
-        values = " ".join(map(_literal_argument, plan.container.secrets))
+        values = " ".join(f'--from-literal={secret.name}="{shell_value(secret)}"' for secret in plan.container.secrets)
         name = f"{object_name(plan)}-secrets"
         hint = f"kubectl create secret generic {name} {values}"
         yield Gap(TO_DO, ("container", "secrets"), f"the pod reads its secrets from the Secret {name}", hint)
-
-
-def _literal_argument(secret: Secret) -> str:
-    """`$(cat …)` drops the line feed at the end of the file."""
-    value = f"$(cat {client_path(secret.file)})" if secret.file else f"${secret.env}"
-    return f'--from-literal={secret.name}="{value}"'

@@ -78,9 +78,8 @@ class EngineHandler(BaseHTTPRequestHandler):
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         del size
-        peer = f"{self.client_address[0]}:{self.client_address[1]}"
         status = f"{int(code)} {self.responses.get(int(code), ('',))[0]}" if str(code).isdigit() else str(code)
-        self.server.log_access(self.access_line(peer, status))
+        self.server.log_access(self.access_line("{}:{}".format(*self.client_address[:2]), status))
 
     def access_line(self, peer: str, status: str) -> str:
         """Uvicorn's line in the engine's log format."""
@@ -91,12 +90,6 @@ class EngineHandler(BaseHTTPRequestHandler):
         raise NotImplementedError
 
     def do_GET(self) -> None:  # http.server's name
-        self._answer()
-
-    def do_POST(self) -> None:  # http.server's name
-        self._answer()
-
-    def _answer(self) -> None:
         path = self.path.partition("?")[0]
         sent = self._body()
         if sent is None:
@@ -108,6 +101,9 @@ class EngineHandler(BaseHTTPRequestHandler):
             self.route(path, sent)
         except RequestRefusedError as refused:
             self.json(refused.status, refused.body)
+
+    def do_POST(self) -> None:  # http.server's name
+        self.do_GET()
 
     def _body(self) -> bytes | None:
         length = self.headers.get("Content-Length", "0")

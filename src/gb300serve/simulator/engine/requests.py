@@ -79,14 +79,8 @@ def _argument(name: str, schema: Mapping[str, Any], prompt: str) -> Any:
     if kind in ("integer", "number"):
         number = float(numbers[0]) if numbers else 1.0
         return int(number) if kind == "integer" or number.is_integer() else number
-    if kind == "boolean":
-        return True
-    if kind == "array":
-        return []
-    if kind == "object":
-        return {}
     proper = re.findall(r"(?<![.!?] )(?<!^)\b[A-Z][\w-]+", prompt)
-    return proper[-1] if proper else name
+    return {"boolean": True, "array": [], "object": {}}.get(str(kind), proper[-1] if proper else name)
 
 
 def _call(tools: Sequence[Mapping[str, Any]], prompt: str) -> ToolCall:
@@ -201,10 +195,8 @@ def _prompt(content: Mapping[str, Any], *, chat: bool) -> tuple[str, int]:
 
 
 def _tools(content: Mapping[str, Any], settings: Settings) -> Sequence[Mapping[str, Any]]:
-    tools = content.get("tools") or ()
-    options = settings.options
-    is_enabled = options.get("enable_auto_tool_choice") and options.get("tool_call_parser")
-    choice = content.get("tool_choice")
+    tools, choice = content.get("tools") or (), content.get("tool_choice")
+    is_enabled = settings.options.get("enable_auto_tool_choice") and settings.options.get("tool_call_parser")
     if tools and choice == "auto" and not is_enabled:
         message = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
         raise RequestRefusedError(400, message)
@@ -302,15 +294,10 @@ def complete(request: CompletionRequest, settings: Settings) -> SimulatedComplet
     return SimulatedCompletion(tuple(thought_tokens), tuple(text_tokens), call, reason)
 
 
-def token_usage(request: CompletionRequest, completion: SimulatedCompletion) -> Mapping[str, Any]:
-    """The token counts of a completion."""
-    made = completion.completion_tokens
-    return {
-        "prompt_tokens": request.prompt_tokens,
-        "total_tokens": request.prompt_tokens + made,
-        "completion_tokens": made,
-        "prompt_tokens_details": None,
-    }
+def _token_usage(request: CompletionRequest, completion: SimulatedCompletion) -> Mapping[str, Any]:
+    used, made = request.prompt_tokens, completion.completion_tokens
+    tokens = {"prompt_tokens": used, "total_tokens": used + made, "completion_tokens": made}
+    return {**tokens, "prompt_tokens_details": None}
 
 
 def _calls(call: ToolCall, identifier: str) -> list[dict[str, Any]]:
@@ -318,17 +305,18 @@ def _calls(call: ToolCall, identifier: str) -> list[dict[str, Any]]:
     return [{"id": f"chatcmpl-tool-{identifier}", "type": "function", "function": function}]
 
 
+def _head(request: CompletionRequest, identifier: str, created: int, kind: str) -> dict[str, Any]:
+    names = (f"chatcmpl-{identifier}", kind) if request.chat else (f"cmpl-{identifier}", "text_completion")
+    return {"id": names[0], "object": names[1], "created": created, "model": request.model}
+
+
 def response_body(
     request: CompletionRequest, completion: SimulatedCompletion, identifier: str, created: int, thought_key: str
 ) -> dict[str, Any]:
     """The answer as one object; `thought_key` is the engine's key for the model's reasoning."""
     text = "".join(completion.text)
-    choice: dict[str, Any] = {
-        "index": 0,
-        "logprobs": None,
-        "finish_reason": completion.finish_reason,
-        "stop_reason": None,
-    }
+    finish = {"logprobs": None, "finish_reason": completion.finish_reason, "stop_reason": None}
+    choice: dict[str, Any] = {"index": 0, **finish}
     if request.chat:
         choice["message"] = {
             "role": "assistant",
@@ -339,14 +327,8 @@ def response_body(
         }
     else:
         choice["text"] = text
-    return {
-        "id": f"{'chatcmpl' if request.chat else 'cmpl'}-{identifier}",
-        "object": "chat.completion" if request.chat else "text_completion",
-        "created": created,
-        "model": request.model,
-        "choices": [choice],
-        "usage": token_usage(request, completion),
-    }
+    head = _head(request, identifier, created, "chat.completion")
+    return {**head, "choices": [choice], "usage": _token_usage(request, completion)}
 
 
 def _deltas(
@@ -366,18 +348,12 @@ def stream_chunks(
     request: CompletionRequest, completion: SimulatedCompletion, identifier: str, created: int, thought_key: str
 ) -> Iterator[str]:
     """The answer as server-sent events: one delta per token, the finish reason, the usage if requested, `[DONE]`."""
-    head = {
-        "id": f"{'chatcmpl' if request.chat else 'cmpl'}-{identifier}",
-        "object": "chat.completion.chunk" if request.chat else "text_completion",
-        "created": created,
-        "model": request.model,
-    }
+    head = _head(request, identifier, created, "chat.completion.chunk")
     for delta in _deltas(request, completion, identifier, thought_key):
         yield json.dumps({**head, "choices": [{"index": 0, **delta, "logprobs": None, "finish_reason": None}]})
     last: dict[str, Any] = {"delta": {}} if request.chat else {"text": ""}
-    yield json.dumps(
-        {**head, "choices": [{"index": 0, **last, "logprobs": None, "finish_reason": completion.finish_reason}]}
-    )
+    last |= {"logprobs": None, "finish_reason": completion.finish_reason}
+    yield json.dumps({**head, "choices": [{"index": 0, **last}]})
     if request.stream_usage:
-        yield json.dumps({**head, "choices": [], "usage": token_usage(request, completion)})
+        yield json.dumps({**head, "choices": [], "usage": _token_usage(request, completion)})
     yield "[DONE]"

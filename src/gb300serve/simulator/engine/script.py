@@ -212,7 +212,7 @@ def _dies_in(phase: Phase) -> Fault:
 FAULTS: dict[str, Fault] = {
     "cache-miss": Fault("the kernel-tuning cache is empty: 74 minutes of tuning", untuned=True),
     "cache-foreign": Fault(
-        "the tuning cache was made in another environment: it is ignored, and nothing is saved", foreign=True
+        "the tuning cache was created in another environment: it is ignored, and nothing is saved", foreign=True
     ),
     "stall": Fault("loading weights hangs; only heartbeats come", "loading-weights", 0.5, hangs=True),
     "tuning-hangs": Fault(

@@ -12,14 +12,10 @@ from gb300serve.simulator.engine.settings import Settings
 
 _TIMES = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 300.0, 1800.0)
 HISTOGRAMS = (
-    "time_to_first_token_seconds",
-    "inter_token_latency_seconds",
-    "request_time_per_output_token_seconds",
-    "e2e_request_latency_seconds",
-    "request_queue_time_seconds",
-    "request_prefill_time_seconds",
+    "time_to_first_token_seconds", "inter_token_latency_seconds", "request_time_per_output_token_seconds",
+    "e2e_request_latency_seconds", "request_queue_time_seconds", "request_prefill_time_seconds",
     "request_decode_time_seconds",
-)
+)  # fmt: skip
 REASONS = ("stop", "length", "abort", "error")
 
 
@@ -85,6 +81,14 @@ def family_lines(name: str, kind: str, text: str) -> Iterator[str]:
     """The lines before the samples of a metric."""
     yield f"# HELP {name} {text}"
     yield f"# TYPE {name} {kind}"
+
+
+def scalar_lines(
+    prefix: str, kind: str, figures: Mapping[str, tuple[str, float]], labels: Mapping[str, str]
+) -> Iterator[str]:
+    """Gauges or counters: help text and value by name."""
+    for name, (text, value) in figures.items():
+        yield from (*family_lines(f"{prefix}{name}", kind, text), sample(f"{prefix}{name}", value, labels))
 
 
 def histogram_lines(name: str, observed: Histogram, labels: Mapping[str, str]) -> Iterator[str]:

@@ -132,10 +132,7 @@ def test_tables_on_a_model_without_them() -> None:
         ("[[4,1,5]]", "Batch-size range start must be <= end for (4, 1)."),
         ("[[1,4,-1]]", "num_speculative_tokens_per_batch_size values must be >= 0."),
         ("[[1,4,5],[4,16,1]]", "Batch-size ranges must be non-overlapping and sorted."),
-        (
-            "[[2,4,5]]",
-            "The first batch-size range must start at 1 so every runtime batch size has a defined schedule.",
-        ),
+        ("[[2,4,5]]", "The first batch-size range must start at 1 so every runtime batch size has a defined schedule."),
     ],
 )
 def test_a_schedule_is_refused_only_after_the_cache_is_sized(tiers: str, text: str) -> None:

@@ -18,13 +18,9 @@ _LAUNCHER_WARNING = (
 )
 # Seconds of each phase (assumed: no boot of an SGLang lane was timed). Weights load as fast as with vLLM.
 _SECONDS = {
-    "starting": 30.0,
-    "profiling": 3.0,
-    "sizing-kv-cache": 2.0,
-    "tuning-kernels": 25.0,
-    "capturing-graphs": 30.0,
+    "starting": 30.0, "profiling": 3.0, "sizing-kv-cache": 2.0, "tuning-kernels": 25.0, "capturing-graphs": 30.0,
     "serving": 12.0,
-}
+}  # fmt: skip
 _OFFLOADING = 20.0
 _DRAFT, _DRAFT_GIB = 8.0, 1.2
 _SIZES = (1, 2, 4, 8, 12, 16, 24, 32)
@@ -234,14 +230,14 @@ def _serving(timeline: SglangTimeline, boot: SglangBoot) -> None:
         timeline.log(
             f"KV pool holds {boot.tokens} tokens, fewer than --context-length {context}. One full-length request "
             "cannot fit, so long requests will be refused or truncated at serving time. Lower --context-length, raise "
-            "--mem-fraction-static, or free memory taken before the pool is sized.",
+            "--mem-fraction-static, or free memory taken before the pool is sized."
         )
     spent = startup_times(settings, boot.started)
     graphs = ", ".join(f"{phase}={taken:.2f}" for phase, taken in spent["cuda_graph"].items())
     timeline.log(
         f"Engine startup timings (s): load_weight={spent['load_weight']:.2f}, "
         f"kv_cache_allocation={spent['kv_cache_allocation']:.2f}, scheduler_e2e={spent['scheduler_e2e']:.2f}, "
-        f"cuda_graph={{{graphs}}}, tokenizer_e2e={spent['tokenizer_e2e']:.2f}",
+        f"cuda_graph={{{graphs}}}, tokenizer_e2e={spent['tokenizer_e2e']:.2f}"
     )
     timeline.wait(boot.seconds["serving"] * 0.2)
     timeline.uvicorn("Started server process [1]")

@@ -4,43 +4,35 @@ from typing import Any
 
 from gb300serve.fit.memory import MemoryPlan
 from gb300serve.simulator.engine.http import METRICS_TYPE, EngineHandler
-from gb300serve.simulator.engine.service import Counters, family_lines, histogram_lines, sample
+from gb300serve.simulator.engine.service import HISTOGRAMS, Counters, histogram_lines, scalar_lines
 from gb300serve.simulator.engine.settings import Settings
 from gb300serve.simulator.engine.sglang.boot import random_seed, startup_times
 from gb300serve.simulator.engine.sglang.settings import format_stamp
-
-_HISTOGRAMS = (
-    "time_to_first_token_seconds",
-    "inter_token_latency_seconds",
-    "request_time_per_output_token_seconds",
-    "e2e_request_latency_seconds",
-)
 
 
 def metrics(settings: Settings, memory: MemoryPlan, counters: Counters) -> str:
     """The whole text, with the metric names of 0.5.20 to 0.5.23."""
     labels = {"engine_type": "unified", "model_name": settings.served_names[0], "pp_rank": "0", "tp_rank": "0"}
-    pool = memory.kv_cache_tokens or 1
-    decode = settings.checkpoint.decode
+    usage = min(1.0, counters.running * 1000 / (memory.kv_cache_tokens or 1))
+    speed = counters.running and settings.checkpoint.decode.tokens_per_second
     gauges = {
         "num_running_reqs": ("The number of running requests.", counters.running),
         "num_queue_reqs": ("The number of requests in the waiting queue.", counters.waiting),
-        "token_usage": ("The token usage.", min(1.0, counters.running * 1000 / pool)),
+        "token_usage": ("The token usage.", usage),
         "num_used_tokens": ("The number of used tokens.", counters.running * 1000),
-        "gen_throughput": ("The generation throughput (token/s).", counters.running and decode.tokens_per_second),
+        "gen_throughput": ("The generation throughput (token/s).", speed),
         "max_total_num_tokens": ("Maximum total number of tokens in the KV cache pool.", memory.kv_cache_tokens or 0),
     }
-    lines: list[str] = []
-    for name, (text, value) in gauges.items():
-        lines += [*family_lines(f"sglang:{name}", "gauge", text), sample(f"sglang:{name}", value, labels)]
     totals = {
         "prompt_tokens_total": ("Number of prefill tokens processed.", counters.prompt_tokens),
         "generation_tokens_total": ("Number of generation tokens processed.", counters.generation_tokens),
         "num_requests_total": ("Number of requests processed.", sum(counters.finished.values())),
     }
-    for name, (text, total) in totals.items():
-        lines += [*family_lines(f"sglang:{name}", "counter", text), sample(f"sglang:{name}", total, labels)]
-    for name in _HISTOGRAMS:
+    lines = [
+        *scalar_lines("sglang:", "gauge", gauges, labels),
+        *scalar_lines("sglang:", "counter", totals, labels),
+    ]
+    for name in HISTOGRAMS[:4]:  # it has none of queue, prefill and decode
         lines += histogram_lines(f"sglang:{name}", counters.histograms[name], labels)
     return "\n".join(lines) + "\n"
 

@@ -16,17 +16,11 @@ _LAUNCHERS = (("-m", "sglang.launch_server"), ("sglang", "serve"))
 DEFAULT_FRACTION = 0.88
 # vLLM's names of SGLang's options.
 _VLLM_NAMES = {
-    "model_path": "model",
-    "served_model_name": "served_model_name",
-    "host": "host",
-    "port": "port",
-    "api_key": "api_key",
-    "tool_call_parser": "tool_call_parser",
-    "reasoning_parser": "reasoning_parser",
-    "context_length": "max_model_len",
-    "max_running_requests": "max_num_seqs",
+    "model_path": "model", "served_model_name": "served_model_name", "host": "host", "port": "port",
+    "api_key": "api_key", "tool_call_parser": "tool_call_parser", "reasoning_parser": "reasoning_parser",
+    "context_length": "max_model_len", "max_running_requests": "max_num_seqs",
     "chunked_prefill_size": "max_num_batched_tokens",
-}
+}  # fmt: skip
 _ENGRAM_ON_HOST = "SGLANG_ENABLE_DSV41_ENGRAM_HOST_TABLE"
 
 

@@ -124,12 +124,9 @@ def _rehome(timeline: VllmTimeline, settings: Settings, memory: MemoryPlan) -> N
     checkpoint, patch = settings.checkpoint, settings.checkpoint.variants[name]
     layers, moved = _layers(checkpoint.parameters), _layers(memory.offload.moved)
     order = sorted(layers - moved) + sorted(moved)
-    kept = len(layers) - len(moved)
     timeline.enter("offloading")
-    timeline.write(
-        "stderr",
-        f"PIN_HOT rehome order n={len(layers)} hbm_layers={kept} uva_layers={len(moved)} strategy=hbm-then-uva",
-    )
+    counts = f"n={len(layers)} hbm_layers={len(layers) - len(moved)} uva_layers={len(moved)}"
+    timeline.write("stderr", f"PIN_HOT rehome order {counts} strategy=hbm-then-uva")
     cold = patch.rows - patch.hot_rows
     for done, layer in enumerate(order):
         rows = f"hot_w1=({patch.hot_rows}, 4608, 2560) cold_w1=({cold}, 4608, 2560)"
@@ -156,14 +153,9 @@ _CREATE = 0.09
 # Pause between a full bar (stderr) and the next line (stdout), so that readers see them in this order.
 _BAR_DONE = 0.5
 _ROUTES = {
-    "/health": "GET",
-    "/ping": "GET, POST",
-    "/version": "GET",
-    "/metrics": "GET",
-    "/v1/models": "GET",
-    "/v1/chat/completions": "POST",
-    "/v1/completions": "POST",
-}
+    "/health": "GET", "/ping": "GET, POST", "/version": "GET", "/metrics": "GET", "/v1/models": "GET",
+    "/v1/chat/completions": "POST", "/v1/completions": "POST",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,12 +282,10 @@ def _is_latent(boot: VllmBoot) -> bool:
 
 
 def _draft_seconds(boot: VllmBoot) -> float:
-    drafts = boot.settings.demand.speculation
-    checkpoint = boot.settings.checkpoint
+    drafts, checkpoint = boot.settings.demand.speculation, boot.settings.checkpoint
     if drafts is None or drafts.method != checkpoint.drafter:
         return 0.0
-    usual = checkpoint.phase_seconds["loading-weights"]
-    return checkpoint.drafter_seconds * boot.seconds["loading-weights"] / usual
+    return checkpoint.drafter_seconds * boot.seconds["loading-weights"] / checkpoint.phase_seconds["loading-weights"]
 
 
 def _sizing(timeline: VllmTimeline, boot: VllmBoot) -> bool:
@@ -332,16 +322,14 @@ def _graphs(timeline: VllmTimeline, boot: VllmBoot, which: int, end: float) -> N
     timeline.until(end - seconds)
     timeline.capture_bar(max(0.0, seconds - _BAR_DONE))
     timeline.until(end)
-    timeline.log(
-        CORE, "model_runner.py:974", f"Graph capturing finished in {seconds:.0f} secs, took {graphs.gib:.2f} GiB"
-    )
+    text = f"Graph capturing finished in {seconds:.0f} secs, took {graphs.gib:.2f} GiB"
+    timeline.log(CORE, "model_runner.py:974", text)
 
 
 def _tuning(timeline: VllmTimeline, boot: VllmBoot) -> None:
     timeline.wait(boot.seconds["sizing-kv-cache"])
     timeline.enter("tuning-kernels")
-    config = boot.settings.options
-    if config.get("enable_flashinfer_autotune") is False:
+    if boot.settings.options.get("enable_flashinfer_autotune") is False:
         timeline.log(CORE, "kernel_warmup.py:301", "Skipping FlashInfer autotune because it is disabled.")
         return
     begun, tuning = timeline.at, boot.tuning

@@ -58,9 +58,8 @@ def _engine_death(timeline: VllmTimeline, frames: tuple[str, ...], error: str) -
     timeline.logged_traceback("core.py:1385", frames, error)
     timeline.wait(0.4)
     timeline.write("stderr", f"({CORE}) Process EngineCore:")
-    timeline.process_traceback(
-        CORE, ("/usr/lib/python3.12/multiprocessing/process.py:314:_bootstrap:self.run()", frames[-1]), error
-    )
+    bootstrap = "/usr/lib/python3.12/multiprocessing/process.py:314:_bootstrap:self.run()"
+    timeline.process_traceback(CORE, (bootstrap, frames[-1]), error)
     timeline.wait(1.2)
     timeline.process_traceback(API, _WAIT, _LAST_WORDS)
     timeline.exit(1)
@@ -79,11 +78,8 @@ def kv_cache_too_small(timeline: VllmTimeline, plan: MemoryPlan) -> None:
             "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when "
             f"initializing the engine. See {_DOCS} for more details."
         )
-        _engine_death(
-            timeline,
-            (*_KV, "vllm/v1/core/kv_cache_utils.py:1012:check_enough_kv_cache_memory:raise ValueError("),
-            error,
-        )
+        check = "vllm/v1/core/kv_cache_utils.py:1012:check_enough_kv_cache_memory:raise ValueError("
+        _engine_death(timeline, (*_KV, check), error)
         return
     longest = plan.estimated_max_model_len
     estimate = f" Based on the available memory, the estimated maximum model length is {longest}." if longest else ""
@@ -148,9 +144,8 @@ def _gpu_failed(timeline: VllmTimeline, phase: str) -> None:
     timeline.log(CORE, "core.py:1394", "EngineCore encountered a fatal error.", level="ERROR")
     timeline.logged_traceback("core.py:1394", (_ENGINE[0],), error)
     timeline.log(API, "core_client.py:701", "[shutdown] MPClient: engine core exited unexpectedly", level="ERROR")
-    timeline.process_traceback(
-        API, _WAIT[:2], "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue."
-    )
+    error = "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue."
+    timeline.process_traceback(API, _WAIT[:2], error)
     timeline.exit(1)
 
 

@@ -59,12 +59,16 @@ def _in_config(error: str, *, resolved: bool = True) -> EngineTraceback:
     return EngineTraceback((*_CONFIG, _PYDANTIC), error, resolved=resolved)
 
 
+def _out_of_range(config: str, place: str, limit: str, value: object) -> EngineTraceback:
+    kind = "_".join(word for word in limit.split()[:-1] if word not in ("or", "to"))
+    return _in_config(_invalid(config, place, f"Input should be {limit}", kind, value))
+
+
 def _tool_choice(settings: Settings) -> Iterator[EngineTraceback]:
     if settings.options.get("enable_auto_tool_choice") and not settings.options.get("tool_call_parser"):
         frames = (*_MAIN, "vllm/entrypoints/cli/serve.py:171:validate:validate_parsed_serve_args(args)")
-        yield EngineTraceback(
-            frames, "TypeError: Error: --enable-auto-tool-choice requires --tool-call-parser", echoed=False
-        )
+        error = "TypeError: Error: --enable-auto-tool-choice requires --tool-call-parser"
+        yield EngineTraceback(frames, error, echoed=False)
 
 
 def _parsers(settings: Settings) -> Iterator[EngineTraceback]:
@@ -73,15 +77,13 @@ def _parsers(settings: Settings) -> Iterator[EngineTraceback]:
     frame = "vllm/entrypoints/launchers/launcher.py:362:validate_api_server_args:raise KeyError("
     if options.get("enable_auto_tool_choice") and tools not in table.tool_call_parsers:
         known = ",".join(sorted(table.tool_call_parsers))
-        yield EngineTraceback(
-            (*_SERVE, frame), f"KeyError: 'invalid tool call parser: {tools} (chose from {{ {known} }})'"
-        )
+        error = f"KeyError: 'invalid tool call parser: {tools} (chose from {{ {known} }})'"
+        yield EngineTraceback((*_SERVE, frame), error)
     if reasoning and reasoning not in table.reasoning_parsers:
         known = ", ".join(sorted(table.reasoning_parsers))
         error = f"KeyError: \"Reasoning parser '{reasoning}' not found. Available parsers: {known}\""
-        yield EngineTraceback(
-            (*_SERVE, "vllm/reasoning/abs_reasoning_parsers.py:83:get_reasoning_parser:raise KeyError("), error
-        )
+        frame = "vllm/reasoning/abs_reasoning_parsers.py:83:get_reasoning_parser:raise KeyError("
+        yield EngineTraceback((*_SERVE, frame), error)
 
 
 def _model_path(settings: Settings) -> Iterator[EngineTraceback]:
@@ -122,19 +124,14 @@ def _sizes(settings: Settings) -> Iterator[EngineTraceback]:
     options = settings.options
     utilization, offloaded = options.get("gpu_memory_utilization"), options.get("cpu_offload_gb")
     if utilization is not None and float(utilization) > 1:
-        message = "Input should be less than or equal to 1"
-        yield _in_config(_invalid("CacheConfig", "gpu_memory_utilization", message, "less_than_equal", utilization))
+        yield _out_of_range("CacheConfig", "gpu_memory_utilization", "less than or equal to 1", utilization)
     if utilization is not None and float(utilization) <= 0:
-        message = "Input should be greater than 0"
-        yield _in_config(_invalid("CacheConfig", "gpu_memory_utilization", message, "greater_than", utilization))
+        yield _out_of_range("CacheConfig", "gpu_memory_utilization", "greater than 0", utilization)
     if offloaded is not None and float(offloaded) < 0:
-        message = "Input should be greater than or equal to 0"
-        yield _in_config(_invalid("UVAOffloadConfig", "cpu_offload_gb", message, "greater_than_equal", offloaded))
+        yield _out_of_range("UVAOffloadConfig", "cpu_offload_gb", "greater than or equal to 0", offloaded)
     for name in ("max_num_seqs", "max_num_batched_tokens"):
-        value = options.get(name)
-        if value is not None and int(value) < 1:
-            message = "Input should be greater than or equal to 1"
-            yield _in_config(_invalid("SchedulerConfig", name, message, "greater_than_equal", value))
+        if (value := options.get(name)) is not None and int(value) < 1:
+            yield _out_of_range("SchedulerConfig", name, "greater than or equal to 1", value)
 
 
 def _scheduler(settings: Settings) -> Iterator[EngineTraceback]:
@@ -167,8 +164,7 @@ def _speculation(settings: Settings) -> Iterator[EngineTraceback]:
         yield _in_config(_value_error("SpeculativeConfig", message))
     tokens = drafts.get("num_speculative_tokens")
     if isinstance(tokens, int) and tokens < 1:
-        message = "Input should be greater than 0"
-        yield _in_config(_invalid("SpeculativeConfig", "num_speculative_tokens", message, "greater_than", tokens))
+        yield _out_of_range("SpeculativeConfig", "num_speculative_tokens", "greater than 0", tokens)
     for index, row in enumerate(drafts.get("num_speculative_tokens_per_batch_size") or ()):
         if isinstance(row, (list, tuple)) and len(row) < 3:
             place = f"num_speculative_tokens_per_batch_size.{index}.{len(row)}"
@@ -185,16 +181,8 @@ def _speculation_fields(settings: Settings, drafts: Mapping[str, Any]) -> Iterat
 
 
 _CHECKS: tuple[Callable[[Settings], Iterator[EngineTraceback]], ...] = (
-    _tool_choice,
-    _parsers,
-    _port,
-    _model_path,
-    _context,
-    _sizes,
-    _scheduler,
-    _tables,
-    _speculation,
-)
+    _tool_choice, _parsers, _port, _model_path, _context, _sizes, _scheduler, _tables, _speculation,
+)  # fmt: skip
 
 
 def late_refusal(settings: Settings) -> str | None:
