@@ -79,7 +79,6 @@ def secret_kind(text: str) -> str | None:
 
 
 def _possible(text: str) -> list[tuple[str, str]]:
-    """The patterns that may match, with their kinds."""
     possible = []
     absent = tuple(sign for sign in ("=", "--") if sign not in text)
     for kind, hints, pattern in _PATTERNS:
