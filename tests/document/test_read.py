@@ -227,12 +227,7 @@ NO_KEY = "a key is followed by `:` and a space"
 )  # fmt: skip
 def test_the_mistakes_of_a_hand(text: str, line: int, message: str, hint: str | None) -> None:
     (found,) = parse(Source("f", text)).problems
-    assert (found.code, found.line, found.message, found.hint) == (
-        "YAML001",
-        line,
-        f"invalid YAML: {message}",
-        hint,
-    )
+    assert (found.code, found.line, found.message, found.hint) == ("YAML001", line, f"invalid YAML: {message}", hint)
 
 
 def test_a_message_without_a_place() -> None:

@@ -270,18 +270,12 @@ ROWS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (entry("--x", choices=["a", None, "None"]), {"choices": ["a", None, "None"]}),
     (entry("--x", deprecated=True), {"deprecated": True}),
     (entry("--headless", action="_StoreTrueAction", nargs=0), {"kind": "bool"}),
-    (
-        entry("--x", aliases=["--x", "--no-x", "-y"], **SWITCH),
-        {"aliases": ["-y"], "kind": "bool", "off": ["--no-x"]},
-    ),
+    (entry("--x", aliases=["--x", "--no-x", "-y"], **SWITCH), {"aliases": ["-y"], "kind": "bool", "off": ["--no-x"]}),
     (
         entry("--enable-x", aliases=["--enable-x", "--disable-x"], hidden_aliases=["--no-enable-x"], **SWITCH),
         {"kind": "bool", "off": ["--no-enable-x", "--disable-x"]},
     ),
-    (
-        entry("--disable-x", aliases=["--disable-x", "--enable-x"], **SWITCH),
-        {"kind": "bool", "off": ["--enable-x"]},
-    ),
+    (entry("--disable-x", aliases=["--disable-x", "--enable-x"], **SWITCH), {"kind": "bool", "off": ["--enable-x"]}),
     (entry("--long", aliases=["--long", "-l"], dest="other"), {"aliases": ["-l"], "flag": "--long"}),
 ]
 

@@ -8,15 +8,7 @@ from gb300serve.engines.base import Options, Problem, dotted
 from gb300serve.engines.options import option_arguments
 from gb300serve.engines.parse import normalised, parse_argv
 from gb300serve.engines.registry import engine
-from gb300serve.engines.tables import (
-    TableChoice,
-    elsewhere,
-    public,
-    table,
-    tables_for,
-    version_key,
-    versions,
-)
+from gb300serve.engines.tables import TableChoice, elsewhere, public, table, tables_for, version_key, versions
 from tests.engines.samples import DAY_ZERO, value_of, words_of
 
 SHIPPED = (DAY_ZERO, "0.29.0", "0.30.0", "0.31.0", "0.32.0", "0.33.0")

@@ -88,11 +88,7 @@ def test_every_option_that_counts() -> None:
 def test_the_prefetch_backend_moves_nothing_by_this_arithmetic() -> None:
     assert [
         MemoryRequest(cpu_offload_gb=60, offload_backend=name).offloads for name in ("auto", "uva", "prefetch")
-    ] == [
-        True,
-        True,
-        False,
-    ]
+    ] == [True, True, False]
 
 
 EXPERTS = ("routed_experts.w13_weight", "routed_experts.w2_weight")

@@ -176,11 +176,7 @@ def test_a_pattern_that_matches_nothing_and_what_comes_of_it() -> None:
 def test_host_memory() -> None:
     assert said(replace(DEMAND, cpu_offload_gb=200))[0][:2] == ("FIT005", "warning")
     assert said(replace(DEMAND, cpu_offload_gb=300)) == [
-        (
-            "FIT005",
-            "error",
-            "needs 442.0 to 736.0 GiB of host memory; above 440 GiB the kernel kills the engine",
-        )
+        ("FIT005", "error", "needs 442.0 to 736.0 GiB of host memory; above 440 GiB the kernel kills the engine")
     ]
 
 

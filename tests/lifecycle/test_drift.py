@@ -38,11 +38,7 @@ def test_secrets_are_neither_compared_nor_shown() -> None:
 
 def test_every_difference_is_a_sentence() -> None:
     other = container(
-        V14,
-        image="vllm/vllm-openai:nightly",
-        gpus=None,
-        command=(*COMMAND[:-1], "30007"),
-        env={"PIN_MODE": "off"},
+        V14, image="vllm/vllm-openai:nightly", gpus=None, command=(*COMMAND[:-1], "30007"), env={"PIN_MODE": "off"}
     )
     wanted = replace(V14, plan=contained(plan(), env={"PIN_MODE": "split"}))
     assert said(other, wanted, FOUND) == (

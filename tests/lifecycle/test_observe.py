@@ -25,10 +25,7 @@ def test_all_that_a_launch_cares_for() -> None:
     simulated = neighbour.add(container(V14))
     neighbour.add(container(launch("v13"), state="exited"))
     assert observe(station, plan(), FakeListeners(), (neighbour,)) == Observed(
-        containers=(STRANGER,),
-        image=FOUND,
-        neighbours=(simulated,),
-        listeners=(Listener(30006, "0.0.0.0"),),
+        containers=(STRANGER,), image=FOUND, neighbours=(simulated,), listeners=(Listener(30006, "0.0.0.0"),)
     )
 
 

@@ -165,10 +165,7 @@ def test_replacing_keeps_the_old_one() -> None:
         f"rename dsv41-vllm to {KEPT_V13}",
         *NEW,
     ]
-    assert steps(seen(container(V13, **ENDED)), replace=True) == [
-        f"rename dsv41-vllm to {KEPT_V13}",
-        *NEW,
-    ]
+    assert steps(seen(container(V13, **ENDED)), replace=True) == [f"rename dsv41-vllm to {KEPT_V13}", *NEW]
 
 
 def test_replacing_goes_back_to_a_kept_release() -> None:
@@ -184,10 +181,7 @@ def test_replacing_goes_back_to_a_kept_release() -> None:
 
 def test_replacing_stops_a_release_of_the_lane_under_another_name() -> None:
     other = container(V13, name="dsv41-v13")
-    assert steps(seen(other), replace=True) == [
-        "stop dsv41-v13 (SIGKILL after 30 s); the container is kept",
-        *NEW,
-    ]
+    assert steps(seen(other), replace=True) == ["stop dsv41-v13 (SIGKILL after 30 s); the container is kept", *NEW]
     error = refusal(seen(other))
     assert isinstance(error, GpuBusyError)
     assert error.suggest == (Action("up", arguments=("--replace",)),)

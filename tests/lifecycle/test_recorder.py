@@ -47,10 +47,7 @@ def test_a_launch_as_it_is_written_down(tmp_path: Path) -> None:
     recorder.close(exit={"tool": 0})
     path = recorder.run.path
     log = (path / "log.txt").read_text().splitlines()
-    assert log[:2] == [
-        "2026-11-29T19:50:04.000Z api_key: [secret] \\ud800",
-        f"2026-11-29T19:50:05.000Z {BOOT[0][1]}",
-    ]
+    assert log[:2] == ["2026-11-29T19:50:04.000Z api_key: [secret] \\ud800", f"2026-11-29T19:50:05.000Z {BOOT[0][1]}"]
     assert len(log) == len(BOOT) + 1
     kept = json.loads((path / "run.json").read_text())
     assert (kept["state"], kept["ready_seconds"], kept["exit"]) == ("ready", pytest.approx(454.5, abs=2.0), {"tool": 0})

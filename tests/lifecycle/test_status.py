@@ -72,12 +72,7 @@ def test_a_lane_that_serves() -> None:
         "image": IMAGE,
         "since": "2026-11-29T18:50:03Z",
         "drift": [],
-        "health": {
-            "identity": "ours",
-            "model": "dsv41-flash-uva",
-            "max_model_len": 1048576,
-            "requests_running": 0.0,
-        },
+        "health": {"identity": "ours", "model": "dsv41-flash-uva", "max_model_len": 1048576, "requests_running": 0.0},
     }
 
 

@@ -124,11 +124,7 @@ def test_what_a_child_must_state(tmp_path: Path, key: str) -> None:
     text = "".join(line for line in child("").splitlines(keepends=True) if not line.startswith(f"{key}:"))
     write(tmp_path, {"v1": PARENT, "v2": text})
     (problem,) = load(tmp_path, "bench/v2").problems
-    assert (problem.code, problem.message, problem.path) == (
-        "FMT003",
-        f"`{key}` is missing: it is not inherited",
-        key,
-    )
+    assert (problem.code, problem.message, problem.path) == ("FMT003", f"`{key}` is missing: it is not inherited", key)
 
 
 @pytest.mark.parametrize(
@@ -185,10 +181,7 @@ def test_names_are_places(tmp_path: Path, old: str, new: str, message: str, hint
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [
-        (b"title: \xff\n", "not UTF-8: byte 7 is 0xff"),
-        ("title: x".encode("utf-16"), "not UTF-8: byte 0 is 0xff"),
-    ],
+    [(b"title: \xff\n", "not UTF-8: byte 7 is 0xff"), ("title: x".encode("utf-16"), "not UTF-8: byte 0 is 0xff")],
 )
 def test_a_file_that_is_not_utf8(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "a.yaml"

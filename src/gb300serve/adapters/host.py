@@ -98,7 +98,6 @@ class SystemListeners:
 
 
 def _listener(found: Socket) -> Listener:
-    """With the name and number of the process that holds the socket, where we may look."""
     target = f"socket:[{found.inode}]"
     for process in _processes():
         try:

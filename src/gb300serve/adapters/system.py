@@ -102,8 +102,6 @@ class SystemDisk:
 
 
 class _Tape:
-    """`journal.disk.AppendFile` over a descriptor."""
-
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
@@ -118,8 +116,6 @@ class _Tape:
 
 
 class _Hold:
-    """`journal.disk.Hold`: closing the descriptor lets go."""
-
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 

@@ -165,9 +165,7 @@ def is_same_identity(first: str, second: str) -> bool:
 
 def tuning_time(seconds: float | None) -> str:
     """How long tuning takes, as text; without a measurement, the range that was observed."""
-    if seconds is None:
-        return "16 to 81 minutes on a Station"
-    return f"about {seconds / 60:.0f} minutes"
+    return "16 to 81 minutes on a Station" if seconds is None else f"about {seconds / 60:.0f} minutes"
 
 
 @dataclass(frozen=True, slots=True)

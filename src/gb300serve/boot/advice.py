@@ -14,10 +14,7 @@ SENTENCES: dict[Reason, tuple[str, ...]] = {
         "The engine rejected {arguments}: check the spelling against the option table of its version.",
         "{argument} is ambiguous: write the option in full.",
     ),
-    Reason.BAD_ARGUMENT_VALUE: (
-        "Correct the value of {argument}.",
-        "The engine reports: {error}",
-    ),
+    Reason.BAD_ARGUMENT_VALUE: ("Correct the value of {argument}.", "The engine reports: {error}"),
     Reason.INVALID_JSON: (
         "The value of {argument} is not valid JSON: {value}",
         "Use double quotes inside, no trailing comma, and lower-case true/false/null.",
@@ -26,10 +23,7 @@ SENTENCES: dict[Reason, tuple[str, ...]] = {
         "The shell split the JSON of {argument}; the engine received: {value}",
         "Put the whole JSON in single quotes.",
     ),
-    Reason.UNKNOWN_PARSER: (
-        "The engine has no parser {parser}.",
-        "Available: {known}",
-    ),
+    Reason.UNKNOWN_PARSER: ("The engine has no parser {parser}.", "Available: {known}"),
     Reason.UNSUPPORTED_ON_ENGINE: (
         "The engine reports: {detail}",
         "Remove one of the two options, or use an engine version that supports the combination.",

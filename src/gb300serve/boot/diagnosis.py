@@ -89,9 +89,7 @@ def diagnose(boot: BootState | None, history: BootHistory) -> Diagnosis:
         return Diagnosis("booting", Phase.STARTING)
     diagnosis = _diagnose_one(boot)
     first = history.first
-    if first is not None and _is_loop(boot, history, first):
-        return _loop(diagnosis, first, boot)
-    return diagnosis
+    return _loop(diagnosis, first, boot) if first is not None and _is_loop(boot, history, first) else diagnosis
 
 
 def _is_loop(boot: BootState, history: BootHistory, first: Diagnosis) -> bool:
@@ -163,16 +161,13 @@ def _has_nothing_loaded(boot: BootState) -> bool:
 def _cause(boot: BootState, state: State) -> LogFinding | None:
     if state == "failed":
         return best(boot.findings)
-    if state == "ready":
-        return best(finding for finding in boot.findings if finding.lasting)
-    return None
+    return best(finding for finding in boot.findings if finding.lasting) if state == "ready" else None
 
 
 _Explained: TypeAlias = tuple[Reason | None, dict[str, ReceiptValue], tuple[Evidence, ...]]
 
 
 def _explain(boot: BootState, finding: LogFinding | None, state: State) -> _Explained:
-    """Reason, values and evidence: the line that names the cause, and what the rest of the boot adds to it."""
     if finding is None:
         return _explain_without_cause(boot, state)
     evidence: tuple[Evidence, ...] = (Evidence(finding.line, finding.text),)

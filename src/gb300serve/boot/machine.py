@@ -25,7 +25,6 @@ _CHAINED = frozenset(
 
 
 def _first_and_last(pieces: list[str]) -> Iterator[str]:
-    """The first and the last state of a bar that was redrawn many times in one line."""
     records = [piece for piece in pieces if piece]
     last = len(records) - 1
     for index, record in enumerate(records):
@@ -120,7 +119,6 @@ class BootMachine:
             self._chained = self._chained or record.text in _CHAINED
 
     def _read(self, record: Record, candidates: tuple[Signal, ...], at: float | None) -> bool:
-        """Apply the signals of the record; False if it has none."""
         text = record.text
         boot: BootState | None = None
         for signal in candidates:

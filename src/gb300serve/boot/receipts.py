@@ -166,8 +166,6 @@ _SHARE_OF_TOKENS = 0.005
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """How a receipt of the log becomes a receipt of a recipe: its value, its line, its tolerance."""
-
     name: str
     value: str | None
     line: str

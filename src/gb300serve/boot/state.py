@@ -170,16 +170,13 @@ def report_tuning_miss(boot: BootState) -> Iterator[Event]:
 
 
 def _phase(boot: BootState, signal: Signal) -> Phase | None:
-    """The phase that a signal leads to in the boot's present state."""
     if signal.mark is LineMark.GRAPH_BAR:
         return Phase.CAPTURING_GRAPHS if boot.sized else Phase.PROFILING
     if signal.mark is LineMark.GRAPHS_CAPTURED:
         return Phase.SERVING if boot.sized else Phase.PROFILING
     if signal.mark is LineMark.TUNING_ENDS and boot.argument("enforce_eager") != "True":
         return Phase.CAPTURING_GRAPHS
-    if boot.sized and signal.phase in _ONLY_BEFORE_SIZING:
-        return None
-    return signal.phase
+    return None if boot.sized and signal.phase in _ONLY_BEFORE_SIZING else signal.phase
 
 
 def _receipt(boot: BootState, name: str, values: dict[str, Value], place: tuple[int, str]) -> Iterator[Event]:

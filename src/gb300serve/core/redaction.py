@@ -52,10 +52,7 @@ _OPEN = (
     ),
 )
 # Patterns are compiled on first use (re caches them): most commands read no text that could contain a secret.
-_PATTERNS = (
-    *((what, hints, rf"(?<![A-Za-z0-9_]){pattern}") for what, hints, pattern in _PREFIXED),
-    *_OPEN,
-)
+_PATTERNS = (*((what, hints, rf"(?<![A-Za-z0-9_]){pattern}") for what, hints, pattern in _PREFIXED), *_OPEN)
 
 # Endings of names whose value is always a secret.
 _DECISIVE_NAME = r"(?i)(?:^|[_.-])(?:token|secret|password|passwd|passphrase|(?:api|access|secret|private)[_-]?key)$"
@@ -82,7 +79,6 @@ def secret_kind(text: str) -> str | None:
 
 
 def _possible(text: str) -> list[tuple[str, str]]:
-    """The patterns that may match, with their kinds."""
     possible = []
     absent = tuple(sign for sign in ("=", "--") if sign not in text)
     for kind, hints, pattern in _PATTERNS:

@@ -41,9 +41,7 @@ def indented_json(value: object, margin: str = "") -> str:
         return _block("{", lines, "}", margin)
     if isinstance(value, Sequence) and not isinstance(value, str):
         return _block("[", [indented_json(item, inner) for item in value], "]", margin)
-    if isinstance(value, WrittenFloat):
-        return value.text
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return value.text if isinstance(value, WrittenFloat) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _block(opening: str, lines: Sequence[str], closing: str, margin: str) -> str:

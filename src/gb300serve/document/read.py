@@ -174,7 +174,6 @@ def parse(source: Source) -> Document:
 
 
 def _uncommon(source: Source) -> Diagnostic | None:
-    """Report a character that YAML readers or people do not read the same way everywhere."""
     match = _UNCOMMON.search(source.text)
     if match is None:
         return None
@@ -194,8 +193,6 @@ def _problem(source: Source, code: str, mark: YamlMark | None, message: str, hin
 
 
 class _NodeReader:
-    """Builds nodes with positions from libyaml's events."""
-
     def __init__(self, document: Document, following: Callable[[], Any]) -> None:
         self.document = document
         self.source = document.source

@@ -50,9 +50,7 @@ def human_int(text: str) -> int:
     if match is None:
         return int(text)
     number, suffix = match.groups()
-    if suffix in _DECIMAL:
-        return int(float(number) * _DECIMAL[suffix])
-    return int(number) * _BINARY[suffix]
+    return int(float(number) * _DECIMAL[suffix]) if suffix in _DECIMAL else int(number) * _BINARY[suffix]
 
 
 def human_int_or_auto(text: str) -> int:

@@ -147,9 +147,7 @@ def option_arguments(option: EngineOption, value: Value) -> tuple[str, ...]:
 
 def items(value: Value) -> Sequence[Value]:
     """The values of an option that takes several; a single one may be written without a list."""
-    if isinstance(value, (str, Mapping)) or not isinstance(value, Sequence):
-        return (value,)
-    return value
+    return (value,) if isinstance(value, (str, Mapping)) or not isinstance(value, Sequence) else value
 
 
 _COMPARE = {"gt": operator.gt, "ge": operator.ge, "lt": operator.lt, "le": operator.le}
@@ -202,7 +200,6 @@ def chosen(field: JsonField, value: Value) -> bool:
 
 
 def _kinds(value: Value) -> frozenset[str]:
-    """The kinds that accept `value`."""
     if value is None:
         return frozenset({"null"})
     if isinstance(value, bool):
@@ -226,9 +223,7 @@ def plain_arguments(key: str, value: Value) -> tuple[str, ...]:
         return ()
     if value is True:
         return (flag,)
-    if isinstance(value, list | tuple):
-        return (flag, *map(argument, value))
-    return flag_arguments(flag, value)
+    return (flag, *map(argument, value)) if isinstance(value, list | tuple) else flag_arguments(flag, value)
 
 
 def model_first(options: Options) -> Iterable[tuple[str, Value]]:

@@ -170,7 +170,6 @@ def _field_errors(fields: Mapping[str, JsonField] | None, key: str, value: Value
 
 
 def _listed(choices: Sequence[Choice]) -> str:
-    """`'a', 'b' or 'c'`."""
     *most, last = map(repr, choices)
     return f"{', '.join(most)} or {last}" if most else last
 

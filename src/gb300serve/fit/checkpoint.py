@@ -370,7 +370,6 @@ def _bytes_per_token(config: Mapping[str, Any], kv_cache_dtype: str) -> float:
 
 
 def _size(config: Mapping[str, Any], key: str) -> int:
-    """A positive integer; raises KeyError for anything else."""
     value = config.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
         raise KeyError(key)

@@ -49,7 +49,7 @@ def remedies(
     extended, request, is_exact = _launch(checkpoint, facts)
     if not is_exact:
         return tuple(_by_figures(options, diagnosis.values, facts))
-    if _moved_nothing(diagnosis):
+    if diagnosis.values.get("offloaded_gib") == 0:
         return tuple(_with_offload(checkpoint, request, grace))
     if memory_plan(extended, request).verdict == "fits":
         return ()  # the cause is not one that the memory plan models
@@ -60,10 +60,6 @@ def _is_about_memory(diagnosis: Diagnosis) -> bool:
     """A crash loop carries the values of its first boot."""
     loop = diagnosis.reason is Reason.CRASH_LOOP and not {"available_gib", "offloaded_gib"}.isdisjoint(diagnosis.values)
     return diagnosis.reason in _MEMORY or loop
-
-
-def _moved_nothing(diagnosis: Diagnosis) -> bool:
-    return diagnosis.values.get("offloaded_gib") == 0
 
 
 def _on_one_gb300(options: Mapping[str, Any], values: Mapping[str, Any]) -> bool:

@@ -173,7 +173,6 @@ def _basis(result: FitResult, boots: tuple[MeasuredBoot, ...]) -> Iterator[Diagn
 
 
 def _differs(name: str, result: FitResult, boots: tuple[MeasuredBoot, ...]) -> bool:
-    """Whether none of the boots that the result is based on has this setting."""
     used = [boot for boot in boots if boot.name in result.plan.boots]
     wanted = shape_of(result.request)[name]
     return bool(used) and all(shape_of(request_of_boot(boot))[name] != wanted for boot in used)

@@ -217,11 +217,7 @@ NOTHING = "nothing"
 
 def wanted_options(plan: ContainerPlan) -> dict[str, str]:
     """By field, as `adapters.docker_inspect` reads them from a container of this plan."""
-    found = {
-        "network": network(plan.network or ""),
-        "ipc": ipc(plan.ipc or ""),
-        "cap_add": capabilities(plan.cap_add),
-    }
+    found = {"network": network(plan.network or ""), "ipc": ipc(plan.ipc or ""), "cap_add": capabilities(plan.cap_add)}
     found |= {f"mounts.{target(mount.target)}": mount_text(mount.source, mount.read_only) for mount in plan.mounts}
     for name, limit in plan.ulimits.items():
         soft, hard = limit if isinstance(limit, tuple) else (limit, limit)

@@ -57,7 +57,6 @@ def from_journal(container: Container, on: str, history: RunHistory) -> tuple[Dr
 
 
 def _recorded(container: Container, on: str, history: RunHistory) -> str:
-    """Since when a container should run, and whether it was seen serving."""
     since = history.running_since(container.id, on) or 0.0
     if history.has_been_ready(container.id, since):
         return f"it has served since {display_time(since)}"
@@ -140,6 +139,4 @@ def _changed(actual: tuple[str, ...], wanted: tuple[str, ...]) -> Iterator[tuple
 def _same_image(one: str, other: str) -> bool:
     """Whether both references name one image; digests decide, whatever the tags."""
     digests = [reference.partition("@")[2] for reference in (one, other)]
-    if all(digests):
-        return digests[0] == digests[1]
-    return one.partition("@")[0] == other.partition("@")[0]
+    return digests[0] == digests[1] if all(digests) else one.partition("@")[0] == other.partition("@")[0]

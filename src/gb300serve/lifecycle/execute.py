@@ -85,7 +85,6 @@ def undo(steps: tuple[Step, ...], tools: Tools, doubtful: Step | None = None) ->
 
 
 def _take_back(step: Step, tools: Tools, *, certain: bool) -> bool:
-    """True if something was changed."""
     name = step.plan.container.name if isinstance(step, CreateContainer) else step.container
     found = tools.backend.find(name)
     if found is None:
@@ -171,8 +170,6 @@ def execute(steps: tuple[Step, ...], launch: Launch, tools: Tools, *, names_back
 
 @dataclass
 class _Execution:
-    """The steps carried out so far, in order."""
-
     launch: Launch
     tools: Tools
     names_back: bool
@@ -226,7 +223,6 @@ class _Execution:
         return await_ready(step, self.launch, self.tools)
 
     def _container(self, served: Served | None, steps: tuple[Step, ...]) -> Container:
-        """The container after the last step."""
         started = (step.container for step in reversed(steps) if isinstance(step, StartContainer))
         named = served.container.id if served else next(started, None)
         container = self.tools.backend.find(named) if named else self._running()
@@ -235,7 +231,6 @@ class _Execution:
         return container
 
     def _running(self) -> Container | None:
-        """A running container of this plan, under any name."""
         plan = self.launch.digest
         return next(
             (
@@ -260,7 +255,6 @@ class _Execution:
         return LaunchInterruptedError(self.launch, running=False, put_back=back)
 
     def _failed(self, error: Gb300Error, step: Step) -> Gb300Error:
-        """The error to raise, after cleanup."""
         done = tuple(self.done)
         if any(isinstance(each, AwaitReady) for each in done):
             return error  # It serves; only the restart policy could not be set.
@@ -269,7 +263,9 @@ class _Execution:
             if self._alone(step):
                 undo(done if isinstance(step, CreateContainer) else (*done, step), self.tools)
             return error
-        others = tuple(each for each in done if not _about(each, step))
+        others = tuple(
+            each for each in done if not (isinstance(each, CreateContainer) or each.container == step.container)
+        )
         if isinstance(error, BootTimedOutError) and not others:
             return error  # Keep an hour-long boot running: the next `up` continues to watch it.
         if not isinstance(error, BootFailedError | BootTimedOutError | WrongServerError) or not self._alone(step):
@@ -299,11 +295,6 @@ class _Execution:
             self.tools.announce(UndoFailed(step, error.message))
             return False
         return True
-
-
-def _about(step: Step, awaited: AwaitReady) -> bool:
-    """Whether the step concerns the container whose boot was watched."""
-    return isinstance(step, CreateContainer) or step.container == awaited.container
 
 
 def _named(container: str, tools: Tools) -> str | None:

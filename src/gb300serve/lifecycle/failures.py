@@ -175,7 +175,6 @@ def _circumstances(ending: Ending) -> str:
 
 
 def _last_lines(launch: Launch, ending: Ending) -> tuple[str, ...]:
-    """The last lines of the log, without the line that the message quotes already."""
     said = tuple(item.text[-LONGEST:] for item in ending.diagnosis.evidence if item.text.strip())
     other = [line for line in ending.tail if not (said and line.endswith(said))]
     last = [redact(line, launch.secrets.values()) for line in other[-TAIL_SHOWN:]]

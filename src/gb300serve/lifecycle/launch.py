@@ -114,9 +114,7 @@ class Launch:
         given = option_values(self.plan.command, "--api-key")
         if given:
             return SECRET.sub(lambda match: self.secrets.get(match[1], match[0]), given[0])
-        if variable is None:
-            return None
-        return self.secrets.get(variable) or self.plan.container.env.get(variable)
+        return None if variable is None else self.secrets.get(variable) or self.plan.container.env.get(variable)
 
 
 def host_ports(plan: Plan) -> tuple[int, ...]:

@@ -98,7 +98,6 @@ def follow_lane(served: Served, launch: Launch, tools: Tools) -> Container | Non
 
 
 def _followed(served: Served, tools: Tools) -> tuple[str, ...]:
-    """The last lines of the log."""
     last: deque[str] = deque(maxlen=TAIL)
     for line in served.stream or ():
         if line is not None:
@@ -108,7 +107,6 @@ def _followed(served: Served, tools: Tools) -> tuple[str, ...]:
 
 
 def _ended(ended: Container, last: tuple[str, ...], launch: Launch, tools: Tools) -> Container | None:
-    """The container after a requested stop; None if it was removed meanwhile."""
     try:
         diagnosis = diagnose_container(ended, tools)
     except BackendError:
@@ -152,7 +150,6 @@ def _brought_back(before: Container, now: Container, first: Ending, launch: Laun
 
 
 def _running_again(before: Container, now: Container, tools: Tools) -> Container:
-    """The container once it runs a new boot, or has died too often to wait for one."""
     for _ in range(RESTART_TRIES):
         if now.restart_count - before.restart_count >= LOOP or not is_live(now):
             break

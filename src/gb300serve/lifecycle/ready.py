@@ -47,9 +47,7 @@ CAUSE_PATIENCE = 60.0
 
 def patience(phase: Phase | None, expected: Mapping[str, float]) -> float:
     """Seconds since the last sign of life (a phase, progress, a receipt), in the container's time."""
-    if phase is None:
-        return DEFAULT_PATIENCE
-    return max(PATIENCE[phase], FACTOR * expected.get(phase.value, 0.0))
+    return DEFAULT_PATIENCE if phase is None else max(PATIENCE[phase], FACTOR * expected.get(phase.value, 0.0))
 
 
 # Wall-clock seconds between two ticks of a silent log, and between two probes: READY is reported within one second,
@@ -240,7 +238,6 @@ class _Boot:
         return False
 
     def _foreign_listener(self) -> Listener | None:
-        """The program that listens on our port, if it is certainly not of our container."""
         listeners = self.tools.listeners
         port = self.launch.endpoint.url.rpartition(":")[2]
         if listeners is None or not port.isdecimal():
@@ -252,7 +249,6 @@ class _Boot:
         return foreign_listener(listeners.each_on(int(port)), own, self.launch.address) if own else None
 
     def _same_start(self) -> bool:
-        """Whether it still runs and was not restarted."""
         now = self.tools.backend.find(self.container.id)
         return now is not None and now.state == "running" and now.started_at == self.container.started_at
 
@@ -266,7 +262,6 @@ class _Boot:
         return Served(container, self.answer, seconds, stream, receipts)
 
     def _receipts(self) -> tuple[CheckedReceipt, ...]:
-        """Raises BootFailedError if a receipt with `missing: fail` is missing."""
         receipts = self.collector.results(self.container.id, self.tools.backend)
         self.tools.announce(ReceiptsChecked(receipts, binding(self.launch)))
         if verdict(receipts, self.launch) == "failed":
@@ -291,7 +286,6 @@ class _Boot:
         return f"the end of the phase {self.phase}" if self.phase else "the engine's first line"
 
     def _refuse_end(self) -> None:
-        """Raise unless the container still runs the watched boot."""
         for _ in range(SETTLE_TRIES):
             now = self._found()
             if now is None or not is_live(now) or now.started_at != self.container.started_at:

@@ -49,7 +49,6 @@ def _unknown(why: str) -> CheckedReceipt:
 
 
 def _options(command: tuple[str, ...], engine: Engine) -> tuple[str, ...]:
-    """The arguments after the launcher."""
     places = (index for index in range(len(command)) if command[index : index + 2] in engine.launchers)
     return command[next(places, -2) + 2 :]
 

@@ -201,7 +201,6 @@ def _same_plan(launch: Launch, observed: Observed) -> Container | None:
 
 
 def _taken_up(launch: Launch, container: Container) -> tuple[Step, ...]:
-    """It runs already: it serves, or its boot is watched from here on."""
     if container.state == "paused":
         raise ContainerUnusableError(container)
     if container.state == "restarting":

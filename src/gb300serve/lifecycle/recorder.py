@@ -129,9 +129,7 @@ class Recorder:
             return redact(value, self._secrets)
         if isinstance(value, dict):
             return {str(key): self.clean(item) for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.clean(item) for item in value]
-        return value
+        return [self.clean(item) for item in value] if isinstance(value, list | tuple) else value
 
     def _record_line(self, line: LogLine) -> None:
         if line.elapsed < self._at - 1.0:  # its restart policy restarted it
@@ -168,7 +166,6 @@ class Recorder:
                 pass
 
     def _keep_receipts(self, checked: ReceiptsChecked) -> None:
-        """Save the receipts as `receipts --json` prints them, and in the record."""
         receipts = [self.clean(one.as_json()) for one in checked.receipts]
         self._receipts += receipts
         judged, name = verdict(checked.receipts, self._launch), (self.run.record.container or {}).get("name")
@@ -190,12 +187,10 @@ class Recorder:
             self.learn(found)
 
     def _phases(self) -> tuple[tuple[str, float], ...]:
-        """Names and seconds, in order."""
         ends = [at for _, at in self._visits[1:]] + [max(self._at, self._visits[-1][1]) if self._visits else 0.0]
         return tuple((name, end - at) for (name, at), end in zip(self._visits, ends, strict=False))
 
     def _write_event(self, announcement: Announcement) -> None:
-        """One line; a boot event is written without its wrapper."""
         event = announcement.event if isinstance(announcement, BootEvent) else announcement
         kind = type(event).__name__
         if self._lost_at is None and kind not in _UNREMARKABLE:
@@ -220,7 +215,6 @@ class Recorder:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON types: steps as sentences, dataclasses as objects."""
     describe = getattr(value, "describe", None)
     if callable(describe):
         return describe()
@@ -230,9 +224,7 @@ def _plain(value: Any) -> Any:
         return value.value
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    return value
+    return {str(key): _plain(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def running_lanes(backend: ContainerBackend) -> tuple[RunningLane, ...]:

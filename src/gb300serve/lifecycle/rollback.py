@@ -103,7 +103,6 @@ def _lane(on: str, ours: list[Container], history: RunHistory) -> str:
 
 
 def _plan(lane: str, on: str, ours: list[Container], history: RunHistory) -> str | None:
-    """The plan digest of the lane's running container, else of the last one."""
     for each in ours:
         if is_live(each) and each.labels.get(LABEL_LANE) == lane:
             return each.labels.get(LABEL_PLAN)
@@ -115,7 +114,6 @@ def _plan(lane: str, on: str, ours: list[Container], history: RunHistory) -> str
 
 
 def _tuning(record: RunRecord) -> str:
-    """What the log of that run shows about the kernel-tuning cache."""
     tuning = [each.get("values") or {} for each in record.receipts if each.get("name") == "tuning"]
     if any(values.get("missed") for values in tuning):
         return "kernels: that run tuned and saved them; they are loaded unless the cache has changed since"

@@ -73,8 +73,6 @@ class LaneStatus:
 
 @dataclass(frozen=True, slots=True)
 class _Observation:
-    """State and health of a container."""
-
     state: LaneState
     phase: Phase | None = None
     health: Mapping[str, Any] = field(default_factory=dict)
@@ -122,7 +120,7 @@ def lane_status(
     container: Container, tools: Tools, known: tuple[Launch, ...] = (), history: RunHistory = NOTHING_KNOWN
 ) -> LaneStatus:
     """One of our containers; its log is read only if it does not answer."""
-    launch = _launch_of(container, known)
+    launch = next((each for each in known if f"{each.plan.lane}/{each.release}" == release_of(container)), None)
     asked = history.is_stopped_on_request(container.id, container.finished_at)
     due = history.is_expected_to_run(container.id, tools.backend.kind)
     seen = _seen(container, launch, tools, asked=asked, due=due)
@@ -153,19 +151,13 @@ def _by_receipts(seen: _Observation, container: Container, history: RunHistory) 
 
 
 def _concerns_us(container: Container, known: tuple[Launch, ...], gpu: GpuHeld | None) -> bool:
-    """Whether a foreign container resembles a release, has its name, or uses the GPU."""
     if any(container.name == launch.name or looks_like(container, launch) for launch in known):
         return True
     return is_live(container) and _has_gpu(container, gpu)
 
 
 def _has_gpu(container: Container, gpu: GpuHeld | None) -> bool:
-    """Whether it was given a GPU, or computes on one."""
     return any(containers_on_gpu("all", (container,))) or (gpu is not None and container.id in gpu.containers)
-
-
-def _launch_of(container: Container, known: tuple[Launch, ...]) -> Launch | None:
-    return next((each for each in known if f"{each.plan.lane}/{each.release}" == release_of(container)), None)
 
 
 def _drift(container: Container, launch: Launch | None, tools: Tools, history: RunHistory) -> tuple[Drift, ...]:
@@ -211,7 +203,6 @@ def _running(container: Container, launch: Launch | None, tools: Tools) -> _Obse
 
 
 def _presence(container: Container, launch: Launch | None, tools: Tools, endpoint: ServerEndpoint | None) -> Readiness:
-    """The answer on its port, and whether it comes from this container."""
     if endpoint is None:
         return Readiness("silent", "no host port leads to its engine")
     started_at = container.created_at if container.started_at is None else container.started_at
@@ -223,7 +214,6 @@ def _presence(container: Container, launch: Launch | None, tools: Tools, endpoin
 
 
 def _looping(container: Container) -> dict[str, Any]:
-    """Health of a crash loop under a restart policy."""
     if container.restart_count < LOOP:
         return {}
     why = f"its restart policy has started it {container.restart_count} times; stop the lane to end that"

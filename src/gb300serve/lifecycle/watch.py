@@ -88,12 +88,7 @@ class BootWatch:
         self._look(at)
         self._liveness.take(
             LivenessSample(
-                at,
-                machine.quiet_from,
-                self._moves,
-                self._vitals.cpu_seconds,
-                self._vitals.gpu,
-                self._vitals.restarts,
+                at, machine.quiet_from, self._moves, self._vitals.cpu_seconds, self._vitals.gpu, self._vitals.restarts
             )
         )
         ahead = self.outlook(at)

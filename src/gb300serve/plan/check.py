@@ -74,7 +74,6 @@ def _in_texts(texts: Iterable[Text], *, has_pattern: bool) -> Iterator[LiteralSe
 
 
 def _in_engine(path: Path, value: str, *, after_flag: bool) -> str | None:
-    """A secret by its option or flag."""
     if after_flag and path[1] in _ARGUMENTS and not re.fullmatch(_NOT_LITERAL, value):
         return "the value of a secret flag"
     if path[:2] == _OPTIONS and len(path) > 2 and path[2] in SECRET_OPTIONS:
@@ -165,7 +164,6 @@ def _placed(loaded: LoadedRecipe, problem: Problem) -> Diagnostic:
 
 
 def _secrets(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
-    """Every secret in the engine's arguments is declared, and every declared secret has one source."""
     declared = _mapping(_mapping(loaded.root, "container"), "secrets")
     for path, name in _references(loaded):
         if name not in declared:
@@ -195,7 +193,6 @@ def _references(loaded: LoadedRecipe) -> Iterator[tuple[NodePath, str]]:
 
 
 def _leaves(node: Any, path: NodePath) -> Iterator[tuple[NodePath, Any]]:
-    """Single values and `{secret: NAME}`, with their paths."""
     if isinstance(node, MapNode) and secret_name(node) is None:
         for key, value in node.items():
             yield from _leaves(value, (*path, key))
@@ -217,7 +214,6 @@ def _variables(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
 
 
 def _paths(root: Any) -> Iterator[tuple[NodePath, str]]:
-    """The texts of the recipe that may contain variables."""
     container = _mapping(root, "container")
     places: list[tuple[NodePath, Any]] = [(("model", "path"), _mapping(root, "model").get("path"))]
     places += ((("models", index, "path"), item.get("path")) for index, item in _items(root, "models"))
@@ -230,7 +226,6 @@ def _paths(root: Any) -> Iterator[tuple[NodePath, str]]:
 
 
 def _phases(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
-    """The keys of boot.phases are phases of a boot."""
     for name in _mapping(_mapping(loaded.root, "boot"), "phases"):
         if name not in _PHASES:
             meant = suggestion(name, _PHASES)

@@ -1,7 +1,7 @@
 """Compile a recipe and a site to a plan. Pure: no clock, no environment, no file."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -20,7 +20,7 @@ from gb300serve.plan.model import (
     secret_placeholder,
     with_secret_placeholders,
 )
-from gb300serve.recipe.model import ContainerSection, Gpus, ImageSection, Recipe, UlimitSection
+from gb300serve.recipe.model import ContainerSection, Gpus, ImageSection, Recipe
 from gb300serve.recipe.site import DIRECTORIES, Site
 
 BACKEND, RAY = "distributed_executor_backend", "ray"
@@ -41,17 +41,13 @@ def node_plan(plan: Plan, rank: str, leader: str) -> Plan:
     if plan.ray:
         return _with_ray(plan, leader, is_leader=rank == "0")
     join = engine(plan.engine).nodes.join(leader, rank)
-    return _with_arguments(plan, ("--nnodes", str(plan.nodes), "--node-rank", rank, *join))
+    return replace(plan, command=(*plan.command, "--nnodes", str(plan.nodes), "--node-rank", rank, *join))
 
 
 def own_address_variable(plan: Plan) -> str | None:
     """The variable that must hold the machine's own address, unless the recipe sets it."""
     variable, container = engine(plan.engine).nodes.address_variable, plan.container
     return None if variable in {*container.env, *(secret.name for secret in container.secrets)} else variable
-
-
-def _with_arguments(plan: Plan, arguments: Iterable[str]) -> Plan:
-    return replace(plan, command=(*plan.command, *arguments))
 
 
 def _with_ray(plan: Plan, leader: str, *, is_leader: bool) -> Plan:
@@ -153,7 +149,6 @@ def _own(name: str, text: str, recipe: VariableSource) -> str:
 
 
 def _scalars(node: object, path: str = "") -> Iterator[str]:
-    """The paths of all single values below a mapping."""
     for key, value in node.items() if isinstance(node, Mapping) else ():
         if isinstance(value, Mapping):
             yield from _scalars(value, f"{path}{key}.")
@@ -253,7 +248,10 @@ class Compiler:
             ipc=section.ipc,
             network=section.network,
             shm_size=section.shm_size,
-            ulimits={name: _limit(value) for name, value in section.ulimits.items()},
+            ulimits={
+                name: value if isinstance(value, int) else (value.soft, value.hard)
+                for name, value in section.ulimits.items()
+            },
             cap_add=tuple(section.cap_add),
             security_opt=tuple(section.security_opt),
             init=bool(section.init),
@@ -345,7 +343,3 @@ def _refuse_node_options(recipe: Recipe) -> None:
     for key in engine(recipe.engine.name).nodes.options:
         if key in recipe.engine.options:
             raise NodeOptionError(key)
-
-
-def _limit(value: int | UlimitSection) -> int | tuple[int, int]:
-    return value if isinstance(value, int) else (value.soft, value.hard)

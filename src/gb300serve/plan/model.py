@@ -192,7 +192,10 @@ def container_document(container: ContainerPlan) -> dict[str, Any]:
     values["name"] = container.name or None
     values["gpus"] = _gpus(container.gpus)
     values["mounts"] = [_mount(mount) for mount in container.mounts]
-    values["secrets"] = [_secret(secret) for secret in container.secrets]
+    values["secrets"] = [
+        {"name": secret.name} | ({"env": secret.env} if secret.env else {"file": secret.file})
+        for secret in container.secrets
+    ]
     always = {key: values.pop(key) for key in ALWAYS}
     return always | {key: value for key, value in values.items() if _is_set(value)}
 
@@ -230,7 +233,3 @@ def _gpus(selection: GpuSelection) -> Any:
 def _mount(mount: Mount) -> dict[str, Any]:
     value: dict[str, Any] = {"source": mount.source, "target": mount.target, "read_only": mount.read_only}
     return value | ({"sha256": mount.sha256} if mount.sha256 else {})
-
-
-def _secret(secret: Secret) -> dict[str, Any]:
-    return {"name": secret.name} | ({"env": secret.env} if secret.env else {"file": secret.file})

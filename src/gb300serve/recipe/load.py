@@ -113,8 +113,6 @@ def _misplaced(root: MapNode, file: RecipeFile, document: Document) -> list[Diag
 
 
 class _ExtendsChain:
-    """A file, its parent, the parent's parent and so on, merged from the oldest to the youngest."""
-
     def __init__(self, loader: RecipeLoader, document: Document, file: RecipeFile) -> None:
         self.loader = loader
         self.document = document

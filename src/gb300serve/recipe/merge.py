@@ -173,7 +173,6 @@ def apply_assignments(root: MapNode, assignments: Iterable[str]) -> MapNode:
 
 
 def _check_exists(node: Any, keys: tuple[str, ...], text: str) -> None:
-    """`null` removes an entry, which must exist."""
     for key in keys:
         if isinstance(node, ListNode):
             node = node[_index(node, key, text)]

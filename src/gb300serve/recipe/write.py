@@ -14,8 +14,6 @@ from gb300serve.recipe.model import Recipe
 
 
 class _RecipeDumper(yaml.SafeDumper):
-    """Block style, and flow style for collections of scalars."""
-
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the base class's signature
         """Write a value that occurs twice both times: recipes have no aliases."""
         return True

@@ -150,8 +150,7 @@ def test_never_started() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ended", "begins"),
-    [(0, START - NANO), (START - 5 * NANO, START - NANO), (START - NANO // 10, START - NANO // 20)],
+    ("ended", "begins"), [(0, START - NANO), (START - 5 * NANO, START - NANO), (START - NANO // 10, START - NANO // 20)]
 )
 def test_where_a_log_begins(ended: int, begins: int) -> None:
     assert Start(START, ended, running=True).log_from == begins

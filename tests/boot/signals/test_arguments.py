@@ -6,12 +6,7 @@ from tests.boot.cases import SIZING, Case, argparse, check, config, engine, name
 from tests.boot.logs import Log
 
 CASES = [
-    Case(
-        Reason.UNKNOWN_ARGUMENT,
-        argparse("unrecognized arguments: --max-seqs 8"),
-        3,
-        {"arguments": "--max-seqs 8"},
-    ),
+    Case(Reason.UNKNOWN_ARGUMENT, argparse("unrecognized arguments: --max-seqs 8"), 3, {"arguments": "--max-seqs 8"}),
     Case(
         Reason.UNKNOWN_ARGUMENT,
         argparse("unrecognized arguments: serve http://x:1/y"),

@@ -57,12 +57,7 @@ CASES = [
         Phase.PROFILING,
     ),
     Case(Reason.UNKNOWN, [CLOSING], 1, {}, Phase.STARTING),  # the end of a log that was cut
-    Case(
-        Reason.CRASH_LOOP,
-        argparse("unrecognized arguments: --max-seqs 8") * 3,
-        3,
-        {"arguments": "--max-seqs 8"},
-    ),
+    Case(Reason.CRASH_LOOP, argparse("unrecognized arguments: --max-seqs 8") * 3, 3, {"arguments": "--max-seqs 8"}),
     Case(
         Reason.OFFLOAD_NOT_APPLIED,
         engine(

@@ -15,12 +15,7 @@ CASES = [
             Log().raw(*SIZING[:-1]),
         ),
         16,
-        {
-            "max_model_len": 262144,
-            "needed_gib": 3.41,
-            "available_gib": 2.02,
-            "estimated_max_model_len": 155264,
-        },
+        {"max_model_len": 262144, "needed_gib": 3.41, "available_gib": 2.02, "estimated_max_model_len": 155264},
         Phase.SIZING_KV_CACHE,
     ),
     Case(

@@ -283,11 +283,7 @@ CASES = [
         Phase.SERVING,
     ),
     Case(
-        Reason.UNKNOWN,
-        profiling("TypeError: unhashable type: 'list'"),
-        13,
-        {"exception": "TypeError"},
-        Phase.PROFILING,
+        Reason.UNKNOWN, profiling("TypeError: unhashable type: 'list'"), 13, {"exception": "TypeError"}, Phase.PROFILING
     ),
 ]
 

@@ -64,12 +64,7 @@ def test_receipts() -> None:
         "kv_cache_tokens": {"tokens": 812345},
         "tuning_cache": {"path": "/root/.cache/sglang/flashinfer/autotune/rank_tp0.json"},
         "graph_capture": {"seconds": 9.4, "gib": 0.71},
-        "token_pool": {
-            "tokens": 812345,
-            "max_running_requests": 16,
-            "context_len": 131072,
-            "available_gib": 40.19,
-        },
+        "token_pool": {"tokens": 812345, "max_running_requests": 16, "context_len": 131072, "available_gib": 40.19},
         "startup_timings": {
             "load_weight": 61.2,
             "kv_cache_allocation": 0.44,

@@ -310,7 +310,6 @@ class DockerBackend:
         return created
 
     def _missing_one(self, image: str, sources: list[str]) -> str | None:
-        """The first of the sources that the Engine does not find."""
         mounts = [
             {"Type": "bind", "Source": source, "Target": f"/{LABEL_CHECK}/{index}", "ReadOnly": True}
             for index, source in enumerate(sources)
@@ -348,7 +347,6 @@ def _first(archive: bytes) -> tuple[str | None, str | None]:
 
 
 def _stamp(nanos: int) -> str:
-    """As the API takes times: seconds and nanoseconds."""
     return f"{nanos // NANO}.{nanos % NANO:09d}"
 
 

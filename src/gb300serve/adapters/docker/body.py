@@ -154,7 +154,7 @@ def create_body(
         "OpenStdin": False,
         "StdinOnce": False,
         "Env": _environment(container, secrets) or None,
-        "Cmd": [_with_secret(word, secrets) for word in plan.command] or None,
+        "Cmd": [SECRET.sub(lambda found: secrets[found[1]], word) for word in plan.command] or None,
         "Image": plan.image,
         "Volumes": {},
         "WorkingDir": container.workdir or "",
@@ -185,10 +185,6 @@ def restart_policy(policy: str) -> Json:
 def _environment(container: ContainerPlan, secrets: Mapping[str, str]) -> list[str]:
     plain = [f"{name}={value}" for name, value in container.env.items()]
     return plain + [f"{secret.name}={secrets[secret.name]}" for secret in container.secrets]
-
-
-def _with_secret(word: str, secrets: Mapping[str, str]) -> str:
-    return SECRET.sub(lambda found: secrets[found[1]], word)
 
 
 def _host_config(container: ContainerPlan, bindings: Mapping[str, list[Json]], profiles: Mapping[str, str]) -> Json:

@@ -291,7 +291,6 @@ class DockerEngine:
 
 
 def _said(answer: requests.Response) -> str:
-    """The Engine's own words."""
     try:
         message: str = answer.json()["message"]
     except (ValueError, KeyError, TypeError):

@@ -261,7 +261,6 @@ class Follower:
                     yield from entry.lines(self._start.at)
 
     def _away(self) -> float:
-        """Seconds since the Engine was first found gone."""
         self._lost_at = self._clock.now() if self._lost_at is None else self._lost_at
         return self._clock.now() - self._lost_at
 

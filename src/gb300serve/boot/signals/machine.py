@@ -6,11 +6,7 @@ from gb300serve.boot.reasons import Reason
 from gb300serve.boot.signals.model import Cause, Rank, cause
 
 CAUSES: tuple[Cause, ...] = (
-    cause(
-        Reason.PORT_IN_USE,
-        "ddress already in use",
-        r"bind on address \('(?P<address>[^']*)', (?P<port>\d+)",
-    ),
+    cause(Reason.PORT_IN_USE, "ddress already in use", r"bind on address \('(?P<address>[^']*)', (?P<port>\d+)"),
     cause(
         Reason.PORT_IN_USE,
         "address already in use",
@@ -83,10 +79,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(Reason.NO_GPU_RUNTIME, "Found no NVIDIA driver"),
     cause(Reason.NO_GPU_RUNTIME, "no CUDA-capable device is detected"),
     cause(Reason.NO_GPU_RUNTIME, "libcuda.so.1", r"(?:Error: ).*libcuda\.so\.1"),
-    cause(
-        Reason.KERNEL_UNSUPPORTED,
-        "no kernel image is available",
-    ),
+    cause(Reason.KERNEL_UNSUPPORTED, "no kernel image is available"),
     cause(
         Reason.KERNEL_UNSUPPORTED, "is not defined for option 'gpu-name'", r"'(?P<architecture>sm_\w+)' is not defined"
     ),

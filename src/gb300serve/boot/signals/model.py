@@ -133,9 +133,7 @@ def number(text: str) -> Value:
     plain = text.replace(",", "")
     if _WHOLE.fullmatch(plain):
         return int(plain)
-    if _DECIMAL.fullmatch(plain):
-        return float(plain)
-    return text
+    return float(plain) if _DECIMAL.fullmatch(plain) else text
 
 
 def values_of(match: re.Match[str]) -> dict[str, Value]:

@@ -4,11 +4,7 @@ from gb300serve.boot.reasons import Reason
 from gb300serve.boot.signals.model import Cause, Rank, cause
 
 CAUSES: tuple[Cause, ...] = (
-    cause(
-        Reason.MODEL_PATH_NOT_VISIBLE,
-        "Repo id must",
-        r"Repo id must .*?: '(?P<path>[^']*)'",
-    ),
+    cause(Reason.MODEL_PATH_NOT_VISIBLE, "Repo id must", r"Repo id must .*?: '(?P<path>[^']*)'"),
     cause(
         Reason.MODEL_PATH_NOT_VISIBLE,
         "Invalid repository ID or local directory specified",

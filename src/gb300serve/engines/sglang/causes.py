@@ -39,9 +39,7 @@ _MEMORY: tuple[Cause, ...] = (
     ),
     # mem_cache/kv_cache_dtype.py.
     cause(
-        Reason.KV_DTYPE_UNSUPPORTED,
-        "Unsupported kv_cache_dtype:",
-        r"Error: Unsupported kv_cache_dtype: (?P<dtype>\w+)",
+        Reason.KV_DTYPE_UNSUPPORTED, "Unsupported kv_cache_dtype:", r"Error: Unsupported kv_cache_dtype: (?P<dtype>\w+)"
     ),
 )
 

@@ -40,13 +40,7 @@ def is_same_start(info: Mapping[str, Any], figures: Mapping[str, Any]) -> bool |
 PORT = 30000
 # Between the machines of one model.
 NODE_PORT = 20000
-LEAST = {
-    "dp_size": 1,
-    "max_running_requests": 1,
-    "pp_size": 1,
-    "speculative_dflash_block_size": 1,
-    "tp_size": 1,
-}
+LEAST = {"dp_size": 1, "max_running_requests": 1, "pp_size": 1, "speculative_dflash_block_size": 1, "tp_size": 1}
 
 
 def check_limits(options: Options) -> Iterator[Problem]:

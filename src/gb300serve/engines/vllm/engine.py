@@ -33,7 +33,6 @@ def rewrite(argv: Sequence[str], table: OptionTable) -> list[str]:
 
 
 def _model_first(argv: Sequence[str]) -> Sequence[str]:
-    """`--model X` as a positional argument at the front."""
     for index, word in enumerate(argv):
         if word.startswith("--model="):
             return (word.removeprefix("--model="), *argv[:index], *argv[index + 1 :])
@@ -52,7 +51,6 @@ def _dashed(word: str) -> str:
 
 
 def _levels(words: Iterable[str], table: OptionTable) -> Iterator[str]:
-    """`-O3`, `-O=3` and `-O 3` as `--optimization-level 3`."""
     known = table.find("optimization_level") is not None
     for word in words:
         if known and word.startswith("-O") and not word.startswith("-O."):

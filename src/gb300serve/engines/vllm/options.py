@@ -69,7 +69,12 @@ def view(options: Options) -> VllmOptions:
         kv_cache_dtype=text(given("kv_cache_dtype")),
         tensor_parallel_size=whole(given("tensor_parallel_size"), 1),
         data_parallel_size=whole(given("data_parallel_size"), 1),
-        offload=_offload(options),
+        offload=OffloadOptions(
+            backend=text(options.get("offload_backend")) or "auto",
+            gigabytes=number(options.get("cpu_offload_gb")) or 0.0,
+            params=texts(options.get("cpu_offload_params")),
+            group_size=whole(options.get("offload_group_size"), 0),
+        ),
         engram_cpu_offload=_engram(given("engram_config")),
         speculation=speculation(given("speculative_config")),
         tool_call_parser=text(given("tool_call_parser")),
@@ -77,15 +82,6 @@ def view(options: Options) -> VllmOptions:
         enable_auto_tool_choice=flag(given("enable_auto_tool_choice")) or False,
         enforce_eager=flag(given("enforce_eager")) or False,
         flashinfer_autotune=_autotune(options),
-    )
-
-
-def _offload(options: Options) -> OffloadOptions:
-    return OffloadOptions(
-        backend=text(options.get("offload_backend")) or "auto",
-        gigabytes=number(options.get("cpu_offload_gb")) or 0.0,
-        params=texts(options.get("cpu_offload_params")),
-        group_size=whole(options.get("offload_group_size"), 0),
     )
 
 

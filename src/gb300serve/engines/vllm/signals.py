@@ -69,10 +69,7 @@ _PROFILING: tuple[Signal, ...] = (
     ),
     signal("Explicitly set (", r".* GiB for KV cache", phase=Phase.SIZING_KV_CACHE),  # on a CPU nothing is measured
     signal(
-        "Available KV cache memory:",
-        r".*?: (?P<gib>-?[\d.]+) GiB",
-        phase=Phase.SIZING_KV_CACHE,
-        receipt="kv_cache_gib",
+        "Available KV cache memory:", r".*?: (?P<gib>-?[\d.]+) GiB", phase=Phase.SIZING_KV_CACHE, receipt="kv_cache_gib"
     ),
     signal(
         "GPU KV cache size:",
