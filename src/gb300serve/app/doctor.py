@@ -9,13 +9,7 @@ from gb300serve.adapters.host import BackendEngine, usable_state
 from gb300serve.app.actions import Invocation, render_suggestions
 from gb300serve.app.fit import Fitter
 from gb300serve.app.hosts import Hosts, On
-from gb300serve.app.launchable import (
-    PreparedLaunch,
-    SecretUnavailableError,
-    launchable,
-    read_secrets,
-    site_with_gpu,
-)
+from gb300serve.app.launchable import PreparedLaunch, SecretUnavailableError, launchable, read_secrets, site_with_gpu
 from gb300serve.app.state import StateDirectory
 from gb300serve.app.workspace import Workspace
 from gb300serve.core.diagnostics import Diagnostic

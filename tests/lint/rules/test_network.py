@@ -50,15 +50,6 @@ CASES = (
         ),
         good={**HOST, **TWO, "    port: 8000\n": "    tensor_parallel_size: 2\n    port: 8000\n"},
     ),
-)
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.code}-{case.base}")
-def test_one_finding_and_none_in_the_neighbour(tmp_path: Path, case: Case) -> None:
-    judge(case, tmp_path)
-
-
-CASES_PORTS = (
     Case(
         "PRT001",
         "other",
@@ -125,6 +116,6 @@ CASES_PORTS = (
 )
 
 
-@pytest.mark.parametrize("case", CASES_PORTS, ids=lambda case: case.code)
-def test_one_finding_and_none_in_the_neighbour_ports(tmp_path: Path, case: Case) -> None:
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.code}-{case.base}")
+def test_one_finding_and_none_in_the_neighbour(tmp_path: Path, case: Case) -> None:
     judge(case, tmp_path)

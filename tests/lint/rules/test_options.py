@@ -57,15 +57,6 @@ CASES = (
             "{name: GB300}": "{uuid: [GPU-a, GPU-b, GPU-c, GPU-d]}",
         },
     ),
-)
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
-def test_one_finding_and_none_in_the_neighbour(tmp_path: Path, case: Case) -> None:
-    judge(case, tmp_path)
-
-
-CASES_ARGUMENTS = (
     Case(
         "ARG001",
         "other",
@@ -226,6 +217,6 @@ CASES_ARGUMENTS = (
 )
 
 
-@pytest.mark.parametrize("case", CASES_ARGUMENTS, ids=lambda case: case.code)
-def test_one_finding_and_none_in_the_neighbour_arguments(tmp_path: Path, case: Case) -> None:
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
+def test_one_finding_and_none_in_the_neighbour(tmp_path: Path, case: Case) -> None:
     judge(case, tmp_path)

@@ -173,12 +173,7 @@ CASES = (
         "sglang",
         bad={LAST: f'{LAST}  extra_args: [--quince_mode, "3"]\nlint: {{ignore: {{ARG004: on purpose}}}}\n'},
         said=Said(
-            "error",
-            "SGLang's parser takes no `--quince_mode`",
-            "write it with dashes",
-            28,
-            16,
-            "engine.extra_args.0",
+            "error", "SGLang's parser takes no `--quince_mode`", "write it with dashes", 28, 16, "engine.extra_args.0"
         ),
         good={LAST: f'{LAST}  extra_args: [--quince-mode, "3"]\nlint: {{ignore: {{ARG004: on purpose}}}}\n'},
     ),

@@ -99,15 +99,6 @@ CASES = (
         ),
         good={"path: ${models}": "path: /data/paths"},
     ),
-)
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
-def test_one_finding_and_none_in_the_neighbour(tmp_path: Path, case: Case) -> None:
-    judge(case, tmp_path)
-
-
-CASES_SECRETS = (
     Case(
         "SEC003",
         "other",
@@ -176,8 +167,8 @@ CASES_SECRETS = (
 )
 
 
-@pytest.mark.parametrize("case", CASES_SECRETS, ids=lambda case: case.code)
-def test_one_finding_and_none_in_the_neighbour_secrets(tmp_path: Path, case: Case) -> None:
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
+def test_one_finding_and_none_in_the_neighbour(tmp_path: Path, case: Case) -> None:
     judge(case, tmp_path)
 
 

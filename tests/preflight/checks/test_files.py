@@ -38,10 +38,7 @@ def test_a_model_that_is_not_there_or_closed() -> None:
         (replace(WHOLE, shards=0), "no *.safetensors and no index of them"),
         (replace(WHOLE, absent=("a", "b")), "2 of 3 files missing (a and 1 more)"),
         (replace(WHOLE, cut=("a",)), "1 of 3 files are not as long as their headers say (a)"),
-        (
-            replace(WHOLE, config=False, absent=("a",)),
-            "no config.json that can be read, 1 of 3 files missing (a)",
-        ),
+        (replace(WHOLE, config=False, absent=("a",)), "no config.json that can be read, 1 of 3 files missing (a)"),
     ],
 )
 def test_a_model_that_is_not_whole(model: ModelFiles, lacks: str) -> None:

@@ -29,11 +29,11 @@ _RELEASE = re.compile(r"v?(\d+\.\d+\.\d+(?:\.?(?:rc|post)\d+)?)(?:[-_.+].*)?")
 
 @rule("IMG001", "error")
 def bad_image_name(subject: LintSubject) -> Iterator[Finding]:
-    """The repository or the tag is not what an image reference may hold.
+    """The repository or the tag is not valid in an image reference.
 
-    Why: docker refuses the whole command (`invalid reference format`); a tag or a digest inside `repository` also hides
-    the pin from everything that reads it.
-    Fix: write the repository in small letters without tag or digest, and those under `tag` and `digest`.
+    Why: Docker rejects the command (`invalid reference format`). A tag or digest inside `repository` also hides the pin
+    from other tools.
+    Fix: Write the repository in lower case without tag and digest; write those under `tag` and `digest`.
     """
     image = subject.recipe.image
     if not _REPOSITORY.fullmatch(image.repository):
@@ -61,11 +61,11 @@ def _split(repository: str) -> tuple[str, str]:
 
 @rule("IMG002", "warning")
 def moving_tag(subject: LintSubject) -> Iterator[Finding]:
-    """The image is named by a tag that is pushed again, and no digest holds it.
+    """The image has a moving tag and no digest.
 
-    Why: what is pulled tomorrow is another engine: options disappear, the tuning cache is missed (74 minutes), and no
-    figure belongs to it; registries keep only the last nightlies.
-    Fix: add `digest: sha256:…` (`docker image inspect --format '{{index .RepoDigests 0}}' IMAGE`).
+    Why: The next pull may bring another engine: options disappear, 74 minutes of tuning are lost, and no figure
+    applies. Registries keep only the latest nightly builds.
+    Fix: Add `digest: sha256:…` (`docker image inspect --format '{{index .RepoDigests 0}}' IMAGE`).
     """
     image = subject.recipe.image
     if image.digest or image.id:
@@ -84,10 +84,10 @@ def _moves(tag: str) -> bool:
 
 @rule("IMG003", "warning")
 def image_without_digest(subject: LintSubject) -> Iterator[Finding]:
-    """The image has a tag, and no digest.
+    """The image has a tag but no digest.
 
-    Why: a tag can be pushed again or deleted; only the digest names one image, and `up` can only compare with it.
-    Fix: add `digest: sha256:…`, or `id: sha256:…` for an image that was built on the machine.
+    Why: A tag can be pushed again or deleted. Only a digest identifies one image, and `up` compares it.
+    Fix: Add `digest: sha256:…`, or `id: sha256:…` for an image that was built on the machine.
     """
     image = subject.recipe.image
     if image.tag is not None and not image.digest and not image.id and not _moves(image.tag):
@@ -97,11 +97,11 @@ def image_without_digest(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("IMG004", "warning")
 def local_image_without_tag(subject: LintSubject) -> Iterator[Finding]:
-    """An image pinned by its id has no tag to start it by.
+    """An image pinned by id has no tag.
 
-    Why: the command names an image by `repository:tag`; without a tag docker looks for `latest`, and `up` refuses when
-    that has another id.
-    Fix: tag the build (`docker tag ID repository:tag`) and write the tag.
+    Why: The command names the image as `repository:tag`. Without a tag Docker uses `latest`, and `up` refuses if that
+    has another id.
+    Fix: Tag the build (`docker tag ID repository:tag`) and write the tag.
     """
     image = subject.recipe.image
     if image.id and not image.tag:
@@ -110,10 +110,10 @@ def local_image_without_tag(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("IMG005", "note")
 def local_image(subject: LintSubject) -> Iterator[Finding]:
-    """The image is pinned by the id that one machine gave it.
+    """The image is pinned by an id that only one machine has.
 
-    Why: no registry has it: on another machine it must be built again, and then has another id.
-    Fix: push it and pin the digest, or keep the recipe of its build with this one.
+    Why: No registry has the image. A build on another machine has another id.
+    Fix: Push the image and pin its digest, or keep the build instructions with the recipe.
     """
     image = subject.recipe.image
     if image.id and not image.digest:
@@ -126,10 +126,10 @@ def local_image(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("IMG006", "warning")
 def tag_of_another_version(subject: LintSubject) -> Iterator[Finding]:
-    """The tag of the engine's own image names another version than `engine.version`.
+    """The image tag names another version than `engine.version`.
 
-    Why: the options are checked against, and printed in the form of, a version that will not run.
-    Fix: write the version that the image holds.
+    Why: The options are checked and printed for a version that will not run.
+    Fix: Write the version that the image contains.
     """
     image, engine = subject.recipe.image, subject.recipe.engine
     if image.repository != engine_named(engine.name).image or not image.tag or not engine.version:
@@ -145,9 +145,9 @@ def tag_of_another_version(subject: LintSubject) -> Iterator[Finding]:
 def pinned_command_differs(subject: LintSubject) -> Iterator[Finding]:
     """The release no longer compiles to its pinned command.
 
-    Why: figures, receipts and the tuning cache belong to the command that was measured; a changed word is another
-    launch under the old name.
-    Fix: make the change a new release that extends this one.
+    Why: Figures, receipts and the tuning cache belong to the command that was measured. A changed argument is another
+    launch under the same name.
+    Fix: Put the change into a new release that extends this one.
     """
     if subject.pinned is None:
         return
@@ -164,10 +164,10 @@ def pinned_command_differs(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("PIN002", "note")
 def verified_without_pin(subject: LintSubject) -> Iterator[Finding]:
-    """A verified release has no pinned command beside it.
+    """A verified release has no pinned command.
 
-    Why: without one nobody sees when a change of the recipe, of its parent or of this tool changes what is launched.
-    Fix: `gb300serve pin REF` writes `<release>.command`; commit it.
+    Why: Without it nobody notices when a change to the recipe, its parent or this tool changes the launch.
+    Fix: Run `pin REF`, which writes `<release>.command`, and commit the file.
     """
     if subject.recipe.status == "verified" and subject.pinned is None and subject.loaded.file.directory is not None:
         yield Finding(("status",), "verified, and not pinned", f"run `gb300serve pin {subject.recipe.ref}`")

@@ -19,12 +19,11 @@ _OTHER = ("data_parallel_size", "dp_size", "dp")
 
 @rule("NOD001", "error")
 def nodes_not_used(subject: LintSubject) -> Iterator[Finding]:
-    """The machines have another number of GPUs than the engine splits the model over.
+    """The number of GPUs does not match the parallel sizes.
 
-    Why: tensor x pipeline is the number of GPUs that hold the model; with fewer than `nodes` has the engine refuses to
-    start or leaves machines idle, with more it waits for GPUs that never come. `gpus: all` is a Station's one.
-    Fix: write `pipeline_parallel_size: n` (SGLang: `pp_size: n`) beside `nodes: n`, with the tensor size of one
-    machine.
+    Why: Tensor size times pipeline size is the number of GPUs that hold the model. With too few the engine waits for
+    GPUs, with too many machines stay idle or the start fails. `gpus: all` counts as one GPU per Station.
+    Fix: Write `pipeline_parallel_size: n` (SGLang: `pp_size: n`) with `nodes: n`, and the tensor size of one machine.
     """
     nodes, each = subject.recipe.nodes, _count(subject.container.gpus)
     if nodes == 1 or any(name in subject.options for name in _OTHER):
@@ -43,11 +42,10 @@ def nodes_not_used(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("NOD002", "warning")
 def nodes_without_host_network(subject: LintSubject) -> Iterator[Finding]:
-    """The engines of several machines are not on their hosts' network.
+    """A release for several machines does not use the host network.
 
-    Why: they find each other on ports that they choose as they start, and NCCL on more of them: a bridge network
-    publishes none of those.
-    Fix: write `network: host`.
+    Why: The engines and NCCL choose ports at startup, and a bridge network does not publish them.
+    Fix: Write `network: host`.
     """
     if subject.recipe.nodes > 1 and subject.container.network != "host":
         yield Finding(
@@ -85,10 +83,10 @@ def _inside(subject: LintSubject) -> int:
 
 @rule("PRT001", "error")
 def not_a_port(subject: LintSubject) -> Iterator[Finding]:
-    """A published port is not written as docker reads it.
+    """A published port is not valid for Docker.
 
-    Why: docker refuses the whole command (`invalid containerPort`), and nothing starts.
-    Fix: write "HOST:CONTAINER", such as "8021:8000", with an address before it if only that one may be reached.
+    Why: Docker rejects the command (`invalid containerPort`), and nothing starts.
+    Fix: Write "HOST:CONTAINER", such as "8021:8000". Add an address in front to listen on that address only.
     """
     for index, word in enumerate(subject.container.ports):
         match = _PORT.fullmatch(word)
@@ -103,10 +101,10 @@ def _valid(numbers: str) -> bool:
 
 @rule("PRT002", "error")
 def port_published_twice(subject: LintSubject) -> Iterator[Finding]:
-    """Two published ports want the same port of the host.
+    """Two published ports use the same host port.
 
-    Why: docker creates the container and fails to start it (`port is already allocated`).
-    Fix: give each its own host port.
+    Why: Docker creates the container but cannot start it (`port is already allocated`).
+    Fix: Use different host ports.
     """
     seen: dict[tuple[str, str, str], str] = {}
     for index, word in enumerate(subject.container.ports):
@@ -132,10 +130,10 @@ def _same(one: tuple[str, str, str], other: tuple[str, str, str]) -> bool:
 
 @rule("PRT003", "warning")
 def ports_on_host_network(subject: LintSubject) -> Iterator[Finding]:
-    """Ports are published from the host's own network.
+    """Ports are published although the container uses the host network.
 
-    Why: docker discards them: the engine listens on its own port of the host, whatever they say.
-    Fix: remove `ports`, or the host network.
+    Why: Docker discards published ports on the host network. The engine listens on its own port.
+    Fix: Remove `ports` or the host network.
     """
     if subject.container.ports and subject.container.network == "host":
         message = f"with network host the ports are discarded: the engine listens on {_inside(subject)}"
@@ -146,8 +144,8 @@ def ports_on_host_network(subject: LintSubject) -> Iterator[Finding]:
 def engine_port_not_published(subject: LintSubject) -> Iterator[Finding]:
     """No published port leads to the engine.
 
-    Why: the lane boots, says it serves, and nobody can reach it.
-    Fix: publish the engine's port: "HOST:PORT".
+    Why: The lane boots and reports READY, but no client can reach it.
+    Fix: Publish the engine's port: "HOST:PORT".
     """
     if not _bridged(subject):
         return
@@ -170,10 +168,10 @@ def _leads_to(inside: str, port: int) -> bool:
 
 @rule("PRT005", "warning")
 def listens_inside_only(subject: LintSubject) -> Iterator[Finding]:
-    """The engine listens on the container's own loopback.
+    """The engine listens on the container's loopback interface only.
 
-    Why: published ports arrive at another interface of the container: every connection is reset.
-    Fix: write `host: 0.0.0.0` (vLLM: or leave it out), and restrict with an address in `ports`.
+    Why: Published ports arrive at another interface of the container, so every connection is reset.
+    Fix: Write `host: 0.0.0.0` (or omit it for vLLM), and restrict access with an address in `ports`.
     """
     host = subject.options.get("host", engine(subject.recipe.engine.name).default_host)
     if _bridged(subject) and subject.container.ports and host in _LOOPBACK:
@@ -190,11 +188,11 @@ _LEAST_SIZE = 1 << 20
 
 @rule("CON001", "warning")
 def restart_always(subject: LintSubject) -> Iterator[Finding]:
-    """The restart policy brings back what was stopped, or never fires.
+    """The restart policy restarts a stopped lane, or never takes effect.
 
-    Why: with `always` a container that was stopped on purpose starts again with the daemon, and takes the GPU from
-    the lane that serves; with `on-failure` a dead engine stays dead, because vLLM then exits with 0.
-    Fix: write `unless-stopped`.
+    Why: With `always` a container that was stopped on purpose starts again with the daemon and takes the GPU from the
+    running lane. With `on-failure` a dead engine stays dead, because vLLM exits with 0.
+    Fix: Write `unless-stopped`.
     """
     policy = subject.container.restart or "no"
     if policy == "always":
@@ -207,11 +205,11 @@ def restart_always(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("CON002", "warning")
 def cuda_visible_devices(subject: LintSubject) -> Iterator[Finding]:
-    """A variable chooses GPUs that docker chose already.
+    """A variable selects GPUs that Docker has already selected.
 
-    Why: docker gives the container its GPUs and numbers them from 0; CUDA_VISIBLE_DEVICES then counts among those, and
-    the engine sees none or the wrong one. NVIDIA_VISIBLE_DEVICES overrides what `--gpus` says.
-    Fix: remove it, and choose with `container.gpus`.
+    Why: Docker numbers the container's GPUs from 0, and CUDA_VISIBLE_DEVICES selects among those: the engine may see
+    none or the wrong one. NVIDIA_VISIBLE_DEVICES overrides `--gpus`.
+    Fix: Remove the variable and use `container.gpus`.
     """
     for name in _CHOOSERS:
         if name in subject.container.env and not (name == _CHOOSERS[1] and subject.container.gpus is None):
@@ -223,11 +221,10 @@ def cuda_visible_devices(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("CON003", "warning")
 def gpu_by_index(subject: LintSubject) -> Iterator[Finding]:
-    """A GPU is chosen by its index.
+    """A GPU is selected by index.
 
-    Why: the order differs between machines and boots: the GB300 was 1 on one Station and 0 on another, the display GPU
-    the other.
-    Fix: write `{name: GB300}` and let the site say its UUID.
+    Why: The order differs between machines and boots. The GB300 had index 1 on one Station and 0 on another.
+    Fix: Write `{name: GB300}` and put the UUID into the site file.
     """
     gpus = subject.container.gpus
     if gpus is not None and gpus.by == "index":
@@ -236,10 +233,10 @@ def gpu_by_index(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("CON004", "note")
 def all_gpus(subject: LintSubject) -> Iterator[Finding]:
-    """The container gets every GPU that docker has.
+    """The container gets every GPU of the machine.
 
-    Why: a Station also has a display GPU; where the system does not hide it the engine may take it for a second one.
-    Fix: write `{name: GB300}`.
+    Why: A Station also has a display GPU. If the system does not hide it, the engine may use it as a second GPU.
+    Fix: Write `{name: GB300}`.
     """
     gpus = subject.container.gpus
     if gpus is not None and (gpus.by == "all" or (gpus.by == "count" and gpus.values != (1,))):
@@ -250,8 +247,8 @@ def all_gpus(subject: LintSubject) -> Iterator[Finding]:
 def no_gpu(subject: LintSubject) -> Iterator[Finding]:
     """The container gets no GPU.
 
-    Why: the engine finds no device and ends within seconds.
-    Fix: add `gpus: {name: GB300}`.
+    Why: The engine finds no device and exits within seconds.
+    Fix: Add `gpus: {name: GB300}`.
     """
     if subject.container.gpus is None and not subject.container.devices and _CHOOSERS[1] not in subject.container.env:
         yield Finding(
@@ -266,8 +263,8 @@ def no_gpu(subject: LintSubject) -> Iterator[Finding]:
 def nameless_container(subject: LintSubject) -> Iterator[Finding]:
     """The container has no name.
 
-    Why: docker invents one at each start: nothing refuses a second launch, and scripts do not find the lane.
-    Fix: add `name:`.
+    Why: Docker picks a random name at each start. A second launch is not refused, and scripts cannot find the lane.
+    Fix: Add `name:`.
     """
     if subject.container.name is None:
         yield Finding(("container",), "container.name is not said: docker invents one", "add `name:`", of_key=True)
@@ -275,11 +272,11 @@ def nameless_container(subject: LintSubject) -> Iterator[Finding]:
 
 @vllm_rule("CON007", "warning")
 def shared_memory_small(subject: LintSubject) -> Iterator[Finding]:
-    """Several ranks share 64 MiB.
+    """Several ranks share 64 MiB of shared memory.
 
-    Why: without `ipc: host` or `shm_size` docker gives 64 MiB of /dev/shm, and ranks ask for 160 and more
+    Why: Without `ipc: host` or `shm_size` Docker provides 64 MiB of /dev/shm, and ranks need 160 MiB or more
     (`Insufficient space in /dev/shm`).
-    Fix: write `ipc: host`, or `shm_size: 32g`.
+    Fix: Write `ipc: host` or `shm_size: 32g`.
     """
     view, box = subject.vllm, subject.container
     if view is None or box.ipc is not None or box.shm_size is not None:
@@ -292,10 +289,10 @@ def shared_memory_small(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("CON008", "note")
 def shm_size_without_effect(subject: LintSubject) -> Iterator[Finding]:
-    """`shm_size` stands beside `ipc: host`.
+    """`shm_size` has no effect with `ipc: host`.
 
-    Why: with the host's IPC namespace the container sees the host's /dev/shm, whatever size is asked for.
-    Fix: remove one of them.
+    Why: In the host's IPC namespace the container uses the host's /dev/shm, whatever its size.
+    Fix: Remove one of them.
     """
     if subject.container.ipc == "host" and subject.container.shm_size is not None:
         yield Finding(("container", "shm_size"), "shm_size has no effect with ipc: host", "remove it", of_key=True)
@@ -305,8 +302,9 @@ def shm_size_without_effect(subject: LintSubject) -> Iterator[Finding]:
 def killed_before_drained(subject: LintSubject) -> Iterator[Finding]:
     """Docker kills the server before it has drained.
 
-    Why: `shutdown_timeout` lets running requests end; docker waits `stop_timeout` seconds (10 unless said) and kills.
-    Fix: write a `stop_timeout` above `shutdown_timeout`.
+    Why: `shutdown_timeout` lets running requests finish. Docker waits for `stop_timeout` (10 s by default) and then
+    kills the server.
+    Fix: Write a `stop_timeout` above `shutdown_timeout`.
     """
     drain = subject.options.get("shutdown_timeout")
     patience = subject.container.stop_timeout if subject.container.stop_timeout is not None else _STOP_TIMEOUT
@@ -317,10 +315,10 @@ def killed_before_drained(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("CON010", "error")
 def not_a_size(subject: LintSubject) -> Iterator[Finding]:
-    """A size is none to docker, or lacks its unit.
+    """A size is not valid for Docker, or has no unit.
 
-    Why: docker refuses `huge` at launch, and takes a number without a unit for bytes: `shm_size: "16"` is 16 of them.
-    Fix: write a number and its unit: 512m, 16g.
+    Why: Docker rejects `huge` at launch and reads a number without a unit as bytes: `shm_size: "16"` is 16 bytes.
+    Fix: Write a number and a unit: 512m, 16g.
     """
     for name in ("shm_size", "memory"):
         value = getattr(subject.container, name)

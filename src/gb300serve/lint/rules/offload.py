@@ -28,10 +28,10 @@ _UVA = ("cpu_offload_gb", "cpu_offload_params")
 
 @vllm_rule("OFF001", "warning")
 def offload_pattern_without_offload(subject: LintSubject) -> Iterator[Finding]:
-    """Parameters to offload are named, and nothing is offloaded.
+    """Parameters to offload are named, but nothing is offloaded.
 
-    Why: without `cpu_offload_gb` above 0 the uva backend is off: everything stays on the GPU, without a word.
-    Fix: add `cpu_offload_gb`, or remove `cpu_offload_params`.
+    Why: Without a positive `cpu_offload_gb` the uva backend is off, and all weights stay on the GPU without a warning.
+    Fix: Add `cpu_offload_gb`, or remove `cpu_offload_params`.
     """
     view = subject.vllm
     if view is not None and view.offload.params and view.offload.gigabytes <= 0 and view.offload.backend != "prefetch":
@@ -45,11 +45,11 @@ def offload_pattern_without_offload(subject: LintSubject) -> Iterator[Finding]:
 
 @vllm_rule("OFF002", "error")
 def offload_pattern_matches_nothing(subject: LintSubject) -> Iterator[Finding]:
-    """A pattern of `cpu_offload_params` matches no parameter of the model.
+    """A pattern in `cpu_offload_params` does not match any parameter of the model.
 
-    Why: vLLM compares whole dotted segments and knows no wildcards; a pattern that matches nothing offloads nothing,
-    without a word, and the GPU runs out of memory a boot later.
-    Fix: write whole segments of a parameter's name, such as `routed_experts.w13_weight`.
+    Why: vLLM compares whole dotted segments and does not support wildcards. A pattern without a match offloads nothing,
+    without a warning, and the GPU runs out of memory.
+    Fix: Write whole segments of a parameter name, such as `routed_experts.w13_weight`.
     """
     view = subject.vllm
     if view is None or not view.offload.params:
@@ -90,10 +90,10 @@ def _hint(checkpoint: Checkpoint | None) -> str:
 
 @vllm_rule("OFF003", "warning")
 def settings_of_another_backend(subject: LintSubject) -> Iterator[Finding]:
-    """Offload settings belong to a backend that is not chosen.
+    """Offload settings belong to a backend that is not selected.
 
-    Why: the engine ignores them; at most a Python warning says so.
-    Fix: `uva` has cpu_offload_gb and cpu_offload_params, `prefetch` the offload_* options.
+    Why: The engine ignores them and logs at most a Python warning.
+    Fix: Use cpu_offload_gb and cpu_offload_params with `uva`, and the offload_* options with `prefetch`.
     """
     view = subject.vllm
     if view is None:
@@ -113,10 +113,11 @@ def settings_of_another_backend(subject: LintSubject) -> Iterator[Finding]:
 
 @vllm_rule("OFF004", "warning")
 def offload_of_nothing(subject: LintSubject) -> Iterator[Finding]:
-    """An offload backend is chosen, and nothing is given to it.
+    """An offload backend is selected, but it offloads nothing.
 
-    Why: `uva` moves `cpu_offload_gb` GiB, `prefetch` groups of `offload_group_size` layers: both are 0 unless said.
-    Fix: say how much, or leave the backend out.
+    Why: `uva` moves `cpu_offload_gb` GiB, and `prefetch` moves groups of `offload_group_size` layers. Both default to
+    0.
+    Fix: Set the size, or remove the backend.
     """
     view = subject.vllm
     if view is None or view.offload.params:
@@ -133,11 +134,11 @@ def offload_of_nothing(subject: LintSubject) -> Iterator[Finding]:
 
 @vllm_rule("OFF005", "note")
 def offload_without_pattern(subject: LintSubject) -> Iterator[Finding]:
-    """The engine offloads whatever comes first.
+    """The engine chooses which parameters to offload.
 
-    Why: without `cpu_offload_params` the first layers move as a whole, attention included, which every token reads:
-    4.26 tokens a second were measured where naming the experts gave 9.46.
-    Fix: name the routed experts.
+    Why: Without `cpu_offload_params` it moves the first layers, including attention, which every token reads. That gave
+    4.26 tokens per second; offloading the experts gave 9.46.
+    Fix: Name the routed experts in `cpu_offload_params`.
     """
     view = subject.vllm
     if (
@@ -157,10 +158,10 @@ def offload_without_pattern(subject: LintSubject) -> Iterator[Finding]:
 
 @vllm_rule("OFF006", "warning")
 def nothing_to_gain_from_offload(subject: LintSubject) -> Iterator[Finding]:
-    """Weights are offloaded although everything fits on the GPU.
+    """Weights are offloaded although the model fits on the GPU.
 
-    Why: every step reads them over the link: on one machine a stale setting made 120 tokens a second of 2,434.
-    Fix: remove `cpu_offload_gb`; it pays only for weights that the GPU cannot hold.
+    Why: Every step reads them over the link. On one machine a stale setting reduced 2,434 tokens per second to 120.
+    Fix: Remove `cpu_offload_gb`. It helps only if the GPU cannot hold the weights.
     """
     view = subject.vllm
     if view is None or view.offload.gigabytes <= 0:
@@ -186,11 +187,11 @@ def named_gib(repo: str) -> float | None:
 
 @vllm_rule("OFF007", "warning")
 def offload_ignored_by_runner(subject: LintSubject) -> Iterator[Finding]:
-    """This engine version runs the model with a runner that is reported to ignore offload.
+    """The model runs with a runner that is reported to ignore offload.
 
-    Why: on model runner V2 releases took `cpu_offload_gb`, echoed it and moved nothing (vllm issue 51396): the only
-    sign is an out-of-memory a boot later. DSpark needs that runner; the day-0 build is known to do both.
-    Fix: watch for `Total CPU offloaded parameters` in the first boot, and make it a receipt.
+    Why: On model runner V2 some releases accepted `cpu_offload_gb`, logged it and moved nothing (vllm issue 51396). The
+    only sign is an out-of-memory error later in the boot. DSpark needs that runner; the day-0 build does both.
+    Fix: Check the first boot for `Total CPU offloaded parameters`, and make that line a receipt.
     """
     view = subject.vllm
     if (

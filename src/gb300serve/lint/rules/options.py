@@ -29,10 +29,10 @@ _GRAPHS = ("cudagraph_capture_sizes", "max_cudagraph_capture_size")
 
 @vllm_rule("OPT101", "error")
 def setting_said_in_two_options(subject: LintSubject) -> Iterator[Finding]:
-    """One setting is said by two options.
+    """Two options set the same thing.
 
-    Why: vLLM refuses both at once (`… are mutually exclusive`), whatever the values.
-    Fix: keep one of them.
+    Why: vLLM rejects both at once (`… are mutually exclusive`), whatever their values.
+    Fix: Keep one of them.
     """
     if subject.vllm is None:
         return
@@ -45,10 +45,10 @@ def setting_said_in_two_options(subject: LintSubject) -> Iterator[Finding]:
 
 @vllm_rule("OPT102", "warning")
 def graphs_while_eager(subject: LintSubject) -> Iterator[Finding]:
-    """CUDA graphs are tuned, and `enforce_eager` switches them off.
+    """`enforce_eager` disables the CUDA graphs that are configured.
 
-    Why: the engine takes both and captures nothing: each step then pays the launch of every kernel.
-    Fix: remove `enforce_eager`, or the sizes.
+    Why: The engine accepts both and captures nothing. Each step then pays the launch cost of every kernel.
+    Fix: Remove `enforce_eager` or the sizes.
     """
     if subject.vllm is not None and subject.vllm.enforce_eager:
         for key in _GRAPHS:
@@ -62,8 +62,8 @@ def graphs_while_eager(subject: LintSubject) -> Iterator[Finding]:
 def utilization_overridden(subject: LintSubject) -> Iterator[Finding]:
     """`kv_cache_memory_bytes` overrides `gpu_memory_utilization`.
 
-    Why: the engine then skips its own sizing; the utilisation only says how much must be free at the start.
-    Fix: keep both only when both are meant.
+    Why: The engine skips its own sizing. The utilization then only states how much memory must be free at startup.
+    Fix: Keep both only if you need both.
     """
     if (
         subject.vllm is not None
@@ -76,10 +76,10 @@ def utilization_overridden(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("OPT104", "error")
 def more_ranks_than_gpus(subject: LintSubject) -> Iterator[Finding]:
-    """More ranks are asked for than the container has GPUs.
+    """The engine needs more ranks than the container has GPUs.
 
-    Why: the engine waits for GPUs that are not there and dies; a Station has one GB300, and its display GPU is no help.
-    Fix: write `tensor_parallel_size: 1`, and offload what does not fit.
+    Why: The engine waits for missing GPUs and exits. A Station has one GB300; its display GPU cannot help.
+    Fix: Write `tensor_parallel_size: 1`, and offload what does not fit.
     """
     gpus = subject.container.gpus
     if gpus is None or subject.recipe.nodes > 1:  # NOD001 counts them over all machines
@@ -121,11 +121,11 @@ def _words(subject: LintSubject) -> Iterator[tuple[Path, str]]:
 
 @vllm_rule("ARG001", "error")
 def entry_words_twice(subject: LintSubject) -> Iterator[Finding]:
-    """The command repeats words that the image's entrypoint says already.
+    """The command repeats the image's entrypoint.
 
-    Why: the entrypoint of vllm/vllm-openai is `vllm serve`; a second `serve` is an unrecognized argument, or is taken
-    for the model.
-    Fix: begin with the options.
+    Why: The entrypoint of vllm/vllm-openai is `vllm serve`. A second `serve` is rejected as an unrecognized argument,
+    or read as the model.
+    Fix: Start with the options.
     """
     section, image = subject.recipe.engine, subject.recipe.image
     if subject.container.entrypoint is not None or image.repository != VLLM.image:
@@ -147,10 +147,10 @@ def entry_words_twice(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("ARG003", "warning")
 def option_said_twice(subject: LintSubject) -> Iterator[Finding]:
-    """A raw argument says an option again.
+    """A raw argument repeats an option.
 
-    Why: the engine takes the last one in silence, so what the recipe shows is not what runs.
-    Fix: keep the one in `engine.options`.
+    Why: The engine uses the last value without a warning, so the recipe does not show what runs.
+    Fix: Keep the option in `engine.options`.
     """
     said: set[str] = {_key(subject, key) for key in subject.options}
     for path, flag in _flags(subject):
@@ -190,10 +190,10 @@ def _key(subject: LintSubject, flag: str) -> str:
 
 @rule("ARG004", "note")
 def unchecked_argument(subject: LintSubject) -> Iterator[Finding]:
-    """Raw arguments are passed on unchecked.
+    """Raw arguments are not checked.
 
-    Why: neither their names nor their values are compared with the engine's own parser.
-    Fix: move what the option table knows to `engine.options`.
+    Why: Neither their names nor their values are compared with the engine's parser.
+    Fix: Move known options to `engine.options`.
     """
     for path, flag in _flags(subject):
         option = _option(subject, flag)
@@ -207,10 +207,11 @@ def unchecked_argument(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("ARG005", "warning")
 def abbreviated_flag(subject: LintSubject) -> Iterator[Finding]:
-    """A raw argument is the beginning of an option's flag.
+    """A raw argument is an abbreviated flag.
 
-    Why: the engine's parser completes it today; the next version with a second option that begins so refuses it.
-    Fix: write the whole flag, better in `engine.options`.
+    Why: The engine's parser completes it today. The next version may have a second option with the same prefix and
+    reject it.
+    Fix: Write the full flag, preferably in `engine.options`.
     """
     table = subject.tables.tables[-1]
     for path, flag in _flags(subject):
@@ -229,10 +230,10 @@ def abbreviated_flag(subject: LintSubject) -> Iterator[Finding]:
 
 @vllm_rule("ARG006", "error")
 def dotted_flag_replaces_json(subject: LintSubject) -> Iterator[Finding]:
-    """A dotted flag stands beside the JSON of the same option.
+    """A dotted flag replaces the JSON of the same option.
 
-    Why: the engine keeps only what the dotted flags say and drops the JSON: the method of speculation, say, is gone.
-    Fix: write the key into the option's mapping.
+    Why: The engine keeps only the dotted flags and drops the JSON, for example the method of speculation.
+    Fix: Write the key into the option's mapping.
     """
     for path, flag in _flags(subject):
         top, dot, rest = flag.partition(".")
@@ -243,11 +244,11 @@ def dotted_flag_replaces_json(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("ARG007", "error")
 def several_words_in_one(subject: LintSubject) -> Iterator[Finding]:
-    """Several words stand where one word is meant.
+    """One argument contains several words.
 
-    Why: no shell splits them: the engine gets `--flag value` as one unknown flag, docker looks for a program with
-    blanks in its name.
-    Fix: write one item a word; the words after a program's name belong to `engine.launcher`.
+    Why: No shell splits it. The engine reads `--flag value` as one unknown flag, and Docker looks for a program with
+    spaces in its name.
+    Fix: Write one item per argument. Arguments after a program name belong to `engine.launcher`.
     """
     for path, word in _words(subject):
         head, blank, rest = word.partition(" ")
@@ -268,10 +269,10 @@ def _quoted(words: list[str]) -> list[str]:
 
 @rule("ARG008", "error")
 def broken_json_argument(subject: LintSubject) -> Iterator[Finding]:
-    """A raw argument looks like JSON, and is not.
+    """A raw argument looks like JSON but is not valid JSON.
 
-    Why: its quotation marks were lost on the way, as a shell removes them; the engine refuses the value.
-    Fix: write it as a mapping in `engine.options`, where nothing needs quoting.
+    Why: A shell usually removed its quotes, and the engine rejects the value.
+    Fix: Write it as a mapping in `engine.options`, where no quoting is needed.
     """
     for path, word in _words(subject):
         text = word.partition("=")[2] if word.startswith("--") and "=" in word else word
@@ -286,10 +287,10 @@ def broken_json_argument(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("ARG009", "error")
 def list_before_bare_words(subject: LintSubject) -> Iterator[Finding]:
-    """The last option takes any number of words, and bare words follow it.
+    """The last option accepts any number of values, and bare arguments follow it.
 
-    Why: the engine's parser takes them for values of that option; the release does not compile.
-    Fix: move the option up: any option after it ends its list.
+    Why: The engine's parser reads them as values of that option. The release does not compile.
+    Fix: Move the option up; any option after it ends its list.
     """
     section = subject.recipe.engine
     if section.extra_args and not section.extra_args[0].startswith("-"):
@@ -302,8 +303,8 @@ def list_before_bare_words(subject: LintSubject) -> Iterator[Finding]:
 def boolean_with_value(subject: LintSubject) -> Iterator[Finding]:
     """A raw switch is followed by true or false.
 
-    Why: a switch takes no value: the engine refuses `--flag true` (`unrecognized arguments`) and `--flag=true`.
-    Fix: write `flag: true` in `engine.options`.
+    Why: A switch has no value. The engine rejects `--flag true` (`unrecognized arguments`) and `--flag=true`.
+    Fix: Write `flag: true` in `engine.options`.
     """
     words = subject.recipe.engine.extra_args
     for index, word in enumerate(words):

@@ -26,11 +26,11 @@ def _fetching(model: ModelFiles) -> str | None:
 
 @check("PRE050", "error")
 def model_not_there(subject: PreflightSubject) -> Iterator[Finding]:
-    """The model's directory does not exist, or cannot be read.
+    """The model directory does not exist or cannot be read.
 
-    Why: Docker makes an empty directory, owned by root, of a mount source that is missing, and the engine looks for
-    the model on the Hub.
-    Fix: put the model there, or name the right directory in the site file (`models`).
+    Why: Docker creates an empty directory owned by root for a missing mount source, and the engine looks for the model
+    on the Hub.
+    Fix: Put the model there, or set the right directory in the site file (`models`).
     """
     for model in _models(subject):
         if not model.exists:
@@ -41,10 +41,10 @@ def model_not_there(subject: PreflightSubject) -> Iterator[Finding]:
 
 @check("PRE051", "error")
 def model_incomplete(subject: PreflightSubject) -> Iterator[Finding]:
-    """Files of the model are missing, or shorter than they say themselves.
+    """Model files are missing or incomplete.
 
-    Why: the engine finds out minutes into the load, or takes another loader in silence.
-    Fix: download again: what is whole is kept.
+    Why: The engine detects this minutes into the load, or switches to another loader without a warning.
+    Fix: Download again; complete files are kept.
     """
     for model in _models(subject):
         if not model.exists or model.problem is not None or model.complete:
@@ -66,10 +66,10 @@ def _lacks(model: ModelFiles) -> Iterator[str]:
 
 @check("PRE052", "error")
 def model_of_another_revision(subject: PreflightSubject) -> Iterator[Finding]:
-    """The model's directory claims another revision than the recipe pins.
+    """The model directory has another revision than the recipe pins.
 
-    Why: every figure and receipt of the release was measured with the pinned one.
-    Fix: download the pinned revision beside it, or pin the one that is there in a new release.
+    Why: Every figure and receipt of the release was measured with the pinned revision.
+    Fix: Download the pinned revision next to it, or pin the existing one in a new release.
     """
     for model in _models(subject):
         here, wanted = model.revision, model.model.revision
@@ -79,10 +79,10 @@ def model_of_another_revision(subject: PreflightSubject) -> Iterator[Finding]:
 
 @check("PRE053", "note")
 def model_revision_unknown(subject: PreflightSubject) -> Iterator[Finding]:
-    """Nothing in the model's directory says of which revision it is.
+    """The revision of the model directory is unknown.
 
-    Why: two revisions of one model have the same file names.
-    Fix: name the directory after the revision, or let `hf download` make it.
+    Why: Two revisions of one model have the same file names.
+    Fix: Name the directory after the revision, or create it with `hf download`.
     """
     for model in _models(subject):
         if model.exists and model.problem is None and model.model.revision and model.revision is None:
@@ -91,10 +91,10 @@ def model_revision_unknown(subject: PreflightSubject) -> Iterator[Finding]:
 
 @check("PRE054", "error")
 def model_links_lead_away(subject: PreflightSubject) -> Iterator[Finding]:
-    """Files of the model are links that lead out of the directory that is mounted.
+    """Model files are links that leave the mounted directory.
 
-    Why: a snapshot of the Hugging Face cache is links into `../../blobs`: in the container they lead nowhere.
-    Fix: download with `--local-dir`, or mount the whole cache.
+    Why: A snapshot of the Hugging Face cache links to `../../blobs`, which does not exist in the container.
+    Fix: Download with `--local-dir`, or mount the whole cache.
     """
     for model in _models(subject):
         if model.linked_away:
@@ -105,11 +105,11 @@ def model_links_lead_away(subject: PreflightSubject) -> Iterator[Finding]:
 
 @check("PRE055", "error")
 def mount_source_missing(subject: PreflightSubject) -> Iterator[Finding]:
-    """A mount's source does not exist.
+    """A mount source does not exist.
 
-    Why: Docker makes an empty directory of it, owned by root, and mounts that: a patch is silently not there, a cache
-    is empty.
-    Fix: put it there, or name the right directory in the site file (`cache`, `patches`).
+    Why: Docker creates an empty directory owned by root and mounts it. A patch is then missing without a warning, and a
+    cache is empty.
+    Fix: Create the source, or set the right directory in the site file (`cache`, `patches`).
     """
     models = {model.path for model in _models(subject)}
     for path in _missing_sources(subject):
@@ -122,10 +122,10 @@ def mount_source_missing(subject: PreflightSubject) -> Iterator[Finding]:
 
 @check("PRE056", "error")
 def patch_differs(subject: PreflightSubject) -> Iterator[Finding]:
-    """A mounted file is not the one whose sha256 the recipe states.
+    """A mounted file does not have the sha256 that the recipe states.
 
-    Why: a patch over the image that is another version serves, and serves wrongly.
-    Fix: put the right file there, or state the new digest in a new release.
+    Why: A patch of another version may run, with wrong results.
+    Fix: Put the right file there, or state the new digest in a new release.
     """
     missing = _missing_sources(subject)
     for patch in _patches(subject):
@@ -167,11 +167,11 @@ def _disks(subject: PreflightSubject) -> tuple[DiskSpace, ...]:
 
 @check("PRE040", "warning")
 def network_filesystem(subject: PreflightSubject) -> Iterator[Finding]:
-    """The model lies on a network filesystem.
+    """The model is on a network filesystem.
 
-    Why: 510 GB took 1,246 s and then about 600 s for the drafter from a CIFS share, more at every boot; from a local
-    NVMe 133 s and 20 s.
-    Fix: copy the model to a local disk and name that directory in the site file (`models`).
+    Why: From a CIFS share 510 GB took 1,246 s, then about 600 s for the drafter, and more at every boot. A local NVMe
+    took 133 s and 20 s.
+    Fix: Copy the model to a local disk and set that directory in the site file (`models`).
     """
     for disk in _disks(subject):
         if disk.use == "model" and disk.filesystem is not None and disk.filesystem.network:
@@ -185,11 +185,10 @@ def network_filesystem(subject: PreflightSubject) -> Iterator[Finding]:
 
 @check("PRE041", "warning")
 def disk_nearly_full(subject: PreflightSubject) -> Iterator[Finding]:
-    """The disk of a cache is nearly full.
+    """The disk of a cache is almost full.
 
-    Why: the engine compiles and tunes into it without a word when it cannot write: the next boot tunes again, 74
-    minutes.
-    Fix: free some space, or name another directory in the site file (`cache`).
+    Why: If the engine cannot write its cache, it gives no warning, and the next boot tunes again for 74 minutes.
+    Fix: Free some space, or set another directory in the site file (`cache`).
     """
     for disk in _disks(subject):
         if disk.use == "cache" and disk.free < _CACHE_FREE:
@@ -198,10 +197,10 @@ def disk_nearly_full(subject: PreflightSubject) -> Iterator[Finding]:
 
 @check("PRE042", "error")
 def state_directory_unwritable(subject: PreflightSubject) -> Iterator[Finding]:
-    """Nothing can be written to the state directory.
+    """The state directory is not writable.
 
-    Why: the launch would leave no log and no record, and nobody could say later what was started.
-    Fix: give the directory to your user, or name another one in the site file (`state`).
+    Why: The launch would leave no log and no record of what was started.
+    Fix: Make the directory writable for your user, or set another one in the site file (`state`).
     """
     state = subject.host.state
     if not isinstance(state, Missing) and state.problem is not None:

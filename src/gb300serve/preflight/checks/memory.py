@@ -20,10 +20,10 @@ def _answer(subject: PreflightSubject) -> FitResult | None:
 
 @check("PRE030", "error")
 def gpu_memory_too_small(subject: PreflightSubject) -> Iterator[Finding]:
-    """What the release leaves for the KV cache does not hold one request of the full length, or barely.
+    """The GPU memory left for the KV cache does not hold one request of full length, or barely does.
 
-    Why: the engine finds out after the whole load; `short` boots today and fails on another day.
-    Fix: `gb300serve fit REF` names the nearest settings that fit.
+    Why: The engine detects this after the whole load. A `short` release may boot today and fail tomorrow.
+    Fix: Run `fit REF`, which prints the nearest settings that fit.
     """
     found = _answer(subject)
     if found is None or not subject.wants_gpu:
@@ -67,10 +67,11 @@ def _left(hbm: HbmPlan, total_gib: float) -> float | None:
 
 @check("PRE031", "error")
 def host_memory_too_small(subject: PreflightSubject) -> Iterator[Finding]:
-    """The host's available memory does not hold what is to be pinned, or barely.
+    """The available host memory does not hold the pinned weights, or barely does.
 
-    Why: the kernel kills the engine without a line in its log, and may take other programs first.
-    Fix: stop what holds memory, lower `cpu_offload_gb`, or drop the page cache (needs root, never done for you).
+    Why: The kernel kills the engine without a line in its log, and may kill other programs first.
+    Fix: Stop programs that hold memory, lower `cpu_offload_gb`, or drop the page cache (needs root, never done for
+    you).
     """
     found = _answer(subject)
     if found is None or isinstance(subject.host.memory, Missing) or found.host_verdict not in ("refused", "short"):
@@ -86,10 +87,10 @@ def host_memory_too_small(subject: PreflightSubject) -> Iterator[Finding]:
 
 @check("PRE032", "note")
 def memory_not_computed(subject: PreflightSubject) -> Iterator[Finding]:
-    """Whether the release fits the memory is not known.
+    """Whether the release fits into memory is unknown.
 
-    Why: no boot of this model was measured, or its sizes are not known here.
-    Fix: `gb300serve fit REF` says what is missing; `--calibrate boot.log` learns from a boot.
+    Why: No boot of this model was measured, or its sizes are unknown.
+    Fix: Run `fit REF` to see what is missing; `--calibrate boot.log` uses a boot log.
     """
     if subject.release is None or not subject.wants_gpu:
         return
