@@ -104,7 +104,7 @@ def parse_gpu_states(text: str) -> tuple[GpuState, ...] | Missing:
     """The GPUs in the order of the output; one without name or UUID cannot be spoken of."""
     found = tuple(csv_rows(text))
     if found and not any("name" in row and "uuid" in row for row in found):
-        return Missing(f"nvidia-smi said: {text.splitlines()[-1].strip()}")
+        return Missing(f"nvidia-smi printed: {text.splitlines()[-1].strip()}")
     return tuple(_gpu(row) for row in found if "name" in row and "uuid" in row)
 
 
@@ -164,7 +164,7 @@ def parse_compute_apps(text: str) -> tuple[ComputeProcess, ...] | Missing:
         for row in found
         if (pid := whole(row.get("pid"))) is not None
     )
-    return known if known or not found else Missing(f"nvidia-smi said: {text.splitlines()[-1].strip()}")
+    return known if known or not found else Missing(f"nvidia-smi printed: {text.splitlines()[-1].strip()}")
 
 
 _LISTED_GPU = re.compile(r"^GPU \d+: (?P<name>.+) \(UUID: (?P<uuid>GPU-[0-9a-f-]+)\)$", re.MULTILINE)

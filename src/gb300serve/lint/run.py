@@ -57,8 +57,8 @@ def _idle(subject: LintSubject, codes: set[str]) -> Iterator[Diagnostic]:
         path = ("lint", "ignore", code)
         place = subject.loaded.place(path, of_key=True)
         known = code in RULES
-        message = f"{code} is ignored, and hides nothing" if known else f"there is no rule {code}"
-        hint = "remove the line" if known else "`gb300serve rules` lists them"
+        message = f"{code} is ignored but was not reported" if known else f"rule {code} does not exist"
+        hint = "remove the line" if known else "`rules` lists them"
         yield diagnostic("LNT001", message, hint, place, ".".join(path))
 
 
@@ -66,7 +66,7 @@ def _unreasoned(subject: LintSubject) -> Iterator[Diagnostic]:
     for code, reason in subject.recipe.lint.ignore.items():
         if reason.strip().lower() in _NO_REASONS:
             path = ("lint", "ignore", code)
-            message = f"{code} is ignored without a reason: `{reason}` is none"
+            message = f"{code} is ignored without a reason (`{reason}` does not count as one)"
             place = subject.loaded.place(path)
             hint = "say why it does not apply here"
             yield diagnostic("LNT002", message, hint, place, ".".join(path))

@@ -14,7 +14,7 @@ class MachineUnfitError(MachineError):
     def __init__(self, ref: str, doctor: str, found: tuple[Diagnostic, ...]) -> None:
         """`doctor`: the command that shows the whole table."""
         blocks = blocking(found)
-        what = "one thing blocks" if len(blocks) == 1 else f"{len(blocks)} things block"
+        what = "one check blocks" if len(blocks) == 1 else f"{len(blocks)} checks block"
         super().__init__(f"{what} {ref} on this machine", hint=doctor, diagnostics=blocks)
 
 

@@ -48,4 +48,4 @@ def test_json() -> None:
 def test_an_unknown_code() -> None:
     answer = run("rules", "OFF02")
     assert (answer.code, answer.out) == (2, "")
-    assert answer.err == "gb300serve: there is no rule OFF02\n  hint: did you mean OFF002?\n"
+    assert answer.err == "gb300serve: rule OFF02 does not exist\n  hint: did you mean OFF002?\n"

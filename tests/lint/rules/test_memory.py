@@ -12,7 +12,7 @@ CASES = (
         said=Said(
             "error",
             (
-                "offload 48 at 0.97 leaves -7.78 GiB of KV cache, and one request of 1,048,576 "
+                "offload 48 at 0.97 leaves -7.78 GiB of KV cache, but one request of 1,048,576 "
                 "tokens needs 2.20 (computed)"
             ),
             "offload more, or raise gpu_memory_utilization",
@@ -29,7 +29,7 @@ CASES = (
         said=Said(
             "warning",
             (
-                "offload 60 at 0.9595 leaves 2.26 GiB of KV cache, and one request of 1,048,576 "
+                "offload 60 at 0.9595 leaves 2.26 GiB of KV cache, but one request of 1,048,576 "
                 "tokens needs 2.20 (computed)"
             ),
             "offload more, or raise gpu_memory_utilization",
@@ -73,7 +73,7 @@ CASES = (
         bad={"max_model_len: 1048576": "max_model_len: 2097152", "cpu_offload_gb: 70": "cpu_offload_gb: 90"},
         said=Said(
             "error",
-            "max_model_len is 2097152, and the model's own context 1048576",
+            "max_model_len is 2097152, but the model supports 1048576",
             "write 1048576",
             36,
             20,
@@ -101,7 +101,7 @@ CASES = (
         bad={"max_num_batched_tokens: 8192": "max_num_batched_tokens: 131072\n    long_prefill_token_threshold: 98304"},
         said=Said(
             "error",
-            "long_prefill_token_threshold is 98304, and max_model_len 65536",
+            "long_prefill_token_threshold is 98304, but max_model_len is 65536",
             "write less than max_model_len",
             33,
             35,
@@ -117,7 +117,7 @@ CASES = (
         bad={"max_num_batched_tokens: 8192": "max_num_batched_tokens: 24"},
         said=Said(
             "error",
-            "max_num_batched_tokens is 24, and max_num_seqs 32",
+            "max_num_batched_tokens is 24, but max_num_seqs is 32",
             "write at least max_num_seqs; 8192 is common",
             32,
             29,
@@ -148,7 +148,7 @@ CASES = (
         bad={"title: Orchard lane": "title: Orchard lane, half a million tokens"},
         said=Said(
             "warning",
-            "the title promises half a million, and the engine serves 65536 tokens",
+            "the title promises half a million, but the engine serves 65536 tokens",
             "correct the title, or the context length",
             4,
             8,
@@ -162,7 +162,7 @@ CASES = (
         bad={"max_model_len: 65536": "max_model_len: 524288"},
         said=Said(
             "note",
-            ("short requests wait for the whole prefill of a long one: there is no long_prefill_token_threshold"),
+            ("short requests wait for the whole prefill of a long one: long_prefill_token_threshold is not set"),
             "add `long_prefill_token_threshold: 6144`",
             30,
             5,

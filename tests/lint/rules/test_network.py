@@ -54,7 +54,9 @@ CASES = (
         "PRT001",
         "other",
         bad={'["8105:8000"]': '["8105:8000", "8106-8000"]'},
-        said=Said("error", "`8106-8000` is not HOST:CONTAINER", 'write "8021:8000", say', 19, 24, "container.ports.1"),
+        said=Said(
+            "error", "`8106-8000` is not HOST:CONTAINER", 'write for example "8021:8000"', 19, 24, "container.ports.1"
+        ),
         good={'["8105:8000"]': '["127.0.0.1:8105:8000/tcp", "[::1]:8105:8000"]'},
     ),
     Case(
@@ -63,7 +65,7 @@ CASES = (
         bad={'["8105:8000"]': '["8105:8000", "127.0.0.1:8105:9000"]'},
         said=Said(
             "error",
-            "`127.0.0.1:8105:9000` and `8105:8000` want the same port of the host",
+            "`127.0.0.1:8105:9000` and `8105:8000` use the same host port",
             "change one of them",
             19,
             24,
@@ -91,7 +93,7 @@ CASES = (
         bad={"    port: 8000\n": "    port: 8001\n"},
         said=Said(
             "warning",
-            "no published port leads to the engine's 8001",
+            "no published port leads to engine port 8001",
             'add ports: ["8001:8001"], or network: host',
             19,
             3,
@@ -105,7 +107,7 @@ CASES = (
         bad={"    port: 8000\n": "    host: 127.0.0.1\n    port: 8000\n"},
         said=Said(
             "warning",
-            "on 127.0.0.1 the engine hears only its own container",
+            "on 127.0.0.1 the engine is reachable only inside the container",
             "write 0.0.0.0",
             34,
             11,

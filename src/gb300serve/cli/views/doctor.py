@@ -65,7 +65,11 @@ def release_rows(subject: PreflightSubject, release: Release) -> Iterator[Row]:
     if refusal is None and isinstance(docker, Missing) and docker.asked:
         yield "containers", docker, [docker.why]
     else:
-        yield "containers", refusal and refusal.message, ["in the way" if refusal else "nothing in the way"]
+        yield (
+            "containers",
+            refusal and refusal.message,
+            ["a container blocks the launch" if refusal else "no container blocks the launch"],
+        )
 
 
 def _row(name: str, value: T | Missing, shown: Callable[[T], Sequence[str]]) -> Row:
@@ -84,10 +88,10 @@ def _gpu(gpu: GpuState) -> Iterator[str]:
         f"  memory: {_size(gpu.memory)} by nvidia-smi; {_size(gpu.cuda_memory)} for CUDA (without what the driver "
         f"reserves); {_size(gpu.used)} used"
     )
-    held = "not known" if gpu.clocks_held_back is None else ", ".join(gpu.clocks_held_back) or "nothing"
+    held = "not known" if gpu.clocks_held_back is None else ", ".join(gpu.clocks_held_back) or "none"
     yield (
         f"  power: cap {_watts(gpu.power_limit)} of {_watts(gpu.power_limit_max)}, drawing {_watts(gpu.power_draw)}; "
-        f"holding clocks back: {held}"
+        f"clock limits: {held}"
     )
 
 
@@ -119,24 +123,24 @@ def _state(state: Directory) -> list[str]:
 
 def _image(image: ImageFact) -> list[str]:
     if image.id is None:
-        return ["absent" if image.tagged is None else "another one under its tag"]
+        return ["absent" if image.tagged is None else "another image under its tag"]
     return [f"{image.id}, {image.architecture}, entrypoint {' '.join(image.entrypoint) or 'none'}"]
 
 
 def _model(model: ModelFiles) -> str:
     if not model.exists or model.problem is not None:
-        return model.problem or f"{model.path} is not there"
+        return model.problem or f"{model.path} does not exist"
     revision = f", revision {model.revision}" if model.revision else ""
     return f"{model.path}: {model.shards - len(model.absent)} of {model.shards} files, {gib(model.bytes)}{revision}"
 
 
 def _disk(disk: DiskSpace) -> str:
-    on = f"{disk.filesystem.kind} ({disk.filesystem.source})" if disk.filesystem else "a filesystem that is not listed"
+    on = f"{disk.filesystem.kind} ({disk.filesystem.source})" if disk.filesystem else "an unlisted filesystem"
     return f"{disk.use}: {disk.path} on {on}, {gib(disk.free)} free of {gib(disk.total)}"
 
 
 def _sources(sources: Sequence[MountSource]) -> list[str]:
-    return [f"{sum(each.exists for each in sources)} of {len(sources)} there"]
+    return [f"{sum(each.exists for each in sources)} of {len(sources)} exist"]
 
 
 def _patches(patches: Sequence[Patch]) -> list[str]:
@@ -148,7 +152,7 @@ def _secret(secret: SecretFact) -> str:
 
 
 def _ports(heard: Sequence[ListeningSocket], port: int | None) -> list[str]:
-    taken = [f"{each.port}: {each.process or 'a process that may not be seen'} on {each.address}" for each in heard]
+    taken = [f"{each.port}: {each.process or 'an unknown process'} on {each.address}" for each in heard]
     return taken or [f"{port}: free"]
 
 

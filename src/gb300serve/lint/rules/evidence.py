@@ -31,7 +31,9 @@ def verified_without_evidence(subject: LintSubject) -> Iterator[Finding]:
     Fix: Add `evidence:` with figure, value, unit, workload and method, or write `status: experimental`.
     """
     if subject.recipe.status == "verified" and not subject.recipe.evidence:
-        yield Finding(("status",), "verified, and without evidence", "add `evidence:`, or write experimental")
+        yield Finding(
+            ("status",), "status is verified, but evidence is missing", "add `evidence:`, or write experimental"
+        )
 
 
 @rule("EVD002", "warning")
@@ -51,7 +53,7 @@ def figure_without_workload(subject: LintSubject) -> Iterator[Finding]:
         ):
             if _EMPTY.fullmatch(said.strip()):
                 yield Finding(
-                    ("evidence", index, key), f"evidence.{index}.{key} says nothing: `{said}`", f"write the {key}"
+                    ("evidence", index, key), f"evidence.{index}.{key} has no content: `{said}`", f"write the {key}"
                 )
 
 
@@ -82,7 +84,7 @@ def verified_without_receipts(subject: LintSubject) -> Iterator[Finding]:
     Fix: Add `boot: {receipts: […]}` from the log of the verified boot.
     """
     if subject.recipe.status == "verified" and not subject.recipe.boot.receipts:
-        yield Finding(("status",), "verified, and without receipts of its boot", "add boot.receipts from its log")
+        yield Finding(("status",), "status is verified, but boot.receipts is missing", "add boot.receipts from its log")
 
 
 @rule("EVD005", "note")
@@ -94,7 +96,7 @@ def figure_without_run(subject: LintSubject) -> Iterator[Finding]:
     """
     for index, figure in enumerate(subject.recipe.evidence):
         if figure.run is None:
-            yield Finding(("evidence", index, "figure"), f"evidence.{index} names no run", "add `run:`")
+            yield Finding(("evidence", index, "figure"), f"evidence.{index} has no run", "add `run:`")
 
 
 _SEVERITIES: Mapping[str, Severity] = {"error": "error", "warning": "warning", "note": "note"}
@@ -182,7 +184,7 @@ def breakpoints_never_tuned(subject: LintSubject) -> Iterator[Finding]:
     recorded = _recorded(known, subject.version)
     if recorded and schedule not in recorded:
         place = option_path("speculative_config", "num_speculative_tokens_per_batch_size")
-        message = "no boot is on record with these breakpoints: the first one may tune for 75 to 80 minutes"
+        message = "no recorded boot used these breakpoints: the first one may tune for 75 to 80 minutes"
         shown = "; ".join(str([list(tier) for tier in one]) for one in sorted(recorded) if one)
         yield Finding(place, message, f"on record: {shown}")
 

@@ -41,12 +41,14 @@ def bad_image_name(subject: LintSubject) -> Iterator[Finding]:
         hint = (
             f"write `{name.lower()}`, and `{inside}` under image.tag or image.digest"
             if inside
-            else "small letters, digits, . _ - and /"
+            else "use lower-case letters, digits, . _ - and /"
         )
-        yield Finding(("image", "repository"), f"`{image.repository}` is not the name of a repository", hint)
+        yield Finding(("image", "repository"), f"`{image.repository}` is not a valid repository name", hint)
     if image.tag is not None and not _TAG.fullmatch(image.tag):
         yield Finding(
-            ("image", "tag"), f"`{image.tag}` is not a tag", "letters, digits, . _ and -, at most 128 of them"
+            ("image", "tag"),
+            f"`{image.tag}` is not a valid tag",
+            "use letters, digits, . _ and -, at most 128 characters",
         )
 
 
@@ -71,11 +73,11 @@ def moving_tag(subject: LintSubject) -> Iterator[Finding]:
     if image.digest or image.id:
         return
     if image.tag is None:
-        message = "the image has neither tag nor digest: docker takes `latest`, which moves"
+        message = "the image has neither tag nor digest: Docker uses `latest`, which moves"
         yield Finding(("image", "repository"), message, "add image.tag and image.digest")
     elif _moves(image.tag):
-        message = f"the tag `{image.tag}` moves, and no digest holds the image"
-        yield Finding(("image", "tag"), message, "add image.digest: sha256:… of the image that was tried")
+        message = f"the tag `{image.tag}` moves, and no digest pins the image"
+        yield Finding(("image", "tag"), message, "add image.digest: sha256:… of the tested image")
 
 
 def _moves(tag: str) -> bool:
@@ -137,8 +139,8 @@ def tag_of_another_version(subject: LintSubject) -> Iterator[Finding]:
     tagged = _RELEASE.fullmatch(image.tag)
     stated = _RELEASE.fullmatch(public(engine.version))
     if tagged and stated and tagged[1] != stated[1]:
-        message = f"engine.version is {engine.version}, and the image is tagged {image.tag}"
-        yield Finding(("engine", "version"), message, f"write {tagged[1]}, or the other image")
+        message = f"engine.version is {engine.version}, but the image tag is {image.tag}"
+        yield Finding(("engine", "version"), message, f"write {tagged[1]}, or use the matching image")
 
 
 @rule("PIN001", "error")
@@ -158,7 +160,7 @@ def pinned_command_differs(subject: LintSubject) -> Iterator[Finding]:
         return
     removed, added = changed_arguments(pinned_arguments(subject.pinned), compiled)
     if removed or added:
-        message = f"compiles to other words than its pinned command: {_listed(removed, added)}"
+        message = f"compiles to other arguments than its pinned command: {_listed(removed, added)}"
         yield Finding(("release",), message, "make it a new release; `pin --force` would rewrite what was verified")
 
 
@@ -170,7 +172,7 @@ def verified_without_pin(subject: LintSubject) -> Iterator[Finding]:
     Fix: Run `pin REF`, which writes `<release>.command`, and commit the file.
     """
     if subject.recipe.status == "verified" and subject.pinned is None and subject.loaded.file.directory is not None:
-        yield Finding(("status",), "verified, and not pinned", f"run `gb300serve pin {subject.recipe.ref}`")
+        yield Finding(("status",), "status is verified, but no command is pinned", f"run `pin {subject.recipe.ref}`")
 
 
 def pinned_arguments(text: str) -> list[str]:

@@ -34,7 +34,7 @@ def _short_of(view: VllmOptions, plan: MemoryPlan) -> str:
     left = plan.hbm.kv_cache_gib or 0.0
     needed = f"one request of {plan.max_model_len:,} tokens needs {plan.needed_gib:.2f}"
     asked = f"offload {view.offload.gigabytes:g} at {view.gpu_memory_utilization:g}"
-    return f"{asked} leaves {left:.2f} GiB of KV cache, and {needed}"
+    return f"{asked} leaves {left:.2f} GiB of KV cache, but {needed}"
 
 
 def way_out(plan: MemoryPlan) -> str:
@@ -135,7 +135,7 @@ def context_above_model(subject: LintSubject) -> Iterator[Finding]:
         return
     allowed = subject.container.env.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN") == "1"
     if view.max_model_len > known.max_position_embeddings and not allowed:
-        message = f"max_model_len is {view.max_model_len}, and the model's own context {known.max_position_embeddings}"
+        message = f"max_model_len is {view.max_model_len}, but the model supports {known.max_position_embeddings}"
         yield Finding(option_path("max_model_len"), message, f"write {known.max_position_embeddings}")
 
 
@@ -172,7 +172,7 @@ def threshold_above_context(subject: LintSubject) -> Iterator[Finding]:
         return
     if view.long_prefill_token_threshold > view.max_model_len > 0:
         said = f"long_prefill_token_threshold is {view.long_prefill_token_threshold}"
-        message = f"{said}, and max_model_len {view.max_model_len}"
+        message = f"{said}, but max_model_len is {view.max_model_len}"
         yield Finding(option_path("long_prefill_token_threshold"), message, "write less than max_model_len")
 
 
@@ -187,11 +187,11 @@ def batch_below_seats(subject: LintSubject) -> Iterator[Finding]:
     if view is None or view.max_num_seqs is None:
         return
     if view.max_num_batched_tokens is not None and view.max_num_batched_tokens < view.max_num_seqs:
-        message = f"max_num_batched_tokens is {view.max_num_batched_tokens}, and max_num_seqs {view.max_num_seqs}"
+        message = f"max_num_batched_tokens is {view.max_num_batched_tokens}, but max_num_seqs is {view.max_num_seqs}"
         yield Finding(option_path("max_num_batched_tokens"), message, "write at least max_num_seqs; 8192 is common")
     active = length(subject.options.get("max_num_active_seqs"))
     if active is not None and active > view.max_num_seqs:
-        message = f"max_num_active_seqs is {active}, and max_num_seqs {view.max_num_seqs}"
+        message = f"max_num_active_seqs is {active}, but max_num_seqs is {view.max_num_seqs}"
         yield Finding(option_path("max_num_active_seqs"), message, "write at most max_num_seqs")
 
 
@@ -224,7 +224,7 @@ def title_promises_other_context(subject: LintSubject) -> Iterator[Finding]:
         return
     if not any(_close(served, value) for _, values in promised for value in values):
         shown = ", ".join(text for text, _ in promised)
-        message = f"the title promises {shown}, and the engine serves {served} tokens"
+        message = f"the title promises {shown}, but the engine serves {served} tokens"
         yield Finding(("title",), message, "correct the title, or the context length")
 
 
@@ -265,5 +265,5 @@ def no_long_prefill_threshold(subject: LintSubject) -> Iterator[Finding]:
     if view is None or view.long_prefill_token_threshold or view.max_model_len is None or view.max_model_len < _LONG:
         return
     if view.max_num_seqs is None or view.max_num_seqs > 1:
-        message = "short requests wait for the whole prefill of a long one: there is no long_prefill_token_threshold"
+        message = "short requests wait for the whole prefill of a long one: long_prefill_token_threshold is not set"
         yield Finding(option_path("max_model_len"), message, "add `long_prefill_token_threshold: 6144`", of_key=True)

@@ -49,9 +49,9 @@ def relative_source(subject: LintSubject) -> Iterator[Finding]:
     """
     for path, source in _sources(subject):
         if not source.startswith(("/", "${")):
-            what = "docker takes it for a volume" if _VOLUME.fullmatch(source) else "docker refuses it"
+            what = "Docker treats it as a volume" if _VOLUME.fullmatch(source) else "Docker rejects it"
             yield Finding(
-                path, f"`{source}` is not a whole path: {what}", "begin with /, ${models}, ${cache} or ${patches}"
+                path, f"`{source}` is not an absolute path: {what}", "start with /, ${models}, ${cache} or ${patches}"
             )
 
 
@@ -64,7 +64,7 @@ def relative_target(subject: LintSubject) -> Iterator[Finding]:
     """
     for path, target in _targets(subject):
         if not target.startswith("/"):
-            yield Finding(path, f"`{target}` is not a whole path in the container", f"write /{target.lstrip('./')}")
+            yield Finding(path, f"`{target}` is not an absolute path in the container", f"write /{target.lstrip('./')}")
 
 
 @rule("MNT003", "error")
@@ -83,7 +83,7 @@ def colon_in_path(subject: LintSubject) -> Iterator[Finding]:
                 if mode in ("ro", "rw", "z", "Z")
                 else "use a path without colons"
             )
-            yield Finding(path, f"`{text}` holds a colon, which separates the parts of a mount", hint)
+            yield Finding(path, f"`{text}` contains a colon, which separates the parts of a mount", hint)
 
 
 @rule("MNT004", "error")
@@ -156,7 +156,7 @@ def tuning_outside_cache(subject: LintSubject) -> Iterator[Finding]:
     place = subject.container.env.get(store.variable, store.path)
     mounts = subject.container.mounts
     if not any(covers(mount.target, place) for mount in mounts) and any(covers(m.target, VLLM_CACHE) for m in mounts):
-        message = f"vllm {subject.version} tunes into {place}, which is not mounted"
+        message = f"vllm {subject.version} stores its tuning in {place}, which is not mounted"
         hint = f"mount it, or add {store.variable}: {VLLM_CACHE}/flashinfer_autotune"
         yield Finding(("container", "mounts"), message, hint, of_key=True)
 

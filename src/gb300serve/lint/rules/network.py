@@ -91,7 +91,9 @@ def not_a_port(subject: LintSubject) -> Iterator[Finding]:
     for index, word in enumerate(subject.container.ports):
         match = _PORT.fullmatch(word)
         if match is None or any(not _valid(part) for part in (match["host"], match["inside"]) if part):
-            yield Finding(("container", "ports", index), f"`{word}` is not HOST:CONTAINER", 'write "8021:8000", say')
+            yield Finding(
+                ("container", "ports", index), f"`{word}` is not HOST:CONTAINER", 'write for example "8021:8000"'
+            )
 
 
 def _valid(numbers: str) -> bool:
@@ -117,7 +119,7 @@ def port_published_twice(subject: LintSubject) -> Iterator[Finding]:
         if clash is not None:
             yield Finding(
                 ("container", "ports", index),
-                f"`{word}` and `{clash}` want the same port of the host",
+                f"`{word}` and `{clash}` use the same host port",
                 "change one of them",
             )
         seen[(address, match["host"], protocol)] = word
@@ -155,7 +157,7 @@ def engine_port_not_published(subject: LintSubject) -> Iterator[Finding]:
         place = ("container", "ports") if subject.container.ports else ("container",)
         yield Finding(
             place,
-            f"no published port leads to the engine's {inside}",
+            f"no published port leads to engine port {inside}",
             f'add ports: ["{inside}:{inside}"], or network: host',
             of_key=True,
         )
@@ -177,7 +179,7 @@ def listens_inside_only(subject: LintSubject) -> Iterator[Finding]:
     if _bridged(subject) and subject.container.ports and host in _LOOPBACK:
         given = "host" in subject.options
         place, hint = (option_path("host"), "write 0.0.0.0") if given else (("engine", "options"), "add host: 0.0.0.0")
-        yield Finding(place, f"on {host} the engine hears only its own container", hint, of_key=not given)
+        yield Finding(place, f"on {host} the engine is reachable only inside the container", hint, of_key=not given)
 
 
 _CHOOSERS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
@@ -196,10 +198,10 @@ def restart_always(subject: LintSubject) -> Iterator[Finding]:
     """
     policy = subject.container.restart or "no"
     if policy == "always":
-        message = "restart always brings a lane back that was stopped on purpose"
+        message = "restart always restarts a lane that was stopped on purpose"
         yield Finding(("container", "restart"), message, "write unless-stopped")
     elif policy.startswith("on-failure") and subject.vllm is not None:
-        message = "restart on-failure does not fire: the server exits with 0 when its engine dies"
+        message = "restart on-failure has no effect: the server exits with 0 when its engine dies"
         yield Finding(("container", "restart"), message, "write unless-stopped")
 
 
@@ -240,7 +242,7 @@ def all_gpus(subject: LintSubject) -> Iterator[Finding]:
     """
     gpus = subject.container.gpus
     if gpus is not None and (gpus.by == "all" or (gpus.by == "count" and gpus.values != (1,))):
-        yield Finding(("container", "gpus"), "the display GPU may be among them", "write {name: GB300}")
+        yield Finding(("container", "gpus"), "the container may also get the display GPU", "write {name: GB300}")
 
 
 @rule("CON005", "warning")
@@ -253,7 +255,7 @@ def no_gpu(subject: LintSubject) -> Iterator[Finding]:
     if subject.container.gpus is None and not subject.container.devices and _CHOOSERS[1] not in subject.container.env:
         yield Finding(
             ("container",),
-            "container.gpus is not said: the engine gets no GPU",
+            "container.gpus is not set: the container would see no GPU",
             "add `gpus: {name: GB300}`",
             of_key=True,
         )
@@ -267,7 +269,9 @@ def nameless_container(subject: LintSubject) -> Iterator[Finding]:
     Fix: Add `name:`.
     """
     if subject.container.name is None:
-        yield Finding(("container",), "container.name is not said: docker invents one", "add `name:`", of_key=True)
+        yield Finding(
+            ("container",), "container.name is not set: Docker will pick a random name", "add `name:`", of_key=True
+        )
 
 
 @vllm_rule("CON007", "warning")
@@ -309,7 +313,7 @@ def killed_before_drained(subject: LintSubject) -> Iterator[Finding]:
     drain = subject.options.get("shutdown_timeout")
     patience = subject.container.stop_timeout if subject.container.stop_timeout is not None else _STOP_TIMEOUT
     if subject.vllm is not None and isinstance(drain, int) and drain >= patience:
-        message = f"the server drains for {drain} s, and docker kills it after {patience}"
+        message = f"the server drains for {drain} s, but Docker kills it after {patience} s"
         yield Finding(option_path("shutdown_timeout"), message, f"add `stop_timeout: {drain + 10}` to the container")
 
 
@@ -326,6 +330,10 @@ def not_a_size(subject: LintSubject) -> Iterator[Finding]:
             continue
         size = parse_size(value)
         if size is None:
-            yield Finding(("container", name), f"`{value}` is no size", "write a number and its unit, as 16g")
+            yield Finding(
+                ("container", name), f"`{value}` is not a valid size", "write a number and a unit, for example 16g"
+            )
         elif not size.unit and 0 < size.bytes < _LEAST_SIZE:  # 0 leaves the choice to docker
-            yield Finding(("container", name), f"`{value}` is {size.number} bytes", f"write {size.number}g, say")
+            yield Finding(
+                ("container", name), f"`{value}` is {size.number} bytes", f"write a unit, for example {size.number}g"
+            )

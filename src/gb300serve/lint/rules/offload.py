@@ -36,7 +36,7 @@ def offload_pattern_without_offload(subject: LintSubject) -> Iterator[Finding]:
     view = subject.vllm
     if view is not None and view.offload.params and view.offload.gigabytes <= 0 and view.offload.backend != "prefetch":
         fits = subject.fitting is None or subject.fitting.plan.verdict not in ("refused",)
-        message = "cpu_offload_params names what to move, and cpu_offload_gb moves nothing"
+        message = "cpu_offload_params is set, but cpu_offload_gb offloads nothing"
         severity: Severity | None = None if fits else "error"
         yield Finding(
             option_path("cpu_offload_params"), message, "add `cpu_offload_gb`", of_key=True, severity=severity
@@ -62,11 +62,13 @@ def offload_pattern_matches_nothing(subject: LintSubject) -> Iterator[Finding]:
             else option_path("cpu_offload_params")
         )
         if not _SEGMENTS.fullmatch(pattern):
-            message = f"`{pattern}` matches no parameter: the engine compares whole dotted segments, without wildcards"
+            message = (
+                f"`{pattern}` does not match any parameter: vLLM compares whole dotted segments, without wildcards"
+            )
             yield Finding(place, message, _hint(subject.checkpoint))
         elif subject.checkpoint is not None and not _found(subject.checkpoint, pattern):
             close = _close(subject.checkpoint, pattern)
-            message = f"`{pattern}` matches no parameter that is known of {subject.checkpoint.repo}"
+            message = f"`{pattern}` does not match any known parameter of {subject.checkpoint.repo}"
             severity: Severity | None = "warning" if some and not close else None
             yield Finding(place, message, _hint(subject.checkpoint), severity=severity)
 
@@ -105,7 +107,7 @@ def settings_of_another_backend(subject: LintSubject) -> Iterator[Finding]:
             chosen = backend if backend != "auto" else "uva (by cpu_offload_gb)"
             yield Finding(
                 option_path(key),
-                f"the offload backend is {chosen}, which does not read {key}",
+                f"the offload backend is {chosen}, which ignores {key}",
                 "remove it",
                 of_key=True,
             )
@@ -169,9 +171,7 @@ def nothing_to_gain_from_offload(subject: LintSubject) -> Iterator[Finding]:
     weights = subject.checkpoint.weights_bytes / GIB if subject.checkpoint else named_gib(subject.repo)
     usable = view.gpu_memory_utilization * GB300.total_gib
     if weights is not None and weights <= usable * _COMFORTABLE:
-        message = (
-            f"the weights are about {weights:.0f} GiB, and the GPU gives {usable:.0f}: nothing needs to be offloaded"
-        )
+        message = f"the weights are about {weights:.0f} GiB, and the GPU gives {usable:.0f}: no offload is needed"
         yield Finding(option_path("cpu_offload_gb"), message, "remove it", of_key=True)
 
 

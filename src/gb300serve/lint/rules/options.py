@@ -39,7 +39,7 @@ def setting_said_in_two_options(subject: LintSubject) -> Iterator[Finding]:
     for option, json_option, field in _EXCLUSIVE:
         config = subject.options.get(json_option)
         if option_given(subject.options, option) and isinstance(config, Mapping) and config.get(field) is not None:
-            message = f"{option} and {json_option}.{field} are one setting, and exclude each other"
+            message = f"{option} and {json_option}.{field} are mutually exclusive"
             yield Finding(option_path(option), message, "keep one of them", of_key=True)
 
 
@@ -54,7 +54,7 @@ def graphs_while_eager(subject: LintSubject) -> Iterator[Finding]:
         for key in _GRAPHS:
             if option_given(subject.options, key):
                 yield Finding(
-                    option_path(key), f"enforce_eager leaves {key} without effect", "keep one of them", of_key=True
+                    option_path(key), f"{key} has no effect with enforce_eager", "keep one of them", of_key=True
                 )
 
 
@@ -70,7 +70,7 @@ def utilization_overridden(subject: LintSubject) -> Iterator[Finding]:
         and subject.vllm.kv_cache_memory_bytes
         and option_given(subject.options, "gpu_memory_utilization")
     ):
-        message = "the size of the KV cache is fixed: gpu_memory_utilization does not decide it"
+        message = "kv_cache_memory_bytes sets the size of the KV cache, gpu_memory_utilization does not"
         yield Finding(option_path("gpu_memory_utilization"), message, None, of_key=True)
 
 
@@ -88,7 +88,7 @@ def more_ranks_than_gpus(subject: LintSubject) -> Iterator[Finding]:
     count = {"all": 1, "name": 1}.get(gpus.by) or (int(gpus.values[0]) if gpus.by == "count" else len(gpus.values))
     if ranks > count:
         key = max(_PARALLEL, key=lambda name: _whole(subject.options.get(name)))
-        message = f"{ranks} ranks, and {count} GPU{'s' if count > 1 else ''} to run them"
+        message = f"{ranks} ranks, but only {count} GPU{'s' if count > 1 else ''}"
         severity: Severity | None = "warning" if gpus.by == "all" else None
         yield Finding(option_path(key), message, "write 1", of_key=True, severity=severity)
 
@@ -156,7 +156,7 @@ def option_said_twice(subject: LintSubject) -> Iterator[Finding]:
     for path, flag in _flags(subject):
         key = _key(subject, flag)
         if "." not in flag and key in said:
-            yield Finding(path, f"`{flag}` is said already: the engine takes the last one", "remove it here")
+            yield Finding(path, f"`{flag}` repeats an option: the engine uses the last value", "remove it here")
         said.add(key)
 
 
@@ -202,7 +202,7 @@ def unchecked_argument(subject: LintSubject) -> Iterator[Finding]:
                 path, f"`{flag}` is an option that can be checked", f"write `{option.key}:` in engine.options"
             )
         elif option is None:
-            yield Finding(path, f"`{flag}` is passed on unchecked", None)
+            yield Finding(path, f"`{flag}` is not checked", None)
 
 
 @rule("ARG005", "warning")
@@ -224,7 +224,7 @@ def abbreviated_flag(subject: LintSubject) -> Iterator[Finding]:
                 path, f"`{flag}` is short for --{meant[0].replace('_', '-')}", f"write `{meant[0]}:` in engine.options"
             )
         elif meant:
-            message = f"`{flag}` may be short for {', '.join(meant[:4])}: the engine refuses it"
+            message = f"`{flag}` may be short for {', '.join(meant[:4])}: the engine rejects it"
             yield Finding(path, message, "write the whole flag", severity="error")
 
 
@@ -239,7 +239,7 @@ def dotted_flag_replaces_json(subject: LintSubject) -> Iterator[Finding]:
         top, dot, rest = flag.partition(".")
         key = _key(subject, top)
         if dot and subject.options.get(key) is not None:
-            yield Finding(path, f"`{flag}` replaces the whole of engine.options.{key}", f"write `{rest}:` inside {key}")
+            yield Finding(path, f"`{flag}` replaces all of engine.options.{key}", f"write `{rest}:` inside {key}")
 
 
 @rule("ARG007", "error")
@@ -255,7 +255,9 @@ def several_words_in_one(subject: LintSubject) -> Iterator[Finding]:
         flag = _FLAG.fullmatch(head) and rest.strip()
         program = path[1] == "launcher" and blank and head in ("python", "python3", "numactl", *ENGINES)
         if flag or program:
-            yield Finding(path, f"`{head} …` is one word for the engine", f"write [{', '.join(_quoted(word.split()))}]")
+            yield Finding(
+                path, f"`{head} …` is one argument for the engine", f"write [{', '.join(_quoted(word.split()))}]"
+            )
     entrypoint = subject.container.entrypoint
     if entrypoint and " " in entrypoint.strip() and not entrypoint.startswith(("{", "[")):
         program_word, *others = entrypoint.split()
@@ -281,7 +283,9 @@ def broken_json_argument(subject: LintSubject) -> Iterator[Finding]:
                 json.loads(text)
             except ValueError:
                 yield Finding(
-                    path, "the argument looks like JSON, and is not", "write it as a mapping in engine.options"
+                    path,
+                    "the argument looks like JSON but is not valid JSON",
+                    "write it as a mapping in engine.options",
                 )
 
 
@@ -296,7 +300,9 @@ def list_before_bare_words(subject: LintSubject) -> Iterator[Finding]:
     if section.extra_args and not section.extra_args[0].startswith("-"):
         key = engine(section.name).open_list(subject.options, section.version)
         if key is not None:
-            yield Finding(option_path(key), f"{key} would swallow `{section.extra_args[0]}`", "move it up", of_key=True)
+            yield Finding(
+                option_path(key), f"{key} would also take `{section.extra_args[0]}`", "move it up", of_key=True
+            )
 
 
 @rule("ARG010", "error")

@@ -50,7 +50,7 @@ def thinking_without_parser(subject: LintSubject) -> Iterator[Finding]:
         return
     parser = _reasoning_parser(subject)
     if parser is not None:
-        message = f"{subject.repo} thinks before it answers, and there is no reasoning_parser"
+        message = f"{subject.repo} is a reasoning model, but reasoning_parser is not set"
         name = _registered(subject, "reasoning_parser", parser)
         hint = f"add `reasoning_parser: {name}`" if name else "add reasoning_parser with the model's parser"
         yield Finding(("engine", "options"), message, hint, of_key=True)
@@ -93,7 +93,7 @@ def parser_of_another_model(subject: LintSubject) -> Iterator[Finding]:
         name = _registered(subject, key, right) if right is not None else None
         # `auto` of SGLang asks the checkpoint.
         if isinstance(said, str) and said and name is not None and said not in (name, "auto"):
-            yield Finding(option_path(key), f"{known.repo} speaks as {name}, not as {said}", f"write {name}")
+            yield Finding(option_path(key), f"{known.repo} needs {name}, not {said}", f"write {name}")
 
 
 @vllm_rule("PRS005", "note")
@@ -107,7 +107,7 @@ def no_tool_parser(subject: LintSubject) -> Iterator[Finding]:
     if view is None or known is None or not known.tool_call_parser:
         return
     if not view.tool_call_parser and not view.enable_auto_tool_choice:
-        message = "tool calls will come back as text: there is no tool_call_parser"
+        message = "tool calls are returned as text: tool_call_parser is not set"
         hint = f"add `tool_call_parser: {known.tool_call_parser}` and `enable_auto_tool_choice: true`"
         yield Finding(("engine", "options"), message, hint, of_key=True)
 
@@ -166,11 +166,11 @@ def model_not_mounted(subject: LintSubject) -> Iterator[Finding]:
     targets = [*(m.mount for m in subject.recipe.all_models if m.mount), *(m.target for m in subject.container.mounts)]
     for path, told in _told(subject):
         if told.startswith("/") and not any(covers(target, told) for target in targets):
-            mounted = ", ".join(targets) or "nothing"
+            mounted = f" (mounted: {', '.join(targets)})" if targets else ""
             yield Finding(
                 path,
-                f"the engine looks for a model at {told}, and mounted is {mounted}",
-                "mount it, or tell the engine the mount",
+                f"the engine loads {told}, but nothing is mounted there{mounted}",
+                "mount it, or set the engine's model to the mount",
             )
 
 
@@ -200,7 +200,7 @@ def half_a_model_mount(subject: LintSubject) -> Iterator[Finding]:
     for path, model in _models(subject):
         if (model.path is None) != (model.mount is None):
             has, lacks = ("path", "mount") if model.path else ("mount", "path")
-            yield Finding((*path, has), f"the model has `{has}` and no `{lacks}`: it is not mounted", f"add `{lacks}:`")
+            yield Finding((*path, has), f"the model has `{has}` but no `{lacks}`: it is not mounted", f"add `{lacks}:`")
 
 
 @rule("MOD005", "error")
@@ -254,5 +254,5 @@ def path_of_another_revision(subject: LintSubject) -> Iterator[Finding]:
     for path, model in _models(subject):
         commits = _IN_PATH.findall(model.path or "")
         if commits and model.revision and _COMMIT.fullmatch(model.revision) and model.revision not in commits:
-            message = f"the path names commit {commits[0]}, and the revision is {model.revision}"
+            message = f"the path names commit {commits[0]}, but the revision is {model.revision}"
             yield Finding((*path, "path"), message, "write ${model.revision} in the path")

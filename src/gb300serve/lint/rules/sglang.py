@@ -103,7 +103,9 @@ def bare_model_refused(subject: LintSubject) -> Iterator[Finding]:
     launcher = subject.recipe.engine.launcher
     if option_given(subject.options, POSITIONAL) and launcher and tuple(launcher[-2:]) != ("sglang", "serve"):
         said = " ".join(launcher)
-        yield Finding(option_path(POSITIONAL), f"`{said}` takes no bare model", "write `model_path:`", of_key=True)
+        yield Finding(
+            option_path(POSITIONAL), f"`{said}` does not accept a bare model", "write `model_path:`", of_key=True
+        )
 
 
 @sglang_rule("SGL005", "error")
@@ -117,10 +119,10 @@ def draft_missing(subject: LintSubject) -> Iterator[Finding]:
     algorithm = (text(subject.options.get("speculative_algorithm")) or "").upper()
     drafted = option_given(subject.options, _DRAFT)
     if algorithm == "DFLASH" and not drafted:
-        message = f"DFLASH drafts with a model of its own, and {_DRAFT} is not said"
+        message = f"DFLASH needs a draft model, but {_DRAFT} is not set"
         yield Finding(option_path("speculative_algorithm"), message, f"add `{_DRAFT}: /draft`", of_key=True)
     elif drafted and algorithm in ("", "NONE"):
-        message = "a draft model is named, and no speculative_algorithm uses it"
+        message = "a draft model is set, but no speculative_algorithm uses it"
         yield Finding(option_path(_DRAFT), message, "add speculative_algorithm", of_key=True, severity="warning")
 
 
@@ -136,7 +138,7 @@ def unknown_speculative_algorithm(subject: LintSubject) -> Iterator[Finding]:
     if said and said.upper() not in _ALGORITHMS:
         close = suggestion(said.upper(), _ALGORITHMS)
         hint = f"write {close}" if close else f"one of {', '.join(_ALGORITHMS)}"
-        yield Finding(option_path("speculative_algorithm"), f"SGLang knows no algorithm {said}", hint)
+        yield Finding(option_path("speculative_algorithm"), f"SGLang has no algorithm {said}", hint)
 
 
 @sglang_rule("SGL007", "error")
@@ -151,7 +153,7 @@ def context_above_checkpoint(subject: LintSubject) -> Iterator[Finding]:
         subject.options, "json_model_override_args"
     )
     if asked is not None and known is not None and asked > known.max_position_embeddings and not allowed:
-        message = f"context_length is {asked}, and the model's own context {known.max_position_embeddings}"
+        message = f"context_length is {asked}, but the model supports {known.max_position_embeddings}"
         yield Finding(option_path("context_length"), message, f"write {known.max_position_embeddings}")
 
 
@@ -182,4 +184,4 @@ def argument_in_other_form(subject: LintSubject) -> Iterator[Finding]:
             key = flag[2:].partition(".")[0].replace("-", "_")
             known = any(table.find(key) for table in subject.tables.tables)
             hint = f"write `{key}:` in engine.options" if known else "write it with dashes"
-            yield Finding(("engine", "extra_args", index), f"SGLang's parser takes no `{flag}`", hint)
+            yield Finding(("engine", "extra_args", index), f"SGLang's parser does not accept `{flag}`", hint)

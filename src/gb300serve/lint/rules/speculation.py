@@ -57,7 +57,7 @@ def schedule_ends_early(subject: LintSubject) -> Iterator[Finding]:
     drafts, most = _drafts(subject), subject.vllm.max_num_seqs if subject.vllm else None
     if drafts is not None and drafts.schedule and most is not None and drafts.schedule[-1].end < most:
         last = drafts.schedule[-1]
-        message = f"{SCHEDULE} ends at batch size {last.end}, and max_num_seqs is {most}"
+        message = f"{SCHEDULE} ends at batch size {last.end}, but max_num_seqs is {most}"
         yield Finding(_tier(subject, last.start), message, f"write [{last.start}, {most}, {last.tokens}]")
 
 
@@ -72,7 +72,7 @@ def schedule_past_max_num_seqs(subject: LintSubject) -> Iterator[Finding]:
     drafts, most = _drafts(subject), subject.vllm.max_num_seqs if subject.vllm else None
     if drafts is not None and drafts.schedule and most is not None and drafts.schedule[-1].end > most:
         last = drafts.schedule[-1]
-        message = f"{SCHEDULE} speaks of {last.end} sequences, and max_num_seqs is {most}"
+        message = f"{SCHEDULE} covers {last.end} sequences, but max_num_seqs is {most}"
         yield Finding(_tier(subject, last.start), message, f"end it at {most}, or write max_num_seqs: {last.end}")
 
 
@@ -89,7 +89,7 @@ def schedule_above_draft_length(subject: LintSubject) -> Iterator[Finding]:
     for tier in drafts.schedule:
         if tier.tokens > drafts.num_speculative_tokens:
             most = drafts.num_speculative_tokens
-            message = f"{tier.tokens} draft tokens are scheduled, and num_speculative_tokens is {most}"
+            message = f"{tier.tokens} draft tokens are scheduled, but num_speculative_tokens is {most}"
             hint = f"write [{tier.start}, {tier.end}, {drafts.num_speculative_tokens}]"
             yield Finding(_tier(subject, tier.start), message, hint)
 
@@ -108,7 +108,7 @@ def draft_longer_than_block(subject: LintSubject) -> Iterator[Finding]:
     block = drafter_block(known.repo)
     if block is not None and drafts.num_speculative_tokens > block:
         refused = divides_draft(subject.version) and drafts.num_speculative_tokens % block
-        message = f"num_speculative_tokens is {drafts.num_speculative_tokens}, and the drafter's block is {block}"
+        message = f"num_speculative_tokens is {drafts.num_speculative_tokens}, but the drafter's block is {block}"
         place = option_path(_CONFIG, "num_speculative_tokens")
         yield Finding(place, message, f"write {block}", severity="error" if refused else None)
 
@@ -141,7 +141,7 @@ def drafter_missing(subject: LintSubject) -> Iterator[Finding]:
     """
     drafts = _drafts(subject)
     if drafts is not None and drafts.method in _NEED_A_MODEL and drafts.model is None:
-        message = f"method {drafts.method} needs a draft model, and speculative_config has no `model`"
+        message = f"method {drafts.method} needs a draft model, but speculative_config has no `model`"
         yield Finding(option_path(_CONFIG), message, "add `model: /draft`, the mount of the drafter", of_key=True)
 
 
@@ -231,7 +231,7 @@ def static_draft_length(subject: LintSubject) -> Iterator[Finding]:
     if view.max_num_seqs is None or view.max_num_seqs >= _MANY:
         message = f"{drafts.num_speculative_tokens} tokens are drafted at every batch size"
         place = option_path(_CONFIG, "num_speculative_tokens")
-        yield Finding(place, message, f"a schedule ({SCHEDULE}) drafts less when many stream")
+        yield Finding(place, message, f"add a schedule ({SCHEDULE}) that drafts less at many streams")
 
 
 @vllm_rule("SPC011", "error")
@@ -245,4 +245,4 @@ def runner_cannot_draft(subject: LintSubject) -> Iterator[Finding]:
     forced = subject.container.env.get("VLLM_USE_V2_MODEL_RUNNER")
     if drafts is not None and drafts.method == "dspark" and forced in ("0", "false", "False"):
         place = ("container", "env", "VLLM_USE_V2_MODEL_RUNNER")
-        yield Finding(place, "model runner V1 does not know dspark", "remove the variable")
+        yield Finding(place, "model runner V1 does not support dspark", "remove the variable")

@@ -120,7 +120,9 @@ def blank_around_value(subject: LintSubject) -> Iterator[Finding]:
     for path, _, value in subject.plain_texts:
         if value and (value[0].isspace() or value[-1].isspace()):
             yield Finding(
-                path, f"{_where(path)} is {_shown(value)}: it has a blank around it", "remove it (`|-` for block texts)"
+                path,
+                f"{_where(path)} is {_shown(value)}: it starts or ends with whitespace",
+                "remove it (`|-` for block texts)",
             )
 
 
@@ -140,7 +142,7 @@ def invisible_character(subject: LintSubject) -> Iterator[Finding]:
         match = _INVISIBLE.search(value) or _TYPESET.search(value)
         if match:
             message = f"{_where(path)} holds U+{ord(match[0]):04X} at character {match.start() + 1}"
-            yield Finding(path, message, "type the value again with plain blanks, dashes and quotes")
+            yield Finding(path, message, "type the value again with plain spaces, dashes and quotes")
 
 
 @rule("VAL006", "warning")
@@ -224,7 +226,7 @@ def secret_file_relative(subject: LintSubject) -> Iterator[Finding]:
     for name, secret in subject.container.secrets.items():
         if secret.file and not secret.file.startswith(("/", "${", "~/")):
             place = ("container", "secrets", name, "file")
-            yield Finding(place, f"the file of {name} is not a whole path", "begin with /")
+            yield Finding(place, f"the file of {name} is not an absolute path", "start with /")
 
 
 @rule("SEC006", "note")
@@ -237,5 +239,8 @@ def variable_and_secret(subject: LintSubject) -> Iterator[Finding]:
     for name in subject.container.env:
         if name in subject.container.secrets and holds_secret(name):
             yield Finding(
-                ("container", "env", name), f"{name} is a secret too, which wins", "remove it from env", of_key=True
+                ("container", "env", name),
+                f"{name} is also in secrets, which take precedence",
+                "remove it from env",
+                of_key=True,
             )

@@ -37,7 +37,7 @@ def gpu_runtime_not_seen(subject: PreflightSubject) -> Iterator[Finding]:
         return
     yield Finding(
         ("docker",),
-        "Docker names neither the NVIDIA runtime nor CDI devices: it may refuse to give GPUs to containers",
+        "Docker lists neither the NVIDIA runtime nor CDI devices: it may refuse to give GPUs to containers",
         "install nvidia-container-toolkit, then: sudo nvidia-ctk runtime configure && sudo systemctl restart docker",
     )
 
@@ -55,7 +55,7 @@ def memlock_not_allowed(subject: PreflightSubject) -> Iterator[Finding]:
     asked = subject.release.plan.container.ulimits.get("memlock")
     wanted = max(asked) if isinstance(asked, tuple) and UNLIMITED not in asked else UNLIMITED
     if asked is not None and limit.hard != UNLIMITED and (wanted == UNLIMITED or wanted > limit.hard):
-        message = f"this rootless Docker may lock {gib(limit.hard)}, and the release asks for more"
+        message = f"this rootless Docker can lock {gib(limit.hard)}, but the release needs more"
         yield Finding(("memlock",), message, "raise `memlock` in /etc/security/limits.conf and log in again")
 
 
@@ -75,8 +75,8 @@ def image_missing(subject: PreflightSubject) -> Iterator[Finding]:
     if judged is None or judged[1].id is not None or judged[1].tagged is not None:
         return
     plan = judged[0].plan
-    hint = "build or load it (docker load): it has no registry digest" if plan.image_id else f"docker pull {plan.image}"
-    yield Finding(("image",), f"the image {plan.image} is not on the machine", hint)
+    hint = "build it or load it (docker load): it has no registry digest" if plan.image_id else _pull(plan)
+    yield Finding(("image",), f"image {plan.image} not found on this machine", hint)
 
 
 @check("PRE061", "error")
@@ -95,10 +95,12 @@ def image_differs(subject: PreflightSubject) -> Iterator[Finding]:
     wrong = image.tagged is not None or (digest and found and digest not in found)
     if wrong:
         has = ", ".join(found) or "no digest: it was built or loaded here"
-        yield Finding(("image",), f"{reference} is another image here: {has}; pinned is {digest}", _pull(plan))
+        yield Finding(
+            ("image",), f"{reference} refers to another image here: {has}; the recipe pins {digest}", _pull(plan)
+        )
     elif plan.image_id is not None and image.id not in (None, plan.image_id):
         hint = f"build or load the image with the id {plan.image_id}"
-        yield Finding(("image",), f"{reference} has the id {image.id}; pinned is {plan.image_id}", hint)
+        yield Finding(("image",), f"{reference} has the id {image.id}; the recipe pins {plan.image_id}", hint)
 
 
 def _pull(plan: Plan) -> str:
@@ -116,7 +118,7 @@ def image_for_another_architecture(subject: PreflightSubject) -> Iterator[Findin
     if judged is None or isinstance(docker, Missing) or not (judged[1].architecture and docker.architecture):
         return
     if judged[1].architecture != docker.architecture:
-        message = f"the image is for {judged[1].architecture}, and the machine is {docker.architecture}"
+        message = f"the image is for {judged[1].architecture}, but this machine is {docker.architecture}"
         hint = f"docker pull --platform linux/{docker.architecture} {judged[0].plan.image}"
         yield Finding(("image",), message, hint)
 

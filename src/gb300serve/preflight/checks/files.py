@@ -54,9 +54,9 @@ def model_incomplete(subject: PreflightSubject) -> Iterator[Finding]:
 
 def _lacks(model: ModelFiles) -> Iterator[str]:
     if not model.config:
-        yield "no config.json that can be read"
+        yield "no readable config.json"
     if not model.shards:
-        yield "no *.safetensors and no index of them"
+        yield "no *.safetensors files and no index"
     if model.absent:
         yield f"{len(model.absent)} of {model.shards} files missing ({summarize_names(model.absent)})"
     if model.cut:
@@ -74,7 +74,7 @@ def model_of_another_revision(subject: PreflightSubject) -> Iterator[Finding]:
     for model in _models(subject):
         here, wanted = model.revision, model.model.revision
         if here is not None and wanted is not None and not here.startswith(wanted):
-            yield Finding(("models",), f"{model.path} is revision {here}, and {wanted} is pinned", _fetching(model))
+            yield Finding(("models",), f"{model.path} is revision {here}, but {wanted} is pinned", _fetching(model))
 
 
 @check("PRE053", "note")
@@ -86,7 +86,7 @@ def model_revision_unknown(subject: PreflightSubject) -> Iterator[Finding]:
     """
     for model in _models(subject):
         if model.exists and model.problem is None and model.model.revision and model.revision is None:
-            yield Finding(("models",), f"not checked: of which revision {model.path} is")
+            yield Finding(("models",), f"not checked: the revision of {model.path}")
 
 
 @check("PRE054", "error")
@@ -99,7 +99,7 @@ def model_links_lead_away(subject: PreflightSubject) -> Iterator[Finding]:
     for model in _models(subject):
         if model.linked_away:
             names = summarize_names(model.linked_away)
-            message = f"{names} in {model.path} link out of it: in the container they lead nowhere"
+            message = f"{names} in {model.path} link outside the directory: the links are broken in the container"
             yield Finding(("models",), message, _fetching(model))
 
 
@@ -117,7 +117,7 @@ def mount_source_missing(subject: PreflightSubject) -> Iterator[Finding]:
             pinned = any(_below(patch.path, path) for patch in _patches(subject))
             way = "put the files that the recipe pins there" if pinned else f"mkdir -p {path} if it is a cache"
             hint = f"{way}; or the site file names the wrong directory"
-            yield Finding(("sources",), f"{path} does not exist, and is to be mounted", hint)
+            yield Finding(("sources",), f"{path} does not exist but is a mount source", hint)
 
 
 @check("PRE056", "error")
@@ -130,7 +130,7 @@ def patch_differs(subject: PreflightSubject) -> Iterator[Finding]:
     missing = _missing_sources(subject)
     for patch in _patches(subject):
         if patch.found != patch.wanted and not any(_below(patch.path, path) for path in missing):
-            yield Finding(("patches",), _differs(patch), "put the file that the recipe pins there: sha256sum tells")
+            yield Finding(("patches",), _differs(patch), "put the pinned file there (check: sha256sum)")
 
 
 def _patches(subject: PreflightSubject) -> tuple[Patch, ...]:
@@ -152,7 +152,7 @@ def _below(path: str, directory: str) -> bool:
 def _differs(patch: Patch) -> str:
     if patch.found is None:
         return f"the patch {patch.problem or patch.path} (its sha256 should be {patch.wanted[:12]}…)"
-    return f"{patch.path} has sha256 {patch.found[:12]}…, and the recipe states {patch.wanted[:12]}…"
+    return f"{patch.path} has sha256 {patch.found[:12]}…, but the recipe states {patch.wanted[:12]}…"
 
 
 # A tuned cache is some MiB and what the engine compiles some hundred.

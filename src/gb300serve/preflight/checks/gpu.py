@@ -32,9 +32,9 @@ def gpu_not_there(subject: PreflightSubject) -> Iterator[Finding]:
     hint = f"GPUs here: {here}; write the UUID into the site file: gpus: {{NAME: GPU-…}}"
     absent = [word for word in words(asked) if not any(is_meant(gpu, word) for gpu in gpus)]
     if absent:
-        yield Finding(("gpus",), f"no GPU {', '.join(absent)} is on this machine", hint)
+        yield Finding(("gpus",), f"GPU {', '.join(absent)} not found on this machine", hint)
     elif not gpus or (asked.isdecimal() and int(asked) > len(gpus)):
-        yield Finding(("gpus",), f"the release asks for GPUs ({asked}), and {len(gpus)} are here", hint)
+        yield Finding(("gpus",), f"the release needs GPUs ({asked}), but this machine has {len(gpus)}", hint)
 
 
 @check("PRE021", "note")
@@ -50,7 +50,7 @@ def small_gpu_among_all(subject: PreflightSubject) -> Iterator[Finding]:
         names = ", ".join(gpu.name for gpu in others)
         best = subject.computing[0]
         hint = f"container.gpus: {{uuid: {best.uuid}}}, or {{name: …}} with the UUID in the site file"
-        yield Finding(("gpus",), f"`all` gives it {names} beside {best.name}", hint)
+        yield Finding(("gpus",), f"`all` also gives the container {names}, next to {best.name}", hint)
 
 
 @check("PRE022", "error")
@@ -79,7 +79,7 @@ def _who(holder: GpuHolder) -> str:
 def _ending(holder: GpuHolder) -> str:
     if holder.container:
         return f"docker stop {holder.name or holder.container[:12]}"
-    return f"see whose it is and end it: ps -fp {holder.process.pid}"
+    return f"check the owner and stop it: ps -fp {holder.process.pid}"
 
 
 @check("PRE023", "error")
@@ -95,7 +95,7 @@ def gpu_memory_in_use(subject: PreflightSubject) -> Iterator[Finding]:
     for gpu in subject.computing:
         leaving = subject.leaving(gpu)
         if gpu.used is None or leaving is None:
-            why = "it does not say" if gpu.used is None else "what this launch stops does not say how much it holds"
+            why = "not reported" if gpu.used is None else "the processes that this launch stops do not report theirs"
             yield Finding(("gpus",), f"not checked: memory in use of {gpu.name} ({why})", severity="note")
         elif gpu.used - leaving > IN_USE:
             left = gib(gpu.used - leaving)
@@ -105,7 +105,7 @@ def gpu_memory_in_use(subject: PreflightSubject) -> Iterator[Finding]:
 def _freeing(subject: PreflightSubject) -> str:
     if subject.host.hbm_page_cache and not isinstance(subject.host.hbm_page_cache, Missing):
         return f"page cache is part of it; to drop it: {DROP_CACHES}"
-    return "end what holds it: nvidia-smi shows the processes; a container that was stopped may take seconds to let go"
+    return "stop the processes that hold it (nvidia-smi lists them); a stopped container may take seconds to release it"
 
 
 @check("PRE024", "warning")
@@ -131,7 +131,7 @@ def page_cache_in_hbm(subject: PreflightSubject) -> Iterator[Finding]:
     """
     cached = subject.host.hbm_page_cache
     if subject.wants_gpu and not isinstance(cached, Missing) and cached > IN_USE // 2:
-        yield Finding(("hbm_page_cache",), f"{gib(cached)} of page cache lie in HBM", f"to drop it: {DROP_CACHES}")
+        yield Finding(("hbm_page_cache",), f"{gib(cached)} of page cache are in HBM", f"to drop it: {DROP_CACHES}")
 
 
 @check("PRE026", "warning")
@@ -158,7 +158,7 @@ def clocks_held_back(subject: PreflightSubject) -> Iterator[Finding]:
     for gpu in subject.computing:
         if gpu.clocks_held_back:
             yield Finding(
-                ("gpus",), f"the clocks of {gpu.name} are held back: {', '.join(gpu.clocks_held_back)}", _look(gpu)
+                ("gpus",), f"the clocks of {gpu.name} are limited: {', '.join(gpu.clocks_held_back)}", _look(gpu)
             )
 
 

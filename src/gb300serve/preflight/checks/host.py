@@ -28,8 +28,8 @@ def port_taken(subject: PreflightSubject) -> Iterator[Finding]:
     Fix: Stop that program, or launch on another port.
     """
     for heard in subject.strangers_ports:
-        who = heard.process or "a process that may not be seen"
-        hint = f"end that program, or launch on another port (who it is: ss -ltnp 'sport = :{heard.port}')"
+        who = heard.process or "an unknown process"
+        hint = f"stop that program, or launch on another port (to find it: ss -ltnp 'sport = :{heard.port}')"
         yield Finding(("ports",), f"port {heard.port} is taken: {who} listens on {heard.address}", hint)
 
 
@@ -59,16 +59,16 @@ def tuning_cache_missing(subject: PreflightSubject) -> Iterator[Finding]:
     if cache is None or isinstance(cache, Missing) or cache.found is not None:
         return
     message = f"no kernel-tuning cache {cache.identity} below {cache.root}: the first boot tunes for 15 to 74 minutes"
-    yield Finding(("tuning_cache",), message, "put the set of a machine that has it there first, or take the time")
+    yield Finding(("tuning_cache",), message, "copy the set from a machine that has it, or allow the time")
 
 
 _GPU = (
-    ("gpus", "which GPUs there are, their memory in use, power cap and clocks"),
-    ("processes", "whether another process computes on the GPU"),
+    ("gpus", "the GPUs, their memory in use, power cap and clocks"),
+    ("processes", "whether another process uses the GPU"),
     ("memory_mode", "whether the driver keeps HBM to itself (CDMM)"),
 )
 _HOST = (
-    ("hbm_page_cache", "whether page cache lies in HBM"),
+    ("hbm_page_cache", "whether page cache is in HBM"),
     ("memory", "whether the host's memory is enough"),
     ("memlock", "whether memory may be locked"),
 )

@@ -37,7 +37,7 @@ def gpu_memory_too_small(subject: PreflightSubject) -> Iterator[Finding]:
         kept = "less" if left is None else f"{left:.2f} GiB"
         message = (
             f"{found.plan.verdict}: one request of {found.plan.max_model_len:,} tokens needs "
-            f"{found.plan.needed_gib:.2f} GiB of KV cache, and {kept} is left ({found.plan.basis})"
+            f"{found.plan.needed_gib:.2f} GiB of KV cache, but {kept} is left ({found.plan.basis})"
         )
         yield Finding(("fit",), message, hint)
 
@@ -51,10 +51,10 @@ def _elsewhere(found: FitResult, gpu: GpuState) -> Iterator[str]:
     hbm, total = found.plan.hbm, (gpu.cuda_memory or 0) / GIB
     left = _left(hbm, total)
     if hbm.weights_gib > total:
-        yield f"{hbm.weights_gib:.1f} GiB of weights stay on the GPU, and {gpu.name} has {total:.1f} GiB"
+        yield f"{hbm.weights_gib:.1f} GiB of weights stay on the GPU, but {gpu.name} has {total:.1f} GiB"
     elif left is not None and left < found.plan.needed_gib:
         yield (
-            f"on {gpu.name} with {total:.1f} GiB {left:.1f} GiB are left for the KV cache, and one request of "
+            f"on {gpu.name} with {total:.1f} GiB {left:.1f} GiB are left for the KV cache, but one request of "
             f"{found.plan.max_model_len:,} tokens needs {found.plan.needed_gib:.2f}"
         )
 
@@ -78,8 +78,8 @@ def host_memory_too_small(subject: PreflightSubject) -> Iterator[Finding]:
         return
     host, grace = found.plan.host, found.grace
     message = (
-        f"{found.host_verdict}: {host.resident_gib:.0f} to {host.resident_bound_gib:.0f} GiB are to be held, "
-        f"{grace.available_gib:.0f} GiB are available ({grace.basis}) and {FREE_GIB:g} should stay free"
+        f"{found.host_verdict}: {host.resident_gib:.0f} to {host.resident_bound_gib:.0f} GiB needed, "
+        f"{grace.available_gib:.0f} GiB available ({grace.basis}); {FREE_GIB:g} GiB should stay free"
     )
     hint = "stop what holds memory (ps aux --sort -rss | head), or lower engine.options.cpu_offload_gb"
     yield Finding(("memory",), message, hint)
@@ -96,5 +96,5 @@ def memory_not_computed(subject: PreflightSubject) -> Iterator[Finding]:
         return
     found = _answer(subject)
     if found is None or found.plan.verdict == "unknown":
-        hint = f"{subject.release.fit} says why"
+        hint = f"{subject.release.fit} explains why"
         yield Finding(("fit",), "not checked: whether it fits the GPU's memory", hint)
