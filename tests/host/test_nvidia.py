@@ -144,7 +144,7 @@ def test_the_mode_among_other_parameters() -> None:
 
 
 def test_a_driver_without_it() -> None:
-    why = "/proc/driver/nvidia/params has no CoherentGPUMemoryMode: the driver is too old to know it"
+    why = "/proc/driver/nvidia/params has no CoherentGPUMemoryMode: the driver is too old"
     assert parse_memory_mode("ResmanDebugLevel: 4294967295\n") == Missing(why)
 
 

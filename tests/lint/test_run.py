@@ -54,7 +54,8 @@ def test_idle_unknown_and_unreasoned_ignores(tmp_path: Path) -> None:
             file, 9, 5, "lint.ignore.QUI001",
         ),
         Diagnostic(
-            "LNT002", "ignore-without-reason", "warning", "CON001 is ignored without a reason (`todo` does not count as one)",
+            "LNT002", "ignore-without-reason", "warning",
+            "CON001 is ignored without a reason (`todo` does not count as one)",
             "say why it does not apply here", file, 10, 13, "lint.ignore.CON001",
         ),
     ]  # fmt: skip

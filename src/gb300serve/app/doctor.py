@@ -1,4 +1,4 @@
-"""Doctor and preflight: the facts of the machine, of one release, and of the containers beside it."""
+"""Doctor and preflight: the facts of the machine, of one release, and of existing containers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

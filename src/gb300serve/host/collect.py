@@ -1,4 +1,4 @@
-"""What is asked of the machine, in which order; the parsers say what the answers mean."""
+"""Collect the facts of the host and of one release."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -31,7 +31,7 @@ HOOK = "nvidia-container-runtime-hook"
 
 
 def host_facts(machine: Machine, engine: HostDocker, state: Directory | Missing) -> HostFacts:
-    """What is true whatever is launched; `state` is the directory of this tool, which is always here."""
+    """Facts that do not depend on the release; `state` is the state directory of this tool."""
     info = engine.info()
     return HostFacts(
         docker=info if isinstance(info, Missing) else linux.parse_docker_info(info),
@@ -51,7 +51,7 @@ def _parsed(said: str | Missing, parse: Callable[[str], T | Missing]) -> T | Mis
 
 
 def gpu_states(machine: Machine, fields: tuple[str, ...] = GPU_STATE_FIELDS) -> tuple[GpuState, ...] | Missing:
-    """The GPUs; a driver that does not know one of the `fields` is asked again without it."""
+    """The GPUs; fields that the driver rejects are left out."""
     said = machine.output(nvidia.gpu_state_command(fields))
     if not isinstance(said, Missing):
         return nvidia.parse_gpu_states(said)
@@ -60,7 +60,6 @@ def gpu_states(machine: Machine, fields: tuple[str, ...] = GPU_STATE_FIELDS) -> 
 
 
 def _processes(machine: Machine, engine: HostDocker) -> tuple[GpuHolder, ...] | Missing:
-    """With the names of their containers; the engine is asked only where there are any."""
     found = compute_processes(machine)
     if isinstance(found, Missing) or not any(each.container for each in found):
         return found
@@ -86,7 +85,7 @@ def _named(holder: GpuHolder, known: Mapping[str, ContainerFact]) -> GpuHolder:
 
 
 def _hbm_page_cache(machine: Machine) -> int | Missing:
-    """0 where every node has CPUs: the driver keeps the GPU's memory to itself."""
+    # Memory of the GPU is a NUMA node without CPUs; in CDMM there is none.
     names = machine.names(linux.NUMA_NODES)
     if isinstance(names, Missing):
         return names
@@ -99,12 +98,12 @@ def _hbm_page_cache(machine: Machine) -> int | Missing:
 
 
 class Elsewhere:
-    """`host.ports.Machine` with the same answer to everything."""
+    """A `Machine` that cannot be read from here."""
 
     def __init__(self, why: str) -> None:
         self._missing = Missing(why, asked=False)
 
-    def output(self, argv: tuple[str, ...]) -> Missing:  # noqa: ARG002 - the protocol's, here and below
+    def output(self, argv: tuple[str, ...]) -> Missing:  # noqa: ARG002 - of the protocol
         return self._missing
 
     def read(self, path: str) -> Missing:  # noqa: ARG002
@@ -136,7 +135,7 @@ class Elsewhere:
 
 
 class Silent:
-    """`host.ports.HostDocker` that does not answer."""
+    """A `HostDocker` that does not respond."""
 
     def __init__(self, why: str) -> None:
         self._missing = Missing(why)
@@ -152,7 +151,7 @@ class Silent:
 
 
 def collect_model_files(model: Model, machine: Machine) -> ModelFiles:
-    """What is there of a checkpoint, and what is missing."""
+    """The files of a checkpoint that exist, and those that are missing."""
     place = machine.entry(model.path)
     if place is None:
         return ModelFiles(model, exists=False)
@@ -196,7 +195,7 @@ def _cut(path: str, entry: FileEntry, machine: Machine) -> bool:
 def release_facts(
     wanted: Wanted, machine: Machine, engine: HostDocker, secrets: tuple[SecretFact, ...]
 ) -> ReleaseFacts:
-    """`secrets` are tried by whoever launches: their values are read on the client."""
+    """`secrets` were read on the client."""
     image, ports = engine.image(wanted.image), _ports(wanted, machine)
     root = machine.space("/")
     if isinstance(root, Missing):

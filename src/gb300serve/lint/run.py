@@ -1,4 +1,4 @@
-"""One verdict over one file: errors of the format, or the findings of every rule."""
+"""Lint one file: errors of the format, or the findings of every rule."""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,4 +1,4 @@
-"""What a rule looks at: a valid recipe, what it is compiled with, and what is pinned beside it."""
+"""The input of a rule: a valid recipe, its compiled plan, and its pinned command."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""One verdict over one machine: every check, errors first in importance, in the order of the codes."""
+"""Run every check against one machine, in the order of the codes."""
 
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import MachineError

@@ -1,4 +1,4 @@
-"""What a check looks at: the facts of the host, and one release with the facts that only it asks for."""
+"""The input of a check: the facts of the host, and one release with its own facts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -20,7 +20,7 @@ def test_all_of_them_in_the_order_of_the_codes() -> None:
     lines = run("rules").out.splitlines()
     codes = [line.split()[0] for line in lines]
     assert codes == sorted([rule.code for rule in (*RULES, *CHECKS)] + list(CATALOGUE))
-    said = "A pattern of `cpu_offload_params` matches no parameter of the model."
+    said = "A pattern in `cpu_offload_params` does not match any parameter of the model."
     assert f"OFF002  error    offload-pattern-matches-nothing    {said}" in lines
 
 

@@ -126,12 +126,12 @@ def test_a_release() -> None:
     left, host = plan.hbm.kv_cache_gib, plan.host
     assert words(subject) == {
         "image": ["sha256:aaaa, arm64, entrypoint vllm serve"],
-        "models": ["/m: 2 of 3 files, 2.0 GiB, revision abc", "/n is not there", "/o: Permission denied"],
+        "models": ["/m: 2 of 3 files, 2.0 GiB, revision abc", "/n does not exist", "/o: Permission denied"],
         "disks": [
             "model: /m on xfs (/dev/md0), 1.0 GiB free of 2.0 GiB",
             "cache: /c on an unlisted filesystem, 1.0 GiB free of 2.0 GiB",
         ],
-        "sources": ["1 of 2 there"],
+        "sources": ["1 of 2 exist"],
         "patches": ["/p: as pinned", "/q: not as pinned"],
         "secrets": ["A: can be read", "B: cannot be read"],
         "ports": ["30006: x, process 1 on ::", "1: an unknown process on ::"],

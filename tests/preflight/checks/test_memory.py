@@ -54,7 +54,7 @@ def test_overhead_that_nobody_measured() -> None:
     larger = replace(GB300, memory=270_000 * MIB, reserved=0)
     assert said(launched(host(gpus=(larger,)), answer=unknown), "PRE030") == []
     assert said(launched(answer=unknown), "PRE032") == [
-        ("note", "not checked: whether it fits the GPU's memory", f"{HINT} says why")
+        ("note", "not checked: whether it fits the GPU's memory", f"{HINT} explains why")
     ]
 
 

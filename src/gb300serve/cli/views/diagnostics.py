@@ -1,4 +1,4 @@
-"""Diagnostics as SARIF 2.1.0 (OASIS), for code-scanning services."""
+"""Diagnostics as text, as GitHub workflow commands and as SARIF 2.1.0 (OASIS)."""
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What doctor shows: a row a fact with its verdict, below it what was found and what to do; and the same as JSON."""
+"""The output of doctor: one row per fact with its verdict and findings, as a table or as JSON."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass

@@ -1,4 +1,4 @@
-"""Evidence: what a release claims, and what it can show for it."""
+"""Rules for evidence, and for settings that were tried before."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -137,7 +137,7 @@ def tried_before(subject: LintSubject) -> Iterator[Finding]:
         if record.repo is not None and not record.repo.search(subject.repo):
             continue
         for path, value in _said(subject, record):
-            if record.speaks_of(value):
+            if record.is_about(value):
                 yield Finding(path, record.result, record.hint, of_key=True, severity=_SEVERITIES[record.severity])
 
 

@@ -1,4 +1,4 @@
-"""The image: what holds it, and whether it is the engine that the options are checked against."""
+"""Rules for the image, its engine version and the pinned command."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""Memory: what the arithmetic says of a known checkpoint, before anything is downloaded."""
+"""Rules for memory and context lengths, computed from known checkpoints."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Mounts: sources that docker takes for something else, patches without a hash, caches that are lost."""
+"""Rules for mounts: invalid paths, patches without a sha256, caches that are lost."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Ports: what clients reach, and what nobody reaches."""
+"""Rules for nodes, ports and container settings."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Offload: settings that the engine takes, echoes, and does nothing with."""
+"""Rules for offload settings that the engine accepts but ignores."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Options that fight: two spellings of one setting, and settings that another one switches off."""
+"""Rules for conflicting options and for raw arguments."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Parsers: tool calls and thoughts that would be narrated as text."""
+"""Rules for tool and reasoning parsers, and for models."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""SGLang: what it refuses after its parser, and what it does in silence."""
+"""Rules for settings that SGLang rejects or ignores."""
 
 import re
 from collections.abc import Iterator

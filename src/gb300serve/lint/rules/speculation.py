@@ -1,4 +1,4 @@
-"""Speculation: draft lengths that the engine cuts, carries on or drops in silence, and graphs too small for them."""
+"""Rules for draft lengths that the engine cuts, keeps or ignores, and for CUDA graphs that are too small."""
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise

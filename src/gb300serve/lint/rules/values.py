@@ -1,4 +1,4 @@
-"""Values: what was copied from a guide, a template or a shell, and means something else here."""
+"""Rules for values that were copied from a guide, a template or a shell."""
 
 import re
 from collections.abc import Iterator

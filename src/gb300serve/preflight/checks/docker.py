@@ -1,4 +1,4 @@
-"""The Docker Engine: there, able to give GPUs, allowed to lift limits."""
+"""Checks of the Docker Engine and the image."""
 
 from collections.abc import Iterator
 

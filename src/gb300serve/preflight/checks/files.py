@@ -1,4 +1,4 @@
-"""Files on the host: the model, the mounts, the patches."""
+"""Checks of files on the host: model, mounts, patches, disks."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The GPU: the right one, free, and not held back."""
+"""Checks of the GPU: present, free, and not throttled."""
 
 from collections.abc import Iterator
 

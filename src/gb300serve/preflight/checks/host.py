@@ -1,4 +1,4 @@
-"""Facts that are not known: a check that could not be made is said, and refuses nothing by itself."""
+"""Checks of containers, ports, secrets and the tuning cache, and facts that are unknown."""
 
 from collections.abc import Iterator
 

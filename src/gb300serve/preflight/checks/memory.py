@@ -1,4 +1,4 @@
-"""Memory: what the release needs, against what this GPU and this host have."""
+"""Checks that compare the memory of a release with this GPU and this host."""
 
 from collections.abc import Iterator
 
