@@ -56,7 +56,7 @@ def test_idle_unknown_and_unreasoned_ignores(tmp_path: Path) -> None:
         Diagnostic(
             "LNT002", "ignore-without-reason", "warning",
             "CON001 is ignored without a reason (`todo` does not count as one)",
-            "say why it does not apply here", file, 10, 13, "lint.ignore.CON001",
+            "write why it does not apply here", file, 10, 13, "lint.ignore.CON001",
         ),
     ]  # fmt: skip
 

@@ -57,7 +57,7 @@ class Doctor:
         return PreflightSubject(self._host)
 
     def examine(self, ref: str, sets: Sequence[str], *, replace: bool) -> PreflightSubject:
-        """One release, judged as `up` would (`replace`: as `up --replace`). Raises RecipeError, CompileError."""
+        """One release, checked as `up` would (`replace`: as `up --replace`). Raises RecipeError, CompileError."""
         loaded, recipe = self.workspace.load(ref, sets)
         site = site_with_gpu(self.workspace, self.hosts, loaded, recipe, self.on)
         plan = launchable(Compiler(site).plan(recipe, changed=loaded.changed))
@@ -84,7 +84,7 @@ class Doctor:
         return PreflightSubject(host, Release(plan, facts, memory, own, refusal, prepared.invocation.command("fit")))
 
     def containers(self) -> tuple[Container, ...]:
-        """All of this host; none where nothing answers, which is a finding of its own."""
+        """All containers of this host; none if the engine does not respond, which PRE010 reports."""
         if self.on == "sim" and not self.hosts.simulated_directory.is_dir():
             return ()
         try:
@@ -93,7 +93,7 @@ class Doctor:
             return ()
 
     def _observed(self, plan: Plan, containers: tuple[Container, ...]) -> Observed:
-        """The containers alone: image, sources and sockets have checks of their own and count as fine here."""
+        """The containers only: image, sources and sockets have checks of their own."""
         others = self.hosts.neighbours(self.on)
         beside = tuple(each for other in others for each in other.containers() if each.state == "running")
         gpu = told_by(self._host.gpus, self._host.processes)
@@ -121,7 +121,7 @@ class Doctor:
         return BackendEngine(self.hosts.at("docker").backend, lambda: dict(engine.get("/info")))
 
     def _secrets(self, plan: Plan) -> tuple[SecretFact, ...]:
-        """Each secret is read on its own; the values are dropped at once."""
+        """Read each secret on its own, and drop its value."""
         found = []
         for secret in plan.container.secrets:
             alone = replace(plan, container=replace(plan.container, secrets=(secret,)))
@@ -158,16 +158,15 @@ def check_launch(
 
 
 def _grace(host: HostFacts, own: Own) -> GraceMemory:
-    """What a lane that is stopped first holds comes back, and nothing says how much: then all of it may be there."""
+    """A lane that is stopped first frees an unknown amount: then assume the total memory."""
     if isinstance(host.memory, Missing):
         return STATION
     if own.containers:
-        return GraceMemory(host.memory.total / GIB, "MemTotal: what runs is stopped first")
+        return GraceMemory(host.memory.total / GIB, "MemTotal: the running lane is stopped first")
     return GraceMemory(host.memory.available / GIB, "MemAvailable")
 
 
 def _own(launch: Launch, steps: Sequence[Step], containers: Sequence[Container]) -> Own:
-    """What the steps stop or use."""
     ids = {step.container for step in steps if isinstance(step, StopContainer | AwaitReady)}
     mine = tuple(each for each in containers if each.id in ids and is_live(each))
     ports = frozenset(port for port in host_ports(launch.plan) if any(containers_on_port(port, mine)))

@@ -141,11 +141,11 @@ class Judge:
         self.sites: dict[Path | None, Callable[[], Site]] = {}
         self.names: dict[Path, frozenset[str]] = {}
 
-    def verdict(self, asked: tuple[RecipeFile, bool]) -> FileVerdict | None:
+    def verdict(self, file: tuple[RecipeFile, bool]) -> FileVerdict | None:
         """None for a file of a directory that is not a recipe."""
-        found, asked_for = asked
+        found, named = file
         loaded = self.space.loader.load_file(found)
-        if not asked_for and not _is_recipe(loaded):
+        if not named and not _is_recipe(loaded):
             return None
         problems = check(loaded)
         if loaded.recipe is None or any(d.severity == "error" for d in problems):
@@ -187,7 +187,7 @@ def _files(space: Workspace, paths: list[str]) -> Iterator[tuple[RecipeFile, boo
 
 
 def _below(catalog: Catalog, path: Path) -> Iterator[RecipeFile]:
-    """The YAML files below a directoryin the order of their paths."""
+    """The YAML files below a directory, in the order of their paths."""
     recipes_directory = cache(lambda parent: catalog.at(parent / "any.yaml").directory)
     for directory, below, names in os.walk(path):
         below.sort()

@@ -46,17 +46,17 @@ def host_facts(machine: Machine, engine: HostDocker, state: Directory | Missing)
     )
 
 
-def _parsed(said: str | Missing, parse: Callable[[str], T | Missing]) -> T | Missing:
-    return said if isinstance(said, Missing) else parse(said)
+def _parsed(output: str | Missing, parse: Callable[[str], T | Missing]) -> T | Missing:
+    return output if isinstance(output, Missing) else parse(output)
 
 
 def gpu_states(machine: Machine, fields: tuple[str, ...] = GPU_STATE_FIELDS) -> tuple[GpuState, ...] | Missing:
     """The GPUs; fields that the driver rejects are left out."""
-    said = machine.output(nvidia.gpu_state_command(fields))
-    if not isinstance(said, Missing):
-        return nvidia.parse_gpu_states(said)
-    fewer = nvidia.without_rejected(fields, said.why)
-    return said if fewer is None else gpu_states(machine, fewer)
+    output = machine.output(nvidia.gpu_state_command(fields))
+    if not isinstance(output, Missing):
+        return nvidia.parse_gpu_states(output)
+    fewer = nvidia.without_rejected(fields, output.why)
+    return output if fewer is None else gpu_states(machine, fewer)
 
 
 def _processes(machine: Machine, engine: HostDocker) -> tuple[GpuHolder, ...] | Missing:
@@ -69,14 +69,14 @@ def _processes(machine: Machine, engine: HostDocker) -> tuple[GpuHolder, ...] | 
 
 def compute_processes(machine: Machine) -> tuple[GpuHolder, ...] | Missing:
     """The compute processes with the ids of their containers."""
-    said = machine.output(nvidia.COMPUTE_APPS_COMMAND)
-    found = said if isinstance(said, Missing) else nvidia.parse_compute_apps(said)
+    output = machine.output(nvidia.COMPUTE_APPS_COMMAND)
+    found = output if isinstance(output, Missing) else nvidia.parse_compute_apps(output)
     return found if isinstance(found, Missing) else tuple(_holder(each, machine) for each in found)
 
 
 def _holder(process: ComputeProcess, machine: Machine) -> GpuHolder:
-    said = machine.read(linux.cgroup_path(process.pid))
-    return GpuHolder(process, None if isinstance(said, Missing) else linux.container_of_cgroup(said))
+    output = machine.read(linux.cgroup_path(process.pid))
+    return GpuHolder(process, None if isinstance(output, Missing) else linux.container_of_cgroup(output))
 
 
 def _named(holder: GpuHolder, known: Mapping[str, ContainerFact]) -> GpuHolder:
@@ -92,8 +92,8 @@ def _hbm_page_cache(machine: Machine) -> int | Missing:
     cached = 0
     for node in linux.numa_nodes(names):
         if machine.read(linux.numa_cpulist(node)) == "\n":
-            said = machine.read(linux.numa_meminfo(node))
-            cached += 0 if isinstance(said, Missing) else linux.numa_page_cache(said)
+            output = machine.read(linux.numa_meminfo(node))
+            cached += 0 if isinstance(output, Missing) else linux.numa_page_cache(output)
     return cached
 
 
@@ -213,8 +213,8 @@ def release_facts(
 
 
 def _disks(wanted: Wanted, machine: Machine) -> Iterator[DiskSpace]:
-    said = machine.read(linux.MOUNTINFO_PATH)
-    mounted = () if isinstance(said, Missing) else linux.parse_mountinfo(said)
+    output = machine.read(linux.MOUNTINFO_PATH)
+    mounted = () if isinstance(output, Missing) else linux.parse_mountinfo(output)
     paths = [("model", model.path) for model in wanted.models] + [("cache", path) for path in wanted.caches]
     for use, path in paths:
         space = machine.space(path)
@@ -228,9 +228,9 @@ def _patch(path: str, wanted: str, machine: Machine) -> Patch:
 
 
 def _ports(wanted: Wanted, machine: Machine) -> tuple[ListeningSocket, ...] | Missing:
-    heard = [machine.heard(port) for port in wanted.ports]
-    unknown = next((each for each in heard if isinstance(each, Missing)), None)
-    return unknown or tuple(each for each in heard if isinstance(each, ListeningSocket))
+    sockets = [machine.heard(port) for port in wanted.ports]
+    unknown = next((each for each in sockets if isinstance(each, Missing)), None)
+    return unknown or tuple(each for each in sockets if isinstance(each, ListeningSocket))
 
 
 def _tuning_cache(cache: str, identity: str, machine: Machine) -> TuningCache | Missing:

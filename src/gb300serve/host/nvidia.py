@@ -87,9 +87,9 @@ def gpu_state_command(fields: tuple[str, ...] = GPU_STATE_FIELDS) -> tuple[str, 
     return ("nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv")
 
 
-def without_rejected(fields: tuple[str, ...], said: str) -> tuple[str, ...] | None:
+def without_rejected(fields: tuple[str, ...], error: str) -> tuple[str, ...] | None:
     """The fields without one that the driver rejects; None for any other error."""
-    found = _REJECTED.search(said)
+    found = _REJECTED.search(error)
     if found is None or found[1] not in fields:
         return None
     place = fields.index(found[1])
@@ -125,10 +125,10 @@ def _gpu(row: Mapping[str, str]) -> GpuState:
 
 def _reserved(row: Mapping[str, str]) -> int | None:
     # Reported since driver 510; otherwise computed.
-    said = mebibytes(row.get("memory.reserved"))
+    reported = mebibytes(row.get("memory.reserved"))
     total, used, free = (mebibytes(row.get(f"memory.{part}")) for part in ("total", "used", "free"))
-    if said is not None or total is None or used is None or free is None:
-        return said
+    if reported is not None or total is None or used is None or free is None:
+        return reported
     return total - used - free
 
 

@@ -9,7 +9,7 @@ __all__ = ["CHECKS", "FAMILIES", "MachineUnfitError", "blocking", "judge"]
 
 
 class MachineUnfitError(MachineError):
-    """Something blocks the launch; the diagnostics say what."""
+    """The machine cannot run the release; the diagnostics contain the reasons."""
 
     def __init__(self, ref: str, doctor: str, found: tuple[Diagnostic, ...]) -> None:
         """`doctor`: the command that shows the whole table."""
@@ -19,7 +19,7 @@ class MachineUnfitError(MachineError):
 
 
 def judge(subject: PreflightSubject) -> tuple[Diagnostic, ...]:
-    """What the checks find. `path` begins with the name of the fact that it is about."""
+    """The findings of the checks; `path` starts with the name of the fact."""
     return tuple(
         Diagnostic(
             rule.code,

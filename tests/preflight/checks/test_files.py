@@ -104,7 +104,7 @@ def test_a_network_filesystem_and_what_it_costs() -> None:
     assert said(launched(disks=disks), "PRE040") == [
         (
             "warning",
-            "/nas/m lies on cifs (//nas/models): a load that takes 153 s from a local NVMe took 1,246 s and then about "
+            "/nas/m is on cifs (//nas/models): a load that takes 153 s from a local NVMe took 1,246 s and then about "
             "600 s for the drafter from a CIFS share",
             "copy it to a local disk, and name that in the site file (models)",
         )

@@ -43,7 +43,7 @@ def host_rows(subject: PreflightSubject) -> Iterator[Row]:
 
 
 def release_rows(subject: PreflightSubject, release: Release) -> Iterator[Row]:
-    """The facts of one release; those that it does not ask for are left out."""
+    """The facts of one release; facts that it does not need are left out."""
     facts, plan = release.facts, release.plan
     yield _row("image", facts.image, _image)
     for name, value, shown in (
@@ -55,7 +55,7 @@ def release_rows(subject: PreflightSubject, release: Release) -> Iterator[Row]:
     ):
         if value:
             yield name, value, shown
-    yield _row("ports", facts.ports, lambda heard: _ports(heard, plan.port))
+    yield _row("ports", facts.ports, lambda sockets: _ports(sockets, plan.port))
     if facts.tuning_cache is not None:
         yield _row("tuning_cache", facts.tuning_cache, _tuning)
     if subject.wants_gpu:
@@ -151,8 +151,8 @@ def _secret(secret: SecretFact) -> str:
     return f"{secret.name}: {'can be read' if secret.problem is None else 'cannot be read'}"
 
 
-def _ports(heard: Sequence[ListeningSocket], port: int | None) -> list[str]:
-    taken = [f"{each.port}: {each.process or 'an unknown process'} on {each.address}" for each in heard]
+def _ports(sockets: Sequence[ListeningSocket], port: int | None) -> list[str]:
+    taken = [f"{each.port}: {each.process or 'an unknown process'} on {each.address}" for each in sockets]
     return taken or [f"{port}: free"]
 
 
@@ -229,7 +229,7 @@ def lines(subject: PreflightSubject, found: Sequence[Diagnostic]) -> Iterator[st
 
 
 def verdict(name: str, value: object, found: Sequence[Diagnostic]) -> str:
-    """The worst that was found about a fact; `unknown` and `not asked` where it is missing."""
+    """The worst finding about a fact; `unknown` or `not asked` if it is missing."""
     worst = max(_about(name, found), key=lambda one: RANK[one.severity], default=None)
     if isinstance(value, Missing) and (worst is None or worst.severity == "note"):
         return "unknown" if value.asked else "not asked"

@@ -45,15 +45,15 @@ def figure_without_workload(subject: LintSubject) -> Iterator[Finding]:
     Fix: Write the workload (prompt, length, streams) and how the figure was measured.
     """
     for index, figure in enumerate(subject.recipe.evidence):
-        for key, said in (
+        for key, content in (
             ("workload", figure.workload),
             ("method", figure.method),
             ("figure", figure.figure),
             ("unit", figure.unit),
         ):
-            if _EMPTY.fullmatch(said.strip()):
+            if _EMPTY.fullmatch(content.strip()):
                 yield Finding(
-                    ("evidence", index, key), f"evidence.{index}.{key} has no content: `{said}`", f"write the {key}"
+                    ("evidence", index, key), f"evidence.{index}.{key} has no content: `{content}`", f"write the {key}"
                 )
 
 
@@ -136,12 +136,12 @@ def tried_before(subject: LintSubject) -> Iterator[Finding]:
             continue
         if record.repo is not None and not record.repo.search(subject.repo):
             continue
-        for path, value in _said(subject, record):
+        for path, value in _values(subject, record):
             if record.is_about(value):
                 yield Finding(path, record.result, record.hint, of_key=True, severity=_SEVERITIES[record.severity])
 
 
-def _said(subject: LintSubject, record: Tried) -> Iterator[tuple[Path, Any]]:
+def _values(subject: LintSubject, record: Tried) -> Iterator[tuple[Path, Any]]:
     if record.option is not None and record.option in subject.options:
         yield option_path(record.option), subject.options[record.option]
     if record.variable is not None and record.variable in subject.container.env:

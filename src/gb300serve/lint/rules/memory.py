@@ -11,12 +11,12 @@ from gb300serve.engines.vllm.options import VllmOptions
 from gb300serve.fit.memory import STATION, MemoryPlan, host_verdict
 from gb300serve.lint.subject import Fitting, LintSubject, option_given, option_path, rule, vllm_rule
 
-# 0.97 is the highest share with a boot; the driver and CUDA's own context need what is left of the GPU.
+# 0.97 is the highest share that booted; the driver and the CUDA context need the rest.
 HIGHEST_SHARE = 0.98
 
 
 def judged(subject: LintSubject) -> Fitting | None:
-    """The memory plan, unless a finding about the offload's names already says why nothing moves."""
+    """The memory plan, unless OFF001 or OFF002 already explains why nothing moves."""
     fitting, view = subject.fitting, subject.vllm
     if fitting is None or view is None:
         return None
@@ -25,7 +25,7 @@ def judged(subject: LintSubject) -> Fitting | None:
 
 
 def deciding_place(subject: LintSubject) -> Path:
-    """The setting that decides: what is offloaded, else the share of the GPU, else the context."""
+    """The deciding setting: the offload, else the share of the GPU, else the context."""
     keys = ("cpu_offload_gb", "gpu_memory_utilization", "max_model_len")
     return next((option_path(key) for key in keys if option_given(subject.options, key)), ("engine", "options"))
 
@@ -33,12 +33,12 @@ def deciding_place(subject: LintSubject) -> Path:
 def _short_of(view: VllmOptions, plan: MemoryPlan) -> str:
     left = plan.hbm.kv_cache_gib or 0.0
     needed = f"one request of {plan.max_model_len:,} tokens needs {plan.needed_gib:.2f}"
-    asked = f"offload {view.offload.gigabytes:g} at {view.gpu_memory_utilization:g}"
-    return f"{asked} leaves {left:.2f} GiB of KV cache, but {needed}"
+    setting = f"offload {view.offload.gigabytes:g} at {view.gpu_memory_utilization:g}"
+    return f"{setting} leaves {left:.2f} GiB of KV cache, but {needed}"
 
 
 def way_out(plan: MemoryPlan) -> str:
-    """What would make it fit."""
+    """The hint that would make it fit."""
     length = plan.estimated_max_model_len
     return "offload more, or raise gpu_memory_utilization" + (f"; max_model_len {length} would fit" if length else "")
 
@@ -118,7 +118,7 @@ _PROMISE = re.compile(r"(?<![\w.,-])(\d+(?:[.,]\d+)?)[ -]?([kKmM])(?:i?[bB]?)?(?
 _MILLIONS = re.compile(r"\b(half a|a|one|two|three|four|five|ten)[ -]million\b", re.IGNORECASE)
 _COUNTS = {"half a": 0.5, "a": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "ten": 10}
 _PLAIN = re.compile(r"(?<![\w.,-])(\d{5,8}|\d{1,3}(?:[, ]\d{3})+)(?: ?-?tokens?| context)")
-# A promise is rounded: 131,072 is told as 128K and as 131K.
+# Titles round: 131,072 is written as 128K and as 131K.
 _ROUNDED = 0.04
 _SHORTEST = 2048
 
@@ -171,8 +171,8 @@ def threshold_above_context(subject: LintSubject) -> Iterator[Finding]:
     if view is None or view.long_prefill_token_threshold is None or view.max_model_len is None:
         return
     if view.long_prefill_token_threshold > view.max_model_len > 0:
-        said = f"long_prefill_token_threshold is {view.long_prefill_token_threshold}"
-        message = f"{said}, but max_model_len is {view.max_model_len}"
+        setting = f"long_prefill_token_threshold is {view.long_prefill_token_threshold}"
+        message = f"{setting}, but max_model_len is {view.max_model_len}"
         yield Finding(option_path("long_prefill_token_threshold"), message, "write less than max_model_len")
 
 
@@ -236,7 +236,7 @@ def _served(subject: LintSubject) -> int | None:
 
 
 def _promises(title: str) -> Iterator[tuple[str, tuple[float, ...]]]:
-    """Each length that a title tells, as written and as tokens (decimal and binary)."""
+    """Each length in a title, as written and as tokens (decimal and binary)."""
     for match in _PROMISE.finditer(title):
         number, unit = float(match[1].replace(",", ".")), match[2].lower()
         if number * _SCALE[unit] >= _SHORTEST:

@@ -115,7 +115,9 @@ def port_published_twice(subject: LintSubject) -> Iterator[Finding]:
             continue
         protocol = word.partition("/")[2] or "tcp"
         address = match["address"] or "0.0.0.0"  # noqa: S104 - what docker means, not an address that is bound
-        clash = next((said for key, said in seen.items() if _same((address, match["host"], protocol), key)), None)
+        clash = next(
+            (other_port for key, other_port in seen.items() if _same((address, match["host"], protocol), key)), None
+        )
         if clash is not None:
             yield Finding(
                 ("container", "ports", index),

@@ -11,12 +11,12 @@ from gb300serve.fit.request import is_match
 from gb300serve.lint.known import runner_v2_ignores
 from gb300serve.lint.subject import LintSubject, option_given, option_path, vllm_rule
 
-# Parameter names are dotted segments of these characters: anything else in a pattern can match nothing.
+# Parameter names are dotted segments of these characters: other patterns cannot match.
 _SEGMENTS = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
 # A share of the GPU that leaves room for the KV cache of many requests.
 _COMFORTABLE = 0.7
 _BILLIONS = re.compile(r"(?<![A-Za-z0-9.])(\d+(?:\.\d+)?)[Bb](?![A-Za-z0-9])")
-# Bytes a parameter, scales included, by what names say of the quantization; two without a word.
+# Bytes per parameter with scales, by the quantization in the name; 2 by default.
 _BYTES = (
     (re.compile(r"(?i)(?:nv|mx)?fp4|int4|w4a|awq|gptq|4bit"), 0.6),
     (re.compile(r"(?i)fp8|int8|w8a|8bit"), 1.05),
@@ -78,7 +78,7 @@ def _found(checkpoint: Checkpoint | None, pattern: str) -> bool:
 
 
 def _close(checkpoint: Checkpoint, pattern: str) -> bool:
-    """Whether the pattern was meant for the known parameters: it has a segment of theirs."""
+    """Whether the pattern shares a segment with the known parameters."""
     known = set(checkpoint.parameters[0].name.split(".")) | {p.name.rpartition(".")[2] for p in checkpoint.parameters}
     return not known.isdisjoint(pattern.split("."))
 
@@ -176,7 +176,7 @@ def nothing_to_gain_from_offload(subject: LintSubject) -> Iterator[Finding]:
 
 
 def named_gib(repo: str) -> float | None:
-    """The size of the weights that a name such as `Quince-30B-A3B-FP8` tells; None where it tells none."""
+    """The weight size in a name such as `Quince-30B-A3B-FP8`; None if it contains none."""
     name = repo.rpartition("/")[2]
     count = _BILLIONS.search(name)
     if count is None:
@@ -208,7 +208,7 @@ def offload_ignored_by_runner(subject: LintSubject) -> Iterator[Finding]:
 
 
 def uses_runner_v2(subject: LintSubject) -> bool:
-    """Whether the recipe asks for runner V2, by its variable or by a method that only runs there."""
-    said = subject.container.env.get("VLLM_USE_V2_MODEL_RUNNER")
+    """Whether the recipe selects runner V2, by its variable or by a method that only runs there."""
+    forced = subject.container.env.get("VLLM_USE_V2_MODEL_RUNNER")
     drafts = subject.vllm.speculation if subject.vllm else None
-    return said in ("1", "true", "True") or (said is None and drafts is not None and drafts.method == "dspark")
+    return forced in ("1", "true", "True") or (forced is None and drafts is not None and drafts.method == "dspark")

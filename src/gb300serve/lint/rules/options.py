@@ -112,7 +112,7 @@ _FLAG = re.compile(r"--?[A-Za-z][\w.+-]*")
 
 
 def _words(subject: LintSubject) -> Iterator[tuple[Path, str]]:
-    """The launcher's words and the raw arguments, with their places."""
+    """The arguments of the launcher and the raw arguments, with their places."""
     section = subject.recipe.engine
     for key, words in (("launcher", section.launcher), ("extra_args", section.extra_args)):
         for index, word in enumerate(words):
@@ -152,12 +152,12 @@ def option_said_twice(subject: LintSubject) -> Iterator[Finding]:
     Why: The engine uses the last value without a warning, so the recipe does not show what runs.
     Fix: Keep the option in `engine.options`.
     """
-    said: set[str] = {_key(subject, key) for key in subject.options}
+    given: set[str] = {_key(subject, key) for key in subject.options}
     for path, flag in _flags(subject):
         key = _key(subject, flag)
-        if "." not in flag and key in said:
+        if "." not in flag and key in given:
             yield Finding(path, f"`{flag}` repeats an option: the engine uses the last value", "remove it here")
-        said.add(key)
+        given.add(key)
 
 
 def _flags(subject: LintSubject) -> Iterator[tuple[Path, str]]:
@@ -169,7 +169,7 @@ def _flags(subject: LintSubject) -> Iterator[tuple[Path, str]]:
 
 
 def _option(subject: LintSubject, flag: str) -> EngineOption | None:
-    """The option that a flag says, by its own name, an alias or its off form."""
+    """The option of a flag, by its name, an alias or its off form."""
     key = flag.lstrip("-").partition(".")[0].replace("-", "_")
     for table in subject.tables.tables:
         if (option := table.find(key)) is not None:

@@ -57,7 +57,7 @@ def thinking_without_parser(subject: LintSubject) -> Iterator[Finding]:
 
 
 def _registered(subject: LintSubject, key: str, parser: str) -> str | None:
-    """The engine's own name of a parser: vLLM's deepseek_v41 is deepseekv41 and deepseek-v41 to SGLang."""
+    """The engine's name of a parser: vLLM's deepseek_v41 is deepseekv41 or deepseek-v41 in SGLang."""
     if subject.vllm is not None:
         return parser
     table = subject.tables.tables[-1]
@@ -89,11 +89,11 @@ def parser_of_another_model(subject: LintSubject) -> Iterator[Finding]:
     if known is None:
         return
     for key, right in (("tool_call_parser", known.tool_call_parser), ("reasoning_parser", known.reasoning_parser)):
-        said = subject.options.get(key)
+        given = subject.options.get(key)
         name = _registered(subject, key, right) if right is not None else None
-        # `auto` of SGLang asks the checkpoint.
-        if isinstance(said, str) and said and name is not None and said not in (name, "auto"):
-            yield Finding(option_path(key), f"{known.repo} needs {name}, not {said}", f"write {name}")
+        # With `auto` SGLang reads the checkpoint.
+        if isinstance(given, str) and given and name is not None and given not in (name, "auto"):
+            yield Finding(option_path(key), f"{known.repo} needs {name}, not {given}", f"write {name}")
 
 
 @vllm_rule("PRS005", "note")
@@ -164,18 +164,18 @@ def model_not_mounted(subject: LintSubject) -> Iterator[Finding]:
     Fix: Give the model `path` and `mount`, and set the engine's model to the mount.
     """
     targets = [*(m.mount for m in subject.recipe.all_models if m.mount), *(m.target for m in subject.container.mounts)]
-    for path, told in _told(subject):
-        if told.startswith("/") and not any(covers(target, told) for target in targets):
+    for path, location in _locations(subject):
+        if location.startswith("/") and not any(covers(target, location) for target in targets):
             mounted = f" (mounted: {', '.join(targets)})" if targets else ""
             yield Finding(
                 path,
-                f"the engine loads {told}, but nothing is mounted there{mounted}",
+                f"the engine loads {location}, but nothing is mounted there{mounted}",
                 "mount it, or set the engine's model to the mount",
             )
 
 
-def _told(subject: LintSubject) -> Iterator[tuple[Path, str]]:
-    """Every model, drafter and tokenizer that the engine is told, with its place."""
+def _locations(subject: LintSubject) -> Iterator[tuple[Path, str]]:
+    """Every model, drafter and tokenizer of the options, with its place."""
     keys = ("model_tag", "model", "model_path", "tokenizer", "tokenizer_path", "speculative_draft_model_path")
     for key in keys:
         if isinstance(value := subject.options.get(key), str):
@@ -233,15 +233,17 @@ def model_from_the_hub(subject: LintSubject) -> Iterator[Finding]:
     downloads hundreds of GiB, and the weights may differ.
     Fix: Download the commit once, mount it and set the mount; or write `revision` and mount the Hub cache.
     """
-    for path, told in _told(subject):
-        if not _HUB.fullmatch(told):
+    for path, location in _locations(subject):
+        if not _HUB.fullmatch(location):
             continue
         if subject.options.get("revision") is None and path[-1] != "tokenizer":
             yield Finding(
-                path, f"`{told}` is downloaded at boot, at no fixed revision", "mount the files, or add `revision:`"
+                path, f"`{location}` is downloaded at boot, at no fixed revision", "mount the files, or add `revision:`"
             )
         elif not any(covers(mount.target, HUB_CACHE) for mount in subject.container.mounts):
-            yield Finding(path, f"`{told}` is downloaded into the container, and lost with it", f"mount {HUB_CACHE}")
+            yield Finding(
+                path, f"`{location}` is downloaded into the container, and lost with it", f"mount {HUB_CACHE}"
+            )
 
 
 @rule("MOD007", "warning")

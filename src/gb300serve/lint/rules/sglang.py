@@ -102,9 +102,9 @@ def bare_model_refused(subject: LintSubject) -> Iterator[Finding]:
     """
     launcher = subject.recipe.engine.launcher
     if option_given(subject.options, POSITIONAL) and launcher and tuple(launcher[-2:]) != ("sglang", "serve"):
-        said = " ".join(launcher)
+        given = " ".join(launcher)
         yield Finding(
-            option_path(POSITIONAL), f"`{said}` does not accept a bare model", "write `model_path:`", of_key=True
+            option_path(POSITIONAL), f"`{given}` does not accept a bare model", "write `model_path:`", of_key=True
         )
 
 
@@ -134,11 +134,11 @@ def unknown_speculative_algorithm(subject: LintSubject) -> Iterator[Finding]:
     registers the name.
     Fix: Write one of SGLang's names.
     """
-    said = text(subject.options.get("speculative_algorithm"))
-    if said and said.upper() not in _ALGORITHMS:
-        close = suggestion(said.upper(), _ALGORITHMS)
+    given = text(subject.options.get("speculative_algorithm"))
+    if given and given.upper() not in _ALGORITHMS:
+        close = suggestion(given.upper(), _ALGORITHMS)
         hint = f"write {close}" if close else f"one of {', '.join(_ALGORITHMS)}"
-        yield Finding(option_path("speculative_algorithm"), f"SGLang has no algorithm {said}", hint)
+        yield Finding(option_path("speculative_algorithm"), f"SGLang has no algorithm {given}", hint)
 
 
 @sglang_rule("SGL007", "error")
@@ -148,12 +148,12 @@ def context_above_checkpoint(subject: LintSubject) -> Iterator[Finding]:
     Why: SGLang rejects it before it loads weights (`greater than the derived context_length`).
     Fix: Write at most the context length of the model.
     """
-    asked, known = si_length(subject.options.get("context_length")), subject.checkpoint
+    context, known = si_length(subject.options.get("context_length")), subject.checkpoint
     allowed = subject.container.env.get(_LONGER, "").lower() in ("1", "true") or option_given(
         subject.options, "json_model_override_args"
     )
-    if asked is not None and known is not None and asked > known.max_position_embeddings and not allowed:
-        message = f"context_length is {asked}, but the model supports {known.max_position_embeddings}"
+    if context is not None and known is not None and context > known.max_position_embeddings and not allowed:
+        message = f"context_length is {context}, but the model supports {known.max_position_embeddings}"
         yield Finding(option_path("context_length"), message, f"write {known.max_position_embeddings}")
 
 
@@ -165,10 +165,10 @@ def decimal_suffix(subject: LintSubject) -> Iterator[Finding]:
     Fix: Write the number, or the binary suffix.
     """
     for key in _SUFFIXED:
-        said = text(subject.options.get(key))
-        if said and _DECIMAL.fullmatch(said.strip()):
-            message = f"{key} {said} is {si_length(said):,} tokens to SGLang"
-            yield Finding(option_path(key), message, f"write the number, or {said.strip()}i")
+        given = text(subject.options.get(key))
+        if given and _DECIMAL.fullmatch(given.strip()):
+            message = f"{key} {given} is {si_length(given):,} tokens to SGLang"
+            yield Finding(option_path(key), message, f"write the number, or {given.strip()}i")
 
 
 @sglang_rule("SGL009", "error")

@@ -23,7 +23,7 @@ def _drafts(subject: LintSubject) -> SpeculationOptions | None:
 
 
 def _tier(subject: LintSubject, start: int) -> Path:
-    """The place of the tier that begins at `start`: the schedule is judged sorted, and shown as written."""
+    """The place of the tier that begins at `start`: rules sort the schedule, findings point to it as written."""
     written = tiers(subject.options[_CONFIG][SCHEDULE])
     index = next(index for index, tier in enumerate(written) if tier[0] == start)
     return option_path(_CONFIG, SCHEDULE, index)

@@ -52,9 +52,9 @@ def memlock_not_allowed(subject: PreflightSubject) -> Iterator[Finding]:
     docker, limit = subject.host.docker, subject.host.memlock
     if isinstance(docker, Missing) or isinstance(limit, Missing) or subject.release is None or not docker.rootless:
         return
-    asked = subject.release.plan.container.ulimits.get("memlock")
-    wanted = max(asked) if isinstance(asked, tuple) and UNLIMITED not in asked else UNLIMITED
-    if asked is not None and limit.hard != UNLIMITED and (wanted == UNLIMITED or wanted > limit.hard):
+    requested = subject.release.plan.container.ulimits.get("memlock")
+    wanted = max(requested) if isinstance(requested, tuple) and UNLIMITED not in requested else UNLIMITED
+    if requested is not None and limit.hard != UNLIMITED and (wanted == UNLIMITED or wanted > limit.hard):
         message = f"this rootless Docker can lock {gib(limit.hard)}, but the release needs more"
         yield Finding(("memlock",), message, "raise `memlock` in /etc/security/limits.conf and log in again")
 

@@ -17,7 +17,7 @@ def _models(subject: PreflightSubject) -> tuple[ModelFiles, ...]:
 
 
 def _fetching(model: ModelFiles) -> str | None:
-    """The command that completes it; what is whole is kept."""
+    """The download command; it keeps complete files."""
     if model.model.repo is None:
         return None
     revision = f" --revision {model.model.revision}" if model.model.revision else ""
@@ -177,7 +177,7 @@ def network_filesystem(subject: PreflightSubject) -> Iterator[Finding]:
         if disk.use == "model" and disk.filesystem is not None and disk.filesystem.network:
             kind, source = disk.filesystem.kind, disk.filesystem.source
             message = (
-                f"{disk.path} lies on {kind} ({source}): a load that takes 153 s from a local NVMe took 1,246 s and "
+                f"{disk.path} is on {kind} ({source}): a load that takes 153 s from a local NVMe took 1,246 s and "
                 "then about 600 s for the drafter from a CIFS share"
             )
             yield Finding(("disks",), message, "copy it to a local disk, and name that in the site file (models)")

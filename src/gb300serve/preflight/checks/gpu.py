@@ -25,16 +25,16 @@ def gpu_not_there(subject: PreflightSubject) -> Iterator[Finding]:
     Why: The container starts without it or with another GPU, and the engine fails during the load.
     Fix: Write the UUID from `nvidia-smi -L` into the site file (`gpus`); indexes differ between machines.
     """
-    gpus, asked = subject.host.gpus, subject.release.plan.container.gpus if subject.release else None
-    if isinstance(gpus, Missing) or asked is None:
+    gpus, requested = subject.host.gpus, subject.release.plan.container.gpus if subject.release else None
+    if isinstance(gpus, Missing) or requested is None:
         return
     here = ", ".join(f"{gpu.name} ({gpu.uuid})" for gpu in gpus) or "none"
     hint = f"GPUs here: {here}; write the UUID into the site file: gpus: {{NAME: GPU-…}}"
-    absent = [word for word in words(asked) if not any(is_meant(gpu, word) for gpu in gpus)]
+    absent = [word for word in words(requested) if not any(is_meant(gpu, word) for gpu in gpus)]
     if absent:
         yield Finding(("gpus",), f"GPU {', '.join(absent)} not found on this machine", hint)
-    elif not gpus or (asked.isdecimal() and int(asked) > len(gpus)):
-        yield Finding(("gpus",), f"the release needs GPUs ({asked}), but this machine has {len(gpus)}", hint)
+    elif not gpus or (requested.isdecimal() and int(requested) > len(gpus)):
+        yield Finding(("gpus",), f"the release needs GPUs ({requested}), but this machine has {len(gpus)}", hint)
 
 
 @check("PRE021", "note")
@@ -44,9 +44,9 @@ def small_gpu_among_all(subject: PreflightSubject) -> Iterator[Finding]:
     Why: The order of the GPUs differs between machines, and an engine on the display GPU fails during the load.
     Fix: Select by name or UUID, and write the UUID into the site file.
     """
-    asked = subject.release.plan.container.gpus if subject.release else None
+    requested = subject.release.plan.container.gpus if subject.release else None
     others = [gpu for gpu in subject.gpus if gpu not in subject.computing]
-    if asked == "all" and others:
+    if requested == "all" and others:
         names = ", ".join(gpu.name for gpu in others)
         best = subject.computing[0]
         hint = f"container.gpus: {{uuid: {best.uuid}}}, or {{name: …}} with the UUID in the site file"

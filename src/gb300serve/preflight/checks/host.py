@@ -27,10 +27,10 @@ def port_taken(subject: PreflightSubject) -> Iterator[Finding]:
     error, and the wrong one answers.
     Fix: Stop that program, or launch on another port.
     """
-    for heard in subject.strangers_ports:
-        who = heard.process or "an unknown process"
-        hint = f"stop that program, or launch on another port (to find it: ss -ltnp 'sport = :{heard.port}')"
-        yield Finding(("ports",), f"port {heard.port} is taken: {who} listens on {heard.address}", hint)
+    for socket in subject.strangers_ports:
+        who = socket.process or "an unknown process"
+        hint = f"stop that program, or launch on another port (to find it: ss -ltnp 'sport = :{socket.port}')"
+        yield Finding(("ports",), f"port {socket.port} is taken: {who} listens on {socket.address}", hint)
 
 
 @check("PRE072", "error")
@@ -84,7 +84,7 @@ _RELEASE = (
 
 
 def missing(subject: PreflightSubject) -> Iterator[tuple[str, str, Missing]]:
-    """Facts that this launch needs and that are not known: name, what is not checked without it, why."""
+    """Unknown facts that this launch needs: name, the skipped check, the reason."""
     host = (*(_GPU if subject.wants_gpu else ()), *_HOST)
     for name, unchecked in host:
         if isinstance(fact := getattr(subject.host, name), Missing):
@@ -92,7 +92,7 @@ def missing(subject: PreflightSubject) -> Iterator[tuple[str, str, Missing]]:
     if subject.release is not None:
         for name, unchecked in _RELEASE:
             if name == "image" and isinstance(subject.host.docker, Missing):
-                continue  # PRE010 says it
+                continue  # PRE010 reports it
             if isinstance(fact := getattr(subject.release.facts, name), Missing):
                 yield name, unchecked, fact
 
