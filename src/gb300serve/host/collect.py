@@ -6,7 +6,6 @@ from typing import TypeVar
 
 from gb300serve.core.values import Missing
 from gb300serve.host import linux, model_files, nvidia
-from gb300serve.host import model_files as source
 from gb300serve.host.facts import (
     ContainerFact,
     Directory,
@@ -162,24 +161,24 @@ def collect_model_files(model: Model, machine: Machine) -> ModelFiles:
     wanted = _wanted_files(model.path, names, machine)
     found = {name: machine.entry(f"{model.path}/{name}") for name in wanted}
     entries = {name: entry for name, entry in found.items() if isinstance(entry, FileEntry) and not entry.directory}
-    config = machine.read(f"{model.path}/{source.CONFIG}")
-    metadata = machine.read(f"{model.path}/{source.METADATA}")
+    config = machine.read(f"{model.path}/{model_files.CONFIG}")
+    metadata = machine.read(f"{model.path}/{model_files.METADATA}")
     return ModelFiles(
         model,
-        config=not isinstance(config, Missing) and source.is_config(config),
+        config=not isinstance(config, Missing) and model_files.is_config(config),
         shards=len(wanted),
         bytes=sum(entry.size for entry in entries.values()),
         absent=tuple(name for name in wanted if name not in entries),
         cut=tuple(name for name, entry in entries.items() if _cut(f"{model.path}/{name}", entry, machine)),
         linked_away=tuple(name for name, entry in entries.items() if not entry.real.startswith(f"{place.real}/")),
-        revision=source.revision(place.real, None if isinstance(metadata, Missing) else metadata),
+        revision=model_files.revision(place.real, None if isinstance(metadata, Missing) else metadata),
     )
 
 
 def _wanted_files(path: str, names: tuple[str, ...], machine: Machine) -> tuple[str, ...]:
     """The shards that the index names; every safetensors file where there is no index."""
-    index = machine.read(f"{path}/{source.INDEX}") if source.INDEX in names else None
-    named = source.indexed(index) if isinstance(index, str) else None
+    index = machine.read(f"{path}/{model_files.INDEX}") if model_files.INDEX in names else None
+    named = model_files.indexed(index) if isinstance(index, str) else None
     return tuple(name for name in names if name.endswith(".safetensors")) if named is None else named
 
 

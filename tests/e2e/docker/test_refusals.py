@@ -166,7 +166,7 @@ def test_the_port_is_taken(program: Program, lane: DockerLane, docker: Docker, a
                 6,
                 [
                     f"gb300serve: {finding}",
-                    f"  hint: stop that program, or launch on another port (to find it: ss -ltnp 'sport = :{port}')",
+                    f"  hint: stop that program, or use another port; to identify it: ss -ltnp 'sport = :{port}'",
                 ],
             )
             found = program.run("doctor", release, "--json")

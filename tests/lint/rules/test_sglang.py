@@ -131,12 +131,7 @@ CASES = (
         "sglang",
         bad=more("speculative_algorithm: EAGEL3"),
         said=Said(
-            "warning",
-            "SGLang has no algorithm EAGEL3",
-            "write EAGLE3",
-            28,
-            28,
-            "engine.options.speculative_algorithm",
+            "warning", "SGLang has no algorithm EAGEL3", "write EAGLE3", 28, 28, "engine.options.speculative_algorithm"
         ),
         good=more("speculative_algorithm: eagle3"),
     ),

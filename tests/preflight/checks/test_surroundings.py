@@ -12,7 +12,7 @@ def test_a_container_in_the_way() -> None:
 
 def test_a_port_that_is_taken() -> None:
     heard = (ListeningSocket(30006, "127.0.0.1", "python3, process 4711"), ListeningSocket(8021, "::"))
-    ways = "stop that program, or launch on another port (to find it: ss -ltnp 'sport = :{}')"
+    ways = "stop that program, or use another port; to identify it: ss -ltnp 'sport = :{}'"
     assert said(launched(ports=heard), "PRE071") == [
         ("error", "port 30006 is taken: python3, process 4711 listens on 127.0.0.1", ways.format(30006)),
         ("error", "port 8021 is taken: an unknown process listens on ::", ways.format(8021)),

@@ -65,11 +65,7 @@ def release_rows(subject: PreflightSubject, release: Release) -> Iterator[Row]:
     if refusal is None and isinstance(docker, Missing) and docker.asked:
         yield "containers", docker, [docker.why]
     else:
-        yield (
-            "containers",
-            refusal and refusal.message,
-            ["a container blocks the launch" if refusal else "no container blocks the launch"],
-        )
+        yield "containers", refusal and refusal.message, [f"{'a' if refusal else 'no'} container blocks the launch"]
 
 
 def _row(name: str, value: T | Missing, shown: Callable[[T], Sequence[str]]) -> Row:

@@ -72,9 +72,8 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def _bridged(subject: LintSubject) -> bool:
-    return subject.container.network not in ("host", "none") and not (subject.container.network or "").startswith(
-        "container:"
-    )
+    network = subject.container.network or ""
+    return network not in ("host", "none") and not network.startswith("container:")
 
 
 def _inside(subject: LintSubject) -> int:
@@ -120,9 +119,7 @@ def port_published_twice(subject: LintSubject) -> Iterator[Finding]:
         )
         if clash is not None:
             yield Finding(
-                ("container", "ports", index),
-                f"`{word}` and `{clash}` use the same host port",
-                "change one of them",
+                ("container", "ports", index), f"`{word}` and `{clash}` use the same host port", "change one of them"
             )
         seen[(address, match["host"], protocol)] = word
 

@@ -106,10 +106,7 @@ def settings_of_another_backend(subject: LintSubject) -> Iterator[Finding]:
         if option_given(subject.options, key) and subject.options[key] not in (0, []):
             chosen = backend if backend != "auto" else "uva (by cpu_offload_gb)"
             yield Finding(
-                option_path(key),
-                f"the offload backend is {chosen}, which ignores {key}",
-                "remove it",
-                of_key=True,
+                option_path(key), f"the offload backend is {chosen}, which ignores {key}", "remove it", of_key=True
             )
 
 

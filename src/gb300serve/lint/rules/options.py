@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from math import prod
 
 from gb300serve.core.diagnostics import Severity
 from gb300serve.core.rules import Finding
@@ -97,10 +98,7 @@ _PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_si
 
 
 def _ranks(subject: LintSubject) -> int:
-    ranks = 1
-    for key in _PARALLEL:
-        ranks *= _whole(subject.options.get(key))
-    return ranks
+    return prod(_whole(subject.options.get(key)) for key in _PARALLEL)
 
 
 def _whole(value: object) -> int:

@@ -1,6 +1,7 @@
 """Checks of files on the host: model, mounts, patches, disks."""
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 from gb300serve.core.rules import Finding
 from gb300serve.core.text import GIB, gib, summarize_names
@@ -9,11 +10,15 @@ from gb300serve.host.facts import DiskSpace, Patch
 from gb300serve.host.model_files import ModelFiles
 from gb300serve.preflight.subject import PreflightSubject, check
 
+T = TypeVar("T")
+
 
 def _models(subject: PreflightSubject) -> tuple[ModelFiles, ...]:
-    if subject.release is None or isinstance(subject.release.facts.models, Missing):
-        return ()
-    return subject.release.facts.models
+    return _known(subject.release.facts.models) if subject.release else ()
+
+
+def _known(facts: tuple[T, ...] | Missing) -> tuple[T, ...]:
+    return () if isinstance(facts, Missing) else facts
 
 
 def _fetching(model: ModelFiles) -> str | None:
@@ -36,7 +41,7 @@ def model_not_there(subject: PreflightSubject) -> Iterator[Finding]:
         if not model.exists:
             yield Finding(("models",), f"{model.path} does not exist", _fetching(model))
         elif model.problem is not None:
-            yield Finding(("models",), f"{model.problem}", "make it readable for your user, or run as root")
+            yield Finding(("models",), model.problem, "make it readable for your user, or run as root")
 
 
 @check("PRE051", "error")
@@ -134,15 +139,12 @@ def patch_differs(subject: PreflightSubject) -> Iterator[Finding]:
 
 
 def _patches(subject: PreflightSubject) -> tuple[Patch, ...]:
-    if subject.release is None or isinstance(subject.release.facts.patches, Missing):
-        return ()
-    return subject.release.facts.patches
+    return _known(subject.release.facts.patches) if subject.release else ()
 
 
 def _missing_sources(subject: PreflightSubject) -> tuple[str, ...]:
-    if subject.release is None or isinstance(subject.release.facts.sources, Missing):
-        return ()
-    return tuple(source.path for source in subject.release.facts.sources if not source.exists)
+    sources = _known(subject.release.facts.sources) if subject.release else ()
+    return tuple(source.path for source in sources if not source.exists)
 
 
 def _below(path: str, directory: str) -> bool:
@@ -160,9 +162,7 @@ _CACHE_FREE = 2 * GIB
 
 
 def _disks(subject: PreflightSubject) -> tuple[DiskSpace, ...]:
-    if subject.release is None or isinstance(subject.release.facts.disks, Missing):
-        return ()
-    return subject.release.facts.disks
+    return _known(subject.release.facts.disks) if subject.release else ()
 
 
 @check("PRE040", "warning")

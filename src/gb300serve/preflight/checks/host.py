@@ -29,7 +29,7 @@ def port_taken(subject: PreflightSubject) -> Iterator[Finding]:
     """
     for socket in subject.strangers_ports:
         who = socket.process or "an unknown process"
-        hint = f"stop that program, or launch on another port (to find it: ss -ltnp 'sport = :{socket.port}')"
+        hint = f"stop that program, or use another port; to identify it: ss -ltnp 'sport = :{socket.port}'"
         yield Finding(("ports",), f"port {socket.port} is taken: {who} listens on {socket.address}", hint)
 
 
