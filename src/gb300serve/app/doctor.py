@@ -18,7 +18,7 @@ from gb300serve.core.text import GIB
 from gb300serve.core.values import Missing
 from gb300serve.fit.memory import STATION, GraceMemory, host_verdict
 from gb300serve.fit.result import FitResult
-from gb300serve.host.collect import Elsewhere, Silent, host_facts, release_facts
+from gb300serve.host.collect import RemoteMachine, UnavailableDocker, host_facts, release_facts
 from gb300serve.host.facts import HostDocker, HostFacts, Machine, SecretFact
 from gb300serve.lifecycle.backend import Container, Image, told_by
 from gb300serve.lifecycle.launch import Launch, host_ports
@@ -109,7 +109,7 @@ class Doctor:
             return StationMachine(self.hosts.machine.heard)
         if self.hosts.is_local(self.on):
             return self.hosts.machine
-        return Elsewhere(f"the containers run on {self.hosts.docker_address}: run doctor there")
+        return RemoteMachine(f"the containers run on {self.hosts.docker_address}: run doctor there")
 
     def _engine(self) -> HostDocker:
         if self.on == "sim":
@@ -117,7 +117,7 @@ class Doctor:
         try:
             engine = DockerEngine(self.hosts.endpoint)
         except BackendError as error:
-            return Silent(error.message)
+            return UnavailableDocker(error.message)
         return BackendEngine(self.hosts.at("docker").backend, lambda: dict(engine.get("/info")))
 
     def _secrets(self, plan: Plan) -> tuple[SecretFact, ...]:

@@ -96,7 +96,7 @@ def _hbm_page_cache(machine: Machine) -> int | Missing:
     return cached
 
 
-class Elsewhere:
+class RemoteMachine:
     """A `Machine` that cannot be read from here."""
 
     def __init__(self, why: str) -> None:
@@ -133,7 +133,7 @@ class Elsewhere:
         return self._missing
 
 
-class Silent:
+class UnavailableDocker:
     """A `HostDocker` that does not respond."""
 
     def __init__(self, why: str) -> None:
