@@ -111,7 +111,7 @@ def test_a_stranger_on_the_gpu_whose_memory_cannot_be_read(bench: BenchHost) -> 
     failing.write_text("#!/bin/sh\necho 'Insufficient Permissions'\nexit 4\n")
     why = "nvidia-smi failed: Insufficient Permissions"
     may = up(bench, "--show-steps")
-    assert (may.code, f"not checked: whether another process computes on the GPU ({why})" in may.err) == (0, True)
+    assert (may.code, f"not checked: whether another process uses the GPU ({why})" in may.err) == (0, True)
     bench.docker.containers = [inspected(ID, "someone", labels=GPU_LANE, gpus=False)]
     refused = up(bench)
     assert refused.code == 6

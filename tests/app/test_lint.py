@@ -45,7 +45,7 @@ def test_a_directory_without_a_recipe_says_so(tmp_path: Path) -> None:
     (tmp_path / "compose.yaml").write_text("services: {}\n", encoding="utf-8")
     answer = run("lint", tmp_path)
     assert (answer.code, answer.out) == (0, "")
-    assert answer.err == "0 files: no YAML file there says `format: gb300serve/…`\n"
+    assert answer.err == "0 files: no YAML file contains `format: gb300serve/…`\n"
 
 
 def test_a_recipe_that_is_not_utf8_is_not_passed_over(directory: Path) -> None:

@@ -4,7 +4,7 @@ import json
 import pytest
 
 from gb300serve.core.values import Missing
-from gb300serve.host.collect import Elsewhere, Silent, collect_model_files, host_facts, release_facts
+from gb300serve.host.collect import RemoteMachine, UnavailableDocker, collect_model_files, host_facts, release_facts
 from gb300serve.host.facts import (
     ContainerFact,
     Directory,
@@ -147,7 +147,9 @@ def test_everything_that_a_release_asks_for() -> None:
 
 
 def test_another_machine_is_not_asked() -> None:
-    facts = release_facts(Wanted("a", ports=(1,), tuning=("/c", "9")), Elsewhere("over there"), FakeEngine(), SECRETS)
+    facts = release_facts(
+        Wanted("a", ports=(1,), tuning=("/c", "9")), RemoteMachine("over there"), FakeEngine(), SECRETS
+    )
     not_asked = Missing("over there", asked=False)
     assert facts == ReleaseFacts(
         ImageFact(None),
@@ -190,7 +192,7 @@ def test_a_tuning_cache(files: dict[str, str | bytes], closed: frozenset[str], f
 
 def test_nothing_of_this_machine_is_taken_for_the_other_one() -> None:
     not_asked, no_docker = Missing("over there", asked=False), Missing("no Docker")
-    facts = host_facts(Elsewhere("over there"), Silent("no Docker"), Missing("x"))
+    facts = host_facts(RemoteMachine("over there"), UnavailableDocker("no Docker"), Missing("x"))
     assert facts == HostFacts(
         docker=no_docker,
         gpus=not_asked,
@@ -201,10 +203,10 @@ def test_nothing_of_this_machine_is_taken_for_the_other_one() -> None:
         memlock=not_asked,
         state=Missing("x"),
     )
-    machine = Elsewhere("over there")
+    machine = RemoteMachine("over there")
     assert [machine.begin("/a", 1), machine.entry("/a"), machine.sha256("/a"), machine.heard(1)] == [not_asked] * 4
-    assert Silent("no Docker").image("a") == no_docker
-    assert Silent("no Docker").containers() == no_docker
+    assert UnavailableDocker("no Docker").image("a") == no_docker
+    assert UnavailableDocker("no Docker").containers() == no_docker
 
 
 MODEL = Model("/m", "a/b", "rev")

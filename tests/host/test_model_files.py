@@ -18,10 +18,7 @@ COMMIT = "df42c109f1defefcbfcedbe7d905718a12266e40"
 def test_the_files_of_an_index() -> None:
     assert indexed(
         '{"metadata": {}, "weight_map": {"a": "2.safetensors", "b": "1.safetensors", "c": "2.safetensors"}}'
-    ) == (
-        "1.safetensors",
-        "2.safetensors",
-    )
+    ) == ("1.safetensors", "2.safetensors")
     assert [indexed(text) for text in ("{", "[]", "{}", '{"weight_map": 1}')] == [None] * 4
 
 

@@ -40,7 +40,9 @@ def test_what_a_user_may_not_see() -> None:
 
 
 def test_output_that_is_none() -> None:
-    assert parse_compute_apps("a\nFailed to initialize NVML\n") == Missing("nvidia-smi said: Failed to initialize NVML")
+    assert parse_compute_apps("a\nFailed to initialize NVML\n") == Missing(
+        "nvidia-smi printed: Failed to initialize NVML"
+    )
 
 
 MIB = 1024**2
@@ -101,7 +103,7 @@ def test_every_value_but_name_and_uuid_may_be_missing() -> None:
 def test_a_script_that_prints_something_else() -> None:
     assert parse_gpu_states("200000 MiB\n") == ()
     assert parse_gpu_states("a\nUnable to determine the device handle\n") == Missing(
-        "nvidia-smi said: Unable to determine the device handle"
+        "nvidia-smi printed: Unable to determine the device handle"
     )
 
 
@@ -142,7 +144,7 @@ def test_the_mode_among_other_parameters() -> None:
 
 
 def test_a_driver_without_it() -> None:
-    why = "/proc/driver/nvidia/params has no CoherentGPUMemoryMode: the driver is too old to know it"
+    why = "/proc/driver/nvidia/params has no CoherentGPUMemoryMode: the driver is too old"
     assert parse_memory_mode("ResmanDebugLevel: 4294967295\n") == Missing(why)
 
 

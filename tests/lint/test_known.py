@@ -58,10 +58,10 @@ def test_models_that_do_not() -> None:
 
 def test_records_speak_of_values() -> None:
     records = {record.option or record.variable: record for record in tried()}
-    assert records["long_prefill_token_threshold"].speaks_of(2048)
-    assert not records["long_prefill_token_threshold"].speaks_of(0)
-    assert not records["long_prefill_token_threshold"].speaks_of(6144)
-    assert not records["long_prefill_token_threshold"].speaks_of("2048")
-    assert records["language_model_only"].speaks_of(True)
-    assert not records["language_model_only"].speaks_of(1)
+    assert records["long_prefill_token_threshold"].is_about(2048)
+    assert not records["long_prefill_token_threshold"].is_about(0)
+    assert not records["long_prefill_token_threshold"].is_about(6144)
+    assert not records["long_prefill_token_threshold"].is_about("2048")
+    assert records["language_model_only"].is_about(True)
+    assert not records["language_model_only"].is_about(1)
     assert {record.severity for record in tried()} <= {"error", "warning", "note"}

@@ -46,16 +46,17 @@ def test_idle_unknown_and_unreasoned_ignores(tmp_path: Path) -> None:
     file = str(tmp_path / "recipe.yaml")
     assert lint(tmp_path, text) == [
         Diagnostic(
-            "LNT001", "idle-ignore", "warning", "CON003 is ignored, and hides nothing", "remove the line",
+            "LNT001", "idle-ignore", "warning", "CON003 is ignored but was not reported", "remove the line",
             file, 8, 5, "lint.ignore.CON003",
         ),
         Diagnostic(
-            "LNT001", "idle-ignore", "warning", "there is no rule QUI001", "`gb300serve rules` lists them",
+            "LNT001", "idle-ignore", "warning", "rule QUI001 does not exist", "`rules` lists them",
             file, 9, 5, "lint.ignore.QUI001",
         ),
         Diagnostic(
-            "LNT002", "ignore-without-reason", "warning", "CON001 is ignored without a reason: `todo` is none",
-            "say why it does not apply here", file, 10, 13, "lint.ignore.CON001",
+            "LNT002", "ignore-without-reason", "warning",
+            "CON001 is ignored without a reason (`todo` does not count as one)",
+            "write why it does not apply here", file, 10, 13, "lint.ignore.CON001",
         ),
     ]  # fmt: skip
 

@@ -86,10 +86,7 @@ def test_the_nearest_boot_that_failed(tmp_path: Path, changes: Changes, verdict:
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"{name: GB300}": "{name: H200}"},
-        {"    port: 30777\n": "    tensor_parallel_size: 2\n    port: 30777\n"},
-    ],
+    [{"{name: GB300}": "{name: H200}"}, {"    port: 30777\n": "    tensor_parallel_size: 2\n    port: 30777\n"}],
 )
 def test_where_it_does_not_apply(tmp_path: Path, changes: Changes) -> None:
     assert fitting(tmp_path, changed(KNOWN, changes)) is None

@@ -31,12 +31,12 @@ def test_what_blocks_and_how_it_is_said() -> None:
     error = MachineUnfitError("v14", "gb300serve doctor v14", found)
     assert (error.exit_code, error.message, error.hint) == (
         6,
-        "one thing blocks v14 on this machine",
+        "one check blocks v14 on this machine",
         "gb300serve doctor v14",
     )
     assert error.diagnostics == blocking(found)
     twice = (*found, replace(blocking(found)[0], code="PRE999"))
-    assert MachineUnfitError("v14", "gb300serve doctor v14", twice).message == "2 things block v14 on this machine"
+    assert MachineUnfitError("v14", "gb300serve doctor v14", twice).message == "2 checks block v14 on this machine"
 
 
 def test_every_family_is_there_and_every_code_is_of_this_kind() -> None:

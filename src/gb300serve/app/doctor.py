@@ -1,4 +1,4 @@
-"""Doctor and preflight: the facts of the machine, of one release, and of the containers beside it."""
+"""Doctor and preflight: the facts of the machine, of one release, and of existing containers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,13 +9,7 @@ from gb300serve.adapters.host import BackendEngine, usable_state
 from gb300serve.app.actions import Invocation, render_suggestions, suggesting
 from gb300serve.app.fit import Fitter
 from gb300serve.app.hosts import Hosts, On
-from gb300serve.app.launchable import (
-    PreparedLaunch,
-    SecretUnavailableError,
-    launchable,
-    read_secrets,
-    site_with_gpu,
-)
+from gb300serve.app.launchable import PreparedLaunch, SecretUnavailableError, launchable, read_secrets, site_with_gpu
 from gb300serve.app.state import StateDirectory
 from gb300serve.app.workspace import Workspace
 from gb300serve.core.diagnostics import Diagnostic
@@ -24,7 +18,7 @@ from gb300serve.core.text import GIB
 from gb300serve.core.values import Missing
 from gb300serve.fit.memory import STATION, GraceMemory, host_verdict
 from gb300serve.fit.result import FitResult
-from gb300serve.host.collect import Elsewhere, Silent, host_facts, release_facts
+from gb300serve.host.collect import RemoteMachine, UnavailableDocker, host_facts, release_facts
 from gb300serve.host.facts import HostDocker, HostFacts, Machine, SecretFact
 from gb300serve.lifecycle.backend import Container, Image, told_by
 from gb300serve.lifecycle.launch import Launch, host_ports
@@ -63,7 +57,7 @@ class Doctor:
         return PreflightSubject(self._host)
 
     def examine(self, ref: str, sets: Sequence[str], *, replace: bool) -> PreflightSubject:
-        """One release, judged as `up` would (`replace`: as `up --replace`). Raises RecipeError, CompileError."""
+        """One release, checked as `up` would (`replace`: as `up --replace`). Raises RecipeError, CompileError."""
         loaded, recipe = self.workspace.load(ref, sets)
         site = site_with_gpu(self.workspace, self.hosts, loaded, recipe, self.on)
         invocation = Invocation(ref, self.on, self.workspace.options, tuple(sets))
@@ -91,7 +85,7 @@ class Doctor:
         return PreflightSubject(host, Release(plan, facts, memory, own, refusal, prepared.invocation.command("fit")))
 
     def containers(self) -> tuple[Container, ...]:
-        """All of this host; none where nothing answers, which is a finding of its own."""
+        """All containers of this host; none if the engine does not respond, which PRE010 reports."""
         if self.on == "sim" and not self.hosts.simulated_directory.is_dir():
             return ()
         try:
@@ -100,7 +94,7 @@ class Doctor:
             return ()
 
     def _observed(self, plan: Plan, containers: tuple[Container, ...]) -> Observed:
-        """The containers alone: image, sources and sockets have checks of their own and count as fine here."""
+        """The containers only: image, sources and sockets have checks of their own."""
         others = self.hosts.neighbours(self.on)
         beside = tuple(each for other in others for each in other.containers() if each.state == "running")
         gpu = told_by(self._host.gpus, self._host.processes)
@@ -116,7 +110,7 @@ class Doctor:
             return StationMachine(self.hosts.machine.heard)
         if self.hosts.is_local(self.on):
             return self.hosts.machine
-        return Elsewhere(f"the containers run on {self.hosts.docker_address}: run doctor there")
+        return RemoteMachine(f"the containers run on {self.hosts.docker_address}: run doctor there")
 
     def _engine(self) -> HostDocker:
         if self.on == "sim":
@@ -124,11 +118,11 @@ class Doctor:
         try:
             engine = DockerEngine(self.hosts.endpoint)
         except BackendError as error:
-            return Silent(error.message)
+            return UnavailableDocker(error.message)
         return BackendEngine(self.hosts.at("docker").backend, lambda: dict(engine.get("/info")))
 
     def _secrets(self, plan: Plan) -> tuple[SecretFact, ...]:
-        """Each secret is read on its own; the values are dropped at once."""
+        """Read each secret on its own, and drop its value."""
         found = []
         for secret in plan.container.secrets:
             alone = replace(plan, container=replace(plan.container, secrets=(secret,)))
@@ -165,16 +159,15 @@ def check_launch(
 
 
 def _grace(host: HostFacts, own: Own) -> GraceMemory:
-    """What a lane that is stopped first holds comes back, and nothing says how much: then all of it may be there."""
+    """A lane that is stopped first frees an unknown amount: then assume the total memory."""
     if isinstance(host.memory, Missing):
         return STATION
     if own.containers:
-        return GraceMemory(host.memory.total / GIB, "MemTotal: what runs is stopped first")
+        return GraceMemory(host.memory.total / GIB, "MemTotal: the running lane is stopped first")
     return GraceMemory(host.memory.available / GIB, "MemAvailable")
 
 
 def _own(launch: Launch, steps: Sequence[Step], containers: Sequence[Container]) -> Own:
-    """What the steps stop or use."""
     ids = {step.container for step in steps if isinstance(step, StopContainer | AwaitReady)}
     mine = tuple(each for each in containers if each.id in ids and is_live(each))
     ports = frozenset(port for port in host_ports(launch.plan) if any(containers_on_port(port, mine)))

@@ -1,4 +1,4 @@
-"""Every code that a diagnostic can carry, explained: the rules of lint and the findings of the format."""
+"""Lint files, and describe every code of a diagnostic."""
 
 import multiprocessing
 import os
@@ -35,7 +35,7 @@ CHUNK = 50
 
 
 class _Work(Generic[T, R]):
-    """What a forked process does with a chunk. An error of ours is left to the parent, which raises it itself."""
+    """The work of a forked process on one chunk. On an error it returns None, and the parent repeats the work."""
 
     def __init__(self, function: Callable[[T], R]) -> None:
         self.function = function
@@ -77,16 +77,16 @@ def _in_child(chunk: Sequence[T]) -> list[R] | None:
 
 
 def _leave_interrupts() -> None:
-    """Ctrl-C is the parent's: it stops handing out chunks."""
+    # The parent handles Ctrl-C.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _processors() -> int:
-    """Those we may use; one where processes cannot be forked safely (macOS)."""
+    # One where processes cannot be forked safely (macOS).
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
 
 
-# `lint DIR` takes the files that say they are recipes; a site or another tool's YAML is none of its business.
+# `lint DIR` checks only recipes, not sites or the YAML files of other tools.
 _IS_RECIPE = re.compile(rb"""^["']?format["']?\s*:\s*["']?gb300serve/""", re.MULTILINE)
 
 
@@ -106,7 +106,7 @@ class Verdict:
     _found: dict[Diagnostic, None] = field(default_factory=dict)
 
     def add(self, found: Iterable[Diagnostic]) -> None:
-        """Each once: children of one parent share what is found in it."""
+        """Each once: children of one parent share its findings."""
         self._found.update(dict.fromkeys(found))
 
     @property
@@ -116,7 +116,7 @@ class Verdict:
 
 
 def lint_paths(space: Workspace, paths: list[str]) -> Verdict:
-    """The verdict over `paths`: files, directories, releases; the recipes directory where there are none."""
+    """The verdict over `paths`: files, directories, releases; by default the recipes directory."""
     verdict = Verdict()
     for one in spread(Judge(space).verdict, tuple(_files(space, paths))):
         if one is not None:
@@ -127,7 +127,7 @@ def lint_paths(space: Workspace, paths: list[str]) -> Verdict:
 
 
 class FileVerdict(NamedTuple):
-    """What is found in one file."""
+    """The findings of one file."""
 
     invalid: bool
     found: tuple[Diagnostic, ...]
@@ -141,11 +141,11 @@ class Judge:
         self.sites: dict[Path | None, Callable[[], Site]] = {}
         self.names: dict[Path, frozenset[str]] = {}
 
-    def verdict(self, asked: tuple[RecipeFile, bool]) -> FileVerdict | None:
-        """None for a file that only lies in a directory and does not say that it is a recipe."""
-        found, asked_for = asked
+    def verdict(self, file: tuple[RecipeFile, bool]) -> FileVerdict | None:
+        """None for a file of a directory that is not a recipe."""
+        found, named = file
         loaded = self.space.loader.load_file(found)
-        if not asked_for and not _is_recipe(loaded):
+        if not named and not _is_recipe(loaded):
             return None
         problems = check(loaded)
         if loaded.recipe is None or any(d.severity == "error" for d in problems):
@@ -160,7 +160,7 @@ class Judge:
         return self.sites[directory]
 
     def _pin(self, found: RecipeFile) -> str | None:
-        """One listing a directory instead of an open that fails for each file."""
+        # One listing per directory is faster than one failing open per file.
         parent = found.path.parent
         if parent not in self.names:
             self.names[parent] = frozenset(path.name for path in parent.iterdir())
@@ -168,12 +168,12 @@ class Judge:
 
 
 def _is_recipe(loaded: LoadedRecipe) -> bool:
-    """Whether the file says so; of one that is not UTF-8 the bytes are asked."""
+    # A file that is not UTF-8 has no text; search its bytes.
     return _IS_RECIPE.search(loaded.source.text.encode() or loaded.file.path.read_bytes()) is not None
 
 
 def _files(space: Workspace, paths: list[str]) -> Iterator[tuple[RecipeFile, bool]]:
-    """Every file, and whether it was named itself: what only lies in a directory need not be a recipe."""
+    """Every file, and whether it was named explicitly; other files of a directory need not be recipes."""
     for word in paths or [str(space.catalog.directories[0])]:
         path = Path(word).expanduser()
         if is_directory(path):
@@ -187,7 +187,7 @@ def _files(space: Workspace, paths: list[str]) -> Iterator[tuple[RecipeFile, boo
 
 
 def _below(catalog: Catalog, path: Path) -> Iterator[RecipeFile]:
-    """The YAML files below a directory, in the order of their paths; which recipes directory it is is asked once."""
+    """The YAML files below a directory, in the order of their paths."""
     recipes_directory = cache(lambda parent: catalog.at(parent / "any.yaml").directory)
     for directory, below, names in os.walk(path):
         below.sort()
@@ -198,18 +198,8 @@ def _below(catalog: Catalog, path: Path) -> Iterator[RecipeFile]:
 
 def described(rules: Iterable[Rule[Any]] = RULES) -> list[dict[str, Any]]:
     """Every code, rules (lint's, when no others are given) and findings of the format, in the order of the codes."""
-    explained = [
-        {
-            "code": r.code,
-            "name": r.name,
-            "severity": r.severity,
-            "summary": r.summary,
-            "why": r.why,
-            "fix": r.fix,
-            "engine": r.engine,
-        }
-        for r in rules
-    ]
+    keys = ("code", "name", "severity", "summary", "why", "fix", "engine")
+    explained = [{key: getattr(rule, key) for key in keys} for rule in rules]
     return sorted([*explained, *map(_plain, CATALOGUE.values())], key=lambda row: str(row["code"]))
 
 

@@ -1,1 +1,1 @@
-"""Facts of the host: pure parsers of what its files and tools say."""
+"""Facts of the host, and parsers for its files and tools."""

@@ -1,4 +1,4 @@
-"""What is asked of the machine, in which order; the parsers say what the answers mean."""
+"""Collect the facts of the host and of one release."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -6,7 +6,6 @@ from typing import TypeVar
 
 from gb300serve.core.values import Missing
 from gb300serve.host import linux, model_files, nvidia
-from gb300serve.host import model_files as source
 from gb300serve.host.facts import (
     ContainerFact,
     Directory,
@@ -31,7 +30,7 @@ HOOK = "nvidia-container-runtime-hook"
 
 
 def host_facts(machine: Machine, engine: HostDocker, state: Directory | Missing) -> HostFacts:
-    """What is true whatever is launched; `state` is the directory of this tool, which is always here."""
+    """Facts that do not depend on the release; `state` is the state directory of this tool."""
     info = engine.info()
     return HostFacts(
         docker=info if isinstance(info, Missing) else linux.parse_docker_info(info),
@@ -46,21 +45,20 @@ def host_facts(machine: Machine, engine: HostDocker, state: Directory | Missing)
     )
 
 
-def _parsed(said: str | Missing, parse: Callable[[str], T | Missing]) -> T | Missing:
-    return said if isinstance(said, Missing) else parse(said)
+def _parsed(output: str | Missing, parse: Callable[[str], T | Missing]) -> T | Missing:
+    return output if isinstance(output, Missing) else parse(output)
 
 
 def gpu_states(machine: Machine, fields: tuple[str, ...] = GPU_STATE_FIELDS) -> tuple[GpuState, ...] | Missing:
-    """The GPUs; a driver that does not know one of the `fields` is asked again without it."""
-    said = machine.output(nvidia.gpu_state_command(fields))
-    if not isinstance(said, Missing):
-        return nvidia.parse_gpu_states(said)
-    fewer = nvidia.without_rejected(fields, said.why)
-    return said if fewer is None else gpu_states(machine, fewer)
+    """The GPUs; fields that the driver rejects are left out."""
+    output = machine.output(nvidia.gpu_state_command(fields))
+    if not isinstance(output, Missing):
+        return nvidia.parse_gpu_states(output)
+    fewer = nvidia.without_rejected(fields, output.why)
+    return output if fewer is None else gpu_states(machine, fewer)
 
 
 def _processes(machine: Machine, engine: HostDocker) -> tuple[GpuHolder, ...] | Missing:
-    """With the names of their containers; the engine is asked only where there are any."""
     found = compute_processes(machine)
     if isinstance(found, Missing) or not any(each.container for each in found):
         return found
@@ -70,14 +68,14 @@ def _processes(machine: Machine, engine: HostDocker) -> tuple[GpuHolder, ...] | 
 
 def compute_processes(machine: Machine) -> tuple[GpuHolder, ...] | Missing:
     """The compute processes with the ids of their containers."""
-    said = machine.output(nvidia.COMPUTE_APPS_COMMAND)
-    found = said if isinstance(said, Missing) else nvidia.parse_compute_apps(said)
+    output = machine.output(nvidia.COMPUTE_APPS_COMMAND)
+    found = output if isinstance(output, Missing) else nvidia.parse_compute_apps(output)
     return found if isinstance(found, Missing) else tuple(_holder(each, machine) for each in found)
 
 
 def _holder(process: ComputeProcess, machine: Machine) -> GpuHolder:
-    said = machine.read(linux.cgroup_path(process.pid))
-    return GpuHolder(process, None if isinstance(said, Missing) else linux.container_of_cgroup(said))
+    output = machine.read(linux.cgroup_path(process.pid))
+    return GpuHolder(process, None if isinstance(output, Missing) else linux.container_of_cgroup(output))
 
 
 def _named(holder: GpuHolder, known: Mapping[str, ContainerFact]) -> GpuHolder:
@@ -86,25 +84,25 @@ def _named(holder: GpuHolder, known: Mapping[str, ContainerFact]) -> GpuHolder:
 
 
 def _hbm_page_cache(machine: Machine) -> int | Missing:
-    """0 where every node has CPUs: the driver keeps the GPU's memory to itself."""
+    # Memory of the GPU is a NUMA node without CPUs; in CDMM there is none.
     names = machine.names(linux.NUMA_NODES)
     if isinstance(names, Missing):
         return names
     cached = 0
     for node in linux.numa_nodes(names):
         if machine.read(linux.numa_cpulist(node)) == "\n":
-            said = machine.read(linux.numa_meminfo(node))
-            cached += 0 if isinstance(said, Missing) else linux.numa_page_cache(said)
+            output = machine.read(linux.numa_meminfo(node))
+            cached += 0 if isinstance(output, Missing) else linux.numa_page_cache(output)
     return cached
 
 
-class Elsewhere:
-    """`host.ports.Machine` with the same answer to everything."""
+class RemoteMachine:
+    """A `Machine` that cannot be read from here."""
 
     def __init__(self, why: str) -> None:
         self._missing = Missing(why, asked=False)
 
-    def output(self, argv: tuple[str, ...]) -> Missing:  # noqa: ARG002 - the protocol's, here and below
+    def output(self, argv: tuple[str, ...]) -> Missing:  # noqa: ARG002 - of the protocol
         return self._missing
 
     def read(self, path: str) -> Missing:  # noqa: ARG002
@@ -135,8 +133,8 @@ class Elsewhere:
         return self._missing
 
 
-class Silent:
-    """`host.ports.HostDocker` that does not answer."""
+class UnavailableDocker:
+    """A `HostDocker` that does not respond."""
 
     def __init__(self, why: str) -> None:
         self._missing = Missing(why)
@@ -152,7 +150,7 @@ class Silent:
 
 
 def collect_model_files(model: Model, machine: Machine) -> ModelFiles:
-    """What is there of a checkpoint, and what is missing."""
+    """The files of a checkpoint that exist, and those that are missing."""
     place = machine.entry(model.path)
     if place is None:
         return ModelFiles(model, exists=False)
@@ -163,24 +161,24 @@ def collect_model_files(model: Model, machine: Machine) -> ModelFiles:
     wanted = _wanted_files(model.path, names, machine)
     found = {name: machine.entry(f"{model.path}/{name}") for name in wanted}
     entries = {name: entry for name, entry in found.items() if isinstance(entry, FileEntry) and not entry.directory}
-    config = machine.read(f"{model.path}/{source.CONFIG}")
-    metadata = machine.read(f"{model.path}/{source.METADATA}")
+    config = machine.read(f"{model.path}/{model_files.CONFIG}")
+    metadata = machine.read(f"{model.path}/{model_files.METADATA}")
     return ModelFiles(
         model,
-        config=not isinstance(config, Missing) and source.is_config(config),
+        config=not isinstance(config, Missing) and model_files.is_config(config),
         shards=len(wanted),
         bytes=sum(entry.size for entry in entries.values()),
         absent=tuple(name for name in wanted if name not in entries),
         cut=tuple(name for name, entry in entries.items() if _cut(f"{model.path}/{name}", entry, machine)),
         linked_away=tuple(name for name, entry in entries.items() if not entry.real.startswith(f"{place.real}/")),
-        revision=source.revision(place.real, None if isinstance(metadata, Missing) else metadata),
+        revision=model_files.revision(place.real, None if isinstance(metadata, Missing) else metadata),
     )
 
 
 def _wanted_files(path: str, names: tuple[str, ...], machine: Machine) -> tuple[str, ...]:
     """The shards that the index names; every safetensors file where there is no index."""
-    index = machine.read(f"{path}/{source.INDEX}") if source.INDEX in names else None
-    named = source.indexed(index) if isinstance(index, str) else None
+    index = machine.read(f"{path}/{model_files.INDEX}") if model_files.INDEX in names else None
+    named = model_files.indexed(index) if isinstance(index, str) else None
     return tuple(name for name in names if name.endswith(".safetensors")) if named is None else named
 
 
@@ -196,7 +194,7 @@ def _cut(path: str, entry: FileEntry, machine: Machine) -> bool:
 def release_facts(
     wanted: Wanted, machine: Machine, engine: HostDocker, secrets: tuple[SecretFact, ...]
 ) -> ReleaseFacts:
-    """`secrets` are tried by whoever launches: their values are read on the client."""
+    """`secrets` were read on the client."""
     image, ports = engine.image(wanted.image), _ports(wanted, machine)
     root = machine.space("/")
     if isinstance(root, Missing):
@@ -214,8 +212,8 @@ def release_facts(
 
 
 def _disks(wanted: Wanted, machine: Machine) -> Iterator[DiskSpace]:
-    said = machine.read(linux.MOUNTINFO_PATH)
-    mounted = () if isinstance(said, Missing) else linux.parse_mountinfo(said)
+    output = machine.read(linux.MOUNTINFO_PATH)
+    mounted = () if isinstance(output, Missing) else linux.parse_mountinfo(output)
     paths = [("model", model.path) for model in wanted.models] + [("cache", path) for path in wanted.caches]
     for use, path in paths:
         space = machine.space(path)
@@ -229,9 +227,9 @@ def _patch(path: str, wanted: str, machine: Machine) -> Patch:
 
 
 def _ports(wanted: Wanted, machine: Machine) -> tuple[ListeningSocket, ...] | Missing:
-    heard = [machine.heard(port) for port in wanted.ports]
-    unknown = next((each for each in heard if isinstance(each, Missing)), None)
-    return unknown or tuple(each for each in heard if isinstance(each, ListeningSocket))
+    sockets = [machine.heard(port) for port in wanted.ports]
+    unknown = next((each for each in sockets if isinstance(each, Missing)), None)
+    return unknown or tuple(each for each in sockets if isinstance(each, ListeningSocket))
 
 
 def _tuning_cache(cache: str, identity: str, machine: Machine) -> TuningCache | Missing:

@@ -12,7 +12,7 @@ from gb300serve.host.nvidia import ComputeProcess, GpuState
 
 @dataclass(frozen=True, slots=True)
 class ContainerFact:
-    """A container that Docker knows: the reference it was made from, and since when (UTC) it runs."""
+    """A container that Docker knows: the image reference it was created from, and since when (UTC) it runs."""
 
     name: str
     image: str
@@ -33,7 +33,7 @@ class GpuHolder:
 
 @dataclass(frozen=True, slots=True)
 class DiskSpace:
-    """Where a directory lies: `use` says for what, `path` is as the plan has it."""
+    """The disk of a directory; `use` is `model` or `cache`, `path` is that of the plan."""
 
     use: str
     path: str
@@ -45,7 +45,7 @@ class DiskSpace:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """A directory that is to be written. `problem` says why it cannot be."""
+    """A directory that must be writable. `problem` is the reason if it is not."""
 
     path: str
     problem: str | None = None
@@ -53,7 +53,7 @@ class Directory:
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What is true of the machine whatever is launched."""
+    """Facts of the machine that do not depend on the release."""
 
     docker: DockerInfo | Missing
     gpus: tuple[GpuState, ...] | Missing
@@ -65,7 +65,7 @@ class HostFacts:
     memlock: Limit | Missing
     state: Directory | Missing
     gpu_hook: str | None = None
-    """Where NVIDIA's container hook lies; a daemon may have another search path."""
+    """Path of NVIDIA's container hook; a daemon may have another search path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class MountSource:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A file whose sha256 the recipe states. `problem` says why it has none."""
+    """A file whose sha256 the recipe states. `problem` is the reason if it has none."""
 
     path: str
     wanted: str
@@ -108,7 +108,7 @@ class ListeningSocket:
 
 @dataclass(frozen=True, slots=True)
 class SecretFact:
-    """A secret of the recipe. `problem` says why its value cannot be read; never the value."""
+    """A secret of the recipe. `problem` is the reason if its value cannot be read; never the value."""
 
     name: str
     problem: str | None = None
@@ -117,7 +117,7 @@ class SecretFact:
 
 @dataclass(frozen=True, slots=True)
 class TuningCache:
-    """The kernel-tuning cache that the release was seen with: `found` is its directory."""
+    """The kernel-tuning cache that was recorded for the release; `found` is its directory."""
 
     root: str
     identity: str
@@ -126,7 +126,7 @@ class TuningCache:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseFacts:
-    """What is true of the machine for one release; None and empty where the release has nothing of the kind."""
+    """Facts of the machine for one release; None or empty if the release has nothing of the kind."""
 
     image: ImageFact | Missing
     models: tuple[ModelFiles, ...] | Missing = ()
@@ -140,7 +140,7 @@ class ReleaseFacts:
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """What a path leads to. `real` is the path without links, `size` is in bytes."""
+    """The file or directory of a path. `real` is the path without links, `size` is in bytes."""
 
     real: str
     size: int
@@ -171,7 +171,7 @@ class Machine(Protocol):
         """Sorted."""
 
     def entry(self, path: str) -> FileEntry | Missing | None:
-        """Links are followed; None where nothing is there."""
+        """Follows links; None if nothing exists."""
 
     def space(self, path: str) -> Space | Missing: ...
 
@@ -180,14 +180,14 @@ class Machine(Protocol):
     def memlock(self) -> Limit | Missing: ...
 
     def program(self, name: str) -> str | None:
-        """Where a program of this name is found."""
+        """The path of a program."""
 
     def heard(self, port: int) -> ListeningSocket | Missing | None:
-        """Who listens on the port, on any address."""
+        """The socket that listens on the port, on any address."""
 
 
 class HostDocker(Protocol):
-    """The Docker Engine that is to run the containers, or what stands in for it."""
+    """The Docker Engine that runs the containers, or its replacement."""
 
     def info(self) -> Mapping[str, Any] | Missing:
         """`GET /info`."""

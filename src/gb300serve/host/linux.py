@@ -1,4 +1,4 @@
-"""`/proc/net/tcp` and `tcp6`: which sockets listen (Linux, Documentation/networking/proc_net_tcp.rst)."""
+"""Parsers for cgroups, mounts, memory, NUMA nodes, listening sockets and `docker info`."""
 
 import ipaddress
 import re
@@ -46,7 +46,7 @@ class Filesystem:
 
 
 def parse_mountinfo(text: str) -> tuple[Filesystem, ...]:
-    """The mounts in their order; lines that are none are passed over."""
+    """The mounts in their order; other lines are skipped."""
     found = []
     for line in text.splitlines():
         before, separator, after = line.partition(" - ")
@@ -57,14 +57,13 @@ def parse_mountinfo(text: str) -> tuple[Filesystem, ...]:
 
 
 def filesystem_of(filesystems: tuple[Filesystem, ...], path: str) -> Filesystem | None:
-    """The one that holds a path without links: the longest mount point above it, of equals the one mounted last."""
+    """The filesystem of a path without links: the longest mount point above it, the last one of equals."""
     over = [one for one in filesystems if path == one.mounted_on or path.startswith(one.mounted_on.rstrip("/") + "/")]
     longest = max((len(one.mounted_on) for one in over), default=0)
     return next((one for one in reversed(over) if len(one.mounted_on) == longest), None)
 
 
 def _plain(text: str) -> str:
-    """Blanks are written in octal."""
     return _ESCAPED.sub(lambda found: chr(int(found[1], 8)), text)
 
 
@@ -127,12 +126,13 @@ def numa_page_cache(text: str) -> int:
     return int(found[1]) * 1024 if found else 0
 
 
+# Linux, Documentation/networking/proc_net_tcp.rst.
 _LISTEN = "0A"
 
 
 @dataclass(frozen=True, slots=True)
 class Socket:
-    """A listening socket; `inode` is what its owner's file descriptor names."""
+    """A listening socket; `inode` identifies it among the file descriptors of its owner."""
 
     address: str
     port: int
@@ -140,7 +140,7 @@ class Socket:
 
 
 def parse_listening_sockets(text: str) -> Iterator[Socket]:
-    """The listening sockets of a table; lines that are not entries are passed over."""
+    """The listening sockets of a table; other lines are skipped."""
     for line in text.splitlines():
         words = line.split()
         if len(words) > 9 and words[3] == _LISTEN and ":" in words[1]:
@@ -172,12 +172,12 @@ class DockerInfo:
 
     @property
     def nvidia(self) -> bool:
-        """Whether it says itself that it can give GPUs to containers."""
+        """Whether it reports that it can give GPUs to containers."""
         return bool(self.cdi) or "nvidia" in self.runtimes
 
 
 def parse_docker_info(info: Mapping[str, Any]) -> DockerInfo:
-    """Keys that an Engine leaves out are taken as empty."""
+    """Missing keys are read as empty."""
     machine = str(info.get("Architecture") or "")
     devices = [str(one.get("ID") or "") for one in info.get("DiscoveredDevices") or [] if isinstance(one, Mapping)]
     return DockerInfo(

@@ -1,4 +1,4 @@
-"""The files of a checkpoint against its own index, and the revision that its directory claims."""
+"""The files of a checkpoint, compared with its index, and the revision of its directory."""
 
 import json
 import re
@@ -11,13 +11,13 @@ _END = re.compile(rb'"data_offsets"\s*:\s*\[\s*\d+\s*,\s*(\d+)\s*\]')
 
 
 def header_size(begin: bytes) -> int | None:
-    """Bytes of the header, from the file's first eight; None where the file is none of these."""
+    """Bytes of the header, from the file's first eight; None if it is not a safetensors file."""
     size = int.from_bytes(begin[:HEADER_LENGTH_BYTES], "little")
     return size if len(begin) >= HEADER_LENGTH_BYTES and 0 < size <= LARGEST_HEADER else None
 
 
 def whole_size(begin: bytes) -> int | None:
-    """Bytes of the whole file, from everything up to the end of its header; None where that is no header."""
+    """Bytes of the whole file, from everything up to the end of its header; None if the header is invalid."""
     size = header_size(begin)
     if (
         size is None
@@ -31,7 +31,7 @@ def whole_size(begin: bytes) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A checkpoint's directory on the host; `repo` and `revision` are what the recipe says of it."""
+    """A checkpoint's directory on the host; `repo` and `revision` are those of the recipe."""
 
     path: str
     repo: str | None = None
@@ -55,7 +55,7 @@ class Wanted:
 
 CONFIG = "config.json"
 INDEX = "model.safetensors.index.json"
-# `hf download --local-dir` notes the commit in the first line of this file.
+# `hf download --local-dir` writes the commit to the first line of this file.
 METADATA = ".cache/huggingface/download/config.json.metadata"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SNAPSHOT = re.compile(r"/models--[^/]+/snapshots/([0-9a-f]{40})$")
@@ -72,12 +72,12 @@ class ModelFiles:
     bytes: int = 0
     absent: tuple[str, ...] = ()
     cut: tuple[str, ...] = ()
-    """Shorter or longer than the file's own header says, or no such file at all."""
+    """Not as long as the header of the file states, or not a safetensors file."""
     linked_away: tuple[str, ...] = ()
     """Links that lead out of the directory: a container that mounts it alone finds nothing there."""
     revision: str | None = None
     problem: str | None = None
-    """Why the files could not be looked at."""
+    """Why the files could not be read."""
 
     @property
     def path(self) -> str:
@@ -89,7 +89,7 @@ class ModelFiles:
 
 
 def indexed(text: str) -> tuple[str, ...] | None:
-    """The files that an index names, sorted; None where it is no index."""
+    """The files that an index names, sorted; None if it is not an index."""
     try:
         found = json.loads(text)["weight_map"].values()
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -106,7 +106,7 @@ def is_config(text: str) -> bool:
 
 
 def revision(real: str, metadata: str | None) -> str | None:
-    """The commit that a directory claims: a Hugging Face snapshot, its name's end, or what the download noted."""
+    """The commit that a directory claims: a Hugging Face snapshot, its name's end, or the record of the download."""
     snapshot = _SNAPSHOT.search(real)
     if snapshot:
         return snapshot[1]
@@ -123,5 +123,5 @@ TUNING_CACHE_DEPTH = 3
 
 
 def matching_set(identity: str, paths: tuple[str, ...]) -> str | None:
-    """The directory whose name begins as the release's record has it."""
+    """The directory whose name starts with the recorded identity."""
     return next((path for path in paths if path.rpartition("/")[2].startswith(identity)), None)

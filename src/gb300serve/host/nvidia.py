@@ -1,4 +1,4 @@
-"""`/proc/driver/nvidia/params`: whether the driver keeps the GPU's memory to itself (CDMM) on a coherent link."""
+"""Parsers for nvidia-smi and for the parameters of the driver."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 def csv_rows(text: str) -> Iterator[dict[str, str]]:
-    """Values by column name without its unit; a value that is missing is left out, and so are rows without any."""
+    """Values by column name without its unit; missing values and empty rows are left out."""
     head, *lines = [line for line in text.splitlines() if line.strip()] or [""]
     names = [name.strip().partition(" [")[0] for name in head.split(",")]
     for line in lines:
@@ -45,10 +45,10 @@ GPU_STATE_FIELDS = (
     "compute_cap", "power.limit", "power.max_limit", "power.draw", "clocks_event_reasons.active",
 )  # fmt: skip
 _REJECTED = re.compile(r'Field "([a-z_.]+)" is not a valid field to query')
-# What an older driver (before 535) calls a field.
+# Names of fields before driver 535.
 OLDER = {"clocks_event_reasons.active": "clocks_throttle_reasons.active"}
 
-# nvmlClocksEventReason…, nvml.h. Idle, an application's own clocks and the display's are no loss.
+# nvmlClocksEventReason…, nvml.h. Idle, application clocks and display clocks cost no speed.
 _REASONS = {
     0x4: "software power cap",
     0x8: "hardware slowdown",
@@ -61,7 +61,7 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class GpuState:
-    """One GPU. `memory` is what nvidia-smi shows; `reserved` of it is the driver's, and not in CUDA's total."""
+    """One GPU. `memory` is the total of nvidia-smi; `reserved` is the driver's part, which CUDA does not count."""
 
     name: str
     uuid: str
@@ -78,21 +78,18 @@ class GpuState:
 
     @property
     def cuda_memory(self) -> int | None:
-        """The total that CUDA reports, which utilisation multiplies.
-
-        On an H200 143,771 MiB less 615 MiB reserved is what cuDeviceTotalMem says, to a mebibyte.
-        """
+        """CUDA's total (H200: 143,771 - 615 MiB reserved = cuDeviceTotalMem)."""
         return None if self.memory is None or self.reserved is None else self.memory - self.reserved
 
 
 def gpu_state_command(fields: tuple[str, ...] = GPU_STATE_FIELDS) -> tuple[str, ...]:
-    """The words to run."""
+    """The nvidia-smi command."""
     return ("nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv")
 
 
-def without_rejected(fields: tuple[str, ...], said: str) -> tuple[str, ...] | None:
-    """The fields to ask for instead, when this driver does not know one; None when it complains of something else."""
-    found = _REJECTED.search(said)
+def without_rejected(fields: tuple[str, ...], error: str) -> tuple[str, ...] | None:
+    """The fields without one that the driver rejects; None for any other error."""
+    found = _REJECTED.search(error)
     if found is None or found[1] not in fields:
         return None
     place = fields.index(found[1])
@@ -101,10 +98,10 @@ def without_rejected(fields: tuple[str, ...], said: str) -> tuple[str, ...] | No
 
 
 def parse_gpu_states(text: str) -> tuple[GpuState, ...] | Missing:
-    """The GPUs in the order of the output; one without name or UUID cannot be spoken of."""
+    """The GPUs in the order of the output; GPUs without name or UUID are left out."""
     found = tuple(csv_rows(text))
     if found and not any("name" in row and "uuid" in row for row in found):
-        return Missing(f"nvidia-smi said: {text.splitlines()[-1].strip()}")
+        return Missing(f"nvidia-smi printed: {text.splitlines()[-1].strip()}")
     return tuple(_gpu(row) for row in found if "name" in row and "uuid" in row)
 
 
@@ -127,11 +124,11 @@ def _gpu(row: Mapping[str, str]) -> GpuState:
 
 
 def _reserved(row: Mapping[str, str]) -> int | None:
-    """Said since driver 510; else what is neither used nor free."""
-    said = mebibytes(row.get("memory.reserved"))
+    # Reported since driver 510; otherwise computed.
+    reported = mebibytes(row.get("memory.reserved"))
     total, used, free = (mebibytes(row.get(f"memory.{part}")) for part in ("total", "used", "free"))
-    if said is not None or total is None or used is None or free is None:
-        return said
+    if reported is not None or total is None or used is None or free is None:
+        return reported
     return total - used - free
 
 
@@ -157,14 +154,14 @@ class ComputeProcess:
 
 
 def parse_compute_apps(text: str) -> tuple[ComputeProcess, ...] | Missing:
-    """The processes, with what is known of each."""
+    """The compute processes."""
     found = tuple(csv_rows(text))
     known = tuple(
         ComputeProcess(pid, row.get("process_name"), mebibytes(row.get("used_gpu_memory")), row.get("gpu_uuid"))
         for row in found
         if (pid := whole(row.get("pid"))) is not None
     )
-    return known if known or not found else Missing(f"nvidia-smi said: {text.splitlines()[-1].strip()}")
+    return known if known or not found else Missing(f"nvidia-smi printed: {text.splitlines()[-1].strip()}")
 
 
 _LISTED_GPU = re.compile(r"^GPU \d+: (?P<name>.+) \(UUID: (?P<uuid>GPU-[0-9a-f-]+)\)$", re.MULTILINE)
@@ -196,8 +193,4 @@ _MODE = re.compile(r'^CoherentGPUMemoryMode: "?(\w*)"?$', re.MULTILINE)
 def parse_memory_mode(text: str) -> str | Missing:
     """`driver`, `numa` or empty (not set)."""
     found = _MODE.search(text)
-    return (
-        found[1]
-        if found
-        else Missing(f"{MEMORY_MODE_PATH} has no CoherentGPUMemoryMode: the driver is too old to know it")
-    )
+    return found[1] if found else Missing(f"{MEMORY_MODE_PATH} has no CoherentGPUMemoryMode: the driver is too old")

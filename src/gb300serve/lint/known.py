@@ -1,4 +1,4 @@
-"""What is known of engines, of families of models and of settings that were tried: data beside this module."""
+"""Data about engines, model families and settings that were tried (JSON files in `data`)."""
 
 import functools
 import json
@@ -12,27 +12,27 @@ _DATA = Path(__file__).parent / "data"
 
 
 class Store(NamedTuple):
-    """Where an engine keeps what it tunes and compiles; `variable` moves it elsewhere."""
+    """The directory of the kernel tuning; `variable` moves it elsewhere."""
 
     path: str
     variable: str
 
 
 class Tried(NamedTuple):
-    """A setting with a record: an engine option or a variable, the values that it speaks of, and what came of it."""
+    """A setting that was tried: an engine option or a variable, its values, and the result."""
 
-    option: str | None
-    variable: str | None
-    equal: tuple[Any, ...] | None
-    below: float | None
-    above: float | None
-    repo: re.Pattern[str] | None
-    engine: str | None
-    severity: str
     result: str
     hint: str
+    option: str | None = None
+    variable: str | None = None
+    equal: tuple[Any, ...] | None = None
+    below: float | None = None
+    above: float | None = None
+    repo: re.Pattern[str] | None = None
+    engine: str | None = None
+    severity: str = "note"
 
-    def speaks_of(self, value: Any) -> bool:
+    def is_about(self, value: Any) -> bool:
         """Whether the record is about this value."""
         if self.equal is not None:
             return any(type(value) is type(one) and value == one for one in self.equal)
@@ -42,7 +42,7 @@ class Tried(NamedTuple):
 
 
 class Thinking(NamedTuple):
-    """Models that think before they answer, by their repository's name, and the parser that tells both apart."""
+    """Reasoning models, by repository name, and their parser."""
 
     repo: re.Pattern[str]
     parser: str
@@ -55,7 +55,7 @@ def _read(name: str) -> Any:
 
 @functools.cache
 def tuning_store(version: str | None) -> Store | None:
-    """Where this version of vLLM keeps its kernel tuning, when that is outside its own cache directory."""
+    """Where this version of vLLM stores its kernel tuning, if outside its own cache directory."""
     for row in _read("engines.json")["tuning_store"]:
         if _since(version, row["since"]):
             return Store(row["path"], row["variable"])
@@ -69,13 +69,13 @@ def runner_v2_since() -> str:
 
 
 def runner_v2_ignores(version: str | None) -> bool:
-    """Whether this version is one of those. The day-0 build is not: there both were seen at work."""
+    """Whether this version is one of those. The day-0 build is not: both worked there."""
     return _since(version, runner_v2_since())
 
 
 @functools.cache
 def divides_draft(version: str | None) -> bool:
-    """Whether this version refuses a draft length that is no multiple of the drafter's block."""
+    """Whether this version rejects a draft length that is not a multiple of the drafter's block."""
     return version is not None and public(version) in _read("engines.json")["draft_multiple_of_block"]
 
 
@@ -88,37 +88,27 @@ def drafter_block(repo: str) -> int | None:
 
 @functools.cache
 def thinking() -> tuple[Thinking, ...]:
-    """Families of models that think, the more special first."""
+    """Families of reasoning models, the more specific first."""
     rows = _read("thinking.json")
     return tuple(Thinking(re.compile(row["repo"], re.IGNORECASE), row["parser"]) for row in rows["models"])
 
 
 @functools.cache
 def plain_models() -> re.Pattern[str]:
-    """Names of models that do not think although their family does."""
+    """Names of models without reasoning in such a family."""
     return re.compile(_read("thinking.json")["plain"], re.IGNORECASE)
 
 
 @functools.cache
 def tried() -> tuple[Tried, ...]:
-    """The settings with a record."""
-    return tuple(_tried(row) for row in _read("tried.json")["settings"])
+    """The settings that were tried."""
+    return tuple(map(_tried, _read("tried.json")["settings"]))
 
 
 def _tried(row: dict[str, Any]) -> Tried:
-    equal = row.get("equal")
-    return Tried(
-        option=row.get("option"),
-        variable=row.get("variable"),
-        equal=tuple(equal) if equal is not None else None,
-        below=row.get("below"),
-        above=row.get("above"),
-        repo=re.compile(row["repo"], re.IGNORECASE) if "repo" in row else None,
-        engine=row.get("engine"),
-        severity=row.get("severity", "note"),
-        result=row["result"],
-        hint=row["hint"],
-    )
+    equal, repo = row.get("equal"), row.get("repo")
+    pattern = re.compile(repo, re.IGNORECASE) if repo else None
+    return Tried(**{**row, "equal": equal and tuple(equal), "repo": pattern})
 
 
 def _since(version: str | None, first: str) -> bool:

@@ -1,4 +1,4 @@
-"""One verdict over one file: errors of the format, or the findings of every rule."""
+"""Lint one file: errors of the format, or the findings of every rule."""
 
 from collections.abc import Iterable, Iterator
 
@@ -18,9 +18,9 @@ _NO_REASONS = frozenset(
 
 
 def findings(subject: LintSubject, noticed: Iterable[Diagnostic] = ()) -> tuple[Diagnostic, ...]:
-    """What the rules find, in the order of the file; ignored rules say nothing, idle ignores say so.
+    """The findings, in the order of the file, without ignored rules but with ignores that have no effect.
 
-    `noticed` are the warnings and notes that loading the recipe gave: they can be ignored like any other.
+    `noticed`: warnings and notes from loading the recipe, which can be ignored too.
     """
     ignored = subject.recipe.lint.ignore
     ours = (None, subject.recipe.engine.name)
@@ -36,7 +36,7 @@ def findings(subject: LintSubject, noticed: Iterable[Diagnostic] = ()) -> tuple[
 
 
 def findings_in_any(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
-    """What is found in a file that is not a recipe too: a secret must not wait until its file is valid."""
+    """The secrets in a file that is not a valid recipe."""
     for code, found in (("SEC003", in_values(loaded.root)), ("SEC004", in_text(loaded.source.text))):
         yield from redact_diagnostics((place_finding(loaded, RULES[code], finding) for finding in found), loaded.root)
 
@@ -57,8 +57,8 @@ def _idle(subject: LintSubject, codes: set[str]) -> Iterator[Diagnostic]:
         path = ("lint", "ignore", code)
         place = subject.loaded.place(path, of_key=True)
         known = code in RULES
-        message = f"{code} is ignored, and hides nothing" if known else f"there is no rule {code}"
-        hint = "remove the line" if known else "`gb300serve rules` lists them"
+        message = f"{code} is ignored but was not reported" if known else f"rule {code} does not exist"
+        hint = "remove the line" if known else "`rules` lists them"
         yield diagnostic("LNT001", message, hint, place, ".".join(path))
 
 
@@ -66,7 +66,7 @@ def _unreasoned(subject: LintSubject) -> Iterator[Diagnostic]:
     for code, reason in subject.recipe.lint.ignore.items():
         if reason.strip().lower() in _NO_REASONS:
             path = ("lint", "ignore", code)
-            message = f"{code} is ignored without a reason: `{reason}` is none"
+            message = f"{code} is ignored without a reason (`{reason}` does not count as one)"
             place = subject.loaded.place(path)
-            hint = "say why it does not apply here"
+            hint = "write why it does not apply here"
             yield diagnostic("LNT002", message, hint, place, ".".join(path))

@@ -1,4 +1,4 @@
-"""What a rule looks at: a valid recipe, what it is compiled with, and what is pinned beside it."""
+"""The input of a rule: a valid recipe, its compiled plan, and its pinned command."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ _RANKS = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """The plan, and the boot that failed with the same parameters moved and no longer context, where there is one."""
+    """The memory plan, and a failed boot with the same parameters moved and no longer context."""
 
     plan: MemoryPlan
     failed: MeasuredBoot | None
@@ -36,10 +36,7 @@ class Fitting:
 def fitting(
     known: Checkpoint | None, repo: str, options: Mapping[str, Any], view: VllmOptions, recipe: Recipe
 ) -> Fitting | None:
-    """None where the arithmetic does not apply: sizes unknown, another GPU than the GB300, or several of them.
-
-    What nothing comparable was measured for has the verdict `unknown`.
-    """
+    """None if the sizes are unknown, or for other GPUs than one GB300; `unknown` if no comparable boot was measured."""
     gpus = recipe.container.gpus
     elsewhere = gpus is not None and gpus.by == "name" and gpus.values != ("GB300",)
     if elsewhere or recipe.nodes > 1 or any(options.get(key) not in (None, 1) for key in _RANKS):
@@ -48,19 +45,19 @@ def fitting(
     if checkpoint is None:
         return None
     variant = checkpoint.variant(recipe.container.env)
-    asked = request_from_options(options, recipe.engine.version, variant, seen=view)
-    return _fitting(checkpoint, with_environment(asked, recipe_environment(recipe, variant)))
+    request = request_from_options(options, recipe.engine.version, variant, seen=view)
+    return _fitting(checkpoint, with_environment(request, recipe_environment(recipe, variant)))
 
 
-# Many recipes of a lane ask for the same memory.
+# Many recipes of a lane need the same memory.
 @lru_cache(maxsize=1024)
-def _fitting(checkpoint: Checkpoint, asked: MemoryRequest) -> Fitting:
-    plan = memory_plan(checkpoint, asked)
+def _fitting(checkpoint: Checkpoint, request: MemoryRequest) -> Fitting:
+    plan = memory_plan(checkpoint, request)
     return Fitting(plan, _failed(measured_boots(checkpoint, GB300.total_gib), plan))
 
 
 def _failed(boots: tuple[MeasuredOverhead, ...], plan: MemoryPlan) -> MeasuredBoot | None:
-    """The failed boot nearest in length that moved the same, for a plan that is refused."""
+    """For a refused plan, the failed boot of the nearest length that moved the same."""
     if plan.verdict != "refused" or plan.hbm.kv_cache_gib is None:
         return None
     alike = [
@@ -81,7 +78,7 @@ _TEMPLATES = frozenset({"chat_template", "response_role", "log_format"})
 
 @dataclass
 class LintSubject:
-    """`pinned` is the text of `<release>.command`, None where there is none; `reference` gives the site beside it."""
+    """`pinned` is the text of `<release>.command`, None if it does not exist; `reference` loads the reference site."""
 
     loaded: LoadedRecipe
     recipe: Recipe
@@ -104,7 +101,7 @@ class LintSubject:
 
     @cached_property
     def vllm(self) -> VllmOptions | None:
-        """The options that vLLM's rules speak of; None for another engine."""
+        """The options of vLLM; None for another engine."""
         return view(self.options) if self.recipe.engine.name == "vllm" else None
 
     @cached_property
@@ -124,17 +121,17 @@ class LintSubject:
 
     @cached_property
     def plain_texts(self) -> list[Text]:
-        """The texts that reach the container or the engine, but for templates by nature and for whole books."""
+        """The texts that reach the container or the engine, except templates and very long texts."""
         return [text for text in self.words.texts if text.path[0] in PLAN_SECTIONS and _is_plain(text)]
 
     @cached_property
     def joined(self) -> str:
-        """Those texts as one, each between two NULs: what does not occur in it need not be looked for one by one."""
+        """Those texts joined by NULs: a rule searches it once before it searches each text."""
         return "\0" + "\0".join([text.value for text in self.plain_texts]) + "\0"
 
     @cached_property
     def checkpoint(self) -> Checkpoint | None:
-        """What the package knows of the first model: by its repository, else by where it lies or what it is called."""
+        """The known checkpoint of the first model, found by repository, path or name."""
         model = self.recipe.model
         if model is not None and model.repo:
             return find_checkpoint(model.repo)
@@ -144,19 +141,19 @@ class LintSubject:
 
     @cached_property
     def fitting(self) -> Fitting | None:
-        """The memory plan, where everything that it needs is known."""
+        """The memory plan, if its inputs are known."""
         if self.vllm is None:
             return None
         return fitting(self.checkpoint, self.repo, self.options, self.vllm, self.recipe)
 
     @cached_property
     def tables(self) -> TableChoice:
-        """The option tables that speak for the engine version."""
+        """The option tables of the engine version."""
         return tables_for(self.recipe.engine.name, self.version)
 
     @property
     def repo(self) -> str:
-        """The first model's repository or, failing that, the directory it lies in; empty where neither is known."""
+        """The repository or the directory name of the first model; empty if neither is known."""
         model = self.recipe.model
         if model is None:
             return ""
@@ -169,7 +166,7 @@ def option_path(*keys: str | int) -> Path:
 
 
 def option_given(options: Options, *keys: str) -> bool:
-    """Whether one of the options is there with a value."""
+    """Whether one of the options has a value."""
     return any(options.get(key) is not None for key in keys)
 
 

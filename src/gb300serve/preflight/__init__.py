@@ -1,1 +1,1 @@
-"""Whether this machine can run a release as things stand: host facts against a plan, before anything is created."""
+"""Checks that compare host facts with a plan before anything is created."""

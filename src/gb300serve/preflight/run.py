@@ -1,4 +1,4 @@
-"""One verdict over one machine: every check, errors first in importance, in the order of the codes."""
+"""Run every check against one machine, in the order of the codes."""
 
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import MachineError
@@ -9,17 +9,17 @@ __all__ = ["CHECKS", "FAMILIES", "MachineUnfitError", "blocking", "judge"]
 
 
 class MachineUnfitError(MachineError):
-    """Something blocks the launch; the diagnostics say what."""
+    """The machine cannot run the release; the diagnostics contain the reasons."""
 
     def __init__(self, ref: str, doctor: str, found: tuple[Diagnostic, ...]) -> None:
         """`doctor`: the command that shows the whole table."""
         blocks = blocking(found)
-        what = "one thing blocks" if len(blocks) == 1 else f"{len(blocks)} things block"
+        what = "one check blocks" if len(blocks) == 1 else f"{len(blocks)} checks block"
         super().__init__(f"{what} {ref} on this machine", hint=doctor, diagnostics=blocks)
 
 
 def judge(subject: PreflightSubject) -> tuple[Diagnostic, ...]:
-    """What the checks find. `path` begins with the name of the fact that it is about."""
+    """The findings of the checks; `path` starts with the name of the fact."""
     return tuple(
         Diagnostic(
             rule.code,

@@ -1,4 +1,4 @@
-"""What a check looks at: the facts of the host, and one release with the facts that only it asks for."""
+"""The input of a check: the facts of the host, and one release with its own facts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,18 +16,18 @@ from gb300serve.recipe.model import Recipe
 DEVICES = "device="
 
 
-def selected(gpus: tuple[GpuState, ...], asked: str | None) -> tuple[GpuState, ...]:
+def selected(gpus: tuple[GpuState, ...], request: str | None) -> tuple[GpuState, ...]:
     """As `docker run --gpus` takes them: none, `all`, a count (any of them), or `device=` with UUIDs or indexes."""
-    if asked is None:
+    if request is None:
         return ()
-    if not asked.startswith(DEVICES):
+    if not request.startswith(DEVICES):
         return gpus
-    return tuple(gpu for word in words(asked) for gpu in gpus if is_meant(gpu, word))
+    return tuple(gpu for word in words(request) for gpu in gpus if is_meant(gpu, word))
 
 
-def words(asked: str) -> tuple[str, ...]:
+def words(request: str) -> tuple[str, ...]:
     """The devices of `device=a,b`; none for `all` and a count."""
-    return tuple(asked.removeprefix(DEVICES).split(",")) if asked.startswith(DEVICES) else ()
+    return tuple(request.removeprefix(DEVICES).split(",")) if request.startswith(DEVICES) else ()
 
 
 def is_meant(gpu: GpuState, word: str) -> bool:
@@ -42,7 +42,7 @@ def principal(gpus: tuple[GpuState, ...]) -> tuple[GpuState, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LaunchRefusal:
-    """What `up` would answer to the containers that there are."""
+    """The reason why `up` would refuse because of existing containers."""
 
     message: str
     hint: str | None = None
@@ -50,7 +50,7 @@ class LaunchRefusal:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """What the launch itself holds or frees: its containers by id, and their ports.
+    """Resources that the launch itself uses or frees: its containers by id, and their ports.
 
     `kept` is a container of exactly this plan that is started again: its image is its own already.
     """
@@ -62,39 +62,39 @@ class Own:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One release: its plan, what its memory comes to on this host, and the facts that it asks for."""
+    """One release: its plan, its fit result on this host, and its facts."""
 
     plan: Plan
     facts: ReleaseFacts
     memory: FitResult | None = None
     own: Own = field(default_factory=Own)
     refusal: LaunchRefusal | None = None
-    fit: str = "gb300serve fit REF"
+    fit: str = "fit REF"
     """The command that shows its memory plan."""
 
 
 @dataclass(frozen=True)
 class PreflightSubject:
-    """`release` is None where the host alone is looked at."""
+    """`release` is None if only the host is checked."""
 
     host: HostFacts
     release: Release | None = None
 
     @cached_property
     def wants_gpu(self) -> bool:
-        """Whether the GPU matters here: for the host alone it does."""
+        """Whether the GPU is checked; without a release it is."""
         return self.release is None or self.release.plan.container.gpus is not None
 
     @cached_property
     def gpus(self) -> tuple[GpuState, ...]:
-        """Those that the launch gets; all of them for the host alone."""
+        """The GPUs of the launch; all GPUs without a release."""
         if isinstance(self.host.gpus, Missing):
             return ()
         return selected(self.host.gpus, self.release.plan.container.gpus if self.release else "all")
 
     @cached_property
     def computing(self) -> tuple[GpuState, ...]:
-        """Those of them that the model runs on: with `all`, a small second GPU for the display is none."""
+        """The GPUs that the model runs on: with `all`, not the small display GPU."""
         gpus = self.release.plan.container.gpus if self.release else "all"
         return self.gpus if gpus and gpus.startswith("device=") else principal(self.gpus)
 
@@ -104,20 +104,20 @@ class PreflightSubject:
         return tuple(each for each in self._holders() if not self._is_own(each))
 
     def leaving(self, gpu: GpuState) -> int | None:
-        """Bytes on a GPU that the launch frees itself; None where their processes do not say."""
+        """Bytes on a GPU that the launch frees itself; None if their processes do not report it."""
         sizes = [each.process.used for each in self._holders() if self._is_own(each) and each.process.gpu == gpu.uuid]
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
     @cached_property
     def image(self) -> ImageFact | None:
-        """Where it can be judged, and the launch takes it from the tag or digest."""
+        """The image, if the launch resolves it by tag or digest."""
         if self.release is None or self.release.own.kept or isinstance(self.release.facts.image, Missing):
             return None
         return self.release.facts.image
 
     @cached_property
     def strangers_ports(self) -> tuple[ListeningSocket, ...]:
-        """Listeners on the ports of the launch that do not go with it."""
+        """Foreign listeners on the ports of the launch."""
         if self.release is None or isinstance(self.release.facts.ports, Missing):
             return ()
         own = self.release.own.ports
@@ -139,15 +139,12 @@ CHECKS: RuleBook[PreflightSubject] = RuleBook()
 check = CHECKS.rule
 
 
-# Where vLLM keeps what it compiles and tunes.
+# The directory of vLLM's compiled and tuned kernels.
 ENGINE_CACHE = "/root/.cache/vllm"
 
 
 def wanted(plan: Plan, recipe: Recipe, ports: tuple[int, ...]) -> Wanted:
-    """The plan's own words on the host; `recipe` says which of them are checkpoints, and of which revision.
-
-    `ports` are those of the host that the container takes.
-    """
+    """The host paths of the plan, the checkpoints of `recipe`, and the host ports of the container."""
     mounts = plan.container.mounts
     caches = tuple(mount.source for mount in mounts if not mount.read_only)
     tuning = recipe.boot.tuning_cache

@@ -48,7 +48,7 @@ def test_a_machine_without_anything(tmp_path: Path) -> None:
         "missing": None,
     }
     assert blocks(answer) == ["PRE010"]
-    assert answer.err == "one thing blocks every launch on this machine\n"
+    assert answer.err == "one check blocks every launch on this machine\n"
     assert not (tmp_path / ".local").exists()
 
 
@@ -81,7 +81,7 @@ def test_another_process_on_the_gpu(bench: BenchHost) -> None:
     assert answer.code == 6
     assert "python3, process 4711 holds 195.3 GiB of the GPU's memory" in answer.out
     assert "195.3 GiB of NVIDIA GB300 are in use before the launch" in answer.out
-    assert answer.err.endswith("2 things block v1 on this machine\n")
+    assert answer.err.endswith("2 checks block v1 on this machine\n")
 
 
 @pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="left out: nvidia-smi is on this machine")
@@ -89,7 +89,7 @@ def test_without_nvidia_smi_the_checks_that_were_left_out_are_said(bench: BenchH
     (bench.home / "bin" / "nvidia-smi").unlink()
     answer = bench.doctor("v1")
     assert answer.code == 0, answer.out
-    assert "not checked: whether another process computes on the GPU (nvidia-smi is not on PATH)" in answer.out
+    assert "not checked: whether another process uses the GPU (nvidia-smi is not on PATH)" in answer.out
 
 
 @pytest.mark.parametrize(

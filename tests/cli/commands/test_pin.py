@@ -32,8 +32,8 @@ def test_a_pinned_release_does_not_change_by_itself(pin: Path, recipes: Path) ->
         "gb300serve: bench/v1 is pinned to another command "
         "(removes vllm/vllm-openai:v0.33.0; adds vllm/vllm-openai:v0.33.1)"
     )
-    assert "make the change a new release that extends it" in answer.err
-    assert "only while nobody has launched it" in answer.err
+    assert "put the change into a new release that extends it" in answer.err
+    assert "only if nobody has launched it" in answer.err
     assert "PIN001" in run("lint", "bench/v1", "--recipes", recipes).out
     assert run("pin", "bench/v1", "--recipes", recipes, "--force").code == 0
     assert pin.read_text() == COMMAND.replace("0.33.0", "0.33.1")

@@ -20,7 +20,7 @@ def test_all_of_them_in_the_order_of_the_codes() -> None:
     lines = run("rules").out.splitlines()
     codes = [line.split()[0] for line in lines]
     assert codes == sorted([rule.code for rule in (*RULES, *CHECKS)] + list(CATALOGUE))
-    said = "A pattern of `cpu_offload_params` matches no parameter of the model."
+    said = "A pattern in `cpu_offload_params` does not match any parameter of the model."
     assert f"OFF002  error    offload-pattern-matches-nothing    {said}" in lines
 
 
@@ -48,4 +48,4 @@ def test_json() -> None:
 def test_an_unknown_code() -> None:
     answer = run("rules", "OFF02")
     assert (answer.code, answer.out) == (2, "")
-    assert answer.err == "gb300serve: there is no rule OFF02\n  hint: did you mean OFF002?\n"
+    assert answer.err == "gb300serve: rule OFF02 does not exist\n  hint: did you mean OFF002?\n"

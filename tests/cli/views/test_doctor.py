@@ -82,7 +82,7 @@ def test_a_host() -> None:
         "gpus": [
             "NVIDIA GB300, GPU-300, compute capability 10.3, driver 595.84",
             "  memory: 250.7 GiB by nvidia-smi; 249.8 GiB for CUDA (without what the driver reserves); 0 MiB used",
-            "  power: cap 1300 W of 1300 W, drawing 160 W; holding clocks back: nothing",
+            "  power: cap 1300 W of 1300 W, drawing 160 W; clock limits: none",
         ],
         "processes": [
             "7 vllm, 3.0 GiB, container someone",
@@ -101,7 +101,7 @@ def test_a_gpu_of_which_little_is_known() -> None:
     assert host_words(station(gpus=(GpuState("NVIDIA GB300", "GPU-1"),), memory_mode=""))["gpus"] == [
         "NVIDIA GB300, GPU-1, compute capability not known, driver not known",
         "  memory: not known by nvidia-smi; not known for CUDA (without what the driver reserves); not known used",
-        "  power: cap not known of not known, drawing not known; holding clocks back: not known",
+        "  power: cap not known of not known, drawing not known; clock limits: not known",
     ]
     assert host_words(station(memory_mode=""))["memory_mode"] == ["not set"]
     assert host_words(station(gpus=Missing("no tool")))["gpus"] == ["no tool"]
@@ -126,21 +126,21 @@ def test_a_release() -> None:
     left, host = plan.hbm.kv_cache_gib, plan.host
     assert words(subject) == {
         "image": ["sha256:aaaa, arm64, entrypoint vllm serve"],
-        "models": ["/m: 2 of 3 files, 2.0 GiB, revision abc", "/n is not there", "/o: Permission denied"],
+        "models": ["/m: 2 of 3 files, 2.0 GiB, revision abc", "/n does not exist", "/o: Permission denied"],
         "disks": [
             "model: /m on xfs (/dev/md0), 1.0 GiB free of 2.0 GiB",
-            "cache: /c on a filesystem that is not listed, 1.0 GiB free of 2.0 GiB",
+            "cache: /c on an unlisted filesystem, 1.0 GiB free of 2.0 GiB",
         ],
-        "sources": ["1 of 2 there"],
+        "sources": ["1 of 2 exist"],
         "patches": ["/p: as pinned", "/q: not as pinned"],
         "secrets": ["A: can be read", "B: cannot be read"],
-        "ports": ["30006: x, process 1 on ::", "1: a process that may not be seen on ::"],
+        "ports": ["30006: x, process 1 on ::", "1: an unknown process on ::"],
         "tuning_cache": ["9ac7b387: none below /c"],
         "fit": [
             f"on a GB300 fits: {left:.2f} GiB of KV cache (assumed); "
             f"{host.resident_gib:.0f} to {host.resident_bound_gib:.0f} GiB of host memory"
         ],
-        "containers": ["in the way"],
+        "containers": ["a container blocks the launch"],
     }
 
 
@@ -148,19 +148,19 @@ def test_containers_that_nobody_could_name() -> None:
     silent = launched(station(docker=Missing("no Docker Engine answers")).host, container={"gpus": None})
     assert words(silent)["containers"] == ["no Docker Engine answers"]
     unasked = launched(station(docker=Missing("the simulated Station", asked=False)).host, container={"gpus": None})
-    assert words(unasked)["containers"] == ["nothing in the way"]
+    assert words(unasked)["containers"] == ["no container blocks the launch"]
 
 
 def test_what_a_release_does_not_ask_for_has_no_row() -> None:
     assert words(launched(container={"gpus": None})) == {
         "image": ["sha256:aaaa, arm64, entrypoint vllm serve"],
         "ports": ["30006: free"],
-        "containers": ["nothing in the way"],
+        "containers": ["no container blocks the launch"],
     }
 
 
 @pytest.mark.parametrize(
-    ("image", "shown"), [(ImageFact(None), "absent"), (ImageFact(None, tagged=()), "another one under its tag")]
+    ("image", "shown"), [(ImageFact(None), "absent"), (ImageFact(None, tagged=()), "another image under its tag")]
 )
 def test_an_image_that_is_not_there(image: ImageFact, shown: str) -> None:
     assert words(launched(image=image))["image"] == [shown]

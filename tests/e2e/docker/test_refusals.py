@@ -128,7 +128,7 @@ def test_somebody_elses_lane_is_on_the_gpu(program: Program, lane: DockerLane, d
     docker("rm", "--force", stranger)
     may = program.run("up", "v2", "--show-steps")
     assert may.code == 0, may.err
-    assert "not checked: whether another process computes on the GPU (nvidia-smi is not on PATH)" in may.err
+    assert "not checked: whether another process uses the GPU (nvidia-smi is not on PATH)" in may.err
 
 
 @contextmanager
@@ -166,7 +166,7 @@ def test_the_port_is_taken(program: Program, lane: DockerLane, docker: Docker, a
                 6,
                 [
                     f"gb300serve: {finding}",
-                    f"  hint: end that program, or launch on another port (who it is: ss -ltnp 'sport = :{port}')",
+                    f"  hint: stop that program, or use another port; to identify it: ss -ltnp 'sport = :{port}'",
                 ],
             )
             found = program.run("doctor", release, "--json")

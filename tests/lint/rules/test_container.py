@@ -11,7 +11,7 @@ CASES = (
         bad={"  ipc: host\n": "  ipc: host\n  restart: always\n"},
         said=Said(
             "warning",
-            "restart always brings a lane back that was stopped on purpose",
+            "restart always restarts a lane that was stopped on purpose",
             "write unless-stopped",
             19,
             12,
@@ -44,7 +44,7 @@ CASES = (
         "CON004",
         "other",
         bad={"{name: GB300}": "all"},
-        said=Said("note", "the display GPU may be among them", "write {name: GB300}", 17, 9, "container.gpus"),
+        said=Said("note", "the container may also get the display GPU", "write {name: GB300}", 17, 9, "container.gpus"),
         good={"{name: GB300}": "1"},
     ),
     Case(
@@ -53,7 +53,7 @@ CASES = (
         bad={"  gpus: {name: GB300}\n": ""},
         said=Said(
             "warning",
-            "container.gpus is not said: the engine gets no GPU",
+            "container.gpus is not set: the container would see no GPU",
             "add `gpus: {name: GB300}`",
             15,
             1,
@@ -65,7 +65,9 @@ CASES = (
         "CON006",
         "other",
         bad={"  name: orchard\n": ""},
-        said=Said("warning", "container.name is not said: docker invents one", "add `name:`", 15, 1, "container"),
+        said=Said(
+            "warning", "container.name is not set: Docker will pick a random name", "add `name:`", 15, 1, "container"
+        ),
         good={},
     ),
     Case(
@@ -94,7 +96,7 @@ CASES = (
         bad={"    port: 8000\n": "    shutdown_timeout: 30\n    port: 8000\n"},
         said=Said(
             "warning",
-            "the server drains for 30 s, and docker kills it after 10",
+            "the server drains for 30 s, but Docker kills it after 10 s",
             "add `stop_timeout: 40` to the container",
             34,
             23,
@@ -109,14 +111,21 @@ CASES = (
         "CON010",
         "other",
         bad={"  ipc: host\n": '  shm_size: "16"\n'},
-        said=Said("error", "`16` is 16 bytes", "write 16g, say", 18, 13, "container.shm_size"),
+        said=Said("error", "`16` is 16 bytes", "write a unit, for example 16g", 18, 13, "container.shm_size"),
         good={"  ipc: host\n": "  shm_size: 16gb\n"},
     ),
     Case(
         "CON010",
         "other",
         bad={"  ipc: host\n": "  ipc: host\n  memory: -4g\n"},
-        said=Said("error", "`-4g` is no size", "write a number and its unit, as 16g", 19, 11, "container.memory"),
+        said=Said(
+            "error",
+            "`-4g` is not a valid size",
+            "write a number and a unit, for example 16g",
+            19,
+            11,
+            "container.memory",
+        ),
         good={"  ipc: host\n": '  ipc: host\n  memory: "68719476736"\n'},
     ),
 )

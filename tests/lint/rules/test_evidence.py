@@ -14,7 +14,12 @@ CASES = (
             )
         },
         said=Said(
-            "warning", "verified, and without evidence", "add `evidence:`, or write experimental", 5, 9, "status"
+            "warning",
+            "status is verified, but evidence is missing",
+            "add `evidence:`, or write experimental",
+            5,
+            9,
+            "status",
         ),
         good={
             "status: draft\n": (
@@ -43,7 +48,7 @@ CASES = (
             )
         },
         said=Said(
-            "warning", "evidence.0.workload says nothing: `n/a`", "write the workload", 10, 62, "evidence.0.workload"
+            "warning", "evidence.0.workload has no content: `n/a`", "write the workload", 10, 62, "evidence.0.workload"
         ),
         good={},
     ),
@@ -66,7 +71,7 @@ CASES = (
             )
         },
         said=Said(
-            "note", "verified, and without receipts of its boot", "add boot.receipts from its log", 5, 9, "status"
+            "note", "status is verified, but boot.receipts is missing", "add boot.receipts from its log", 5, 9, "status"
         ),
         good={},
     ),
@@ -84,18 +89,9 @@ CASES = (
                 "method: mean of three runs}\n"
             )
         },
-        said=Said("note", "evidence.0 names no run", "add `run:`", 10, 14, "evidence.0.figure"),
+        said=Said("note", "evidence.0 has no run", "add `run:`", 10, 14, "evidence.0.figure"),
         good={},
     ),
-)
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
-def test_one_finding_and_none_in_the_neighbour(tmp_path: Path, case: Case) -> None:
-    judge(case, tmp_path)
-
-
-CASES_RECORDS = (
     Case(
         "REC001",
         "known",
@@ -147,7 +143,7 @@ CASES_RECORDS = (
         bad={"[[1, 4, 5], [5, 16, 1]]": "[[1, 6, 5], [7, 16, 1]]"},
         said=Said(
             "note",
-            ("no boot is on record with these breakpoints: the first one may tune for 75 to 80 minutes"),
+            ("no recorded boot used these breakpoints: the first one may tune for 75 to 80 minutes"),
             (
                 "on record: [[1, 2, 5], [3, 4, 3], [5, 16, 1]]; [[1, 2, 5], [3, 16, 1]]; [[1, 3, 5], "
                 "[4, 16, 1]]; [[1, 4, 5], [5, 16, 1]]"
@@ -161,6 +157,6 @@ CASES_RECORDS = (
 )
 
 
-@pytest.mark.parametrize("case", CASES_RECORDS, ids=lambda case: case.code)
-def test_one_finding_and_none_in_the_neighbour_records(tmp_path: Path, case: Case) -> None:
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
+def test_one_finding_and_none_in_the_neighbour(tmp_path: Path, case: Case) -> None:
     judge(case, tmp_path)

@@ -19,7 +19,7 @@ CASES = (
         bad={"vllm/vllm-openai\n  tag: v0.32.0": "vllm/VLLM-OpenAI:v0.32.0"},
         said=Said(
             "error",
-            "`vllm/VLLM-OpenAI:v0.32.0` is not the name of a repository",
+            "`vllm/VLLM-OpenAI:v0.32.0` is not a valid repository name",
             "write `vllm/vllm-openai`, and `v0.32.0` under image.tag or image.digest",
             7,
             15,
@@ -37,8 +37,8 @@ CASES = (
         },
         said=Said(
             "warning",
-            "the tag `nightly-cu130` moves, and no digest holds the image",
-            "add image.digest: sha256:\u2026 of the image that was tried",
+            "the tag `nightly-cu130` moves, and no digest pins the image",
+            "add image.digest: sha256:\u2026 of the tested image",
             8,
             8,
             "image.tag",
@@ -91,8 +91,8 @@ CASES = (
         bad={"v0.32.0": "v0.31.0-cu130"},
         said=Said(
             "warning",
-            "engine.version is 0.32.0, and the image is tagged v0.31.0-cu130",
-            "write 0.31.0, or the other image",
+            "engine.version is 0.32.0, but the image tag is v0.31.0-cu130",
+            "write 0.31.0, or use the matching image",
             26,
             12,
             "engine.version",
@@ -176,7 +176,7 @@ def test_changed_words_are_told_both_ways(tmp_path: Path) -> None:
             "PIN001",
             "pinned-command-differs",
             "error",
-            "compiles to other words than its pinned command: pinned 32, now 24 --seed 7",
+            "compiles to other arguments than its pinned command: pinned 32, now 24 --seed 7",
             "make it a new release; `pin --force` would rewrite what was verified",
             file,
             3,
@@ -196,7 +196,7 @@ def test_verified_and_not_pinned(tmp_path: Path) -> None:
     text = changed(OTHER, VERIFIED)
     (found,) = findings(subject(tmp_path, text, None))
     assert (found.code, found.severity, found.line, found.path) == ("PIN002", "note", 5, "status")
-    assert found.hint == "run `gb300serve pin orchard/v1`"
+    assert found.hint == "run `pin orchard/v1`"
     assert findings(subject(tmp_path, text, pinned_text(subject(tmp_path, text, None).plan))) == ()
 
 

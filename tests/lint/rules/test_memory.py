@@ -12,7 +12,7 @@ CASES = (
         said=Said(
             "error",
             (
-                "offload 48 at 0.97 leaves -7.78 GiB of KV cache, and one request of 1,048,576 "
+                "offload 48 at 0.97 leaves -7.78 GiB of KV cache, but one request of 1,048,576 "
                 "tokens needs 2.20 (computed)"
             ),
             "offload more, or raise gpu_memory_utilization",
@@ -29,7 +29,7 @@ CASES = (
         said=Said(
             "warning",
             (
-                "offload 60 at 0.9595 leaves 2.26 GiB of KV cache, and one request of 1,048,576 "
+                "offload 60 at 0.9595 leaves 2.26 GiB of KV cache, but one request of 1,048,576 "
                 "tokens needs 2.20 (computed)"
             ),
             "offload more, or raise gpu_memory_utilization",
@@ -67,6 +67,109 @@ CASES = (
         ),
         good={"utilization: 0.9": "utilization: 0.97"},
     ),
+    Case(
+        "LEN001",
+        "known",
+        bad={"max_model_len: 1048576": "max_model_len: 2097152", "cpu_offload_gb: 70": "cpu_offload_gb: 90"},
+        said=Said(
+            "error",
+            "max_model_len is 2097152, but the model supports 1048576",
+            "write 1048576",
+            36,
+            20,
+            "engine.options.max_model_len",
+        ),
+        good={"max_model_len: 1048576": "max_model_len: 1M"},
+    ),
+    Case(
+        "LEN002",
+        "known",
+        bad={"token_threshold: 6144": "token_threshold: 8192"},
+        said=Said(
+            "warning",
+            "long_prefill_token_threshold 8192 has no effect: max_num_batched_tokens is 8192",
+            "write 6144",
+            40,
+            35,
+            "engine.options.long_prefill_token_threshold",
+        ),
+        good={"token_threshold: 6144": "token_threshold: 8000"},
+    ),
+    Case(
+        "LEN003",
+        "other",
+        bad={"max_num_batched_tokens: 8192": "max_num_batched_tokens: 131072\n    long_prefill_token_threshold: 98304"},
+        said=Said(
+            "error",
+            "long_prefill_token_threshold is 98304, but max_model_len is 65536",
+            "write less than max_model_len",
+            33,
+            35,
+            "engine.options.long_prefill_token_threshold",
+        ),
+        good={
+            "max_num_batched_tokens: 8192": "max_num_batched_tokens: 131072\n    long_prefill_token_threshold: 65536"
+        },
+    ),
+    Case(
+        "LEN004",
+        "other",
+        bad={"max_num_batched_tokens: 8192": "max_num_batched_tokens: 24"},
+        said=Said(
+            "error",
+            "max_num_batched_tokens is 24, but max_num_seqs is 32",
+            "write at least max_num_seqs; 8192 is common",
+            32,
+            29,
+            "engine.options.max_num_batched_tokens",
+        ),
+        good={"max_num_batched_tokens: 8192": "max_num_batched_tokens: 32"},
+    ),
+    Case(
+        "LEN005",
+        "other",
+        bad={"    port: 8000\n": "    enable_chunked_prefill: false\n    port: 8000\n"},
+        said=Said(
+            "error",
+            "without chunked prefill max_num_batched_tokens 8192 must hold max_model_len 65536",
+            "remove it",
+            34,
+            5,
+            "engine.options.enable_chunked_prefill",
+        ),
+        good={
+            "    port: 8000\n": "    enable_chunked_prefill: false\n    port: 8000\n",
+            "max_num_batched_tokens: 8192": "max_num_batched_tokens: 65536",
+        },
+    ),
+    Case(
+        "LEN006",
+        "other",
+        bad={"title: Orchard lane": "title: Orchard lane, half a million tokens"},
+        said=Said(
+            "warning",
+            "the title promises half a million, but the engine serves 65536 tokens",
+            "correct the title, or the context length",
+            4,
+            8,
+            "title",
+        ),
+        good={"title: Orchard lane": "title: Orchard lane, 64K context, 32 seats"},
+    ),
+    Case(
+        "LEN007",
+        "other",
+        bad={"max_model_len: 65536": "max_model_len: 524288"},
+        said=Said(
+            "note",
+            ("short requests wait for the whole prefill of a long one: long_prefill_token_threshold is not set"),
+            "add `long_prefill_token_threshold: 6144`",
+            30,
+            5,
+            "engine.options.max_model_len",
+        ),
+        good={"max_model_len: 65536": "max_model_len: 524288\n    long_prefill_token_threshold: 6144"},
+    ),
 )
 
 
@@ -102,118 +205,6 @@ def test_what_nothing_was_measured_with_is_a_warning(tmp_path: Path) -> None:
     (found,) = lint(tmp_path, changed(KNOWN, {"cpu_offload_gb: 70": "cpu_offload_gb: 48", **option}))
     assert (found.code, found.severity) == ("MEM001", "warning")
     assert found.message.endswith("(assumed)")
-
-
-CASES_LENGTHS = (
-    Case(
-        "LEN001",
-        "known",
-        bad={"max_model_len: 1048576": "max_model_len: 2097152", "cpu_offload_gb: 70": "cpu_offload_gb: 90"},
-        said=Said(
-            "error",
-            "max_model_len is 2097152, and the model's own context 1048576",
-            "write 1048576",
-            36,
-            20,
-            "engine.options.max_model_len",
-        ),
-        good={"max_model_len: 1048576": "max_model_len: 1M"},
-    ),
-    Case(
-        "LEN002",
-        "known",
-        bad={"token_threshold: 6144": "token_threshold: 8192"},
-        said=Said(
-            "warning",
-            "long_prefill_token_threshold 8192 has no effect: max_num_batched_tokens is 8192",
-            "write 6144",
-            40,
-            35,
-            "engine.options.long_prefill_token_threshold",
-        ),
-        good={"token_threshold: 6144": "token_threshold: 8000"},
-    ),
-    Case(
-        "LEN003",
-        "other",
-        bad={"max_num_batched_tokens: 8192": "max_num_batched_tokens: 131072\n    long_prefill_token_threshold: 98304"},
-        said=Said(
-            "error",
-            "long_prefill_token_threshold is 98304, and max_model_len 65536",
-            "write less than max_model_len",
-            33,
-            35,
-            "engine.options.long_prefill_token_threshold",
-        ),
-        good={
-            "max_num_batched_tokens: 8192": "max_num_batched_tokens: 131072\n    long_prefill_token_threshold: 65536"
-        },
-    ),
-    Case(
-        "LEN004",
-        "other",
-        bad={"max_num_batched_tokens: 8192": "max_num_batched_tokens: 24"},
-        said=Said(
-            "error",
-            "max_num_batched_tokens is 24, and max_num_seqs 32",
-            "write at least max_num_seqs; 8192 is common",
-            32,
-            29,
-            "engine.options.max_num_batched_tokens",
-        ),
-        good={"max_num_batched_tokens: 8192": "max_num_batched_tokens: 32"},
-    ),
-    Case(
-        "LEN005",
-        "other",
-        bad={"    port: 8000\n": "    enable_chunked_prefill: false\n    port: 8000\n"},
-        said=Said(
-            "error",
-            "without chunked prefill max_num_batched_tokens 8192 must hold max_model_len 65536",
-            "remove it",
-            34,
-            5,
-            "engine.options.enable_chunked_prefill",
-        ),
-        good={
-            "    port: 8000\n": "    enable_chunked_prefill: false\n    port: 8000\n",
-            "max_num_batched_tokens: 8192": "max_num_batched_tokens: 65536",
-        },
-    ),
-    Case(
-        "LEN006",
-        "other",
-        bad={"title: Orchard lane": "title: Orchard lane, half a million tokens"},
-        said=Said(
-            "warning",
-            "the title promises half a million, and the engine serves 65536 tokens",
-            "correct the title, or the context length",
-            4,
-            8,
-            "title",
-        ),
-        good={"title: Orchard lane": "title: Orchard lane, 64K context, 32 seats"},
-    ),
-    Case(
-        "LEN007",
-        "other",
-        bad={"max_model_len: 65536": "max_model_len: 524288"},
-        said=Said(
-            "note",
-            ("short requests wait for the whole prefill of a long one: there is no long_prefill_token_threshold"),
-            "add `long_prefill_token_threshold: 6144`",
-            30,
-            5,
-            "engine.options.max_model_len",
-        ),
-        good={"max_model_len: 65536": "max_model_len: 524288\n    long_prefill_token_threshold: 6144"},
-    ),
-)
-
-
-@pytest.mark.parametrize("case", CASES_LENGTHS, ids=lambda case: case.code)
-def test_one_finding_and_none_in_the_neighbour_lengths(tmp_path: Path, case: Case) -> None:
-    judge(case, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,8 @@ CASES = (
         bad={"model: /model\n": "model: /models/quince\n"},
         said=Said(
             "error",
-            ("the engine looks for a model at /models/quince, and mounted is /model, /root/.cache/vllm"),
-            "mount it, or tell the engine the mount",
+            ("the engine loads /models/quince, but nothing is mounted there (mounted: /model, /root/.cache/vllm)"),
+            "mount it, or set the engine's model to the mount",
             28,
             12,
             "engine.options.model",
@@ -53,7 +53,7 @@ CASES = (
             ),
         },
         said=Said(
-            "error", "the model has `path` and no `mount`: it is not mounted", "add `mount:`", 13, 9, "model.path"
+            "error", "the model has `path` but no `mount`: it is not mounted", "add `mount:`", 13, 9, "model.path"
         ),
         good={},
     ),
@@ -98,7 +98,7 @@ CASES = (
         said=Said(
             "warning",
             (
-                "the path names commit 89abcdef0123456789abcdef0123456789abcdef, and the revision is "
+                "the path names commit 89abcdef0123456789abcdef0123456789abcdef, but the revision is "
                 "0123456789abcdef0123456789abcdef01234567"
             ),
             "write ${model.revision} in the path",

@@ -16,8 +16,8 @@ CASES = (
         },
         said=Said(
             "error",
-            "`./templates` is not a whole path: docker refuses it",
-            "begin with /, ${models}, ${cache} or ${patches}",
+            "`./templates` is not an absolute path: Docker rejects it",
+            "start with /, ${models}, ${cache} or ${patches}",
             22,
             16,
             "container.mounts.1.source",
@@ -40,7 +40,7 @@ CASES = (
         },
         said=Said(
             "error",
-            "`templates` is not a whole path in the container",
+            "`templates` is not an absolute path in the container",
             "write /templates",
             22,
             40,
@@ -59,7 +59,7 @@ CASES = (
         },
         said=Said(
             "error",
-            "`/templates:ro` holds a colon, which separates the parts of a mount",
+            "`/templates:ro` contains a colon, which separates the parts of a mount",
             "write `read_only: true` and remove it",
             22,
             40,
@@ -138,7 +138,7 @@ CASES = (
         bad={"v0.32.0": "v0.33.0", "version: 0.32.0": "version: 0.33.0"},
         said=Said(
             "note",
-            "vllm 0.33.0 tunes into /root/.cache/flashinfer, which is not mounted",
+            "vllm 0.33.0 stores its tuning in /root/.cache/flashinfer, which is not mounted",
             ("mount it, or add VLLM_FLASHINFER_AUTOTUNE_CACHE_DIR: /root/.cache/vllm/flashinfer_autotune"),
             20,
             3,

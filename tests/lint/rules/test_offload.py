@@ -12,7 +12,7 @@ CASES = (
         bad={"    port: 8000\n": "    cpu_offload_params: [experts.w13_weight]\n    port: 8000\n"},
         said=Said(
             "warning",
-            "cpu_offload_params names what to move, and cpu_offload_gb moves nothing",
+            "cpu_offload_params is set, but cpu_offload_gb offloads nothing",
             "add `cpu_offload_gb`",
             34,
             5,
@@ -31,7 +31,7 @@ CASES = (
         bad={"[routed_experts.w13_weight, routed_experts.w2_weight]": "[routed_experts.w13_weight, experts.w2_weight]"},
         said=Said(
             "error",
-            ("`experts.w2_weight` matches no parameter that is known of deepseek-ai/DeepSeek-V4.1-Flash"),
+            ("`experts.w2_weight` does not match any known parameter of deepseek-ai/DeepSeek-V4.1-Flash"),
             "write [routed_experts.w13_weight, routed_experts.w2_weight]",
             31,
             53,
@@ -50,7 +50,7 @@ CASES = (
         },
         said=Said(
             "warning",
-            "the offload backend is prefetch, which does not read cpu_offload_gb",
+            "the offload backend is prefetch, which ignores cpu_offload_gb",
             "remove it",
             36,
             5,
@@ -95,7 +95,7 @@ CASES = (
         },
         said=Said(
             "warning",
-            "the weights are about 39 GiB, and the GPU gives 225: nothing needs to be offloaded",
+            "the weights are about 39 GiB, and the GPU gives 225: no offload is needed",
             "remove it",
             34,
             5,
@@ -158,7 +158,7 @@ def test_what_no_parameter_can_be_called(tmp_path: Path, base: str, pattern: str
     changes = {PARAMS: f'["{pattern}"]'} if base == KNOWN else {"    port: 8000\n": options, "Quince-9B\n": "Quince\n"}
     (found,) = lint(tmp_path, changed(base, changes))
     assert (found.code, found.severity) == ("OFF002", "error")
-    assert found.message.startswith(f"`{pattern}` matches no parameter")
+    assert found.message.startswith(f"`{pattern}` does not match any parameter")
 
 
 @pytest.mark.parametrize("pattern", ["layers", "ffn.experts", "model.layers.0", "w2_weight", "routed_experts"])

@@ -39,7 +39,7 @@ CASES = (
         bad={"repo: acme/Quince-9B": "repo: acme/Qwen3-9B-FP8"},
         said=Said(
             "warning",
-            "acme/Qwen3-9B-FP8 thinks before it answers, and there is no reasoning_parser",
+            "acme/Qwen3-9B-FP8 is a reasoning model, but reasoning_parser is not set",
             "add `reasoning_parser: qwen3`",
             27,
             3,
@@ -53,7 +53,7 @@ CASES = (
         bad={"reasoning_parser: deepseek_v41": "reasoning_parser: deepseek_r1"},
         said=Said(
             "warning",
-            "deepseek-ai/DeepSeek-V4.1-Flash speaks as deepseek_v41, not as deepseek_r1",
+            "deepseek-ai/DeepSeek-V4.1-Flash needs deepseek_v41, not deepseek_r1",
             "write deepseek_v41",
             42,
             23,
@@ -67,7 +67,7 @@ CASES = (
         bad={"    tool_call_parser: deepseek_v41\n": "", "    enable_auto_tool_choice: true\n": ""},
         said=Said(
             "note",
-            "tool calls will come back as text: there is no tool_call_parser",
+            "tool calls are returned as text: tool_call_parser is not set",
             "add `tool_call_parser: deepseek_v41` and `enable_auto_tool_choice: true`",
             25,
             3,

@@ -87,7 +87,7 @@ CASES = (
         bad={"    model_path: /model\n": "    model_tag: /model\n"},
         said=Said(
             "error",
-            "`python3 -m sglang.launch_server` takes no bare model",
+            "`python3 -m sglang.launch_server` does not accept a bare model",
             "write `model_path:`",
             25,
             5,
@@ -104,7 +104,7 @@ CASES = (
         bad=more("speculative_algorithm: DFLASH"),
         said=Said(
             "error",
-            "DFLASH drafts with a model of its own, and speculative_draft_model_path is not said",
+            "DFLASH needs a draft model, but speculative_draft_model_path is not set",
             "add `speculative_draft_model_path: /draft`",
             28,
             5,
@@ -118,7 +118,7 @@ CASES = (
         bad=DRAFTED | more("speculative_draft_model_path: /draft"),
         said=Said(
             "warning",
-            "a draft model is named, and no speculative_algorithm uses it",
+            "a draft model is set, but no speculative_algorithm uses it",
             "add speculative_algorithm",
             30,
             5,
@@ -131,12 +131,7 @@ CASES = (
         "sglang",
         bad=more("speculative_algorithm: EAGEL3"),
         said=Said(
-            "warning",
-            "SGLang knows no algorithm EAGEL3",
-            "write EAGLE3",
-            28,
-            28,
-            "engine.options.speculative_algorithm",
+            "warning", "SGLang has no algorithm EAGEL3", "write EAGLE3", 28, 28, "engine.options.speculative_algorithm"
         ),
         good=more("speculative_algorithm: eagle3"),
     ),
@@ -146,7 +141,7 @@ CASES = (
         bad=DEEPSEEK | {"context_length: 65536": "context_length: 2097152"},
         said=Said(
             "error",
-            "context_length is 2097152, and the model's own context 1048576",
+            "context_length is 2097152, but the model supports 1048576",
             "write 1048576",
             26,
             21,
@@ -174,7 +169,7 @@ CASES = (
         bad={LAST: f'{LAST}  extra_args: [--quince_mode, "3"]\nlint: {{ignore: {{ARG004: on purpose}}}}\n'},
         said=Said(
             "error",
-            "SGLang's parser takes no `--quince_mode`",
+            "SGLang's parser does not accept `--quince_mode`",
             "write it with dashes",
             28,
             16,

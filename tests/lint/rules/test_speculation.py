@@ -51,7 +51,7 @@ CASES = (
         },
         said=Said(
             "warning",
-            "num_speculative_tokens_per_batch_size ends at batch size 24, and max_num_seqs is 32",
+            "num_speculative_tokens_per_batch_size ends at batch size 24, but max_num_seqs is 32",
             "write [9, 32, 1]",
             37,
             58,
@@ -73,7 +73,7 @@ CASES = (
         },
         said=Said(
             "warning",
-            "num_speculative_tokens_per_batch_size speaks of 64 sequences, and max_num_seqs is 32",
+            "num_speculative_tokens_per_batch_size covers 64 sequences, but max_num_seqs is 32",
             "end it at 32, or write max_num_seqs: 64",
             37,
             58,
@@ -95,7 +95,7 @@ CASES = (
         },
         said=Said(
             "warning",
-            "6 draft tokens are scheduled, and num_speculative_tokens is 3",
+            "6 draft tokens are scheduled, but num_speculative_tokens is 3",
             "write [1, 8, 3]",
             37,
             47,
@@ -109,7 +109,7 @@ CASES = (
         bad={"num_speculative_tokens: 5": "num_speculative_tokens: 8"},
         said=Said(
             "warning",
-            "num_speculative_tokens is 8, and the drafter's block is 5",
+            "num_speculative_tokens is 8, but the drafter's block is 5",
             "write 5",
             34,
             31,
@@ -139,7 +139,7 @@ CASES = (
         },
         said=Said(
             "error",
-            "method eagle3 needs a draft model, and speculative_config has no `model`",
+            "method eagle3 needs a draft model, but speculative_config has no `model`",
             "add `model: /draft`, the mount of the drafter",
             34,
             5,
@@ -203,7 +203,7 @@ CASES = (
         said=Said(
             "note",
             "4 tokens are drafted at every batch size",
-            "a schedule (num_speculative_tokens_per_batch_size) drafts less when many stream",
+            "add a schedule (num_speculative_tokens_per_batch_size) that drafts less at many streams",
             34,
             65,
             "engine.options.speculative_config.num_speculative_tokens",
@@ -218,7 +218,7 @@ CASES = (
         bad={"  mounts:\n": '  env: {VLLM_USE_V2_MODEL_RUNNER: "0"}\n  mounts:\n'},
         said=Said(
             "error",
-            "model runner V1 does not know dspark",
+            "model runner V1 does not support dspark",
             "remove the variable",
             20,
             35,

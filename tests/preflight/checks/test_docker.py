@@ -21,7 +21,7 @@ def test_gpus_for_containers() -> None:
     ((severity, message, hint),) = said(station(docker=PLAIN), "PRE011")
     assert severity == "warning"
     assert message == (
-        "Docker names neither the NVIDIA runtime nor CDI devices: it may refuse to give GPUs to containers"
+        "Docker lists neither the NVIDIA runtime nor CDI devices: it may refuse to give GPUs to containers"
     )
     assert hint is not None
     assert "nvidia-ctk runtime configure" in hint
@@ -45,4 +45,4 @@ def test_limits_that_are_enough() -> None:
     assert said(launched(host(docker=PLAIN, memlock=Limit(MIB, MIB)), container=wants), "PRE012") == []
     assert said(launched(host(docker=ROOTLESS), container=wants), "PRE012") == []
     ((_, message, _),) = said(launched(host(docker=ROOTLESS, memlock=Limit(MIB, 8 * MIB)), container=wants), "PRE012")
-    assert message == "this rootless Docker may lock 8 MiB, and the release asks for more"
+    assert message == "this rootless Docker can lock 8 MiB, but the release needs more"

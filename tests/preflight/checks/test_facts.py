@@ -8,12 +8,8 @@ OVER_THERE = Missing("the containers run on ssh://box", asked=False)
 def test_a_check_that_was_left_out_is_said_and_refuses_nothing() -> None:
     subject = launched(host(gpus=NO_TOOL, processes=NO_TOOL), ports=Missing("no /proc"))
     assert said(subject, "PRE001") == [
-        (
-            "note",
-            "not checked: which GPUs there are, their memory in use, power cap and clocks (nvidia-smi is not on PATH)",
-            None,
-        ),
-        ("note", "not checked: whether another process computes on the GPU (nvidia-smi is not on PATH)", None),
+        ("note", "not checked: the GPUs, their memory in use, power cap and clocks (nvidia-smi is not on PATH)", None),
+        ("note", "not checked: whether another process uses the GPU (nvidia-smi is not on PATH)", None),
         ("note", "not checked: whether the port is free (no /proc)", None),
     ]
 

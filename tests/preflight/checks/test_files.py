@@ -34,14 +34,11 @@ def test_a_model_that_is_not_there_or_closed() -> None:
 @pytest.mark.parametrize(
     ("model", "lacks"),
     [
-        (replace(WHOLE, config=False), "no config.json that can be read"),
-        (replace(WHOLE, shards=0), "no *.safetensors and no index of them"),
+        (replace(WHOLE, config=False), "no readable config.json"),
+        (replace(WHOLE, shards=0), "no *.safetensors files and no index"),
         (replace(WHOLE, absent=("a", "b")), "2 of 3 files missing (a and 1 more)"),
         (replace(WHOLE, cut=("a",)), "1 of 3 files are not as long as their headers say (a)"),
-        (
-            replace(WHOLE, config=False, absent=("a",)),
-            "no config.json that can be read, 1 of 3 files missing (a)",
-        ),
+        (replace(WHOLE, config=False, absent=("a",)), "no readable config.json, 1 of 3 files missing (a)"),
     ],
 )
 def test_a_model_that_is_not_whole(model: ModelFiles, lacks: str) -> None:
@@ -50,14 +47,14 @@ def test_a_model_that_is_not_whole(model: ModelFiles, lacks: str) -> None:
 
 def test_revisions() -> None:
     other = replace(WHOLE, revision="f" * 40)
-    assert of_model(other) == {"PRE052": [("error", f"/m is revision {'f' * 40}, and 0123 is pinned", FETCH)]}
+    assert of_model(other) == {"PRE052": [("error", f"/m is revision {'f' * 40}, but 0123 is pinned", FETCH)]}
     unknown = replace(WHOLE, revision=None)
-    assert of_model(unknown) == {"PRE053": [("note", "not checked: of which revision /m is", None)]}
+    assert of_model(unknown) == {"PRE053": [("note", "not checked: the revision of /m", None)]}
     assert of_model(replace(unknown, model=Model("/m"))) == {}
 
 
 def test_links_that_lead_out_of_the_mount() -> None:
-    message = "a and 1 more in /m link out of it: in the container they lead nowhere"
+    message = "a and 1 more in /m link outside the directory: the links are broken in the container"
     assert of_model(replace(WHOLE, linked_away=("a", "b"))) == {"PRE054": [("error", message, FETCH)]}
 
 
@@ -65,7 +62,7 @@ def test_sources_of_mounts() -> None:
     sources = (MountSource("/m", exists=False), MountSource("/c", exists=False), MountSource("/p", exists=True))
     hint = "mkdir -p /c if it is a cache; or the site file names the wrong directory"
     subject = launched(models=(ModelFiles(Model("/m"), exists=False),), sources=sources)
-    assert said(subject, "PRE055") == [("error", "/c does not exist, and is to be mounted", hint)]
+    assert said(subject, "PRE055") == [("error", "/c does not exist but is a mount source", hint)]
     assert said(launched(sources=Missing("x")), "PRE055") == said(station(), "PRE055") == []
 
 
@@ -77,8 +74,8 @@ def test_a_patch_whose_source_is_missing_is_said_once() -> None:
     subject = launched(sources=(MountSource("/p", exists=False), MountSource("/q", exists=False)), patches=patches)
     hint = "put the files that the recipe pins there; or the site file names the wrong directory"
     assert said(subject, "PRE055") == [
-        ("error", "/p does not exist, and is to be mounted", hint),
-        ("error", "/q does not exist, and is to be mounted", hint),
+        ("error", "/p does not exist but is a mount source", hint),
+        ("error", "/q does not exist but is a mount source", hint),
     ]
     assert said(subject, "PRE056") == []
 
@@ -90,9 +87,9 @@ def test_patches() -> None:
         Patch("/p/2", wanted, other),
         Patch("/p/3", wanted, None, "/p/3: Permission denied"),
     )
-    hint = "put the file that the recipe pins there: sha256sum tells"
+    hint = "put the pinned file there (check: sha256sum)"
     assert said(launched(patches=patches), "PRE056") == [
-        ("error", "/p/2 has sha256 bbbbbbbbbbbb…, and the recipe states aaaaaaaaaaaa…", hint),
+        ("error", "/p/2 has sha256 bbbbbbbbbbbb…, but the recipe states aaaaaaaaaaaa…", hint),
         ("error", "the patch /p/3: Permission denied (its sha256 should be aaaaaaaaaaaa…)", hint),
     ]
     assert said(launched(patches=Missing("x")), "PRE056") == said(station(), "PRE056") == []
@@ -107,7 +104,7 @@ def test_a_network_filesystem_and_what_it_costs() -> None:
     assert said(launched(disks=disks), "PRE040") == [
         (
             "warning",
-            "/nas/m lies on cifs (//nas/models): a load that takes 153 s from a local NVMe took 1,246 s and then about "
+            "/nas/m is on cifs (//nas/models): a load that takes 153 s from a local NVMe took 1,246 s and then about "
             "600 s for the drafter from a CIFS share",
             "copy it to a local disk, and name that in the site file (models)",
         )

@@ -16,9 +16,9 @@ ID = "0123456789abcdef" * 4
 @pytest.mark.parametrize(
     ("gpus", "message"),
     [
-        ("device=GPU-9", "no GPU GPU-9 is on this machine"),
-        ("device=GPU-300,7", "no GPU 7 is on this machine"),
-        ("3", "the release asks for GPUs (3), and 2 are here"),
+        ("device=GPU-9", "GPU GPU-9 not found on this machine"),
+        ("device=GPU-300,7", "GPU 7 not found on this machine"),
+        ("3", "the release needs GPUs (3), but this machine has 2"),
     ],
 )
 def test_a_gpu_that_is_not_there(gpus: str, message: str) -> None:
@@ -33,12 +33,14 @@ def test_gpus_that_are_there_or_not_known() -> None:
         assert said(launched(BOTH, container={"gpus": gpus}), "PRE020") == []
     assert said(launched(host(gpus=Missing("no tool"))), "PRE020") == []
     ((severity, message, _),) = said(launched(host(gpus=())), "PRE020")
-    assert (severity, message) == ("error", "the release asks for GPUs (all), and 0 are here")
+    assert (severity, message) == ("error", "the release needs GPUs (all), but this machine has 0")
 
 
 def test_the_displays_gpu_among_all() -> None:
     hint = "container.gpus: {uuid: GPU-300}, or {name: …} with the UUID in the site file"
-    assert said(launched(BOTH), "PRE021") == [("note", "`all` gives it NVIDIA RTX PRO 4000 beside NVIDIA GB300", hint)]
+    assert said(launched(BOTH), "PRE021") == [
+        ("note", "`all` also gives the container NVIDIA RTX PRO 4000, next to NVIDIA GB300", hint)
+    ]
     assert said(launched(BOTH, container={"gpus": "device=GPU-300"}), "PRE021") == []
     assert said(launched(), "PRE021") == []
 
@@ -68,13 +70,13 @@ def held(used: int | None = 200 * GIB, container: str | None = ID, name: str | N
             held(container=None, name=None, used=None),
             "error",
             "python3, process 4711 holds an unknown amount of the GPU's memory",
-            "see whose it is and end it: ps -fp 4711",
+            "check the owner and stop it: ps -fp 4711",
         ),
         (
             held(container=None, name=None, used=300 * MIB),
             "warning",
             "python3, process 4711 holds 300 MiB of the GPU's memory",
-            "see whose it is and end it: ps -fp 4711",
+            "check the owner and stop it: ps -fp 4711",
         ),
     ],
 )
@@ -104,19 +106,19 @@ def test_memory_that_the_launch_frees_itself() -> None:
     assert said(launched(host(gpus=(used,), processes=(held(None),)), own=own), "PRE023") == [
         (
             "note",
-            "not checked: memory in use of NVIDIA GB300 (what this launch stops does not say how much it holds)",
+            "not checked: memory in use of NVIDIA GB300 (the processes that this launch stops do not report theirs)",
             None,
         )
     ]
     assert said(launched(host(gpus=(replace(GB300, used=None),))), "PRE023") == [
-        ("note", "not checked: memory in use of NVIDIA GB300 (it does not say)", None)
+        ("note", "not checked: memory in use of NVIDIA GB300 (not reported)", None)
     ]
 
 
 def test_page_cache_in_hbm_is_offered_to_be_dropped() -> None:
     facts = host(gpus=(replace(GB300, used=60 * GIB),), hbm_page_cache=50 * GIB)
     assert said(launched(facts), "PRE025") == [
-        ("warning", "50.0 GiB of page cache lie in HBM", f"to drop it: {DROP_CACHES}")
+        ("warning", "50.0 GiB of page cache are in HBM", f"to drop it: {DROP_CACHES}")
     ]
     ((_, _, hint),) = said(launched(facts), "PRE023")
     assert hint == f"page cache is part of it; to drop it: {DROP_CACHES}"
@@ -140,7 +142,7 @@ def test_power_and_clocks() -> None:
     assert said(station(gpus=(slow,)), "PRE027") == [
         (
             "warning",
-            "the clocks of NVIDIA GB300 are held back: software power cap, hardware slowdown",
+            "the clocks of NVIDIA GB300 are limited: software power cap, hardware slowdown",
             "nvidia-smi -i GPU-300 -q -d PERFORMANCE,TEMPERATURE,POWER",
         )
     ]

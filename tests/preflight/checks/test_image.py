@@ -18,7 +18,7 @@ def of(subject: PreflightSubject) -> dict[str, list[tuple[str, str, str | None]]
 
 def test_an_image_that_is_absent() -> None:
     absent = launched(image=ImageFact(None))
-    message = f"the image {REFERENCE} is not on the machine"
+    message = f"image {REFERENCE} not found on this machine"
     assert of(absent) == {"PRE060": [("error", message, f"docker pull {REFERENCE}")]}
     ((_, _, hint),) = said(launched(image=ImageFact(None), image_id="sha256:1"), "PRE060")
     assert hint == "build or load it (docker load): it has no registry digest"
@@ -28,25 +28,28 @@ def test_an_image_that_is_absent() -> None:
     "image", [ImageFact(None, tagged=("vllm/vllm-openai@sha256:ffff",)), replace(IMAGE, digests=("x@sha256:ffff",))]
 )
 def test_a_tag_that_has_moved(image: ImageFact) -> None:
-    message = f"{TAGGED} is another image here: sha256:ffff; pinned is sha256:00d5"
+    message = f"{TAGGED} refers to another image here: sha256:ffff; the recipe pins sha256:00d5"
     assert of(launched(image=image)) == {"PRE061": [("error", message, f"docker pull {REFERENCE}")]}
 
 
 def test_a_tag_of_an_image_that_was_built_here() -> None:
     ((_, message, _),) = said(launched(image=ImageFact(None, tagged=())), "PRE061")
-    assert message == f"{TAGGED} is another image here: no digest: it was built or loaded here; pinned is sha256:00d5"
+    assert (
+        message
+        == f"{TAGGED} refers to another image here: no digest: it was built or loaded here; the recipe pins sha256:00d5"
+    )
 
 
 def test_another_id() -> None:
     hint = "build or load the image with the id sha256:1"
-    message = f"{TAGGED} has the id sha256:aaaa; pinned is sha256:1"
+    message = f"{TAGGED} has the id sha256:aaaa; the recipe pins sha256:1"
     assert of(launched(image_id="sha256:1")) == {"PRE061": [("error", message, hint)]}
     assert of(launched(image_id="sha256:aaaa")) == {}
 
 
 def test_another_architecture() -> None:
     message, hint = (
-        "the image is for amd64, and the machine is arm64",
+        "the image is for amd64, but this machine is arm64",
         f"docker pull --platform linux/arm64 {REFERENCE}",
     )
     amd = replace(IMAGE, architecture="amd64")

@@ -20,14 +20,14 @@ def test_the_kv_cache_is_too_small() -> None:
     assert found.plan.verdict == "refused"
     left, needed = found.plan.hbm.kv_cache_gib, found.plan.needed_gib
     message = (
-        f"refused: one request of 1,048,576 tokens needs {needed:.2f} GiB of KV cache, and {left:.2f} GiB is left "
+        f"refused: one request of 1,048,576 tokens needs {needed:.2f} GiB of KV cache, but {left:.2f} GiB is left "
         f"({found.plan.basis})"
     )
     assert said(launched(answer=found), "PRE030") == [("error", message, HINT)]
     short = replace(found, plan=replace(found.plan, verdict="short"))
     assert said(launched(answer=short), "PRE030")[0][1].startswith("short: one request")
     unknown = replace(found.plan, hbm=replace(found.plan.hbm, kv_cache_gib=None))
-    assert "and less is left" in said(launched(answer=replace(found, plan=unknown)), "PRE030")[0][1]
+    assert "but less is left" in said(launched(answer=replace(found, plan=unknown)), "PRE030")[0][1]
 
 
 def test_it_fits_or_nobody_asks() -> None:
@@ -38,14 +38,14 @@ def test_it_fits_or_nobody_asks() -> None:
 
 def test_another_gpu_has_another_total() -> None:
     weights = memory().plan.hbm.weights_gib
-    message = f"{weights:.1f} GiB of weights stay on the GPU, and NVIDIA H200 has 139.8 GiB"
+    message = f"{weights:.1f} GiB of weights stay on the GPU, but NVIDIA H200 has 139.8 GiB"
     assert said(launched(host(gpus=(H200,))), "PRE030") == [("error", message, HINT)]
     larger = replace(H200, name="NVIDIA X", memory=300_000 * MIB, reserved=0)
     assert said(launched(host(gpus=(larger,)), answer=memory(offload=40.0)), "PRE030") == []
     a_little_smaller = replace(GB300, name="NVIDIA X", memory=240_000 * MIB, reserved=0)
     ((_, said_of_it, _),) = said(launched(host(gpus=(a_little_smaller,))), "PRE030")
     assert said_of_it.startswith("on NVIDIA X with 234.4 GiB ")
-    assert said_of_it.endswith("GiB are left for the KV cache, and one request of 1,048,576 tokens needs 2.20")
+    assert said_of_it.endswith("GiB are left for the KV cache, but one request of 1,048,576 tokens needs 2.20")
 
 
 def test_overhead_that_nobody_measured() -> None:
@@ -54,7 +54,7 @@ def test_overhead_that_nobody_measured() -> None:
     larger = replace(GB300, memory=270_000 * MIB, reserved=0)
     assert said(launched(host(gpus=(larger,)), answer=unknown), "PRE030") == []
     assert said(launched(answer=unknown), "PRE032") == [
-        ("note", "not checked: whether it fits the GPU's memory", f"{HINT} says why")
+        ("note", "not checked: whether it fits the GPU's memory", f"{HINT} explains why")
     ]
 
 
@@ -64,8 +64,7 @@ def test_host_memory() -> None:
     ((severity, message, _),) = said(available(100.0), "PRE031")
     assert severity == "error"
     assert message == (
-        f"refused: {low:.0f} to {high:.0f} GiB are to be held, 100 GiB are available (MemAvailable) and 20 should stay "
-        "free"
+        f"refused: {low:.0f} to {high:.0f} GiB needed, 100 GiB available (MemAvailable); 20 GiB should stay free"
     )
     assert said(available(high), "PRE031")[0][1].startswith("short: ")
     assert said(available(494.5), "PRE031") == []

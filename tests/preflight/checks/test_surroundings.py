@@ -12,10 +12,10 @@ def test_a_container_in_the_way() -> None:
 
 def test_a_port_that_is_taken() -> None:
     heard = (ListeningSocket(30006, "127.0.0.1", "python3, process 4711"), ListeningSocket(8021, "::"))
-    ways = "end that program, or launch on another port (who it is: ss -ltnp 'sport = :{}')"
+    ways = "stop that program, or use another port; to identify it: ss -ltnp 'sport = :{}'"
     assert said(launched(ports=heard), "PRE071") == [
         ("error", "port 30006 is taken: python3, process 4711 listens on 127.0.0.1", ways.format(30006)),
-        ("error", "port 8021 is taken: a process that may not be seen listens on ::", ways.format(8021)),
+        ("error", "port 8021 is taken: an unknown process listens on ::", ways.format(8021)),
     ]
     assert said(launched(ports=heard[:1], own=Own(ports=frozenset({30006}))), "PRE071") == []
 
@@ -28,7 +28,7 @@ def test_a_secret_that_cannot_be_read() -> None:
 
 def test_a_tuning_cache_that_is_not_there() -> None:
     message = "no kernel-tuning cache 9ac7b387 below /c: the first boot tunes for 15 to 74 minutes"
-    hint = "put the set of a machine that has it there first, or take the time"
+    hint = "copy the set from a machine that has it, or allow the time"
     assert said(launched(tuning_cache=TuningCache("/c", "9ac7b387", None)), "PRE073") == [("warning", message, hint)]
     assert said(launched(tuning_cache=TuningCache("/c", "9ac7b387", "/c/x")), "PRE073") == []
     assert said(launched(tuning_cache=Missing("x")), "PRE073") == said(launched(), "PRE073") == []

@@ -21,14 +21,14 @@ def run(
     ctx: typer.Context,
     ref: Release = None,
     on: On = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Judge as `up --replace` would.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Check as `up --replace` would.")] = False,
     sets: Sets = None,
     site: SiteFile = None,
     station: Station = None,
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
-    """Say whether this machine can run a release as things stand, and what to do where it cannot; changes nothing."""
+    """Check whether this machine can run a release now, and print what to fix. Changes nothing."""
     workspace, console = open_workspace(ctx, recipes, site, station)
     where = on or "docker"
     doctor = Doctor(workspace, Hosts(workspace), StateDirectory(workspace), where)
@@ -44,6 +44,6 @@ def run(
             console.result(line)
     blocks = blocking(found)
     if blocks:
-        what = "one thing blocks" if len(blocks) == 1 else f"{len(blocks)} things block"
+        what = "one check blocks" if len(blocks) == 1 else f"{len(blocks)} checks block"
         console.message(f"{what} {ref or 'every launch'} on this machine", "error")
     return 6 if blocks else 0

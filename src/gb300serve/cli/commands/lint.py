@@ -17,14 +17,16 @@ def run(
     paths: Annotated[
         list[str] | None, typer.Argument(metavar="[PATH]...", help="Files, directories or releases.")
     ] = None,
-    form: Annotated[Literal["text", "json", "github", "sarif"], typer.Option("--format", help="The form.")] = "text",
+    form: Annotated[
+        Literal["text", "json", "github", "sarif"], typer.Option("--format", help="The output format.")
+    ] = "text",
     fail_on: Annotated[
-        Literal["error", "warning", "note"], typer.Option(help="The least severity that is exit 5.")
+        Literal["error", "warning", "note"], typer.Option(help="The lowest severity that exits with 5.")
     ] = "error",
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
-    """Say what is wrong with recipes, without a machine. Without a path: the recipes directory."""
+    """Check recipes for mistakes; needs no GPU. Without a path, check the recipes directory."""
     workspace, console = open_workspace(ctx, recipes, None)
     verdict = lint_paths(workspace, paths or [])
     if json or form == "json":
@@ -54,7 +56,7 @@ def _explained() -> dict[str, diagnostics.Help]:
 
 def _summary(verdict: Verdict) -> str:
     if not verdict.files:
-        return "0 files: no YAML file there says `format: gb300serve/…`"
+        return "0 files: no YAML file contains `format: gb300serve/…`"
     counts = dict.fromkeys(("error", "warning", "note"), 0)
     for found in verdict.diagnostics:
         counts[found.severity] += 1

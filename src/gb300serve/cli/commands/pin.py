@@ -23,8 +23,8 @@ class PinDiffersError(Gb300Error):
         words = "; ".join(f"{name} {' '.join(w)}" for name, w in (("removes", removed), ("adds", added)) if w)
         super().__init__(
             f"{ref} is pinned to another command ({words})",
-            hint="a pinned release is what was measured: make the change a new release that extends it; "
-            "--force rewrites the pin, which is right only while nobody has launched it",
+            hint="a pinned release is the measured one: put the change into a new release that extends it; "
+            "use --force only if nobody has launched it",
         )
 
 
@@ -34,7 +34,7 @@ def run(
     recipes: RecipeDirs = None,
     force: Annotated[bool, typer.Option("--force", help="Rewrite a pin that differs.")] = False,
 ) -> int:
-    """Write the command that a release compiles to beside it, so that any later change is seen."""
+    """Write the command of a release to a file next to it, so that lint reports later changes."""
     workspace, console = open_workspace(ctx, recipes, None)
     # All of them are compiled and compared before the first is written.
     for path, ref, text in [_compiled(workspace, ref, force=force) for ref in refs]:

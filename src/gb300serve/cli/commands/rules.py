@@ -20,7 +20,7 @@ class UnknownRuleError(CommandLineError):
     def __init__(self, text: str, known: list[str]) -> None:
         meant = suggestion(text, known)
         super().__init__(
-            f"there is no rule {text}", hint=f"did you mean {meant}?" if meant else "`gb300serve rules` lists them"
+            f"rule {text} does not exist", hint=f"did you mean {meant}?" if meant else "`rules` lists them"
         )
 
 

@@ -1,4 +1,4 @@
-"""Diagnostics as SARIF 2.1.0 (OASIS), for code-scanning services."""
+"""Diagnostics as text, as GitHub workflow commands and as SARIF 2.1.0 (OASIS)."""
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.redaction import redact_line
 from gb300serve.core.text import printable
 
-# The findings about literal secrets: their lines are not shown again, and neither is any line that looks like one.
+# The findings about literal secrets: lines with secrets are never shown.
 _LITERAL = frozenset({"SEC003", "SEC004"})
 # A longer line would fill the terminal, and hide the next finding.
 _LONGEST = 500
@@ -39,7 +39,7 @@ def _shown(found: Diagnostic, texts: dict[str, list[str]]) -> Iterator[str]:
     if not 0 < found.line <= len(texts[found.file]):
         return
     raw = texts[found.file][found.line - 1]
-    line = printable(raw)  # before secrets are looked for: a control character may stand in one
+    line = printable(raw)  # before the search for secrets: one may contain a control character
     literal = found.code in _LITERAL or (found.path or "").startswith("container.secrets")
     if literal or len(line) > _LONGEST or redact_line(line) != line:
         return
@@ -88,7 +88,7 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 
 
 class Help(NamedTuple):
-    """What a rule says about itself."""
+    """The documentation of a rule."""
 
     summary: str
     severity: str
@@ -110,13 +110,17 @@ def document(diagnostics: Iterable[Diagnostic], rules: Mapping[str, Help]) -> di
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _rule(code: str, name: str, said: Help | None) -> dict[str, Any]:
+def _rule(code: str, name: str, explained: Help | None) -> dict[str, Any]:
     rule: dict[str, Any] = {"id": code, "name": name}
-    if said is not None:
-        rule["shortDescription"] = {"text": said.summary}
-        rule["defaultConfiguration"] = {"level": said.severity}
-        parts = [text for text in (said.why and f"Why: {said.why}", said.fix and f"Fix: {said.fix}") if text]
-        rule["help"] = {"text": "\n\n".join(parts) or said.summary}
+    if explained is not None:
+        rule["shortDescription"] = {"text": explained.summary}
+        rule["defaultConfiguration"] = {"level": explained.severity}
+        parts = [
+            text
+            for text in (explained.why and f"Why: {explained.why}", explained.fix and f"Fix: {explained.fix}")
+            if text
+        ]
+        rule["help"] = {"text": "\n\n".join(parts) or explained.summary}
     return rule
 
 
@@ -144,7 +148,7 @@ def _escaped(character: str) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The headerer and the rows, with two blanks between columns."""
+    """The header and the rows, with two spaces between columns."""
     widths = [max(width(row[column]) for row in (header, *rows)) for column in range(len(header))]
     for row in (header, *rows):
         yield "  ".join(text + " " * (size - width(text)) for text, size in zip(row, widths, strict=True)).rstrip()

@@ -1,4 +1,4 @@
-"""What doctor shows: a row a fact with its verdict, below it what was found and what to do; and the same as JSON."""
+"""The output of doctor: one row per fact with its verdict and findings, as a table or as JSON."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
@@ -43,7 +43,7 @@ def host_rows(subject: PreflightSubject) -> Iterator[Row]:
 
 
 def release_rows(subject: PreflightSubject, release: Release) -> Iterator[Row]:
-    """The facts of one release; those that it does not ask for are left out."""
+    """The facts of one release; facts that it does not need are left out."""
     facts, plan = release.facts, release.plan
     yield _row("image", facts.image, _image)
     for name, value, shown in (
@@ -55,7 +55,7 @@ def release_rows(subject: PreflightSubject, release: Release) -> Iterator[Row]:
     ):
         if value:
             yield name, value, shown
-    yield _row("ports", facts.ports, lambda heard: _ports(heard, plan.port))
+    yield _row("ports", facts.ports, lambda sockets: _ports(sockets, plan.port))
     if facts.tuning_cache is not None:
         yield _row("tuning_cache", facts.tuning_cache, _tuning)
     if subject.wants_gpu:
@@ -65,7 +65,7 @@ def release_rows(subject: PreflightSubject, release: Release) -> Iterator[Row]:
     if refusal is None and isinstance(docker, Missing) and docker.asked:
         yield "containers", docker, [docker.why]
     else:
-        yield "containers", refusal and refusal.message, ["in the way" if refusal else "nothing in the way"]
+        yield "containers", refusal and refusal.message, [f"{'a' if refusal else 'no'} container blocks the launch"]
 
 
 def _row(name: str, value: T | Missing, shown: Callable[[T], Sequence[str]]) -> Row:
@@ -84,10 +84,10 @@ def _gpu(gpu: GpuState) -> Iterator[str]:
         f"  memory: {_size(gpu.memory)} by nvidia-smi; {_size(gpu.cuda_memory)} for CUDA (without what the driver "
         f"reserves); {_size(gpu.used)} used"
     )
-    held = "not known" if gpu.clocks_held_back is None else ", ".join(gpu.clocks_held_back) or "nothing"
+    held = "not known" if gpu.clocks_held_back is None else ", ".join(gpu.clocks_held_back) or "none"
     yield (
         f"  power: cap {_watts(gpu.power_limit)} of {_watts(gpu.power_limit_max)}, drawing {_watts(gpu.power_draw)}; "
-        f"holding clocks back: {held}"
+        f"clock limits: {held}"
     )
 
 
@@ -119,24 +119,24 @@ def _state(state: Directory) -> list[str]:
 
 def _image(image: ImageFact) -> list[str]:
     if image.id is None:
-        return ["absent" if image.tagged is None else "another one under its tag"]
+        return ["absent" if image.tagged is None else "another image under its tag"]
     return [f"{image.id}, {image.architecture}, entrypoint {' '.join(image.entrypoint) or 'none'}"]
 
 
 def _model(model: ModelFiles) -> str:
     if not model.exists or model.problem is not None:
-        return model.problem or f"{model.path} is not there"
+        return model.problem or f"{model.path} does not exist"
     revision = f", revision {model.revision}" if model.revision else ""
     return f"{model.path}: {model.shards - len(model.absent)} of {model.shards} files, {gib(model.bytes)}{revision}"
 
 
 def _disk(disk: DiskSpace) -> str:
-    on = f"{disk.filesystem.kind} ({disk.filesystem.source})" if disk.filesystem else "a filesystem that is not listed"
+    on = f"{disk.filesystem.kind} ({disk.filesystem.source})" if disk.filesystem else "an unlisted filesystem"
     return f"{disk.use}: {disk.path} on {on}, {gib(disk.free)} free of {gib(disk.total)}"
 
 
 def _sources(sources: Sequence[MountSource]) -> list[str]:
-    return [f"{sum(each.exists for each in sources)} of {len(sources)} there"]
+    return [f"{sum(each.exists for each in sources)} of {len(sources)} exist"]
 
 
 def _patches(patches: Sequence[Patch]) -> list[str]:
@@ -147,8 +147,8 @@ def _secret(secret: SecretFact) -> str:
     return f"{secret.name}: {'can be read' if secret.problem is None else 'cannot be read'}"
 
 
-def _ports(heard: Sequence[ListeningSocket], port: int | None) -> list[str]:
-    taken = [f"{each.port}: {each.process or 'a process that may not be seen'} on {each.address}" for each in heard]
+def _ports(sockets: Sequence[ListeningSocket], port: int | None) -> list[str]:
+    taken = [f"{each.port}: {each.process or 'an unknown process'} on {each.address}" for each in sockets]
     return taken or [f"{port}: free"]
 
 
@@ -225,7 +225,7 @@ def lines(subject: PreflightSubject, found: Sequence[Diagnostic]) -> Iterator[st
 
 
 def verdict(name: str, value: object, found: Sequence[Diagnostic]) -> str:
-    """The worst that was found about a fact; `unknown` and `not asked` where it is missing."""
+    """The worst finding about a fact; `unknown` or `not asked` if it is missing."""
     worst = max(_about(name, found), key=lambda one: RANK[one.severity], default=None)
     if isinstance(value, Missing) and (worst is None or worst.severity == "note"):
         return "unknown" if value.asked else "not asked"

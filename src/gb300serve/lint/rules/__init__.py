@@ -1,4 +1,4 @@
-"""One module a family, one function a rule. A new family is imported here, and nowhere else."""
+"""One module per family, one function per rule. Import a new family here."""
 
 from gb300serve.lint.rules import (
     evidence,

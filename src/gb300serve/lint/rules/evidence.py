@@ -1,4 +1,4 @@
-"""Evidence: what a release claims, and what it can show for it."""
+"""Rules for evidence, and for settings that were tried before."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -25,41 +25,44 @@ _FIGURE = re.compile(
 
 @rule("EVD001", "warning")
 def verified_without_evidence(subject: LintSubject) -> Iterator[Finding]:
-    """The release is called verified, and shows no figure.
+    """The release is `verified` but has no evidence.
 
-    Why: nobody can tell whether a later boot is as good, or what was verified: evidence is never inherited.
-    Fix: add `evidence:` with figure, value, unit, workload and method, or write `status: experimental`.
+    Why: Later boots cannot be compared with it, and nobody can see what was verified. Evidence is never inherited.
+    Fix: Add `evidence:` with figure, value, unit, workload and method, or write `status: experimental`.
     """
     if subject.recipe.status == "verified" and not subject.recipe.evidence:
-        yield Finding(("status",), "verified, and without evidence", "add `evidence:`, or write experimental")
+        yield Finding(
+            ("status",), "status is verified, but evidence is missing", "add `evidence:`, or write experimental"
+        )
 
 
 @rule("EVD002", "warning")
 def figure_without_workload(subject: LintSubject) -> Iterator[Finding]:
-    """A figure does not say on which load or how it was measured.
+    """A figure has no workload or no method.
 
-    Why: 91 and 231 tokens a second are the same release on two loads; a figure without its load compares with nothing.
-    Fix: write what was asked (prompt, length, streams), and how it was counted.
+    Why: The same release reached 91 and 231 tokens per second on two workloads. A figure without its workload cannot be
+    compared.
+    Fix: Write the workload (prompt, length, streams) and how the figure was measured.
     """
     for index, figure in enumerate(subject.recipe.evidence):
-        for key, said in (
+        for key, content in (
             ("workload", figure.workload),
             ("method", figure.method),
             ("figure", figure.figure),
             ("unit", figure.unit),
         ):
-            if _EMPTY.fullmatch(said.strip()):
+            if _EMPTY.fullmatch(content.strip()):
                 yield Finding(
-                    ("evidence", index, key), f"evidence.{index}.{key} says nothing: `{said}`", f"write the {key}"
+                    ("evidence", index, key), f"evidence.{index}.{key} has no content: `{content}`", f"write the {key}"
                 )
 
 
 @rule("EVD003", "note")
 def figure_outside_evidence(subject: LintSubject) -> Iterator[Finding]:
-    """A title or a limit tells a speed that no evidence backs.
+    """The title or a limit contains a speed that no evidence supports.
 
-    Why: figures in prose have neither load nor method, and are copied into children that are slower or faster.
-    Fix: move the figure to `evidence:`.
+    Why: A figure in prose has neither workload nor method, and child releases with another speed inherit it.
+    Fix: Move the figure to `evidence:`.
     """
     if subject.recipe.evidence:
         return
@@ -74,25 +77,26 @@ def figure_outside_evidence(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("EVD004", "note")
 def verified_without_receipts(subject: LintSubject) -> Iterator[Finding]:
-    """The release is called verified, and no line of a good boot is on record.
+    """The release is `verified` but has no boot receipts.
 
-    Why: an engine takes a setting, echoes it and does nothing: only the lines that it prints when it works tell.
-    Fix: add `boot: {receipts: […]}` from the log of the boot that was verified.
+    Why: An engine may accept a setting, log it and ignore it. Only the lines of a good boot show that the setting took
+    effect.
+    Fix: Add `boot: {receipts: […]}` from the log of the verified boot.
     """
     if subject.recipe.status == "verified" and not subject.recipe.boot.receipts:
-        yield Finding(("status",), "verified, and without receipts of its boot", "add boot.receipts from its log")
+        yield Finding(("status",), "status is verified, but boot.receipts is missing", "add boot.receipts from its log")
 
 
 @rule("EVD005", "note")
 def figure_without_run(subject: LintSubject) -> Iterator[Finding]:
-    """A figure does not say in which run it was measured.
+    """A figure does not name the run that it was measured in.
 
-    Why: two runs of one release differ by up to 9 %, for the set of tuned kernels alone: the run names the one.
-    Fix: add `run:` (a date, or the name of the run's directory).
+    Why: Two runs of one release differ by up to 9 %, depending on the tuned kernels alone.
+    Fix: Add `run:` (a date, or the name of the run's directory).
     """
     for index, figure in enumerate(subject.recipe.evidence):
         if figure.run is None:
-            yield Finding(("evidence", index, "figure"), f"evidence.{index} names no run", "add `run:`")
+            yield Finding(("evidence", index, "figure"), f"evidence.{index} has no run", "add `run:`")
 
 
 _SEVERITIES: Mapping[str, Severity] = {"error": "error", "warning": "warning", "note": "note"}
@@ -100,11 +104,11 @@ _SEVERITIES: Mapping[str, Severity] = {"error": "error", "warning": "warning", "
 
 @vllm_rule("REC001", "error")
 def never_booted_here(subject: LintSubject) -> Iterator[Finding]:
-    """A boot with these parameters offloaded failed, with no longer a context.
+    """A boot with the same parameters offloaded and no longer a context failed.
 
-    Why: it was tried: offload 40 left -6.96 GiB of KV cache at 131,072 tokens, offload 55 0.65 GiB at a million where
-    2.2 are needed. Each try costs six minutes and more.
-    Fix: offload more; 60 at a utilisation of 0.97 boots with a million tokens.
+    Why: Offload 40 left -6.96 GiB of KV cache at 131,072 tokens; offload 55 left 0.65 GiB at a million tokens, which
+    need 2.2 GiB. Each attempt costs at least six minutes.
+    Fix: Offload more. 60 at a utilization of 0.97 boots with a million tokens.
     """
     found, view = judged(subject), subject.vllm
     if found is None or found.failed is None or view is None:
@@ -122,22 +126,22 @@ def never_booted_here(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("REC002", "note")
 def tried_before(subject: LintSubject) -> Iterator[Finding]:
-    """A setting has a record on this machine.
+    """The setting was tried before on this machine.
 
-    Why: somebody spent an evening on it; the record says what came of it.
-    Fix: keep it for a reason, and write the reason under `lint.ignore`.
+    Why: The record states the result, so the experiment need not be repeated.
+    Fix: Follow the hint, or keep the setting and write the reason under `lint.ignore`.
     """
     for record in tried():
         if record.engine not in (None, subject.recipe.engine.name):
             continue
         if record.repo is not None and not record.repo.search(subject.repo):
             continue
-        for path, value in _said(subject, record):
-            if record.speaks_of(value):
+        for path, value in _values(subject, record):
+            if record.is_about(value):
                 yield Finding(path, record.result, record.hint, of_key=True, severity=_SEVERITIES[record.severity])
 
 
-def _said(subject: LintSubject, record: Tried) -> Iterator[tuple[Path, Any]]:
+def _values(subject: LintSubject, record: Tried) -> Iterator[tuple[Path, Any]]:
     if record.option is not None and record.option in subject.options:
         yield option_path(record.option), subject.options[record.option]
     if record.variable is not None and record.variable in subject.container.env:
@@ -146,10 +150,10 @@ def _said(subject: LintSubject, record: Tried) -> Iterator[tuple[Path, Any]]:
 
 @vllm_rule("REC003", "note")
 def effort_medium(subject: LintSubject) -> Iterator[Finding]:
-    """Requests think with effort `medium` unless they say otherwise.
+    """The default reasoning effort is `medium`, which the model rejects.
 
-    Why: DeepSeek V4.1 answers `medium` with HTTP 400: it takes low, high, xhigh, max or 1 to 100.
-    Fix: write high, or map it: `reasoning_effort_map: {medium: high}` (vLLM 0.33).
+    Why: DeepSeek V4.1 answers `medium` with HTTP 400. It accepts low, high, xhigh, max, or 1 to 100.
+    Fix: Write `high`, or map it: `reasoning_effort_map: {medium: high}` (vLLM 0.33).
     """
     defaults = subject.options.get("default_chat_template_kwargs")
     mapped = subject.options.get("reasoning_effort_map")
@@ -167,11 +171,11 @@ def effort_medium(subject: LintSubject) -> Iterator[Finding]:
 
 @vllm_rule("REC004", "note")
 def breakpoints_never_tuned(subject: LintSubject) -> Iterator[Finding]:
-    """No boot is on record with this schedule of draft lengths.
+    """No recorded boot used this schedule of draft lengths.
 
-    Why: breakpoints can change the identity of the tuning cache: [[1, 3, 5], [4, 16, 1]] did and tuned for 80 minutes,
-    others of the same two lengths did not.
-    Fix: plan the first boot for it, or take breakpoints that are on record.
+    Why: New breakpoints can change the identity of the tuning cache. [[1, 3, 5], [4, 16, 1]] did, and the boot tuned
+    for 80 minutes; others with the same two lengths did not.
+    Fix: Allow time for tuning in the first boot, or use recorded breakpoints.
     """
     view, known = subject.vllm, subject.checkpoint
     if view is None or known is None or view.speculation is None or not view.speculation.schedule:
@@ -180,7 +184,7 @@ def breakpoints_never_tuned(subject: LintSubject) -> Iterator[Finding]:
     recorded = _recorded(known, subject.version)
     if recorded and schedule not in recorded:
         place = option_path("speculative_config", "num_speculative_tokens_per_batch_size")
-        message = "no boot is on record with these breakpoints: the first one may tune for 75 to 80 minutes"
+        message = "no recorded boot used these breakpoints: the first one may tune for 75 to 80 minutes"
         shown = "; ".join(str([list(tier) for tier in one]) for one in sorted(recorded) if one)
         yield Finding(place, message, f"on record: {shown}")
 

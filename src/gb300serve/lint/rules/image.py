@@ -1,4 +1,4 @@
-"""The image: what holds it, and whether it is the engine that the options are checked against."""
+"""Rules for the image, its engine version and the pinned command."""
 
 import re
 import shlex
@@ -29,11 +29,11 @@ _RELEASE = re.compile(r"v?(\d+\.\d+\.\d+(?:\.?(?:rc|post)\d+)?)(?:[-_.+].*)?")
 
 @rule("IMG001", "error")
 def bad_image_name(subject: LintSubject) -> Iterator[Finding]:
-    """The repository or the tag is not what an image reference may hold.
+    """The repository or the tag is not valid in an image reference.
 
-    Why: docker refuses the whole command (`invalid reference format`); a tag or a digest inside `repository` also hides
-    the pin from everything that reads it.
-    Fix: write the repository in small letters without tag or digest, and those under `tag` and `digest`.
+    Why: Docker rejects the command (`invalid reference format`). A tag or digest inside `repository` also hides the pin
+    from other tools.
+    Fix: Write the repository in lower case without tag and digest; write those under `tag` and `digest`.
     """
     image = subject.recipe.image
     if not _REPOSITORY.fullmatch(image.repository):
@@ -41,12 +41,14 @@ def bad_image_name(subject: LintSubject) -> Iterator[Finding]:
         hint = (
             f"write `{name.lower()}`, and `{inside}` under image.tag or image.digest"
             if inside
-            else "small letters, digits, . _ - and /"
+            else "use lower-case letters, digits, . _ - and /"
         )
-        yield Finding(("image", "repository"), f"`{image.repository}` is not the name of a repository", hint)
+        yield Finding(("image", "repository"), f"`{image.repository}` is not a valid repository name", hint)
     if image.tag is not None and not _TAG.fullmatch(image.tag):
         yield Finding(
-            ("image", "tag"), f"`{image.tag}` is not a tag", "letters, digits, . _ and -, at most 128 of them"
+            ("image", "tag"),
+            f"`{image.tag}` is not a valid tag",
+            "use letters, digits, . _ and -, at most 128 characters",
         )
 
 
@@ -61,21 +63,21 @@ def _split(repository: str) -> tuple[str, str]:
 
 @rule("IMG002", "warning")
 def moving_tag(subject: LintSubject) -> Iterator[Finding]:
-    """The image is named by a tag that is pushed again, and no digest holds it.
+    """The image has a moving tag and no digest.
 
-    Why: what is pulled tomorrow is another engine: options disappear, the tuning cache is missed (74 minutes), and no
-    figure belongs to it; registries keep only the last nightlies.
-    Fix: add `digest: sha256:…` (`docker image inspect --format '{{index .RepoDigests 0}}' IMAGE`).
+    Why: The next pull may bring another engine: options disappear, 74 minutes of tuning are lost, and no figure
+    applies. Registries keep only the latest nightly builds.
+    Fix: Add `digest: sha256:…` (`docker image inspect --format '{{index .RepoDigests 0}}' IMAGE`).
     """
     image = subject.recipe.image
     if image.digest or image.id:
         return
     if image.tag is None:
-        message = "the image has neither tag nor digest: docker takes `latest`, which moves"
+        message = "the image has neither tag nor digest: Docker uses `latest`, which moves"
         yield Finding(("image", "repository"), message, "add image.tag and image.digest")
     elif _moves(image.tag):
-        message = f"the tag `{image.tag}` moves, and no digest holds the image"
-        yield Finding(("image", "tag"), message, "add image.digest: sha256:… of the image that was tried")
+        message = f"the tag `{image.tag}` moves, and no digest pins the image"
+        yield Finding(("image", "tag"), message, "add image.digest: sha256:… of the tested image")
 
 
 def _moves(tag: str) -> bool:
@@ -84,10 +86,10 @@ def _moves(tag: str) -> bool:
 
 @rule("IMG003", "warning")
 def image_without_digest(subject: LintSubject) -> Iterator[Finding]:
-    """The image has a tag, and no digest.
+    """The image has a tag but no digest.
 
-    Why: a tag can be pushed again or deleted; only the digest names one image, and `up` can only compare with it.
-    Fix: add `digest: sha256:…`, or `id: sha256:…` for an image that was built on the machine.
+    Why: A tag can be pushed again or deleted. Only a digest identifies one image, and `up` compares it.
+    Fix: Add `digest: sha256:…`, or `id: sha256:…` for an image that was built on the machine.
     """
     image = subject.recipe.image
     if image.tag is not None and not image.digest and not image.id and not _moves(image.tag):
@@ -97,11 +99,11 @@ def image_without_digest(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("IMG004", "warning")
 def local_image_without_tag(subject: LintSubject) -> Iterator[Finding]:
-    """An image pinned by its id has no tag to start it by.
+    """An image pinned by id has no tag.
 
-    Why: the command names an image by `repository:tag`; without a tag docker looks for `latest`, and `up` refuses when
-    that has another id.
-    Fix: tag the build (`docker tag ID repository:tag`) and write the tag.
+    Why: The command names the image as `repository:tag`. Without a tag Docker uses `latest`, and `up` refuses if that
+    has another id.
+    Fix: Tag the build (`docker tag ID repository:tag`) and write the tag.
     """
     image = subject.recipe.image
     if image.id and not image.tag:
@@ -110,10 +112,10 @@ def local_image_without_tag(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("IMG005", "note")
 def local_image(subject: LintSubject) -> Iterator[Finding]:
-    """The image is pinned by the id that one machine gave it.
+    """The image is pinned by an id that only one machine has.
 
-    Why: no registry has it: on another machine it must be built again, and then has another id.
-    Fix: push it and pin the digest, or keep the recipe of its build with this one.
+    Why: No registry has the image. A build on another machine has another id.
+    Fix: Push the image and pin its digest, or keep the build instructions with the recipe.
     """
     image = subject.recipe.image
     if image.id and not image.digest:
@@ -126,10 +128,10 @@ def local_image(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("IMG006", "warning")
 def tag_of_another_version(subject: LintSubject) -> Iterator[Finding]:
-    """The tag of the engine's own image names another version than `engine.version`.
+    """The image tag names another version than `engine.version`.
 
-    Why: the options are checked against, and printed in the form of, a version that will not run.
-    Fix: write the version that the image holds.
+    Why: The options are checked and printed for a version that will not run.
+    Fix: Write the version that the image contains.
     """
     image, engine = subject.recipe.image, subject.recipe.engine
     if image.repository != engine_named(engine.name).image or not image.tag or not engine.version:
@@ -137,17 +139,17 @@ def tag_of_another_version(subject: LintSubject) -> Iterator[Finding]:
     tagged = _RELEASE.fullmatch(image.tag)
     stated = _RELEASE.fullmatch(public(engine.version))
     if tagged and stated and tagged[1] != stated[1]:
-        message = f"engine.version is {engine.version}, and the image is tagged {image.tag}"
-        yield Finding(("engine", "version"), message, f"write {tagged[1]}, or the other image")
+        message = f"engine.version is {engine.version}, but the image tag is {image.tag}"
+        yield Finding(("engine", "version"), message, f"write {tagged[1]}, or use the matching image")
 
 
 @rule("PIN001", "error")
 def pinned_command_differs(subject: LintSubject) -> Iterator[Finding]:
     """The release no longer compiles to its pinned command.
 
-    Why: figures, receipts and the tuning cache belong to the command that was measured; a changed word is another
-    launch under the old name.
-    Fix: make the change a new release that extends this one.
+    Why: Figures, receipts and the tuning cache belong to the command that was measured. A changed argument is another
+    launch under the same name.
+    Fix: Put the change into a new release that extends this one.
     """
     if subject.pinned is None:
         return
@@ -158,19 +160,19 @@ def pinned_command_differs(subject: LintSubject) -> Iterator[Finding]:
         return
     removed, added = changed_arguments(pinned_arguments(subject.pinned), compiled)
     if removed or added:
-        message = f"compiles to other words than its pinned command: {_listed(removed, added)}"
+        message = f"compiles to other arguments than its pinned command: {_listed(removed, added)}"
         yield Finding(("release",), message, "make it a new release; `pin --force` would rewrite what was verified")
 
 
 @rule("PIN002", "note")
 def verified_without_pin(subject: LintSubject) -> Iterator[Finding]:
-    """A verified release has no pinned command beside it.
+    """A verified release has no pinned command.
 
-    Why: without one nobody sees when a change of the recipe, of its parent or of this tool changes what is launched.
-    Fix: `gb300serve pin REF` writes `<release>.command`; commit it.
+    Why: Without it nobody notices when a change to the recipe, its parent or this tool changes the launch.
+    Fix: Run `pin REF`, which writes `<release>.command`, and commit the file.
     """
     if subject.recipe.status == "verified" and subject.pinned is None and subject.loaded.file.directory is not None:
-        yield Finding(("status",), "verified, and not pinned", f"run `gb300serve pin {subject.recipe.ref}`")
+        yield Finding(("status",), "status is verified, but no command is pinned", f"run `pin {subject.recipe.ref}`")
 
 
 def pinned_arguments(text: str) -> list[str]:

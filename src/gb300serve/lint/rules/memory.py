@@ -1,4 +1,4 @@
-"""Memory: what the arithmetic says of a known checkpoint, before anything is downloaded."""
+"""Rules for memory and context lengths, computed from known checkpoints."""
 
 import re
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ from gb300serve.engines.vllm.options import VllmOptions
 from gb300serve.fit.memory import STATION, MemoryPlan, host_verdict
 from gb300serve.lint.subject import Fitting, LintSubject, option_given, option_path, rule, vllm_rule
 
-# 0.97 is the highest share with a boot; the driver and CUDA's own context need what is left of the GPU.
+# 0.97 is the highest share that booted; the driver and the CUDA context need the rest.
 HIGHEST_SHARE = 0.98
 
 
 def judged(subject: LintSubject) -> Fitting | None:
-    """The memory plan, unless a finding about the offload's names already says why nothing moves."""
+    """The memory plan, unless OFF001 or OFF002 already explains why nothing moves."""
     fitting, view = subject.fitting, subject.vllm
     if fitting is None or view is None:
         return None
@@ -25,7 +25,7 @@ def judged(subject: LintSubject) -> Fitting | None:
 
 
 def deciding_place(subject: LintSubject) -> Path:
-    """The setting that decides: what is offloaded, else the share of the GPU, else the context."""
+    """The deciding setting: the offload, else the share of the GPU, else the context."""
     keys = ("cpu_offload_gb", "gpu_memory_utilization", "max_model_len")
     return next((option_path(key) for key in keys if option_given(subject.options, key)), ("engine", "options"))
 
@@ -33,23 +33,23 @@ def deciding_place(subject: LintSubject) -> Path:
 def _short_of(view: VllmOptions, plan: MemoryPlan) -> str:
     left = plan.hbm.kv_cache_gib or 0.0
     needed = f"one request of {plan.max_model_len:,} tokens needs {plan.needed_gib:.2f}"
-    asked = f"offload {view.offload.gigabytes:g} at {view.gpu_memory_utilization:g}"
-    return f"{asked} leaves {left:.2f} GiB of KV cache, and {needed}"
+    setting = f"offload {view.offload.gigabytes:g} at {view.gpu_memory_utilization:g}"
+    return f"{setting} leaves {left:.2f} GiB of KV cache, but {needed}"
 
 
 def way_out(plan: MemoryPlan) -> str:
-    """What would make it fit."""
+    """The hint that would make it fit."""
     length = plan.estimated_max_model_len
     return "offload more, or raise gpu_memory_utilization" + (f"; max_model_len {length} would fit" if length else "")
 
 
 @vllm_rule("MEM001", "error")
 def kv_cache_does_not_fit(subject: LintSubject) -> Iterator[Finding]:
-    """The KV cache left over does not hold one request of the context length.
+    """The remaining KV cache does not hold one request of the full context length.
 
-    Why: the engine finds out after loading 510 GB: six minutes for each try, and more when the weights come from a
-    network share.
-    Fix: offload more (it moves in steps of whole tensors), raise the utilisation, or shorten the context.
+    Why: The engine detects this only after it loaded 510 GB: at least six minutes per attempt, more from a network
+    share.
+    Fix: Offload more (in steps of whole tensors), raise the utilization, or shorten the context.
     """
     fitting, view = judged(subject), subject.vllm
     if fitting is None or view is None or fitting.plan.verdict != "refused" or fitting.failed is not None:
@@ -61,10 +61,11 @@ def kv_cache_does_not_fit(subject: LintSubject) -> Iterator[Finding]:
 
 @vllm_rule("MEM002", "warning")
 def kv_cache_short(subject: LintSubject) -> Iterator[Finding]:
-    """The KV cache holds one request of the context length with next to nothing to spare.
+    """The KV cache holds one request of the full context length with almost nothing to spare.
 
-    Why: two boots of one release differ by 0.02 GiB and a patch cost 0.13: it boots today and not on another day.
-    Fix: offload one tensor more, or shorten the context.
+    Why: Two boots of one release differ by 0.02 GiB, and a patch cost 0.13 GiB. The release may boot today and fail
+    tomorrow.
+    Fix: Offload one more tensor, or shorten the context.
     """
     fitting, view = judged(subject), subject.vllm
     if fitting is not None and view is not None and fitting.plan.verdict == "short":
@@ -75,11 +76,11 @@ def kv_cache_short(subject: LintSubject) -> Iterator[Finding]:
 
 @vllm_rule("MEM003", "warning")
 def host_memory_overcommitted(subject: LintSubject) -> Iterator[Finding]:
-    """What is to be pinned in host memory may be more than the host has.
+    """The host may not have enough memory for the pinned weights.
 
-    Why: pinned tensors can be rounded up to a power of two (4.2 GiB holds 8): 305 GiB asked became 504 GiB resident,
-    and the kernel killed the engine without a line in its log. All experts and Engram together never booted (486 GB).
-    Fix: lower `cpu_offload_gb`.
+    Why: Pinned tensors can be rounded up to a power of two (4.2 GiB takes 8 GiB). 305 GiB became 504 GiB resident, and
+    the kernel killed the engine without a line in its log. All experts and Engram together (486 GB) never booted.
+    Fix: Lower `cpu_offload_gb`.
     """
     fitting, view = judged(subject), subject.vllm
     if fitting is None or view is None or view.offload.gigabytes <= 0:
@@ -97,11 +98,11 @@ def host_memory_overcommitted(subject: LintSubject) -> Iterator[Finding]:
 
 @vllm_rule("MEM004", "warning")
 def utilization_near_all(subject: LintSubject) -> Iterator[Finding]:
-    """The engine is given nearly the whole GPU.
+    """The engine may use almost the whole GPU.
 
-    Why: it refuses to start when less than that share is free, and the driver, CUDA's context and whatever runs for a
-    moment take some: 0.97 is the highest share that ever booted here.
-    Fix: write at most 0.97.
+    Why: The engine refuses to start if less than this share is free, and the driver, the CUDA context and short-lived
+    processes need some. 0.97 is the highest share that booted here.
+    Fix: Write at most 0.97.
     """
     view = subject.vllm
     if view is not None and HIGHEST_SHARE < view.gpu_memory_utilization <= 1:
@@ -117,34 +118,34 @@ _PROMISE = re.compile(r"(?<![\w.,-])(\d+(?:[.,]\d+)?)[ -]?([kKmM])(?:i?[bB]?)?(?
 _MILLIONS = re.compile(r"\b(half a|a|one|two|three|four|five|ten)[ -]million\b", re.IGNORECASE)
 _COUNTS = {"half a": 0.5, "a": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "ten": 10}
 _PLAIN = re.compile(r"(?<![\w.,-])(\d{5,8}|\d{1,3}(?:[, ]\d{3})+)(?: ?-?tokens?| context)")
-# A promise is rounded: 131,072 is told as 128K and as 131K.
+# Titles round: 131,072 is written as 128K and as 131K.
 _ROUNDED = 0.04
 _SHORTEST = 2048
 
 
 @vllm_rule("LEN001", "error")
 def context_above_model(subject: LintSubject) -> Iterator[Finding]:
-    """The context is longer than the model's.
+    """The context is longer than the model supports.
 
-    Why: the engine refuses it before any weight (`greater than the derived max_model_len`).
-    Fix: write at most the model's length.
+    Why: The engine rejects it before it loads weights (`greater than the derived max_model_len`).
+    Fix: Write at most the context length of the model.
     """
     view, known = subject.vllm, subject.checkpoint
     if view is None or known is None or view.max_model_len is None or "hf_overrides" in subject.options:
         return
     allowed = subject.container.env.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN") == "1"
     if view.max_model_len > known.max_position_embeddings and not allowed:
-        message = f"max_model_len is {view.max_model_len}, and the model's own context {known.max_position_embeddings}"
+        message = f"max_model_len is {view.max_model_len}, but the model supports {known.max_position_embeddings}"
         yield Finding(option_path("max_model_len"), message, f"write {known.max_position_embeddings}")
 
 
 @vllm_rule("LEN002", "warning")
 def threshold_without_effect(subject: LintSubject) -> Iterator[Finding]:
-    """`long_prefill_token_threshold` is not below `max_num_batched_tokens`.
+    """`long_prefill_token_threshold` is not below `max_num_batched_tokens` and has no effect.
 
-    Why: a long prompt never gets more than `max_num_batched_tokens` of a step, so the threshold changes nothing: short
-    requests wait 18.2 s behind a prompt of 480,000 tokens, where 6,144 of 8,192 made it 1.09 s.
-    Fix: write about three quarters of `max_num_batched_tokens`.
+    Why: A prompt never gets more than `max_num_batched_tokens` per step. Short requests waited 18.2 s behind a prompt
+    of 480,000 tokens; a threshold of 6,144 with 8,192 batched tokens reduced that to 1.09 s.
+    Fix: Write about three quarters of `max_num_batched_tokens`.
     """
     view = subject.vllm
     if view is None or not view.long_prefill_token_threshold or view.max_num_batched_tokens is None:
@@ -163,15 +164,15 @@ def threshold_without_effect(subject: LintSubject) -> Iterator[Finding]:
 def threshold_above_context(subject: LintSubject) -> Iterator[Finding]:
     """`long_prefill_token_threshold` is above `max_model_len`.
 
-    Why: the engine refuses the pair before any weight.
-    Fix: write a threshold below the context.
+    Why: The engine rejects this combination before it loads weights.
+    Fix: Write a threshold below `max_model_len`.
     """
     view = subject.vllm
     if view is None or view.long_prefill_token_threshold is None or view.max_model_len is None:
         return
     if view.long_prefill_token_threshold > view.max_model_len > 0:
-        said = f"long_prefill_token_threshold is {view.long_prefill_token_threshold}"
-        message = f"{said}, and max_model_len {view.max_model_len}"
+        setting = f"long_prefill_token_threshold is {view.long_prefill_token_threshold}"
+        message = f"{setting}, but max_model_len is {view.max_model_len}"
         yield Finding(option_path("long_prefill_token_threshold"), message, "write less than max_model_len")
 
 
@@ -179,27 +180,27 @@ def threshold_above_context(subject: LintSubject) -> Iterator[Finding]:
 def batch_below_seats(subject: LintSubject) -> Iterator[Finding]:
     """`max_num_batched_tokens` is below `max_num_seqs`.
 
-    Why: each running sequence needs one token of a step; the engine refuses the pair before any weight.
-    Fix: raise `max_num_batched_tokens`; 8192 is common.
+    Why: Each running sequence needs one token per step. The engine rejects this combination before it loads weights.
+    Fix: Raise `max_num_batched_tokens`; 8192 is common.
     """
     view = subject.vllm
     if view is None or view.max_num_seqs is None:
         return
     if view.max_num_batched_tokens is not None and view.max_num_batched_tokens < view.max_num_seqs:
-        message = f"max_num_batched_tokens is {view.max_num_batched_tokens}, and max_num_seqs {view.max_num_seqs}"
+        message = f"max_num_batched_tokens is {view.max_num_batched_tokens}, but max_num_seqs is {view.max_num_seqs}"
         yield Finding(option_path("max_num_batched_tokens"), message, "write at least max_num_seqs; 8192 is common")
     active = length(subject.options.get("max_num_active_seqs"))
     if active is not None and active > view.max_num_seqs:
-        message = f"max_num_active_seqs is {active}, and max_num_seqs {view.max_num_seqs}"
+        message = f"max_num_active_seqs is {active}, but max_num_seqs is {view.max_num_seqs}"
         yield Finding(option_path("max_num_active_seqs"), message, "write at most max_num_seqs")
 
 
 @vllm_rule("LEN005", "error")
 def batch_below_context(subject: LintSubject) -> Iterator[Finding]:
-    """Chunked prefill is off, and a prompt of full length does not fit a step.
+    """Chunked prefill is off, and a prompt of full length does not fit into one step.
 
-    Why: without chunks a prompt is computed in one step; the engine refuses a context above `max_num_batched_tokens`.
-    Fix: remove `enable_chunked_prefill: false`.
+    Why: Without chunks a prompt is computed in one step. The engine rejects a context above `max_num_batched_tokens`.
+    Fix: Remove `enable_chunked_prefill: false`.
     """
     view = subject.vllm
     if view is None or subject.options.get("enable_chunked_prefill") is not False:
@@ -212,10 +213,10 @@ def batch_below_context(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("LEN006", "warning")
 def title_promises_other_context(subject: LintSubject) -> Iterator[Finding]:
-    """The title promises another context than the engine serves.
+    """The title promises another context length than the engine serves.
 
-    Why: who picks a release by its title sends prompts that are refused, or never uses what is there.
-    Fix: correct the title, or `max_model_len`.
+    Why: Users who choose a release by its title send prompts that are rejected, or never use the full context.
+    Fix: Correct the title or `max_model_len`.
     """
     served = _served(subject)
     promised = list(_promises(subject.recipe.title))
@@ -223,7 +224,7 @@ def title_promises_other_context(subject: LintSubject) -> Iterator[Finding]:
         return
     if not any(_close(served, value) for _, values in promised for value in values):
         shown = ", ".join(text for text, _ in promised)
-        message = f"the title promises {shown}, and the engine serves {served} tokens"
+        message = f"the title promises {shown}, but the engine serves {served} tokens"
         yield Finding(("title",), message, "correct the title, or the context length")
 
 
@@ -235,7 +236,7 @@ def _served(subject: LintSubject) -> int | None:
 
 
 def _promises(title: str) -> Iterator[tuple[str, tuple[float, ...]]]:
-    """Each length that a title tells, as written and as tokens (decimal and binary)."""
+    """Each length in a title, as written and as tokens (decimal and binary)."""
     for match in _PROMISE.finditer(title):
         number, unit = float(match[1].replace(",", ".")), match[2].lower()
         if number * _SCALE[unit] >= _SHORTEST:
@@ -254,15 +255,15 @@ def _close(served: int, promised: float) -> bool:
 
 @vllm_rule("LEN007", "note")
 def no_long_prefill_threshold(subject: LintSubject) -> Iterator[Finding]:
-    """Long prompts may take whole steps from short ones.
+    """Long prompts may delay short requests.
 
-    Why: behind a prompt of 480,000 tokens short requests waited 18.2 s for their first token; with a threshold of 6144
-    0.89 to 1.09 s, and the long prompt took 16 % longer.
-    Fix: add `long_prefill_token_threshold: 6144` (below `max_num_batched_tokens`).
+    Why: Behind a prompt of 480,000 tokens short requests waited 18.2 s for their first token. A threshold of 6144
+    reduced that to 0.89 to 1.09 s; the long prompt took 16 % longer.
+    Fix: Add `long_prefill_token_threshold: 6144` (below `max_num_batched_tokens`).
     """
     view = subject.vllm
     if view is None or view.long_prefill_token_threshold or view.max_model_len is None or view.max_model_len < _LONG:
         return
     if view.max_num_seqs is None or view.max_num_seqs > 1:
-        message = "short requests wait for the whole prefill of a long one: there is no long_prefill_token_threshold"
+        message = "short requests wait for the whole prefill of a long one: long_prefill_token_threshold is not set"
         yield Finding(option_path("max_model_len"), message, "add `long_prefill_token_threshold: 6144`", of_key=True)

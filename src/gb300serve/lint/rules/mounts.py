@@ -1,4 +1,4 @@
-"""Mounts: sources that docker takes for something else, patches without a hash, caches that are lost."""
+"""Rules for mounts: invalid paths, patches without a sha256, caches that are lost."""
 
 import re
 from collections.abc import Iterator
@@ -42,39 +42,38 @@ def _targets(subject: LintSubject) -> Iterator[tuple[Path, str]]:
 
 @rule("MNT001", "error")
 def relative_source(subject: LintSubject) -> Iterator[Finding]:
-    """A path on the host does not begin at the root.
+    """A host path is not absolute.
 
-    Why: docker refuses a relative path, takes a bare word for the name of a volume (which is then empty), and knows no
-    `~`: no shell sees this path.
-    Fix: write the whole path, or begin with `${models}`, `${cache}` or `${patches}`.
+    Why: Docker rejects relative paths, treats a bare name as an (empty) volume, and does not expand `~`.
+    Fix: Write an absolute path, or start with `${models}`, `${cache}` or `${patches}`.
     """
     for path, source in _sources(subject):
         if not source.startswith(("/", "${")):
-            what = "docker takes it for a volume" if _VOLUME.fullmatch(source) else "docker refuses it"
+            what = "Docker treats it as a volume" if _VOLUME.fullmatch(source) else "Docker rejects it"
             yield Finding(
-                path, f"`{source}` is not a whole path: {what}", "begin with /, ${models}, ${cache} or ${patches}"
+                path, f"`{source}` is not an absolute path: {what}", "start with /, ${models}, ${cache} or ${patches}"
             )
 
 
 @rule("MNT002", "error")
 def relative_target(subject: LintSubject) -> Iterator[Finding]:
-    """A path in the container does not begin at the root.
+    """A container path is not absolute.
 
-    Why: docker refuses the mount (`mount path must be absolute`).
-    Fix: write the whole path.
+    Why: Docker rejects the mount (`mount path must be absolute`).
+    Fix: Write an absolute path.
     """
     for path, target in _targets(subject):
         if not target.startswith("/"):
-            yield Finding(path, f"`{target}` is not a whole path in the container", f"write /{target.lstrip('./')}")
+            yield Finding(path, f"`{target}` is not an absolute path in the container", f"write /{target.lstrip('./')}")
 
 
 @rule("MNT003", "error")
 def colon_in_path(subject: LintSubject) -> Iterator[Finding]:
-    """A path of a mount holds a colon.
+    """A mount path contains a colon.
 
-    Why: `-v` separates its parts with colons: docker refuses the word or mounts something else. `:ro` at the end of a
-    path is such a part too.
-    Fix: rename the directory (or link to it); read-only is `read_only: true`.
+    Why: `-v` separates its parts with colons, so Docker rejects the argument or mounts something else. `:ro` at the end
+    of a path is such a part too.
+    Fix: Rename the directory or link to it. Write `read_only: true` for a read-only mount.
     """
     for path, text in (*_sources(subject), *_targets(subject)):
         if ":" in re.sub(r"\$\{[^}]*\}", "", text):
@@ -84,15 +83,15 @@ def colon_in_path(subject: LintSubject) -> Iterator[Finding]:
                 if mode in ("ro", "rw", "z", "Z")
                 else "use a path without colons"
             )
-            yield Finding(path, f"`{text}` holds a colon, which separates the parts of a mount", hint)
+            yield Finding(path, f"`{text}` contains a colon, which separates the parts of a mount", hint)
 
 
 @rule("MNT004", "error")
 def two_mounts_at_one_place(subject: LintSubject) -> Iterator[Finding]:
-    """Two mounts have the same place in the container.
+    """Two mounts have the same target.
 
-    Why: docker refuses the container (`Duplicate mount point`).
-    Fix: give each its own place.
+    Why: Docker rejects the container (`Duplicate mount point`).
+    Fix: Give each mount its own target.
     """
     seen: dict[str, Path] = {}
     for path, target in _targets(subject):
@@ -105,11 +104,11 @@ def two_mounts_at_one_place(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("MNT005", "warning")
 def patch_without_sha256(subject: LintSubject) -> Iterator[Finding]:
-    """A file is laid over the image, or code mounted into it, without its hash.
+    """A mount replaces code in the image without a sha256.
 
-    Why: the release says nothing about what it runs: the file can change under it, and a hook that fails to install is
-    one line on stderr while the lane serves at half the speed.
-    Fix: add `sha256:` (`sha256sum FILE`); for a directory one line a file.
+    Why: The file can change without a change to the recipe. A hook that fails to install logs one line on stderr, and
+    the lane serves at half the speed.
+    Fix: Add `sha256:` (`sha256sum FILE`); for a directory, one line per file.
     """
     for index, mount in enumerate(subject.container.mounts):
         if mount.sha256 is None and _is_patch(mount):
@@ -130,9 +129,9 @@ def _is_patch(mount: MountSection) -> bool:
 def cache_not_mounted(subject: LintSubject) -> Iterator[Finding]:
     """The engine's cache is lost with the container.
 
-    Why: kernel tuning takes 74 minutes and its result lies in the cache: without a mount each new container tunes and
+    Why: Kernel tuning takes 74 minutes and is stored in the cache. Without a mount each new container tunes and
     compiles again.
-    Fix: mount `${cache}` at /root/.cache/vllm.
+    Fix: Mount `${cache}` at /root/.cache/vllm.
     """
     if subject.vllm is None or subject.container.user not in (None, "root", "0", "0:0"):
         return
@@ -145,11 +144,11 @@ def cache_not_mounted(subject: LintSubject) -> Iterator[Finding]:
 
 @vllm_rule("MNT007", "note")
 def tuning_outside_cache(subject: LintSubject) -> Iterator[Finding]:
-    """This engine version keeps its kernel tuning outside the mounted cache.
+    """This engine version stores its kernel tuning outside the mounted cache.
 
-    Why: vLLM 0.33 on one GPU leaves it to FlashInfer, under /root/.cache/flashinfer: with only /root/.cache/vllm
-    mounted it is lost with the container, and the next one tunes again.
-    Fix: mount that directory too, or move it with VLLM_FLASHINFER_AUTOTUNE_CACHE_DIR.
+    Why: On one GPU vLLM 0.33 leaves the tuning to FlashInfer, in /root/.cache/flashinfer. If only /root/.cache/vllm is
+    mounted, each new container tunes again.
+    Fix: Mount that directory too, or move it with VLLM_FLASHINFER_AUTOTUNE_CACHE_DIR.
     """
     view, store = subject.vllm, tuning_store(subject.version)
     if view is None or store is None or view.tensor_parallel_size > 1 or view.flashinfer_autotune is False:
@@ -157,17 +156,17 @@ def tuning_outside_cache(subject: LintSubject) -> Iterator[Finding]:
     place = subject.container.env.get(store.variable, store.path)
     mounts = subject.container.mounts
     if not any(covers(mount.target, place) for mount in mounts) and any(covers(m.target, VLLM_CACHE) for m in mounts):
-        message = f"vllm {subject.version} tunes into {place}, which is not mounted"
+        message = f"vllm {subject.version} stores its tuning in {place}, which is not mounted"
         hint = f"mount it, or add {store.variable}: {VLLM_CACHE}/flashinfer_autotune"
         yield Finding(("container", "mounts"), message, hint, of_key=True)
 
 
 @rule("MNT008", "warning")
 def writable_hashed_mount(subject: LintSubject) -> Iterator[Finding]:
-    """A mount with a hash is said to be writable.
+    """A mount with a sha256 has `read_only: false`.
 
-    Why: what has a hash is mounted read-only whatever `read_only` says, so that it stays what it was.
-    Fix: remove `read_only: false`.
+    Why: Mounts with a sha256 are always read-only, so that the files cannot change.
+    Fix: Remove `read_only: false`.
     """
     for index, mount in enumerate(subject.container.mounts):
         if mount.sha256 is not None and mount.read_only is False:

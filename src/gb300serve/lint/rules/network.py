@@ -1,4 +1,4 @@
-"""Ports: what clients reach, and what nobody reaches."""
+"""Rules for nodes, ports and container settings."""
 
 import re
 from collections.abc import Iterator
@@ -19,12 +19,11 @@ _OTHER = ("data_parallel_size", "dp_size", "dp")
 
 @rule("NOD001", "error")
 def nodes_not_used(subject: LintSubject) -> Iterator[Finding]:
-    """The machines have another number of GPUs than the engine splits the model over.
+    """The number of GPUs does not match the parallel sizes.
 
-    Why: tensor x pipeline is the number of GPUs that hold the model; with fewer than `nodes` has the engine refuses to
-    start or leaves machines idle, with more it waits for GPUs that never come. `gpus: all` is a Station's one.
-    Fix: write `pipeline_parallel_size: n` (SGLang: `pp_size: n`) beside `nodes: n`, with the tensor size of one
-    machine.
+    Why: Tensor size times pipeline size is the number of GPUs that hold the model. With too few the engine waits for
+    GPUs, with too many machines stay idle or the start fails. `gpus: all` counts as one GPU per Station.
+    Fix: Write `pipeline_parallel_size: n` (SGLang: `pp_size: n`) with `nodes: n`, and the tensor size of one machine.
     """
     nodes, each = subject.recipe.nodes, _count(subject.container.gpus)
     if nodes == 1 or any(name in subject.options for name in _OTHER):
@@ -43,11 +42,10 @@ def nodes_not_used(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("NOD002", "warning")
 def nodes_without_host_network(subject: LintSubject) -> Iterator[Finding]:
-    """The engines of several machines are not on their hosts' network.
+    """A release for several machines does not use the host network.
 
-    Why: they find each other on ports that they choose as they start, and NCCL on more of them: a bridge network
-    publishes none of those.
-    Fix: write `network: host`.
+    Why: The engines and NCCL choose ports at startup, and a bridge network does not publish them.
+    Fix: Write `network: host`.
     """
     if subject.recipe.nodes > 1 and subject.container.network != "host":
         yield Finding(
@@ -74,9 +72,8 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def _bridged(subject: LintSubject) -> bool:
-    return subject.container.network not in ("host", "none") and not (subject.container.network or "").startswith(
-        "container:"
-    )
+    network = subject.container.network or ""
+    return network not in ("host", "none") and not network.startswith("container:")
 
 
 def _inside(subject: LintSubject) -> int:
@@ -85,15 +82,17 @@ def _inside(subject: LintSubject) -> int:
 
 @rule("PRT001", "error")
 def not_a_port(subject: LintSubject) -> Iterator[Finding]:
-    """A published port is not written as docker reads it.
+    """A published port is not valid for Docker.
 
-    Why: docker refuses the whole command (`invalid containerPort`), and nothing starts.
-    Fix: write "HOST:CONTAINER", such as "8021:8000", with an address before it if only that one may be reached.
+    Why: Docker rejects the command (`invalid containerPort`), and nothing starts.
+    Fix: Write "HOST:CONTAINER", such as "8021:8000". Add an address in front to listen on that address only.
     """
     for index, word in enumerate(subject.container.ports):
         match = _PORT.fullmatch(word)
         if match is None or any(not _valid(part) for part in (match["host"], match["inside"]) if part):
-            yield Finding(("container", "ports", index), f"`{word}` is not HOST:CONTAINER", 'write "8021:8000", say')
+            yield Finding(
+                ("container", "ports", index), f"`{word}` is not HOST:CONTAINER", 'write for example "8021:8000"'
+            )
 
 
 def _valid(numbers: str) -> bool:
@@ -103,10 +102,10 @@ def _valid(numbers: str) -> bool:
 
 @rule("PRT002", "error")
 def port_published_twice(subject: LintSubject) -> Iterator[Finding]:
-    """Two published ports want the same port of the host.
+    """Two published ports use the same host port.
 
-    Why: docker creates the container and fails to start it (`port is already allocated`).
-    Fix: give each its own host port.
+    Why: Docker creates the container but cannot start it (`port is already allocated`).
+    Fix: Use different host ports.
     """
     seen: dict[tuple[str, str, str], str] = {}
     for index, word in enumerate(subject.container.ports):
@@ -115,12 +114,12 @@ def port_published_twice(subject: LintSubject) -> Iterator[Finding]:
             continue
         protocol = word.partition("/")[2] or "tcp"
         address = match["address"] or "0.0.0.0"  # noqa: S104 - what docker means, not an address that is bound
-        clash = next((said for key, said in seen.items() if _same((address, match["host"], protocol), key)), None)
+        clash = next(
+            (other_port for key, other_port in seen.items() if _same((address, match["host"], protocol), key)), None
+        )
         if clash is not None:
             yield Finding(
-                ("container", "ports", index),
-                f"`{word}` and `{clash}` want the same port of the host",
-                "change one of them",
+                ("container", "ports", index), f"`{word}` and `{clash}` use the same host port", "change one of them"
             )
         seen[(address, match["host"], protocol)] = word
 
@@ -132,10 +131,10 @@ def _same(one: tuple[str, str, str], other: tuple[str, str, str]) -> bool:
 
 @rule("PRT003", "warning")
 def ports_on_host_network(subject: LintSubject) -> Iterator[Finding]:
-    """Ports are published from the host's own network.
+    """Ports are published although the container uses the host network.
 
-    Why: docker discards them: the engine listens on its own port of the host, whatever they say.
-    Fix: remove `ports`, or the host network.
+    Why: Docker discards published ports on the host network. The engine listens on its own port.
+    Fix: Remove `ports` or the host network.
     """
     if subject.container.ports and subject.container.network == "host":
         message = f"with network host the ports are discarded: the engine listens on {_inside(subject)}"
@@ -146,8 +145,8 @@ def ports_on_host_network(subject: LintSubject) -> Iterator[Finding]:
 def engine_port_not_published(subject: LintSubject) -> Iterator[Finding]:
     """No published port leads to the engine.
 
-    Why: the lane boots, says it serves, and nobody can reach it.
-    Fix: publish the engine's port: "HOST:PORT".
+    Why: The lane boots and reports READY, but no client can reach it.
+    Fix: Publish the engine's port: "HOST:PORT".
     """
     if not _bridged(subject):
         return
@@ -157,7 +156,7 @@ def engine_port_not_published(subject: LintSubject) -> Iterator[Finding]:
         place = ("container", "ports") if subject.container.ports else ("container",)
         yield Finding(
             place,
-            f"no published port leads to the engine's {inside}",
+            f"no published port leads to engine port {inside}",
             f'add ports: ["{inside}:{inside}"], or network: host',
             of_key=True,
         )
@@ -170,16 +169,16 @@ def _leads_to(inside: str, port: int) -> bool:
 
 @rule("PRT005", "warning")
 def listens_inside_only(subject: LintSubject) -> Iterator[Finding]:
-    """The engine listens on the container's own loopback.
+    """The engine listens on the container's loopback interface only.
 
-    Why: published ports arrive at another interface of the container: every connection is reset.
-    Fix: write `host: 0.0.0.0` (vLLM: or leave it out), and restrict with an address in `ports`.
+    Why: Published ports arrive at another interface of the container, so every connection is reset.
+    Fix: Write `host: 0.0.0.0` (or omit it for vLLM), and restrict access with an address in `ports`.
     """
     host = subject.options.get("host", engine(subject.recipe.engine.name).default_host)
     if _bridged(subject) and subject.container.ports and host in _LOOPBACK:
         given = "host" in subject.options
         place, hint = (option_path("host"), "write 0.0.0.0") if given else (("engine", "options"), "add host: 0.0.0.0")
-        yield Finding(place, f"on {host} the engine hears only its own container", hint, of_key=not given)
+        yield Finding(place, f"on {host} the engine is reachable only inside the container", hint, of_key=not given)
 
 
 _CHOOSERS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
@@ -190,28 +189,28 @@ _LEAST_SIZE = 1 << 20
 
 @rule("CON001", "warning")
 def restart_always(subject: LintSubject) -> Iterator[Finding]:
-    """The restart policy brings back what was stopped, or never fires.
+    """The restart policy restarts a stopped lane, or never takes effect.
 
-    Why: with `always` a container that was stopped on purpose starts again with the daemon, and takes the GPU from
-    the lane that serves; with `on-failure` a dead engine stays dead, because vLLM then exits with 0.
-    Fix: write `unless-stopped`.
+    Why: With `always` a container that was stopped on purpose starts again with the daemon and takes the GPU from the
+    running lane. With `on-failure` a dead engine stays dead, because vLLM exits with 0.
+    Fix: Write `unless-stopped`.
     """
     policy = subject.container.restart or "no"
     if policy == "always":
-        message = "restart always brings a lane back that was stopped on purpose"
+        message = "restart always restarts a lane that was stopped on purpose"
         yield Finding(("container", "restart"), message, "write unless-stopped")
     elif policy.startswith("on-failure") and subject.vllm is not None:
-        message = "restart on-failure does not fire: the server exits with 0 when its engine dies"
+        message = "restart on-failure has no effect: the server exits with 0 when its engine dies"
         yield Finding(("container", "restart"), message, "write unless-stopped")
 
 
 @rule("CON002", "warning")
 def cuda_visible_devices(subject: LintSubject) -> Iterator[Finding]:
-    """A variable chooses GPUs that docker chose already.
+    """A variable selects GPUs that Docker has already selected.
 
-    Why: docker gives the container its GPUs and numbers them from 0; CUDA_VISIBLE_DEVICES then counts among those, and
-    the engine sees none or the wrong one. NVIDIA_VISIBLE_DEVICES overrides what `--gpus` says.
-    Fix: remove it, and choose with `container.gpus`.
+    Why: Docker numbers the container's GPUs from 0, and CUDA_VISIBLE_DEVICES selects among those: the engine may see
+    none or the wrong one. NVIDIA_VISIBLE_DEVICES overrides `--gpus`.
+    Fix: Remove the variable and use `container.gpus`.
     """
     for name in _CHOOSERS:
         if name in subject.container.env and not (name == _CHOOSERS[1] and subject.container.gpus is None):
@@ -223,11 +222,10 @@ def cuda_visible_devices(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("CON003", "warning")
 def gpu_by_index(subject: LintSubject) -> Iterator[Finding]:
-    """A GPU is chosen by its index.
+    """A GPU is selected by index.
 
-    Why: the order differs between machines and boots: the GB300 was 1 on one Station and 0 on another, the display GPU
-    the other.
-    Fix: write `{name: GB300}` and let the site say its UUID.
+    Why: The order differs between machines and boots. The GB300 had index 1 on one Station and 0 on another.
+    Fix: Write `{name: GB300}` and put the UUID into the site file.
     """
     gpus = subject.container.gpus
     if gpus is not None and gpus.by == "index":
@@ -236,27 +234,27 @@ def gpu_by_index(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("CON004", "note")
 def all_gpus(subject: LintSubject) -> Iterator[Finding]:
-    """The container gets every GPU that docker has.
+    """The container gets every GPU of the machine.
 
-    Why: a Station also has a display GPU; where the system does not hide it the engine may take it for a second one.
-    Fix: write `{name: GB300}`.
+    Why: A Station also has a display GPU. If the system does not hide it, the engine may use it as a second GPU.
+    Fix: Write `{name: GB300}`.
     """
     gpus = subject.container.gpus
     if gpus is not None and (gpus.by == "all" or (gpus.by == "count" and gpus.values != (1,))):
-        yield Finding(("container", "gpus"), "the display GPU may be among them", "write {name: GB300}")
+        yield Finding(("container", "gpus"), "the container may also get the display GPU", "write {name: GB300}")
 
 
 @rule("CON005", "warning")
 def no_gpu(subject: LintSubject) -> Iterator[Finding]:
     """The container gets no GPU.
 
-    Why: the engine finds no device and ends within seconds.
-    Fix: add `gpus: {name: GB300}`.
+    Why: The engine finds no device and exits within seconds.
+    Fix: Add `gpus: {name: GB300}`.
     """
     if subject.container.gpus is None and not subject.container.devices and _CHOOSERS[1] not in subject.container.env:
         yield Finding(
             ("container",),
-            "container.gpus is not said: the engine gets no GPU",
+            "container.gpus is not set: the container would see no GPU",
             "add `gpus: {name: GB300}`",
             of_key=True,
         )
@@ -266,20 +264,22 @@ def no_gpu(subject: LintSubject) -> Iterator[Finding]:
 def nameless_container(subject: LintSubject) -> Iterator[Finding]:
     """The container has no name.
 
-    Why: docker invents one at each start: nothing refuses a second launch, and scripts do not find the lane.
-    Fix: add `name:`.
+    Why: Docker picks a random name at each start. A second launch is not refused, and scripts cannot find the lane.
+    Fix: Add `name:`.
     """
     if subject.container.name is None:
-        yield Finding(("container",), "container.name is not said: docker invents one", "add `name:`", of_key=True)
+        yield Finding(
+            ("container",), "container.name is not set: Docker will pick a random name", "add `name:`", of_key=True
+        )
 
 
 @vllm_rule("CON007", "warning")
 def shared_memory_small(subject: LintSubject) -> Iterator[Finding]:
-    """Several ranks share 64 MiB.
+    """Several ranks share 64 MiB of shared memory.
 
-    Why: without `ipc: host` or `shm_size` docker gives 64 MiB of /dev/shm, and ranks ask for 160 and more
+    Why: Without `ipc: host` or `shm_size` Docker provides 64 MiB of /dev/shm, and ranks need 160 MiB or more
     (`Insufficient space in /dev/shm`).
-    Fix: write `ipc: host`, or `shm_size: 32g`.
+    Fix: Write `ipc: host` or `shm_size: 32g`.
     """
     view, box = subject.vllm, subject.container
     if view is None or box.ipc is not None or box.shm_size is not None:
@@ -292,10 +292,10 @@ def shared_memory_small(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("CON008", "note")
 def shm_size_without_effect(subject: LintSubject) -> Iterator[Finding]:
-    """`shm_size` stands beside `ipc: host`.
+    """`shm_size` has no effect with `ipc: host`.
 
-    Why: with the host's IPC namespace the container sees the host's /dev/shm, whatever size is asked for.
-    Fix: remove one of them.
+    Why: In the host's IPC namespace the container uses the host's /dev/shm, whatever its size.
+    Fix: Remove one of them.
     """
     if subject.container.ipc == "host" and subject.container.shm_size is not None:
         yield Finding(("container", "shm_size"), "shm_size has no effect with ipc: host", "remove it", of_key=True)
@@ -305,22 +305,23 @@ def shm_size_without_effect(subject: LintSubject) -> Iterator[Finding]:
 def killed_before_drained(subject: LintSubject) -> Iterator[Finding]:
     """Docker kills the server before it has drained.
 
-    Why: `shutdown_timeout` lets running requests end; docker waits `stop_timeout` seconds (10 unless said) and kills.
-    Fix: write a `stop_timeout` above `shutdown_timeout`.
+    Why: `shutdown_timeout` lets running requests finish. Docker waits for `stop_timeout` (10 s by default) and then
+    kills the server.
+    Fix: Write a `stop_timeout` above `shutdown_timeout`.
     """
     drain = subject.options.get("shutdown_timeout")
     patience = subject.container.stop_timeout if subject.container.stop_timeout is not None else _STOP_TIMEOUT
     if subject.vllm is not None and isinstance(drain, int) and drain >= patience:
-        message = f"the server drains for {drain} s, and docker kills it after {patience}"
+        message = f"the server drains for {drain} s, but Docker kills it after {patience} s"
         yield Finding(option_path("shutdown_timeout"), message, f"add `stop_timeout: {drain + 10}` to the container")
 
 
 @rule("CON010", "error")
 def not_a_size(subject: LintSubject) -> Iterator[Finding]:
-    """A size is none to docker, or lacks its unit.
+    """A size is not valid for Docker, or has no unit.
 
-    Why: docker refuses `huge` at launch, and takes a number without a unit for bytes: `shm_size: "16"` is 16 of them.
-    Fix: write a number and its unit: 512m, 16g.
+    Why: Docker rejects `huge` at launch and reads a number without a unit as bytes: `shm_size: "16"` is 16 bytes.
+    Fix: Write a number and a unit: 512m, 16g.
     """
     for name in ("shm_size", "memory"):
         value = getattr(subject.container, name)
@@ -328,6 +329,10 @@ def not_a_size(subject: LintSubject) -> Iterator[Finding]:
             continue
         size = parse_size(value)
         if size is None:
-            yield Finding(("container", name), f"`{value}` is no size", "write a number and its unit, as 16g")
+            yield Finding(
+                ("container", name), f"`{value}` is not a valid size", "write a number and a unit, for example 16g"
+            )
         elif not size.unit and 0 < size.bytes < _LEAST_SIZE:  # 0 leaves the choice to docker
-            yield Finding(("container", name), f"`{value}` is {size.number} bytes", f"write {size.number}g, say")
+            yield Finding(
+                ("container", name), f"`{value}` is {size.number} bytes", f"write a unit, for example {size.number}g"
+            )

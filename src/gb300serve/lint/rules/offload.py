@@ -1,4 +1,4 @@
-"""Offload: settings that the engine takes, echoes, and does nothing with."""
+"""Rules for offload settings that the engine accepts but ignores."""
 
 import re
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ from gb300serve.fit.request import is_match
 from gb300serve.lint.known import runner_v2_ignores
 from gb300serve.lint.subject import LintSubject, option_given, option_path, vllm_rule
 
-# Parameter names are dotted segments of these characters: anything else in a pattern can match nothing.
+# Parameter names are dotted segments of these characters: other patterns cannot match.
 _SEGMENTS = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
 # A share of the GPU that leaves room for the KV cache of many requests.
 _COMFORTABLE = 0.7
 _BILLIONS = re.compile(r"(?<![A-Za-z0-9.])(\d+(?:\.\d+)?)[Bb](?![A-Za-z0-9])")
-# Bytes a parameter, scales included, by what names say of the quantization; two without a word.
+# Bytes per parameter with scales, by the quantization in the name; 2 by default.
 _BYTES = (
     (re.compile(r"(?i)(?:nv|mx)?fp4|int4|w4a|awq|gptq|4bit"), 0.6),
     (re.compile(r"(?i)fp8|int8|w8a|8bit"), 1.05),
@@ -28,15 +28,15 @@ _UVA = ("cpu_offload_gb", "cpu_offload_params")
 
 @vllm_rule("OFF001", "warning")
 def offload_pattern_without_offload(subject: LintSubject) -> Iterator[Finding]:
-    """Parameters to offload are named, and nothing is offloaded.
+    """Parameters to offload are named, but nothing is offloaded.
 
-    Why: without `cpu_offload_gb` above 0 the uva backend is off: everything stays on the GPU, without a word.
-    Fix: add `cpu_offload_gb`, or remove `cpu_offload_params`.
+    Why: Without a positive `cpu_offload_gb` the uva backend is off, and all weights stay on the GPU without a warning.
+    Fix: Add `cpu_offload_gb`, or remove `cpu_offload_params`.
     """
     view = subject.vllm
     if view is not None and view.offload.params and view.offload.gigabytes <= 0 and view.offload.backend != "prefetch":
         fits = subject.fitting is None or subject.fitting.plan.verdict not in ("refused",)
-        message = "cpu_offload_params names what to move, and cpu_offload_gb moves nothing"
+        message = "cpu_offload_params is set, but cpu_offload_gb offloads nothing"
         severity: Severity | None = None if fits else "error"
         yield Finding(
             option_path("cpu_offload_params"), message, "add `cpu_offload_gb`", of_key=True, severity=severity
@@ -45,11 +45,11 @@ def offload_pattern_without_offload(subject: LintSubject) -> Iterator[Finding]:
 
 @vllm_rule("OFF002", "error")
 def offload_pattern_matches_nothing(subject: LintSubject) -> Iterator[Finding]:
-    """A pattern of `cpu_offload_params` matches no parameter of the model.
+    """A pattern in `cpu_offload_params` does not match any parameter of the model.
 
-    Why: vLLM compares whole dotted segments and knows no wildcards; a pattern that matches nothing offloads nothing,
-    without a word, and the GPU runs out of memory a boot later.
-    Fix: write whole segments of a parameter's name, such as `routed_experts.w13_weight`.
+    Why: vLLM compares whole dotted segments and does not support wildcards. A pattern without a match offloads nothing,
+    without a warning, and the GPU runs out of memory.
+    Fix: Write whole segments of a parameter name, such as `routed_experts.w13_weight`.
     """
     view = subject.vllm
     if view is None or not view.offload.params:
@@ -62,11 +62,13 @@ def offload_pattern_matches_nothing(subject: LintSubject) -> Iterator[Finding]:
             else option_path("cpu_offload_params")
         )
         if not _SEGMENTS.fullmatch(pattern):
-            message = f"`{pattern}` matches no parameter: the engine compares whole dotted segments, without wildcards"
+            message = (
+                f"`{pattern}` does not match any parameter: vLLM compares whole dotted segments, without wildcards"
+            )
             yield Finding(place, message, _hint(subject.checkpoint))
         elif subject.checkpoint is not None and not _found(subject.checkpoint, pattern):
             close = _close(subject.checkpoint, pattern)
-            message = f"`{pattern}` matches no parameter that is known of {subject.checkpoint.repo}"
+            message = f"`{pattern}` does not match any known parameter of {subject.checkpoint.repo}"
             severity: Severity | None = "warning" if some and not close else None
             yield Finding(place, message, _hint(subject.checkpoint), severity=severity)
 
@@ -76,7 +78,7 @@ def _found(checkpoint: Checkpoint | None, pattern: str) -> bool:
 
 
 def _close(checkpoint: Checkpoint, pattern: str) -> bool:
-    """Whether the pattern was meant for the known parameters: it has a segment of theirs."""
+    """Whether the pattern shares a segment with the known parameters."""
     known = set(checkpoint.parameters[0].name.split(".")) | {p.name.rpartition(".")[2] for p in checkpoint.parameters}
     return not known.isdisjoint(pattern.split("."))
 
@@ -90,10 +92,10 @@ def _hint(checkpoint: Checkpoint | None) -> str:
 
 @vllm_rule("OFF003", "warning")
 def settings_of_another_backend(subject: LintSubject) -> Iterator[Finding]:
-    """Offload settings belong to a backend that is not chosen.
+    """Offload settings belong to a backend that is not selected.
 
-    Why: the engine ignores them; at most a Python warning says so.
-    Fix: `uva` has cpu_offload_gb and cpu_offload_params, `prefetch` the offload_* options.
+    Why: The engine ignores them and logs at most a Python warning.
+    Fix: Use cpu_offload_gb and cpu_offload_params with `uva`, and the offload_* options with `prefetch`.
     """
     view = subject.vllm
     if view is None:
@@ -104,19 +106,17 @@ def settings_of_another_backend(subject: LintSubject) -> Iterator[Finding]:
         if option_given(subject.options, key) and subject.options[key] not in (0, []):
             chosen = backend if backend != "auto" else "uva (by cpu_offload_gb)"
             yield Finding(
-                option_path(key),
-                f"the offload backend is {chosen}, which does not read {key}",
-                "remove it",
-                of_key=True,
+                option_path(key), f"the offload backend is {chosen}, which ignores {key}", "remove it", of_key=True
             )
 
 
 @vllm_rule("OFF004", "warning")
 def offload_of_nothing(subject: LintSubject) -> Iterator[Finding]:
-    """An offload backend is chosen, and nothing is given to it.
+    """An offload backend is selected, but it offloads nothing.
 
-    Why: `uva` moves `cpu_offload_gb` GiB, `prefetch` groups of `offload_group_size` layers: both are 0 unless said.
-    Fix: say how much, or leave the backend out.
+    Why: `uva` moves `cpu_offload_gb` GiB, and `prefetch` moves groups of `offload_group_size` layers. Both default to
+    0.
+    Fix: Set the size, or remove the backend.
     """
     view = subject.vllm
     if view is None or view.offload.params:
@@ -133,11 +133,11 @@ def offload_of_nothing(subject: LintSubject) -> Iterator[Finding]:
 
 @vllm_rule("OFF005", "note")
 def offload_without_pattern(subject: LintSubject) -> Iterator[Finding]:
-    """The engine offloads whatever comes first.
+    """The engine chooses which parameters to offload.
 
-    Why: without `cpu_offload_params` the first layers move as a whole, attention included, which every token reads:
-    4.26 tokens a second were measured where naming the experts gave 9.46.
-    Fix: name the routed experts.
+    Why: Without `cpu_offload_params` it moves the first layers, including attention, which every token reads. That gave
+    4.26 tokens per second; offloading the experts gave 9.46.
+    Fix: Name the routed experts in `cpu_offload_params`.
     """
     view = subject.vllm
     if (
@@ -157,10 +157,10 @@ def offload_without_pattern(subject: LintSubject) -> Iterator[Finding]:
 
 @vllm_rule("OFF006", "warning")
 def nothing_to_gain_from_offload(subject: LintSubject) -> Iterator[Finding]:
-    """Weights are offloaded although everything fits on the GPU.
+    """Weights are offloaded although the model fits on the GPU.
 
-    Why: every step reads them over the link: on one machine a stale setting made 120 tokens a second of 2,434.
-    Fix: remove `cpu_offload_gb`; it pays only for weights that the GPU cannot hold.
+    Why: Every step reads them over the link. On one machine a stale setting reduced 2,434 tokens per second to 120.
+    Fix: Remove `cpu_offload_gb`. It helps only if the GPU cannot hold the weights.
     """
     view = subject.vllm
     if view is None or view.offload.gigabytes <= 0:
@@ -168,14 +168,12 @@ def nothing_to_gain_from_offload(subject: LintSubject) -> Iterator[Finding]:
     weights = subject.checkpoint.weights_bytes / GIB if subject.checkpoint else named_gib(subject.repo)
     usable = view.gpu_memory_utilization * GB300.total_gib
     if weights is not None and weights <= usable * _COMFORTABLE:
-        message = (
-            f"the weights are about {weights:.0f} GiB, and the GPU gives {usable:.0f}: nothing needs to be offloaded"
-        )
+        message = f"the weights are about {weights:.0f} GiB, and the GPU gives {usable:.0f}: no offload is needed"
         yield Finding(option_path("cpu_offload_gb"), message, "remove it", of_key=True)
 
 
 def named_gib(repo: str) -> float | None:
-    """The size of the weights that a name such as `Quince-30B-A3B-FP8` tells; None where it tells none."""
+    """The weight size in a name such as `Quince-30B-A3B-FP8`; None if it contains none."""
     name = repo.rpartition("/")[2]
     count = _BILLIONS.search(name)
     if count is None:
@@ -186,11 +184,11 @@ def named_gib(repo: str) -> float | None:
 
 @vllm_rule("OFF007", "warning")
 def offload_ignored_by_runner(subject: LintSubject) -> Iterator[Finding]:
-    """This engine version runs the model with a runner that is reported to ignore offload.
+    """The model runs with a runner that is reported to ignore offload.
 
-    Why: on model runner V2 releases took `cpu_offload_gb`, echoed it and moved nothing (vllm issue 51396): the only
-    sign is an out-of-memory a boot later. DSpark needs that runner; the day-0 build is known to do both.
-    Fix: watch for `Total CPU offloaded parameters` in the first boot, and make it a receipt.
+    Why: On model runner V2 some releases accepted `cpu_offload_gb`, logged it and moved nothing (vllm issue 51396). The
+    only sign is an out-of-memory error later in the boot. DSpark needs that runner; the day-0 build does both.
+    Fix: Check the first boot for `Total CPU offloaded parameters`, and make that line a receipt.
     """
     view = subject.vllm
     if (
@@ -207,7 +205,7 @@ def offload_ignored_by_runner(subject: LintSubject) -> Iterator[Finding]:
 
 
 def uses_runner_v2(subject: LintSubject) -> bool:
-    """Whether the recipe asks for runner V2, by its variable or by a method that only runs there."""
-    said = subject.container.env.get("VLLM_USE_V2_MODEL_RUNNER")
+    """Whether the recipe selects runner V2, by its variable or by a method that only runs there."""
+    forced = subject.container.env.get("VLLM_USE_V2_MODEL_RUNNER")
     drafts = subject.vllm.speculation if subject.vllm else None
-    return said in ("1", "true", "True") or (said is None and drafts is not None and drafts.method == "dspark")
+    return forced in ("1", "true", "True") or (forced is None and drafts is not None and drafts.method == "dspark")

@@ -1,8 +1,9 @@
-"""Options that fight: two spellings of one setting, and settings that another one switches off."""
+"""Rules for conflicting options and for raw arguments."""
 
 import json
 import re
 from collections.abc import Iterator, Mapping
+from math import prod
 
 from gb300serve.core.diagnostics import Severity
 from gb300serve.core.rules import Finding
@@ -29,32 +30,32 @@ _GRAPHS = ("cudagraph_capture_sizes", "max_cudagraph_capture_size")
 
 @vllm_rule("OPT101", "error")
 def setting_said_in_two_options(subject: LintSubject) -> Iterator[Finding]:
-    """One setting is said by two options.
+    """Two options set the same thing.
 
-    Why: vLLM refuses both at once (`… are mutually exclusive`), whatever the values.
-    Fix: keep one of them.
+    Why: vLLM rejects both at once (`… are mutually exclusive`), whatever their values.
+    Fix: Keep one of them.
     """
     if subject.vllm is None:
         return
     for option, json_option, field in _EXCLUSIVE:
         config = subject.options.get(json_option)
         if option_given(subject.options, option) and isinstance(config, Mapping) and config.get(field) is not None:
-            message = f"{option} and {json_option}.{field} are one setting, and exclude each other"
+            message = f"{option} and {json_option}.{field} are mutually exclusive"
             yield Finding(option_path(option), message, "keep one of them", of_key=True)
 
 
 @vllm_rule("OPT102", "warning")
 def graphs_while_eager(subject: LintSubject) -> Iterator[Finding]:
-    """CUDA graphs are tuned, and `enforce_eager` switches them off.
+    """`enforce_eager` disables the CUDA graphs that are configured.
 
-    Why: the engine takes both and captures nothing: each step then pays the launch of every kernel.
-    Fix: remove `enforce_eager`, or the sizes.
+    Why: The engine accepts both and captures nothing. Each step then pays the launch cost of every kernel.
+    Fix: Remove `enforce_eager` or the sizes.
     """
     if subject.vllm is not None and subject.vllm.enforce_eager:
         for key in _GRAPHS:
             if option_given(subject.options, key):
                 yield Finding(
-                    option_path(key), f"enforce_eager leaves {key} without effect", "keep one of them", of_key=True
+                    option_path(key), f"{key} has no effect with enforce_eager", "keep one of them", of_key=True
                 )
 
 
@@ -62,24 +63,24 @@ def graphs_while_eager(subject: LintSubject) -> Iterator[Finding]:
 def utilization_overridden(subject: LintSubject) -> Iterator[Finding]:
     """`kv_cache_memory_bytes` overrides `gpu_memory_utilization`.
 
-    Why: the engine then skips its own sizing; the utilisation only says how much must be free at the start.
-    Fix: keep both only when both are meant.
+    Why: The engine skips its own sizing. The utilization then only states how much memory must be free at startup.
+    Fix: Keep both only if you need both.
     """
     if (
         subject.vllm is not None
         and subject.vllm.kv_cache_memory_bytes
         and option_given(subject.options, "gpu_memory_utilization")
     ):
-        message = "the size of the KV cache is fixed: gpu_memory_utilization does not decide it"
+        message = "kv_cache_memory_bytes sets the size of the KV cache, gpu_memory_utilization does not"
         yield Finding(option_path("gpu_memory_utilization"), message, None, of_key=True)
 
 
 @rule("OPT104", "error")
 def more_ranks_than_gpus(subject: LintSubject) -> Iterator[Finding]:
-    """More ranks are asked for than the container has GPUs.
+    """The engine needs more ranks than the container has GPUs.
 
-    Why: the engine waits for GPUs that are not there and dies; a Station has one GB300, and its display GPU is no help.
-    Fix: write `tensor_parallel_size: 1`, and offload what does not fit.
+    Why: The engine waits for missing GPUs and exits. A Station has one GB300; its display GPU cannot help.
+    Fix: Write `tensor_parallel_size: 1`, and offload what does not fit.
     """
     gpus = subject.container.gpus
     if gpus is None or subject.recipe.nodes > 1:  # NOD001 counts them over all machines
@@ -88,7 +89,7 @@ def more_ranks_than_gpus(subject: LintSubject) -> Iterator[Finding]:
     count = {"all": 1, "name": 1}.get(gpus.by) or (int(gpus.values[0]) if gpus.by == "count" else len(gpus.values))
     if ranks > count:
         key = max(_PARALLEL, key=lambda name: _whole(subject.options.get(name)))
-        message = f"{ranks} ranks, and {count} GPU{'s' if count > 1 else ''} to run them"
+        message = f"{ranks} ranks, but only {count} GPU{'s' if count > 1 else ''}"
         severity: Severity | None = "warning" if gpus.by == "all" else None
         yield Finding(option_path(key), message, "write 1", of_key=True, severity=severity)
 
@@ -97,10 +98,7 @@ _PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_si
 
 
 def _ranks(subject: LintSubject) -> int:
-    ranks = 1
-    for key in _PARALLEL:
-        ranks *= _whole(subject.options.get(key))
-    return ranks
+    return prod(_whole(subject.options.get(key)) for key in _PARALLEL)
 
 
 def _whole(value: object) -> int:
@@ -112,7 +110,7 @@ _FLAG = re.compile(r"--?[A-Za-z][\w.+-]*")
 
 
 def _words(subject: LintSubject) -> Iterator[tuple[Path, str]]:
-    """The launcher's words and the raw arguments, with their places."""
+    """The arguments of the launcher and the raw arguments, with their places."""
     section = subject.recipe.engine
     for key, words in (("launcher", section.launcher), ("extra_args", section.extra_args)):
         for index, word in enumerate(words):
@@ -121,11 +119,11 @@ def _words(subject: LintSubject) -> Iterator[tuple[Path, str]]:
 
 @vllm_rule("ARG001", "error")
 def entry_words_twice(subject: LintSubject) -> Iterator[Finding]:
-    """The command repeats words that the image's entrypoint says already.
+    """The command repeats the image's entrypoint.
 
-    Why: the entrypoint of vllm/vllm-openai is `vllm serve`; a second `serve` is an unrecognized argument, or is taken
-    for the model.
-    Fix: begin with the options.
+    Why: The entrypoint of vllm/vllm-openai is `vllm serve`. A second `serve` is rejected as an unrecognized argument,
+    or read as the model.
+    Fix: Start with the options.
     """
     section, image = subject.recipe.engine, subject.recipe.image
     if subject.container.entrypoint is not None or image.repository != VLLM.image:
@@ -147,17 +145,17 @@ def entry_words_twice(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("ARG003", "warning")
 def option_said_twice(subject: LintSubject) -> Iterator[Finding]:
-    """A raw argument says an option again.
+    """A raw argument repeats an option.
 
-    Why: the engine takes the last one in silence, so what the recipe shows is not what runs.
-    Fix: keep the one in `engine.options`.
+    Why: The engine uses the last value without a warning, so the recipe does not show what runs.
+    Fix: Keep the option in `engine.options`.
     """
-    said: set[str] = {_key(subject, key) for key in subject.options}
+    given: set[str] = {_key(subject, key) for key in subject.options}
     for path, flag in _flags(subject):
         key = _key(subject, flag)
-        if "." not in flag and key in said:
-            yield Finding(path, f"`{flag}` is said already: the engine takes the last one", "remove it here")
-        said.add(key)
+        if "." not in flag and key in given:
+            yield Finding(path, f"`{flag}` repeats an option: the engine uses the last value", "remove it here")
+        given.add(key)
 
 
 def _flags(subject: LintSubject) -> Iterator[tuple[Path, str]]:
@@ -169,7 +167,7 @@ def _flags(subject: LintSubject) -> Iterator[tuple[Path, str]]:
 
 
 def _option(subject: LintSubject, flag: str) -> EngineOption | None:
-    """The option that a flag says, by its own name, an alias or its off form."""
+    """The option of a flag, by its name, an alias or its off form."""
     key = flag.lstrip("-").partition(".")[0].replace("-", "_")
     for table in subject.tables.tables:
         if (option := table.find(key)) is not None:
@@ -190,10 +188,10 @@ def _key(subject: LintSubject, flag: str) -> str:
 
 @rule("ARG004", "note")
 def unchecked_argument(subject: LintSubject) -> Iterator[Finding]:
-    """Raw arguments are passed on unchecked.
+    """Raw arguments are not checked.
 
-    Why: neither their names nor their values are compared with the engine's own parser.
-    Fix: move what the option table knows to `engine.options`.
+    Why: Neither their names nor their values are compared with the engine's parser.
+    Fix: Move known options to `engine.options`.
     """
     for path, flag in _flags(subject):
         option = _option(subject, flag)
@@ -202,15 +200,16 @@ def unchecked_argument(subject: LintSubject) -> Iterator[Finding]:
                 path, f"`{flag}` is an option that can be checked", f"write `{option.key}:` in engine.options"
             )
         elif option is None:
-            yield Finding(path, f"`{flag}` is passed on unchecked", None)
+            yield Finding(path, f"`{flag}` is not checked", None)
 
 
 @rule("ARG005", "warning")
 def abbreviated_flag(subject: LintSubject) -> Iterator[Finding]:
-    """A raw argument is the beginning of an option's flag.
+    """A raw argument is an abbreviated flag.
 
-    Why: the engine's parser completes it today; the next version with a second option that begins so refuses it.
-    Fix: write the whole flag, better in `engine.options`.
+    Why: The engine's parser completes it today. The next version may have a second option with the same prefix and
+    reject it.
+    Fix: Write the full flag, preferably in `engine.options`.
     """
     table = subject.tables.tables[-1]
     for path, flag in _flags(subject):
@@ -223,38 +222,40 @@ def abbreviated_flag(subject: LintSubject) -> Iterator[Finding]:
                 path, f"`{flag}` is short for --{meant[0].replace('_', '-')}", f"write `{meant[0]}:` in engine.options"
             )
         elif meant:
-            message = f"`{flag}` may be short for {', '.join(meant[:4])}: the engine refuses it"
+            message = f"`{flag}` may be short for {', '.join(meant[:4])}: the engine rejects it"
             yield Finding(path, message, "write the whole flag", severity="error")
 
 
 @vllm_rule("ARG006", "error")
 def dotted_flag_replaces_json(subject: LintSubject) -> Iterator[Finding]:
-    """A dotted flag stands beside the JSON of the same option.
+    """A dotted flag replaces the JSON of the same option.
 
-    Why: the engine keeps only what the dotted flags say and drops the JSON: the method of speculation, say, is gone.
-    Fix: write the key into the option's mapping.
+    Why: The engine keeps only the dotted flags and drops the JSON, for example the method of speculation.
+    Fix: Write the key into the option's mapping.
     """
     for path, flag in _flags(subject):
         top, dot, rest = flag.partition(".")
         key = _key(subject, top)
         if dot and subject.options.get(key) is not None:
-            yield Finding(path, f"`{flag}` replaces the whole of engine.options.{key}", f"write `{rest}:` inside {key}")
+            yield Finding(path, f"`{flag}` replaces all of engine.options.{key}", f"write `{rest}:` inside {key}")
 
 
 @rule("ARG007", "error")
 def several_words_in_one(subject: LintSubject) -> Iterator[Finding]:
-    """Several words stand where one word is meant.
+    """One argument contains several words.
 
-    Why: no shell splits them: the engine gets `--flag value` as one unknown flag, docker looks for a program with
-    blanks in its name.
-    Fix: write one item a word; the words after a program's name belong to `engine.launcher`.
+    Why: No shell splits it. The engine reads `--flag value` as one unknown flag, and Docker looks for a program with
+    spaces in its name.
+    Fix: Write one item per argument. Arguments after a program name belong to `engine.launcher`.
     """
     for path, word in _words(subject):
         head, blank, rest = word.partition(" ")
         flag = _FLAG.fullmatch(head) and rest.strip()
         program = path[1] == "launcher" and blank and head in ("python", "python3", "numactl", *ENGINES)
         if flag or program:
-            yield Finding(path, f"`{head} …` is one word for the engine", f"write [{', '.join(_quoted(word.split()))}]")
+            yield Finding(
+                path, f"`{head} …` is one argument for the engine", f"write [{', '.join(_quoted(word.split()))}]"
+            )
     entrypoint = subject.container.entrypoint
     if entrypoint and " " in entrypoint.strip() and not entrypoint.startswith(("{", "[")):
         program_word, *others = entrypoint.split()
@@ -268,10 +269,10 @@ def _quoted(words: list[str]) -> list[str]:
 
 @rule("ARG008", "error")
 def broken_json_argument(subject: LintSubject) -> Iterator[Finding]:
-    """A raw argument looks like JSON, and is not.
+    """A raw argument looks like JSON but is not valid JSON.
 
-    Why: its quotation marks were lost on the way, as a shell removes them; the engine refuses the value.
-    Fix: write it as a mapping in `engine.options`, where nothing needs quoting.
+    Why: A shell usually removed its quotes, and the engine rejects the value.
+    Fix: Write it as a mapping in `engine.options`, where no quoting is needed.
     """
     for path, word in _words(subject):
         text = word.partition("=")[2] if word.startswith("--") and "=" in word else word
@@ -280,30 +281,34 @@ def broken_json_argument(subject: LintSubject) -> Iterator[Finding]:
                 json.loads(text)
             except ValueError:
                 yield Finding(
-                    path, "the argument looks like JSON, and is not", "write it as a mapping in engine.options"
+                    path,
+                    "the argument looks like JSON but is not valid JSON",
+                    "write it as a mapping in engine.options",
                 )
 
 
 @rule("ARG009", "error")
 def list_before_bare_words(subject: LintSubject) -> Iterator[Finding]:
-    """The last option takes any number of words, and bare words follow it.
+    """The last option accepts any number of values, and bare arguments follow it.
 
-    Why: the engine's parser takes them for values of that option; the release does not compile.
-    Fix: move the option up: any option after it ends its list.
+    Why: The engine's parser reads them as values of that option. The release does not compile.
+    Fix: Move the option up; any option after it ends its list.
     """
     section = subject.recipe.engine
     if section.extra_args and not section.extra_args[0].startswith("-"):
         key = engine(section.name).open_list(subject.options, section.version)
         if key is not None:
-            yield Finding(option_path(key), f"{key} would swallow `{section.extra_args[0]}`", "move it up", of_key=True)
+            yield Finding(
+                option_path(key), f"{key} would also take `{section.extra_args[0]}`", "move it up", of_key=True
+            )
 
 
 @rule("ARG010", "error")
 def boolean_with_value(subject: LintSubject) -> Iterator[Finding]:
     """A raw switch is followed by true or false.
 
-    Why: a switch takes no value: the engine refuses `--flag true` (`unrecognized arguments`) and `--flag=true`.
-    Fix: write `flag: true` in `engine.options`.
+    Why: A switch has no value. The engine rejects `--flag true` (`unrecognized arguments`) and `--flag=true`.
+    Fix: Write `flag: true` in `engine.options`.
     """
     words = subject.recipe.engine.extra_args
     for index, word in enumerate(words):

@@ -1,4 +1,4 @@
-"""Parsers: tool calls and thoughts that would be narrated as text."""
+"""Rules for tool and reasoning parsers, and for models."""
 
 import re
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ from gb300serve.recipe.model import ModelSection
 
 @vllm_rule("PRS001", "error")
 def tool_choice_without_parser(subject: LintSubject) -> Iterator[Finding]:
-    """Automatic tool choice is on, and no tool parser is named.
+    """Automatic tool choice is on, but no tool parser is set.
 
-    Why: the engine refuses it seconds into the boot (`--enable-auto-tool-choice requires --tool-call-parser`).
-    Fix: add `tool_call_parser`.
+    Why: The engine exits seconds into the boot (`--enable-auto-tool-choice requires --tool-call-parser`).
+    Fix: Add `tool_call_parser`.
     """
     view = subject.vllm
     if view is not None and view.enable_auto_tool_choice and not view.tool_call_parser:
@@ -27,10 +27,10 @@ def tool_choice_without_parser(subject: LintSubject) -> Iterator[Finding]:
 
 @vllm_rule("PRS002", "warning")
 def tool_parser_without_choice(subject: LintSubject) -> Iterator[Finding]:
-    """A tool parser is named, and automatic tool choice is off.
+    """A tool parser is set, but automatic tool choice is off.
 
-    Why: the parser is never asked: a request with tools gets HTTP 400, or a call told as text.
-    Fix: add `enable_auto_tool_choice: true`.
+    Why: The engine never uses the parser. A request with tools gets HTTP 400, or the call arrives as text.
+    Fix: Add `enable_auto_tool_choice: true`.
     """
     view = subject.vllm
     if view is not None and view.tool_call_parser and not view.enable_auto_tool_choice:
@@ -40,23 +40,24 @@ def tool_parser_without_choice(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("PRS003", "warning")
 def thinking_without_parser(subject: LintSubject) -> Iterator[Finding]:
-    """The model thinks before it answers, and no reasoning parser is named.
+    """A reasoning model has no reasoning parser.
 
-    Why: its thoughts become part of the answer, tool calls inside them are lost, and no plain smoke test notices.
-    Fix: add `reasoning_parser`.
+    Why: The reasoning becomes part of the reply, and tool calls inside it are lost. A simple smoke test does not detect
+    this.
+    Fix: Add `reasoning_parser`.
     """
     if option_given(subject.options, "reasoning_parser") or not subject.options:
         return
     parser = _reasoning_parser(subject)
     if parser is not None:
-        message = f"{subject.repo} thinks before it answers, and there is no reasoning_parser"
+        message = f"{subject.repo} is a reasoning model, but reasoning_parser is not set"
         name = _registered(subject, "reasoning_parser", parser)
         hint = f"add `reasoning_parser: {name}`" if name else "add reasoning_parser with the model's parser"
         yield Finding(("engine", "options"), message, hint, of_key=True)
 
 
 def _registered(subject: LintSubject, key: str, parser: str) -> str | None:
-    """The engine's own name of a parser: vLLM's deepseek_v41 is deepseekv41 and deepseek-v41 to SGLang."""
+    """The engine's name of a parser: vLLM's deepseek_v41 is deepseekv41 or deepseek-v41 in SGLang."""
     if subject.vllm is not None:
         return parser
     table = subject.tables.tables[-1]
@@ -79,34 +80,34 @@ def _reasoning_parser(subject: LintSubject) -> str | None:
 
 @rule("PRS004", "warning")
 def parser_of_another_model(subject: LintSubject) -> Iterator[Finding]:
-    """A parser is not the one that the checkpoint was made for.
+    """The parser does not match the checkpoint.
 
-    Why: the engine takes any registered name; tool calls and thoughts of another format pass through as text.
-    Fix: write the checkpoint's parser.
+    Why: The engine accepts any registered name. Tool calls and reasoning in another format arrive as text.
+    Fix: Write the checkpoint's parser.
     """
     known = subject.checkpoint
     if known is None:
         return
     for key, right in (("tool_call_parser", known.tool_call_parser), ("reasoning_parser", known.reasoning_parser)):
-        said = subject.options.get(key)
+        given = subject.options.get(key)
         name = _registered(subject, key, right) if right is not None else None
-        # `auto` of SGLang asks the checkpoint.
-        if isinstance(said, str) and said and name is not None and said not in (name, "auto"):
-            yield Finding(option_path(key), f"{known.repo} speaks as {name}, not as {said}", f"write {name}")
+        # With `auto` SGLang reads the checkpoint.
+        if isinstance(given, str) and given and name is not None and given not in (name, "auto"):
+            yield Finding(option_path(key), f"{known.repo} needs {name}, not {given}", f"write {name}")
 
 
 @vllm_rule("PRS005", "note")
 def no_tool_parser(subject: LintSubject) -> Iterator[Finding]:
-    """The model calls tools, and the lane does not take calls.
+    """The model supports tool calls, but the lane does not parse them.
 
-    Why: an agent's tool calls come back as text: it tells what it would do instead of doing it.
-    Fix: add `tool_call_parser` and `enable_auto_tool_choice: true`, unless no agent uses the lane.
+    Why: The tool calls of an agent arrive as text and are not executed.
+    Fix: Add `tool_call_parser` and `enable_auto_tool_choice: true`, unless no agent uses the lane.
     """
     view, known = subject.vllm, subject.checkpoint
     if view is None or known is None or not known.tool_call_parser:
         return
     if not view.tool_call_parser and not view.enable_auto_tool_choice:
-        message = "tool calls will come back as text: there is no tool_call_parser"
+        message = "tool calls are returned as text: tool_call_parser is not set"
         hint = f"add `tool_call_parser: {known.tool_call_parser}` and `enable_auto_tool_choice: true`"
         yield Finding(("engine", "options"), message, hint, of_key=True)
 
@@ -127,11 +128,11 @@ def _models(subject: LintSubject) -> Iterator[tuple[Path, ModelSection]]:
 
 @rule("MOD001", "warning")
 def moving_revision(subject: LintSubject) -> Iterator[Finding]:
-    """The revision is a branch, a tag or a shortened commit.
+    """The revision is a branch, a tag or a short commit.
 
-    Why: a branch moves, and a repository can be force-pushed: the files are then others than those that were measured,
-    or missing. Only a full commit names one set of files.
-    Fix: write the 40 digits of the commit.
+    Why: A branch moves, and a repository can be force-pushed. Only a full commit identifies the files that were
+    measured.
+    Fix: Write the 40 digits of the commit.
     """
     for path, model in _models(subject):
         if model.revision is not None and not _COMMIT.fullmatch(model.revision):
@@ -145,8 +146,8 @@ def moving_revision(subject: LintSubject) -> Iterator[Finding]:
 def model_without_revision(subject: LintSubject) -> Iterator[Finding]:
     """A checkpoint has no revision.
 
-    Why: which files were measured is nowhere written down, and the next download may bring others.
-    Fix: add `revision:` with the commit's 40 digits.
+    Why: Nobody can tell which files were measured, and the next download may bring others.
+    Fix: Add `revision:` with the 40 digits of the commit.
     """
     for path, model in _models(subject):
         if model.revision is None and (model.repo or model.path):
@@ -157,25 +158,24 @@ def model_without_revision(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("MOD003", "error")
 def model_not_mounted(subject: LintSubject) -> Iterator[Finding]:
-    """The engine looks for a model where nothing is mounted.
+    """The engine loads a model from a path where nothing is mounted.
 
-    Why: the engine takes a path that is not there for the name of a repository and dies after 7 s (`Repo id must be in
-    the form …`), or docker makes an empty directory of it.
-    Fix: give the model `path` and `mount`, and tell the engine the mount.
+    Why: The engine reads a missing path as a repository name and exits after 7 s (`Repo id must be in the form …`).
+    Fix: Give the model `path` and `mount`, and set the engine's model to the mount.
     """
     targets = [*(m.mount for m in subject.recipe.all_models if m.mount), *(m.target for m in subject.container.mounts)]
-    for path, told in _told(subject):
-        if told.startswith("/") and not any(covers(target, told) for target in targets):
-            mounted = ", ".join(targets) or "nothing"
+    for path, location in _locations(subject):
+        if location.startswith("/") and not any(covers(target, location) for target in targets):
+            mounted = f" (mounted: {', '.join(targets)})" if targets else ""
             yield Finding(
                 path,
-                f"the engine looks for a model at {told}, and mounted is {mounted}",
-                "mount it, or tell the engine the mount",
+                f"the engine loads {location}, but nothing is mounted there{mounted}",
+                "mount it, or set the engine's model to the mount",
             )
 
 
-def _told(subject: LintSubject) -> Iterator[tuple[Path, str]]:
-    """Every model, drafter and tokenizer that the engine is told, with its place."""
+def _locations(subject: LintSubject) -> Iterator[tuple[Path, str]]:
+    """Every model, drafter and tokenizer of the options, with its place."""
     keys = ("model_tag", "model", "model_path", "tokenizer", "tokenizer_path", "speculative_draft_model_path")
     for key in keys:
         if isinstance(value := subject.options.get(key), str):
@@ -192,23 +192,24 @@ def covers(target: str, path: str) -> bool:
 
 @rule("MOD004", "error")
 def half_a_model_mount(subject: LintSubject) -> Iterator[Finding]:
-    """A model says where it lies and not where it is mounted, or the reverse.
+    """A model has a `path` without a `mount`, or the reverse.
 
-    Why: only a model with both is mounted: the engine finds nothing.
-    Fix: write `path` (on the host) and `mount` (in the container).
+    Why: Only a model with both is mounted; otherwise the engine does not find it.
+    Fix: Write `path` (on the host) and `mount` (in the container).
     """
     for path, model in _models(subject):
         if (model.path is None) != (model.mount is None):
             has, lacks = ("path", "mount") if model.path else ("mount", "path")
-            yield Finding((*path, has), f"the model has `{has}` and no `{lacks}`: it is not mounted", f"add `{lacks}:`")
+            yield Finding((*path, has), f"the model has `{has}` but no `{lacks}`: it is not mounted", f"add `{lacks}:`")
 
 
 @rule("MOD005", "error")
 def engine_without_model(subject: LintSubject) -> Iterator[Finding]:
-    """The engine is told no model.
+    """No model is set for the engine.
 
-    Why: vLLM then downloads and serves Qwen/Qwen3-0.6B without a word, and the container looks healthy; SGLang stops.
-    Fix: add `model: /model` (`model_path` for SGLang), the place of the mount.
+    Why: vLLM then downloads and serves Qwen/Qwen3-0.6B without a warning, and the container looks healthy. SGLang
+    exits.
+    Fix: Add `model: /model` (`model_path` for SGLang), the target of the mount.
     """
     engine = subject.recipe.engine
     named = ("model_tag", "model", "model_path", "config")
@@ -226,32 +227,34 @@ def engine_without_model(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("MOD006", "warning")
 def model_from_the_hub(subject: LintSubject) -> Iterator[Finding]:
-    """The engine is told the name of a repository instead of a path.
+    """The engine loads a model by repository name instead of a path.
 
-    Why: it downloads whatever the main branch holds at that moment, into the container unless the hub's cache is
-    mounted: hundreds of GiB again after each removal, and other weights under the same release.
-    Fix: download the commit once, mount it, and write the mount; or write `revision` and mount the hub's cache.
+    Why: It downloads the current main branch, into the container unless the Hub cache is mounted. Each new container
+    downloads hundreds of GiB, and the weights may differ.
+    Fix: Download the commit once, mount it and set the mount; or write `revision` and mount the Hub cache.
     """
-    for path, told in _told(subject):
-        if not _HUB.fullmatch(told):
+    for path, location in _locations(subject):
+        if not _HUB.fullmatch(location):
             continue
         if subject.options.get("revision") is None and path[-1] != "tokenizer":
             yield Finding(
-                path, f"`{told}` is downloaded at boot, at no fixed revision", "mount the files, or add `revision:`"
+                path, f"`{location}` is downloaded at boot, at no fixed revision", "mount the files, or add `revision:`"
             )
         elif not any(covers(mount.target, HUB_CACHE) for mount in subject.container.mounts):
-            yield Finding(path, f"`{told}` is downloaded into the container, and lost with it", f"mount {HUB_CACHE}")
+            yield Finding(
+                path, f"`{location}` is downloaded into the container, and lost with it", f"mount {HUB_CACHE}"
+            )
 
 
 @rule("MOD007", "warning")
 def path_of_another_revision(subject: LintSubject) -> Iterator[Finding]:
-    """The directory carries another commit than the revision.
+    """The model path contains another commit than the revision.
 
-    Why: the release says one set of files and mounts another one.
-    Fix: write `${model.revision}` in the path instead of its digits.
+    Why: The recipe states one set of files and mounts another.
+    Fix: Write `${model.revision}` in the path instead of the digits.
     """
     for path, model in _models(subject):
         commits = _IN_PATH.findall(model.path or "")
         if commits and model.revision and _COMMIT.fullmatch(model.revision) and model.revision not in commits:
-            message = f"the path names commit {commits[0]}, and the revision is {model.revision}"
+            message = f"the path names commit {commits[0]}, but the revision is {model.revision}"
             yield Finding((*path, "path"), message, "write ${model.revision} in the path")

@@ -1,4 +1,4 @@
-"""SGLang: what it refuses after its parser, and what it does in silence."""
+"""Rules for settings that SGLang rejects or ignores."""
 
 import re
 from collections.abc import Iterator
@@ -25,10 +25,10 @@ _SUFFIXED = ("context_length", "max_total_tokens", "max_prefill_tokens")
 
 @sglang_rule("ARG002", "error")
 def launcher_missing(subject: LintSubject) -> Iterator[Finding]:
-    """The image starts no engine by itself, and nothing in the recipe does.
+    """The image starts no engine, and the recipe does not start one either.
 
-    Why: lmsysorg/sglang has no fitting entrypoint: the container would try to run `--model-path` as a program.
-    Fix: add `launcher: [python3, -m, sglang.launch_server]`.
+    Why: lmsysorg/sglang has no suitable entrypoint: the container would run `--model-path` as a program.
+    Fix: Add `launcher: [python3, -m, sglang.launch_server]`.
     """
     section = subject.recipe.engine
     bare = not section.launcher and subject.container.entrypoint is None
@@ -39,10 +39,10 @@ def launcher_missing(subject: LintSubject) -> Iterator[Finding]:
 
 @sglang_rule("SGL001", "warning")
 def compile_threads_not_one(subject: LintSubject) -> Iterator[Finding]:
-    """GLM-5.3-Flash is served without `TORCHINDUCTOR_COMPILE_THREADS=1`.
+    """GLM-5.3-Flash runs without `TORCHINDUCTOR_COMPILE_THREADS=1`.
 
-    Why: the lane of this model needs it on this machine: every launch that served had it.
-    Fix: add `TORCHINDUCTOR_COMPILE_THREADS: "1"` to `container.env`.
+    Why: Every launch of this model that succeeded on this machine had this setting.
+    Fix: Add `TORCHINDUCTOR_COMPILE_THREADS: "1"` to `container.env`.
     """
     env = subject.container.env
     if _NEEDS_ONE_THREAD.search(subject.repo) and env.get(_THREADS) != "1":
@@ -52,11 +52,11 @@ def compile_threads_not_one(subject: LintSubject) -> Iterator[Finding]:
 
 @sglang_rule("SGL002", "warning")
 def layers_copied_at_each_use(subject: LintSubject) -> Iterator[Finding]:
-    """Whole layers are copied from host memory each time they run.
+    """SGLang copies offloaded layers to the GPU for every token.
 
-    Why: the offloader keeps N of every M layers on the host and copies all experts of one (6.7 GB for a layer of
-    DeepSeek-V4.1-Flash) for every token: 3.3 and 1.4 tokens a second here, where experts read in place gave 85 and 33.
-    Fix: serve the model with vLLM's uva backend, which reads the experts in place.
+    Why: The offloader keeps N of every M layers on the host and copies all experts of a layer (6.7 GB for
+    DeepSeek-V4.1-Flash) per token. That gave 3.3 and 1.4 tokens per second; reading experts in place gave 85 and 33.
+    Fix: Use vLLM's uva backend, which reads the experts in place.
     """
     size = subject.options.get("offload_group_size")
     if is_whole(size) and size > 0:
@@ -69,11 +69,11 @@ def layers_copied_at_each_use(subject: LintSubject) -> Iterator[Finding]:
 
 @sglang_rule("SGL003", "warning")
 def graphs_and_requests_differ(subject: LintSubject) -> Iterator[Finding]:
-    """CUDA graphs are captured for other batches than those that run.
+    """The captured CUDA graphs do not match the batch sizes that run.
 
-    Why: a graph above `max_running_requests` costs memory and boot time and never runs; a batch above the largest
-    graph runs without one, and pays the launch of every kernel at each step.
-    Fix: give `cuda_graph_max_bs_decode` and `max_running_requests` one value.
+    Why: A graph above `max_running_requests` costs memory and boot time and never runs. A batch above the largest graph
+    pays the launch cost of every kernel at each step.
+    Fix: Set `cuda_graph_max_bs_decode` and `max_running_requests` to the same value.
     """
     most = subject.options.get("max_running_requests")
     for key in ("cuda_graph_bs_decode", "cuda_graph_max_bs_decode"):
@@ -94,64 +94,66 @@ def _largest(value: object) -> int | None:
 
 @sglang_rule("SGL004", "error")
 def bare_model_refused(subject: LintSubject) -> Iterator[Finding]:
-    """The model stands bare where SGLang takes none.
+    """The model is a bare argument, which this launcher rejects.
 
-    Why: only `sglang serve` makes `--model-path` of a bare first word; `sglang.launch_server` refuses it
+    Why: Only `sglang serve` reads a bare first argument as `--model-path`. `sglang.launch_server` rejects it
     (`unrecognized arguments`).
-    Fix: write `model_path` instead of `model_tag`.
+    Fix: Write `model_path` instead of `model_tag`.
     """
     launcher = subject.recipe.engine.launcher
     if option_given(subject.options, POSITIONAL) and launcher and tuple(launcher[-2:]) != ("sglang", "serve"):
-        said = " ".join(launcher)
-        yield Finding(option_path(POSITIONAL), f"`{said}` takes no bare model", "write `model_path:`", of_key=True)
+        given = " ".join(launcher)
+        yield Finding(
+            option_path(POSITIONAL), f"`{given}` does not accept a bare model", "write `model_path:`", of_key=True
+        )
 
 
 @sglang_rule("SGL005", "error")
 def draft_missing(subject: LintSubject) -> Iterator[Finding]:
-    """Speculation needs a draft model, and none is named; or one is named and nothing speculates.
+    """Speculation has an algorithm without a draft model, or a draft model without an algorithm.
 
-    Why: SGLang refuses the algorithm (`requires setting --speculative-draft-model-path`); a draft without an algorithm
-    is mounted for nothing.
-    Fix: add `speculative_draft_model_path`, or `speculative_algorithm`.
+    Why: SGLang rejects the algorithm (`requires setting --speculative-draft-model-path`). A draft model without an
+    algorithm is not used.
+    Fix: Add `speculative_draft_model_path` or `speculative_algorithm`.
     """
     algorithm = (text(subject.options.get("speculative_algorithm")) or "").upper()
     drafted = option_given(subject.options, _DRAFT)
     if algorithm == "DFLASH" and not drafted:
-        message = f"DFLASH drafts with a model of its own, and {_DRAFT} is not said"
+        message = f"DFLASH needs a draft model, but {_DRAFT} is not set"
         yield Finding(option_path("speculative_algorithm"), message, f"add `{_DRAFT}: /draft`", of_key=True)
     elif drafted and algorithm in ("", "NONE"):
-        message = "a draft model is named, and no speculative_algorithm uses it"
+        message = "a draft model is set, but no speculative_algorithm uses it"
         yield Finding(option_path(_DRAFT), message, "add speculative_algorithm", of_key=True, severity="warning")
 
 
 @sglang_rule("SGL006", "warning")
 def unknown_speculative_algorithm(subject: LintSubject) -> Iterator[Finding]:
-    """The algorithm of speculation is none of SGLang's own.
+    """The speculative algorithm is not built into SGLang.
 
-    Why: its parser takes any text, and the launch ends later (`Unknown speculative algorithm name`) unless a plugin
+    Why: The parser accepts any text, and the launch fails later (`Unknown speculative algorithm name`) unless a plugin
     registers the name.
-    Fix: write one of SGLang's names.
+    Fix: Write one of SGLang's names.
     """
-    said = text(subject.options.get("speculative_algorithm"))
-    if said and said.upper() not in _ALGORITHMS:
-        close = suggestion(said.upper(), _ALGORITHMS)
+    given = text(subject.options.get("speculative_algorithm"))
+    if given and given.upper() not in _ALGORITHMS:
+        close = suggestion(given.upper(), _ALGORITHMS)
         hint = f"write {close}" if close else f"one of {', '.join(_ALGORITHMS)}"
-        yield Finding(option_path("speculative_algorithm"), f"SGLang knows no algorithm {said}", hint)
+        yield Finding(option_path("speculative_algorithm"), f"SGLang has no algorithm {given}", hint)
 
 
 @sglang_rule("SGL007", "error")
 def context_above_checkpoint(subject: LintSubject) -> Iterator[Finding]:
-    """The context is longer than the model's.
+    """The context is longer than the model supports.
 
-    Why: SGLang refuses it before any weight (`greater than the derived context_length`).
-    Fix: write at most the model's length.
+    Why: SGLang rejects it before it loads weights (`greater than the derived context_length`).
+    Fix: Write at most the context length of the model.
     """
-    asked, known = si_length(subject.options.get("context_length")), subject.checkpoint
+    context, known = si_length(subject.options.get("context_length")), subject.checkpoint
     allowed = subject.container.env.get(_LONGER, "").lower() in ("1", "true") or option_given(
         subject.options, "json_model_override_args"
     )
-    if asked is not None and known is not None and asked > known.max_position_embeddings and not allowed:
-        message = f"context_length is {asked}, and the model's own context {known.max_position_embeddings}"
+    if context is not None and known is not None and context > known.max_position_embeddings and not allowed:
+        message = f"context_length is {context}, but the model supports {known.max_position_embeddings}"
         yield Finding(option_path("context_length"), message, f"write {known.max_position_embeddings}")
 
 
@@ -159,22 +161,22 @@ def context_above_checkpoint(subject: LintSubject) -> Iterator[Finding]:
 def decimal_suffix(subject: LintSubject) -> Iterator[Finding]:
     """A length has a decimal suffix.
 
-    Why: `1M` is 1,000,000 tokens to SGLang and 1,048,576 to vLLM; SGLang's binary suffixes are Ki, Mi and Gi.
-    Fix: write the number, or the binary suffix.
+    Why: `1M` is 1,000,000 tokens for SGLang and 1,048,576 for vLLM. SGLang's binary suffixes are Ki, Mi and Gi.
+    Fix: Write the number, or the binary suffix.
     """
     for key in _SUFFIXED:
-        said = text(subject.options.get(key))
-        if said and _DECIMAL.fullmatch(said.strip()):
-            message = f"{key} {said} is {si_length(said):,} tokens to SGLang"
-            yield Finding(option_path(key), message, f"write the number, or {said.strip()}i")
+        given = text(subject.options.get(key))
+        if given and _DECIMAL.fullmatch(given.strip()):
+            message = f"{key} {given} is {si_length(given):,} tokens to SGLang"
+            yield Finding(option_path(key), message, f"write the number, or {given.strip()}i")
 
 
 @sglang_rule("SGL009", "error")
 def argument_in_other_form(subject: LintSubject) -> Iterator[Finding]:
-    """A raw argument is written as only vLLM takes it.
+    """A raw argument has a form that only vLLM accepts.
 
-    Why: vLLM makes dashes of underscores and JSON of dotted flags; SGLang refuses both (`unrecognized arguments`).
-    Fix: write the option in `engine.options`.
+    Why: vLLM converts underscores to dashes and dotted flags to JSON. SGLang rejects both (`unrecognized arguments`).
+    Fix: Write the option in `engine.options`.
     """
     for index, word in enumerate(subject.recipe.engine.extra_args):
         flag = word.partition("=")[0]
@@ -182,4 +184,4 @@ def argument_in_other_form(subject: LintSubject) -> Iterator[Finding]:
             key = flag[2:].partition(".")[0].replace("-", "_")
             known = any(table.find(key) for table in subject.tables.tables)
             hint = f"write `{key}:` in engine.options" if known else "write it with dashes"
-            yield Finding(("engine", "extra_args", index), f"SGLang's parser takes no `{flag}`", hint)
+            yield Finding(("engine", "extra_args", index), f"SGLang's parser does not accept `{flag}`", hint)

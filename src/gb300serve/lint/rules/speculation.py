@@ -1,4 +1,4 @@
-"""Speculation: draft lengths that the engine cuts, carries on or drops in silence, and graphs too small for them."""
+"""Rules for draft lengths that the engine cuts, keeps or ignores, and for CUDA graphs that are too small."""
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -23,7 +23,7 @@ def _drafts(subject: LintSubject) -> SpeculationOptions | None:
 
 
 def _tier(subject: LintSubject, start: int) -> Path:
-    """The place of the tier that begins at `start`: the schedule is judged sorted, and shown as written."""
+    """The place of the tier that begins at `start`: rules sort the schedule, findings point to it as written."""
     written = tiers(subject.options[_CONFIG][SCHEDULE])
     index = next(index for index, tier in enumerate(written) if tier[0] == start)
     return option_path(_CONFIG, SCHEDULE, index)
@@ -31,11 +31,11 @@ def _tier(subject: LintSubject, start: int) -> Path:
 
 @vllm_rule("SPC001", "warning")
 def schedule_gap(subject: LintSubject) -> Iterator[Finding]:
-    """Batch sizes between two ranges of the schedule are in neither.
+    """The schedule of draft lengths has a gap.
 
-    Why: the engine carries the draft length before the gap on, without a word: the larger batches then draft as much as
-    the small ones, and each draft costs expert reads.
-    Fix: let each range begin one after the end of the range before it.
+    Why: The engine keeps the draft length before the gap, without a warning. Larger batches then draft too much, and
+    each draft costs expert reads.
+    Fix: Start each range directly after the end of the range before it.
     """
     drafts = _drafts(subject)
     for before, after in pairwise(drafts.schedule if drafts else ()):
@@ -49,30 +49,30 @@ def schedule_gap(subject: LintSubject) -> Iterator[Finding]:
 
 @vllm_rule("SPC002", "warning")
 def schedule_ends_early(subject: LintSubject) -> Iterator[Finding]:
-    """The schedule's last range ends before `max_num_seqs`.
+    """The schedule ends before `max_num_seqs`.
 
-    Why: the engine carries the last draft length on; whether that was meant nobody can tell.
-    Fix: end the last range at `max_num_seqs`.
+    Why: The engine keeps the last draft length for larger batches, which may not be intended.
+    Fix: End the last range at `max_num_seqs`.
     """
     drafts, most = _drafts(subject), subject.vllm.max_num_seqs if subject.vllm else None
     if drafts is not None and drafts.schedule and most is not None and drafts.schedule[-1].end < most:
         last = drafts.schedule[-1]
-        message = f"{SCHEDULE} ends at batch size {last.end}, and max_num_seqs is {most}"
+        message = f"{SCHEDULE} ends at batch size {last.end}, but max_num_seqs is {most}"
         yield Finding(_tier(subject, last.start), message, f"write [{last.start}, {most}, {last.tokens}]")
 
 
 @vllm_rule("SPC003", "warning")
 def schedule_past_max_num_seqs(subject: LintSubject) -> Iterator[Finding]:
-    """The schedule speaks of more sequences than the engine takes.
+    """The schedule covers more sequences than `max_num_seqs`.
 
-    Why: the part above `max_num_seqs` is cut off: either the schedule was made for another number of seats, or the
-    seats were forgotten (24 streams on 16 seats waited 27 s, with most of the KV cache empty).
-    Fix: end the last range at `max_num_seqs`, or raise `max_num_seqs`.
+    Why: The engine cuts the part above `max_num_seqs`. Either the schedule is for another size, or `max_num_seqs` is
+    too low (24 streams on 16 slots waited 27 s with most of the KV cache empty).
+    Fix: End the last range at `max_num_seqs`, or raise `max_num_seqs`.
     """
     drafts, most = _drafts(subject), subject.vllm.max_num_seqs if subject.vllm else None
     if drafts is not None and drafts.schedule and most is not None and drafts.schedule[-1].end > most:
         last = drafts.schedule[-1]
-        message = f"{SCHEDULE} speaks of {last.end} sequences, and max_num_seqs is {most}"
+        message = f"{SCHEDULE} covers {last.end} sequences, but max_num_seqs is {most}"
         yield Finding(_tier(subject, last.start), message, f"end it at {most}, or write max_num_seqs: {last.end}")
 
 
@@ -80,8 +80,8 @@ def schedule_past_max_num_seqs(subject: LintSubject) -> Iterator[Finding]:
 def schedule_above_draft_length(subject: LintSubject) -> Iterator[Finding]:
     """A range of the schedule drafts more than `num_speculative_tokens`.
 
-    Why: the engine cuts it down to `num_speculative_tokens` without a word.
-    Fix: raise `num_speculative_tokens` (graphs and buffers grow with it), or lower the range.
+    Why: The engine reduces it to `num_speculative_tokens` without a warning.
+    Fix: Raise `num_speculative_tokens` (graphs and buffers grow with it), or lower the range.
     """
     drafts = _drafts(subject)
     if drafts is None or drafts.num_speculative_tokens is None:
@@ -89,18 +89,18 @@ def schedule_above_draft_length(subject: LintSubject) -> Iterator[Finding]:
     for tier in drafts.schedule:
         if tier.tokens > drafts.num_speculative_tokens:
             most = drafts.num_speculative_tokens
-            message = f"{tier.tokens} draft tokens are scheduled, and num_speculative_tokens is {most}"
+            message = f"{tier.tokens} draft tokens are scheduled, but num_speculative_tokens is {most}"
             hint = f"write [{tier.start}, {tier.end}, {drafts.num_speculative_tokens}]"
             yield Finding(_tier(subject, tier.start), message, hint)
 
 
 @vllm_rule("SPC005", "warning")
 def draft_longer_than_block(subject: LintSubject) -> Iterator[Finding]:
-    """More tokens are drafted at once than the checkpoint's drafter was made for.
+    """The draft length exceeds the block of the checkpoint's drafter.
 
-    Why: seven tokens from a drafter with a block of five took the acceptance of all positions from 34.7 to 4.4 %; vLLM
-    0.30 refuses a length that is no multiple of the block.
-    Fix: write at most the block.
+    Why: Seven tokens from a drafter with a block of five reduced the acceptance over all positions from 34.7 to 4.4 %.
+    vLLM 0.30 rejects a length that is not a multiple of the block.
+    Fix: Write at most the block.
     """
     drafts, known = _drafts(subject), subject.checkpoint
     if drafts is None or known is None or drafts.method != known.drafter or drafts.num_speculative_tokens is None:
@@ -108,7 +108,7 @@ def draft_longer_than_block(subject: LintSubject) -> Iterator[Finding]:
     block = drafter_block(known.repo)
     if block is not None and drafts.num_speculative_tokens > block:
         refused = divides_draft(subject.version) and drafts.num_speculative_tokens % block
-        message = f"num_speculative_tokens is {drafts.num_speculative_tokens}, and the drafter's block is {block}"
+        message = f"num_speculative_tokens is {drafts.num_speculative_tokens}, but the drafter's block is {block}"
         place = option_path(_CONFIG, "num_speculative_tokens")
         yield Finding(place, message, f"write {block}", severity="error" if refused else None)
 
@@ -117,8 +117,8 @@ def draft_longer_than_block(subject: LintSubject) -> Iterator[Finding]:
 def method_of_another_model(subject: LintSubject) -> Iterator[Finding]:
     """The checkpoint has no drafter for this method.
 
-    Why: DeepSeek V4.1 has no classic MTP head: the engine refuses `mtp` after it read the configuration.
-    Fix: write the checkpoint's own method.
+    Why: DeepSeek V4.1 has no classic MTP head. The engine rejects `mtp` after it reads the configuration.
+    Fix: Write the checkpoint's own method.
     """
     drafts, known = _drafts(subject), subject.checkpoint
     if (
@@ -134,24 +134,24 @@ def method_of_another_model(subject: LintSubject) -> Iterator[Finding]:
 
 @vllm_rule("SPC007", "error")
 def drafter_missing(subject: LintSubject) -> Iterator[Finding]:
-    """The method drafts with a model of its own, and none is named.
+    """The method needs a separate draft model, and none is set.
 
-    Why: the engine refuses the configuration, or tries to draft with the target itself.
-    Fix: mount the draft model (`models:`) and write its mount as `model`.
+    Why: The engine rejects the configuration, or drafts with the target model itself.
+    Fix: Mount the draft model (`models:`) and write its mount as `model`.
     """
     drafts = _drafts(subject)
     if drafts is not None and drafts.method in _NEED_A_MODEL and drafts.model is None:
-        message = f"method {drafts.method} needs a draft model, and speculative_config has no `model`"
+        message = f"method {drafts.method} needs a draft model, but speculative_config has no `model`"
         yield Finding(option_path(_CONFIG), message, "add `model: /draft`, the mount of the drafter", of_key=True)
 
 
 @vllm_rule("SPC008", "warning")
 def schedule_dropped(subject: LintSubject) -> Iterator[Finding]:
-    """The engine drops the schedule of draft lengths.
+    """The engine ignores the schedule of draft lengths.
 
-    Why: with data parallelism it says so in one warning among hundreds of lines; on model runner V2 releases are
-    reported to ignore it without one (vllm issue 51510). The day-0 build is known to follow it.
-    Fix: compare the speed at many streams with and without the schedule before relying on it.
+    Why: With data parallelism it logs one warning among hundreds of lines. On model runner V2 some releases are
+    reported to ignore it without a warning (vllm issue 51510); the day-0 build follows it.
+    Fix: Compare the speed at many streams with and without the schedule before you rely on it.
     """
     drafts, view = _drafts(subject), subject.vllm
     if drafts is None or view is None or not drafts.schedule:
@@ -170,9 +170,9 @@ def schedule_dropped(subject: LintSubject) -> Iterator[Finding]:
 def capture_sizes_in_sequences(subject: LintSubject) -> Iterator[Finding]:
     """The CUDA graphs do not cover the tokens of a full batch.
 
-    Why: capture sizes are tokens: n sequences that draft k make n x (1 + k) of them. Sizes written in sequences left
-    everything above without a graph: 9.6 tokens a second and stream at 16 streams, with a healthy time to first token.
-    Fix: multiply by the draft length plus one, up to `max_num_seqs`.
+    Why: Capture sizes count tokens: n sequences with k drafts are n x (1 + k) tokens. Sizes written in sequences gave
+    9.6 tokens per second and stream at 16 streams, with a normal time to first token.
+    Fix: Multiply by the draft length plus one, up to `max_num_seqs`.
     """
     view = subject.vllm
     given = _largest_capture(subject)
@@ -219,11 +219,11 @@ def _largest_capture(subject: LintSubject) -> tuple[Path, int] | None:
 
 @vllm_rule("SPC010", "note")
 def static_draft_length(subject: LintSubject) -> Iterator[Finding]:
-    """The same number of tokens is drafted at every batch size.
+    """The draft length is the same at every batch size.
 
-    Why: at many streams drafts cost more expert reads than they save: a schedule took 8 streams from 234 to 319 and 16
-    from 311 to 429 tokens a second, and one stream stayed the same.
-    Fix: add `num_speculative_tokens_per_batch_size`, such as [[1, 4, 5], [5, 16, 1]].
+    Why: At many streams drafts cost more expert reads than they save. A schedule raised 8 streams from 234 to 319 and
+    16 streams from 311 to 429 tokens per second; one stream did not change.
+    Fix: Add `num_speculative_tokens_per_batch_size`, such as [[1, 4, 5], [5, 16, 1]].
     """
     drafts, view = _drafts(subject), subject.vllm
     if drafts is None or view is None or drafts.schedule or (drafts.num_speculative_tokens or 0) < 2:
@@ -231,18 +231,18 @@ def static_draft_length(subject: LintSubject) -> Iterator[Finding]:
     if view.max_num_seqs is None or view.max_num_seqs >= _MANY:
         message = f"{drafts.num_speculative_tokens} tokens are drafted at every batch size"
         place = option_path(_CONFIG, "num_speculative_tokens")
-        yield Finding(place, message, f"a schedule ({SCHEDULE}) drafts less when many stream")
+        yield Finding(place, message, f"add a schedule ({SCHEDULE}) that drafts less at many streams")
 
 
 @vllm_rule("SPC011", "error")
 def runner_cannot_draft(subject: LintSubject) -> Iterator[Finding]:
-    """The recipe forces a model runner that does not know the method.
+    """The recipe forces a model runner that does not support the method.
 
-    Why: model runner V1 has no DSpark: the engine says `Model Runner V1 does not support: dspark` and ends.
-    Fix: remove `VLLM_USE_V2_MODEL_RUNNER`.
+    Why: Model runner V1 has no DSpark. The engine logs `Model Runner V1 does not support: dspark` and exits.
+    Fix: Remove `VLLM_USE_V2_MODEL_RUNNER`.
     """
     drafts = _drafts(subject)
     forced = subject.container.env.get("VLLM_USE_V2_MODEL_RUNNER")
     if drafts is not None and drafts.method == "dspark" and forced in ("0", "false", "False"):
         place = ("container", "env", "VLLM_USE_V2_MODEL_RUNNER")
-        yield Finding(place, "model runner V1 does not know dspark", "remove the variable")
+        yield Finding(place, "model runner V1 does not support dspark", "remove the variable")

@@ -1,4 +1,4 @@
-"""Values: what was copied from a guide, a template or a shell, and means something else here."""
+"""Rules for values that were copied from a guide, a template or a shell."""
 
 import re
 from collections.abc import Iterator
@@ -56,10 +56,10 @@ def _possibly_placeholder(text: str) -> bool:
 
 @rule("VAL001", "warning")
 def quotes_inside_value(subject: LintSubject) -> Iterator[Finding]:
-    """A value carries quotation marks of its own.
+    """A value contains its own quotation marks.
 
-    Why: no shell removes them here: the engine or the variable gets them as part of the value.
-    Fix: write the value once quoted, as YAML needs it.
+    Why: No shell removes them here. They become part of the value.
+    Fix: Quote the value once, as YAML requires.
     """
     if not any(start in subject.joined for start in ("\0'", '\0"', "\0\\")):
         return
@@ -75,10 +75,10 @@ def quotes_inside_value(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("VAL002", "error")
 def unrendered_template(subject: LintSubject) -> Iterator[Finding]:
-    """A template's braces were left in a value.
+    """A value contains an unrendered template.
 
-    Why: nothing renders them: the engine, docker or the path gets `{{ … }}` as text.
-    Fix: write the value, or let the tool that renders the template write the recipe.
+    Why: Nothing renders it: the engine, Docker or the path gets `{{ … }}` as text.
+    Fix: Write the value, or let the tool that renders the template write the recipe.
     """
     if "{" not in subject.joined:
         return
@@ -91,10 +91,10 @@ def unrendered_template(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("VAL003", "warning")
 def unexpanded_variable(subject: LintSubject) -> Iterator[Finding]:
-    """A value names a variable of the shell.
+    """A value contains a shell variable.
 
-    Why: `$` is a plain character but for `${…}` in paths: the container gets the text, not the variable's value.
-    Fix: write the value; for secrets use `container.secrets`, for directories of the site `${models}`, `${cache}`.
+    Why: Only `${…}` in paths is expanded. Elsewhere the container gets the text, not the variable's value.
+    Fix: Write the value. Use `container.secrets` for secrets and `${models}` or `${cache}` for site directories.
     """
     if "$" not in subject.joined and "%" not in subject.joined:
         return
@@ -110,27 +110,29 @@ def unexpanded_variable(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("VAL004", "warning")
 def blank_around_value(subject: LintSubject) -> Iterator[Finding]:
-    """A value begins or ends with a blank or a line break.
+    """A value starts or ends with whitespace.
 
-    Why: names, paths and tokens with a blank at the end are other ones, and nobody sees it in a log.
-    Fix: remove it; a block text (`|`) ends with a line break unless it is written `|-`.
+    Why: A name, path or token with trailing whitespace is a different value, and logs do not show it.
+    Fix: Remove the whitespace. A block text (`|`) ends with a line break unless it is written as `|-`.
     """
     if not any(edge in subject.joined for edge in _EDGES):
         return
     for path, _, value in subject.plain_texts:
         if value and (value[0].isspace() or value[-1].isspace()):
             yield Finding(
-                path, f"{_where(path)} is {_shown(value)}: it has a blank around it", "remove it (`|-` for block texts)"
+                path,
+                f"{_where(path)} is {_shown(value)}: it starts or ends with whitespace",
+                "remove it (`|-` for block texts)",
             )
 
 
 @rule("VAL005", "error")
 def invisible_character(subject: LintSubject) -> Iterator[Finding]:
-    """A value holds a character that is not what it looks like.
+    """A value contains an invisible or typographic character.
 
-    Why: a no-break space, a zero-width mark, a long dash or curly quotes, as web pages and chats put them in, make
-    another name, path or flag.
-    Fix: type the value again.
+    Why: No-break spaces, zero-width marks, long dashes and curly quotes come from web pages and chats. They change
+    names, paths and flags.
+    Fix: Type the value again.
     """
     if subject.joined.isascii():
         return
@@ -140,15 +142,15 @@ def invisible_character(subject: LintSubject) -> Iterator[Finding]:
         match = _INVISIBLE.search(value) or _TYPESET.search(value)
         if match:
             message = f"{_where(path)} holds U+{ord(match[0]):04X} at character {match.start() + 1}"
-            yield Finding(path, message, "type the value again with plain blanks, dashes and quotes")
+            yield Finding(path, message, "type the value again with plain spaces, dashes and quotes")
 
 
 @rule("VAL006", "warning")
 def number_as_text(subject: LintSubject) -> Iterator[Finding]:
-    """A number or a boolean stands as text inside an option's JSON.
+    """A number or boolean inside an option's JSON is quoted.
 
-    Why: `"5"` and `"true"` reach the engine as text: some classes convert it, others compare it and are never equal.
-    Fix: write it without quotes.
+    Why: The engine gets `"5"` and `"true"` as text. Some classes convert it; others compare it and never match.
+    Fix: Write it without quotes.
     """
     for path, _, value in subject.plain_texts:
         if path[:2] != OPTIONS or len(path) < 4 or path[2] in _LOOSE or isinstance(path[3], int):
@@ -159,10 +161,10 @@ def number_as_text(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("VAL007", "error")
 def placeholder_value(subject: LintSubject) -> Iterator[Finding]:
-    """A placeholder was never filled in.
+    """A placeholder was not replaced.
 
-    Why: docker makes an empty directory of a path that is not there, and the engine dies in it or serves nothing.
-    Fix: write the real value.
+    Why: Docker creates an empty directory for a missing path, and the engine fails or serves nothing.
+    Fix: Write the real value.
     """
     if not _possibly_placeholder(subject.joined.lower()):
         return
@@ -173,11 +175,11 @@ def placeholder_value(subject: LintSubject) -> Iterator[Finding]:
 
 @rule("SEC003", "error")
 def literal_secret_in_recipe(subject: LintSubject) -> Iterator[Finding]:
-    """A token, key or password stands in the recipe.
+    """The recipe contains a literal token, key or password.
 
-    Why: recipes are committed, copied and printed: a literal secret must be taken for known.
-    Fix: replace it at its issuer, and write `container.secrets: {NAME: {env: NAME}}` (or `{file: /path}`); an option
-    then says `{secret: NAME}`.
+    Why: Recipes are committed, copied and printed. Treat a literal secret as exposed.
+    Fix: Revoke it at its issuer and write `container.secrets: {NAME: {env: NAME}}` (or `{file: /path}`). Use `{secret:
+    NAME}` in options.
     """
     yield from map(_finding, subject.literals)
 
@@ -199,10 +201,10 @@ def _finding(literal: LiteralSecret) -> Finding:
 
 @rule("SEC004", "error")
 def literal_secret_in_comment(subject: LintSubject) -> Iterator[Finding]:
-    """A comment holds a token, key or password.
+    """A comment contains a token, key or password.
 
-    Why: a comment is committed and copied like everything else.
-    Fix: remove it, and replace the secret at its issuer.
+    Why: Comments are committed and copied like everything else.
+    Fix: Remove it, and revoke the secret at its issuer.
     """
     yield from in_text(subject.loaded.source.text)
 
@@ -216,26 +218,29 @@ def in_text(text: str) -> Iterator[Finding]:
 
 @rule("SEC005", "warning")
 def secret_file_relative(subject: LintSubject) -> Iterator[Finding]:
-    """The file of a secret is not a whole path.
+    """The file of a secret has a relative path.
 
-    Why: it is looked for wherever the command happens to be started.
-    Fix: write the whole path.
+    Why: The path would depend on the directory where the command runs.
+    Fix: Write an absolute path.
     """
     for name, secret in subject.container.secrets.items():
         if secret.file and not secret.file.startswith(("/", "${", "~/")):
             place = ("container", "secrets", name, "file")
-            yield Finding(place, f"the file of {name} is not a whole path", "begin with /")
+            yield Finding(place, f"the file of {name} is not an absolute path", "start with /")
 
 
 @rule("SEC006", "note")
 def variable_and_secret(subject: LintSubject) -> Iterator[Finding]:
-    """A name stands both in `env` and in `secrets`.
+    """A name is in both `env` and `secrets`.
 
-    Why: docker takes the later one, which is the secret: the value in `env` only looks as if it counted.
-    Fix: keep the secret.
+    Why: Docker uses the later value, which is the secret. The value in `env` has no effect.
+    Fix: Keep the secret.
     """
     for name in subject.container.env:
         if name in subject.container.secrets and holds_secret(name):
             yield Finding(
-                ("container", "env", name), f"{name} is a secret too, which wins", "remove it from env", of_key=True
+                ("container", "env", name),
+                f"{name} is also in secrets, which take precedence",
+                "remove it from env",
+                of_key=True,
             )

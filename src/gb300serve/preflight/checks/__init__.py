@@ -1,4 +1,4 @@
-"""One module a family, one function a check. A new family is imported here, and nowhere else."""
+"""One module per family, one function per check. Import a new family here."""
 
 from gb300serve.preflight.checks import docker, files, gpu, host, memory
 

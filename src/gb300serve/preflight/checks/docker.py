@@ -1,4 +1,4 @@
-"""The Docker Engine: there, able to give GPUs, allowed to lift limits."""
+"""Checks of the Docker Engine and the image."""
 
 from collections.abc import Iterator
 
@@ -13,10 +13,10 @@ from gb300serve.preflight.subject import PreflightSubject, Release, check
 
 @check("PRE010", "error")
 def docker_not_there(subject: PreflightSubject) -> Iterator[Finding]:
-    """No Docker Engine answers.
+    """No Docker Engine responds.
 
-    Why: nothing can be launched, and nothing can be said of images and containers.
-    Fix: start it, get permission for its socket, or name another one in the site file (`docker`).
+    Why: Nothing can be launched, and images and containers cannot be checked.
+    Fix: Start it, get permission for its socket, or set another one in the site file (`docker`).
     """
     docker = subject.host.docker
     if isinstance(docker, Missing):
@@ -26,36 +26,36 @@ def docker_not_there(subject: PreflightSubject) -> Iterator[Finding]:
 
 @check("PRE011", "warning")
 def gpu_runtime_not_seen(subject: PreflightSubject) -> Iterator[Finding]:
-    """Neither the NVIDIA runtime nor a CDI device is known to Docker.
+    """Docker lists neither the NVIDIA runtime nor a CDI device.
 
-    Why: without NVIDIA's container toolkit `--gpus` ends with `could not select device driver`. A hook on the daemon's
-    own search path works without either, so this is no proof.
-    Fix: install nvidia-container-toolkit, `sudo nvidia-ctk runtime configure`, restart Docker.
+    Why: Without NVIDIA's container toolkit `--gpus` fails with `could not select device driver`. A hook on the daemon's
+    own search path also works, so this is only a warning.
+    Fix: Install nvidia-container-toolkit, run `sudo nvidia-ctk runtime configure`, and restart Docker.
     """
     docker = subject.host.docker
     if isinstance(docker, Missing) or docker.nvidia or subject.host.gpu_hook or not subject.wants_gpu:
         return
     yield Finding(
         ("docker",),
-        "Docker names neither the NVIDIA runtime nor CDI devices: it may refuse to give GPUs to containers",
+        "Docker lists neither the NVIDIA runtime nor CDI devices: it may refuse to give GPUs to containers",
         "install nvidia-container-toolkit, then: sudo nvidia-ctk runtime configure && sudo systemctl restart docker",
     )
 
 
 @check("PRE012", "error")
 def memlock_not_allowed(subject: PreflightSubject) -> Iterator[Finding]:
-    """The release asks for unlimited locked memory, and a rootless Docker cannot lift its user's limit.
+    """The release needs unlimited locked memory, which this rootless Docker cannot grant.
 
-    Why: pinning the offloaded weights fails minutes into the load, or the container does not start at all.
-    Fix: raise the user's limit (`memlock` in /etc/security/limits.conf), or use a Docker that runs as root.
+    Why: Pinning the offloaded weights fails minutes into the load, or the container does not start.
+    Fix: Raise the user's limit (`memlock` in /etc/security/limits.conf), or use a Docker that runs as root.
     """
     docker, limit = subject.host.docker, subject.host.memlock
     if isinstance(docker, Missing) or isinstance(limit, Missing) or subject.release is None or not docker.rootless:
         return
-    asked = subject.release.plan.container.ulimits.get("memlock")
-    wanted = max(asked) if isinstance(asked, tuple) and UNLIMITED not in asked else UNLIMITED
-    if asked is not None and limit.hard != UNLIMITED and (wanted == UNLIMITED or wanted > limit.hard):
-        message = f"this rootless Docker may lock {gib(limit.hard)}, and the release asks for more"
+    requested = subject.release.plan.container.ulimits.get("memlock")
+    wanted = max(requested) if isinstance(requested, tuple) and UNLIMITED not in requested else UNLIMITED
+    if requested is not None and limit.hard != UNLIMITED and (wanted == UNLIMITED or wanted > limit.hard):
+        message = f"this rootless Docker can lock {gib(limit.hard)}, but the release needs more"
         yield Finding(("memlock",), message, "raise `memlock` in /etc/security/limits.conf and log in again")
 
 
@@ -66,25 +66,25 @@ def _judged(subject: PreflightSubject) -> tuple[Release, ImageFact] | None:
 
 @check("PRE060", "error")
 def image_missing(subject: PreflightSubject) -> Iterator[Finding]:
-    """The image is not on the machine.
+    """The image is not on this machine.
 
-    Why: nothing is ever pulled by itself: what a tag means may have moved, and 30 GB take a while.
-    Fix: pull it by its digest, or build it.
+    Why: `up` never pulls an image: a tag may have moved, and 30 GB take a while.
+    Fix: Pull the image by its digest, or build it.
     """
     judged = _judged(subject)
     if judged is None or judged[1].id is not None or judged[1].tagged is not None:
         return
     plan = judged[0].plan
-    hint = "build or load it (docker load): it has no registry digest" if plan.image_id else f"docker pull {plan.image}"
-    yield Finding(("image",), f"the image {plan.image} is not on the machine", hint)
+    hint = "build it or load it (docker load): it has no registry digest" if plan.image_id else _pull(plan)
+    yield Finding(("image",), f"image {plan.image} not found on this machine", hint)
 
 
 @check("PRE061", "error")
 def image_differs(subject: PreflightSubject) -> Iterator[Finding]:
-    """The reference means another image here than the recipe pins.
+    """The image on this machine is not the pinned image.
 
-    Why: a tag moves, and nobody can say later what served.
-    Fix: pull the pinned digest; or a new release that pins this one.
+    Why: A tag moves, and nobody could tell later which image served.
+    Fix: Pull the pinned digest, or pin the local image in a new release.
     """
     judged = _judged(subject)
     if judged is None:
@@ -95,10 +95,12 @@ def image_differs(subject: PreflightSubject) -> Iterator[Finding]:
     wrong = image.tagged is not None or (digest and found and digest not in found)
     if wrong:
         has = ", ".join(found) or "no digest: it was built or loaded here"
-        yield Finding(("image",), f"{reference} is another image here: {has}; pinned is {digest}", _pull(plan))
+        yield Finding(
+            ("image",), f"{reference} refers to another image here: {has}; the recipe pins {digest}", _pull(plan)
+        )
     elif plan.image_id is not None and image.id not in (None, plan.image_id):
         hint = f"build or load the image with the id {plan.image_id}"
-        yield Finding(("image",), f"{reference} has the id {image.id}; pinned is {plan.image_id}", hint)
+        yield Finding(("image",), f"{reference} has the id {image.id}; the recipe pins {plan.image_id}", hint)
 
 
 def _pull(plan: Plan) -> str:
@@ -107,26 +109,26 @@ def _pull(plan: Plan) -> str:
 
 @check("PRE062", "error")
 def image_for_another_architecture(subject: PreflightSubject) -> Iterator[Finding]:
-    """The image is built for another processor than the machine has.
+    """The image is built for another processor architecture.
 
-    Why: the container ends at once with `exec format error`.
-    Fix: pull it for this platform: one digest may stand for several.
+    Why: The container exits at once with `exec format error`.
+    Fix: Pull the image for this platform; one digest can cover several platforms.
     """
     judged, docker = _judged(subject), subject.host.docker
     if judged is None or isinstance(docker, Missing) or not (judged[1].architecture and docker.architecture):
         return
     if judged[1].architecture != docker.architecture:
-        message = f"the image is for {judged[1].architecture}, and the machine is {docker.architecture}"
+        message = f"the image is for {judged[1].architecture}, but this machine is {docker.architecture}"
         hint = f"docker pull --platform linux/{docker.architecture} {judged[0].plan.image}"
         yield Finding(("image",), message, hint)
 
 
 @check("PRE063", "error")
 def nothing_to_start(subject: PreflightSubject) -> Iterator[Finding]:
-    """The image has no entrypoint, and the command begins with an option.
+    """The image has no entrypoint, and the command starts with an option.
 
-    Why: Docker takes the first word for a program: `exec: "--model": executable file not found`.
-    Fix: say `engine.launcher`, the words before the options, or `container.entrypoint`.
+    Why: Docker runs the first argument as a program: `exec: "--model": executable file not found`.
+    Fix: Set `engine.launcher`, the arguments before the options, or `container.entrypoint`.
     """
     judged = _judged(subject)
     if judged is None or judged[1].id is None or judged[1].entrypoint or judged[0].plan.container.entrypoint:

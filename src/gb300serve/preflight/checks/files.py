@@ -1,6 +1,7 @@
-"""Files on the host: the model, the mounts, the patches."""
+"""Checks of files on the host: model, mounts, patches, disks."""
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 from gb300serve.core.rules import Finding
 from gb300serve.core.text import GIB, gib, summarize_names
@@ -9,15 +10,19 @@ from gb300serve.host.facts import DiskSpace, Patch
 from gb300serve.host.model_files import ModelFiles
 from gb300serve.preflight.subject import PreflightSubject, check
 
+T = TypeVar("T")
+
 
 def _models(subject: PreflightSubject) -> tuple[ModelFiles, ...]:
-    if subject.release is None or isinstance(subject.release.facts.models, Missing):
-        return ()
-    return subject.release.facts.models
+    return _known(subject.release.facts.models) if subject.release else ()
+
+
+def _known(facts: tuple[T, ...] | Missing) -> tuple[T, ...]:
+    return () if isinstance(facts, Missing) else facts
 
 
 def _fetching(model: ModelFiles) -> str | None:
-    """The command that completes it; what is whole is kept."""
+    """The download command; it keeps complete files."""
     if model.model.repo is None:
         return None
     revision = f" --revision {model.model.revision}" if model.model.revision else ""
@@ -26,25 +31,25 @@ def _fetching(model: ModelFiles) -> str | None:
 
 @check("PRE050", "error")
 def model_not_there(subject: PreflightSubject) -> Iterator[Finding]:
-    """The model's directory does not exist, or cannot be read.
+    """The model directory does not exist or cannot be read.
 
-    Why: Docker makes an empty directory, owned by root, of a mount source that is missing, and the engine looks for
-    the model on the Hub.
-    Fix: put the model there, or name the right directory in the site file (`models`).
+    Why: Docker creates an empty directory owned by root for a missing mount source, and the engine looks for the model
+    on the Hub.
+    Fix: Put the model there, or set the right directory in the site file (`models`).
     """
     for model in _models(subject):
         if not model.exists:
             yield Finding(("models",), f"{model.path} does not exist", _fetching(model))
         elif model.problem is not None:
-            yield Finding(("models",), f"{model.problem}", "make it readable for your user, or run as root")
+            yield Finding(("models",), model.problem, "make it readable for your user, or run as root")
 
 
 @check("PRE051", "error")
 def model_incomplete(subject: PreflightSubject) -> Iterator[Finding]:
-    """Files of the model are missing, or shorter than they say themselves.
+    """Model files are missing or incomplete.
 
-    Why: the engine finds out minutes into the load, or takes another loader in silence.
-    Fix: download again: what is whole is kept.
+    Why: The engine detects this minutes into the load, or switches to another loader without a warning.
+    Fix: Download again; complete files are kept.
     """
     for model in _models(subject):
         if not model.exists or model.problem is not None or model.complete:
@@ -54,9 +59,9 @@ def model_incomplete(subject: PreflightSubject) -> Iterator[Finding]:
 
 def _lacks(model: ModelFiles) -> Iterator[str]:
     if not model.config:
-        yield "no config.json that can be read"
+        yield "no readable config.json"
     if not model.shards:
-        yield "no *.safetensors and no index of them"
+        yield "no *.safetensors files and no index"
     if model.absent:
         yield f"{len(model.absent)} of {model.shards} files missing ({summarize_names(model.absent)})"
     if model.cut:
@@ -66,50 +71,50 @@ def _lacks(model: ModelFiles) -> Iterator[str]:
 
 @check("PRE052", "error")
 def model_of_another_revision(subject: PreflightSubject) -> Iterator[Finding]:
-    """The model's directory claims another revision than the recipe pins.
+    """The model directory has another revision than the recipe pins.
 
-    Why: every figure and receipt of the release was measured with the pinned one.
-    Fix: download the pinned revision beside it, or pin the one that is there in a new release.
+    Why: Every figure and receipt of the release was measured with the pinned revision.
+    Fix: Download the pinned revision next to it, or pin the existing one in a new release.
     """
     for model in _models(subject):
         here, wanted = model.revision, model.model.revision
         if here is not None and wanted is not None and not here.startswith(wanted):
-            yield Finding(("models",), f"{model.path} is revision {here}, and {wanted} is pinned", _fetching(model))
+            yield Finding(("models",), f"{model.path} is revision {here}, but {wanted} is pinned", _fetching(model))
 
 
 @check("PRE053", "note")
 def model_revision_unknown(subject: PreflightSubject) -> Iterator[Finding]:
-    """Nothing in the model's directory says of which revision it is.
+    """The revision of the model directory is unknown.
 
-    Why: two revisions of one model have the same file names.
-    Fix: name the directory after the revision, or let `hf download` make it.
+    Why: Two revisions of one model have the same file names.
+    Fix: Name the directory after the revision, or create it with `hf download`.
     """
     for model in _models(subject):
         if model.exists and model.problem is None and model.model.revision and model.revision is None:
-            yield Finding(("models",), f"not checked: of which revision {model.path} is")
+            yield Finding(("models",), f"not checked: the revision of {model.path}")
 
 
 @check("PRE054", "error")
 def model_links_lead_away(subject: PreflightSubject) -> Iterator[Finding]:
-    """Files of the model are links that lead out of the directory that is mounted.
+    """Model files are links that leave the mounted directory.
 
-    Why: a snapshot of the Hugging Face cache is links into `../../blobs`: in the container they lead nowhere.
-    Fix: download with `--local-dir`, or mount the whole cache.
+    Why: A snapshot of the Hugging Face cache links to `../../blobs`, which does not exist in the container.
+    Fix: Download with `--local-dir`, or mount the whole cache.
     """
     for model in _models(subject):
         if model.linked_away:
             names = summarize_names(model.linked_away)
-            message = f"{names} in {model.path} link out of it: in the container they lead nowhere"
+            message = f"{names} in {model.path} link outside the directory: the links are broken in the container"
             yield Finding(("models",), message, _fetching(model))
 
 
 @check("PRE055", "error")
 def mount_source_missing(subject: PreflightSubject) -> Iterator[Finding]:
-    """A mount's source does not exist.
+    """A mount source does not exist.
 
-    Why: Docker makes an empty directory of it, owned by root, and mounts that: a patch is silently not there, a cache
-    is empty.
-    Fix: put it there, or name the right directory in the site file (`cache`, `patches`).
+    Why: Docker creates an empty directory owned by root and mounts it. A patch is then missing without a warning, and a
+    cache is empty.
+    Fix: Create the source, or set the right directory in the site file (`cache`, `patches`).
     """
     models = {model.path for model in _models(subject)}
     for path in _missing_sources(subject):
@@ -117,32 +122,29 @@ def mount_source_missing(subject: PreflightSubject) -> Iterator[Finding]:
             pinned = any(_below(patch.path, path) for patch in _patches(subject))
             way = "put the files that the recipe pins there" if pinned else f"mkdir -p {path} if it is a cache"
             hint = f"{way}; or the site file names the wrong directory"
-            yield Finding(("sources",), f"{path} does not exist, and is to be mounted", hint)
+            yield Finding(("sources",), f"{path} does not exist but is a mount source", hint)
 
 
 @check("PRE056", "error")
 def patch_differs(subject: PreflightSubject) -> Iterator[Finding]:
-    """A mounted file is not the one whose sha256 the recipe states.
+    """A mounted file does not have the sha256 that the recipe states.
 
-    Why: a patch over the image that is another version serves, and serves wrongly.
-    Fix: put the right file there, or state the new digest in a new release.
+    Why: A patch of another version may run, with wrong results.
+    Fix: Put the right file there, or state the new digest in a new release.
     """
     missing = _missing_sources(subject)
     for patch in _patches(subject):
         if patch.found != patch.wanted and not any(_below(patch.path, path) for path in missing):
-            yield Finding(("patches",), _differs(patch), "put the file that the recipe pins there: sha256sum tells")
+            yield Finding(("patches",), _differs(patch), "put the pinned file there (check: sha256sum)")
 
 
 def _patches(subject: PreflightSubject) -> tuple[Patch, ...]:
-    if subject.release is None or isinstance(subject.release.facts.patches, Missing):
-        return ()
-    return subject.release.facts.patches
+    return _known(subject.release.facts.patches) if subject.release else ()
 
 
 def _missing_sources(subject: PreflightSubject) -> tuple[str, ...]:
-    if subject.release is None or isinstance(subject.release.facts.sources, Missing):
-        return ()
-    return tuple(source.path for source in subject.release.facts.sources if not source.exists)
+    sources = _known(subject.release.facts.sources) if subject.release else ()
+    return tuple(source.path for source in sources if not source.exists)
 
 
 def _below(path: str, directory: str) -> bool:
@@ -152,7 +154,7 @@ def _below(path: str, directory: str) -> bool:
 def _differs(patch: Patch) -> str:
     if patch.found is None:
         return f"the patch {patch.problem or patch.path} (its sha256 should be {patch.wanted[:12]}…)"
-    return f"{patch.path} has sha256 {patch.found[:12]}…, and the recipe states {patch.wanted[:12]}…"
+    return f"{patch.path} has sha256 {patch.found[:12]}…, but the recipe states {patch.wanted[:12]}…"
 
 
 # A tuned cache is some MiB and what the engine compiles some hundred.
@@ -160,24 +162,22 @@ _CACHE_FREE = 2 * GIB
 
 
 def _disks(subject: PreflightSubject) -> tuple[DiskSpace, ...]:
-    if subject.release is None or isinstance(subject.release.facts.disks, Missing):
-        return ()
-    return subject.release.facts.disks
+    return _known(subject.release.facts.disks) if subject.release else ()
 
 
 @check("PRE040", "warning")
 def network_filesystem(subject: PreflightSubject) -> Iterator[Finding]:
-    """The model lies on a network filesystem.
+    """The model is on a network filesystem.
 
-    Why: 510 GB took 1,246 s and then about 600 s for the drafter from a CIFS share, more at every boot; from a local
-    NVMe 133 s and 20 s.
-    Fix: copy the model to a local disk and name that directory in the site file (`models`).
+    Why: From a CIFS share 510 GB took 1,246 s, then about 600 s for the drafter, and more at every boot. A local NVMe
+    took 133 s and 20 s.
+    Fix: Copy the model to a local disk and set that directory in the site file (`models`).
     """
     for disk in _disks(subject):
         if disk.use == "model" and disk.filesystem is not None and disk.filesystem.network:
             kind, source = disk.filesystem.kind, disk.filesystem.source
             message = (
-                f"{disk.path} lies on {kind} ({source}): a load that takes 153 s from a local NVMe took 1,246 s and "
+                f"{disk.path} is on {kind} ({source}): a load that takes 153 s from a local NVMe took 1,246 s and "
                 "then about 600 s for the drafter from a CIFS share"
             )
             yield Finding(("disks",), message, "copy it to a local disk, and name that in the site file (models)")
@@ -185,11 +185,10 @@ def network_filesystem(subject: PreflightSubject) -> Iterator[Finding]:
 
 @check("PRE041", "warning")
 def disk_nearly_full(subject: PreflightSubject) -> Iterator[Finding]:
-    """The disk of a cache is nearly full.
+    """The disk of a cache is almost full.
 
-    Why: the engine compiles and tunes into it without a word when it cannot write: the next boot tunes again, 74
-    minutes.
-    Fix: free some space, or name another directory in the site file (`cache`).
+    Why: If the engine cannot write its cache, it gives no warning, and the next boot tunes again for 74 minutes.
+    Fix: Free some space, or set another directory in the site file (`cache`).
     """
     for disk in _disks(subject):
         if disk.use == "cache" and disk.free < _CACHE_FREE:
@@ -198,10 +197,10 @@ def disk_nearly_full(subject: PreflightSubject) -> Iterator[Finding]:
 
 @check("PRE042", "error")
 def state_directory_unwritable(subject: PreflightSubject) -> Iterator[Finding]:
-    """Nothing can be written to the state directory.
+    """The state directory is not writable.
 
-    Why: the launch would leave no log and no record, and nobody could say later what was started.
-    Fix: give the directory to your user, or name another one in the site file (`state`).
+    Why: The launch would leave no log and no record of what was started.
+    Fix: Make the directory writable for your user, or set another one in the site file (`state`).
     """
     state = subject.host.state
     if not isinstance(state, Missing) and state.problem is not None:

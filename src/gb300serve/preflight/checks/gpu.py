@@ -1,4 +1,4 @@
-"""The GPU: the right one, free, and not held back."""
+"""Checks of the GPU: present, free, and not throttled."""
 
 from collections.abc import Iterator
 
@@ -20,45 +20,45 @@ _WATT = 1.0
 
 @check("PRE020", "error")
 def gpu_not_there(subject: PreflightSubject) -> Iterator[Finding]:
-    """The GPU that the release asks for is not on this machine.
+    """The GPU of the release is not on this machine.
 
-    Why: the container starts without it, or with another one, and the engine fails while it loads.
-    Fix: write the UUID that `nvidia-smi -L` prints into the site file (`gpus`); indexes differ between boxes.
+    Why: The container starts without it or with another GPU, and the engine fails during the load.
+    Fix: Write the UUID from `nvidia-smi -L` into the site file (`gpus`); indexes differ between machines.
     """
-    gpus, asked = subject.host.gpus, subject.release.plan.container.gpus if subject.release else None
-    if isinstance(gpus, Missing) or asked is None:
+    gpus, requested = subject.host.gpus, subject.release.plan.container.gpus if subject.release else None
+    if isinstance(gpus, Missing) or requested is None:
         return
     here = ", ".join(f"{gpu.name} ({gpu.uuid})" for gpu in gpus) or "none"
     hint = f"GPUs here: {here}; write the UUID into the site file: gpus: {{NAME: GPU-…}}"
-    absent = [word for word in words(asked) if not any(is_meant(gpu, word) for gpu in gpus)]
+    absent = [word for word in words(requested) if not any(is_meant(gpu, word) for gpu in gpus)]
     if absent:
-        yield Finding(("gpus",), f"no GPU {', '.join(absent)} is on this machine", hint)
-    elif not gpus or (asked.isdecimal() and int(asked) > len(gpus)):
-        yield Finding(("gpus",), f"the release asks for GPUs ({asked}), and {len(gpus)} are here", hint)
+        yield Finding(("gpus",), f"GPU {', '.join(absent)} not found on this machine", hint)
+    elif not gpus or (requested.isdecimal() and int(requested) > len(gpus)):
+        yield Finding(("gpus",), f"the release needs GPUs ({requested}), but this machine has {len(gpus)}", hint)
 
 
 @check("PRE021", "note")
 def small_gpu_among_all(subject: PreflightSubject) -> Iterator[Finding]:
-    """`gpus: all` gives the container another GPU beside the large one.
+    """`gpus: all` gives the container a second, smaller GPU.
 
-    Why: which of them is the first differs between boxes, and an engine on the display's GPU fails while it loads.
-    Fix: select by name or UUID, and write the UUID into the site file.
+    Why: The order of the GPUs differs between machines, and an engine on the display GPU fails during the load.
+    Fix: Select by name or UUID, and write the UUID into the site file.
     """
-    asked = subject.release.plan.container.gpus if subject.release else None
+    requested = subject.release.plan.container.gpus if subject.release else None
     others = [gpu for gpu in subject.gpus if gpu not in subject.computing]
-    if asked == "all" and others:
+    if requested == "all" and others:
         names = ", ".join(gpu.name for gpu in others)
         best = subject.computing[0]
         hint = f"container.gpus: {{uuid: {best.uuid}}}, or {{name: …}} with the UUID in the site file"
-        yield Finding(("gpus",), f"`all` gives it {names} beside {best.name}", hint)
+        yield Finding(("gpus",), f"`all` also gives the container {names}, next to {best.name}", hint)
 
 
 @check("PRE022", "error")
 def another_process_on_gpu(subject: PreflightSubject) -> Iterator[Finding]:
-    """Another process computes on the GPU.
+    """Another process uses the GPU.
 
-    Why: only one large model fits; the second one runs out of memory while it loads, and may take the first with it.
-    Fix: end it yourself: nothing that this launch did not start is stopped for you.
+    Why: Only one large model fits. The second one runs out of memory during the load and may crash the first.
+    Fix: Stop the process yourself; a launch never stops processes that it did not start.
     """
     for holder in subject.foreign if subject.wants_gpu else ():
         used = holder.process.used
@@ -79,22 +79,23 @@ def _who(holder: GpuHolder) -> str:
 def _ending(holder: GpuHolder) -> str:
     if holder.container:
         return f"docker stop {holder.name or holder.container[:12]}"
-    return f"see whose it is and end it: ps -fp {holder.process.pid}"
+    return f"check the owner and stop it: ps -fp {holder.process.pid}"
 
 
 @check("PRE023", "error")
 def gpu_memory_in_use(subject: PreflightSubject) -> Iterator[Finding]:
-    """More than 2 GiB of the GPU's memory are in use before the launch.
+    """More than 2 GiB of GPU memory are in use before the launch.
 
-    Why: the engine refuses to start, minutes later, when less than its share is free; or the KV cache gets too small.
-    Fix: end what holds it; in NUMA mode page cache counts as well (dropping it needs root and is never done for you).
+    Why: The engine refuses to start, minutes later, if less than its share is free; or the KV cache becomes too small.
+    Fix: Stop the processes that hold the memory. In NUMA mode page cache counts too (dropping it needs root and is
+    never done for you).
     """
     if subject.release is None:
         return
     for gpu in subject.computing:
         leaving = subject.leaving(gpu)
         if gpu.used is None or leaving is None:
-            why = "it does not say" if gpu.used is None else "what this launch stops does not say how much it holds"
+            why = "not reported" if gpu.used is None else "the processes that this launch stops do not report theirs"
             yield Finding(("gpus",), f"not checked: memory in use of {gpu.name} ({why})", severity="note")
         elif gpu.used - leaving > IN_USE:
             left = gib(gpu.used - leaving)
@@ -104,15 +105,15 @@ def gpu_memory_in_use(subject: PreflightSubject) -> Iterator[Finding]:
 def _freeing(subject: PreflightSubject) -> str:
     if subject.host.hbm_page_cache and not isinstance(subject.host.hbm_page_cache, Missing):
         return f"page cache is part of it; to drop it: {DROP_CACHES}"
-    return "end what holds it: nvidia-smi shows the processes; a container that was stopped may take seconds to let go"
+    return "stop the processes that hold it (nvidia-smi lists them); a stopped container may take seconds to release it"
 
 
 @check("PRE024", "warning")
 def memory_mode_not_cdmm(subject: PreflightSubject) -> Iterator[Finding]:
     """The driver lets the kernel use HBM as ordinary memory.
 
-    Why: in NUMA mode page cache lands in HBM and counts as used; MemTotal reads 780 GB instead of 518 GB.
-    Fix: `options nvidia NVreg_CoherentGPUMemoryMode=driver` in /etc/modprobe.d, then reboot.
+    Why: In NUMA mode page cache is placed in HBM and counts as used. MemTotal shows 780 GB instead of 518 GB.
+    Fix: Write `options nvidia NVreg_CoherentGPUMemoryMode=driver` in /etc/modprobe.d, then reboot.
     """
     mode = subject.host.memory_mode
     coherent = any(word in _COHERENT for gpu in subject.computing for word in gpu.name.split())
@@ -123,22 +124,22 @@ def memory_mode_not_cdmm(subject: PreflightSubject) -> Iterator[Finding]:
 
 @check("PRE025", "warning")
 def page_cache_in_hbm(subject: PreflightSubject) -> Iterator[Finding]:
-    """Page cache lies in the GPU's memory.
+    """Page cache occupies GPU memory.
 
-    Why: it counts as used, and the engine finds less memory than it asks for.
-    Fix: set CDMM; until then drop the page cache before a launch (needs root, and is never done for you).
+    Why: It counts as used, so the engine finds less memory than it needs.
+    Fix: Set CDMM. Until then drop the page cache before a launch (needs root and is never done for you).
     """
     cached = subject.host.hbm_page_cache
     if subject.wants_gpu and not isinstance(cached, Missing) and cached > IN_USE // 2:
-        yield Finding(("hbm_page_cache",), f"{gib(cached)} of page cache lie in HBM", f"to drop it: {DROP_CACHES}")
+        yield Finding(("hbm_page_cache",), f"{gib(cached)} of page cache are in HBM", f"to drop it: {DROP_CACHES}")
 
 
 @check("PRE026", "warning")
 def power_cap_lowered(subject: PreflightSubject) -> Iterator[Finding]:
-    """The GPU's power cap stands below its highest.
+    """The GPU's power cap is below its maximum.
 
-    Why: a moved cap looks like drift: 1600 W are shared by both GPUs of a Station, and a daemon may move them.
-    Fix: note the cap with every measurement, or raise it: `sudo nvidia-smi -i UUID -pl WATTS`.
+    Why: A changed cap looks like a slowdown. Both GPUs of a Station share 1600 W, and a daemon may change the caps.
+    Fix: Record the cap with every measurement, or raise it: `sudo nvidia-smi -i UUID -pl WATTS`.
     """
     for gpu in subject.computing:
         cap, most = gpu.power_limit, gpu.power_limit_max
@@ -149,15 +150,15 @@ def power_cap_lowered(subject: PreflightSubject) -> Iterator[Finding]:
 
 @check("PRE027", "warning")
 def clocks_held_back(subject: PreflightSubject) -> Iterator[Finding]:
-    """Heat, power or the hardware holds the GPU's clocks back.
+    """Heat, power or the hardware limits the GPU's clocks.
 
-    Why: every figure that is measured now is too low, and on an idle GPU it points at cooling or supply.
-    Fix: look at `nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER`.
+    Why: Every figure measured now is too low. On an idle GPU this indicates a cooling or power supply problem.
+    Fix: Check `nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER`.
     """
     for gpu in subject.computing:
         if gpu.clocks_held_back:
             yield Finding(
-                ("gpus",), f"the clocks of {gpu.name} are held back: {', '.join(gpu.clocks_held_back)}", _look(gpu)
+                ("gpus",), f"the clocks of {gpu.name} are limited: {', '.join(gpu.clocks_held_back)}", _look(gpu)
             )
 
 

@@ -1,4 +1,4 @@
-"""Facts that are not known: a check that could not be made is said, and refuses nothing by itself."""
+"""Checks of containers, ports, secrets and the tuning cache, and facts that are unknown."""
 
 from collections.abc import Iterator
 
@@ -9,10 +9,10 @@ from gb300serve.preflight.subject import PreflightSubject, check
 
 @check("PRE070", "error")
 def container_in_the_way(subject: PreflightSubject) -> Iterator[Finding]:
-    """`up` would refuse because of a container that is there: its name, the GPU or a port is taken.
+    """An existing container blocks the launch: its name, the GPU or a port is taken.
 
-    Why: one lane holds the GPU, and a kept container is the way back: neither is ever removed for you.
-    Fix: what the hint says; `doctor --replace` judges as `up --replace` would.
+    Why: One lane holds the GPU, and a stopped container is kept for rollback. Neither is ever removed for you.
+    Fix: Follow the hint. `doctor --replace` checks as `up --replace` would.
     """
     refusal = subject.release.refusal if subject.release else None
     if refusal is not None:
@@ -21,24 +21,24 @@ def container_in_the_way(subject: PreflightSubject) -> Iterator[Finding]:
 
 @check("PRE071", "error")
 def port_taken(subject: PreflightSubject) -> Iterator[Finding]:
-    """A program listens on a port that the launch needs.
+    """Another program listens on a port that the launch needs.
 
-    Why: with the host's network the engine finds out only after the whole load; two servers on one port may both start
-    without an error, and the wrong one answers.
-    Fix: end that program, or launch on another port.
+    Why: With the host network the engine detects this only after the load. Two servers may also share a port without an
+    error, and the wrong one answers.
+    Fix: Stop that program, or launch on another port.
     """
-    for heard in subject.strangers_ports:
-        who = heard.process or "a process that may not be seen"
-        hint = f"end that program, or launch on another port (who it is: ss -ltnp 'sport = :{heard.port}')"
-        yield Finding(("ports",), f"port {heard.port} is taken: {who} listens on {heard.address}", hint)
+    for socket in subject.strangers_ports:
+        who = socket.process or "an unknown process"
+        hint = f"stop that program, or use another port; to identify it: ss -ltnp 'sport = :{socket.port}'"
+        yield Finding(("ports",), f"port {socket.port} is taken: {who} listens on {socket.address}", hint)
 
 
 @check("PRE072", "error")
 def secret_unavailable(subject: PreflightSubject) -> Iterator[Finding]:
     """The value of a secret cannot be read on the client.
 
-    Why: the engine would start without its key: unguarded, or refused by the Hub.
-    Fix: export the variable, or put the value into the file, readable by you alone.
+    Why: The engine would start without its key: unprotected, or rejected by the Hub.
+    Fix: Export the variable, or put the value into a file that only you can read.
     """
     if subject.release is None or isinstance(subject.release.facts.secrets, Missing):
         return
@@ -49,26 +49,26 @@ def secret_unavailable(subject: PreflightSubject) -> Iterator[Finding]:
 
 @check("PRE073", "warning")
 def tuning_cache_missing(subject: PreflightSubject) -> Iterator[Finding]:
-    """The kernel-tuning cache that the release was measured with is not there.
+    """The kernel-tuning cache of the release was not found.
 
-    Why: the first boot tunes for 15 to 74 minutes, almost silently, and what it finds may serve slower than the set
-    that was measured.
-    Fix: seed the cache from a machine that has it before the launch, or take the time.
+    Why: The first boot tunes for 15 to 74 minutes with almost no output, and the result may be slower than the measured
+    set.
+    Fix: Copy the cache from a machine that has it before the launch, or allow the time.
     """
     cache = subject.release.facts.tuning_cache if subject.release else None
     if cache is None or isinstance(cache, Missing) or cache.found is not None:
         return
     message = f"no kernel-tuning cache {cache.identity} below {cache.root}: the first boot tunes for 15 to 74 minutes"
-    yield Finding(("tuning_cache",), message, "put the set of a machine that has it there first, or take the time")
+    yield Finding(("tuning_cache",), message, "copy the set from a machine that has it, or allow the time")
 
 
 _GPU = (
-    ("gpus", "which GPUs there are, their memory in use, power cap and clocks"),
-    ("processes", "whether another process computes on the GPU"),
+    ("gpus", "the GPUs, their memory in use, power cap and clocks"),
+    ("processes", "whether another process uses the GPU"),
     ("memory_mode", "whether the driver keeps HBM to itself (CDMM)"),
 )
 _HOST = (
-    ("hbm_page_cache", "whether page cache lies in HBM"),
+    ("hbm_page_cache", "whether page cache is in HBM"),
     ("memory", "whether the host's memory is enough"),
     ("memlock", "whether memory may be locked"),
 )
@@ -84,7 +84,7 @@ _RELEASE = (
 
 
 def missing(subject: PreflightSubject) -> Iterator[tuple[str, str, Missing]]:
-    """Facts that this launch needs and that are not known: name, what is not checked without it, why."""
+    """Unknown facts that this launch needs: name, the skipped check, the reason."""
     host = (*(_GPU if subject.wants_gpu else ()), *_HOST)
     for name, unchecked in host:
         if isinstance(fact := getattr(subject.host, name), Missing):
@@ -92,17 +92,17 @@ def missing(subject: PreflightSubject) -> Iterator[tuple[str, str, Missing]]:
     if subject.release is not None:
         for name, unchecked in _RELEASE:
             if name == "image" and isinstance(subject.host.docker, Missing):
-                continue  # PRE010 says it
+                continue  # PRE010 reports it
             if isinstance(fact := getattr(subject.release.facts, name), Missing):
                 yield name, unchecked, fact
 
 
 @check("PRE001", "note")
 def fact_unknown(subject: PreflightSubject) -> Iterator[Finding]:
-    """A fact of the host could not be read, and what stands on it was not checked.
+    """A fact of the host could not be read, so dependent checks were skipped.
 
-    Why: a check that is left out in silence looks like one that passed.
-    Fix: do what the reason says (a missing tool, a permission), or look by hand.
+    Why: A skipped check must not look like a passed one.
+    Fix: Fix the reason given (a missing tool, a permission), or check by hand.
     """
     for name, unchecked, fact in missing(subject):
         if fact.asked:
@@ -111,10 +111,10 @@ def fact_unknown(subject: PreflightSubject) -> Iterator[Finding]:
 
 @check("PRE002", "note")
 def fact_not_asked(subject: PreflightSubject) -> Iterator[Finding]:
-    """The containers run on another machine, and the facts of this one say nothing of it.
+    """The containers run on another machine, so its facts were not collected.
 
-    Why: nvidia-smi and the files of the client would answer for the wrong machine.
-    Fix: run `gb300serve doctor` on the machine that runs the containers.
+    Why: nvidia-smi and the files of the client describe the wrong machine.
+    Fix: Run `doctor` on the machine that runs the containers.
     """
     left_out = [(name, fact) for name, _, fact in missing(subject) if not fact.asked]
     if left_out:

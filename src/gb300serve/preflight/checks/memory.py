@@ -1,4 +1,4 @@
-"""Memory: what the release needs, against what this GPU and this host have."""
+"""Checks that compare the memory of a release with this GPU and this host."""
 
 from collections.abc import Iterator
 
@@ -20,10 +20,10 @@ def _answer(subject: PreflightSubject) -> FitResult | None:
 
 @check("PRE030", "error")
 def gpu_memory_too_small(subject: PreflightSubject) -> Iterator[Finding]:
-    """What the release leaves for the KV cache does not hold one request of the full length, or barely.
+    """The GPU memory left for the KV cache does not hold one request of full length, or barely does.
 
-    Why: the engine finds out after the whole load; `short` boots today and fails on another day.
-    Fix: `gb300serve fit REF` names the nearest settings that fit.
+    Why: The engine detects this after the whole load. A `short` release may boot today and fail tomorrow.
+    Fix: Run `fit REF`, which prints the nearest settings that fit.
     """
     found = _answer(subject)
     if found is None or not subject.wants_gpu:
@@ -37,7 +37,7 @@ def gpu_memory_too_small(subject: PreflightSubject) -> Iterator[Finding]:
         kept = "less" if left is None else f"{left:.2f} GiB"
         message = (
             f"{found.plan.verdict}: one request of {found.plan.max_model_len:,} tokens needs "
-            f"{found.plan.needed_gib:.2f} GiB of KV cache, and {kept} is left ({found.plan.basis})"
+            f"{found.plan.needed_gib:.2f} GiB of KV cache, but {kept} is left ({found.plan.basis})"
         )
         yield Finding(("fit",), message, hint)
 
@@ -51,10 +51,10 @@ def _elsewhere(found: FitResult, gpu: GpuState) -> Iterator[str]:
     hbm, total = found.plan.hbm, (gpu.cuda_memory or 0) / GIB
     left = _left(hbm, total)
     if hbm.weights_gib > total:
-        yield f"{hbm.weights_gib:.1f} GiB of weights stay on the GPU, and {gpu.name} has {total:.1f} GiB"
+        yield f"{hbm.weights_gib:.1f} GiB of weights stay on the GPU, but {gpu.name} has {total:.1f} GiB"
     elif left is not None and left < found.plan.needed_gib:
         yield (
-            f"on {gpu.name} with {total:.1f} GiB {left:.1f} GiB are left for the KV cache, and one request of "
+            f"on {gpu.name} with {total:.1f} GiB {left:.1f} GiB are left for the KV cache, but one request of "
             f"{found.plan.max_model_len:,} tokens needs {found.plan.needed_gib:.2f}"
         )
 
@@ -67,18 +67,19 @@ def _left(hbm: HbmPlan, total_gib: float) -> float | None:
 
 @check("PRE031", "error")
 def host_memory_too_small(subject: PreflightSubject) -> Iterator[Finding]:
-    """The host's available memory does not hold what is to be pinned, or barely.
+    """The available host memory does not hold the pinned weights, or barely does.
 
-    Why: the kernel kills the engine without a line in its log, and may take other programs first.
-    Fix: stop what holds memory, lower `cpu_offload_gb`, or drop the page cache (needs root, never done for you).
+    Why: The kernel kills the engine without a line in its log, and may kill other programs first.
+    Fix: Stop programs that hold memory, lower `cpu_offload_gb`, or drop the page cache (needs root, never done for
+    you).
     """
     found = _answer(subject)
     if found is None or isinstance(subject.host.memory, Missing) or found.host_verdict not in ("refused", "short"):
         return
     host, grace = found.plan.host, found.grace
     message = (
-        f"{found.host_verdict}: {host.resident_gib:.0f} to {host.resident_bound_gib:.0f} GiB are to be held, "
-        f"{grace.available_gib:.0f} GiB are available ({grace.basis}) and {FREE_GIB:g} should stay free"
+        f"{found.host_verdict}: {host.resident_gib:.0f} to {host.resident_bound_gib:.0f} GiB needed, "
+        f"{grace.available_gib:.0f} GiB available ({grace.basis}); {FREE_GIB:g} GiB should stay free"
     )
     hint = "stop what holds memory (ps aux --sort -rss | head), or lower engine.options.cpu_offload_gb"
     yield Finding(("memory",), message, hint)
@@ -86,14 +87,14 @@ def host_memory_too_small(subject: PreflightSubject) -> Iterator[Finding]:
 
 @check("PRE032", "note")
 def memory_not_computed(subject: PreflightSubject) -> Iterator[Finding]:
-    """Whether the release fits the memory is not known.
+    """Whether the release fits into memory is unknown.
 
-    Why: no boot of this model was measured, or its sizes are not known here.
-    Fix: `gb300serve fit REF` says what is missing; `--calibrate boot.log` learns from a boot.
+    Why: No boot of this model was measured, or its sizes are unknown.
+    Fix: Run `fit REF` to see what is missing; `--calibrate boot.log` uses a boot log.
     """
     if subject.release is None or not subject.wants_gpu:
         return
     found = _answer(subject)
     if found is None or found.plan.verdict == "unknown":
-        hint = f"{subject.release.fit} says why"
+        hint = f"{subject.release.fit} explains why"
         yield Finding(("fit",), "not checked: whether it fits the GPU's memory", hint)
