@@ -9,13 +9,13 @@ from gb300serve.app.environment import Console
 from gb300serve.app.workspace import Workspace, state_directory
 from gb300serve.journal.journal import Journal, JournalContents
 from gb300serve.journal.lock import LaneLock
-from gb300serve.journal.runs import RunHistory, Runs
+from gb300serve.journal.runs import RunHicontents, Runs
 
 _Content = TypeVar("_Content")
 
 
 class StateDirectory:
-    """Created by the first write, readable by its user alone."""
+    """Created by the first write; only its user can read it."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.path = state_directory(workspace)
@@ -28,13 +28,13 @@ class StateDirectory:
         self._reported: set[str] = set()
 
     def lock(self, on: str, command: str) -> LaneLock:
-        """For one command that changes containers on that host."""
+        """The lock for a command that changes containers on that host."""
         return LaneLock(self.path / f"{on}.lock", self.disk, self.clock, command, self.requester)
 
-    def history(self) -> RunHistory:
+    def hicontents(self) -> RunHicontents:
         """The journal and the runs. A part that cannot be read is reported once and counts as empty."""
-        story = self._read(self.journal.path, self.journal.read, JournalContents())
-        return RunHistory(story.entries, self._read(self.runs.directory, self.runs.all, ()))
+        contents = self._read(self.journal.path, self.journal.read, JournalContents())
+        return RunHicontents(contents.entries, self._read(self.runs.directory, self.runs.all, ()))
 
     def damaged_runs(self) -> tuple[str, ...]:
         """Runs whose record cannot be read."""
@@ -45,7 +45,7 @@ class StateDirectory:
             return read()
         except OSError as error:
             message = f"{path} cannot be read: {error.strerror or error}"
-            if message not in self._reported:  # a launch reads it more than once
+            if message not in self._reported:  # a launch reads the file more than once
                 self._reported.add(message)
                 self._console.message(message, "warning")
             return default

@@ -258,9 +258,9 @@ def test_a_boot_teaches_the_next_answer(tmp_path: Path) -> None:
     answer = run("fit", "v14", "--calibrate", log, variables=home)
     assert (answer.code, answer.out.splitlines()[0][:40]) == (0, f"{LANE}/v14 on one GB300: fits"[:40])
     assert answer.err.splitlines() == [
-        f"{log}: 67.50 offloaded, 9.00 GiB of KV cache: the constant is 300.82",
+        f"{log}: 67.50 offloaded, 9.00 GiB of KV cache: the overhead constant is 300.82",
         f"saved in {tmp_path}/home/.local/state/gb300serve/boots.json",
-        "it does not apply to these settings: measured with max_num_seqs 24 (here 16)",
+        "does not apply to these settings: measured with max_num_seqs 24 (here 16)",
     ]
     after = run(*more, variables=home).document
     assert (before["basis"], after["basis"], after["details"]["stands_on"]) == ("assumed", "computed", [str(log)])

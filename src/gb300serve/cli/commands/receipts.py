@@ -79,7 +79,7 @@ def _show(kept: ReceiptReport, console: TerminalConsole, *, json: bool) -> int:
     console.results(receipt.sentence() for receipt in kept.receipts)
     console.result(f"{kept.release} ({kept.where}): {_count(kept)}")
     if not kept.binding and not all(receipt.good for receipt in kept.receipts):
-        console.message("--set changed this launch: receipts of changed lines are shown but do not count", "dim")
+        console.message("--set changed this launch: receipts of changed lines do not count", "dim")
     return _exit_code(kept)
 
 
