@@ -160,10 +160,7 @@ def show_steps(request: LaunchRequest, hosts: Hosts, state: StateDirectory) -> t
 
 
 def launch_and_watch(
-    request: LaunchRequest,
-    hosts: Hosts,
-    state: StateDirectory,
-    display: Callable[[dict[str, float]], BootDisplay],
+    request: LaunchRequest, hosts: Hosts, state: StateDirectory, display: Callable[[dict[str, float]], BootDisplay]
 ) -> int:
     """Exit code: 0 if it already serves, was detached, ended on request or is not followed; 130 after Ctrl-C.
 

@@ -126,11 +126,7 @@ class LaunchJournal:
             patches=_pinned_files(plan) or None,
             station=self._station,
         )
-        texts = {
-            **artifacts,
-            "plan.json": indented_json(plan_document(plan)) + "\n",
-            "command": shell_text(plan),
-        }
+        texts = {**artifacts, "plan.json": indented_json(plan_document(plan)) + "\n", "command": shell_text(plan)}
         run = state.runs.begin(record, {name: redact(text, launch.secrets.values()) for name, text in texts.items()})
         warn = self._console.message
         return Recorder(run, launch, self._host.backend, state.clock, lambda text: warn(text, "warning"))

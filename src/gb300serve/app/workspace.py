@@ -31,7 +31,7 @@ class RecipeInvalidError(RecipeError):
 
 
 class LiteralSecretError(CompileError):
-    """The recipe holds a literal secret, which commands, plans and runs would repeat. Messages never do."""
+    """The recipe holds a literal secret, which commands and plans would repeat. Messages never do."""
 
     def __init__(self, loaded: LoadedRecipe, literal: LiteralSecret) -> None:
         path = literal.path[:-1] if literal.in_key else literal.path

@@ -100,7 +100,7 @@ def test_an_inherited_overhead_is_assumed_for_other_settings(tmp_path: Path) -> 
 def test_a_runner_that_ignores_offload_is_said() -> None:
     found = run("fit", "v14", "--set", "engine.version=0.31.0", "--json").document["diagnostics"]
     said = next(one["message"] for one in found if one["code"] == "FIT008")
-    assert "286.44 GiB of weights stay and the launch is refused" in said
+    assert "286.44 GiB of weights stay in HBM and the launch is refused" in said
 
 
 def test_patterns_that_match_nothing(tmp_path: Path) -> None:
