@@ -37,7 +37,7 @@ def test_a_literal_secret_is_not_repeated(recipes: Path, words: tuple[str, ...])
     path = recipes / "bench" / "v3.yaml"
     path.write_text(text.replace("v1", "v3"))
     answer = run(words[0], *words[1:], "bench/v3", "--recipes", recipes)
-    said = "container.env.HF_TOKEN holds a literal secret (a Hugging Face token), which the output would repeat"
+    said = "container.env.HF_TOKEN holds a literal secret (a Hugging Face token), which would be repeated"
     assert (answer.code, answer.out) == (4, "")
     assert f"gb300serve: {path}:8: {said}" in answer.err
     assert "hf_Qw3" not in answer.err

@@ -9,7 +9,7 @@ from gb300serve.app.environment import Console
 from gb300serve.app.workspace import Workspace, state_directory
 from gb300serve.journal.journal import Journal, JournalContents
 from gb300serve.journal.lock import LaneLock
-from gb300serve.journal.runs import RunHicontents, Runs
+from gb300serve.journal.runs import RunHistory, Runs
 
 _Content = TypeVar("_Content")
 
@@ -31,10 +31,10 @@ class StateDirectory:
         """The lock for a command that changes containers on that host."""
         return LaneLock(self.path / f"{on}.lock", self.disk, self.clock, command, self.requester)
 
-    def hicontents(self) -> RunHicontents:
+    def history(self) -> RunHistory:
         """The journal and the runs. A part that cannot be read is reported once and counts as empty."""
         contents = self._read(self.journal.path, self.journal.read, JournalContents())
-        return RunHicontents(contents.entries, self._read(self.runs.directory, self.runs.all, ()))
+        return RunHistory(contents.entries, self._read(self.runs.directory, self.runs.all, ()))
 
     def damaged_runs(self) -> tuple[str, ...]:
         """Runs whose record cannot be read."""
