@@ -202,8 +202,6 @@ def _both(recorder: Recorder, screen: BootDisplay) -> Callable[[Announcement], N
 
 @dataclass(slots=True)
 class _Run:
-    """One launch, from its first step to its last line."""
-
     request: LaunchRequest
     launch: Launch
     hosts: Hosts
@@ -263,7 +261,6 @@ class _Run:
         return self._follow(served) if self.request.follow else self._done()
 
     def _already(self, does: str, container: Container) -> int:
-        """Nothing was launched, so the run is discarded."""
         launch, since = self.launch, display_time(container.started_at)
         self.recorder.run.discard()
         ref = self.request.invocation.ref
@@ -289,7 +286,6 @@ class _Run:
         return 0
 
     def _leave(self) -> int:
-        """Ctrl-C while the lane serves."""
         self.recorder.keep_metrics(self.tools.http)
         self.recorder.close(exit={"tool": INTERRUPTED})
         stop = self.request.invocation.command("down")
@@ -297,7 +293,6 @@ class _Run:
         return INTERRUPTED
 
     def _fail(self, error: Gb300Error, result: str) -> None:
-        """Record a failure in the journal and in the run."""
         cause = error.message.partition("\n")[0]
         render_suggestions(error, self.request.invocation)
         self._enter(result, cause, tuple(self.launch.secrets.values()))

@@ -215,8 +215,7 @@ def tuning_of(recipe: Recipe) -> ExpectedSet:
     """The tuning cache in the recipe, else that of a recorded boot of the same settings; and the cost of a miss."""
     known = checkpoint_of(recipe)
     seconds = known.autotune.tuning_seconds if known and known.autotune.tuning_seconds else None
-    own = recipe.boot.tuning_cache
-    if own is not None:
+    if (own := recipe.boot.tuning_cache) is not None:
         return ExpectedSet(own.identity, own.configs, own.basis, seconds, own.missing == "degrade")
     found = recorded_of(recipe, known)
     if found is None:

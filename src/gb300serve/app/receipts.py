@@ -89,8 +89,7 @@ def _good_boot(workspace: Workspace, log: str) -> Iterator[tuple[str, tuple[Even
     machine, served = boot_machine(), False
     for line in log_lines(workspace, log):
         events = machine.feed(line)
-        if any(isinstance(event, BootBegan) for event in events):
-            served = False
+        served = served and not any(isinstance(event, BootBegan) for event in events)
         served = served or any(isinstance(event, StartupComplete) for event in events)
         yield line, events
     diagnosis = machine.result()

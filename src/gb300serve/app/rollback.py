@@ -61,11 +61,8 @@ def _select_host(hosts: Hosts, on: On | None, history: RunHistory) -> On:
     names = hosts.names(on)
     if len(names) == 1:
         return names[0]
-    for name in names:
-        if _has_lane(hosts, name):
-            return name
-    last = history.entries[-1].on if history.entries else "docker"
-    return "sim" if last == "sim" else "docker"
+    last: On = "sim" if history.entries and history.entries[-1].on == "sim" else "docker"
+    return next((name for name in names if _has_lane(hosts, name)), last)
 
 
 def _has_lane(hosts: Hosts, name: On) -> bool:
@@ -76,7 +73,6 @@ def _has_lane(hosts: Hosts, name: On) -> bool:
 
 
 def _goal(goal: str | None, workspace: Workspace, history: RunHistory) -> RollbackGoal:
-    """A lane by its name, else a release."""
     if goal is None:
         return RollbackGoal()
     lanes = {ref.partition("/")[0] for ref in workspace.catalog.refs()} | {run.lane for run in history.runs}

@@ -28,7 +28,6 @@ class StateDirectory:
         self._reported: set[str] = set()
 
     def lock(self, on: str, command: str) -> LaneLock:
-        """The lock for a command that changes containers on that host."""
         return LaneLock(self.path / f"{on}.lock", self.disk, self.clock, command, self.requester)
 
     def history(self) -> RunHistory:
@@ -37,7 +36,6 @@ class StateDirectory:
         return RunHistory(contents.entries, self._read(self.runs.directory, self.runs.all, ()))
 
     def damaged_runs(self) -> tuple[str, ...]:
-        """Runs whose record cannot be read."""
         return self._read(self.runs.directory, self.runs.damaged, ())
 
     def _read(self, path: Path, read: Callable[[], _Content], default: _Content) -> _Content:

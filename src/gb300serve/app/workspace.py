@@ -131,7 +131,6 @@ class Workspace:
 
     @cached_property
     def loader(self) -> RecipeLoader:
-        """Reads the recipes of the catalog."""
         return RecipeLoader(self.catalog)
 
     def find(self, ref: str) -> RecipeFile:
@@ -185,7 +184,6 @@ class Workspace:
         return loaded, loaded.recipe
 
     def _is_valid(self, ref: str) -> bool:
-        """Whether the recipe is valid without `--set`."""
         return all(found.severity != "error" for found in check(self.loader.load_file(self.find(ref))))
 
     def shareable(self, ref: str, sets: Sequence[str] | None = None) -> tuple[LoadedRecipe, Recipe]:
@@ -204,7 +202,6 @@ class Workspace:
         return Compiler(load_site(None, self.reference(loaded.file.directory))).plan(recipe)
 
     def print_notes(self) -> None:
-        """Print the notes that loading produced."""
         self.console.diagnostics(self.notes, "dim")
 
 

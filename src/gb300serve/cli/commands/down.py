@@ -50,7 +50,6 @@ def run(
 
 
 def _left(done: StopResult) -> Iterator[str]:
-    """Residue of the ended engine."""
     for survivor in done.residue.survivors:
         yield f"GPU memory is not free: {survivor}"
     if done.residue.shared:

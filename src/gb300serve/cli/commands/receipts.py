@@ -73,7 +73,6 @@ def _learn(workspace: Workspace, console: TerminalConsole, log: str, *, json: bo
 
 
 def _show(kept: ReceiptReport, console: TerminalConsole, *, json: bool) -> int:
-    """The receipts of a running lane."""
     if json:
         return _document(kept, console, "container")
     console.results(receipt.sentence() for receipt in kept.receipts)

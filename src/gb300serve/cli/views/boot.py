@@ -126,13 +126,11 @@ class BootView:
         return open_view
 
     def stop(self) -> None:
-        """End the live line; plain text follows."""
         if self.live:
             self.live.stop()
             self.live = None
 
     def show(self, announcement: Announcement) -> None:
-        """Print one announcement."""
         if isinstance(announcement, LogSeen):  # up to 1,000 per second; the match statement takes five times as long
             if self.serving:
                 self.console.result(announcement.line.text)
@@ -210,7 +208,6 @@ class BootView:
 
 
 def _sentence(announcement: StepBegan | StepUndone | UndoFailed | SetAside | PutBack) -> tuple[str, str]:
-    """A change of containers, and its style."""
     match announcement:
         case StepBegan(step):
             return step.describe(), "dim"

@@ -154,7 +154,6 @@ def _grid(head: Sequence[str], table_rows: Sequence[Sequence[str]]) -> Iterator[
 
 
 def _plain(text: str) -> str:
-    """Escape markup and cell separators."""
     for character in "\\`*_{}[]<>|#":
         text = text.replace(character, f"\\{character}")
     return text.replace("\n", " ")

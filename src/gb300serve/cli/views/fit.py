@@ -117,7 +117,7 @@ def _host(result: FitResult) -> Iterator[str]:
                 "the upper bound if each tensor is rounded up to a power of two",
             ),
             *(
-                [("resident, measured", float(held), "shared memory, GB or GiB: the record does not specify")]
+                [("resident, measured", float(held), "shared memory; the record does not state GB or GiB")]
                 if held
                 else []
             ),
