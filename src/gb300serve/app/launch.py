@@ -261,10 +261,9 @@ class _Run:
         return self._follow(served) if self.request.follow else self._done()
 
     def _already(self, does: str, container: Container) -> int:
-        launch, since = self.launch, display_time(container.started_at)
         self.recorder.run.discard()
-        ref = self.request.invocation.ref
-        self.console.message(f"{ref} already {does}: {container.name}, at {launch.endpoint.url}, since {since}")
+        ref, url, since = self.request.invocation.ref, self.launch.endpoint.url, display_time(container.started_at)
+        self.console.message(f"{ref} already {does}: {container.name}, at {url}, since {since}")
         return 0
 
     def _done(self) -> int:
