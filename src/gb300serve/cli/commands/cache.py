@@ -14,6 +14,8 @@ from gb300serve.cli.parameters import Json, On, RecipeDirs, Sets, SiteFile, Stat
 from gb300serve.cli.views.cache import document, pinned_line, release_lines, seeded_line, set_lines
 from gb300serve.core.errors import MachineError
 
+REWRITTEN = "every boot writes the file again; afterwards, check it with"
+
 
 def run(
     ctx: typer.Context,
@@ -62,8 +64,7 @@ def run(
                 console.message(pinned_line(pin_or_restore(cache, renew=renew)))
             cache = replace(cache)  # its files have changed: read them again
             if not json:
-                verify = invocation.command("cache verify")
-                console.message(f"every boot writes the file again; afterwards, check it with {verify}", "dim")
+                console.message(f"{REWRITTEN} {invocation.command('cache verify')}", "dim")
                 return 0
         return _show(directories, cache, console, action, json=json)
 
