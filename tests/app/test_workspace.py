@@ -37,7 +37,7 @@ def test_a_literal_secret_is_not_repeated(recipes: Path, words: tuple[str, ...])
     path = recipes / "bench" / "v3.yaml"
     path.write_text(text.replace("v1", "v3"))
     answer = run(words[0], *words[1:], "bench/v3", "--recipes", recipes)
-    said = "container.env.HF_TOKEN holds a literal secret (a Hugging Face token), which would be shown"
+    said = "container.env.HF_TOKEN holds a literal secret (a Hugging Face token), which would be repeated"
     assert (answer.code, answer.out) == (4, "")
     assert f"gb300serve: {path}:8: {said}" in answer.err
     assert "hf_Qw3" not in answer.err
@@ -123,7 +123,7 @@ def test_a_shadowed_release_is_noted(tmp_path: Path) -> None:
     assert answer.code == 0
     assert answer.err.splitlines()[0] == (
         f"{first}/bench/v1.yaml:1:1: note REF001 shadowed-release: "
-        f"{second}/bench/v1.yaml also defines bench/v1 and is not used"
+        f"{second}/bench/v1.yaml also defines bench/v1 and is ignored"
     )
     found = run("diff", "bench/v1", "bench/v1", "--recipes", first, "--recipes", second)
     assert found.err.count("REF001") == 1
@@ -182,7 +182,7 @@ def test_a_default_lane_that_is_none(directory: Path, tmp_path: Path) -> None:
     )
     assert (answer.code, answer.err.splitlines()) == (
         3,
-        ["gb300serve: default_lane of the site is bnech, but no such lane exists", "  hint: did you mean bench?"],
+        ["gb300serve: default_lane of the site is bnech, but that lane does not exist", "  hint: did you mean bench?"],
     )
 
 

@@ -116,7 +116,6 @@ class CacheDirectories:
 
     @property
     def state(self) -> Path:
-        """Where pins and their copies are kept."""
         return state_directory(self.hosts.workspace) / "tuning" / self.on
 
     def check(self) -> None:
@@ -186,7 +185,6 @@ class ReleaseCache:
 
     @cached_property
     def prediction(self) -> TuningVerdict | None:
-        """What `--set` does to the identity; None without it."""
         if not self.overrides:
             return None
         space = self.place.hosts.workspace

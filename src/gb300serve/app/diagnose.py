@@ -35,7 +35,6 @@ class Diagnosed:
         return {**self.diagnosis.as_json(), "tuning": tuning.as_json() if tuning else None}
 
     def sentences(self) -> Iterator[str]:
-        """The lines to print."""
         diagnosis, tuning = self.diagnosis, self.facts.tuning
         reason = f": {diagnosis.reason}" if diagnosis.reason else ""
         yield f"{diagnosis.state} in {diagnosis.phase}{reason}"

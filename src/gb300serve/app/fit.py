@@ -104,7 +104,6 @@ class Fitter:
         return lesson
 
     def subject(self, loaded: LoadedRecipe, recipe: Recipe) -> LintSubject:
-        """The input of lint's rules."""
         return LintSubject(loaded, recipe, lambda: self.space.site(loaded.file.directory))
 
     def _remarks(self, subject: LintSubject, known: Checkpoint, found: FitResult) -> Iterator[Diagnostic]:

@@ -45,7 +45,6 @@ class ContainerHost:
     def tools(
         self, announce: Callable[[Announcement], None] = ignore_announcement, lock: LaneLock | None = None
     ) -> Tools:
-        """The tools to change a lane."""
         return Tools(
             self.backend,
             self.http,

@@ -65,8 +65,6 @@ def _shell_environment(space: Workspace) -> ShellEnvironment:
 
 
 def _reader(directory: Path) -> ReadFile:
-    """Reads the files that the text names, from the working directory or the directory of the text."""
-
     def read(name: str) -> str | None:
         for path in (expand_user(name), directory / name):
             try:

@@ -124,11 +124,9 @@ class StationStatus:
         return self.refused is not None and not self.optional and not any(lane.on == "sim" for lane in self.lanes)
 
     def as_json(self) -> dict[str, Any]:
-        """One object of `stations`."""
         return {"station": self.station, "docker": self.docker, "error": self.refused and self.refused.message}
 
     def lanes_as_json(self) -> list[dict[str, Any]]:
-        """Its objects of `lanes`."""
         return [{**lane.as_json(), "station": self.station} for lane in self.lanes]
 
 

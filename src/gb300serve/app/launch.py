@@ -160,10 +160,7 @@ def show_steps(request: LaunchRequest, hosts: Hosts, state: StateDirectory) -> t
 
 
 def launch_and_watch(
-    request: LaunchRequest,
-    hosts: Hosts,
-    state: StateDirectory,
-    display: Callable[[dict[str, float]], BootDisplay],
+    request: LaunchRequest, hosts: Hosts, state: StateDirectory, display: Callable[[dict[str, float]], BootDisplay]
 ) -> int:
     """Exit code: 0 if it already serves, was detached, ended on request or is not followed; 130 after Ctrl-C.
 
@@ -205,8 +202,6 @@ def _both(recorder: Recorder, screen: BootDisplay) -> Callable[[Announcement], N
 
 @dataclass(slots=True)
 class _Run:
-    """One launch, from its first step to its last line."""
-
     request: LaunchRequest
     launch: Launch
     hosts: Hosts
@@ -266,11 +261,9 @@ class _Run:
         return self._follow(served) if self.request.follow else self._done()
 
     def _already(self, does: str, container: Container) -> int:
-        """Nothing was launched, so the run is discarded."""
-        launch, since = self.launch, display_time(container.started_at)
         self.recorder.run.discard()
-        ref = self.request.invocation.ref
-        self.console.message(f"{ref} already {does}: {container.name}, at {launch.endpoint.url}, since {since}")
+        ref, url, since = self.request.invocation.ref, self.launch.endpoint.url, display_time(container.started_at)
+        self.console.message(f"{ref} already {does}: {container.name}, at {url}, since {since}")
         return 0
 
     def _done(self) -> int:
@@ -292,7 +285,6 @@ class _Run:
         return 0
 
     def _leave(self) -> int:
-        """Ctrl-C while the lane serves."""
         self.recorder.keep_metrics(self.tools.http)
         self.recorder.close(exit={"tool": INTERRUPTED})
         stop = self.request.invocation.command("down")
@@ -300,7 +292,6 @@ class _Run:
         return INTERRUPTED
 
     def _fail(self, error: Gb300Error, result: str) -> None:
-        """Record a failure in the journal and in the run."""
         cause = error.message.partition("\n")[0]
         render_suggestions(error, self.request.invocation)
         self._enter(result, cause, tuple(self.launch.secrets.values()))

@@ -1,4 +1,4 @@
-"""What a command that changes containers writes down: its run, and its entry in the journal."""
+"""The records of a command that changes containers: its run, and its entry in the journal."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -21,13 +21,13 @@ from gb300serve.lifecycle.steps import StartContainer, Step
 from gb300serve.plan.model import Plan
 from gb300serve.render.docker_run import plan_document, shell_text
 
-# Another command changes containers for a minute at most (a stop takes 30 s); most need one second.
+# Another command holds the lock for at most a minute (a stop takes 30 s), usually for one second.
 LOCK_PATIENCE = 10.0
 
 
 @contextmanager
 def locked(lock: LaneLock, state: StateDirectory, console: Console) -> Iterator[LaneLock | None]:
-    """Hold the lock of a container host; None where the state directory is not writable, which is only reported."""
+    """Hold the lock of a container host; None, with a warning, if the state directory is not writable."""
     held: LaneLock | None = lock
     try:
         lock.acquire(LOCK_PATIENCE)
@@ -45,7 +45,7 @@ def locked(lock: LaneLock, state: StateDirectory, console: Console) -> Iterator[
 
 
 class LaunchJournal:
-    """The journal of one command: what ran before it, and what it did."""
+    """The journal of one command: the lanes before it, and its changes."""
 
     def __init__(
         self, state: StateDirectory, host: ContainerHost, console: Console, station: str | None, verb: str
@@ -76,11 +76,11 @@ class LaunchJournal:
         run: str | None = None,
         secrets: tuple[str, ...] = (),
     ) -> None:
-        """One entry about this command; the lanes that run afterwards are looked up."""
+        """Add an entry about this command, with the lanes that run now."""
         self._enter(result, redact(text, secrets), running_lanes(self._host.backend), reason, run)
 
     def enter_stop_request(self, container: str, text: str, *, reason: str | None = None) -> None:
-        """A stop that was requested and not awaited: the container (by id) counts as stopped."""
+        """Add an entry about a stop that was not awaited: the container (an id) counts as stopped."""
         after = tuple(lane for lane in running_lanes(self._host.backend) if lane.id != container)
         self._enter("interrupted", text, after, reason)
 
@@ -126,11 +126,7 @@ class LaunchJournal:
             patches=_pinned_files(plan) or None,
             station=self._station,
         )
-        texts = {
-            **artifacts,
-            "plan.json": indented_json(plan_document(plan)) + "\n",
-            "command": shell_text(plan),
-        }
+        texts = {**artifacts, "plan.json": indented_json(plan_document(plan)) + "\n", "command": shell_text(plan)}
         run = state.runs.begin(record, {name: redact(text, launch.secrets.values()) for name, text in texts.items()})
         warn = self._console.message
         return Recorder(run, launch, self._host.backend, state.clock, lambda text: warn(text, "warning"))
@@ -141,7 +137,7 @@ class LaunchJournal:
         return {"reference": reference, **known}
 
     def _mark_ready(self) -> None:
-        """A launch that nobody watched counts as READY, and can be rolled back to, if it serves now."""
+        """A launch that was not watched counts as READY, a target of rollback, if it serves now."""
         last = {run.container_id: run for run in self._state.history().runs if run.on == self._host.on}
         tools = self._host.tools()
         for lane in self.before:
@@ -154,7 +150,7 @@ class LaunchJournal:
                     self._state.runs.rewrite(replace(record, state="ready"))
 
     def _is_dead(self, record: RunRecord) -> bool:
-        """Processes of another host are invisible: their runs are left alone."""
+        """Processes of another host are invisible, so their runs are not changed."""
         same_host = record.by.host == self._state.requester.host
         return same_host and SystemProcesses().start_mark(record.by.pid) != record.process
 

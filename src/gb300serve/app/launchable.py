@@ -1,4 +1,4 @@
-"""Launches from a REF or from an earlier run: compiled, complete, with the values of their secrets."""
+"""Launches from a REF or from an earlier run, compiled and with the values of their secrets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -33,10 +33,12 @@ RECIPE, SITE = "recipe.yaml", "site.yaml"
 
 
 class NoContainerNameError(CompileError):
-    """A lane is identified by the name of its container."""
+    """The container has no name, which identifies the lane."""
 
     def __init__(self, plan: Plan) -> None:
-        super().__init__(f"{plan.recipe} has no container.name to launch it under", hint=f"add `name: {plan.lane}`")
+        super().__init__(
+            f"{plan.recipe} does not set container.name, which up requires", hint=f"add `name: {plan.lane}`"
+        )
 
 
 class UnreachablePortError(CompileError):
@@ -44,7 +46,7 @@ class UnreachablePortError(CompileError):
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(
-            f"no port of the host leads to the engine of {plan.recipe}, so its health cannot be checked",
+            f"the engine of {plan.recipe} has no port on the host, so its health cannot be checked",
             hint="add `network: host`, or the engine's port to container.ports as HOST:CONTAINER",
         )
 
@@ -66,7 +68,7 @@ class SecretUnavailableError(MachineError):
     """The value of a secret cannot be read from its source. The value is never part of a message."""
 
     def __init__(self, secret: Secret, reason: str) -> None:
-        hint = f"export {secret.env}=…" if secret.env else "put the value there, readable by your user alone"
+        hint = f"export {secret.env}=…" if secret.env else "write the value to that file, readable by your user only"
         super().__init__(f"secret {secret.name}: {reason}", hint=hint)
 
 
@@ -99,20 +101,20 @@ def prepare(workspace: Workspace, hosts: Hosts, ref: str, sets: tuple[str, ...],
 
 
 def prepare_run(workspace: Workspace, hosts: Hosts, runs: Path, record: RunRecord, on: On) -> PreparedLaunch:
-    """The launch of an earlier run, from its own files; PlanDiffersError where these compile to another plan now."""
+    """The launch of an earlier run, from its own files. Raises PlanDiffersError if they compile to another plan."""
     own = str(runs / record.run / RECIPE)
     loaded, recipe = workspace.load(own)
     site = load_site(runs / record.run / SITE, None)
     plan = Compiler(site).plan(recipe, changed=record.release.endswith(CHANGED))
     if digest(plan) != record.plan:
-        raise PlanDiffersError(record, "its recipe and site compile to another plan now")
+        raise PlanDiffersError(record, "its recipe and site now compile to another plan")
     launch = replace(_with_secrets(workspace, hosts, plan, recipe, on), overrides=record.overrides)
     invocation = Invocation(record.ref.removesuffix(CHANGED), on, workspace.options, record.overrides)
     return PreparedLaunch(launch, loaded, recipe, own, (), invocation, _artifacts(loaded, site))
 
 
 def known_launches(workspace: Workspace, hosts: Hosts, on: On) -> tuple[Launch, ...]:
-    """Launches of all releases that compile here, without their secrets: to compare containers with."""
+    """Launches, without secrets, of all releases that compile here; containers are compared with them."""
     launches = []
     for ref in workspace.catalog.refs():
         loaded = workspace.loader.load_file(workspace.catalog.find(ref))
@@ -124,7 +126,7 @@ def known_launches(workspace: Workspace, hosts: Hosts, on: On) -> tuple[Launch, 
 
 
 def site_with_gpu(workspace: Workspace, hosts: Hosts, loaded: LoadedRecipe, recipe: Recipe, on: On) -> Site:
-    """The site that applies, with the UUID of a local GPU that it does not name."""
+    """The site that applies, with the UUID of a local GPU that it does not define."""
     site = workspace.site(loaded.file.directory)
     return with_gpu(site, recipe, simulated=on == "sim") if hosts.is_local(on) else site
 
@@ -158,12 +160,12 @@ def launchable(plan: Plan) -> Plan:
 
 
 def with_gpu(site: Site, recipe: Recipe, *, simulated: bool) -> Site:
-    """The site, with the UUID of a GPU that it lacks and the machine has exactly one of."""
+    """The site with the missing UUID of a GPU, if the machine has exactly one GPU of that name."""
     gpus = recipe.container.gpus
     if gpus is None or gpus.by != "name" or str(gpus.values[0]) in site.gpus:
         return site
     name = str(gpus.values[0])
-    # The simulated Station has one GPU of every name that a recipe asks for.
+    # The simulated Station has one GPU of every name.
     uuids = [GB300_UUID] if simulated else [gpu.uuid for gpu in gpus_named(_machine_gpus(), name)]
     return site.model_copy(update={"gpus": {**site.gpus, name: uuids[0]}}) if len(uuids) == 1 else site
 
@@ -173,7 +175,7 @@ def _machine_gpus() -> tuple[Gpu, ...]:
 
 
 def read_secrets(plan: Plan, variables: Mapping[str, str]) -> dict[str, str]:
-    """Values by name, read on the client; raises SecretUnavailableError."""
+    """Values by name, read on this machine. Raises SecretUnavailableError."""
     return {secret.name: _read_secret(secret, variables) for secret in plan.container.secrets}
 
 
@@ -198,24 +200,23 @@ def receipts_of(recipe: Recipe) -> tuple[ExpectedLine, ...]:
     """The receipts of `boot.receipts`."""
     return tuple(
         ExpectedLine(
-            one.line,
-            None if one.value is None else float(one.value),
-            float(one.tolerance or 0.0),
-            one.missing,
-            one.forbidden,
-            one.basis,
+            receipt.line,
+            None if receipt.value is None else float(receipt.value),
+            float(receipt.tolerance or 0.0),
+            receipt.missing,
+            receipt.forbidden,
+            receipt.basis,
         )
-        for one in recipe.boot.receipts
+        for receipt in recipe.boot.receipts
     )
 
 
 def tuning_of(recipe: Recipe) -> ExpectedSet:
-    """The recipe's own record of its tuning cache, else a recorded boot of the same settings; the price of a miss."""
+    """The tuning cache in the recipe, else that of a recorded boot of the same settings; and the cost of a miss."""
     known = checkpoint_of(recipe)
     seconds = known.autotune.tuning_seconds if known and known.autotune.tuning_seconds else None
-    said = recipe.boot.tuning_cache
-    if said is not None:
-        return ExpectedSet(said.identity, said.configs, said.basis, seconds, said.missing == "degrade")
+    if (own := recipe.boot.tuning_cache) is not None:
+        return ExpectedSet(own.identity, own.configs, own.basis, seconds, own.missing == "degrade")
     found = recorded_of(recipe, known)
     if found is None:
         return ExpectedSet(tuning_seconds=seconds)
@@ -223,15 +224,15 @@ def tuning_of(recipe: Recipe) -> ExpectedSet:
 
 
 def checkpoint_of(recipe: Recipe) -> Checkpoint | None:
-    """What the package knows of the recipe's model."""
+    """The checkpoint of the recipe's model in the package."""
     model = recipe.model
     return checkpoint_at_path(model.repo or model.path or "") if model else None
 
 
 def recorded_of(recipe: Recipe, known: Checkpoint | None) -> RecordedIdentity | None:
-    """The identity that a recorded boot of these settings showed."""
+    """The identity from a recorded boot of these settings."""
     if known is None:
         return None
     options: Mapping[str, Any] = recipe.engine.options
-    demand = request_from_options(options, recipe.engine.version, known.variant(recipe.container.env))
-    return recorded_identity(known, demand, options)
+    request = request_from_options(options, recipe.engine.version, known.variant(recipe.container.env))
+    return recorded_identity(known, request, options)

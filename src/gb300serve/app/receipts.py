@@ -25,12 +25,11 @@ from gb300serve.recipe.catalog import UnknownReleaseError
 from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.model import Recipe
 
-# As a run keeps it.
-_LOG = "log.txt"
+_LOG = "log.txt"  # in the directory of a run
 
 
 class NotAGoodBootError(BootError):
-    """The log of a boot that never served proves nothing about receipts."""
+    """A boot that never served proves nothing about receipts."""
 
     def __init__(self, log: str, diagnosis: Diagnosis) -> None:
         reason = f", {diagnosis.reason}" if diagnosis.reason else ""
@@ -42,7 +41,7 @@ class NotAGoodBootError(BootError):
 
 @dataclass(frozen=True, slots=True)
 class ReceiptReport:
-    """The receipts of a release that a boot showed. `where` names the container or the log."""
+    """The checked receipts of a release. `where` names the container or the log."""
 
     release: str
     where: str
@@ -52,33 +51,33 @@ class ReceiptReport:
 
 
 def lane_receipts(ref: str | None, workspace: Workspace, hosts: Hosts, on: On | None) -> ReceiptReport:
-    """Of a container of ours, since its last start. Raises MachineError (6), BackendError (7)."""
+    """Check a lane since its last start. Raises MachineError (6), BackendError (7)."""
     host, container = find_lane("receipts", ref, workspace, hosts, on)
     launch = _launch_of(container, ref, workspace, host.on)
-    machine, witness = boot_machine(), ReceiptCollector(launch)
+    machine, collector = boot_machine(), ReceiptCollector(launch)
     for line in host.backend.log(container.id):
-        witness.feed(line.text, machine.feed(line.text, line.elapsed))
-    receipts = witness.results(container.id, host.backend)
+        collector.feed(line.text, machine.feed(line.text, line.elapsed))
+    receipts = collector.results(container.id, host.backend)
     return ReceiptReport(release_of(container), container.name, receipts, verdict(receipts, launch), binding(launch))
 
 
 def log_receipts(workspace: Workspace, ref: str, log: str) -> ReceiptReport:
-    """Of the log of a good boot. Raises NotAGoodBootError (8) for any other."""
+    """Check the log of a good boot. Raises NotAGoodBootError (8) for any other log."""
     loaded, recipe = workspace.load(ref)
     launch = Launch(workspace.compile(loaded, recipe), receipts=receipts_of(recipe))
-    witness = ReceiptCollector(launch)
+    collector = ReceiptCollector(launch)
     for line, events in _good_boot(workspace, log):
         records = line.split("\r")
-        witness.feed(records[0], events)
+        collector.feed(records[0], events)
         for record in records[1:]:
-            witness.feed(record)
-    receipts = witness.lines()
-    of_recipe = (one for one in receipts if one.kind == "line")
+            collector.feed(record)
+    receipts = collector.lines()
+    of_recipe = (receipt for receipt in receipts if receipt.kind == "line")
     return ReceiptReport(recipe.ref, log, receipts, verdict(of_recipe, launch))
 
 
 def learned(workspace: Workspace, log: str) -> LearnedBoot:
-    """What a good boot showed. Raises NotAGoodBootError (8)."""
+    """Receipts from a good boot. Raises NotAGoodBootError (8)."""
     lesson = LearnedBoot()
     for _, events in _good_boot(workspace, log):
         lesson.take(events)
@@ -86,12 +85,11 @@ def learned(workspace: Workspace, log: str) -> LearnedBoot:
 
 
 def _good_boot(workspace: Workspace, log: str) -> Iterator[tuple[str, tuple[Event, ...]]]:
-    """Lines with their events. Raises NotAGoodBootError after the last one, unless the last boot came to serve."""
+    """Lines with their events. Raises NotAGoodBootError after the last line if the last boot never served."""
     machine, served = boot_machine(), False
     for line in log_lines(workspace, log):
         events = machine.feed(line)
-        if any(isinstance(event, BootBegan) for event in events):
-            served = False
+        served = served and not any(isinstance(event, BootBegan) for event in events)
         served = served or any(isinstance(event, StartupComplete) for event in events)
         yield line, events
     diagnosis = machine.result()
@@ -103,20 +101,20 @@ def log_lines(workspace: Workspace, named: str) -> Iterator[str]:
     """The lines of a log file, of `-`, or of a run by its directory or its name."""
     path = expand_user(named)
     runs = state_directory(workspace) / "runs"
-    inside = next((each / _LOG for each in (path, runs / named) if named != "-" and (each / _LOG).is_file()), None)
+    inside = next((run / _LOG for run in (path, runs / named) if named != "-" and (run / _LOG).is_file()), None)
     if inside is None and named != "-" and not path.exists():
         raise LogUnreadableError(named, os.strerror(errno.ENOENT), runs=str(runs))
     yield from read_log(str(inside or named))
 
 
 def _launch_of(container: Container, ref: str | None, workspace: Workspace, on: On) -> Launch:
-    """The launch of the container: its release, with the arguments that the container really has."""
+    """The launch of the container: its release with the container's actual arguments."""
     state = StateDirectory(workspace)
     named = release_of(container)
     run = next((run for run in reversed(state.history().runs) if run.container_id == container.id), None)
     loaded, recipe = _recipe_of(run, ref or named.removesuffix(CHANGED), workspace, state)
     plan = workspace.compile(loaded, recipe)
-    # Without a run it is unknown what `--set` changed.
+    # Without a run, the changes by `--set` are unknown.
     overrides = (run.overrides if run else ("?",)) if named.endswith(CHANGED) else ()
     launch = Launch(plan, receipts=receipts_of(recipe), on=on, overrides=overrides)
     return replace(launch, plan=replace(plan, command=container.command))
@@ -125,7 +123,7 @@ def _launch_of(container: Container, ref: str | None, workspace: Workspace, on: 
 def _recipe_of(
     run: RunRecord | None, ref: str, workspace: Workspace, state: StateDirectory
 ) -> tuple[LoadedRecipe, Recipe]:
-    """The release; where no recipes directory has it (it was launched from a file), the copy of its run."""
+    """The release; if it was launched from a file and is in no recipes directory, the copy in its run."""
     try:
         return workspace.load(ref)
     except UnknownReleaseError:

@@ -1,4 +1,4 @@
-"""`rollback` up to its launch: the host, the run to return to, and what that costs."""
+"""`rollback` before its launch: the host, the run to return to, and the cost."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from gb300serve.lifecycle.rollback import RollbackGoal, costs, kept_container, t
 
 @dataclass(frozen=True, slots=True)
 class RollbackTarget:
-    """The run to return to, and the containers beside it."""
+    """The run to return to, and the containers of the host."""
 
     record: RunRecord
     on: On
@@ -28,20 +28,20 @@ class RollbackTarget:
 def find_target(
     goal: str | None, workspace: Workspace, hosts: Hosts, state: StateDirectory, on: On | None
 ) -> RollbackTarget:
-    """Raises MachineError (6) where there is nothing to return to, BackendError (7)."""
+    """Raises MachineError (6) if there is nothing to return to, BackendError (7)."""
     history = state.history()
     for run in state.damaged_runs():
         workspace.console.message(f"the record of run {run} cannot be read and is ignored", "warning")
-    place = _place(hosts, on, history)
-    containers = hosts.at(place).backend.containers()
-    record = target(_goal(goal, workspace, history), place, containers, history)
-    return RollbackTarget(record, place, containers)
+    on = _select_host(hosts, on, history)
+    containers = hosts.at(on).backend.containers()
+    record = target(_goal(goal, workspace, history), on, containers, history)
+    return RollbackTarget(record, on, containers)
 
 
 def prepare_rollback(
     found: RollbackTarget, workspace: Workspace, hosts: Hosts, state: StateDirectory
 ) -> PreparedLaunch:
-    """The launch of that run. Raises PlanDiffersError, and what `up` raises."""
+    """The launch of that run. Raises PlanDiffersError, and the errors of `up`."""
     return prepare_run(workspace, hosts, state.runs.directory, found.record, found.on)
 
 
@@ -56,16 +56,13 @@ def rollback_costs(
     yield from costs(found.record, kept, usual, simulated=found.on == "sim")
 
 
-def _place(hosts: Hosts, on: On | None, history: RunHistory) -> On:
-    """The host where a lane of ours runs, else the one of the last change."""
+def _select_host(hosts: Hosts, on: On | None, history: RunHistory) -> On:
+    """The host with a running lane, else the host of the last change."""
     names = hosts.names(on)
     if len(names) == 1:
         return names[0]
-    for name in names:
-        if _has_lane(hosts, name):
-            return name
-    last = history.entries[-1].on if history.entries else "docker"
-    return "sim" if last == "sim" else "docker"
+    last: On = "sim" if history.entries and history.entries[-1].on == "sim" else "docker"
+    return next((name for name in names if _has_lane(hosts, name)), last)
 
 
 def _has_lane(hosts: Hosts, name: On) -> bool:
@@ -76,7 +73,6 @@ def _has_lane(hosts: Hosts, name: On) -> bool:
 
 
 def _goal(goal: str | None, workspace: Workspace, history: RunHistory) -> RollbackGoal:
-    """A lane by its name, else a release."""
     if goal is None:
         return RollbackGoal()
     lanes = {ref.partition("/")[0] for ref in workspace.catalog.refs()} | {run.lane for run in history.runs}

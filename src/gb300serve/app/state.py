@@ -15,7 +15,7 @@ _Content = TypeVar("_Content")
 
 
 class StateDirectory:
-    """Created by the first write, readable by its user alone."""
+    """Created by the first write; only its user can read it."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.path = state_directory(workspace)
@@ -28,16 +28,14 @@ class StateDirectory:
         self._reported: set[str] = set()
 
     def lock(self, on: str, command: str) -> LaneLock:
-        """For one command that changes containers on that host."""
         return LaneLock(self.path / f"{on}.lock", self.disk, self.clock, command, self.requester)
 
     def history(self) -> RunHistory:
         """The journal and the runs. A part that cannot be read is reported once and counts as empty."""
-        story = self._read(self.journal.path, self.journal.read, JournalContents())
-        return RunHistory(story.entries, self._read(self.runs.directory, self.runs.all, ()))
+        contents = self._read(self.journal.path, self.journal.read, JournalContents())
+        return RunHistory(contents.entries, self._read(self.runs.directory, self.runs.all, ()))
 
     def damaged_runs(self) -> tuple[str, ...]:
-        """Runs whose record cannot be read."""
         return self._read(self.runs.directory, self.runs.damaged, ())
 
     def _read(self, path: Path, read: Callable[[], _Content], default: _Content) -> _Content:
@@ -45,7 +43,7 @@ class StateDirectory:
             return read()
         except OSError as error:
             message = f"{path} cannot be read: {error.strerror or error}"
-            if message not in self._reported:  # a launch reads it more than once
+            if message not in self._reported:  # a launch reads the file more than once
                 self._reported.add(message)
                 self._console.message(message, "warning")
             return default

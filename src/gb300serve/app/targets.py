@@ -14,7 +14,7 @@ TARGETS: dict[str, Target] = {"compose": compose, "quadlet": quadlet, "kubernete
 
 
 def render_target(to: str, plan: Plan, loaded: LoadedRecipe, recipe: Recipe) -> tuple[str, tuple[Diagnostic, ...]]:
-    """The text of the file, and what it cannot express."""
+    """The text of the file, and diagnostics of its gaps."""
     rendered = TARGETS[to](plan, service_of(recipe))
     return rendered.text, tuple(gap_diagnostic(gap, loaded) for gap in rendered.gaps)
 

@@ -1,4 +1,4 @@
-"""Recipes and sites: search paths, the site that applies, and loading with errors raised."""
+"""Recipes and sites: search paths, the site that applies, and loading."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ from gb300serve.recipe.model import Recipe
 from gb300serve.recipe.site import Site, load_site
 
 IGNORABLE = "SEC003"
-"""The rule about literal secrets: a recipe that ignores it states that the value is not a secret."""
+"""The rule about literal secrets; a recipe may ignore it for a value that is not a secret."""
 
 
 class RecipeInvalidError(RecipeError):
@@ -31,14 +31,14 @@ class RecipeInvalidError(RecipeError):
 
 
 class LiteralSecretError(CompileError):
-    """The recipe holds a literal secret, which commands, plans and runs would repeat. Messages never contain it."""
+    """The recipe holds a literal secret, which commands and plans would repeat. Messages never do."""
 
     def __init__(self, loaded: LoadedRecipe, literal: LiteralSecret) -> None:
         path = literal.path[:-1] if literal.in_key else literal.path
         place = loaded.place(literal.path, of_key=literal.in_key)
         where = ".".join(map(str, path)) or "the recipe"
         super().__init__(
-            f"{place.file}:{place.line}: {where} holds a literal secret ({literal.kind}), which would be shown",
+            f"{place.file}:{place.line}: {where} holds a literal secret ({literal.kind}), which would be repeated",
             hint=f"revoke it at its issuer and write a reference instead; if it is not a secret: "
             f"lint.ignore: {{{IGNORABLE}: why}}",
             suggest=(Action("rules", "how to write a reference", (IGNORABLE,), ref=""),),
@@ -56,8 +56,8 @@ class OverridesDisagreeError(CommandLineError):
     """`--set` makes a valid recipe invalid; the diagnostics name the conflicts."""
 
     def __init__(self, sets: Sequence[str], file: str, diagnostics: tuple[Diagnostic, ...]) -> None:
-        said = " ".join(f"--set {each}" for each in sets)
-        super().__init__(f"{said}: conflicts with the rest of {file}", diagnostics=diagnostics)
+        options = " ".join(f"--set {assignment}" for assignment in sets)
+        super().__init__(f"{options}: conflicts with the rest of {file}", diagnostics=diagnostics)
 
 
 class UnknownStationError(CommandLineError):
@@ -66,18 +66,18 @@ class UnknownStationError(CommandLineError):
     def __init__(self, name: str, known: Iterable[str]) -> None:
         names = tuple(known)
         meant = suggestion(name, names)
-        there = f"the site has {', '.join(names)}" if names else "the site has no `stations`"
-        super().__init__(f"station {name} not found", hint=f"did you mean {meant}?" if meant else there)
+        known_names = f"the site defines {', '.join(names)}" if names else "the site does not define `stations`"
+        super().__init__(f"station {name} not found", hint=f"did you mean {meant}?" if meant else known_names)
 
 
 class UnknownDefaultLaneError(RecipeError):
-    """`default_lane` of the site names no existing lane."""
+    """`default_lane` of the site does not exist."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         names = tuple(known)
         meant = suggestion(name, names)
         hint = f"did you mean {meant}?" if meant else f"lanes here: {', '.join(names)}"
-        super().__init__(f"default_lane of the site is {name}, but no such lane exists", hint=hint)
+        super().__init__(f"default_lane of the site is {name}, but that lane does not exist", hint=hint)
 
 
 class NoDirectoryError(CommandLineError):
@@ -103,12 +103,12 @@ class Workspace:
 
     @cached_property
     def catalog(self) -> Catalog:
-        """`--recipes`, then the variable, the working directory's and the shipped ones."""
+        """`--recipes`, then GB300SERVE_RECIPES, `recipes` in the working directory, and the shipped recipes."""
         for path in self.recipes:
             if not is_directory(path):
                 raise NoDirectoryError(path)
         for path in self.environment.recipes:
-            if not is_directory(path):  # a profile may name one that is not on every machine
+            if not is_directory(path):  # a shell profile may name a directory that only some machines have
                 self.console.message(f"GB300SERVE_RECIPES: {path} is not a directory and is ignored", "warning")
         found = (*self.recipes, *self.environment.recipes, Path("recipes"), shipped_recipes())
         unique: dict[Path, Path] = {}
@@ -118,24 +118,23 @@ class Workspace:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The options that chose the site, the Station and the recipes, for commands in messages."""
+        """The options that select the site, the Station and the recipes, for commands in messages."""
         site = ("--site", str(self.site_file)) if self.site_file else ()
         station = ("--station", self.station) if self.station else ()
         return (*site, *station, *(word for path in self.recipes for word in ("--recipes", str(path))))
 
     def at(self, station: str | None) -> "Workspace":
-        """The same at another Station of the site; recipes that were read are shared."""
+        """This workspace at another Station of the site; it shares the recipes already read."""
         other = replace(self, station=station, _sites={})
         other.catalog, other.loader = self.catalog, self.loader
         return other
 
     @cached_property
     def loader(self) -> RecipeLoader:
-        """Reads the recipes of the catalog."""
         return RecipeLoader(self.catalog)
 
     def find(self, ref: str) -> RecipeFile:
-        """The file that REF means; only a bare release needs the site, for its default lane."""
+        """The file of REF; only a release without a lane needs the site, for its default lane."""
         bare = "/" not in ref and not is_path(ref)
         return self.catalog.find(ref, self._default_lane() if bare else None)
 
@@ -146,7 +145,7 @@ class Workspace:
         raise UnknownDefaultLaneError(named, dict.fromkeys(ref.partition("/")[0] for ref in self.catalog.refs()))
 
     def reference(self, directory: Path | None) -> Path | None:
-        """The reference site: beside the recipe, else the first on the search path."""
+        """The reference site: in the directory of the recipe, else the first on the search path."""
         places = (directory, *self.catalog.directories) if directory else self.catalog.directories
         return next((path for place in places if is_file(path := place / "site.yaml")), None)
 
@@ -174,7 +173,7 @@ class Workspace:
         overridden = [d for d in errors if d.file and d.file.startswith(ASSIGNMENT_PREFIX)]
         if overridden:
             raise OverrideInvalidError(overridden[0])
-        if (errors or loaded.recipe is None) and sets and self._valid(ref):
+        if (errors or loaded.recipe is None) and sets and self._is_valid(ref):
             raise OverridesDisagreeError(sets, loaded.source.name, errors)
         if errors or loaded.recipe is None:
             raise RecipeInvalidError(loaded.source.name, errors)
@@ -184,32 +183,30 @@ class Workspace:
         self.notes += [d for d in noticed if d not in self.notes]
         return loaded, loaded.recipe
 
-    def _valid(self, ref: str) -> bool:
-        """Without what `--set` changes."""
+    def _is_valid(self, ref: str) -> bool:
         return all(found.severity != "error" for found in check(self.loader.load_file(self.find(ref))))
 
     def shareable(self, ref: str, sets: Sequence[str] | None = None) -> tuple[LoadedRecipe, Recipe]:
-        """`load` for printing, pinning and launching: refuses a literal secret (exit 4)."""
+        """`load` for printing, pinning and launching. Raises LiteralSecretError (exit 4)."""
         loaded, recipe = self.load(ref, sets)
         if IGNORABLE not in recipe.lint.ignore and (literal := next(literal_secrets(loaded.root), None)):
             raise LiteralSecretError(loaded, literal)
         return loaded, recipe
 
     def compile(self, loaded: LoadedRecipe, recipe: Recipe, image_ref: ImageRef = "digest") -> Plan:
-        """Compiled for the site that applies; raises CompileError (exit 4)."""
+        """The plan for the site that applies. Raises CompileError (exit 4)."""
         return Compiler(self.site(loaded.file.directory), image_ref).plan(recipe, changed=loaded.changed)
 
     def pinned_plan(self, loaded: LoadedRecipe, recipe: Recipe) -> Plan:
-        """Compiled with the reference site beside the recipe, as pinned commands always are."""
+        """The plan for the reference site, as in pinned commands."""
         return Compiler(load_site(None, self.reference(loaded.file.directory))).plan(recipe)
 
     def print_notes(self) -> None:
-        """Print the notes that loading produced."""
         self.console.diagnostics(self.notes, "dim")
 
 
 def shipped_recipes() -> Path:
-    """Inside the wheel; in a checkout, its own `recipes`."""
+    """In the wheel, its own; in a checkout, `recipes`."""
     package = Path(__file__).resolve().parents[1]
     inside = package / "shipped_recipes"
     return inside if inside.is_dir() else package.parents[1] / "recipes"
@@ -222,23 +219,22 @@ def _deprecated(loaded: LoadedRecipe) -> Diagnostic:
 
 
 def _shadow(loaded: LoadedRecipe, other: Path) -> Diagnostic:
-    message = f"{other} also defines {other.parent.name}/{other.stem} and is not used"
+    message = f"{other} also defines {other.parent.name}/{other.stem} and is ignored"
     hint = "the first directory of the search path wins"
     return diagnostic("REF001", message, hint, (loaded.source.name, 1, 1))
 
 
 def state_directory(space: Workspace) -> Path:
-    """Runs, journal and locks: the site's `state`, else the user's own; a named Station's own below it."""
+    """Runs, journal and locks: in the site's `state`, else in the user's state; a named Station has a subdirectory."""
     home = _home(space)
     return home / "stations" / space.station if space.station else home
 
 
 def learned_boots(space: Workspace) -> Path:
-    """The boots that `fit --calibrate` has read: the same for every Station."""
+    """The boots that `fit --calibrate` has read, shared by all Stations."""
     return _home(space) / "boots.json"
 
 
 def _home(space: Workspace) -> Path:
-    """It need not exist."""
     named = space.site(None).state
     return expand_user(named) if named else space.environment.state_home / "gb300serve"

@@ -155,8 +155,7 @@ def main() -> NoReturn:
     os._exit(code)
 
 
-def _print_styled(text: str, style: str, stream: TextIO) -> None:
-    """Import rich with the first coloured line: it takes 40 ms."""
+def _print_styled(text: str, style: str, stream: TextIO) -> None:  # importing rich takes 40 ms
     importlib.import_module("gb300serve.cli.colour").print_styled(text, style, stream)
 
 

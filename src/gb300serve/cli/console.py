@@ -54,11 +54,9 @@ class TerminalConsole:
         self._hidden = (*self._hidden, *secrets)
 
     def result(self, text: str) -> None:
-        """A line of the command's result."""
         self._write(printable(self._without_secrets(text)))
 
     def results(self, texts: Iterable[str]) -> None:
-        """Several lines of the result."""
         for text in texts:
             self.result(text)
 
@@ -77,7 +75,6 @@ class TerminalConsole:
                 print(shown, file=self.err, flush=True)
 
     def messages(self, texts: Iterable[str], style: str | None = None) -> None:
-        """Several messages."""
         for text in texts:
             self.message(text, style)
 

@@ -38,8 +38,7 @@ On = Annotated[
 ]
 SimSpeed = Annotated[float, typer.Option("--sim-speed", min=1, help="Speed-up of time on the simulated Station.")]
 SimFault = Annotated[
-    str | None,
-    typer.Option("--sim-fault", metavar="NAME", help="A fault to simulate.", show_default=False),
+    str | None, typer.Option("--sim-fault", metavar="NAME", help="A fault to simulate.", show_default=False)
 ]
 Reason = Annotated[
     str | None,

@@ -100,7 +100,7 @@ def test_an_inherited_overhead_is_assumed_for_other_settings(tmp_path: Path) -> 
 def test_a_runner_that_ignores_offload_is_said() -> None:
     found = run("fit", "v14", "--set", "engine.version=0.31.0", "--json").document["diagnostics"]
     said = next(one["message"] for one in found if one["code"] == "FIT008")
-    assert "286.44 GiB of weights stay and the launch is refused" in said
+    assert "286.44 GiB of weights stay in HBM and the launch is refused" in said
 
 
 def test_patterns_that_match_nothing(tmp_path: Path) -> None:
@@ -258,9 +258,9 @@ def test_a_boot_teaches_the_next_answer(tmp_path: Path) -> None:
     answer = run("fit", "v14", "--calibrate", log, variables=home)
     assert (answer.code, answer.out.splitlines()[0][:40]) == (0, f"{LANE}/v14 on one GB300: fits"[:40])
     assert answer.err.splitlines() == [
-        f"{log}: 67.50 offloaded, 9.00 GiB of KV cache: the constant is 300.82",
+        f"{log}: 67.50 offloaded, 9.00 GiB of KV cache: the overhead constant is 300.82",
         f"saved in {tmp_path}/home/.local/state/gb300serve/boots.json",
-        "it does not apply to these settings: measured with max_num_seqs 24 (here 16)",
+        "does not apply to these settings: measured with max_num_seqs 24 (here 16)",
     ]
     after = run(*more, variables=home).document
     assert (before["basis"], after["basis"], after["details"]["stands_on"]) == ("assumed", "computed", [str(log)])

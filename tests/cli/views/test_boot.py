@@ -98,10 +98,10 @@ def test_the_words_of_a_cause_are_shown_where_the_boot_outlives_it() -> None:
     cause = BootEvent(CauseFound("hook-not-installed", {}, 4, "no hook", 88.0))
     assert shown(cause, ready).splitlines() == [
         "    88 s    hook-not-installed, log line 4",
-        "    88 s    in spite of hook-not-installed: no hook",
+        "    88 s    despite hook-not-installed: no hook",
         "   454 s  READY: dsv41-flash-uva answers from dsv41-vllm",
     ]
-    assert "in spite of" not in shown(cause, BootEvent(BootBegan(2)), ready)
+    assert "despite" not in shown(cause, BootEvent(BootBegan(2)), ready)
 
 
 def test_the_log_is_shown_once_it_serves() -> None:
@@ -174,7 +174,7 @@ def test_those_that_were_not_kept_are_named() -> None:
         ("          receipts: 1 of 3 kept", "warning"),
         ("              different: b (expected 4.87 ± 0.03, found 0.65)", "warning"),
         ("              not checked: c (nobody can look into it here)", "dim"),
-        ("              --set changed this launch: receipts of changed lines are shown but do not count", "dim"),
+        ("              --set changed this launch: receipts of changed lines do not count", "dim"),
     ]
 
 

@@ -9,9 +9,12 @@ from gb300serve.app.actions import Invocation, suggesting
 from gb300serve.app.cache import CacheDirectories, NoReleaseError, ReleaseCache, pin_or_restore, releases_by_set, seed
 from gb300serve.app.hosts import Hosts
 from gb300serve.autotune.sets import list_sets
+from gb300serve.cli.console import TerminalConsole
 from gb300serve.cli.parameters import Json, On, RecipeDirs, Sets, SiteFile, Station, open_workspace
 from gb300serve.cli.views.cache import document, pinned_line, release_lines, seeded_line, set_lines
 from gb300serve.core.errors import MachineError
+
+REWRITTEN = "every boot writes the file again; afterwards, check it with"
 
 
 def run(
@@ -61,17 +64,23 @@ def run(
                 console.message(pinned_line(pin_or_restore(cache, renew=renew)))
             cache = replace(cache)  # its files have changed: read them again
             if not json:
-                verify = invocation.command("cache verify")
-                console.message(f"every boot writes the file again; afterwards, check it with {verify}", "dim")
+                console.message(f"{REWRITTEN} {invocation.command('cache verify')}", "dim")
                 return 0
-        directory = cache.directory if cache else directories.directory()
-        tuning_sets = list_sets(directories.files, directory)
-        verified = cache.verified() if cache else None
-        if json:
-            console.document(document(directory, tuning_sets, cache, verified))
-        elif cache is None or verified is None or action == "list":
-            console.results(set_lines(directory, tuning_sets, releases_by_set(directories) if tuning_sets else {}))
-        else:
-            console.results(release_lines(cache, verified))
-        is_wrong = action == "verify" and verified is not None and verified.state in {"missing", "differs"}
-        return MachineError.exit_code if is_wrong else 0
+        return _show(directories, cache, console, action, json=json)
+
+
+def _show(
+    directories: CacheDirectories, cache: ReleaseCache | None, console: TerminalConsole, action: str, *, json: bool
+) -> int:
+    """The sets, or the state of a release; 6 if verify finds a wrong set."""
+    directory = cache.directory if cache else directories.directory()
+    tuning_sets = list_sets(directories.files, directory)
+    verified = cache.verified() if cache else None
+    if json:
+        console.document(document(directory, tuning_sets, cache, verified))
+    elif cache is None or verified is None or action == "list":
+        console.results(set_lines(directory, tuning_sets, releases_by_set(directories) if tuning_sets else {}))
+    else:
+        console.results(release_lines(cache, verified))
+    is_wrong = action == "verify" and verified is not None and verified.state in {"missing", "differs"}
+    return MachineError.exit_code if is_wrong else 0

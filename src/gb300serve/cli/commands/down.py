@@ -21,10 +21,7 @@ def run(
     on: On = None,
     remove: Annotated[
         bool,
-        typer.Option(
-            "--remove",
-            help="Remove the container and its log; with REF, also those of its failed boots.",
-        ),
+        typer.Option("--remove", help="Remove the container and its log; with REF, also those of its failed boots."),
     ] = False,
     timeout: Annotated[float | None, typer.Option(min=0, help="Seconds before SIGKILL.", show_default=False)] = None,
     reason: Reason = None,
@@ -53,7 +50,6 @@ def run(
 
 
 def _left(done: StopResult) -> Iterator[str]:
-    """Residue of the ended engine."""
     for survivor in done.residue.survivors:
         yield f"GPU memory is not free: {survivor}"
     if done.residue.shared:

@@ -35,8 +35,7 @@ class UnknownTopicError(CommandLineError):
 def run(
     ctx: typer.Context,
     topic: Annotated[
-        str | None,
-        typer.Argument(metavar="[TOPIC|COMMAND]", help="A guide or a command.", show_default=False),
+        str | None, typer.Argument(metavar="[TOPIC|COMMAND]", help="A guide or a command.", show_default=False)
     ] = None,
 ) -> None:
     """Show a guide or the options of a command; without a name, list the guides."""

@@ -35,7 +35,7 @@ def run(
     """Show the changes of the running lanes: time (UTC), user, lanes before and after, and result."""
     workspace, console = open_workspace(ctx, recipes, site, station)
     contents = _read(StateDirectory(workspace))
-    entries = contents.entries[max(0, len(contents.entries) - last) if last is not None else 0 :]
+    entries = contents.entries if last is None else contents.entries[max(0, len(contents.entries) - last) :]
     if json:
         shown = [entry.as_json() for entry in entries]
         console.document({"schema": SCHEMA, "entries": shown, "torn": list(contents.torn)})

@@ -51,7 +51,7 @@ def run(
             case ["learn", log]:
                 return _learn(workspace, console, log, json=json)
             case ["check", ref, log]:
-                return _check(log_receipts(workspace, ref, log), console, json=json)
+                return _show(log_receipts(workspace, ref, log), console, json=json, is_log=True)
             case []:
                 return _show(lane_receipts(None, workspace, Hosts(workspace), on), console, json=json)
             case [ref] if ref not in {"learn", "check"}:
@@ -72,41 +72,26 @@ def _learn(workspace: Workspace, console: TerminalConsole, log: str, *, json: bo
     return 0
 
 
-def _show(kept: ReceiptReport, console: TerminalConsole, *, json: bool) -> int:
-    """The receipts of a running lane."""
+def _show(report: ReceiptReport, console: TerminalConsole, *, json: bool, is_log: bool = False) -> int:
+    """`is_log`: the report is of the log of a good boot, so a receipt missing there is wrong in the recipe."""
     if json:
-        return _document(kept, console, "container")
-    console.results(receipt.sentence() for receipt in kept.receipts)
-    console.result(f"{kept.release} ({kept.where}): {_count(kept)}")
-    if not kept.binding and not all(receipt.good for receipt in kept.receipts):
-        console.message("--set changed this launch: receipts of changed lines are shown but do not count", "dim")
-    return _exit_code(kept)
-
-
-def _check(kept: ReceiptReport, console: TerminalConsole, *, json: bool) -> int:
-    """The log is of a good boot: a receipt that it does not contain is wrong in the recipe."""
-    if json:
-        return _document(kept, console, "log")
-    for receipt in kept.receipts:
-        if receipt.kind == "line" and not receipt.good:
-            console.result(f"wrong in the recipe: {receipt.sentence()}")
-        elif receipt.good:
+        place, receipts = "log" if is_log else "container", [receipt.as_json() for receipt in report.receipts]
+        head = {"schema": RECEIPTS_SCHEMA, "release": report.release, place: report.where, "verdict": report.verdict}
+        console.document({**head, "receipts": receipts})
+        return _exit_code(report)
+    for receipt in report.receipts:
+        if receipt.good or not is_log:
             console.result(receipt.sentence())
+        elif receipt.kind == "line":
+            console.result(f"wrong in the recipe: {receipt.sentence()}")
         else:
             console.message(f"the log belongs to another command: {receipt.sentence()}", "warning")
-    console.result(f"{kept.release} ({kept.where}): {_count(kept)}")
-    return _exit_code(kept)
+    kept = sum(receipt.state == "kept" for receipt in report.receipts)
+    console.result(f"{report.release} ({report.where}): {kept} of {len(report.receipts)} kept")
+    if not report.binding and not all(receipt.good for receipt in report.receipts):
+        console.message("--set changed this launch: receipts of changed lines do not count", "dim")
+    return _exit_code(report)
 
 
-def _document(kept: ReceiptReport, console: TerminalConsole, place: str) -> int:
-    head = {"schema": RECEIPTS_SCHEMA, "release": kept.release, place: kept.where, "verdict": kept.verdict}
-    console.document({**head, "receipts": [receipt.as_json() for receipt in kept.receipts]})
-    return _exit_code(kept)
-
-
-def _count(kept: ReceiptReport) -> str:
-    return f"{sum(receipt.state == 'kept' for receipt in kept.receipts)} of {len(kept.receipts)} kept"
-
-
-def _exit_code(kept: ReceiptReport) -> int:
-    return 0 if kept.verdict == "kept" else ServiceError.exit_code
+def _exit_code(report: ReceiptReport) -> int:
+    return 0 if report.verdict == "kept" else ServiceError.exit_code

@@ -15,8 +15,7 @@ from gb300serve.cli.views.doctor import document
 from gb300serve.simulator.station import Rehearsal
 
 Goal = Annotated[
-    str | None,
-    typer.Argument(metavar="[LANE|REF]", help="A lane, or the release to return to.", show_default=False),
+    str | None, typer.Argument(metavar="[LANE|REF]", help="A lane, or the release to return to.", show_default=False)
 ]
 
 

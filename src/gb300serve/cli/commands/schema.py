@@ -13,8 +13,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def run(
-    ctx: typer.Context,
-    file: Annotated[Literal["recipe", "site"], typer.Argument(help="The kind of file.")] = "recipe",
+    ctx: typer.Context, file: Annotated[Literal["recipe", "site"], typer.Argument(help="The kind of file.")] = "recipe"
 ) -> int:
     """Print the JSON Schema of recipes or of the site file, for editors."""
     _, console = ctx.obj

@@ -104,12 +104,5 @@ def _why(lane: LaneStatus) -> tuple[str, ...]:
 
 
 def _row(lane: LaneStatus) -> list[str]:
-    return [
-        lane.lane or "?",
-        lane.release or "?",
-        lane.on,
-        lane.state,
-        lane.phase or "-",
-        lane.container,
-        lane.since or "-",
-    ]
+    phase, since = lane.phase or "-", lane.since or "-"
+    return [lane.lane or "?", lane.release or "?", lane.on, lane.state, phase, lane.container, since]

@@ -50,17 +50,17 @@ _STYLES = {"working": "good", "slow": "warning", "tuning": "warning", "stuck": "
 
 
 def clock(seconds: float) -> str:
-    """Seconds since the container's start, as every line begins."""
+    """Seconds since the container's start, at the beginning of each line."""
     return f"{seconds:6.0f} s"
 
 
 def watch_lines(
-    told: HealthChanged | TuningForeseen | StackTaken | ReceiptsChecked, invocation: Invocation
+    announcement: HealthChanged | TuningForeseen | StackTaken | ReceiptsChecked, invocation: Invocation
 ) -> Iterator[Line]:
     """The lines of one announcement."""
-    match told:
+    match announcement:
         case HealthChanged():
-            yield from _health(told)
+            yield from _health(announcement)
         case TuningForeseen(why, price, suggest, at):
             yield f"{clock(at)}    {why}; tuning takes {price}", "warning"
             yield from ((f"              {invocation.render(action)}", "dim") for action in suggest)
@@ -70,30 +70,31 @@ def watch_lines(
         case ReceiptsChecked(receipts, binding):
             yield from receipt_lines(receipts, binding=binding)
         case _:
-            assert_never(told)
+            assert_never(announcement)
 
 
-def _health(told: HealthChanged) -> Iterator[Line]:
-    judgement = told.judgement
+def _health(change: HealthChanged) -> Iterator[Line]:
+    judgement = change.judgement
     because = f" ({', '.join(judgement.because)})" if judgement.because else ""
-    yield f"{clock(told.at)}    {judgement.health}{because}; waiting for {told.waits_for}", _STYLES[judgement.health]
-    if told.stack_command:
-        yield f"              print its stack: {told.stack_command}", "dim"
+    yield (
+        f"{clock(change.at)}    {judgement.health}{because}; waiting for {change.waits_for}",
+        _STYLES[judgement.health],
+    )
+    if change.stack_command:
+        yield f"              print its stack: {change.stack_command}", "dim"
 
 
 def receipt_lines(receipts: tuple[CheckedReceipt, ...], *, binding: bool = True) -> Iterator[Line]:
-    """One line when all were kept, else one for each that was not."""
-    wrong = [one for one in receipts if not one.good]
-    kept = sum(one.state == "kept" for one in receipts)
+    """A summary, and a line for each receipt that is wrong or unknown."""
+    wrong = [receipt for receipt in receipts if not receipt.good]
+    kept = sum(receipt.state == "kept" for receipt in receipts)
     if receipts:
         yield f"          receipts: {kept} of {len(receipts)} kept", "warning" if wrong else "good"
-    for one in wrong:
-        yield f"              {one.sentence()}", "warning"
-    for one in receipts:
-        if one.state == "unknown":
-            yield f"              {one.sentence()}", "dim"
+    yield from ((f"              {receipt.sentence()}", "warning") for receipt in wrong)
+    unknown = (receipt for receipt in receipts if receipt.state == "unknown")
+    yield from ((f"              {receipt.sentence()}", "dim") for receipt in unknown)
     if wrong and not binding:
-        yield "              --set changed this launch: receipts of changed lines are shown but do not count", "dim"
+        yield "              --set changed this launch: receipts of changed lines do not count", "dim"
 
 
 LONGEST = 150
@@ -114,7 +115,7 @@ class BootView:
 
     @classmethod
     def opener(cls, console: TerminalConsole, invocation: Invocation) -> Callable[[Mapping[str, float]], "BootView"]:
-        """Opens the screen for the expected seconds by phase."""
+        """A function that opens the screen for the expected seconds by phase."""
 
         def open_view(expected: Mapping[str, float]) -> BootView:
             view = cls(console, invocation, expected)
@@ -125,14 +126,12 @@ class BootView:
         return open_view
 
     def stop(self) -> None:
-        """End the live line; plain text follows."""
         if self.live:
             self.live.stop()
             self.live = None
 
     def show(self, announcement: Announcement) -> None:
-        """Print one announcement."""
-        if isinstance(announcement, LogSeen):  # up to 1,000 per second, and a match statement takes five times as long
+        if isinstance(announcement, LogSeen):  # up to 1,000 per second; the match statement takes five times as long
             if self.serving:
                 self.console.result(announcement.line.text)
             return
@@ -164,7 +163,7 @@ class BootView:
             case TuningHit(configs, at):
                 self._say(f"{clock(at)}    tuning cache loaded: {configs} configurations", "good")
             case CauseFound(reason=reason, line_number=line, at=at):
-                # The line is quoted once: when the boot fails of it, or when it serves in spite of it.
+                # The line is quoted once: in the failure, or when the lane becomes ready despite it.
                 self._survived.append(event)
                 self._say(f"{clock(at)}    {reason}, log line {line}", "error")
             case Stalled(phase, silent, at):
@@ -179,15 +178,13 @@ class BootView:
                 assert_never(event)
 
     def _enter(self, phase: Phase, at: float) -> None:
-        self._say(f"{clock(at)}  {phase.value}{self._expected(phase)}", "bold")
-
-    def _expected(self, phase: Phase) -> str:
         seconds = self.expected.get(phase.value)
-        return "" if seconds is None else f"  (expected {seconds:.0f} s)"
+        expected = "" if seconds is None else f"  (expected {seconds:.0f} s)"
+        self._say(f"{clock(at)}  {phase.value}{expected}", "bold")
 
     def _ready(self, ready: BecameReady) -> None:
         for cause in self._survived:
-            self._say(f"{clock(cause.at)}    in spite of {cause.reason}: {_short(cause.text)}", "warning")
+            self._say(f"{clock(cause.at)}    despite {cause.reason}: {_short(cause.text)}", "warning")
         self._survived.clear()
         proof = "" if ready.identity_known else " (its process start time could not be compared)"
         self._say(f"{clock(ready.seconds)}  READY: {ready.model} answers from {ready.name}{proof}", "good")
@@ -195,14 +192,15 @@ class BootView:
     def _say(self, text: str, style: str | None = None) -> None:
         shown = self._marked(printable(text))
         if self.live:
-            # The terminal breaks a long line, not we: an image or a path is copied whole.
+            # The terminal wraps the line: a long path can be copied.
             self.live.console.print(Text(shown, style=STYLES[style] if style else ""), soft_wrap=True)
         else:
             self.console.message(shown, style)
 
     def _wait(self, ahead: BootEstimate, judgement: Judgement) -> None:
         if self.live:
-            text = f"{clock(ahead.at)}  {ahead.sentence()}{_health_mark(judgement)}"
+            mark = "" if judgement.health == "working" else f" [{judgement.health}]"
+            text = f"{clock(ahead.at)}  {ahead.sentence()}{mark}"
             self.live.update(Text(self._marked(printable(text)), style="cyan", no_wrap=True), refresh=True)
 
     def _marked(self, text: str) -> str:
@@ -210,14 +208,13 @@ class BootView:
 
 
 def _sentence(announcement: StepBegan | StepUndone | UndoFailed | SetAside | PutBack) -> tuple[str, str]:
-    """What was done to containers, and the style to say it in."""
     match announcement:
         case StepBegan(step):
             return step.describe(), "dim"
         case StepUndone(step):
-            return f"taken back: {step.describe()}", "warning"
+            return f"undone: {step.describe()}", "warning"
         case UndoFailed(step, reason):
-            return f"could not be taken back: {step.describe()}: {reason}", "error"
+            return f"could not be undone: {step.describe()}: {reason}", "error"
         case SetAside(before, after):
             return f"kept {before} as {after}", "dim"
         case PutBack(name):
@@ -227,10 +224,5 @@ def _sentence(announcement: StepBegan | StepUndone | UndoFailed | SetAside | Put
 
 
 def _short(text: str) -> str:
-    """The engine's echo of its configuration is a line of 5 kB; the log has it whole."""
+    """Shorten a line: the engine's echo of its configuration takes 5 kB."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
-
-
-def _health_mark(judgement: Judgement) -> str:
-    """Empty for a working engine."""
-    return "" if judgement.health == "working" else f" [{judgement.health}]"

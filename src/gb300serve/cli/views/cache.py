@@ -46,7 +46,7 @@ def release_lines(cache: ReleaseCache, verified: CacheVerdict) -> Iterator[str]:
     yield f"{name}: {_STATES[verified.state]}"
     yield from (f"  {remark}" for remark in verified.remarks)
     if expected.identity is not None:
-        configs = f", {expected.configs} configurations" if expected.configs is not None else ""
+        configs = "" if expected.configs is None else f", {expected.configs} configurations"
         basis = f" ({expected.basis})" if expected.basis else ""
         yield f"  expected   {short_identity(expected.identity)}{configs}{basis}"
     if prediction is not None:

@@ -16,7 +16,7 @@ NO_DIFFERENCE = "no difference"
 
 
 def lines(difference: Difference) -> Iterator[str]:
-    """Changed fields and their effects, arguments, record, costs."""
+    """Changed fields with their effects, arguments, record and costs."""
     if not difference.any:
         yield NO_DIFFERENCE
         return
@@ -113,7 +113,7 @@ def _pair(pair: EvidencePair) -> tuple[str, ...]:
 
 
 def markdown(difference: Difference, before: str, after: str) -> Iterator[str]:
-    """The same as GitHub-flavoured Markdown."""
+    """The difference as GitHub-flavoured Markdown."""
     yield f"### {_plain(before)} → {_plain(after)}"
     if not difference.any:
         yield from ("", NO_DIFFERENCE)
@@ -154,14 +154,13 @@ def _grid(head: Sequence[str], table_rows: Sequence[Sequence[str]]) -> Iterator[
 
 
 def _plain(text: str) -> str:
-    """Escape everything that could be markup or end a cell."""
     for character in "\\`*_{}[]<>|#":
         text = text.replace(character, f"\\{character}")
     return text.replace("\n", " ")
 
 
 def _code(text: str) -> str:
-    """As code; bars are escaped, as they would end a cell even there."""
+    """As code; bars are escaped because they end a cell even in code."""
     fence = "`" * (_longest_run(text) + 1)
     padded = f" {text} " if text.startswith("`") or text.endswith("`") else text
     return f"{fence}{padded}{fence}".replace("|", "\\|").replace("\n", " ")

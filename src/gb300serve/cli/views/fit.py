@@ -83,7 +83,7 @@ def _hbm(result: FitResult) -> Iterator[str]:
 
 
 def _beside(overhead_gib: float | None) -> str:
-    """What the overhead contains. Without speculation, the checkpoint's drafter is not loaded."""
+    """Contents of the overhead. Without speculation, the checkpoint's drafter is not loaded."""
     is_negative = overhead_gib is not None and overhead_gib < 0
     return "activations, graphs, buffers" + (", minus weights that are not loaded" if is_negative else "")
 
@@ -117,7 +117,7 @@ def _host(result: FitResult) -> Iterator[str]:
                 "the upper bound if each tensor is rounded up to a power of two",
             ),
             *(
-                [("resident, measured", float(held), "shared memory, GB or GiB: the record does not specify")]
+                [("resident, measured", float(held), "shared memory; the record does not state GB or GiB")]
                 if held
                 else []
             ),
@@ -201,17 +201,17 @@ def _row(step: SweepStep, *, same: bool) -> tuple[str, ...]:
 
 
 def lesson_lines(lesson: LearnedOverhead, saved_in: str, request: MemoryRequest) -> Iterator[str]:
-    """What was learned, and whether it applies to the settings of `request`."""
+    """The learned overhead, and whether it applies to the settings of `request`."""
     figures = lesson.boot.figures
     moved = f"{figures['offloaded_gib']:.2f} offloaded, " if figures["offloaded_gib"] else ""
     left = f"{figures['kv_cache_gib']:.2f} GiB of KV cache"
-    yield f"{lesson.boot.name}: {moved}{left}: the constant is {lesson.constant_gib:.2f}"
+    yield f"{lesson.boot.name}: {moved}{left}: the overhead constant is {lesson.constant_gib:.2f}"
     if lesson.has_unexpected_offload:
-        yield f"by its sizes {lesson.computed_offload_gib:.2f} GiB should be offloaded: is it this checkpoint?"
+        yield f"expected {lesson.computed_offload_gib:.2f} GiB offloaded: check that the log is of this checkpoint"
     yield f"saved in {saved_in}"
     shape = shape_of(request)
     other = [
         f"{name} {value} (here {shape[name]})" for name, value in lesson.depends_on.items() if shape[name] != value
     ]
     if other:
-        yield f"it does not apply to these settings: measured with {', '.join(other)}"
+        yield f"does not apply to these settings: measured with {', '.join(other)}"
