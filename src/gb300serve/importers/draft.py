@@ -91,7 +91,6 @@ class Draft:
         self.report.add(CLEAR_TEXT, message, hint, at, f"container.secrets.{name}")
 
     def _add_placeholder(self, name: str, at: TextPosition | None) -> None:
-        """A secret that the author replaced by a placeholder."""
         self.env.pop(name, None)
         self.secrets[name] = {"env": name}
         message = f"{name} has a placeholder for a secret: it became a secret reference"

@@ -94,8 +94,7 @@ _NO_SECRETS = frozenset(("", "EMPTY", "None", "none", "null", "dummy"))
 
 def option_value(draft: Draft, key: str, word: ExpandedWord, value: Any) -> Any:
     """The value of an option: `{secret: NAME}` for a secret and for a value that is read from a file at launch."""
-    name = secret_variable(draft, key, word.text)
-    if name is not None:
+    if (name := secret_variable(draft, key, word.text)) is not None:
         return {"secret": draft.option_secret(name, word.text, word.place)}
     if isinstance(value, str):
         return draft.as_written(value, word.place, f"--{key.replace('_', '-')}")

@@ -33,9 +33,8 @@ class LaneHeldError(MachineError):
 
     def __init__(self, holder: LockHolder | None) -> None:
         who = str(holder) if holder else "another gb300serve"
-        super().__init__(
-            f"{who} is changing the running lanes; nothing was done", hint="wait for it, then run: gb300serve status"
-        )
+        message = f"{who} is changing the running lanes; nothing was done"
+        super().__init__(message, hint="wait for it, then run: gb300serve status")
 
 
 class LaneLock:

@@ -118,7 +118,6 @@ class Lexer:
         return True
 
     def _piece(self, *, whole: bool = False) -> list[Part]:
-        """The next piece of a word."""
         character = self.text[self.at]
         if character in '{["' and (json := self._json(whole=whole)) is not None:
             return [json]
@@ -253,7 +252,6 @@ class Lexer:
         raise self._unclosed(start - 1, f"${opening}")
 
     def _past_quoted(self, at: int) -> int:
-        """The index of the closing double quote, or the end of the text."""
         at += 1
         while at < len(self.text) and self.text[at] != '"':
             at += 2 if self.text[at] == "\\" else 1
@@ -273,7 +271,6 @@ class Lexer:
         return Operator(">" if ">" in kind else "<", place, kind, target)
 
     def _here_documents(self) -> None:
-        """Read the bodies of the here-documents of the line."""
         self.documents = []
         for delimiter, tabs in self._pending:
             start, lines = self.at, list[str]()

@@ -203,8 +203,6 @@ def _is_damaged_json(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Replacement:
-    """A repair that replaces every match of a pattern."""
-
     pattern: str
     new: str
     message: str

@@ -99,7 +99,6 @@ class Player:
         return 0
 
     def _do(self, event: Event) -> int | None:
-        """Play one event; returns the exit code if it ends the process."""
         if isinstance(event, Write):
             self._write(event)
         elif isinstance(event, Bind):
