@@ -164,8 +164,7 @@ class OptionReader:
         if re.match(r"-O[0-9]?$", flag.text) and (level := self.flags.find("--optimization-level")) is not None:
             values = [ExpandedWord(flag.text[2:], flag.place), *values] if flag.text[2:] else values
             return self._set(level, flag, values, joined=joined)
-        match = self.flags.find(flag.text)
-        if match is None:
+        if (match := self.flags.find(flag.text)) is None:
             return self._unknown(flag, values, joined=joined)
         if match.abbreviated:
             message = f"{flag.text} is an abbreviation of {match.option.flag}"

@@ -185,8 +185,7 @@ class Run:
         self._sizes[name] = size + len(data)
 
     def _close(self, name: str) -> None:
-        file = self._files.pop(name, None)
-        if file is not None:
+        if (file := self._files.pop(name, None)) is not None:
             with suppress(OSError):
                 file.close()
 

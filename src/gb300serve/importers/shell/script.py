@@ -223,8 +223,7 @@ class _ScriptReader:
                 self.exported[word.plain] = known
 
     def _assign(self, word: Word) -> None:
-        match = match_assignment(word)
-        if match is None:
+        if (match := match_assignment(word)) is None:
             return
         if self.run is None and (launch := _launch_substitution(word, match)) is not None:
             self._take_substitution(launch)

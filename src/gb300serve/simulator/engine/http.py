@@ -84,8 +84,7 @@ class EngineHandler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:  # http.server's name
         path = self.path.partition("?")[0]
-        sent = self._body()
-        if sent is None:
+        if (sent := self._body()) is None:
             return
         if self.requires_key(path) and not self._is_authorized():
             self.json(401, {"error": "Unauthorized"})
@@ -134,9 +133,7 @@ class EngineHandler(BaseHTTPRequestHandler):
             pace = service.token_seconds()
             service.wait(service.prefill_seconds(request))
             if request.stream:
-                self._stream(
-                    list(requests.stream_chunks(request, completion, identifier, created, self.thought_key)), pace
-                )
+                self._stream(requests.stream_chunks(request, completion, identifier, created, self.thought_key), pace)
             else:
                 service.wait(pace * completion.completion_tokens)
             service.count_finished(request, completion, queued, pace)

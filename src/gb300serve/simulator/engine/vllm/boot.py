@@ -116,8 +116,7 @@ def _free(share: float) -> str:
 
 def _rehome(timeline: VllmTimeline, settings: Settings, memory: MemoryPlan) -> None:
     """What the hook prints: the layers that stay in HBM first, then those on the host."""
-    name = settings.demand.variant
-    if name is None:
+    if (name := settings.demand.variant) is None:
         return
     checkpoint, patch = settings.checkpoint, settings.checkpoint.variants[name]
     layers, moved = _layers(checkpoint.parameters), _layers(memory.offload.moved)
