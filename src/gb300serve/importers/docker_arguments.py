@@ -95,7 +95,6 @@ def _with_next(name: str, words: Sequence[ExpandedWord], at: int, *, known: bool
 
 
 def _is_image(text: str) -> bool:
-    """Whether the argument looks like an image (`NAME/NAME:TAG`)."""
     return "/" in text and ":" in text and not text.startswith("/")
 
 

@@ -231,8 +231,7 @@ def _stop_timeout(draft: Draft, option: DockerOption) -> None:
 
 def _ulimit(draft: Draft, option: DockerOption) -> None:
     value = option.value or ""
-    match = re.fullmatch(r"([a-z]+)=(-?[0-9]{1,19})(?::(-?[0-9]{1,19}))?", value)
-    if match is None:
+    if (match := re.fullmatch(r"([a-z]+)=(-?[0-9]{1,19})(?::(-?[0-9]{1,19}))?", value)) is None:
         _not_taken_over(draft, option, f"--ulimit {shorten(value)} is not valid", "write NAME=SOFT[:HARD]")
         return
     soft, hard = int(match[2]), int(match[3] or match[2])
@@ -263,8 +262,7 @@ def _env(draft: Draft, option: DockerOption) -> None:
 def _env_file(draft: Draft, option: DockerOption) -> None:
     """Docker reads lines `NAME=VALUE` and `NAME`, with literal quotes and without expanding variables."""
     path = draft.as_written(option.value or "", option.place, "--env-file")
-    text = draft.read_file(path)
-    if text is None:
+    if (text := draft.read_file(path)) is None:
         message = f"the env file {shorten(path)} cannot be read here: its variables are missing from the recipe"
         _not_taken_over(draft, option, message, "copy it to that path, or write its variables into the recipe")
         return

@@ -40,8 +40,7 @@ class Draft:
         """`text` with references in shell syntax, where a recipe cannot express them."""
 
         def shell_text(match: re.Match[str]) -> str:
-            reference = self._resolve(match)
-            if reference is None:
+            if (reference := self._resolve(match)) is None:
                 return ""
             written = f"${reference.name}" if reference.kind == "env" else f"$(cat {reference.name})"
             message = f"{subject} contains {written}, which the text does not set"
@@ -91,7 +90,6 @@ class Draft:
         self.report.add(CLEAR_TEXT, message, hint, at, f"container.secrets.{name}")
 
     def _add_placeholder(self, name: str, at: TextPosition | None) -> None:
-        """A secret that the author replaced by a placeholder."""
         self.env.pop(name, None)
         self.secrets[name] = {"env": name}
         message = f"{name} has a placeholder for a secret: it became a secret reference"
@@ -99,8 +97,7 @@ class Draft:
 
     def option_secret(self, name: str, value: str, at: TextPosition | None) -> str:
         """The name of the secret that replaces the value of an option."""
-        reference = self.reference(value)
-        if reference is None:
+        if (reference := self.reference(value)) is None:
             while name in self.secrets or name in self.env:
                 name += "_2"
             if _PLACEHOLDER.fullmatch(value):

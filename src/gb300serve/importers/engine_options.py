@@ -94,8 +94,7 @@ _NO_SECRETS = frozenset(("", "EMPTY", "None", "none", "null", "dummy"))
 
 def option_value(draft: Draft, key: str, word: ExpandedWord, value: Any) -> Any:
     """The value of an option: `{secret: NAME}` for a secret and for a value that is read from a file at launch."""
-    name = secret_variable(draft, key, word.text)
-    if name is not None:
+    if (name := secret_variable(draft, key, word.text)) is not None:
         return {"secret": draft.option_secret(name, word.text, word.place)}
     if isinstance(value, str):
         return draft.as_written(value, word.place, f"--{key.replace('_', '-')}")
@@ -165,8 +164,7 @@ class OptionReader:
         if re.match(r"-O[0-9]?$", flag.text) and (level := self.flags.find("--optimization-level")) is not None:
             values = [ExpandedWord(flag.text[2:], flag.place), *values] if flag.text[2:] else values
             return self._set(level, flag, values, joined=joined)
-        match = self.flags.find(flag.text)
-        if match is None:
+        if (match := self.flags.find(flag.text)) is None:
             return self._unknown(flag, values, joined=joined)
         if match.abbreviated:
             message = f"{flag.text} is an abbreviation of {match.option.flag}"

@@ -234,7 +234,6 @@ class _Inspected:
                 yield DockerOption("label", f"{key}={as_text(value)}", _AT)
 
     def _entrypoint(self) -> tuple[str, ...]:
-        """The entrypoint that the launch set, without that of the image."""
         entrypoint = tuple(map(as_text, as_list(self.config.get("Entrypoint"))))
         if self.has_image:
             return () if list(entrypoint) == as_list(self.image.get("Entrypoint")) else entrypoint

@@ -129,7 +129,6 @@ def _report_difference(report: Report, key: str, pinned: str, written: str | Non
 
 
 def _metadata(root: MapNode) -> dict[str, Any]:
-    """The lane, title, model, evidence and limits of the file."""
     lane = as_text(root.get("id")).rpartition("/")[2]
     model = as_mapping(root.get("model"))
     pins = {"repo": as_text(model.get("repo")), "revision": as_text(model.get("revision"))}

@@ -108,7 +108,6 @@ class CommandReader:
 
 
 def _guess(words: Sequence[str]) -> EngineName | None:
-    """The engine by options that only one engine has."""
     flags = {word.partition("=")[0].replace("_", "-") for word in words if word.startswith("--")}
     return next((engine.name for engine in ENGINES.values() if flags & engine.own_flags), None)
 
@@ -123,8 +122,6 @@ def _shell_text(words: Sequence[str]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _ContainerShell:
-    """Reads the text that a shell in the container runs."""
-
     draft: Draft
 
     def words(self, text: ExpandedWord) -> tuple[ExpandedWord, ...]:

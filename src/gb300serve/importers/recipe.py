@@ -165,7 +165,6 @@ def _model(container: dict[str, Any], engine: dict[str, Any], known: dict[str, A
 
 
 def _lane(container: dict[str, Any], engine: dict[str, Any]) -> str:
-    """The name of the lane: the served model, the container or the loaded model."""
     options = engine.get("options", {})
     served = options.get("served_model_name")
     served = served[0] if isinstance(served, list) and served else served
@@ -178,7 +177,6 @@ def _lane(container: dict[str, Any], engine: dict[str, Any]) -> str:
 
 
 def _without_literal_secrets(draft: Draft, document: dict[str, Any]) -> dict[str, Any]:
-    """The document without the literal secrets that are left anywhere in it."""
     for literal in list(literal_secrets(document)):
         draft.report.hide(literal.value)
         node: Any = document

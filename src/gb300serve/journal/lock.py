@@ -33,10 +33,8 @@ class LaneHeldError(MachineError):
 
     def __init__(self, holder: LockHolder | None) -> None:
         who = str(holder) if holder else "another gb300serve"
-        super().__init__(
-            f"{who} is changing the running lanes; nothing was done",
-            suggest=(Action("status", "wait for it, then run", ref=""),),
-        )
+        message = f"{who} is changing the running lanes; nothing was done"
+        super().__init__(message, suggest=(Action("status", "wait for it, then run", ref=""),))
 
 
 class LaneLock:

@@ -8,19 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal
 
-from gb300serve.journal.journal import (
-    AppendFile,
-    JournalDisk,
-    JournalEntry,
-    Requester,
-    RunningLane,
-    StateUnusableError,
-    format_stamp,
-    format_time,
-    get_text,
-    parse_requester,
-    parse_time,
-)
+from gb300serve.journal import journal
 
 SCHEMA = "gb300serve.run/1"
 RunState = Literal[
@@ -42,7 +30,7 @@ class RunRecord:
     on: str
     plan: str
     verb: str
-    by: Requester
+    by: journal.Requester
     began: float
     state: RunState = "launching"
     process: str | None = None
@@ -81,15 +69,15 @@ class RunRecord:
 
     @property
     def container_id(self) -> str | None:
-        return get_text(self.container or {}, "id")
+        return journal.get_text(self.container or {}, "id")
 
     def as_json(self) -> dict[str, Any]:
         return {
             "schema": SCHEMA,
             **{field.name: getattr(self, field.name) for field in fields(self)},
             "by": asdict(self.by),
-            "began": format_time(self.began),
-            "ended": None if self.ended is None else format_time(self.ended),
+            "began": journal.format_time(self.began),
+            "ended": None if self.ended is None else journal.format_time(self.ended),
             "phases": [{"name": name, "seconds": round(seconds, 3)} for name, seconds in self.phases],
         }
 
@@ -98,14 +86,14 @@ def parse_record(value: object) -> RunRecord | None:
     """Parse the content of `run.json`; None if it is not a run record."""
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
         return None
-    by, began = parse_requester(value.get("by")), parse_time(value.get("began"))
+    by, began = journal.parse_requester(value.get("by")), journal.parse_time(value.get("began"))
     if by is None or began is None:
         return None
     names = ("run", "lane", "release", "on", "plan", "verb")
     if not all(isinstance(value.get(name), str) for name in names):
         return None
     seconds = value.get("ready_seconds")
-    optional: dict[str, Any] = {name: get_text(value, name) for name in ("process", "reason", "station")}
+    optional: dict[str, Any] = {name: journal.get_text(value, name) for name in ("process", "reason", "station")}
     optional |= {name: value.get(name) for name in ("container", "image", "patches", "verdict", "exit", "log")}
     return RunRecord(
         **{name: value[name] for name in names},
@@ -115,7 +103,7 @@ def parse_record(value: object) -> RunRecord | None:
         state=value.get("state", "cut-short"),
         overrides=tuple(value.get("overrides") or ()),
         kept=value.get("kept") is True,
-        ended=parse_time(value.get("ended")),
+        ended=journal.parse_time(value.get("ended")),
         ready_seconds=float(seconds) if isinstance(seconds, int | float) else None,
         phases=tuple((str(phase["name"]), float(phase["seconds"])) for phase in value.get("phases") or ()),
         receipts=tuple(value.get("receipts") or ()),
@@ -133,11 +121,11 @@ RESERVE_BYTES = 98304
 class Run:
     """A run that is being recorded. `record` is written by `save`."""
 
-    def __init__(self, path: Path, disk: JournalDisk, record: RunRecord) -> None:
+    def __init__(self, path: Path, disk: journal.JournalDisk, record: RunRecord) -> None:
         self.path = path
         self.record = record
         self._disk = disk
-        self._files: dict[str, AppendFile] = {}
+        self._files: dict[str, journal.AppendFile] = {}
         self._sizes: dict[str, int] = {}
 
     def prepare(self, artifacts: Mapping[str, str]) -> None:
@@ -197,8 +185,7 @@ class Run:
         self._sizes[name] = size + len(data)
 
     def _close(self, name: str) -> None:
-        file = self._files.pop(name, None)
-        if file is not None:
+        if (file := self._files.pop(name, None)) is not None:
             with suppress(OSError):
                 file.close()
 
@@ -214,7 +201,7 @@ DIRECTORY = "runs"
 class Runs:
     """The runs of a state directory."""
 
-    def __init__(self, state: Path, disk: JournalDisk) -> None:
+    def __init__(self, state: Path, disk: journal.JournalDisk) -> None:
         self.directory = state / DIRECTORY
         self._disk = disk
 
@@ -226,17 +213,17 @@ class Runs:
             self._disk.replace(probe, b"x" * 4096)
             self._disk.remove(probe)
         except OSError as error:
-            raise StateUnusableError(self.directory, error.strerror or str(error)) from error
+            raise journal.StateUnusableError(self.directory, error.strerror or str(error)) from error
 
     def begin(self, record: RunRecord, artifacts: Mapping[str, str]) -> Run:
         """Create the run's directory with `artifacts` (texts by file name); sets `record.run`."""
         try:
             self._disk.make(self.directory)
-            path = self._claim(f"{format_stamp(record.began)}-{record.lane}-{record.release}")
+            path = self._claim(f"{journal.format_stamp(record.began)}-{record.lane}-{record.release}")
             run = Run(path, self._disk, replace(record, run=path.name))
             run.prepare(artifacts)
         except OSError as error:
-            raise StateUnusableError(self.directory, error.strerror or str(error)) from error
+            raise journal.StateUnusableError(self.directory, error.strerror or str(error)) from error
         return run
 
     def all(self) -> tuple[RunRecord, ...]:
@@ -288,10 +275,10 @@ _ENTRY_DELAY = 60.0
 class RunHistory:
     """Entries and runs, oldest first."""
 
-    entries: tuple[JournalEntry, ...] = ()
+    entries: tuple[journal.JournalEntry, ...] = ()
     runs: tuple[RunRecord, ...] = ()
 
-    def last_change(self, on: str) -> JournalEntry | None:
+    def last_change(self, on: str) -> journal.JournalEntry | None:
         """The last change on this backend: its `after` are the lanes that should run."""
         return next((entry for entry in reversed(self.entries) if entry.on == on), None)
 
@@ -338,7 +325,7 @@ class RunHistory:
         return next((run for run in good if run.plan != other_than and release in (None, run.release)), None)
 
 
-def _ids(lanes: Iterable[RunningLane]) -> set[str]:
+def _ids(lanes: Iterable[journal.RunningLane]) -> set[str]:
     return {lane.id for lane in lanes}
 
 

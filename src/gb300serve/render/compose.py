@@ -19,9 +19,8 @@ def compose(plan: Plan, service: target.TargetService) -> target.Rendered:
     network = plan.container.network
     if _is_user_network(network):
         document["networks"] = {str(network): {"external": True}}
-    return target.Rendered(
-        target.file_header(plan, "a compose file", (_START,), gaps) + target.yaml_text(document), gaps
-    )
+    header = target.file_header(plan, "a compose file", (_START,), gaps)
+    return target.Rendered(header + target.yaml_text(document), gaps)
 
 
 def _service(plan: Plan, service: target.TargetService) -> dict[str, Any]:
@@ -128,9 +127,8 @@ def _gaps(plan: Plan) -> Iterator[target.Gap]:
     yield from target.common_gaps(plan)
     yield from target.single_machine_gaps(plan, "a compose file")
     if c.restart != "no":
-        yield target.different(
-            "restart", target.RESTART_MESSAGE.format(c.restart), "look for the first error in the log"
-        )
+        hint = "look for the first error in the log"
+        yield target.different("restart", target.RESTART_MESSAGE.format(c.restart), hint)
     if _is_user_network(c.network):
         hint = f"docker network create {c.network}"
         yield target.different("network", f"the network {c.network} must exist before the start", hint)

@@ -6,19 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.plan import model
 from gb300serve.plan.compile import node_plan, own_address_variable, variable
-from gb300serve.plan.model import (
-    SECRET,
-    ContainerPlan,
-    Plan,
-    Secret,
-    container_document,
-    digest,
-    gpus_argument,
-    mount_argument,
-    secret_placeholder,
-    ulimit_argument,
-)
 
 LEADER, RANK = "LEADER_ADDRESS", "NODE_RANK"
 """Variables of the user's shell, for a model over several machines."""
@@ -27,21 +16,20 @@ LEADER, RANK = "LEADER_ADDRESS", "NODE_RANK"
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,-][A-Za-z0-9_./:@%+,=-]*")
 
 
-def docker_argv(plan: Plan) -> tuple[str, ...]:
+def docker_argv(plan: model.Plan) -> tuple[str, ...]:
     """`docker run -d …` as arguments; the value of a secret appears as `${secret:NAME}`."""
     options = (word for group in _options(plan.container) for word in group)
     return ("docker", "run", *options, plan.image, *plan.command)
 
 
-def _options(c: ContainerPlan) -> Iterator[tuple[str, ...]]:
-    """The container's options in their fixed order, each flag with its value."""
+def _options(c: model.ContainerPlan) -> Iterator[tuple[str, ...]]:
     yield ("-d",)
     yield from _single("--name", c.name)
-    yield from _single("--gpus", gpus_argument(c.gpus) if c.gpus else None)
+    yield from _single("--gpus", model.gpus_argument(c.gpus) if c.gpus else None)
     yield from _single("--ipc", c.ipc)
     yield from _single("--network", c.network)
     yield from _single("--shm-size", c.shm_size)
-    yield from _each("--ulimit", (ulimit_argument(name, limit) for name, limit in c.ulimits.items()))
+    yield from _each("--ulimit", (model.ulimit_argument(name, limit) for name, limit in c.ulimits.items()))
     yield from _each("--cap-add", c.cap_add)
     yield from _each("--security-opt", c.security_opt)
     if c.init:
@@ -57,7 +45,7 @@ def _options(c: ContainerPlan) -> Iterator[tuple[str, ...]]:
     yield from _each("--device", c.devices)
     yield from _each("--label", (f"{key}={value}" for key, value in c.labels.items()))
     yield from _each("-p", c.ports)
-    yield from _each("-v", map(mount_argument, c.mounts))
+    yield from _each("-v", map(model.mount_argument, c.mounts))
     yield from _each("-e", (f"{name}={value}" for name, value in c.env.items()))
     yield from _each("-e", (secret.name for secret in c.secrets))
     yield from _single("--entrypoint", c.entrypoint)
@@ -82,18 +70,18 @@ def _with_variables(word: str, secrets: Collection[str]) -> str:
 
     Only the variable is in double quotes, where an interactive bash would expand a `!`.
     """
-    text, *rest = SECRET.split(word)
+    text, *rest = model.SECRET.split(word)
     written = ""
     for name, following in zip(rest[::2], rest[1::2], strict=True):
         if name in secrets:
             written += (quote(text) if text else "") + f'"${{{name}}}"'
             text = following
         else:
-            text += secret_placeholder(name) + following
+            text += model.secret_placeholder(name) + following
     return written + quote(text) if text or not written else written
 
 
-def command_lines(plan: Plan) -> tuple[str, ...]:
+def command_lines(plan: model.Plan) -> tuple[str, ...]:
     """The command, one flag per line, with continuations."""
     secrets = {secret.name for secret in plan.container.secrets} | ({LEADER, RANK} if plan.nodes > 1 else set())
     detached, *options = (" ".join(map(quote, group)) for group in _options(plan.container))
@@ -114,12 +102,12 @@ def _flags(command: Iterable[str]) -> Iterator[tuple[str, ...]]:
         yield group
 
 
-def secret_lines(secrets: Iterable[Secret]) -> tuple[str, ...]:
+def secret_lines(secrets: Iterable[model.Secret]) -> tuple[str, ...]:
     """The lines before the command that set its secrets; they are not part of a pinned command."""
     return tuple(line for secret in secrets for line in _export_lines(secret))
 
 
-def _export_lines(secret: Secret) -> tuple[str, ...]:
+def _export_lines(secret: model.Secret) -> tuple[str, ...]:
     # `:?` stops the pasted lines with a message if the value is missing, and keeps an interactive shell open.
     name = secret.name
     export = f"export {name}"
@@ -130,7 +118,7 @@ def _export_lines(secret: Secret) -> tuple[str, ...]:
     return (check, export if secret.env == name else f'{export}="${secret.env}"')
 
 
-def shell_value(secret: Secret) -> str:
+def shell_value(secret: model.Secret) -> str:
     """The value of a secret in double quotes; `$(cat …)` drops the line feed at the end of the file."""
     return f"$(cat {client_path(secret.file)})" if secret.file else f"${secret.env}"
 
@@ -140,27 +128,27 @@ def client_path(path: str) -> str:
     return f'"$HOME"/{quote(path[2:])}' if path.startswith("~/") else quote(path)
 
 
-def shell_text(plan: Plan) -> str:
+def shell_text(plan: model.Plan) -> str:
     """The text that `compile` prints, ready to paste."""
     checks = _machine_checks(plan) if plan.nodes > 1 else ()
     return "\n".join((*checks, *secret_lines(plan.container.secrets), *_lines(plan))) + "\n"
 
 
-def pinned_text(plan: Plan) -> str:
+def pinned_text(plan: model.Plan) -> str:
     """The content of `<release>.command`: only the command."""
     return "\n".join(_lines(plan)) + "\n"
 
 
-def machine_plans(plan: Plan) -> tuple[Plan, Plan]:
+def machine_plans(plan: model.Plan) -> tuple[model.Plan, model.Plan]:
     """The launches of the leader and of a worker; LEADER_ADDRESS and NODE_RANK are set on each machine."""
     if name := own_address_variable(plan):
-        own = Secret(name, env=name)
+        own = model.Secret(name, env=name)
         plan = replace(plan, container=replace(plan.container, secrets=(*plan.container.secrets, own)))
     leader = variable(LEADER)
     return node_plan(plan, "0", leader), node_plan(plan, variable(RANK), leader)
 
 
-def _machine_checks(plan: Plan) -> tuple[str, ...]:
+def _machine_checks(plan: model.Plan) -> tuple[str, ...]:
     """`:` replaces comments, which an interactive zsh does not support."""
     others = "to 1 on the other" if plan.nodes == 2 else f"to a number of its own up to {plan.nodes - 1} on each other"
     name = own_address_variable(plan)
@@ -173,7 +161,7 @@ def _machine_checks(plan: Plan) -> tuple[str, ...]:
     )
 
 
-def _lines(plan: Plan) -> tuple[str, ...]:
+def _lines(plan: model.Plan) -> tuple[str, ...]:
     # Pinned: another wording of these comments would differ from every `.command` file in use.
     if plan.nodes == 1:
         return command_lines(plan)
@@ -196,7 +184,7 @@ def _lines(plan: Plan) -> tuple[str, ...]:
 SCHEMA = "gb300serve.plan/1"
 
 
-def plan_document(plan: Plan, diagnostics: Iterable[Diagnostic] = ()) -> dict[str, Any]:
+def plan_document(plan: model.Plan, diagnostics: Iterable[Diagnostic] = ()) -> dict[str, Any]:
     """`gb300serve.plan/1`."""
     machines = machine_plans(plan) if plan.nodes > 1 else (plan,)
     document = {
@@ -205,10 +193,10 @@ def plan_document(plan: Plan, diagnostics: Iterable[Diagnostic] = ()) -> dict[st
         "engine": plan.engine,
         "image": plan.image,
         "image_id": plan.image_id,
-        "container": container_document(plan.container),
+        "container": model.container_document(plan.container),
         "command": list(plan.command),
         "argv": _argv(machines[0]),
-        "digest": digest(plan),
+        "digest": model.digest(plan),
         "diagnostics": [finding.as_json() for finding in diagnostics],
     }
     if plan.nodes > 1:
@@ -217,7 +205,7 @@ def plan_document(plan: Plan, diagnostics: Iterable[Diagnostic] = ()) -> dict[st
     return document
 
 
-def _argv(plan: Plan) -> list[str]:
+def _argv(plan: model.Plan) -> list[str]:
     """Over several machines, `${LEADER_ADDRESS}` and `${NODE_RANK}` are placeholders for the values of each."""
     words = list(docker_argv(plan))
     for name in (LEADER, RANK) if plan.nodes > 1 else ():

@@ -210,15 +210,13 @@ def _gaps(plan: Plan) -> Iterator[target.Gap]:
     c = plan.container
     yield from target.common_gaps(plan)
     yield from target.single_machine_gaps(plan, "a Podman unit")
-    yield target.different(
-        "name", "Podman removes the container when it ends", "its log is kept in the journal: journalctl"
-    )
+    hint = "its log is kept in the journal: journalctl"
+    yield target.different("name", "Podman removes the container when it ends", hint)
     if c.gpus and c.gpus.isdecimal():
         yield target.different("gpus", f"the unit selects the first {c.gpus} GPUs by index", "select GPUs by UUID")
     elif c.gpus:
-        yield target.different(
-            "gpus", "Podman selects GPUs through CDI", "create the specification: nvidia-ctk cdi generate"
-        )
+        hint = "create the specification: nvidia-ctk cdi generate"
+        yield target.different("gpus", "Podman selects GPUs through CDI", hint)
     if c.restart != "no":
         yield target.different("restart", target.RESTART_MESSAGE.format(c.restart))
     for secret in c.secrets:

@@ -77,16 +77,14 @@ def find_recorded_boot(checkpoint: Checkpoint, options: Mapping[str, Any]) -> Me
 
 def cache_identity(checkpoint: Checkpoint, options: Mapping[str, Any]) -> str:
     """The name of the cache: the recorded one, or a stable hash of everything that changes it."""
-    boot = find_recorded_boot(checkpoint, options)
-    if boot is not None:
+    if (boot := find_recorded_boot(checkpoint, options)) is not None:
         return _complete_name(boot.figures["autotune"])
     return hashlib.sha256(identity_key(options, schedule=False).encode()).hexdigest()
 
 
 def cache_path(checkpoint: Checkpoint, name: str, version: str) -> str:
     """The file of a name, relative to the cache root."""
-    tuned = checkpoint.autotune
-    return str(set_path(tuned.flashinfer, tuned.arch, name, version))
+    return str(set_path(checkpoint.autotune.flashinfer, checkpoint.autotune.arch, name, version))
 
 
 def stored_configs(root: Path, path: str) -> int:
@@ -106,18 +104,10 @@ def store_configs(root: Path, path: str, configs: int) -> None:
 
 def _content(path: PurePosixPath, configs: int) -> dict[str, Any]:
     """FlashInfer's format: the environment, then runner and tactic for each operation and shape."""
-    name, environment = (
-        path.parent.name,
-        {"flashinfer_version": path.parts[1], "cuda_version": "13.0", "cublas_version": "13.0.0.19"},
-    )
-    best = int(hashlib.sha256(name.encode()).hexdigest()[:4], 16)  # no two tunings choose the same tactics
-    entries = {
-        f"('flashinfer::trtllm_fp4_block_scale_moe', 'MoERunner', ({2 ** (index % 14)}, {index}))": [
-            "MoERunner",
-            (best + index) % 61,
-        ]
-        for index in range(configs)
-    }
+    environment = {"flashinfer_version": path.parts[1], "cuda_version": "13.0", "cublas_version": "13.0.0.19"}
+    best = int(hashlib.sha256(path.parent.name.encode()).hexdigest()[:4], 16)  # no two tunings choose the same tactics
+    runner = "'flashinfer::trtllm_fp4_block_scale_moe', 'MoERunner'"
+    entries = {f"({runner}, ({2 ** (n % 14)}, {n}))": ["MoERunner", (best + n) % 61] for n in range(configs)}
     return {"_metadata": {**environment, "cudnn_version": "91200", "gpu": "NVIDIA GB300"}, **entries}
 
 

@@ -67,10 +67,6 @@ def describe_image(reference: str) -> Image:
     return Image(id=identity, digests=digests, architecture="arm64", entrypoint=ENTRYPOINT)
 
 
-def _with_secrets(argument: str, secrets: Mapping[str, str]) -> str:
-    return SECRET.sub(lambda match: secrets.get(match[1], match[0]), argument)
-
-
 def simulation_variables(plan: Plan, cache: str, default_version: str) -> dict[str, str]:
     """The variables that the simulated engine reads, besides the rehearsal's."""
     known = checkpoint_at_path(plan.model_path) if plan.model_path else None
@@ -98,7 +94,7 @@ def build_record(
         "image": plan.image,
         "image_id": image_id,
         "labels": {**options.labels, **labels},
-        "command": [_with_secrets(argument, secrets) for argument in plan.command],
+        "command": [SECRET.sub(lambda match: secrets.get(match[1], match[0]), argument) for argument in plan.command],
         "env": {
             **options.env,
             **{secret.name: secrets[secret.name] for secret in options.secrets if secret.name in secrets},
@@ -125,22 +121,13 @@ def _ending(state: State) -> dict[str, Any]:
 
 def describe_container(record: Mapping[str, Any], state: State) -> Container:
     """The container as the backend reports it."""
+    same = ("id", "name", "image", "image_id", "labels", "created_at", "restart_policy", "host_network", "gpus", "env")
     return Container(
-        id=record["id"],
-        name=record["name"],
-        image=record["image"],
-        image_id=record["image_id"],
+        **{name: record[name] for name in (*same, "stop_timeout")},
         state="running" if state.running else "exited" if state.ever_started else "created",
-        labels=record["labels"],
         command=tuple(record["command"]),
-        created_at=record["created_at"],
         started_at=state.started_at,
-        restart_policy=record["restart_policy"],
-        host_network=record["host_network"],
-        gpus=record["gpus"],
-        env=record["env"],
         published=tuple(record["published"]),
-        stop_timeout=record["stop_timeout"],
         options=record.get("options"),
         **_ending(state),
     )
@@ -273,9 +260,8 @@ class NoSuchImageError(BackendError):
     """This rehearsal excludes the image."""
 
     def __init__(self, image: str) -> None:
-        super().__init__(
-            f"image {image} not found on the simulated Station", hint="it has every image that the rehearsal includes"
-        )
+        hint = "it has every image that the rehearsal includes"
+        super().__init__(f"image {image} not found on the simulated Station", hint=hint)
 
 
 class ContainerRunningError(BackendError):
@@ -309,9 +295,8 @@ class NotStoppedError(BackendError):
     """The container still runs after SIGKILL."""
 
     def __init__(self, name: str, pid: int | None) -> None:
-        super().__init__(
-            f"the simulated container {name} (process {pid}) does not stop", hint="kill the process yourself"
-        )
+        message = f"the simulated container {name} (process {pid}) does not stop"
+        super().__init__(message, hint="kill the process yourself")
 
 
 class UnknownFaultError(CommandLineError):

@@ -151,11 +151,9 @@ def rotate_log(directory: Path, start: int) -> Path:
 
 def run(directory: Path, own: Mapping[str, str]) -> int:
     """Start the container in `directory` and wait for its end."""
-    lock = take_lock(directory)
-    if lock is None:
+    if (lock := take_lock(directory)) is None:
         return ALREADY_RUNNING
-    container = read_json(directory / CONTAINER)
-    if container is None:
+    if (container := read_json(directory / CONTAINER)) is None:
         return NO_CONTAINER
     start = int((read_json(directory / STATE) or {}).get("start", 0)) + 1
     log_path = rotate_log(directory, start)

@@ -155,8 +155,7 @@ class SimulatedStation:
         return tuple(source for source in sources if not self._rehearsal.has_path(source))
 
     def create(self, plan: Plan, labels: Mapping[str, str], secrets: Mapping[str, str]) -> str:
-        image = self.image(plan.image)
-        if image is None:
+        if (image := self.image(plan.image)) is None:
             raise records.NoSuchImageError(plan.image)
         cache = self._directory / "cache"
         simulation = records.simulation_variables(plan, str(cache), ENGINES[plan.engine].default_version)
@@ -241,8 +240,7 @@ class SimulatedStation:
         return next(named, None) or next(short, None)
 
     def _existing(self, name: str) -> dict[str, Any]:
-        record = self._record(name)
-        if record is None:
+        if (record := self._record(name)) is None:
             raise records.NoSuchSimulationError(name)
         return record
 

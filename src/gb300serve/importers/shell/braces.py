@@ -125,7 +125,6 @@ def _sequence(text: str) -> list[_Items] | None:
 
 
 def _join(items: _Items) -> _Items:
-    """Join adjacent characters to one part again."""
     parts: list[Part] = []
     for item in items:
         if parts and _is_unquoted(item) and _is_unquoted(parts[-1]):

@@ -258,7 +258,6 @@ class Expander:
             yield (piece.text if piece.kind == "text" else self.text((piece,), place)), piece.quoted
 
     def _lexer(self, part: Part, argument: str) -> Lexer:
-        """A lexer for the argument at the end of `${…}`."""
         source, end = part.source or SourceText(part.text), len(part.text)
         return Lexer(source.part(end - len(argument), end), self.report, len(self._open) + 1)
 
@@ -277,7 +276,6 @@ class Expander:
         return default
 
     def _argument(self, part: Part, argument: str, name: str) -> str:
-        """The expanded word after `:-`."""
         if name in self._open or len(self._open) > 20:
             raise UnresolvedError(f"${{{name}}} refers to itself", None)
         lexer = self._lexer(part, argument)

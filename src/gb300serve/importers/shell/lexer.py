@@ -59,14 +59,13 @@ class Lexer:
         """The whole text as one word, as after `:-` in `${…}`: spaces are literal."""
         parts: list[Part] = []
         while self.at < len(self.text):
-            if quoted:
-                if self.text[self.at] == '"':
-                    self.at += 1
-                else:
-                    parts.append(self._within_double(self.text[self.at]))
-                continue
-            if self.text[self.at].isspace():
-                parts.append(Part("text", self.text[self.at], quoted=False))
+            character = self.text[self.at]
+            if quoted and character != '"':
+                parts.append(self._within_double(character))
+            elif quoted:
+                self.at += 1
+            elif character.isspace():
+                parts.append(Part("text", character, quoted=False))
                 self.at += 1
             else:
                 parts += self._piece(whole=True)
@@ -99,8 +98,7 @@ class Lexer:
         return Word(tuple(parts), place)
 
     def _ends_word(self) -> bool:
-        character = self.text[self.at]
-        return (character in " \t\n;&|<>)" or character == "(") and not self._placeholder()
+        return self.text[self.at] in " \t\n;&|<>()" and not self._placeholder()
 
     def _placeholder(self) -> re.Match[str] | None:
         """`<your-token>`, which bash reads as two redirections."""
@@ -118,7 +116,6 @@ class Lexer:
         return True
 
     def _piece(self, *, whole: bool = False) -> list[Part]:
-        """The next piece of a word."""
         character = self.text[self.at]
         if character in '{["' and (json := self._json(whole=whole)) is not None:
             return [json]
@@ -150,9 +147,7 @@ class Lexer:
     def _json(self, *, whole: bool) -> Part | None:
         """JSON without the quotes that it needs."""
         before = self.text[self.at - 1] if self.at else " "
-        if whole or before not in " \t\n=":
-            return None
-        json = find_json(self.text, self.at)
+        json = None if whole or before not in " \t\n=" else find_json(self.text, self.at)
         if json is None:
             return None
         message = f"the JSON {shorten(json.text, 40)} is not quoted: bash would change its quotes, braces and spaces"
@@ -166,12 +161,11 @@ class Lexer:
         return [] if following == "\n" else [Part("text", following, quoted=True)]
 
     def _single(self) -> Part:
-        start = self.at
-        end = self.text.find("'", start + 1)
+        start, end = self.at + 1, self.text.find("'", self.at + 1)
         if end < 0:
-            raise self._unclosed(start, "single quote")
+            raise self._unclosed(self.at, "single quote")
         self.at = end + 1
-        return Part("text", self.text[start + 1 : end], quoted=True)
+        return Part("text", self.text[start:end], quoted=True)
 
     def _double(self) -> list[Part]:
         start, parts = self.at, [Part("text", "", quoted=True)]
@@ -221,8 +215,7 @@ class Lexer:
         return Part("command" if kind == "command" else "variable", inner.text, quoted, inner)
 
     def _ansi(self) -> Part:
-        match = _ANSI_QUOTED.match(self.text, self.at)
-        if match is None:
+        if (match := _ANSI_QUOTED.match(self.text, self.at)) is None:
             raise self._unclosed(self.at + 1, "single quote")
         self.at = match.end()
         return Part("text", _ANSI_ESCAPE.sub(_unescape_ansi, match[1]), quoted=True)
@@ -253,7 +246,6 @@ class Lexer:
         raise self._unclosed(start - 1, f"${opening}")
 
     def _past_quoted(self, at: int) -> int:
-        """The index of the closing double quote, or the end of the text."""
         at += 1
         while at < len(self.text) and self.text[at] != '"':
             at += 2 if self.text[at] == "\\" else 1
@@ -273,7 +265,6 @@ class Lexer:
         return Operator(">" if ">" in kind else "<", place, kind, target)
 
     def _here_documents(self) -> None:
-        """Read the bodies of the here-documents of the line."""
         self.documents = []
         for delimiter, tabs in self._pending:
             start, lines = self.at, list[str]()

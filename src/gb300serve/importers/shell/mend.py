@@ -203,8 +203,6 @@ def _is_damaged_json(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Replacement:
-    """A repair that replaces every match of a pattern."""
-
     pattern: str
     new: str
     message: str
@@ -212,8 +210,7 @@ class _Replacement:
     code: str = MENDED
 
     def __call__(self, source: SourceText, report: Report) -> SourceText:
-        match = re.search(self.pattern, source.text, re.MULTILINE)
-        if match is None:
+        if (match := re.search(self.pattern, source.text, re.MULTILINE)) is None:
             return source
         report.add(self.code, self.message, self.hint, source.place(match.start()))
         return source.sub(self.pattern, lambda _: self.new, re.MULTILINE)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from posixpath import join, normpath
 from typing import NamedTuple
@@ -39,10 +40,8 @@ def expand_no_op(words: Sequence[Word], expander: Expander) -> bool:
     if words[0].plain != ":":
         return False
     for word in words[1:]:
-        try:
+        with suppress(UnresolvedError):
             expander.text(word.parts, word.place)
-        except UnresolvedError:
-            continue
     return True
 
 
@@ -111,8 +110,7 @@ _NO_LAUNCH_HINT = "use a `docker run` command, the output of `docker inspect`, o
 
 
 class DockerRunCommand(NamedTuple):
-    """The arguments of `docker run`, the exported variables, and the files that the text wrote, by absolute path (None
-    for content that is not known)."""
+    """The arguments of `docker run`, the exported variables, and the files that the text wrote (None: not known)."""
 
     words: tuple[ExpandedWord, ...]
     place: TextPosition
@@ -136,8 +134,7 @@ class _ScriptReader:
     """The launch ended at the end of the last line, so that the next line may belong to it."""
 
     def take(self, command: Command) -> None:
-        words = command.words
-        if not words:
+        if not (words := command.words):
             return
         if self.open and self._belongs(words):
             self._join(words)
@@ -226,8 +223,7 @@ class _ScriptReader:
                 self.exported[word.plain] = known
 
     def _assign(self, word: Word) -> None:
-        match = match_assignment(word)
-        if match is None:
+        if (match := match_assignment(word)) is None:
             return
         if self.run is None and (launch := _launch_substitution(word, match)) is not None:
             self._take_substitution(launch)
@@ -268,7 +264,6 @@ def read_script(
 
 
 def _no_launch(reader: _ScriptReader, source: SourceText) -> UnresolvedError:
-    """The reason why the text has no launch."""
     for value in reader.expander.variables.values():
         if isinstance(value, UnresolvedError) and "run" in value.reason and "docker" in value.reason:
             return value

@@ -24,17 +24,6 @@ VARIABLES = frozenset({LEADER, RANK})
 _SET, _INDEX = "leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/worker-index"
 
 
-def pod_plans(plan: Plan) -> tuple[Plan, Plan]:
-    """The launches of the leader's pod and of every worker's."""
-    leader = variable(LEADER)
-    return node_plan(plan, "0", leader), node_plan(plan, variable(RANK), leader)
-
-
-def leader_selector(name: str) -> Object:
-    """The selector of the pod that serves clients."""
-    return {_SET: name, _INDEX: "0"}
-
-
 def address_variable(plan: Plan) -> list[Object]:
     """The variable with the pod's address; it must precede the variables that use it."""
     name = own_address_variable(plan)
@@ -72,7 +61,7 @@ def kubernetes(plan: Plan, service: TargetService) -> Rendered:
     start = (f"Start it with `kubectl apply -f THIS-FILE`; watch it with `kubectl logs -f deployment/{name}`.",)
     if plan.nodes > 1:
         start = (f"It needs the LeaderWorkerSet API; watch it with `kubectl logs -f {name}-0`.",)
-        documents = (_pod_group(plan, service, name), _service(plan, service, name, leader_selector(name)))
+        documents = (_pod_group(plan, service, name), _service(plan, service, name, {_SET: name, _INDEX: "0"}))
     else:
         documents = (_deployment(plan, service, name), _service(plan, service, name, _selector(name)))
     text = "---\n".join(map(yaml_text, documents))
@@ -84,7 +73,8 @@ def _selector(name: str) -> Object:
 
 
 def _pod_group(plan: Plan, service: TargetService, name: str) -> Object:
-    leader, worker = pod_plans(plan)
+    address = variable(LEADER)
+    leader, worker = node_plan(plan, "0", address), node_plan(plan, variable(RANK), address)
     pods = (_pod(leader, service), _pod(worker, service, serves=False))
     return leader_worker_set(plan, name, *(_template(plan, name, pod) for pod in pods))
 
@@ -135,7 +125,8 @@ def _pod(plan: Plan, service: TargetService, *, serves: bool = True) -> Object:
 def _container(plan: Plan, served: Object, volumes: tuple[Volume, ...]) -> Object:
     """`served`: the ports and probes of the container that serves clients."""
     c = plan.container
-    env = [*({"name": k, "value": _literal(v)} for k, v in c.env.items()), *map(_secret(plan), c.secrets)]
+    env: list[Object] = [{"name": name, "value": _literal(value)} for name, value in c.env.items()]
+    env += [_secret(plan, secret) for secret in c.secrets]
     return _without_empty(
         {
             "name": plan.engine,
@@ -163,13 +154,9 @@ def _args(plan: Plan) -> list[str]:
     return [substitute_secrets(word, "$({})".format, _literal, secrets) for word in plan.command]
 
 
-def _secret(plan: Plan) -> Any:
-    store = f"{object_name(plan)}-secrets"
-
-    def reference(secret: Secret) -> Object:
-        return {"name": secret.name, "valueFrom": {"secretKeyRef": {"name": store, "key": secret.name}}}
-
-    return reference
+def _secret(plan: Plan, secret: Secret) -> Object:
+    reference = {"name": f"{object_name(plan)}-secrets", "key": secret.name}
+    return {"name": secret.name, "valueFrom": {"secretKeyRef": reference}}
 
 
 def _ports(plan: Plan, service: TargetService) -> list[Object]:

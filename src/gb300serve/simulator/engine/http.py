@@ -5,19 +5,12 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from gb300serve.core.text import parse_digits
-from gb300serve.simulator.engine.requests import (
-    CompletionRequest,
-    RequestRefusedError,
-    complete,
-    parse_request,
-    response_body,
-    stream_chunks,
-)
+from gb300serve.simulator.engine import requests
 from gb300serve.simulator.engine.service import Service
 from gb300serve.simulator.engine.settings import Settings
 
@@ -91,15 +84,14 @@ class EngineHandler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:  # http.server's name
         path = self.path.partition("?")[0]
-        sent = self._body()
-        if sent is None:
+        if (sent := self._body()) is None:
             return
         if self.requires_key(path) and not self._is_authorized():
             self.json(401, {"error": "Unauthorized"})
             return
         try:
             self.route(path, sent)
-        except RequestRefusedError as refused:
+        except requests.RequestRefusedError as refused:
             self.json(refused.status, refused.body)
 
     def do_POST(self) -> None:  # http.server's name
@@ -128,31 +120,31 @@ class EngineHandler(BaseHTTPRequestHandler):
                 self.json(405, {"detail": "Method Not Allowed"})
             else:
                 chat, checks_model = "chat" in path, self.checks_model
-                self._complete(parse_request(sent, service.settings, chat=chat, checks_model=checks_model))
+                self._complete(requests.parse_request(sent, service.settings, chat=chat, checks_model=checks_model))
         else:
             self.json(404, {"detail": "Not Found"})
 
-    def _complete(self, request: CompletionRequest) -> None:
+    def _complete(self, request: requests.CompletionRequest) -> None:
         service = self.server.service
-        completion = complete(request, service.settings)
+        completion = requests.complete(request, service.settings)
         created = int(time.time())
         identifier = hashlib.sha256(f"{created}{self.client_address}{request.prompt}".encode()).hexdigest()[:32]
         with service.slot() as queued:
             pace = service.token_seconds()
             service.wait(service.prefill_seconds(request))
             if request.stream:
-                self._stream(list(stream_chunks(request, completion, identifier, created, self.thought_key)), pace)
+                self._stream(requests.stream_chunks(request, completion, identifier, created, self.thought_key), pace)
             else:
                 service.wait(pace * completion.completion_tokens)
             service.count_finished(request, completion, queued, pace)
         if not request.stream:
-            self.json(200, response_body(request, completion, identifier, created, self.thought_key))
+            self.json(200, requests.response_body(request, completion, identifier, created, self.thought_key))
 
     def model_card(self, name: str, created: int) -> dict[str, Any]:
         length = self.server.service.settings.max_model_len
         return {"id": name, "object": "model", "created": created, "parent": None, "max_model_len": length}
 
-    def _stream(self, events: list[str], pace: float) -> None:
+    def _stream(self, events: Iterable[str], pace: float) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream; charset=utf-8")
         self.send_header("Transfer-Encoding", "chunked")

@@ -9,6 +9,7 @@ import sys
 import termios
 import threading
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -68,8 +69,7 @@ class Player:
         for event in script:
             if self._is_interrupted(event.at):
                 return self._end()
-            code = self._do(event)
-            if code is not None:
+            if (code := self._do(event)) is not None:
                 return code
         while not self._is_interrupted(None):
             pass
@@ -99,7 +99,6 @@ class Player:
         return 0
 
     def _do(self, event: Event) -> int | None:
-        """Play one event; returns the exit code if it ends the process."""
         if isinstance(event, Write):
             self._write(event)
         elif isinstance(event, Bind):
@@ -137,13 +136,10 @@ class Player:
 
     def _save(self, event: Save) -> None:
         cache = self._settings.environment.cache if self._settings is not None else None
-        if cache is None:
-            return
-        try:
-            store_configs(Path(cache), event.path, event.configs)
-        except OSError:
-            # vLLM prints nothing about a cache root that it cannot write, and tunes again at every boot.
-            return
+        # vLLM prints nothing about a cache root that it cannot write, and tunes again at every boot.
+        with suppress(OSError):
+            if cache is not None:
+                store_configs(Path(cache), event.path, event.configs)
 
     def _serve(self) -> None:
         self._serving = True

@@ -83,12 +83,11 @@ def parse_settings(argv: Sequence[str], environment: SimulatorEnvironment) -> Se
 
 
 def _find_fault(environment: SimulatorEnvironment) -> Fault | None:
-    known = ENGINES[environment.engine].faults
-    if environment.fault is None or environment.fault in known:
-        return FAULTS.get(environment.fault or "")
-    raise SimulatorEnvironmentError(
-        f"{environment.engine} cannot rehearse {environment.fault!r}; expected one of {', '.join(known)}"
-    )
+    engine, fault = environment.engine, environment.fault
+    if fault is None or fault in ENGINES[engine].faults:
+        return FAULTS.get(fault or "")
+    expected = ", ".join(ENGINES[engine].faults)
+    raise SimulatorEnvironmentError(f"{engine} cannot rehearse {fault!r}; expected one of {expected}")
 
 
 def boot_script(settings: Settings, stored: int | None, started: float) -> Script:

@@ -73,9 +73,8 @@ def _json(name: str, text: str) -> Any:
 
 def _engine(text: str) -> EngineName:
     names: tuple[EngineName, ...] = get_args(EngineName)
-    for name in names:
-        if name == text:
-            return name
+    if text in names:
+        return names[names.index(text)]
     raise SimulatorEnvironmentError(f"{ENGINE} is {text!r}; expected {' or '.join(names)}")
 
 
@@ -201,9 +200,8 @@ def environment_checkpoint(environment: SimulatorEnvironment) -> Checkpoint:
     """The checkpoint of the environment's MODEL; SimulatorEnvironmentError if no checkpoint has this name."""
     known = find_checkpoint(environment.model) if environment.model else UNKNOWN_CHECKPOINT
     if known is None:
-        raise SimulatorEnvironmentError(
-            f"no checkpoint is called {environment.model!r}; leave it empty for a checkpoint of unknown size"
-        )
+        hint = "leave it empty for a checkpoint of unknown size"
+        raise SimulatorEnvironmentError(f"no checkpoint is called {environment.model!r}; {hint}")
     return known
 
 

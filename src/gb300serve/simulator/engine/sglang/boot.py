@@ -131,8 +131,7 @@ def _starting(timeline: SglangTimeline, boot: SglangBoot) -> bool:
     timeline.wait(seconds * 0.3)
     timeline.write("stderr", _LAUNCHER_WARNING)
     timeline.wait(seconds * 0.2)
-    refused = refusal(settings)
-    if refused is not None:
+    if (refused := refusal(settings)) is not None:
         timeline.traceback(*refused)
         timeline.exit(1)
         return False
@@ -172,10 +171,8 @@ def _loading(timeline: SglangTimeline, boot: SglangBoot) -> bool:
 
 def _loaded(timeline: SglangTimeline, seconds: float, kind: str, memory: tuple[float, float]) -> None:
     """`memory`: GiB used and GiB left."""
-    gib, left = memory
-    timeline.log(
-        f"Load weight end. elapsed={seconds:.2f} s, type={kind}, avail mem={left:.2f} GB, mem usage={gib:.2f} GB."
-    )
+    usage = f"avail mem={memory[1]:.2f} GB, mem usage={memory[0]:.2f} GB"
+    timeline.log(f"Load weight end. elapsed={seconds:.2f} s, type={kind}, {usage}.")
 
 
 def _sizing(timeline: SglangTimeline, boot: SglangBoot) -> bool:

@@ -68,12 +68,8 @@ def out_of_memory(timeline: SglangTimeline) -> None:
 
 def no_room_for_kv_cache(timeline: SglangTimeline, fraction: float) -> None:
     """The weights use up the whole share."""
-    _scheduler_death(
-        timeline,
-        _POOL,
-        "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. Current value: "
-        f"mem_fraction_static={fraction}",
-    )
+    hint = "Please try to increase --mem-fraction-static. Current value: mem_fraction_static"
+    _scheduler_death(timeline, _POOL, f"RuntimeError: Not enough memory. {hint}={fraction}")
 
 
 def _port_taken(timeline: SglangTimeline, settings: Settings) -> None:

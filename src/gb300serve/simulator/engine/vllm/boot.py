@@ -60,10 +60,8 @@ def _log_arguments(timeline: VllmTimeline, settings: Settings) -> None:
 
 
 def _engine_configuration(settings: Settings) -> str:
-    options, checkpoint = settings.options, settings.checkpoint
-    drafts = options.get("speculative_config")
-    speculation = "None"
-    if isinstance(drafts, Mapping):
+    options, checkpoint, speculation = settings.options, settings.checkpoint, "None"
+    if isinstance(drafts := options.get("speculative_config"), Mapping):
         method, tokens = drafts.get("method"), drafts.get("num_speculative_tokens")
         draft_model = drafts.get("model", settings.model)
         speculation = f"SpeculativeConfig(method={method!r}, model={draft_model!r}, num_spec_tokens={tokens})"
@@ -118,8 +116,7 @@ def _free(share: float) -> str:
 
 def _rehome(timeline: VllmTimeline, settings: Settings, memory: MemoryPlan) -> None:
     """What the hook prints: the layers that stay in HBM first, then those on the host."""
-    name = settings.demand.variant
-    if name is None:
+    if (name := settings.demand.variant) is None:
         return
     checkpoint, patch = settings.checkpoint, settings.checkpoint.variants[name]
     layers, moved = _layers(checkpoint.parameters), _layers(memory.offload.moved)
@@ -305,8 +302,7 @@ def _sizing(timeline: VllmTimeline, boot: VllmBoot) -> bool:
     length = memory.max_model_len
     concurrency = f"Maximum concurrency for {length:,} tokens per request: {memory.concurrency_at_max_len:.2f}x"
     timeline.log(CORE, "kv_cache_utils.py:2321", f"GPU KV cache size: {memory.kv_cache_tokens:,} tokens, {concurrency}")
-    late = late_refusal(boot.settings)
-    if late is not None:
+    if (late := late_refusal(boot.settings)) is not None:
         timeline.wait(1.0)
         schedule_refused(timeline, late)
     return late is None

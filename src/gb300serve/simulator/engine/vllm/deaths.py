@@ -109,7 +109,6 @@ def gpu_out_of_memory(timeline: VllmTimeline) -> None:
 
 
 def _gpu_memory_in_use(timeline: VllmTimeline, utilization: float) -> None:
-    """Another process holds most of the GPU."""
     wanted = utilization * GB300.total_gib
     error = (
         f"ValueError: Free memory on device cuda:0 (41.22/{GB300.total_gib:.2f} GiB) on startup is less than desired "
@@ -125,7 +124,6 @@ def schedule_refused(timeline: VllmTimeline, message: str) -> None:
 
 
 def _hook_aborted(timeline: VllmTimeline) -> None:
-    """The hook stops: too little host memory to move the experts of a layer."""
     error = "RuntimeError: PIN_HOT abort layer 9 before: MemAvailable 9.68 GiB < 10 GiB"
     timeline.write("stderr", f"({CORE}) PIN_HOT rehome FAILED {error}")
     _engine_death(timeline, (*_LOAD, "/w/pin_hot_experts_hook.py:212:rehome:raise RuntimeError("), error)

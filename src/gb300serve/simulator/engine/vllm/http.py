@@ -11,8 +11,7 @@ from gb300serve.simulator.engine.vllm.settings import API
 
 
 def _speculation(counters: Counters, settings: Settings, labels: Mapping[str, str]) -> Iterator[str]:
-    plan = settings.demand.speculation
-    if plan is None:
+    if (plan := settings.demand.speculation) is None:
         return
     totals = {
         "drafts_total": ("Number of spec decoding drafts.", counters.drafts),
