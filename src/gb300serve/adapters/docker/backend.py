@@ -161,8 +161,7 @@ class DockerBackend:
         """By the clock of the Engine's machine, which may be remote."""
         started = nanoseconds(self._glance(container)["State"]["StartedAt"])
         if self._ahead is None:
-            theirs = nanoseconds(self._engine.get("/info")["SystemTime"]) / NANO
-            self._ahead = theirs - self._clock.now()
+            self._ahead = nanoseconds(self._engine.get("/info")["SystemTime"]) / NANO - self._clock.now()
         return max(0.0, self._clock.now() + self._ahead - started / NANO) if started else 0.0
 
     def follow(self, container: str, every: float) -> Iterator[LogLine | None]:
