@@ -45,7 +45,7 @@ def test_a_program_that_answers_fails_or_is_not_there(machine: SystemMachine, tm
 
 def test_a_program_that_does_not_end(tmp_path: Path) -> None:
     script(tmp_path / "endless", "exec sleep 60")
-    assert SystemMachine(str(tmp_path), 0.2).output(("endless",)) == Missing("endless did not answer within 0.2 s")
+    assert SystemMachine(str(tmp_path), 0.2).output(("endless",)) == Missing("endless did not respond within 0.2 s")
 
 
 def test_a_program_that_cannot_be_started(machine: SystemMachine, tmp_path: Path) -> None:
@@ -137,9 +137,9 @@ def test_a_directory_that_can_be_made_or_cannot(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() == 0, reason="left out: root may write everywhere")
 def test_a_directory_of_somebody_else(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    assert writable(tmp_path) == Directory(str(tmp_path), f"{tmp_path} may not be written")
+    assert writable(tmp_path) == Directory(str(tmp_path), f"{tmp_path} is not writable")
     below = tmp_path / "x"
-    assert writable(below) == Directory(str(below), f"{tmp_path} may not be written, to make it in")
+    assert writable(below) == Directory(str(below), f"cannot create it: {tmp_path} is not writable")
     assert refusal(below) == "Permission denied"
     tmp_path.chmod(0o700)
 

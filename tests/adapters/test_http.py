@@ -76,5 +76,5 @@ def test_refused(client: HttpClient) -> None:
 def test_silence(client: HttpClient) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/health"
-        with pytest.raises(UnreachableError, match="does not respond: no answer in time"):
+        with pytest.raises(UnreachableError, match="does not respond: no response in time"):
             client.get(url, 0.05)

@@ -27,11 +27,11 @@ def reason(directory: Path) -> str:
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
-    assert reason(tmp_path) == ": no *.safetensors in it"
+    assert reason(tmp_path) == ": no *.safetensors"
     write_checkpoint(tmp_path, {f"{name}.safetensors": {name: (1,)} for name in "abc"})
     (tmp_path / "b.safetensors").unlink()
     (tmp_path / "c.safetensors").unlink()
-    assert reason(tmp_path) == ": b.safetensors and 1 more absent"
+    assert reason(tmp_path) == ": b.safetensors and 1 more missing"
     with pytest.raises(CheckpointUnreadableError, match=r"config\.json: No such file"):
         read_config(tmp_path / "absent")
 
@@ -42,7 +42,7 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
         (b"", "not a safetensors header"),
         (b"\x02\x00\x00\x00\x00\x00\x00\x00[]", "not a safetensors header"),
         (b'\x08\x00\x00\x00\x00\x00\x00\x00{"a": 1}', "not a safetensors header"),
-        (b"\xff" * 16, "a header of 18446744073709551615 bytes"),
+        (b"\xff" * 16, "the header has 18446744073709551615 bytes"),
     ],
 )
 def test_files_of_another_kind(tmp_path: Path, content: bytes, expected: str) -> None:

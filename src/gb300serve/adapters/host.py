@@ -22,7 +22,7 @@ from gb300serve.lifecycle.launch import display_time
 
 
 class HostGpuMemory:
-    """Asks nvidia-smi for memory and processes, and /proc for the container of each."""
+    """GPU memory by container: nvidia-smi reports memory and processes, /proc the container of each."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -33,14 +33,13 @@ class HostGpuMemory:
 
 _ARGV = ("nvidia-smi", "--query-gpu=memory.total,utilization.gpu", "--format=csv,noheader,nounits")
 _PATIENCE = 5.0
-# Seconds on the wall that an answer stands.
+# Seconds for which a reading is reused.
 _FRESH = 10.0
 
 
 def busy(text: str) -> float | None:
-    """0 to 1 for the GPU with the most memory: the other one of a Station draws the screen. None where none tells."""
-    found = [_row(line) for line in text.splitlines()]
-    return max((row for row in found if row is not None), default=(0.0, None))[1]
+    """Utilization (0 to 1) of the GPU with the most memory (a Station's other GPU drives the display), or None."""
+    return max(filter(None, map(_row, text.splitlines())), default=(0.0, None))[1]
 
 
 def _row(line: str) -> tuple[float, float] | None:
@@ -52,27 +51,27 @@ def _row(line: str) -> tuple[float, float] | None:
 
 
 class GpuUse:
-    """Called for 0 to 1, or None where nobody can tell."""
+    """Returns the GPU utilization (0 to 1), or None if unknown."""
 
     def __init__(self, clock: Clock, ask: Callable[[tuple[str, ...], float], str | None] = output) -> None:
         self._clock = clock
         self._ask = ask
-        self._asked_at: float | None = None
-        self._found: float | None = None
+        self._read_at: float | None = None
+        self._value: float | None = None
 
     def __call__(self) -> float | None:
         now = self._clock.now()
-        if self._asked_at is None or now >= self._asked_at + _FRESH:
-            self._asked_at = now
-            self._found = busy(self._ask(_ARGV, _PATIENCE) or "")
-        return self._found
+        if self._read_at is None or now >= self._read_at + _FRESH:
+            self._read_at = now
+            self._value = busy(self._ask(_ARGV, _PATIENCE) or "")
+        return self._value
 
 
 PROC = Path("/proc")
 
 
 class SystemListeners:
-    """Implements lifecycle's `Listeners` for the machine that the client runs on."""
+    """Implements `lifecycle.backend.Listeners` for the client's machine."""
 
     def on(self, port: int) -> Listener | None:
         return next(iter(self.each_on(port)), None)
@@ -105,7 +104,7 @@ def _listener(found: Socket) -> Listener:
                 name = (process / "comm").read_text(encoding="utf-8", errors="replace").strip()
                 return Listener(found.port, found.address, f"{name}, process {process.name}", int(process.name))
         except OSError:
-            continue  # it ended, or it is not ours to see
+            continue  # it ended, or it belongs to another user
     return Listener(found.port, found.address)
 
 
@@ -114,17 +113,14 @@ def _processes() -> Iterator[Path]:
         yield from (PROC / entry.name for entry in entries if entry.name.isdigit())
 
 
-# Without persistence mode the driver is loaded for each call: seconds on a box with eight GPUs.
+# Without persistence mode, every call loads the driver: seconds on a machine with eight GPUs.
 PATIENCE = 20.0
-# Where the driver's installer and Debian put programs, for a user whose PATH lacks them.
+# Where the driver's installer and Debian install programs, if the user's PATH lacks them.
 _MORE_PATH = "/usr/local/bin:/usr/bin:/usr/sbin:/sbin"
 
 
 class SystemMachine:
-    """Files, programs and sockets of this machine; nothing is changed.
-
-    `path` is where programs are looked for first, `patience` how many seconds each may take.
-    """
+    """Files, programs and sockets of this machine, read-only. `path` is searched for programs; `patience`: seconds."""
 
     def __init__(self, path: str, patience: float = PATIENCE) -> None:
         self._path = path
@@ -135,13 +131,13 @@ class SystemMachine:
         if program is None:
             return Missing(f"{argv[0]} is not on PATH")
         try:
-            code, said = spoken((program, *argv[1:]), self._patience)
+            code, text = spoken((program, *argv[1:]), self._patience)
         except TimeoutError:
-            return Missing(f"{argv[0]} did not answer within {self._patience:g} s")
+            return Missing(f"{argv[0]} did not respond within {self._patience:g} s")
         except OSError as error:
             return _missing(argv[0], error)
-        first = next(iter(said.strip().splitlines()), f"exit code {code}")
-        return said if code == 0 else Missing(f"{argv[0]} failed: {first}")
+        first = next(iter(text.strip().splitlines()), f"exit code {code}")
+        return text if code == 0 else Missing(f"{argv[0]} failed: {first}")
 
     def read(self, path: str) -> str | Missing:
         try:
@@ -203,13 +199,13 @@ class SystemMachine:
 
 
 def nearest(path: str) -> str:
-    """The path without links, or the nearest directory above it that exists."""
+    """The resolved path, or its nearest parent that exists."""
     where = Path(os.path.realpath(path))
-    return str(next((each for each in (where, *where.parents) if each.exists()), where))
+    return str(next((path for path in (where, *where.parents) if path.exists()), where))
 
 
 def refusal(directory: Path) -> str | None:
-    """What the system would say to a file that is made in a directory that may not exist yet; nothing is made."""
+    """Why the system would refuse a new file in a directory, which may not exist yet; nothing is created."""
     above = Path(nearest(str(directory)))
     if not above.is_dir():
         return "it is a file" if directory.exists() else os.strerror(errno.ENOTDIR)
@@ -219,32 +215,28 @@ def refusal(directory: Path) -> str | None:
 
 
 def file_refusal(path: Path) -> str | None:
-    """What the system would say to a file that is written to, or made where its directory lets it."""
+    """Why the system would refuse to write the file, if it exists."""
     if path.is_dir():
         return os.strerror(errno.EISDIR)
     return os.strerror(errno.EACCES) if path.exists() and not os.access(path, os.W_OK) else None
 
 
 def writable(directory: Path) -> Directory:
-    """Whether files can be made in a directory that may not exist yet; nothing is made."""
+    """Check that files can be created in a directory, which may not exist yet; nothing is created."""
     above = Path(nearest(str(directory)))
-    problem = None
+    problem = f"{above} is not writable" if above == directory else f"cannot create it: {above} is not writable"
     if not above.is_dir():
         problem = f"{above} is a file"
-    elif not os.access(above, os.W_OK | os.X_OK):
-        problem = f"{above} may not be written" if above == directory else f"{above} may not be written, to make it in"
-    return Directory(str(directory), problem)
+    return Directory(str(directory), None if above.is_dir() and os.access(above, os.W_OK | os.X_OK) else problem)
 
 
 def usable_state(directory: Path, runs: Path, journal: Path) -> Directory:
-    """As `writable`, with what has to be written below it: a directory of runs and a file."""
+    """Like `writable`, and the directory of runs and the journal below it are writable too."""
     found = writable(directory)
     if found.problem is not None:
         return found
-    problem = writable(runs).problem
-    if (refused := file_refusal(journal)) is not None:
-        problem = f"{journal}: {refused}"
-    return Directory(str(directory), problem)
+    reason = file_refusal(journal)
+    return Directory(str(directory), f"{journal}: {reason}" if reason else writable(runs).problem)
 
 
 def _missing(what: str, error: OSError) -> Missing:
@@ -255,30 +247,30 @@ T = TypeVar("T")
 
 
 class BackendEngine:
-    """`info` gives what `GET /info` of the Docker Engine gives. Whoever did not answer once is not asked again."""
+    """`info` returns `GET /info` of the Docker Engine. After one failure, no further request is sent."""
 
     def __init__(self, backend: ContainerBackend, info: Callable[[], Mapping[str, Any]]) -> None:
         self._backend = backend
         self._info = info
-        self._silent: Missing | None = None
+        self._failure: Missing | None = None
 
     def info(self) -> Mapping[str, Any] | Missing:
-        return self._asked(self._info)
+        return self._request(self._info)
 
     def image(self, reference: str) -> ImageFact | Missing:
-        return self._asked(lambda: self._image(reference))
+        return self._request(lambda: self._image(reference))
 
     def containers(self) -> Mapping[str, ContainerFact] | Missing:
-        return self._asked(lambda: {each.id: _fact(each) for each in self._backend.containers()})
+        return self._request(lambda: {container.id: _fact(container) for container in self._backend.containers()})
 
-    def _asked(self, ask: Callable[[], T]) -> T | Missing:
-        if self._silent is not None:
-            return self._silent
+    def _request(self, ask: Callable[[], T]) -> T | Missing:
+        if self._failure is not None:
+            return self._failure
         try:
             return ask()
         except BackendError as error:
-            self._silent = Missing(error.message)
-            return self._silent
+            self._failure = Missing(error.message)
+            return self._failure
 
     def _image(self, reference: str) -> ImageFact:
         image = self._backend.image(reference)

@@ -12,7 +12,7 @@ NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class HttpClient:
-    """`core.http.Http`. Never through a proxy: a lane is asked on its own address."""
+    """Implements `core.ports.Http`. It uses no proxy: a lane is reached at its own address."""
 
     def __init__(self) -> None:
         self._client = httpx.Client(trust_env=False, follow_redirects=False)
@@ -30,9 +30,9 @@ class HttpClient:
 
     def _send(self, request: httpx.Request) -> Response:
         try:
-            answer = self._client.send(request)
+            response = self._client.send(request)
         except httpx.TimeoutException as error:
-            raise UnreachableError(str(request.url), "no answer in time") from error
+            raise UnreachableError(str(request.url), "no response in time") from error
         except httpx.TransportError as error:
             raise UnreachableError(str(request.url), str(error)) from error
-        return Response(answer.status_code, answer.text)
+        return Response(response.status_code, response.text)

@@ -12,12 +12,12 @@ from typing import Any
 from gb300serve.lifecycle.down import GpuProcess, SharedFile
 
 PROC = Path("/proc")
-# Bytes of its standard error that say why a program ended.
-_COMPLAINT = 2000
+# Bytes of standard error that are quoted when a program fails.
+_ERROR_BYTES = 2000
 
 
 class SystemProcesses:
-    """`core.process.Processes`, on Linux through /proc and elsewhere through `ps`."""
+    """Implements `Processes`: on Linux with /proc, elsewhere with `ps`."""
 
     def spawn(self, argv: tuple[str, ...], env: Mapping[str, str], log: Path) -> int:
         with log.open("ab") as output:
@@ -29,7 +29,7 @@ class SystemProcesses:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        # It is to outlive us: without this, Popen warns that it still runs.
+        # It outlives this process: without a return code, Popen would warn that it still runs.
         process.returncode = 0
         return process.pid
 
@@ -46,7 +46,7 @@ class SystemProcesses:
 
 
 def output(argv: tuple[str, ...], timeout: float) -> str | None:
-    """The standard output of a program that ends by itself; None when it is not there, fails, or takes too long."""
+    """The standard output of a program; None if it is not found, fails, or takes too long."""
     try:
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -55,10 +55,7 @@ def output(argv: tuple[str, ...], timeout: float) -> str | None:
 
 
 def spoken(argv: tuple[str, ...], timeout: float) -> tuple[int, str]:
-    """Exit code and what a program that ends by itself said: its standard output, else its standard error.
-
-    TimeoutError when it takes too long, OSError when it cannot be started.
-    """
+    """Exit code, and standard output or else standard error. Raises TimeoutError, or OSError if it cannot start."""
     try:
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False)
     except subprocess.TimeoutExpired as error:
@@ -67,52 +64,51 @@ def spoken(argv: tuple[str, ...], timeout: float) -> tuple[int, str]:
 
 
 class Conversation(socket.socket):
-    """The near end of a program's standard input and output. Where it ends without a word, its standard error is why.
+    """A socket to a program's standard input and output; if it ends without output, its standard error is raised.
 
-    The program ends when this is closed, if it heeds the end of its input; a Ctrl-C at the terminal does not reach it,
-    so that a lane can be left in order.
+    Closing the socket ends the program's input. Ctrl-C does not reach the program, so that cleanup can still use it.
     """
 
     def __init__(self, argv: tuple[str, ...]) -> None:
         ours, its = socket.socketpair()
         super().__init__(fileno=ours.detach())
-        self._heard = False
-        # A pipe that nobody reads would stop a program that says much.
-        self._complaints, path = tempfile.mkstemp()
-        os.unlink(path)  # noqa: PTH108 - the path is a text
-        weakref.finalize(self, os.close, self._complaints)
+        self._has_received = False
+        # A pipe that nobody reads would block the program once it is full.
+        self._error_file, path = tempfile.mkstemp()
+        os.unlink(path)  # noqa: PTH108 - the path is a str
+        weakref.finalize(self, os.close, self._error_file)
         with its:
             process = subprocess.Popen(
-                argv, stdin=its.fileno(), stdout=its.fileno(), stderr=self._complaints, start_new_session=True
+                argv, stdin=its.fileno(), stdout=its.fileno(), stderr=self._error_file, start_new_session=True
             )
         process.returncode = 0
 
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
-        """As a socket's; ConnectionError with the program's words where it ends before it has said anything."""
+        """Raises ConnectionError with the program's standard error if it ends before any output."""
         reset: ConnectionError | None = None
         count = 0
         try:
             count = super().recv_into(buffer, nbytes, flags)
-        except ConnectionError as error:  # it ended before it had read all that it was told
+        except ConnectionError as error:  # it ended before it read all of its input
             reset = error
-        if not count and not self._heard and (said := self._said()):
-            raise ConnectionError(said)
+        if not count and not self._has_received and (message := self._error_text()):
+            raise ConnectionError(message)
         if reset is not None:
             raise reset
-        self._heard = True
+        self._has_received = True
         return count
 
-    def _said(self) -> str:
-        return " ".join(os.pread(self._complaints, _COMPLAINT, 0).decode("utf-8", "replace").split())
+    def _error_text(self) -> str:
+        return " ".join(os.pread(self._error_file, _ERROR_BYTES, 0).decode("utf-8", "replace").split())
 
 
 def connect(argv: tuple[str, ...]) -> socket.socket:
-    """Start `argv` with both its standard input and output at the other end of the socket that is returned."""
+    """Start `argv`; the returned socket is its standard input and output."""
     return Conversation(argv)
 
 
 def _reap(pid: int) -> None:
-    """Take leave of a child of ours that has ended; of any other process this knows nothing."""
+    """Reap an ended child; other processes are not affected."""
     try:
         os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
@@ -120,65 +116,63 @@ def _reap(pid: int) -> None:
 
 
 def _mark_from_proc(pid: int) -> str | None:
-    """The boot and the clock tick at which it started (field 22 of /proc/PID/stat; proc(5))."""
+    """Boot ID and start time in clock ticks (field 22 of /proc/PID/stat; proc(5))."""
     try:
         stat = PROC.joinpath(str(pid), "stat").read_text(encoding="utf-8", errors="replace")
         boot = PROC.joinpath("sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The second field is the program's name in parentheses and may itself hold blanks and parentheses.
+    # The second field is the program's name in parentheses, which may contain spaces and parentheses.
     state, *fields = stat.rpartition(")")[2].split()
     return None if state in "ZX" else f"{boot}/{fields[18]}"
 
 
 def _mark_from_ps(pid: int) -> str | None:
-    """The second at which it started, as `ps` of macOS and the BSDs prints it."""
-    words = ("ps", "-o", "stat=,lstart=", "-p", str(pid))
-    answer = subprocess.run(
-        words, capture_output=True, text=True, check=False, env={"LC_ALL": "C", "PATH": "/bin:/usr/bin"}
-    )
-    state, _, started = answer.stdout.strip().partition(" ")
+    """The start time in seconds, as `ps` of macOS and the BSDs prints it."""
+    argv, env = ("ps", "-o", "stat=,lstart=", "-p", str(pid)), {"LC_ALL": "C", "PATH": "/bin:/usr/bin"}
+    result = subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
+    state, _, started = result.stdout.strip().partition(" ")
     return None if not state or state.startswith("Z") else started.strip()
 
 
 QUERY = ("nvidia-smi", "--query-compute-apps=pid,process_name,used_memory", "--format=csv,noheader")
 PATIENCE = 10.0
-SHM = Path("/dev/shm")  # noqa: S108 - where POSIX shared memory is; nothing is written there
+SHM = Path("/dev/shm")  # noqa: S108 - the POSIX shared memory; only read
 
 
 class SystemResidue:
-    """`lifecycle.down.ResidueProbe`."""
+    """Implements `lifecycle.down.ResidueProbe`."""
 
     def __init__(self, proc: Path = PROC, shm: Path = SHM) -> None:
         self._proc = proc
         self._shm = shm
 
     def gpu_processes(self) -> tuple[GpuProcess, ...] | None:
-        said = output(QUERY, PATIENCE)
-        return None if said is None else processes(said)
+        text = output(QUERY, PATIENCE)
+        return None if text is None else processes(text)
 
     def inside(self, container: str, pids: Iterable[int]) -> frozenset[int]:
         return frozenset(pid for pid in pids if container in self._groups(pid))
 
     def shared(self) -> tuple[SharedFile, ...] | None:
         try:
-            found = tuple(self._shm.iterdir())
+            paths = sorted(self._shm.iterdir())
         except OSError:
             return None
-        made = ((path.name, _made_at(path)) for path in sorted(found))
+        made = ((path.name, _made_at(path)) for path in paths)
         return tuple(SharedFile(name, at) for name, at in made if at is not None)
 
     def _groups(self, pid: int) -> str:
-        """Control groups are named after the containers that they were made for."""
+        """The name of a control group contains the ID of its container."""
         try:
             return (self._proc / str(pid) / "cgroup").read_text(encoding="utf-8", errors="replace")
         except OSError:
             return ""
 
 
-def processes(said: str) -> tuple[GpuProcess, ...]:
-    """Lines such as `4711, VLLM::EngineCore, 236544 MiB`; what is none is passed over."""
-    rows = (line.split(", ") for line in said.splitlines())
+def processes(text: str) -> tuple[GpuProcess, ...]:
+    """Parse lines such as `4711, VLLM::EngineCore, 236544 MiB`; other lines are skipped."""
+    rows = (line.split(", ") for line in text.splitlines())
     return tuple(
         GpuProcess(int(row[0]), ", ".join(row[1:-1]), row[-1]) for row in rows if len(row) > 2 and row[0].isdecimal()
     )

@@ -1,4 +1,4 @@
-"""What the files of a checkpoint say of themselves: config.json and the headers of its tensors; no tensor is read."""
+"""Read a checkpoint's config.json and the headers of its tensor files; no tensor is read."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -9,12 +9,12 @@ from gb300serve.core.errors import CommandLineError
 from gb300serve.fit.checkpoint import Tensor
 
 INDEX = "model.safetensors.index.json"
-# The format's own limit; a header is a few hundred bytes a tensor.
+# The limit of the format; a header has a few hundred bytes per tensor.
 LARGEST_HEADER = 100_000_000
 
 
 class CheckpointUnreadableError(CommandLineError):
-    """The directory is no checkpoint that can be planned for."""
+    """The directory is not a readable checkpoint."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(
@@ -29,16 +29,16 @@ def read_config(directory: Path) -> Mapping[str, Any]:
 
 
 def read_tensors(directory: Path) -> Iterator[Tensor]:
-    """Every tensor of every file that the index names, or of every file without one."""
+    """Every tensor of the files that the index lists; without an index, of all files."""
     index = directory / INDEX
     if index.is_file():
         files = sorted({str(name) for name in _json(index).get("weight_map", {}).values()})
     else:
         files = sorted(path.name for path in directory.glob("*.safetensors"))
-    absent = [name for name in files if not (directory / name).is_file()]
-    if absent or not files:
-        more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-        raise CheckpointUnreadableError(directory, f"{absent[0]}{more} absent" if absent else "no *.safetensors in it")
+    missing = [name for name in files if not (directory / name).is_file()]
+    if missing or not files:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise CheckpointUnreadableError(directory, f"{missing[0]}{more} missing" if missing else "no *.safetensors")
     for name in files:
         yield from _tensors(directory / name)
 
@@ -58,7 +58,7 @@ def _header(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             size = int.from_bytes(file.read(8), "little")
             if size > LARGEST_HEADER:
-                raise CheckpointUnreadableError(path, f"a header of {size} bytes")
+                raise CheckpointUnreadableError(path, f"the header has {size} bytes")
             found: dict[str, Any] = json.loads(file.read(size))
     except OSError as error:
         raise CheckpointUnreadableError(path, error.strerror or str(error)) from error

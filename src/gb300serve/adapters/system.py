@@ -1,4 +1,4 @@
-"""Files of a tuning cache on this machine, as `autotune.ports.CacheFiles`."""
+"""Clock, disk, signals, threads and cache files of this machine."""
 
 import errno
 import fcntl
@@ -24,7 +24,7 @@ from gb300serve.journal.journal import AppendFile, HeldLock, Requester
 
 
 class SystemClock:
-    """`core.clock.Clock`, as the machine tells it."""
+    """Implements `core.ports.Clock`."""
 
     def now(self) -> float:
         return time.time()
@@ -37,12 +37,12 @@ _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
 
 class SystemDisk:
-    """What is written has reached the system when a call returns (a killed process loses nothing); `sync` the disk."""
+    """Each call returns after the kernel has the data, so a killed process loses nothing; `sync` waits for the disk."""
 
     def make(self, directory: Path) -> None:
-        missing = [each for each in (directory, *directory.parents) if not each.exists()]
-        for each in reversed(missing):
-            each.mkdir(mode=0o700, exist_ok=True)
+        missing = [path for path in (directory, *directory.parents) if not path.exists()]
+        for path in reversed(missing):
+            path.mkdir(mode=0o700, exist_ok=True)
         if not directory.is_dir():
             raise NotADirectoryError(20, "it is a file", str(directory))
 
@@ -55,7 +55,7 @@ class SystemDisk:
 
     def names(self, directory: Path) -> tuple[str, ...]:
         try:
-            return tuple(sorted(each.name for each in directory.iterdir()))
+            return tuple(sorted(path.name for path in directory.iterdir()))
         except (FileNotFoundError, NotADirectoryError):
             return ()
 
@@ -69,7 +69,7 @@ class SystemDisk:
     def open(self, path: Path) -> AppendFile:
         with suppress(FileNotFoundError):
             _refuse_pipes(path)
-        return _Tape(os.open(path, _APPEND, PRIVATE))
+        return _AppendOnlyFile(os.open(path, _APPEND, PRIVATE))
 
     def replace(self, path: Path, data: bytes) -> None:
         write_atomically(path, data, PRIVATE, fsync=True)
@@ -98,10 +98,10 @@ class SystemDisk:
         except BlockingIOError:
             os.close(descriptor)
             return None
-        return _Hold(descriptor)
+        return _FileLock(descriptor)
 
 
-class _Tape:
+class _AppendOnlyFile:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
@@ -115,7 +115,7 @@ class _Tape:
         os.close(self._descriptor)
 
 
-class _Hold:
+class _FileLock:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
@@ -124,31 +124,31 @@ class _Hold:
 
 
 def _refuse_pipes(path: Path) -> None:
-    """Opening a pipe waits for its other end, for ever."""
+    """Opening a pipe blocks until its other end is opened."""
     if stat.S_ISFIFO(path.stat().st_mode):
         raise OSError(errno.EINVAL, "it is a pipe", str(path))
 
 
 def _write(descriptor: int, data: bytes) -> None:
-    """`write` takes less than it was given when the disk fills up: the next call says why."""
-    left = memoryview(data)
-    while left:
-        left = left[os.write(descriptor, left) :]
+    """If the disk fills up, `os.write` writes only a part; the next call raises the error."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
 
 
 _Handler: TypeAlias = "Callable[[int, FrameType | None], Any] | int | None"
-_ASKING = (signal.SIGINT, signal.SIGTERM)
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
 def once() -> Iterator[None]:
-    """The first of them raises KeyboardInterrupt; those that follow do nothing until the context ends."""
+    """The first SIGINT or SIGTERM raises KeyboardInterrupt; later ones are ignored until the context ends."""
 
     def first(_number: int, _frame: FrameType | None) -> None:
-        _set(dict.fromkeys(_ASKING, _ignored))
+        _set(dict.fromkeys(_STOP_SIGNALS, _ignored))
         raise KeyboardInterrupt
 
-    before = _set(dict.fromkeys(_ASKING, first))
+    before = _set(dict.fromkeys(_STOP_SIGNALS, first))
     try:
         yield
     finally:
@@ -157,8 +157,8 @@ def once() -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """None of them is heard until the context ends."""
-    before = _set(dict.fromkeys(_ASKING, _ignored))
+    """SIGINT and SIGTERM are ignored until the context ends."""
+    before = _set(dict.fromkeys(_STOP_SIGNALS, _ignored))
     try:
         yield
     finally:
@@ -166,16 +166,16 @@ def uninterrupted() -> Iterator[None]:
 
 
 def _ignored(_number: int, _frame: FrameType | None) -> None:
-    """A function and not SIG_IGN, which programs that are started meanwhile would inherit."""
+    """Not SIG_IGN: programs that are started meanwhile would inherit it."""
 
 
 def _set(handlers: dict[signal.Signals, _Handler]) -> dict[signal.Signals, _Handler]:
-    """Returns those that were set before."""
+    """Returns the previous handlers."""
     return {number: signal.signal(number, handler) for number, handler in handlers.items()}
 
 
 def asker(variables: Mapping[str, str]) -> Requester:
-    """Behind sudo, the one who said sudo; a user without a name by number."""
+    """The user (under sudo, the one who called sudo), by number if it has no name."""
     try:
         name = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -187,37 +187,34 @@ K = TypeVar("K")
 T = TypeVar("T")
 
 
-class _Question(Generic[T]):
-    """One thread's; whoever is not waited for any more goes on unheard, and ends with the process."""
+class _Call(Generic[T]):
+    """A call in its own thread. After a timeout it continues unobserved and ends with the process."""
 
     def __init__(self, ask: Callable[[], T]) -> None:
         self._ask = ask
-        self.answer: list[T | Exception] = []
-        self.thread = threading.Thread(target=self._run, name="question", daemon=True)
+        self.result: list[T | Exception] = []
+        self.thread = threading.Thread(target=self._run, name="call", daemon=True)
         self.thread.start()
 
     def _run(self) -> None:
         try:
-            self.answer.append(self._ask())
-        except Exception as error:  # noqa: BLE001 - nobody above a thread: whoever waits for the answer raises it
-            self.answer.append(error)
+            self.result.append(self._ask())
+        except Exception as error:  # noqa: BLE001 - a thread has no caller: `at_once` raises the error
+            self.result.append(error)
 
 
 def at_once(asks: Mapping[K, Callable[[], T]], patience: float) -> dict[K, T | Gb300Error | None]:
-    """Each one's answer, or the error of ours that it raised, or None after `patience` seconds.
-
-    Other errors are raised.
-    """
-    questions = {key: _Question(ask) for key, ask in asks.items()}
+    """Each call's result, its Gb300Error, or None after `patience` seconds; other errors are raised."""
+    calls = {key: _Call(ask) for key, ask in asks.items()}
     until = time.monotonic() + patience
-    found: dict[K, T | Gb300Error | None] = {}
-    for key, question in questions.items():
-        question.thread.join(max(0.0, until - time.monotonic()))
-        answer = question.answer[0] if question.answer else None
-        if isinstance(answer, Exception) and not isinstance(answer, Gb300Error):
-            raise answer
-        found[key] = answer
-    return found
+    results: dict[K, T | Gb300Error | None] = {}
+    for key, call in calls.items():
+        call.thread.join(max(0.0, until - time.monotonic()))
+        result = call.result[0] if call.result else None
+        if isinstance(result, Exception) and not isinstance(result, Gb300Error):
+            raise result
+        results[key] = result
+    return results
 
 
 class StateUnwritableError(MachineError):
@@ -228,7 +225,7 @@ class StateUnwritableError(MachineError):
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """The object in the file; empty where there is no file, or another thing in it."""
+    """The object in the file; empty if the file does not exist or has other content."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -237,7 +234,7 @@ def read_document(path: Path) -> dict[str, Any]:
 
 
 def write_document(path: Path, document: Mapping[str, Any]) -> None:
-    """Write the file atomically, for its owner alone; missing directories are created."""
+    """Write the file atomically, readable by its owner only; missing directories are created."""
     text = json.dumps(document, indent=2, ensure_ascii=False, default=str) + "\n"
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -247,41 +244,41 @@ def write_document(path: Path, document: Mapping[str, Any]) -> None:
 
 
 class SystemCacheFiles:
-    """`command` is what the user typed, to be repeated behind sudo."""
+    """Implements `CacheFiles`. `command` is the user's command, which an error suggests to repeat with sudo."""
 
     def __init__(self, command: str) -> None:
         self._command = command
 
     def names(self, directory: Path) -> tuple[str, ...]:
         try:
-            with self._told(directory, "listed"):
+            with self._translated(directory, "listed"):
                 return tuple(sorted(path.name for path in directory.iterdir()))
         except FileNotFoundError:
             return ()
 
     def written_at(self, path: Path) -> float | None:
         try:
-            with self._told(path, "looked at"):
+            with self._translated(path, "inspected"):
                 return path.stat().st_mtime
         except FileNotFoundError:
             return None
 
     def read(self, path: Path) -> bytes:
-        with self._told(path, "read"):
+        with self._translated(path, "read"):
             return path.read_bytes()
 
     def write(self, path: Path, data: bytes) -> None:
-        with self._told(path, "written"):
+        with self._translated(path, "written"):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, data, PRIVATE, fsync=True)
 
     def back_up(self, path: Path, backup: Path) -> None:
         """A hard link, which fails if the name is taken; `write` replaces the file and leaves the link alone."""
-        with self._told(path, "backed up"):
+        with self._translated(path, "backed up"):
             os.link(path, backup)
 
     @contextmanager
-    def _told(self, path: Path, what: str) -> Iterator[None]:
+    def _translated(self, path: Path, what: str) -> Iterator[None]:
         try:
             yield
         except PermissionError as error:

@@ -138,10 +138,7 @@ DIGITS = 8
 
 @dataclass(frozen=True, slots=True)
 class ExpectedSet:
-    """The set that a release loads. `identity` is the name of its directory, or the beginning of that name.
-
-    `tuning_seconds` is the extra time of a boot without the set, if it was measured.
-    """
+    """The set that a release loads. `identity` starts its directory's name; `tuning_seconds`: measured without it."""
 
     identity: str | None = None
     configs: int | None = None

@@ -108,8 +108,7 @@ class BootEstimate:
 
 def minutes(seconds: float) -> str:
     """`7:34`, `1:02:03`."""
-    whole = round(seconds)
-    hours, rest = divmod(whole, 3600)
+    hours, rest = divmod(round(seconds), 3600)
     return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
 
 

@@ -23,10 +23,7 @@ Kind = Literal["line", "arguments", "patch"]
 
 @dataclass(frozen=True)
 class ExpectedLine:
-    """One receipt of a recipe. `line` is part of a log line, with at most one `{value}`; `tolerance` is absolute.
-
-    `forbidden`: no line may contain it.
-    """
+    """Part of a log line, with at most one `{value}`, `tolerance` absolute. `forbidden`: no line may contain it."""
 
     line: str
     value: float | None = None

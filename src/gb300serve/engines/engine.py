@@ -134,10 +134,7 @@ class Engine:
         return (*found, *_note(self.name, choice, version))
 
     def argv(self, options: Options, version: str | None) -> tuple[str, ...]:
-        """The arguments: the positional model first, then the options in their order.
-
-        An option without a table is written `--key value`, so that a recipe with problems still has a plan.
-        """
+        """The model, then the options in order; `--key value` without a table: an invalid recipe also has a plan."""
         choice = tables_for(self.name, version)
         return tuple(word for key, value in model_first(options) for word in _arguments(choice, key, value))
 

@@ -101,10 +101,7 @@ class LearnedOverhead:
 def learn_overhead(
     checkpoint: Checkpoint, log: str, lines: Iterable[str], environment: tuple[tuple[str, str], ...] = ()
 ) -> tuple[Checkpoint, LearnedOverhead]:
-    """The checkpoint with the last boot of the log added, and the overhead of that boot.
-
-    Raises NothingToLearnError if the log lacks a figure.
-    """
+    """The checkpoint with the log's last boot added, and its overhead. NothingToLearnError if a figure is missing."""
     boot = replace(boot_from_log(checkpoint, log, _read(lines)), environment=environment)
     extended = with_boots(checkpoint, (boot,))
     measured = measured_boots(extended, GB300.total_gib)[0]
@@ -121,10 +118,7 @@ def _read(lines: Iterable[str]) -> LogFacts:
 
 
 def boot_from_log(checkpoint: Checkpoint, log: str, facts: LogFacts, *, measured: bool = True) -> MeasuredBoot:
-    """The boot in a log. `measured` False: only its arguments are needed.
-
-    Raises NothingToLearnError if the arguments are incomplete or a measured figure is missing.
-    """
+    """The boot in a log; `measured` False: only its arguments. NothingToLearnError if a value is missing."""
     settings = parse_arguments(facts.echo)
     if settings is None:
         raise NothingToLearnError(log, f"complete `{ECHO}` line")

@@ -226,8 +226,7 @@ def find_same_boot(
 
 
 def _mean(boots: Sequence[MeasuredOverhead], basis: Basis) -> Constant:
-    average = sum(boot.constant for boot in boots) / len(boots)
-    return Constant(average, basis, tuple(boot.boot.name for boot in boots))
+    return Constant(sum(boot.constant for boot in boots) / len(boots), basis, tuple(boot.boot.name for boot in boots))
 
 
 def _slope(boots: Sequence[MeasuredOverhead]) -> float:

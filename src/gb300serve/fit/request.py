@@ -133,10 +133,7 @@ _ENGINE = ("VLLM_", "PYTORCH_", "FLASHINFER_", "CUDA_")
 
 
 def recipe_environment(recipe: Recipe, variant: str | None) -> tuple[tuple[str, str], ...]:
-    """Mounts, variables and extra arguments that may change the memory, as name and value.
-
-    The mounts of a patch that is known as `variant` are not listed: the variant stands for them.
-    """
+    """Mounts, variables and arguments that may change the memory, without the mounts of the known `variant`."""
     found = [
         ("container.mounts", mount.target)
         for mount in recipe.container.mounts

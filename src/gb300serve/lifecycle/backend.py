@@ -267,10 +267,7 @@ def limit_text(soft: int, hard: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GpuHeld:
-    """Bytes by container id, and what is in use altogether of the GPU with the most memory.
-
-    `missing` says why nothing is known.
-    """
+    """Bytes by container id, and those in use of the largest GPU. `missing` states why nothing is known."""
 
     containers: Mapping[str, int] = field(default_factory=dict)
     in_use: int | None = None

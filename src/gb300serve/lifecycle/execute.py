@@ -85,8 +85,7 @@ def undo(steps: tuple[Step, ...], tools: Tools, doubtful: Step | None = None) ->
 
 
 def _take_back(step: Step, tools: Tools, *, certain: bool) -> bool:
-    name = step.plan.container.name if isinstance(step, CreateContainer) else step.container
-    found = tools.backend.find(name)
+    found = tools.backend.find(step.plan.container.name if isinstance(step, CreateContainer) else step.container)
     if found is None:
         return False
     match step:

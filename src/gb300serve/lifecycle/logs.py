@@ -28,10 +28,7 @@ def logs(
 
 
 def _from_tail(stream: Iterator[LogLine | None], tail: int | None, old: tuple[float, ...]) -> Iterator[LogLine]:
-    """The last `tail` of the lines with these `old` times, and all later lines.
-
-    Counting alone would drop new lines if old ones disappear meanwhile: logs are rotated.
-    """
+    """The last `tail` of the lines with `old` times, and all later ones: a rotation may remove old lines."""
     left, end = len(old), max(old, default=0.0)
     last: deque[LogLine] = deque(maxlen=tail)
     for line in stream:
@@ -132,8 +129,7 @@ def _brought_back(before: Container, now: Container, first: Ending, launch: Laun
     """Await READY after a restart; raises CrashLoopError after LOOP consecutive deaths."""
     deaths = 1
     while True:
-        why = f"{now.name} died ({_cause(first.diagnosis)}); its restart policy starts it again"
-        tools.announce(NotReady(why))
+        tools.announce(NotReady(f"{now.name} died ({_cause(first.diagnosis)}); its restart policy starts it again"))
         now = _running_again(before, now, tools)
         deaths = max(deaths, now.restart_count - before.restart_count)
         if deaths >= LOOP:

@@ -183,8 +183,7 @@ class ReceiptCollector:
 
     def results(self, container: str, backend: ContainerBackend) -> tuple[CheckedReceipt, ...]:
         """Lines in the recipe's order, then arguments, then patches inside the container."""
-        plan = self._launch.plan
-        return (*self.lines(), *check_patches(plan, container, backend))
+        return (*self.lines(), *check_patches(self._launch.plan, container, backend))
 
     def lines(self) -> tuple[CheckedReceipt, ...]:
         """Receipts from the log alone."""

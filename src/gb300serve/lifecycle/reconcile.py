@@ -182,10 +182,7 @@ def reconcile(launch: Launch, observed: Observed, at: float, *, replace: bool = 
 
 
 def _same_plan(launch: Launch, observed: Observed) -> Container | None:
-    """The best container of exactly this plan: a live one, else the one with the name, else the last that ran.
-
-    A launch that was killed while replacing leaves it under its kept name.
-    """
+    """The best container of exactly this plan, also under a kept name: a live one, else the named, else the last."""
     same = [each for each in observed.containers if each.labels.get(LABEL_PLAN) == launch.digest]
     usable = [each for each in same if not is_failed(each) and (each.name == launch.name or not is_being_removed(each))]
     return max(
@@ -206,10 +203,8 @@ def _taken_up(launch: Launch, container: Container) -> tuple[Step, ...]:
     if container.state == "restarting":
         # A crash loop under a restart policy: one boot without the policy shows the first error.
         ending = changed(container, restart_policy="no")
-        quiet = _policy(container, "no")
-        return (*quiet, _stop(container), *_restarted(launch, ending))
-    wait = AwaitReady(container.id, container.name, running=True)
-    return (wait, *_policy(container, launch.plan.container.restart))
+        return (*_policy(container, "no"), _stop(container), *_restarted(launch, ending))
+    return (AwaitReady(container.id, container.name, running=True), *_policy(container, launch.plan.container.restart))
 
 
 def _refuse_holder(launch: Launch, holder: Container, *, replace: bool) -> None:

@@ -58,8 +58,7 @@ def target(goal: RollbackGoal, on: str, containers: Iterable[Container], history
     """The last good run of the lane whose plan differs from the one that runs (or ran last)."""
     ours = [each for each in containers if each.ours]
     lane = goal.lane or _lane(on, ours, history)
-    serves = _plan(lane, on, ours, history)
-    found = history.last_good(lane, on, other_than=serves, release=goal.release)
+    found = history.last_good(lane, on, other_than=_plan(lane, on, ours, history), release=goal.release)
     if found is None:
         raise NothingToReturnToError(lane, goal.release)
     return found

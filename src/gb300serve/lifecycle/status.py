@@ -271,10 +271,7 @@ class ServesWronglyError(ServiceError):
 
 
 def verify_serving(container: Container, launch: Launch, tools: Tools, history: RunHistory) -> tuple[str, ...]:
-    """Check a serving lane as `status` does: health, served name, receipts and drift. Raises ServesWronglyError.
-
-    Returns notices about differences from the journal.
-    """
+    """Check a serving lane as `status` does; raises ServesWronglyError. Returns differences from the journal."""
     seen = lane_status(container, tools, (launch,), history)
     differs = tuple(_differs(seen))
     if differs:

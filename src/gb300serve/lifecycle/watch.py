@@ -122,8 +122,7 @@ class BootWatch:
 
     def _tell(self, ahead: BootEstimate) -> None:
         stuck = self.judgement.health == "stuck"
-        backend = self._tools.backend
-        command = backend.stack_command(self._container) if stuck else None
+        command = self._tools.backend.stack_command(self._container) if stuck else None
         self._tools.announce(HealthChanged(self.judgement, ahead.awaiting, ahead.at, command))
         if command and self._launch.stack_dump:
             self._tools.announce(StackTaken(self._stacks(), ahead.at))

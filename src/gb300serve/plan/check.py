@@ -131,8 +131,7 @@ _AT_THE_KEY = frozenset({"OPT001", "OPT005", "OPT013"})
 def check(loaded: LoadedRecipe) -> tuple[Diagnostic, ...]:
     """All errors and notes of a recipe, in the order of the file."""
     problems = (*loaded.problems, *_options(loaded), *_secrets(loaded), *_variables(loaded), *_phases(loaded))
-    ordered = sorted(dict.fromkeys(problems), key=partial(_order, loaded.source.name))
-    return redact_diagnostics(ordered, loaded.root)
+    return redact_diagnostics(sorted(dict.fromkeys(problems), key=partial(_order, loaded.source.name)), loaded.root)
 
 
 def _order(own: str, found: Diagnostic) -> tuple[bool, str, int, int]:
@@ -237,8 +236,7 @@ def _phases(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
 def _error(  # noqa: PLR0913 - the fields of a diagnostic
     loaded: LoadedRecipe, code: str, path: NodePath, message: str, hint: str | None, *, of_key: bool = False
 ) -> Diagnostic:
-    place = loaded.place(path, of_key=of_key)
-    return diagnostic(code, message, hint, place, _dotted(path))
+    return diagnostic(code, message, hint, loaded.place(path, of_key=of_key), _dotted(path))
 
 
 def _dotted(path: NodePath) -> str:

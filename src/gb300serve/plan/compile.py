@@ -111,10 +111,7 @@ class UnsetVariableError(CompileError):
 
 
 def expand(text: str, site: Mapping[str, str], recipe: VariableSource, within: tuple[str, ...] = ()) -> str:
-    """Expand the variables in `text`; raises CompileError. `$${` is a literal `${`.
-
-    `within` has the variables whose values are being expanded.
-    """
+    """Expand variables, except those in `within` (a cycle); raises CompileError. `$${` is a literal `${`."""
 
     def value(match: re.Match[str]) -> str:
         if match[1]:

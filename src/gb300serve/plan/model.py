@@ -130,8 +130,7 @@ def published_port(network: str | None, ports: Iterable[str], inside: int) -> in
 def split_port(text: str) -> tuple[int | None, int | None]:
     """The host and container port of a `-p` value; None for a missing port or a range."""
     parts = text.partition("/")[0].rsplit(":", 2)
-    host = parts[-2] if len(parts) > 1 else ""
-    return parse_digits(host), parse_digits(parts[-1])
+    return parse_digits(parts[-2] if len(parts) > 1 else ""), parse_digits(parts[-1])
 
 
 SECRET = re.compile(r"\$\{secret:([A-Za-z_][A-Za-z0-9_]*)\}")

@@ -161,10 +161,7 @@ def check_presence(
     started_at: float,
     figures: Mapping[str, Any] = NO_FIGURES,
 ) -> Readiness:
-    """Which server responds, without a completion: `ready` if the right server lists the right name.
-
-    `figures`: see `identity`.
-    """
+    """Which server responds, without a completion: `ready` if ours lists the right name."""
     try:
         listed = models(client, endpoint)
     except UnreachableError as error:

@@ -37,10 +37,7 @@ class AmbiguousReleaseError(CommandLineError):
 
 @dataclass(frozen=True, slots=True)
 class RecipeFile:
-    """A recipe's file and the recipes directory that contains it, if any.
-
-    `shadows` are different files of the same release in later directories.
-    """
+    """A recipe's file and its recipes directory. `shadows`: different files of the release in later directories."""
 
     path: Path
     directory: Path | None

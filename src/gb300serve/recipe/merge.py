@@ -91,8 +91,7 @@ def _nothing_to_add_to(key: str, before: Any, value: Any, spot: Spot) -> Diagnos
     place = place_of(spot, of_key=True)
     kinds = {MapNode: "a mapping", ListNode: "a list", type(None): "nothing"}
     was, new = (kinds.get(type(item), "a single value") for item in (before, value))
-    message = f"`+{key}` cannot add {new} to {was}"
-    return diagnostic("EXT004", message, f"write `{key}:` to replace it", place)
+    return diagnostic("EXT004", f"`+{key}` cannot add {new} to {was}", f"write `{key}:` to replace it", place)
 
 
 _KEY = re.compile(r'\["(?P<quoted>[^"]*)"\]|(?P<plain>[^.\[\]]+)')
@@ -207,8 +206,7 @@ def _assign(root: MapNode, keys: tuple[str, ...], value: Any, spot: Spot, text: 
         in_file = isinstance(node, MapNode) and isinstance(before, MapNode | ListNode)
         key_spot = node.spots.get(key, spot) if in_file else spot
         if isinstance(before, ListNode):
-            changed = _with_item(before, keys[depth + 1 :], value, spot, text)
-            target.put(key, changed, key_spot)
+            target.put(key, _with_item(before, keys[depth + 1 :], value, spot, text), key_spot)
             return _merged(root, child, text)
         deeper = MapNode()
         target.put(f"+{key}" if _is_json(keys[: depth + 1], before) else key, deeper, key_spot)

@@ -1,7 +1,7 @@
 import pytest
 
 from gb300serve.adapters.docker import body as words
-from gb300serve.adapters.docker.body import DockerWordError, create_body, restart_policy, seccomp_files
+from gb300serve.adapters.docker.body import DockerOptionError, create_body, restart_policy, seccomp_files
 from gb300serve.plan.model import ContainerPlan, Plan, Secret
 
 
@@ -45,7 +45,7 @@ def test_seccomp_profiles_go_by_content() -> None:
 
 
 def test_a_security_option_without_a_value() -> None:
-    with pytest.raises(DockerWordError, match=r"container\.security_opt: 'seccomp='"):
+    with pytest.raises(DockerOptionError, match=r"container\.security_opt: 'seccomp='"):
         seccomp_files(ContainerPlan("c", security_opt=("seccomp=",)))
 
 
@@ -59,9 +59,9 @@ def test_size(text: str | None, expected: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "g", "-1", "1x", "1e9", "1 k b", "٣"])
 def test_no_size(text: str) -> None:
-    with pytest.raises(DockerWordError) as refused:
+    with pytest.raises(DockerOptionError) as refused:
         words.size("container.memory", text)
-    assert refused.value.message == f"container.memory: {text!r} is not what docker takes"
+    assert refused.value.message == f"container.memory: {text!r} is not valid"
     assert refused.value.hint == "write a number and b, k, m, g, t or p, such as 16g"
     assert refused.value.exit_code == 4
 
@@ -137,7 +137,7 @@ def test_port_bindings(word: str, expected: dict[str, list[tuple[str, str]]]) ->
 
 @pytest.mark.parametrize("word", ["", "x", "0", "70000", "1-2:1-3", "3-1", "1:2:", "a:b", "1:-", "1:2/tcp/x"])
 def test_no_port(word: str) -> None:
-    with pytest.raises(DockerWordError):
+    with pytest.raises(DockerOptionError):
         words.port_bindings((word,))
 
 

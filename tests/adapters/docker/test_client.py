@@ -146,7 +146,7 @@ def test_the_context_that_the_client_uses(configuration: Path) -> None:
 def test_a_context_that_is_not_there(configuration: Path) -> None:
     with pytest.raises(DockerContextError) as refused:
         watched_docker(None, "station")
-    assert refused.value.message == "docker context 'station': there is none of this name"
+    assert refused.value.message == "docker context 'station': not found"
     assert (refused.value.hint, refused.value.exit_code) == ("docker context ls shows those that exist", 7)
 
 

@@ -178,5 +178,5 @@ def test_the_command_that_runs_is_the_one_that_is_created(docker: Docker, contai
 def test_what_the_client_refuses_is_refused(docker: Docker, container_name: str, options: dict[str, Any]) -> None:
     plan = plan_of(Case(options), container_name)
     docker.refused("create", *docker_argv(plan)[3:])
-    with pytest.raises(CompileError, match="is not what docker takes"):
+    with pytest.raises(CompileError, match="is not valid"):
         watched_docker(docker.host).create(plan, LABELS, {})

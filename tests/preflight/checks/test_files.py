@@ -121,6 +121,6 @@ def test_a_cache_without_room() -> None:
 
 def test_a_state_directory_that_cannot_be_written() -> None:
     hint = "`state` in the site file names another directory"
-    facts = Directory("/s", "/s may not be written")
-    assert said(station(state=facts), "PRE042") == [("error", "/s: /s may not be written", hint)]
+    facts = Directory("/s", "/s is not writable")
+    assert said(station(state=facts), "PRE042") == [("error", "/s: /s is not writable", hint)]
     assert said(station(state=Missing("x")), "PRE042") == said(station(), "PRE042") == []

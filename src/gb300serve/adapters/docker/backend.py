@@ -30,19 +30,19 @@ from gb300serve.plan.model import Plan
 Json = dict[str, Any]
 
 LABEL_CHECK = "gb300serve.check"
-# A start sets up devices and mounts; on a loaded machine it has been seen to take over a minute.
+# A start sets up devices and mounts; on a loaded machine it can take over a minute (measured).
 START_TIMEOUT = 300.0
-# What the Engine needs, beyond the time given, to kill a container and to take it down.
+# What the Engine needs, beyond the timeout, to kill a container and remove its resources.
 STOP_MARGIN = 60.0
-# A long line comes in several entries of 16 KiB, a progress bar's states in one: ask for more, keep the last ones.
+# A long line has several entries of 16 KiB, and one entry can have many states of a bar: request more, keep the last.
 ENTRIES_A_LINE = 4
-# Between a container's death and the moment at which the Engine notes it, its runtime has nothing to update.
+# Until the Engine has registered the end of a container, it refuses updates with this message.
 _NOT_UPDATED = "Cannot update container"
 UPDATE_TRIES = 25
 UPDATE_EVERY = 0.2
-# Seconds for which an inspection is good for what a watch asks at the same tick; a question takes 1.2 ms of a core.
+# Seconds for which an inspection is reused within one tick of a watch; a request costs 1.2 ms of a core.
 GLANCE = 0.25
-# The Engine remembers its last 256 events and answers at once.
+# The Engine stores its last 256 events and returns them at once.
 EVENTS_TIMEOUT = 10.0
 # Seconds for a stack dump or a small file.
 PATIENCE = 30.0
@@ -54,7 +54,7 @@ _NO_SOURCE = re.compile(r"bind source path does not exist: (.*)", re.DOTALL)
 
 
 class DockerApi(Protocol):
-    """The HTTP API below its version. Raises DockerUnreachableError and DockerRefusedError."""
+    """The HTTP API without its version prefix. Raises DockerUnreachableError and DockerRefusedError."""
 
     def get(self, path: str, params: Mapping[str, Any] = ...) -> Any: ...
 
@@ -66,10 +66,9 @@ class DockerApi(Protocol):
 
 
 class DockerBackend:
-    """`lifecycle.backend.ContainerBackend` over the Docker Engine. `gpu_use` is 0 to 1, None if unknown.
+    """Implements `lifecycle.backend.ContainerBackend`. `gpu_use` is 0 to 1, None if unknown.
 
-    Logs come through the Engine's log, which passes a line on when its line feed is written: a progress bar that only
-    returns the carriage shows all its states at once, when it ends.
+    The Engine's log delivers a line after its line feed: a progress bar with carriage returns only arrives at its end.
     """
 
     def __init__(self, engine: DockerApi, clock: Clock, gpu_use: Callable[[], float | None] = lambda: None) -> None:
@@ -96,7 +95,7 @@ class DockerBackend:
         listed = self._engine.get("/containers/json", {"all": 1})
         names = (item["Id"] for item in listed if LABEL_CHECK not in (item["Labels"] or {}))
         found = (self.find(name) for name in names)
-        return tuple(container for container in found if container)  # one may have gone since it was listed
+        return tuple(container for container in found if container)  # one may be removed since it was listed
 
     def image(self, reference: str) -> Image | None:
         try:
@@ -107,19 +106,19 @@ class DockerBackend:
             raise
 
     def missing_sources(self, plan: Plan) -> tuple[str, ...]:
-        """The Engine, which may be remote, is asked: it refuses a mount whose source is missing, and makes nothing.
+        """Checked by the Engine, which may be remote: it refuses to create a container if a mount source is missing.
 
-        The container that is created when none is missing never starts, and is removed at once.
+        If none is missing, it creates a container, which is never started and is removed at once.
         """
         self._remove_checks()
         sources = list(dict.fromkeys(mount.source for mount in plan.container.mounts))
         missing: list[str] = []
         try:
             while left := [source for source in sources if source not in missing]:
-                refused = self._missing_one(plan.image, left)
-                if refused is None:
+                source = self._missing_one(plan.image, left)
+                if source is None:
                     break
-                missing.append(refused)
+                missing.append(source)
         finally:
             self._remove_checks()
         return tuple(source for source in sources if source in missing)
@@ -141,7 +140,7 @@ class DockerBackend:
         self._post(container, "rename", {"name": name})
 
     def remove(self, container: str) -> None:
-        """With the volumes that the Engine made for it alone."""
+        """Also removes its anonymous volumes."""
         try:
             self._engine.delete(_path(container), {"v": 1})
         except DockerRefusedError as error:
@@ -159,11 +158,10 @@ class DockerBackend:
                 return
 
     def elapsed(self, container: str) -> float:
-        """By the clock of the Engine's machine, which may be another one."""
+        """By the clock of the Engine's machine, which may be remote."""
         started = nanoseconds(self._glance(container)["State"]["StartedAt"])
         if self._ahead is None:
-            theirs = nanoseconds(self._engine.get("/info")["SystemTime"]) / NANO
-            self._ahead = theirs - self._clock.now()
+            self._ahead = nanoseconds(self._engine.get("/info")["SystemTime"]) / NANO - self._clock.now()
         return max(0.0, self._clock.now() + self._ahead - started / NANO) if started else 0.0
 
     def follow(self, container: str, every: float) -> Iterator[LogLine | None]:
@@ -174,19 +172,19 @@ class DockerBackend:
         yield from lines if tail is None else deque(lines, maxlen=tail)
 
     def vitals(self, container: str) -> Vitals:
-        """One look: without `one-shot` the Engine would take a second for two."""
+        """Without `one-shot`, the Engine would take two samples, one second apart."""
         stats = self._engine.get(f"{_path(container)}/stats", {"stream": 0, "one-shot": 1})
         spent = stats.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage")
         seconds = None if spent is None else spent / NANO
         return Vitals(seconds, self._gpu_use(), self._glance(container).get("RestartCount", 0))
 
     def processes(self, container: str) -> frozenset[int]:
-        """As `docker top` shows them."""
-        told = self._engine.get(f"{_path(container)}/top", {"ps_args": "-eo pid"})
-        return frozenset(int(row[0]) for row in told.get("Processes") or () if row and str(row[0]).isdecimal())
+        """The same processes as `docker top`."""
+        top = self._engine.get(f"{_path(container)}/top", {"ps_args": "-eo pid"})
+        return frozenset(int(row[0]) for row in top.get("Processes") or () if row and str(row[0]).isdecimal())
 
     def bars(self, container: str) -> AttachedBars | None:
-        """None where the Engine refuses to attach."""
+        """None if the Engine refuses to attach."""
         try:
             tty = bool(self._inspect(container)["Config"]["Tty"])
             query = {"stream": 1, "stdout": 1, "stderr": 1}
@@ -204,18 +202,18 @@ class DockerBackend:
         body = {"AttachStdout": True, "AttachStderr": True, "Cmd": list(_PY_SPY)}
         run = self._engine.post(f"{_path(container)}/exec", {}, body)["Id"]
         try:
-            said = self._whole(f"/exec/{run}/start", {}, {"Detach": False, "Tty": False})
+            output = self._whole(f"/exec/{run}/start", {}, {"Detach": False, "Tty": False})
         except DockerRefusedError:
             return None
-        text = b"".join(payload for _, payload in frames(said)[0]).decode("utf-8", "replace")
+        text = b"".join(payload for _, payload in frames(output)[0]).decode("utf-8", "replace")
         return None if self._engine.get(f"/exec/{run}/json").get("ExitCode") in _NOT_FOUND else text.strip() or None
 
     def file_sha256(self, container: str, path: str) -> str | None:
-        """From the archive API, which sees what the container sees, mounts included."""
-        place = PurePosixPath(path)
+        """From the archive API, which sees the container's file system including mounts."""
+        file = PurePosixPath(path)
         for _ in range(_LINKS):
             try:
-                archive = self._whole(f"{_path(container)}/archive", {"path": str(place)})
+                archive = self._whole(f"{_path(container)}/archive", {"path": str(file)})
             except DockerRefusedError as error:
                 if error.status == 404:
                     return None
@@ -223,26 +221,26 @@ class DockerBackend:
             digest, link = _first(archive)
             if link is None:
                 return digest
-            place = place.parent / link
+            file = file.parent / link
         return None
 
     def last_start(self, container: str) -> Start:
-        """Implements `docker_follow.LogSource`."""
+        """Implements `logs.LogSource`."""
         inspected = self._inspect(container)
         state = inspected["State"]
         at, ended = nanoseconds(state["StartedAt"]), nanoseconds(state["FinishedAt"])
         running = inspect.runs(state)
-        if at and not running:  # it says when this start ended (which for a short one lies before it)
+        if at and not running:  # FinishedAt belongs to this start (and may precede StartedAt if it was short)
             ended = self._end_before(inspected["Id"], at)
         return Start(at, ended, running=running, tty=inspected["Config"]["Tty"])
 
     def started_at(self, container: str) -> int:
-        """Implements `docker_follow.LogSource`."""
+        """Implements `logs.LogSource`."""
         state = self._inspect(container)["State"]
         return nanoseconds(state["StartedAt"]) if inspect.runs(state) else inspect.NEVER
 
     def open_log(self, container: str, since: int, *, live: bool, entries: int | None = None) -> OpenChunks:
-        """Implements `docker_follow.LogSource`."""
+        """Implements `logs.LogSource`."""
         which = {"stdout": 1, "stderr": 1, "timestamps": 1, "since": _stamp(since)}
         tail = "all" if entries is None else str(entries)
         try:
@@ -251,15 +249,15 @@ class DockerBackend:
             raise _of_container(error, container) from error
 
     def _end_before(self, identity: str, started: int) -> int:
-        """When the start before ended, where that is close enough to matter; else 0.
+        """The end of the previous start, if it is within EARLY; else 0.
 
-        The Engine tells of an end after it has noted the start, so the end of this start is never among them.
+        The Engine sends `die` after it has registered the start, so the end of this start is never included.
         """
         events = json.dumps({"type": ["container"], "container": [identity], "event": ["die"]})
         span = {"since": _stamp(started - EARLY), "until": _stamp(started)}
         with self._engine.stream("/events", {**span, "filters": events}) as chunks:
-            answer = b"".join(iter(lambda: chunks.next(EVENTS_TIMEOUT) or b"", b""))
-        ends: list[int] = [json.loads(line)["timeNano"] for line in answer.splitlines()]
+            events_sent = b"".join(iter(lambda: chunks.next(EVENTS_TIMEOUT) or b"", b""))
+        ends: list[int] = [json.loads(line)["timeNano"] for line in events_sent.splitlines()]
         return max((end for end in ends if end < started), default=0)
 
     def _inspect(self, container: str) -> Json:
@@ -271,7 +269,7 @@ class DockerBackend:
         return inspected
 
     def _glance(self, container: str) -> Json:
-        """As it was a moment ago: for figures that do not change within one."""
+        """An inspection of at most GLANCE seconds ago."""
         if self._seen is not None:
             name, at, inspected = self._seen
             if name == container and 0 <= self._clock.now() - at < GLANCE:
@@ -283,7 +281,7 @@ class DockerBackend:
         with self._engine.stream(path, params, method="GET" if body is None else "POST", body=body) as chunks:
             while (piece := chunks.next(PATIENCE)) is not None:
                 if not piece:
-                    break  # nothing came for so long: what is there has to do
+                    break  # timeout: use what has arrived
                 pieces.append(piece)
         return b"".join(pieces)
 
@@ -325,17 +323,17 @@ class DockerBackend:
         return None
 
     def _remove_checks(self) -> None:
-        """Those of this call, and of one that was killed."""
+        """Remove check containers, also those of a killed call."""
         query = {"all": 1, "filters": json.dumps({"label": [LABEL_CHECK]})}
         for item in self._engine.get("/containers/json", query):
             try:
                 self.remove(item["Id"])
             except NoSuchContainerError:
-                continue  # another command of ours was faster
+                continue  # another command removed it
 
 
 def _first(archive: bytes) -> tuple[str | None, str | None]:
-    """The sha256 of the first file of a tar archive, or where it leads to if it is a link."""
+    """The sha256 of the first file of a tar archive, or the target of a link."""
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         member = tar.next()
         if member is None or member.isdir():
@@ -355,14 +353,14 @@ def _path(container: str) -> str:
 
 
 def _of_container(error: DockerRefusedError, container: str) -> DockerRefusedError | NoSuchContainerError:
-    # While `docker rm --force` is at it, its log is refused with a conflict: "… which is dead or marked for removal".
+    # During `docker rm --force`, its log is refused with a conflict: "… which is dead or marked for removal".
     if error.status == 404 or (error.status == 409 and "marked for removal" in error.said):
         return NoSuchContainerError(container)
     return NameInUseError(error.said) if error.status == 409 and "already in use" in error.said else error
 
 
 def _seccomp_profile(file: str) -> str:
-    """The client reads the file and sends its content, without blanks."""
+    """The content of the file, without spaces, as the client sends it."""
     try:
         return json.dumps(json.loads(Path(file).read_bytes()), separators=(",", ":"), ensure_ascii=False)
     except (OSError, ValueError) as error:
@@ -370,7 +368,7 @@ def _seccomp_profile(file: str) -> str:
 
 
 def raw_inspect(engine: DockerApi, name: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """The container, and its image where it is still there. Raises NoSuchContainerError and other BackendErrors."""
+    """The container, and its image if it still exists. Raises NoSuchContainerError and other BackendErrors."""
     try:
         container: dict[str, Any] = engine.get(f"/containers/{quote(name, safe='')}/json")
     except DockerRefusedError as error:

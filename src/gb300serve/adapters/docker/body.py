@@ -1,7 +1,7 @@
-"""A plan as the body that Docker's client posts for the printed `docker run` line. Pure.
+"""A plan as the body that Docker's client posts for the printed `docker run` line.
 
-Docker's Python library fills in defaults of its own in a dozen fields, so its helpers are not used here. The body was
-recorded from the clients 20.10 and 28.2, which say the same; fields of Windows containers are left out.
+Docker's Python library sets other defaults in a dozen fields, so its helpers are not used here. The body was recorded
+from the clients 20.10 and 28.2, which send the same; fields of Windows containers are omitted.
 """
 
 import re
@@ -19,11 +19,11 @@ _PORT = re.compile(r"(?:(?P<ip>\[[^\]]*\]|[^:]*):)??(?:(?P<host>[\d-]*):)?(?P<in
 _CDI = re.compile(r"[A-Za-z][\w.-]*/[A-Za-z][\w-]*=[\w.:-]+")
 
 
-class DockerWordError(CompileError):
-    """An option's value that Docker's client would not take."""
+class DockerOptionError(CompileError):
+    """Docker's client would reject the value of an option."""
 
     def __init__(self, option: str, text: str, expected: str) -> None:
-        super().__init__(f"{option}: {text!r} is not what docker takes", hint=f"write {expected}")
+        super().__init__(f"{option}: {text!r} is not valid", hint=f"write {expected}")
 
 
 def size(option: str, text: str | None) -> int:
@@ -32,18 +32,18 @@ def size(option: str, text: str | None) -> int:
         return 0
     found = parse_size(text)
     if found is None:
-        raise DockerWordError(option, text, "a number and b, k, m, g, t or p, such as 16g")
+        raise DockerOptionError(option, text, "a number and b, k, m, g, t or p, such as 16g")
     return found.bytes
 
 
 def capabilities(words: tuple[str, ...]) -> list[str] | None:
-    """Sorted, each once, with the prefix that ALL alone goes without."""
+    """Sorted and unique, with the prefix CAP_ except for ALL."""
     bare = {word.upper().removeprefix("CAP_") for word in words}
     return sorted(name if name == "ALL" else f"CAP_{name}" for name in bare) or None
 
 
 def ulimits(limits: dict[str, int | tuple[int, int]]) -> list[Json]:
-    """Soft and hard limit of each; one number is both."""
+    """Soft and hard limits; a single number is both."""
     pairs = {name: value if isinstance(value, tuple) else (value, value) for name, value in limits.items()}
     return [{"Name": name, "Hard": pairs[name][1], "Soft": pairs[name][0]} for name in sorted(pairs)]
 
@@ -59,25 +59,25 @@ def gpu_requests(selection: str | None) -> list[Json]:
     if chosen == "all":
         return [request | {"Count": -1}]
     if not chosen.isdecimal():
-        raise DockerWordError("container.gpus", selection, "all, a count, or device=GPU-uuid[,GPU-uuid]")
+        raise DockerOptionError("container.gpus", selection, "all, a count, or device=GPU-uuid[,GPU-uuid]")
     return [request | {"Count": int(chosen)}]
 
 
 def cdi_requests(words: tuple[str, ...]) -> list[Json]:
-    """The devices that are named by the Container Device Interface, as one request."""
+    """The devices of the Container Device Interface, as one request."""
     names = [word for word in words if _CDI.fullmatch(word)]
     return [{"Driver": "cdi", "Count": 0, "DeviceIDs": names, "Capabilities": None, "Options": None}] if names else []
 
 
 def devices(words: tuple[str, ...]) -> list[Json]:
-    """`/dev/a[:/dev/b][:rwm]`, those named by the Container Device Interface left out."""
+    """`/dev/a[:/dev/b][:rwm]`, without the devices of the Container Device Interface."""
     return [_device(word) for word in words if not _CDI.fullmatch(word)]
 
 
 def _device(word: str) -> Json:
     outside, *rest = word.split(":")
     if len(rest) > 2 or not outside:
-        raise DockerWordError("container.devices", word, "/dev/path[:/dev/path][:rwm]")
+        raise DockerOptionError("container.devices", word, "/dev/path[:/dev/path][:rwm]")
     modes = rest.pop() if rest and (len(rest) == 2 or _is_mode(rest[0])) else "rwm"
     return {"PathOnHost": outside, "PathInContainer": rest[0] if rest else outside, "CgroupPermissions": modes}
 
@@ -87,7 +87,7 @@ def _is_mode(word: str) -> bool:
 
 
 def port_bindings(words: tuple[str, ...]) -> dict[str, list[Json]]:
-    """`[ip:][host[-host]:]inside[-inside][/protocol]` → `inside/protocol` → where it is reached."""
+    """`[ip:][host[-host]:]inside[-inside][/protocol]` → `inside/protocol` → host addresses."""
     bindings: dict[str, list[Json]] = {}
     for word in words:
         for inside, binding in _port_pairs(word):
@@ -100,12 +100,12 @@ def _port_pairs(word: str) -> Iterator[tuple[str, Json]]:
     found = _PORT.fullmatch(word)
     inside, outside = (_range(found["inside"]), _range(found["host"] or "")) if found else ((), ())
     if not found or not inside or (found["host"] and not outside):
-        raise DockerWordError("container.ports", word, expected)
+        raise DockerOptionError("container.ports", word, expected)
     address = (found["ip"] or "").strip("[]")
-    if len(outside) > 1 and len(inside) == 1:  # any free one of these
+    if len(outside) > 1 and len(inside) == 1:  # Docker picks a free one
         hosts: tuple[str, ...] = (found["host"],)
     elif outside and len(outside) != len(inside):
-        raise DockerWordError("container.ports", word, "as many ports before the colon as after it")
+        raise DockerOptionError("container.ports", word, "equally many ports before and after the colon")
     else:
         hosts = tuple(map(str, outside)) or ("",) * len(inside)
     protocol = (found["protocol"] or "tcp").lower()
@@ -114,7 +114,7 @@ def _port_pairs(word: str) -> Iterator[tuple[str, Json]]:
 
 
 def _range(text: str) -> tuple[int, ...]:
-    """`8000-8003` → each of them; nothing where the text names no port."""
+    """`8000-8003` → each port; empty if the text is not valid."""
     first, dash, last = text.partition("-")
     if not first.isdecimal() or (dash and not last.isdecimal()):
         return ()
@@ -128,7 +128,7 @@ def tmpfs(words: tuple[str, ...]) -> dict[str, str]:
 
 
 NO_PROFILES: Mapping[str, str] = MappingProxyType({})
-# What the daemon itself understands; any other value is a file that the client reads and sends.
+# Values for the daemon; any other value is a file that the client reads and sends.
 _SECCOMP_WORDS = ("unconfined", "builtin")
 
 
@@ -137,9 +137,7 @@ def create_body(
 ) -> Json:
     """The body of `POST /containers/create`. `secrets` are values by name, `profiles` seccomp profiles by file name.
 
-    A secret without a value is a KeyError: whoever compiles a plan names every secret, whoever launches reads them all.
-
-    Raises DockerWordError (exit 4) for an option's value that the client would not take.
+    Raises DockerOptionError (exit 4) if the client would reject an option, KeyError if a secret has no value.
     """
     container = plan.container
     bindings = port_bindings(container.ports)
@@ -172,7 +170,7 @@ def create_body(
 
 
 def seccomp_files(container: ContainerPlan) -> tuple[str, ...]:
-    """The seccomp profiles that are files on the client."""
+    """The seccomp profiles that are files on the client's machine."""
     return tuple(file for word in container.security_opt if (file := _seccomp_file(word)))
 
 
@@ -214,7 +212,7 @@ def _host_config(container: ContainerPlan, bindings: Mapping[str, list[Json]], p
 
 
 def _security(options: tuple[str, ...], profiles: Mapping[str, str]) -> Json:
-    """The options, profiles by content; `systempaths=unconfined` is not one for the daemon but two empty lists."""
+    """The options with the content of profiles; `systempaths=unconfined` becomes two empty lists."""
     kept = [
         f"seccomp={profiles[file]}" if (file := _seccomp_file(word)) else word
         for word in options
@@ -228,7 +226,7 @@ def _seccomp_file(word: str) -> str | None:
     """The file of `seccomp=FILE` (older: `seccomp:FILE`)."""
     key, separator, value = word.partition("=" if "=" in word else ":")
     if word != "no-new-privileges" and not (separator and value):
-        raise DockerWordError("container.security_opt", word, "NAME=VALUE or no-new-privileges")
+        raise DockerOptionError("container.security_opt", word, "NAME=VALUE or no-new-privileges")
     return value if key == "seccomp" and value not in _SECCOMP_WORDS else None
 
 

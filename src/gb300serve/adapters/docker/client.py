@@ -1,4 +1,4 @@
-"""The way to a Docker Engine: sockets, TLS, contexts, ssh, versions, errors. The only importer of docker."""
+"""The connection to a Docker Engine: sockets, TLS, contexts, ssh, versions, errors. The only importer of docker."""
 
 import socket
 from collections.abc import Callable, Iterator, Mapping
@@ -35,7 +35,7 @@ _WHAT_TO_DO: tuple[tuple[type[OSError], str], ...] = (
 
 
 class DockerUnreachableError(BackendError):
-    """No Docker Engine answers; `cause` is what the system said of the attempt, where it did."""
+    """No Docker Engine answers; `cause` is the system's error, if there is one."""
 
     def __init__(self, endpoint: str, reason: str, cause: BaseException | None = None) -> None:
         hints = (hint for kind, hint in _WHAT_TO_DO if isinstance(cause, kind))
@@ -50,7 +50,7 @@ class DockerContextError(BackendError):
 
 
 class DockerRefusedError(BackendError):
-    """The Docker Engine refused a call. `said` are its words, `status` is its HTTP status."""
+    """The Docker Engine refused a call. `said` is its message, `status` its HTTP status."""
 
     def __init__(self, said: str, status: int, *, suggest: tuple[Action | str, ...] = ()) -> None:
         super().__init__(f"the Docker Engine refused: {said}", suggest=suggest)
@@ -66,14 +66,14 @@ class NameInUseError(DockerRefusedError):
 
 
 class NoSuchContainerError(BackendError):
-    """A container that is not there, or not any more."""
+    """The container does not exist."""
 
     def __init__(self, container: str) -> None:
         super().__init__(f"no container {container}", suggest=(Action("status", "see those that there are", ref=""),))
 
 
 class DockerImageMissingError(BackendError):
-    """A launch from an image that the machine does not have: the Engine works, the machine lacks something."""
+    """The machine lacks the image. The Engine works, so this is an error of the machine (exit 6)."""
 
     exit_code = MachineError.exit_code
 
@@ -110,19 +110,19 @@ def dial_unix(path: str) -> Dial:
 
 
 def dial_ssh(host: str) -> Dial:
-    """`docker system dial-stdio` on the host of `ssh://[user@]host[:port]`, as Docker's client does it."""
-    words = ssh_words(host)
-    return lambda: process.connect(words)
+    """Run `docker system dial-stdio` on the host of `ssh://[user@]host[:port]`, as Docker's client does."""
+    argv = ssh_words(host)
+    return lambda: process.connect(argv)
 
 
 def ssh_words(host: str) -> tuple[str, ...]:
-    """`ssh://[user@]host[:port]` → the words that reach its Docker Engine."""
+    """`ssh://[user@]host[:port]` → the command that connects to its Docker Engine."""
     parts = urlsplit(host)
     if not parts.hostname or parts.password or parts.path.strip("/"):
         raise DockerUnreachableError(host, "an address looks like ssh://[user@]host[:port]")
     user = ("-l", parts.username) if parts.username else ()
     port = ("-p", str(parts.port)) if parts.port else ()
-    # Half a minute to connect, like Docker's client; no terminal, and no question that nobody would see.
+    # 30 s to connect, like Docker's client; no terminal and no prompts.
     options = ("-o", "ConnectTimeout=30", "-T", "-o", "BatchMode=yes")
     return ("ssh", *options, *user, *port, "--", parts.hostname, "docker", "system", "dial-stdio")
 
@@ -147,7 +147,7 @@ class _Pool(urllib3.HTTPConnectionPool):
 
 
 class DialAdapter(requests.adapters.HTTPAdapter):
-    """For `Session.mount`: sends every request over what `dial` connects."""
+    """For `Session.mount`: sends every request over the connections of `dial`."""
 
     def __init__(self, dial: Dial) -> None:
         super().__init__()
@@ -172,16 +172,15 @@ class DialAdapter(requests.adapters.HTTPAdapter):
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 CONNECT_TIMEOUT = 30.0
-# The first question, its version, which an Engine answers at once: an address where nobody speaks must not hold up
-# `up` and `status` for a minute: together with their own start they end within 5 s on a loaded machine. Over ssh the
-# connection itself takes its time.
+# The first request asks for the version, which an Engine returns at once. If an address does not respond, `up` and
+# `status` must end within 5 s, including their own start on a loaded machine. Connecting over ssh takes longer.
 VERSION_TIMEOUT = 2.5
 SSH_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class DockerEndpoint:
-    """Where a Docker Engine is reached: `unix://…`, `tcp://…` or `ssh://…`. `patience` is seconds for its version."""
+    """The address of a Docker Engine: `unix://…`, `tcp://…` or `ssh://…`. `patience`: seconds for its version."""
 
     host: str
     tls: TLSConfig | None = None
@@ -194,12 +193,12 @@ class DockerEndpoint:
 
     @property
     def hostname(self) -> str | None:
-        """The machine that it is on, as its address names it; None for a socket of this machine."""
+        """The host name in the address; None for a socket of this machine."""
         return None if self.is_here else urlsplit(self.host).hostname
 
     @classmethod
     def choose(cls, host: str | None, context: str | None) -> Self:
-        """A host beats a context, as in Docker's client; without either, the context that the client uses."""
+        """A host precedes a context, as in Docker's client; without both, the client's current context."""
         if host:
             return cls(host)
         name = context or "the current one"
@@ -208,11 +207,11 @@ class DockerEndpoint:
         except (DockerException, OSError) as error:
             raise DockerContextError(name, str(error)) from error
         if not chosen or not chosen.Host:
-            raise DockerContextError(name, "there is none of this name")
+            raise DockerContextError(name, "not found")
         return cls(chosen.Host.removeprefix("http+"), chosen.TLSConfig)
 
     def open(self) -> docker.APIClient:
-        """A session that speaks the Engine's version of the API."""
+        """A session with the Engine's version of the API."""
         scheme, _, path = self.host.partition("://")
         if scheme == "unix":
             return _open_over(DialAdapter(dial_unix(path)), self.patience)
@@ -234,9 +233,9 @@ def _over(adapter: DialAdapter, version: str, timeout: float) -> docker.APIClien
 
 
 class DockerEngine:
-    """Implements `docker_backend.DockerApi` with the SDK's session; connects when first asked.
+    """Implements `backend.DockerApi` with the SDK's session, which is opened by the first request.
 
-    One that could not be connected to is not tried again: several questions in a row must not add up their waits.
+    After a failure to connect there is no second attempt: the timeouts of several requests must not add up.
     """
 
     def __init__(self, endpoint: DockerEndpoint) -> None:
@@ -245,21 +244,21 @@ class DockerEngine:
         self._absent: DockerUnreachableError | None = None
 
     def get(self, path: str, params: Mapping[str, Any] = NOTHING) -> Any:
-        return self._ask("GET", path, params=params).json()
+        return self._request("GET", path, params=params).json()
 
     def post(self, path: str, params: Mapping[str, Any] = NOTHING, body: Any = None, timeout: float = 60.0) -> Any:
-        answer = self._ask("POST", path, params=params, json=body, timeout=(CONNECT_TIMEOUT, timeout))
-        return answer.json() if answer.content else None
+        response = self._request("POST", path, params=params, json=body, timeout=(CONNECT_TIMEOUT, timeout))
+        return response.json() if response.content else None
 
     def delete(self, path: str, params: Mapping[str, Any] = NOTHING) -> None:
-        self._ask("DELETE", path, params=params)
+        self._request("DELETE", path, params=params)
 
     def stream(self, path: str, params: Mapping[str, Any], *, method: str = "GET", body: Any = None) -> ResponseChunks:
-        asked = self._ask(method, path, params=params, json=body, stream=True, timeout=(CONNECT_TIMEOUT, None))
-        return ResponseChunks(asked)
+        timeout = CONNECT_TIMEOUT, None
+        return ResponseChunks(self._request(method, path, params=params, json=body, stream=True, timeout=timeout))
 
     def _session(self) -> docker.APIClient:
-        """Not a cached_property: up to Python 3.11 all Engines would wait for the one that is being connected to."""
+        """Not a cached_property: up to Python 3.11, all Engines would wait for the one that is connecting."""
         if self._absent is not None:
             raise self._absent
         if self._opened is None:
@@ -271,14 +270,14 @@ class DockerEngine:
                 raise
         return self._opened
 
-    def _ask(self, method: str, path: str, **options: Any) -> requests.Response:
+    def _request(self, method: str, path: str, **options: Any) -> requests.Response:
         session = self._session()
         with self._translated():
             url = f"{session.base_url}/v{session.api_version}{path}"
-            answer = session.request(method, url, **{"timeout": (CONNECT_TIMEOUT, 60.0), **options})
-            if answer.ok:
-                return answer
-            raise DockerRefusedError(_said(answer), answer.status_code)
+            response = session.request(method, url, **{"timeout": (CONNECT_TIMEOUT, 60.0), **options})
+            if response.ok:
+                return response
+            raise DockerRefusedError(_error_message(response), response.status_code)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -290,17 +289,17 @@ class DockerEngine:
             raise DockerUnreachableError(self._endpoint.host, reason, cause) from error
 
 
-def _said(answer: requests.Response) -> str:
+def _error_message(response: requests.Response) -> str:
     try:
-        message: str = answer.json()["message"]
+        message: str = response.json()["message"]
     except (ValueError, KeyError, TypeError):
-        return answer.text.strip() or answer.reason
+        return response.text.strip() or response.reason
     return message
 
 
 def _deepest(error: BaseException) -> BaseException:
-    """What it all began with: libraries wrap the one sentence that says something."""
+    """The original error, which libraries wrap several times."""
     nested = next((part for part in error.args if isinstance(part, BaseException)), None)
     inner = error.__cause__ or error.__context__ or nested
-    # What is asked while a failure of ours, or Ctrl-C, is dealt with did not begin with that.
+    # A request during the cleanup after our own error or Ctrl-C has another cause.
     return _deepest(inner) if isinstance(inner, Exception) and not isinstance(inner, Gb300Error) else error

@@ -1,4 +1,4 @@
-"""What `docker inspect` says, as values. Pure."""
+"""Convert the output of `docker inspect` to values."""
 
 import re
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ NANO = 1_000_000_000
 
 
 def nanoseconds(stamp: str) -> int:
-    """`2026-11-29T19:50:03.123456789Z` → nanoseconds since 1970; 0 for Docker's "never" (the year 1) and for nothing.
+    """`2026-11-29T19:50:03.123456789Z` → nanoseconds since 1970; 0 for Docker's "never" (year 1) and for an empty text.
 
-    Floats of this size end at a quarter of a microsecond, too coarse to ask for the lines after one.
+    A float of this size has a resolution of a quarter of a microsecond: too coarse to request the lines after one.
     """
     found = _STAMP.fullmatch(stamp)
     if not found:
@@ -29,7 +29,7 @@ def nanoseconds(stamp: str) -> int:
 
 @lru_cache(maxsize=64)
 def _whole(second: str) -> int:
-    """Lines of a log come by the thousand a second."""
+    """Cached: a log can have 1,000 lines per second."""
     return int(datetime.fromisoformat(second.replace("Z", "+00:00")).timestamp())
 
 
@@ -39,12 +39,12 @@ def seconds(stamp: str) -> float | None:
 
 
 def runs(state: Json) -> bool:
-    """While its restart policy waits, the Engine calls it running too, with the times of the start that ended."""
+    """While a restart policy waits, the Engine reports Running too, with the times of the start that ended."""
     return bool(state["Running"]) and not state.get("Restarting", False)
 
 
 def gpus(host_config: Json) -> str | None:
-    """The device request as the plan says it: `all`, a count, or `device=` and a list."""
+    """The device request in the form of a plan: `all`, a count, or `device=` and a list."""
     for request in host_config.get("DeviceRequests") or []:
         if request["Driver"] == "cdi":
             names = [name.partition("=")[2] for name in request["DeviceIDs"] if name.startswith("nvidia.com/gpu=")]
@@ -89,7 +89,7 @@ def container(inspected: Json) -> Container:
 
 
 def options(host: Json, config: Json) -> dict[str, str]:
-    """What the container was created with, beyond its command (`lifecycle.options`)."""
+    """The options with which the container was created, without its command."""
     found = {
         "network": words.network(host.get("NetworkMode") or ""),
         "ipc": words.ipc(host.get("IpcMode") or ""),
@@ -108,9 +108,9 @@ def options(host: Json, config: Json) -> dict[str, str]:
 
 
 def published(inspected: Json) -> tuple[int, ...]:
-    """The ports that were asked for, and those that the Engine chose while it runs."""
-    asked, given = inspected["HostConfig"]["PortBindings"] or {}, inspected["NetworkSettings"]["Ports"] or {}
-    bindings = [binding for ports in (asked, given) for several in ports.values() for binding in several or ()]
+    """The requested ports, and those that the Engine assigned to a running container."""
+    requested, assigned = inspected["HostConfig"]["PortBindings"] or {}, inspected["NetworkSettings"]["Ports"] or {}
+    bindings = [binding for ports in (requested, assigned) for several in ports.values() for binding in several or ()]
     return tuple(sorted({int(port) for binding in bindings if (port := binding["HostPort"]).isdecimal()}))
 
 
@@ -119,7 +119,7 @@ def _policy(name: str, retries: int) -> str:
 
 
 def environment(words: Sequence[str]) -> dict[str, str]:
-    """`NAME=value` words by name."""
+    """`NAME=value` entries by name."""
     return {name: value for name, _, value in (word.partition("=") for word in words)}
 
 

@@ -1,4 +1,4 @@
-"""Following a container's log through dropped connections and restarts of the Docker Engine."""
+"""Follow a container's log through dropped connections and restarts of the Docker Engine."""
 
 import re
 import struct
@@ -7,7 +7,6 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Literal, NamedTuple, Protocol, Self
 
 from gb300serve.adapters.docker.client import DockerUnreachableError, NoSuchContainerError
@@ -18,18 +17,18 @@ from gb300serve.lifecycle.backend import PATIENCE, LogLine
 Stream = Literal["stdout", "stderr"]
 _HEADER = struct.Struct(">BxxxL")
 _STREAMS: dict[int, Stream] = {0: "stdout", 1: "stdout", 2: "stderr"}
-# How far back a new connection asks again: the two streams are stamped apart, so neither is quite in order.
+# How far back a new connection requests lines again: timestamps of the two streams are not strictly ordered.
 OVERLAP = NANO
-# Where a log is rotated while it is followed, the Engine (28.2, both of its log drivers) goes back now and then and
-# tells lines of that file once more: at most as many as a file of the usual 10 MB has.
+# If a log is rotated while it is followed, the Engine (28.2, both of its log drivers) sometimes repeats lines of the
+# file: at most as many as a file of the usual 10 MB has.
 REMEMBERED = 50_000
 _DIGITS = 9
-# A terminal's log has no frames: where the pieces of a line begin is seen by their stamps. Shorter lines are one piece.
+# A terminal's log has no frames: the pieces of a line begin with a timestamp. Shorter lines have one piece.
 _STAMPED = re.compile(rb"(?=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z )")
 _CUT = 16384
 
 
-class LogEntry(NamedTuple):  # a dataclass takes four times as long to make, a thousand times a second
+class LogEntry(NamedTuple):  # a dataclass takes four times as long to create, up to 1,000 times per second
     """One line that the container ended with a line feed. `stamp` is nanoseconds since 1970."""
 
     stamp: int
@@ -46,7 +45,7 @@ class LogEntry(NamedTuple):  # a dataclass takes four times as long to make, a t
 
 
 def frames(data: bytes) -> tuple[list[tuple[Stream, bytes]], bytes]:
-    """The whole frames of a multiplexed stream (eight bytes of header: stream, length), and what is left of it."""
+    """The complete frames of a multiplexed stream (header of eight bytes: stream, length), and the rest."""
     found: list[tuple[Stream, bytes]] = []
     at = 0
     while len(data) - at >= _HEADER.size:
@@ -60,11 +59,10 @@ def frames(data: bytes) -> tuple[list[tuple[Stream, bytes]], bytes]:
 
 
 class LogDecoder:
-    """Bytes of `GET /containers/ID/logs?timestamps=1` → entries, whatever the pieces in which they arrive.
+    """Bytes of `GET /containers/ID/logs?timestamps=1` → entries, independent of chunk boundaries.
 
-    Without a terminal, each frame has a header of eight bytes (stream, length); the Engine cuts lines at 16 KiB into
-    frames with the stamp of the first, of which the last ends with a line feed (not with the log driver `local`, which
-    keeps none behind such a line). With a terminal the same without headers.
+    Without a terminal, data arrives in frames. The Engine splits lines at 16 KiB into frames with one timestamp, of
+    which the last ends with a line feed (not with the log driver `local`). With a terminal there are no headers.
     """
 
     def __init__(self, *, tty: bool = False) -> None:
@@ -79,7 +77,7 @@ class LogDecoder:
         return [entry for stream, frame in found for entry in self._taken(stream, frame)]
 
     def flush(self) -> Iterator[LogEntry]:
-        """What the container wrote last, if it did not end it with a line feed."""
+        """The last line, if it has no line feed."""
         if self._tty:
             yield from (entry for piece in _pieces(self._buffer) for entry in self._taken("stdout", piece))
             self._buffer = b""
@@ -97,10 +95,10 @@ class LogDecoder:
             yield from (("stdout", piece) for piece in _pieces(line + b"\n"))
 
     def _taken(self, stream: Stream, frame: bytes) -> tuple[LogEntry, ...]:
-        """The lines that the frame ends: by its line feed, or the one before by being of another moment."""
+        """The lines that the frame ends: by its line feed, or the previous one by a different timestamp."""
         written, _, piece = frame.partition(b" ")
         stamp = self._moment(written)
-        if not self._begun and piece.endswith(b"\n"):  # nearly every line, a thousand times a second
+        if not self._begun and piece.endswith(b"\n"):  # nearly every line, up to 1,000 per second
             return (LogEntry(stamp, stream, piece[:-1].decode("utf-8", "replace")),)
         ended: tuple[LogEntry, ...] = ()
         begun = self._begun.pop(stream, None)
@@ -114,7 +112,7 @@ class LogDecoder:
         return ended
 
     def _moment(self, written: bytes) -> int:
-        """The second of a stamp is nearly always that of the line before: to read it anew takes 1 us."""
+        """The second is nearly always that of the previous line; parsing it again takes 1 us."""
         second, fraction = written[:20], written[20:-1]
         if second == self._second and len(fraction) == _DIGITS and fraction.isdigit():
             return self._whole + int(fraction)
@@ -133,18 +131,18 @@ def _text(pieces: list[bytes]) -> str:
 
 
 class Delivered:
-    """What was delivered already, as far back as a new connection asks again, or the Engine tells again by itself."""
+    """The lines that were delivered already, as far back as they can be sent again."""
 
     def __init__(self, since: int) -> None:
         self._newest = since
         self._since = since
         self._recent: deque[tuple[int, int]] = deque()
-        """Stamps and hashes, which take 6 MB at most."""
+        """Timestamps and hashes: at most 6 MB."""
         self._again: Counter[int] = Counter()
         self._last: dict[Stream, tuple[int, int]] = {}
 
     def resume(self) -> int:
-        """From when to ask; until then, what comes again is known."""
+        """From when to request lines; repeated ones are recognised."""
         since = max(self._since, self._newest - OVERLAP)
         self._expect_again(since)
         return since
@@ -154,7 +152,7 @@ class Delivered:
         last, last_key = self._last.get(entry.stream, (0, 0))
         if entry.stamp < last:
             self._expect_again(entry.stamp)
-        elif entry.stamp == last and key == last_key:  # no stream writes one line twice within a nanosecond
+        elif entry.stamp == last and key == last_key:  # no stream writes the same line twice within a nanosecond
             return False
         self._last[entry.stream] = entry.stamp, key
         if self._again.get(key, 0) > 0:
@@ -170,11 +168,11 @@ class Delivered:
         self._again = Counter(key for stamp, key in self._recent if stamp >= since)
 
 
-# A container writes before the Engine notes that it runs: over a loaded machine's hundreds of milliseconds, and less
-# than it takes to stop an engine and start it again.
+# A container can write before the Engine registers its start: longer than the hundreds of milliseconds of a loaded
+# machine, and shorter than a stop and start of an engine.
 EARLY = NANO
-# Docker waits 0.1 s before its restart policy starts a container again, and lets the same stream go on: whatever comes
-# after a pause of that length may be the next start's.
+# Docker waits 0.1 s before a restart policy starts a container again, and continues the same stream: lines after such
+# a pause may belong to the next start.
 PAUSE = NANO // 10
 
 
@@ -189,7 +187,7 @@ class Start:
 
     @property
     def log_from(self) -> int:
-        """From when its lines are. What an earlier start wrote last may be stamped a little after that one's end."""
+        """The time of its first lines. The last lines of an earlier start may be stamped a little after its end."""
         return max(0, self.at - EARLY, (self.ended + self.at) // 2)
 
 
@@ -197,11 +195,11 @@ class Chunks(Protocol):
     """A response as it arrives."""
 
     def next(self, timeout: float) -> bytes | None:
-        """The next piece, empty when none came within `timeout` seconds; None at the end."""
+        """The next chunk, empty if none arrived within `timeout` seconds; None at the end."""
 
 
 class OpenChunks(Chunks, Protocol):
-    """Chunks that are closed when they are no longer read."""
+    """Chunks as a context manager that closes them."""
 
     def __enter__(self) -> Chunks: ...
 
@@ -214,16 +212,16 @@ class LogSource(Protocol):
     def last_start(self, container: str) -> Start: ...
 
     def started_at(self, container: str) -> int:
-        """When what runs was started: nanoseconds since 1970, 0 between two starts too. Cheaper than `last_start`."""
+        """Start of the running process in nanoseconds since 1970, else 0. Cheaper than `last_start`."""
 
     def open_log(
         self, container: str, since: int, *, live: bool, entries: int | None = None
     ) -> AbstractContextManager[Chunks]:
-        """The last `entries` entries since then, or all; `live` ones go on until the container ends."""
+        """The last `entries` entries since then, or all; `live`: continue until the container ends."""
 
 
 class Follower:
-    """One container's log since its last start, each line once."""
+    """The log of a container since its last start, each line once."""
 
     def __init__(self, source: LogSource, clock: Clock, container: str) -> None:
         self._source = source
@@ -234,14 +232,14 @@ class Follower:
         self._lost_at: float | None = None
 
     def follow(self, every: float) -> Iterator[LogLine | None]:
-        """Until the container has ended or is removed; None after every `every` seconds of silence."""
+        """Until the container ends or is removed; None after every `every` seconds without lines."""
         ended = not self._start.at
         while not ended:
             try:
                 yield from self._lines(every, live=True)
                 now = self._source.last_start(self._container)
-                ended = not (now.running and now.at == self._start.at)  # else the connection was lost
-                if ended:  # The stream may end before the last lines are in it.
+                ended = not (now.running and now.at == self._start.at)  # otherwise the connection was lost
+                if ended:  # The stream may end before the last lines.
                     yield from self._lines(every, live=False, before=now.log_from if now.at != self._start.at else None)
             except NoSuchContainerError:
                 return
@@ -253,7 +251,7 @@ class Follower:
                 yield None
 
     def log(self, entries: int | None) -> Iterator[LogLine]:
-        """As it stands: the last `entries` entries, or all."""
+        """The present log: the last `entries` entries, or all."""
         if self._start.at:
             opened = self._source.open_log(self._container, self._start.log_from, live=False, entries=entries)
             for together in self._pieces(opened, PATIENCE):
@@ -265,7 +263,7 @@ class Follower:
         return self._clock.now() - self._lost_at
 
     def _lines(self, every: float, *, live: bool, before: int | None = None) -> Iterator[LogLine | None]:
-        """What was not delivered yet; `before` is the start that came after this one."""
+        """New lines; `before` is the time of the next start."""
         opened = self._source.open_log(self._container, self._delivered.resume(), live=live)
         self._lost_at = None
         newest = self._start.at
@@ -274,7 +272,7 @@ class Follower:
             for entry in entries or ():
                 paused = paused or entry.stamp - newest >= PAUSE
                 newest = max(newest, entry.stamp)
-            # All of a piece was written before this question, and a question a line takes minutes for a week's log.
+            # A whole chunk was written before this request; a request per line would take minutes for a week's log.
             if live and paused and self._source.started_at(self._container) != self._start.at:
                 return
             if entries is None:
@@ -286,7 +284,7 @@ class Follower:
     def _pieces(
         self, opened: AbstractContextManager[Chunks], every: float, *, whole: bool = True
     ) -> Iterator[Iterable[LogEntry] | None]:
-        """What came together; None after silence. A last line without a line feed only when the `whole` log is read."""
+        """Entries that arrived together; None after silence. `whole`: include a last line without a line feed."""
         decoder = LogDecoder(tty=self._start.tty)
         with opened as chunks:
             while (chunk := chunks.next(every)) is not None:
@@ -295,23 +293,23 @@ class Follower:
             yield tuple(decoder.flush())
 
 
-# Seconds. It is woken by what comes, and by the end.
+# Seconds. Data and the end of the stream wake the thread.
 _LONG = 3600.0
-# A line of the engine is 5 kB at most; whatever is longer is no bar.
+# A line of the engine has at most 5 kB; anything longer is not a bar.
 _LONGEST = 65536
 
 
 class BarText:
-    """Bytes of an attach stream → the newest state of the line that is still being drawn on each stream."""
+    """Bytes of an attach stream → the newest state of each stream's unfinished line."""
 
     def __init__(self, *, tty: bool = False) -> None:
         self._tty = tty
         self._buffer = b""
         self._open: dict[str, bytes] = {}
-        self._told: dict[str, str] = {}
+        self._shown: dict[str, str] = {}
 
     def feed(self, data: bytes) -> None:
-        """Take what came; whole lines are the log's to tell, and are left out."""
+        """Process data; complete lines are skipped, because the log contains them."""
         if self._tty:
             self._draw("stdout", data)
             return
@@ -320,25 +318,25 @@ class BarText:
             self._draw(stream, b"".join(payload for of, payload in found if of == stream))
 
     def fresh(self) -> tuple[str, ...]:
-        """States that moved since the last call."""
+        """States that changed since the last call."""
         found = []
         for stream, rest in self._open.items():
             state = next((piece for piece in reversed(rest.split(b"\r")) if piece.strip()), b"")
             text = state.decode("utf-8", "replace")
-            if text and b"\r" in rest and text != self._told.get(stream):
-                self._told[stream] = text
+            if text and b"\r" in rest and text != self._shown.get(stream):
+                self._shown[stream] = text
                 found.append(text)
         return tuple(found)
 
     def _draw(self, stream: str, payload: bytes) -> None:
         rest = (self._open.get(stream, b"") + payload).rpartition(b"\n")[2]
-        # What stands before the last two states has been drawn over.
+        # Only the last two states are needed.
         last = rest.rfind(b"\r", 0, max(0, rest.rfind(b"\r")))
         self._open[stream] = rest[max(last, 0) :][-_LONGEST:]
 
 
 class AttachedBars:
-    """Implements `lifecycle.watch_ports.Bars`; a context manager. A thread reads, so that the container never waits."""
+    """Implements `lifecycle.backend.Bars`. A thread reads, so that the container never blocks."""
 
     def __init__(self, opened: OpenChunks, *, tty: bool = False) -> None:
         self._opened = opened
@@ -351,10 +349,8 @@ class AttachedBars:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._opened.__exit__(kind, error, trace)
+    def __exit__(self, *error: Any) -> None:
+        self._opened.__exit__(*error)
         self._thread.join()
 
     def fresh(self) -> tuple[str, ...]:

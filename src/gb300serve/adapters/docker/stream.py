@@ -1,26 +1,25 @@
-"""Read a response while it arrives, with a limit on the wait for the next piece."""
+"""Read a response while it arrives, with a timeout for each chunk."""
 
 import queue
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import requests
 import urllib3
 
 _PIECE = 65536
-# A container that writes faster than its log is read waits after this many pieces.
+# The reader blocks after this many unread chunks.
 _PIECES = 256
 
-# Seconds. The Engine sends every line on its own; waking up for each of 1,000 lines a second takes 4 % of a core.
+# Seconds. The Engine sends each line separately; a wakeup for each of 1,000 lines per second costs 4 % of a core.
 _GATHER = 0.02
 
 
 class ResponseChunks:
-    """Implements `logs.Chunks`. A thread reads, because a read that timed out cannot be resumed."""
+    """Implements `logs.Chunks`. A thread reads, because a read cannot be resumed after a timeout."""
 
     def __init__(self, response: requests.Response) -> None:
         self._response = response
@@ -32,10 +31,8 @@ class ResponseChunks:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with suppress(RuntimeError, ValueError, OSError):  # it has just ended: the connection is released or reset
+    def __exit__(self, *error: Any) -> None:
+        with suppress(RuntimeError, ValueError, OSError):  # the response has just ended
             if not self._ended:
                 self._response.raw.shutdown()  # wakes the thread; close() does not
         while not self._ended:
@@ -47,7 +44,7 @@ class ResponseChunks:
         return None if self._ended else self._take(timeout)
 
     def _take(self, timeout: float | None) -> bytes | None:
-        """The next piece and all that arrived with it, up to `_PIECE` bytes."""
+        """The next chunk and all that arrived with it, up to `_PIECE` bytes."""
         try:
             piece = self._pieces.get(timeout=timeout)
         except queue.Empty:
@@ -62,11 +59,11 @@ class ResponseChunks:
                 return b"".join(together)
             piece = self._pieces.get()
         self._ended = not together
-        self._pieces.put(None)  # the end is read once more: by this caller, or by another one
+        self._pieces.put(None)  # for the next read of the end
         return b"".join(together) or None
 
     def _read(self) -> None:
-        # A broken connection ends like a closed one: the caller asks what became of the container.
+        # A broken connection ends like a closed one: the caller checks the state of the container.
         try:
             for piece in self._body():
                 self._pieces.put(piece)

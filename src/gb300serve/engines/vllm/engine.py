@@ -13,10 +13,7 @@ from gb300serve.engines.vllm.schedule import check_schedule
 
 
 def rewrite(argv: Sequence[str], table: OptionTable) -> list[str]:
-    """The arguments as argparse gets them: the model first, dashes for underscores, and dotted keys as JSON at the end.
-
-    The JSON of dotted keys comes last, so it replaces JSON that was given for the same flag.
-    """
+    """Arguments for argparse: model first, dashes for underscores; JSON of dotted keys last, so that it wins."""
     plain: list[str] = []
     dotted: dict[str, dict[str, Value]] = {}
     words = iter(_levels(map(_dashed, _model_first(argv)), table))
