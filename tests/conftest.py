@@ -32,15 +32,14 @@ def terminal() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first. The real engine keeps processors busy: its tests are spread among those that mostly wait."""
-    kinds: dict[str, list[pytest.Item]] = {"engine": [], "docker": [], "simulated": [], "": []}
-    for item in items:
-        kinds[item.path.parent.name if item.path.parents[1] == END_TO_END else ""].append(item)
-    waiting, ready = kinds["docker"] + kinds["simulated"], kinds["engine"]
-    step = len(waiting) // len(ready) if ready else 0
-    for number, item in enumerate(ready):
-        waiting.insert(number * (step + 1), item)
-    items[:] = waiting + kinds[""]
+    """End-to-end tests first, so that no worker is left with a long one at the end."""
+    kinds = ("engine", "docker", "simulated")
+
+    def place(item: pytest.Item) -> int:
+        folder = item.path.parent
+        return kinds.index(folder.name) if folder.parent == END_TO_END else len(kinds)
+
+    items.sort(key=place)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
