@@ -153,7 +153,7 @@ def test_startup_complete_is_not_ready() -> None:
     assert caught.value.message.startswith("dsv41-vllm gave no sign of life for 90")
     assert "waiting for: http://127.0.0.1:30006/v1/models does not respond: connection refused" in caught.value.message
     assert "dsv41-vllm is left running" in str(caught.value.hint)
-    assert caught.value.waiting_for == "http://127.0.0.1:30006/v1/models does not answer: connection refused"
+    assert caught.value.waiting_for == "http://127.0.0.1:30006/v1/models does not respond: connection refused"
     # The reason is the same before and after the engine says that it started: it is told when it changes.
     assert [each for each in watched.told if isinstance(each, NotReady)] == []
 
