@@ -200,7 +200,7 @@ class Absence:
     def __enter__(self) -> None:
         return
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
         if not isinstance(error, BackendError):
             self._since = None
             return False
