@@ -89,7 +89,7 @@ def test_degraded_is_said_by_name() -> None:
     assert caught.value.exit_code == 9
     assert caught.value.message == (
         "DEGRADED: dsv41-vllm serves, but its boot does not match the receipts of a good boot\n"
-        "  different: b (wanted 4.87, found 0.65)"
+        "  different: b (expected 4.87, found 0.65)"
     )
     assert caught.value.hint == "it keeps running"
     assert [action.verb for action in caught.value.suggest if isinstance(action, Action)] == ["receipts", "down"]
