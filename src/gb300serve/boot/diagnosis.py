@@ -149,13 +149,8 @@ def _state(boot: BootState) -> State:
     if is_stalled(boot):
         return "stalled"
     tuning = boot.tuning
-    if boot.phase is Phase.TUNING_KERNELS and not tuning.ended and (tuning.missed or _has_nothing_loaded(boot)):
-        return "tuning"
-    return "booting"
-
-
-def _has_nothing_loaded(boot: BootState) -> bool:
-    return boot.tuning.running and boot.tuning.loaded == 0
+    has_nothing_loaded = tuning.missed or (tuning.running and tuning.loaded == 0)
+    return "tuning" if boot.phase is Phase.TUNING_KERNELS and not tuning.ended and has_nothing_loaded else "booting"
 
 
 def _cause(boot: BootState, state: State) -> LogFinding | None:
@@ -190,9 +185,7 @@ def _explain(boot: BootState, finding: LogFinding | None, state: State) -> _Expl
     return finding.reason, values, evidence
 
 
-def _explain_without_cause(
-    boot: BootState, state: State
-) -> tuple[Reason | None, dict[str, ReceiptValue], tuple[Evidence, ...]]:
+def _explain_without_cause(boot: BootState, state: State) -> _Explained:
     if state == "ready" and boot.hook_armed and not boot.hook_works:
         return Reason.HOOK_NOT_INSTALLED, {}, _at(boot.hook_armed)
     if state == "stalled":

@@ -47,9 +47,7 @@ class ExpectedLine:
 
     def accepts(self, found: float | None) -> bool:
         """Whether the figure of a line is the expected one."""
-        if self.value is None or found is None:
-            return True
-        return abs(found - self.value) <= self.tolerance + _ROUNDING
+        return self.value is None or found is None or abs(found - self.value) <= self.tolerance + _ROUNDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +86,8 @@ class CheckedReceipt:
 
     def as_json(self) -> dict[str, Any]:
         """One object of `receipts` in `gb300serve.receipts/1`."""
-        return {
-            "name": self.name,
-            "kind": self.kind,
-            "state": self.state,
-            "missing": self.missing,
-            "expected": self.expected,
-            "tolerance": self.tolerance,
-            "found": self.found,
-            "text": self.text,
-        }
+        keys = ("name", "kind", "state", "missing", "expected", "tolerance", "found", "text")
+        return {key: getattr(self, key) for key in keys}
 
 
 def shown(value: float | str | None) -> str:
@@ -241,17 +231,11 @@ class LearnedBoot:
 
 def as_recipe(receipts: Iterable[ExpectedLine], tuning: dict[str, Any] | None) -> dict[str, Any]:
     """The section of a recipe; whole numbers without a fraction."""
-    lines = [
-        {
-            "line": receipt.line,
-            **(
-                {"value": _plain(receipt.value), "tolerance": _plain(receipt.tolerance)}
-                if receipt.value is not None
-                else {}
-            ),
-            **({"missing": receipt.missing} if receipt.missing != "degrade" else {}),
-            "basis": receipt.basis or "",
-        }
+    lines: list[dict[str, Any]] = [
+        {"line": receipt.line}
+        | ({} if receipt.value is None else {"value": _plain(receipt.value), "tolerance": _plain(receipt.tolerance)})
+        | ({"missing": receipt.missing} if receipt.missing != "degrade" else {})
+        | {"basis": receipt.basis or ""}
         for receipt in receipts
     ]
     return {"boot": {"receipts": lines, **({"tuning_cache": tuning} if tuning else {})}}

@@ -431,6 +431,4 @@ def _verdict(available_gib: float | None, at_most_gib: float, needed: float, *, 
         return "refused"
     if available_gib is None:
         return "refused" if at_most_gib < needed else "unknown"
-    if available_gib < needed:
-        return "refused"
-    return "short" if available_gib - needed < SPARE_GIB else "fits"
+    return "refused" if available_gib < needed else "short" if available_gib - needed < SPARE_GIB else "fits"

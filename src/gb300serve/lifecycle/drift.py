@@ -25,13 +25,7 @@ class Drift:
 
     def as_json(self) -> dict[str, str | None]:
         """One object of `drift` in `gb300serve.status/1`."""
-        return {
-            "field": self.field,
-            "against": self.against,
-            "wanted": self.wanted,
-            "found": self.found,
-            "message": self.message,
-        }
+        return {key: getattr(self, key) for key in ("field", "against", "wanted", "found", "message")}
 
 
 def drift(container: Container, launch: Launch, image: Image | None) -> tuple[Drift, ...]:

@@ -98,7 +98,8 @@ def _take_back(step: Step, tools: Tools, *, certain: bool) -> bool:
         case RenameContainer():
             changed = _unrename(step, found, tools)
         case ApplyRestart():
-            changed = _unset(step, found, tools)
+            tools.backend.set_restart(found.id, step.before)
+            changed = True
         case AwaitReady():
             changed = False
         case _:
@@ -137,12 +138,6 @@ def _unrename(step: RenameContainer, found: Container, tools: Tools) -> bool:
     if found.name == step.before:
         return False
     tools.backend.rename(found.id, step.before)
-    return True
-
-
-def _unset(step: ApplyRestart, found: Container, tools: Tools) -> bool:
-    """Restore the policy under which the container served before."""
-    tools.backend.set_restart(found.id, step.before)
     return True
 
 

@@ -145,9 +145,8 @@ def engine_port(container: Container) -> int | None:
 
 def _overlap(one: str, other: str) -> bool:
     """Only two device lists can be compared: a count or `all` may mean any GPU."""
-    if one.startswith(_DEVICES) and other.startswith(_DEVICES):
-        return bool(_devices(one) & _devices(other))
-    return True
+    comparable = one.startswith(_DEVICES) and other.startswith(_DEVICES)
+    return not comparable or bool(_devices(one) & _devices(other))
 
 
 def _devices(gpus: str) -> set[str]:
@@ -174,7 +173,8 @@ def reconcile(launch: Launch, observed: Observed, at: float, *, replace: bool = 
         _refuse_holder(launch, holder, replace=replace)
     leaving = _leaving(launch, observed, holder) if replace else ()
     refuse_conflicts(launch, observed, frozenset(each.id for each in leaving))
-    _refuse_sources(observed)
+    if observed.missing_sources:
+        raise MountSourceMissingError(observed.missing_sources)
     if kept is None:
         _refuse_image(launch, observed)
     away = tuple(step for each in leaving for step in _retired(launch, each, at))
@@ -230,11 +230,6 @@ def _leaving(launch: Launch, observed: Observed, holder: Container | None) -> tu
 
 def _same_lane(launch: Launch, container: Container) -> bool:
     return container.labels.get(LABEL_LANE) == launch.plan.lane
-
-
-def _refuse_sources(observed: Observed) -> None:
-    if observed.missing_sources:
-        raise MountSourceMissingError(observed.missing_sources)
 
 
 def _refuse_image(launch: Launch, observed: Observed) -> None:

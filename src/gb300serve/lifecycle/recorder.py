@@ -73,7 +73,8 @@ class Recorder:
         if isinstance(announcement, Elapsed):
             self._at = announcement.seconds
         if isinstance(announcement, StepBegan) and isinstance(announcement.step, AwaitReady):
-            self._watching(announcement.step.container)
+            self._learn_start(announcement.step.container)
+            self.save(state="booting")
         if isinstance(announcement, BootEvent):
             self._record_event(announcement)
         if isinstance(announcement, ReceiptsChecked):
@@ -173,10 +174,6 @@ class Recorder:
         head = {"schema": RECEIPTS_SCHEMA, "release": self.run.record.ref, "container": name, "verdict": judged}
         text = indented_json({**head, "binding": checked.binding, "receipts": receipts}) + "\n"
         self._guarded(lambda: self.run.write(RECEIPTS, text))
-
-    def _watching(self, container: str) -> None:
-        self._learn_start(container)
-        self.save(state="booting")
 
     def _learn_start(self, container: str) -> None:
         try:

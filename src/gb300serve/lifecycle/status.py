@@ -1,7 +1,7 @@
 """The state of every lane: our containers, and foreign ones that look like a release or use the GPU."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from gb300serve.boot.diagnosis import Diagnosis
@@ -57,18 +57,8 @@ class LaneStatus:
 
     def as_json(self) -> dict[str, Any]:
         """One object of `lanes`."""
-        return {
-            "lane": self.lane,
-            "release": self.release,
-            "on": self.on,
-            "state": self.state,
-            "phase": self.phase,
-            "container": self.container,
-            "image": self.image,
-            "since": self.since,
-            "drift": [each.as_json() for each in self.drift],
-            "health": dict(self.health),
-        }
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return values | {"drift": [each.as_json() for each in self.drift], "health": dict(self.health)}
 
 
 @dataclass(frozen=True, slots=True)
