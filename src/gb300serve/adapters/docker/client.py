@@ -156,7 +156,7 @@ class DialAdapter(requests.adapters.HTTPAdapter):
     def get_connection_with_tls_context(
         self,
         request: requests.PreparedRequest,  # noqa: ARG002 - requests' signature
-        verify: bool | str | None,  # noqa: ARG002, FBT001
+        _verify: bool | str | None,  # noqa: FBT001
         proxies: Mapping[str, str] | None = None,  # noqa: ARG002
         cert: tuple[str, str] | str | None = None,  # noqa: ARG002
     ) -> urllib3.HTTPConnectionPool:
