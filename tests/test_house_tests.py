@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src" / "gb300serve"
 # Folders that mirror no package of the source.
@@ -31,7 +29,6 @@ def test_the_rule_tells_names_apart() -> None:
     assert not has_module(Path("nowhere/test_redaction.py"))
 
 
-@pytest.mark.xfail(strict=False, reason="modules are being merged")
 def test_every_unit_test_file_is_named_after_a_module() -> None:
     assert [str(path) for path in unit_tests() if not has_module(path)] == []
 

@@ -1,8 +1,14 @@
 from gb300serve.boot.reasons import Reason
-from tests.boot.signals import test_arguments, test_failures, test_machine, test_memory, test_model_files
+from tests.boot.signals import (
+    test_arguments,
+    test_machine,
+    test_machine_failures,
+    test_machine_memory,
+    test_model_files,
+)
 from tests.engines.sglang import test_causes
 
-MODULES = (test_arguments, test_failures, test_machine, test_memory, test_model_files, test_causes)
+MODULES = (test_arguments, test_machine_failures, test_machine, test_machine_memory, test_model_files, test_causes)
 
 
 def test_every_reason_has_a_log() -> None:

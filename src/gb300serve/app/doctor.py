@@ -79,7 +79,7 @@ class Doctor:
         host, launch, recipe = self._host, prepared.launch, prepared.recipe
         plan = launch.plan
         facts = release_facts(
-            wanted(plan, recipe, host_ports(plan)), self._machine(), self._engine(), self._secrets(plan)
+            wanted(plan, recipe, host_ports(plan)), self._machine(), self._engine(plan), self._secrets(plan)
         )
         memory = self._memory(launch, prepared.loaded, recipe, _grace(host, own))
         return PreflightSubject(host, Release(plan, facts, memory, own, refusal, prepared.invocation.command("fit")))
@@ -112,9 +112,10 @@ class Doctor:
             return self.hosts.machine
         return RemoteMachine(f"the containers run on {self.hosts.docker_address}: run doctor there")
 
-    def _engine(self) -> HostDocker:
+    def _engine(self, plan: Plan | None = None) -> HostDocker:
+        """`plan`: the launch to simulate: a simulated image has the id that it pins."""
         if self.on == "sim":
-            return BackendEngine(self.hosts.at("sim").backend, lambda: INFO)
+            return BackendEngine(self.hosts.at("sim", plan).backend, lambda: INFO)
         try:
             engine = DockerEngine(self.hosts.endpoint)
         except BackendError as error:

@@ -99,10 +99,10 @@ def test_a_kept_container_has_the_name(program: Program, port: int) -> None:
     assert (refused.code, shown.code, refused.out + shown.out) == (6, 6, "")
     told = [ended.err[ended.err.index("gb300serve: ") :] for ended in (refused, shown)]
     assert told[0] == told[1]
-    sentence, hint = told[0].splitlines()
+    sentence, *hints = told[0].splitlines()
     assert sentence.startswith("gb300serve: the name dsv41-vllm is held by deepseek-v4.1-flash/v13+set, stopped 20")
     assert sentence.endswith("Z with exit code 0; it is kept for rollback")
-    ways = [shlex.split(part.partition(": ")[2]) for part in hint.removeprefix("  hint: ").split("; ")]
+    ways = [shlex.split(hint.removeprefix("  hint: ").partition(": ")[2]) for hint in hints]
     assert [way[0] for way in ways] == ["gb300serve"] * 2
     assert [program.run(*way[1:], "--show-steps").code for way in ways] == [0, 0]
     assert (lanes(program), entries(program), runs(program)) == before
@@ -173,7 +173,7 @@ def test_a_rollback_that_fails_puts_back_what_served(program: Program, port: int
 
 def test_nothing_to_roll_back_to(program: Program, port: int) -> None:
     nothing = program.run("rollback", "--on", "sim")
-    assert (nothing.code, "nothing is known to have served" in nothing.err) == (6, True)
+    assert (nothing.code, "no lane is running, and no run is recorded" in nothing.err) == (6, True)
     up(program, "v14", port)
     only = program.run("rollback")
     assert (only.code, "there is nothing to roll back to" in only.err) == (6, True)
@@ -199,7 +199,7 @@ def test_down_from_another_terminal_ends_a_boot(program: Program, port: int) -> 
     down = program.run("down", "--on", "sim")
     assert down.code == 0, down.err
     _, err = booting.communicate(timeout=30)
-    assert (booting.returncode, "was stopped while it booted, by gb300serve down" in err) == (8, True), err
+    assert (booting.returncode, "was stopped during its boot by gb300serve down" in err) == (8, True), err
     assert {name for _, name in lanes(program).values()} == {"stopped"}
     assert sorted(entries(program)) == [("down", "stopped"), ("up", "ready"), ("up", "stopped")]
 
@@ -299,8 +299,8 @@ def test_a_stop_that_was_not_waited_for(program: Program, port: int, number: sig
     _, err = down.communicate(timeout=30)
     assert (down.returncode, err.splitlines()) == (130, [
         "gb300serve: interrupted; dsv41-vllm received the stop signal, but down did not wait for its end",
-        "  hint: see: gb300serve status --on sim; wait for its end: "
-        "gb300serve down deepseek-v4.1-flash/v14 --on sim",
+        "  hint: see what runs: gb300serve status --on sim",
+        "        wait for its end: gb300serve down deepseek-v4.1-flash/v14 --on sim",
     ])  # fmt: skip
     entry = program.run("journal", "--json").document["entries"][-1]
     assert (entry["verb"], entry["result"], entry["to"]) == ("down", "interrupted", [])

@@ -63,4 +63,4 @@ def test_a_boot_that_cannot_succeed_names_its_cause_in_the_words_of_the_engine(
     assert up.code == 8
     (cause,) = [line for line in up.err.splitlines() if line.startswith("gb300serve: ")]
     assert "context_length (9999999) is greater than the derived context_length (1048576)" in cause
-    assert "set context_length 1048576 or less" in up.err
+    assert "set context_length to 1048576 or less" in up.err

@@ -53,7 +53,7 @@ def test_silent_stations_hide_nothing(program: Program, port: int) -> None:
     down = program.run("down", "--station", "west", "--on", "sim", "--remove")
     assert down.code == 0, down.err
     again = program.run("down", "--station", "west", "--on", "sim")
-    assert (again.code, again.err.splitlines()[-1]) == (6, "  hint: gb300serve status --station west")
+    assert (again.code, again.err.splitlines()[-1]) == (6, "  hint: gb300serve status --on sim --station west")
     (run,) = (program.home / ".local/state/gb300serve/stations/west/runs").iterdir()
     assert '"station": "west"' in (run / "run.json").read_text()
 

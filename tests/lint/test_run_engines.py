@@ -11,7 +11,7 @@ from gb300serve.recipe.catalog import Catalog
 from gb300serve.recipe.load import RecipeLoader
 from tests.lint.samples import BASES, Case, changed
 
-MODULES = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py") if path.stem != "test_engines")
+MODULES = sorted(path.stem for path in (Path(__file__).parent / "rules").glob("test_*.py"))
 CASES: list[Case] = [
     case
     for module in (import_module(f"tests.lint.rules.{name}") for name in MODULES)

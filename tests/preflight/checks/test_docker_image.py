@@ -21,7 +21,7 @@ def test_an_image_that_is_absent() -> None:
     message = f"image {REFERENCE} not found on this machine"
     assert of(absent) == {"PRE060": [("error", message, f"docker pull {REFERENCE}")]}
     ((_, _, hint),) = said(launched(image=ImageFact(None), image_id="sha256:1"), "PRE060")
-    assert hint == "build or load it (docker load): it has no registry digest"
+    assert hint == "build it or load it (docker load): it has no registry digest"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from gb300serve.boot.machine import BootMachine
 from gb300serve.engines.logs import boot_machine
-from tests.boot.test_real_logs import Said
+from tests.boot.test_diagnosis_real_logs import Said
 
 LOGS = Path(__file__).parent / "logs_sglang"
 
