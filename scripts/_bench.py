@@ -32,8 +32,8 @@ for line in open(sys.argv[1], encoding="utf-8", errors="replace", newline="\\n")
 """
 DIAGNOSE = """
 import sys
-from gb300serve.boot.machine import BootMachine
-machine = BootMachine()
+from gb300serve.engines.logs import boot_machine
+machine = boot_machine()
 for line in open(sys.argv[1], encoding="utf-8", errors="replace", newline="\\n"):
     machine.feed(line)
 machine.result()
@@ -109,7 +109,7 @@ def main() -> None:
         print(f"{'':44} peak memory of everything so far {memory_of(python(DIAGNOSE, str(log))):.0f} MiB")
         for name, (silent, chatty) in following(directory, 10 if quick else 30):
             print(f"{f'up {name}, reading 1,000 lines a second':44} {chatty:7.1%}  of a core; silent {silent:.1%}")
-            print(f"{'':44} following costs {chatty - silent:.1%} (bound 2 %)")
+            print(f"{'':44} following costs {chatty - silent:.1%} (bound 5 %)")
 
 
 if __name__ == "__main__":

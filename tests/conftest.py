@@ -15,6 +15,7 @@ pytest_plugins = [
     "tests.support.program",
     "tests.support.station",
     "tests.support.real_engine",
+    "tests.support.recipe_fixture",
     "tests.support.switched",
 ]
 

@@ -61,7 +61,7 @@ def test_a_file_name_that_is_not_utf8(tmp_path: Path) -> None:
 
 def test_words_that_are_not_utf8() -> None:
     done = program("compile", "v14", "--set", b"title=\xff")
-    assert (done.returncode, b"this is not YAML" in done.stderr) == (2, True)
+    assert (done.returncode, b"invalid YAML" in done.stderr) == (2, True)
 
 
 def test_a_reader_that_goes_away() -> None:
@@ -123,6 +123,6 @@ def test_standard_output_that_is_full(words: tuple[str, ...]) -> None:
         )  # fmt: skip
     assert done.stderr.decode().splitlines() == [
         "gb300serve: the result cannot be written: No space left on device",
-        "  hint: see where standard output goes",
+        "  hint: check its redirection",
     ]
     assert done.returncode == 6

@@ -32,7 +32,7 @@ def test_recipes_and_tables_are_inside(unpacked: Path) -> None:
     assert (unpacked / "gb300serve" / "shipped_recipes" / "site.yaml").is_file()
     assert (unpacked / "gb300serve" / "py.typed").is_file()
     source = ROOT / "src" / "gb300serve"
-    for pattern in ("engines/tables/*.json", "engines/models/*.json"):
+    for pattern in ("engines/tables/*.json", "engines/models/*.json", "guides/*.md", "guides/*.svg"):
         assert [path.name for path in (unpacked / "gb300serve").glob(pattern)]
         assert len(list(source.glob(pattern))) == len(list((unpacked / "gb300serve").glob(pattern)))
 
@@ -54,3 +54,8 @@ def test_it_compiles_from_elsewhere(unpacked: Path, tmp_path: Path) -> None:
         env=environment, cwd=tmp_path, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout == (ROOT / "recipes" / "deepseek-v4.1-flash" / "v14.command").read_text()
+    helped = subprocess.run(
+        [sys.executable, "-B", "-m", "gb300serve", "help", "memory"],
+        env=environment, cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert helped.stdout == (ROOT / "src" / "gb300serve" / "guides" / "memory.md").read_text()

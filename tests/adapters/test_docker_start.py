@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from gb300serve.adapters.docker_backend import DockerBackend
-from gb300serve.adapters.docker_follow import Start
-from gb300serve.adapters.docker_inspect import NANO, nanoseconds
+from gb300serve.adapters.docker.backend import DockerBackend
+from gb300serve.adapters.docker.inspect import NANO, nanoseconds
+from gb300serve.adapters.docker.logs import Start
 from tests.support.fake_clock import FakeClock
 
 STARTED, FINISHED = "2026-11-30T00:00:10.5Z", "2026-11-30T00:00:12Z"

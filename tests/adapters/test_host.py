@@ -3,16 +3,22 @@ import os
 import resource
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gb300serve.adapters.host import SystemMachine, nearest, refusal, usable_state, writable
-from gb300serve.host.facts import Directory, Heard
+from gb300serve.adapters.host import BackendEngine, SystemMachine, nearest, refusal, usable_state, writable
+from gb300serve.core.errors import BackendError
+from gb300serve.host.facts import ContainerFact, Directory, ImageFact, ListeningSocket
+from gb300serve.host.linux import Limit
 from gb300serve.host.missing import Missing
-from gb300serve.host.ports import Entry, Space
-from gb300serve.host.sources.limits import Limit
+from gb300serve.host.ports import FileEntry, Space
+from gb300serve.lifecycle.backend import Image
+from gb300serve.lifecycle.launch import display_time
+from tests.support.fake_backend import FakeBackend
+from tests.support.launches import IMAGE, STRANGER
 
 
 def script(path: Path, text: str) -> None:
@@ -67,8 +73,10 @@ def test_files(machine: SystemMachine, tmp_path: Path) -> None:
     assert machine.sha256(str(path)) == hashlib.sha256(b"abc\xff").hexdigest()
     assert machine.names(str(tmp_path)) == ("a", "broken", "link")
     real = os.path.realpath(path)
-    assert machine.entry(str(tmp_path / "link")) == Entry(real, 4, directory=False)
-    assert machine.entry(str(tmp_path)) == Entry(os.path.realpath(tmp_path), tmp_path.stat().st_size, directory=True)
+    assert machine.entry(str(tmp_path / "link")) == FileEntry(real, 4, directory=False)
+    assert machine.entry(str(tmp_path)) == FileEntry(
+        os.path.realpath(tmp_path), tmp_path.stat().st_size, directory=True
+    )
     assert machine.entry(str(tmp_path / "broken")) is None
     assert machine.entry(f"{path}/below") is None
     missing = Missing(f"{gone}: No such file or directory")
@@ -106,7 +114,7 @@ def port() -> Iterator[int]:
 @pytest.mark.skipif(sys.platform != "linux", reason="left out: /proc tells who listens")
 def test_a_port(machine: SystemMachine, port: int) -> None:
     heard = machine.heard(port)
-    assert isinstance(heard, Heard)
+    assert isinstance(heard, ListeningSocket)
     assert (heard.port, heard.address) == (port, "127.0.0.1")
     assert heard.process is not None
     assert heard.process.endswith(f", process {os.getpid()}")
@@ -147,3 +155,46 @@ def test_a_state_directory_whose_parts_are_something_else(tmp_path: Path) -> Non
     runs.write_text("")
     assert usable_state(tmp_path, runs, journal) == Directory(str(tmp_path), f"{os.path.realpath(runs)} is a file")
     assert usable_state(runs, runs / "runs", journal).problem == f"{os.path.realpath(runs)} is a file"
+
+
+TAG = IMAGE.partition("@")[0]
+FOUND = Image("sha256:aaaa", ("vllm/vllm-openai@sha256:00d5",), "arm64", ("vllm", "serve"))
+
+
+def says(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    return found
+
+
+def engine(**images: Image) -> BackendEngine:
+    references = {"pinned": IMAGE, "tagged": TAG}
+    backend = FakeBackend(images={references[name]: image for name, image in images.items()})
+    backend.add(STRANGER)
+    return BackendEngine(backend, lambda: says({"ServerVersion": "29"}))
+
+
+def test_what_it_says() -> None:
+    assert engine().info() == {"ServerVersion": "29"}
+    assert engine().containers() == {
+        "id-stranger": ContainerFact("someone", "lmsysorg/sglang:dev", display_time(STRANGER.started_at))
+    }
+
+
+def test_images() -> None:
+    there = ImageFact("sha256:aaaa", FOUND.digests, "arm64", ("vllm", "serve"))
+    assert engine(pinned=FOUND).image(IMAGE) == there
+    assert engine(tagged=FOUND).image(TAG) == there
+    assert engine(tagged=FOUND).image(IMAGE) == ImageFact(None, tagged=FOUND.digests)
+    assert engine().image(IMAGE) == engine().image(TAG) == ImageFact(None)
+
+
+def test_an_engine_that_does_not_answer_is_asked_once() -> None:
+    asked = []
+
+    def gone() -> Mapping[str, Any]:
+        asked.append("info")
+        raise BackendError("no Docker Engine answers")
+
+    silent = BackendEngine(FakeBackend(images={IMAGE: FOUND}), gone)
+    answers = [silent.info(), silent.image(IMAGE), silent.containers(), silent.info()]
+    assert answers == [Missing("no Docker Engine answers")] * 4
+    assert asked == ["info"]

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from gb300serve.adapters.http import HttpClient
-from gb300serve.core.http import Response, UnreachableError
+from gb300serve.core.ports import Response, UnreachableError
 from gb300serve.core.values import WrittenFloat
 
 
@@ -69,12 +69,12 @@ def test_refused(client: HttpClient) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/health"
-        with pytest.raises(UnreachableError, match=r"does not answer: .*refused"):
+        with pytest.raises(UnreachableError, match=r"does not respond: .*refused"):
             client.get(url, 10.0)
 
 
 def test_silence(client: HttpClient) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/health"
-        with pytest.raises(UnreachableError, match="does not answer: no answer in time"):
+        with pytest.raises(UnreachableError, match="does not respond: no answer in time"):
             client.get(url, 0.05)

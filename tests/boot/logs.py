@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.boot.events import Event
 from gb300serve.boot.machine import BootMachine
+from gb300serve.engines.logs import boot_machine
 
 HEARTBEAT = (
     "No available shared memory broadcast block found in 60 seconds. This typically happens when some processes are"
@@ -106,8 +107,8 @@ class Log:
 
 
 def feed(lines: list[str]) -> tuple[BootMachine, list[Event]]:
-    machine = BootMachine()
-    return machine, list(machine.feed_all(line + "\n" for line in lines))
+    machine = boot_machine()
+    return machine, [event for line in lines for event in machine.feed(line + "\n")]
 
 
 def diagnosed(lines: list[str]) -> Diagnosis:

@@ -11,8 +11,8 @@ from gb300serve.boot.events import (
     TuningHit,
     TuningMiss,
 )
-from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.phases import Phase
+from gb300serve.engines.logs import boot_machine
 from tests.boot.logs import HEARTBEAT, Log, diagnosed, feed
 
 
@@ -78,7 +78,7 @@ def test_receipts_carry_their_figures() -> None:
 
 
 def test_times_of_the_caller_go_before_the_stamps() -> None:
-    machine = BootMachine()
+    machine = boot_machine()
     lines = Log().boot().lines
     events = [event for index, line in enumerate(lines) for event in machine.feed(line, at=float(index))]
     entered = [(event.phase, event.at) for event in events if isinstance(event, PhaseEntered)]
@@ -94,7 +94,7 @@ def test_times_of_the_caller_go_before_the_stamps() -> None:
 
 
 def test_a_line_is_counted_once_however_often_a_bar_is_redrawn_in_it() -> None:
-    machine = BootMachine()
+    machine = boot_machine()
     machine.feed("(EngineCore pid=9) INFO 12-03 08:00:00 [a.py:1] Starting to load model /ckpt...\n", 5.0)
     bar = "\r".join(f"Loading safetensors checkpoint shards: {n}% Completed | {n}/9 [00:0{n}<00:01]" for n in range(9))
     assert machine.feed(bar + "\n", 6.0) == (
@@ -132,7 +132,7 @@ def test_a_cut_log_is_booting() -> None:
 
 
 def test_an_empty_log_is_booting_without_a_boot() -> None:
-    diagnosis = BootMachine().result()
+    diagnosis = boot_machine().result()
     assert (diagnosis.state, diagnosis.phase, diagnosis.boots) == ("booting", "starting", 0)
 
 
@@ -162,7 +162,7 @@ def test_a_tuned_boot_says_how_many_kernels_were_new() -> None:
 
 
 def test_silence_is_told_by_ticks() -> None:
-    machine = BootMachine()
+    machine = boot_machine()
     assert machine.tick(1.0) == (BootBegan(1), PhaseEntered(Phase.STARTING, 0.0))
     machine.feed("(EngineCore pid=9) INFO 12-03 08:00:00 [a.py:1] Starting to load model /ckpt...", 20.0)
     assert machine.tick(1819.0) == ()
@@ -223,19 +223,19 @@ def test_memory_does_not_grow_with_the_log() -> None:
     for number in range(3000):
         machine.feed(f"(APIServer pid=1) ERROR 12-03 09:00:00 [serving.py:9] ValueError: request {number} is bad")
         machine.feed(f"(EngineCore pid=7) INFO 12-03 09:00:00 [x.py:1] {HEARTBEAT}")
-    course = machine._course
+    course = machine._boot
     assert course is not None
     assert (len(course.findings), len(course.recent)) == (0, 16)
     assert machine.result().state == "ready"
 
 
 def test_a_bar_that_is_seen_early_moves_the_boot_on_and_counts_as_no_line() -> None:
-    machine = BootMachine()
+    machine = boot_machine()
     machine.feed(
         "(EngineCore pid=1) INFO 11-29 19:50:05 [gpu_model_runner.py:4979] Starting to load model /model...", 1.0
     )
     bar = "Loading safetensors checkpoint shards:  50% Completed | 65/131 [01:00<01:00,  1.00s/it]"
-    (progress,) = machine.glimpse(bar, 61.0)
+    (progress,) = machine.feed_bar(bar, 61.0)
     assert isinstance(progress, Progress)
     assert (progress.done, progress.total, progress.at) == (65, 131, 61.0)
     machine.tick(100.0)
@@ -245,4 +245,4 @@ def test_a_bar_that_is_seen_early_moves_the_boot_on_and_counts_as_no_line() -> N
 
 
 def test_nothing_was_said_yet() -> None:
-    assert BootMachine().quiet_from == 0.0
+    assert boot_machine().quiet_from == 0.0

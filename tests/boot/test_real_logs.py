@@ -8,7 +8,7 @@ import pytest
 
 from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.boot.events import ReceiptValue
-from gb300serve.boot.machine import BootMachine
+from gb300serve.engines.logs import boot_machine
 
 LOGS = Path(__file__).parent / "logs"
 
@@ -132,7 +132,7 @@ def lines_of(name: str) -> Iterator[str]:
 
 
 def diagnosed(name: str) -> Diagnosis:
-    machine = BootMachine()
+    machine = boot_machine()
     for line in lines_of(name):
         machine.feed(line)
     return machine.result()

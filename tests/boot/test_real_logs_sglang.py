@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gb300serve.boot.machine import BootMachine
+from gb300serve.engines.logs import boot_machine
 from tests.boot.test_real_logs import Said
 
 LOGS = Path(__file__).parent / "logs_sglang"
@@ -37,7 +38,7 @@ def lines_of(name: str) -> list[str]:
 
 
 def fed(lines: list[str]) -> BootMachine:
-    machine = BootMachine()
+    machine = boot_machine()
     for line in lines:
         machine.feed(line)
     return machine

@@ -1,14 +1,14 @@
 from gb300serve.boot.reasons import Reason
 from tests.boot.signals import (
     test_arguments,
-    test_failing,
+    test_failures,
     test_machine,
     test_memory,
     test_model_files,
-    test_sglang_failing,
 )
+from tests.engines.sglang import test_causes
 
-MODULES = (test_arguments, test_failing, test_machine, test_memory, test_model_files, test_sglang_failing)
+MODULES = (test_arguments, test_failures, test_machine, test_memory, test_model_files, test_causes)
 
 
 def test_every_reason_has_a_log() -> None:

@@ -1,6 +1,9 @@
 import pytest
 
-from gb300serve.boot.receipts import CheckedReceipt, ExpectedLine, ReceiptBook, summary
+from gb300serve.boot.receipts import CheckedReceipt, ExpectedLine, LearnedBoot, ReceiptBook, as_recipe
+from gb300serve.engines.logs import boot_machine
+from gb300serve.simulator.engine.settings import SimulatorEnvironment
+from tests.support.simulated import PIN_HOOK, V14, boot_script, said
 
 OFFLOADED = ExpectedLine("Total CPU offloaded parameters: {value}", 61.17, 0.01, missing="fail")
 KV = ExpectedLine("Available KV cache memory: {value} GiB", 4.87, 0.03)
@@ -34,12 +37,12 @@ def test_the_tolerance_is_absolute_and_figures_may_be_negative(gib: str, state: 
 def test_a_different_figure_says_both() -> None:
     (one,) = checked(KV, lines=("Available KV cache memory: 0.65 GiB",))
     assert not one.good
-    assert one.sentence() == "different: Available KV cache memory: {value} GiB (wanted 4.87 ± 0.03, found 0.65)"
+    assert one.sentence() == "different: Available KV cache memory: {value} GiB (expected 4.87 ± 0.03, found 0.65)"
 
 
 def test_a_line_that_never_comes_is_missing() -> None:
     (one,) = checked(OFFLOADED, lines=("something else",))
-    assert one.sentence() == "missing: Total CPU offloaded parameters: {value} (wanted 61.17)"
+    assert one.sentence() == "missing: Total CPU offloaded parameters: {value} (expected 61.17)"
 
 
 def test_a_line_that_comes_twice_is_kept_by_whichever_is_right() -> None:
@@ -64,7 +67,7 @@ def test_forbidden_text_is_kept_by_silence() -> None:
     text = ExpectedLine("hook FAILED", forbidden=True, missing="fail")
     assert states(text, lines=("all is well",)) == ["kept"]
     (one,) = checked(text, lines=("PIN_HOT hook FAILED to install: No module",))
-    assert one.sentence() == "forbidden, and printed: hook FAILED"
+    assert one.sentence() == "forbidden, but printed: hook FAILED"
 
 
 def test_a_forbidden_figure_forbids_that_figure_only() -> None:
@@ -80,8 +83,8 @@ def test_characters_of_expressions_mean_themselves() -> None:
 def test_another_boot_in_the_log_begins_anew() -> None:
     book = ReceiptBook((OFFLOADED,))
     book.feed("Total CPU offloaded parameters: 61.17")
-    book.again()
-    assert summary(book.results()) == {"missing": 1}
+    book.restart()
+    assert [receipt.state for receipt in book.results()] == ["missing"]
 
 
 def test_json_names_everything() -> None:
@@ -90,3 +93,56 @@ def test_json_names_everything() -> None:
         "name": "Available KV cache memory: {value} GiB", "kind": "line", "state": "kept", "missing": "degrade",
         "expected": 4.87, "tolerance": 0.03, "found": 4.87, "text": "Available KV cache memory: 4.87 GiB",
     }  # fmt: skip
+
+
+def lesson(lines: list[str]) -> LearnedBoot:
+    machine, found = boot_machine(), LearnedBoot()
+    for line in lines:
+        found.take(machine.feed(line))
+    return found
+
+
+def test_what_a_boot_of_v14_teaches() -> None:
+    found = lesson(said(boot_script(V14)))
+    assert found.receipts("here") == (
+        ExpectedLine("Total CPU offloaded parameters: {value}", 61.17, 0.01, "fail", basis="here"),
+        ExpectedLine("Engram table offloaded to pinned host memory: {value} rows", 384006168.0, basis="here"),
+        ExpectedLine("Using DeepSeek's fp8_ds_mla KV cache format", basis="here"),
+        ExpectedLine("Available KV cache memory: {value} GiB", 4.87, 0.05, basis="here"),
+        ExpectedLine("GPU KV cache size: {value} tokens", 2321223.0, 11606.0, basis="here"),
+        ExpectedLine("secs, took {value} GiB", 1.52, 0.1, basis="here"),
+        ExpectedLine("secs, took {value} GiB", 1.08, 0.1, basis="here"),
+        ExpectedLine("Loaded {value} configs", 210.0, basis="here"),
+    )
+    tuning = found.tuning("here")
+    assert tuning is not None
+    assert (tuning["identity"][:8], tuning["configs"], tuning["basis"]) == ("9ac7b387", 210, "here")
+
+
+def test_a_hook_is_taught_by_what_it_prints() -> None:
+    found = lesson(said(boot_script(V14, SimulatorEnvironment(env=PIN_HOOK))))
+    lines = [one.line for one in found.receipts("here")]
+    assert lines[-3:] == ["PIN_HOT rehome done layers={value} ", "HBM_expert={value}GiB", "pinned_expert={value}GiB"]
+
+
+def test_only_the_last_boot_of_a_log_teaches() -> None:
+    text = said(boot_script(V14))
+    assert lesson([*text, *text]).receipts("here") == lesson(text).receipts("here")
+
+
+def test_a_log_without_a_tuning_cache_teaches_none() -> None:
+    assert lesson(["nothing"]).tuning("here") is None
+    assert as_recipe((), None) == {"boot": {"receipts": []}}
+
+
+def test_as_a_recipe_says_it() -> None:
+    lines = (ExpectedLine("a {value}", 210.0, 0.0, "fail", basis="b"), ExpectedLine("text", basis="b"))
+    assert as_recipe(lines, {"identity": "9ac7b387"}) == {
+        "boot": {
+            "receipts": [
+                {"line": "a {value}", "value": 210, "tolerance": 0, "missing": "fail", "basis": "b"},
+                {"line": "text", "basis": "b"},
+            ],
+            "tuning_cache": {"identity": "9ac7b387"},
+        }
+    }

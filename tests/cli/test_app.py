@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from gb300serve import __version__
+from gb300serve.app.environment import read_environment
 from gb300serve.cli.app import COMMANDS, invoke
-from gb300serve.cli.console import Console
-from gb300serve.cli.environment import read_environment
+from gb300serve.cli.console import TerminalConsole
 from tests.support.invoke import run
 
 
@@ -68,7 +68,7 @@ class Broken:
 @pytest.mark.parametrize(("error", "code"), [(BrokenPipeError(), 0), (KeyboardInterrupt(), 130)])
 def test_a_reader_that_has_gone_and_an_interruption(error: BaseException, code: int) -> None:
     err = StringIO()
-    console = Console(Broken(error), err)  # type: ignore[arg-type] # as much of a stream as is needed
+    console = TerminalConsole(Broken(error), err)  # type: ignore[arg-type] # as much of a stream as is needed
     assert invoke(["schema"], console, (read_environment({"HOME": "/nonexistent"}), console)) == code
     assert err.getvalue() == ("gb300serve: interrupted\n" if code else "")
 
@@ -76,16 +76,16 @@ def test_a_reader_that_has_gone_and_an_interruption(error: BaseException, code: 
 def test_a_result_that_cannot_be_written() -> None:
     err = StringIO()
     full = Broken(OSError(errno.ENOSPC, "No space left on device"))
-    console = Console(full, err)  # type: ignore[arg-type] # as much of a stream as is needed
+    console = TerminalConsole(full, err)  # type: ignore[arg-type] # as much of a stream as is needed
     assert invoke(["schema"], console, (read_environment({"HOME": "/nonexistent"}), console)) == 6
     assert err.getvalue() == (
-        "gb300serve: the result cannot be written: No space left on device\n  hint: see where standard output goes\n"
+        "gb300serve: the result cannot be written: No space left on device\n  hint: check its redirection\n"
     )
 
 
 def test_a_bug_is_one_line_and_a_file() -> None:
     out, err = StringIO(), StringIO()
-    console = Console(out, err)
+    console = TerminalConsole(out, err)
     assert invoke(["list"], console, "neither an environment nor a console") == 70
     match = re.fullmatch(r"gb300serve: a bug of ours \((\w+)\); the traceback is in (\S+)\n", err.getvalue())
     assert match is not None

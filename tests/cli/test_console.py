@@ -1,6 +1,6 @@
 from io import StringIO
 
-from gb300serve.cli.console import Console
+from gb300serve.cli.console import TerminalConsole
 from gb300serve.core.values import WrittenFloat
 
 
@@ -11,7 +11,7 @@ class Terminal(StringIO):
 
 def test_results_and_messages_are_apart() -> None:
     out, err = StringIO(), StringIO()
-    console = Console(out, err)
+    console = TerminalConsole(out, err)
     console.result("a result")
     console.message("a message", "error")
     assert (out.getvalue(), err.getvalue()) == ("a result\n", "a message\n")
@@ -19,16 +19,16 @@ def test_results_and_messages_are_apart() -> None:
 
 def test_colour_is_for_terminals() -> None:
     out, err = Terminal(), Terminal()
-    Console(out, err).message("red", "error")
-    Console(out, err, no_color=True).message("plain", "error")
-    Console(out, err).message("plain")
-    Console(out, err).result("plain")
+    TerminalConsole(out, err).message("red", "error")
+    TerminalConsole(out, err, no_color=True).message("plain", "error")
+    TerminalConsole(out, err).message("plain")
+    TerminalConsole(out, err).result("plain")
     assert (out.getvalue(), err.getvalue()) == ("plain\n", "\x1b[31mred\x1b[0m\nplain\nplain\n")
 
 
 def test_escapes_from_outside_are_not_passed_on() -> None:
     out, err = Terminal(), Terminal()
-    console = Console(out, err)
+    console = TerminalConsole(out, err)
     console.result("a\x1b[31mb\x9bc")
     console.message("a\x1b]0;title\x07b")
     console.document({"a": "\x1b[31m\x9b\x7f\x00ü"})
@@ -38,7 +38,7 @@ def test_escapes_from_outside_are_not_passed_on() -> None:
 
 def test_numbers_in_documents_are_as_written() -> None:
     out = StringIO()
-    Console(out).document({"a": WrittenFloat("0.90")})
+    TerminalConsole(out).document({"a": WrittenFloat("0.90")})
     assert out.getvalue() == '{\n  "a": 0.90\n}\n'
 
 
@@ -49,7 +49,7 @@ class Gone(StringIO):
 
 def test_what_cannot_be_said_stops_nothing() -> None:
     out = StringIO()
-    console = Console(out, Gone())
+    console = TerminalConsole(out, Gone())
     console.messages(["a", "b"], "error")
     console.result("c")
     assert out.getvalue() == "c\n"
@@ -57,7 +57,7 @@ def test_what_cannot_be_said_stops_nothing() -> None:
 
 def test_hidden_values_are_shown_nowhere() -> None:
     out, err = StringIO(), StringIO()
-    console = Console(out, err, no_color=True)
+    console = TerminalConsole(out, err, no_color=True)
     console.hide(("s3cret-value",))
     console.result("server_args api_key='s3cret-value'")
     console.document({"schema": "x", "text": "s3cret-value"})

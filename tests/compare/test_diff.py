@@ -1,7 +1,6 @@
-from gb300serve.compare.costs import Facts
+from gb300serve.compare.changes import Change
+from gb300serve.compare.costs import RecordedIdentity, ReleaseSummary
 from gb300serve.compare.diff import Side, difference
-from gb300serve.compare.fields import Change
-from gb300serve.compare.tuning import Recorded
 
 BEFORE = Side({"title": "A", "engine": {"options": {"port": 1}}}, ("docker", "--port", "1"), "d1")
 AFTER = Side({"title": "B", "engine": {"options": {"port": 2}}}, ("docker", "--port", "2"), "d2")
@@ -20,7 +19,7 @@ def test_no_difference() -> None:
             "autotune": "same",
             "kv_cache_gib": [None, None],
             "boot_seconds": [None, None],
-            "autotune_reason": "nothing that is launched differs",
+            "autotune_reason": "the launch does not differ",
             "tuning_seconds": None,
             "kv_cache_basis": [None, None],
             "offloaded_gib": [None, None],
@@ -39,7 +38,7 @@ def test_changes_record_and_words() -> None:
             "path": "engine.options.port",
             "before": 1,
             "after": 2,
-            "effect": "the port that it listens on; tuning cache same: as the engine's source has it",
+            "effect": "listen port; tuning cache same: by the engine's source",
         }
     ]
     assert document["record"] == [{"path": "title", "before": "A", "after": "B"}]
@@ -51,12 +50,17 @@ def test_recorded_identities_speak_for_the_fields_that_could_change_them() -> No
     def side(schedule: list[list[int]], identity: str) -> Side:
         drafts = {"num_speculative_tokens_per_batch_size": schedule}
         options = {"speculative_config": drafts, "gpu_memory_utilization": len(schedule)}
-        return Side({"engine": {"options": options}}, (), identity, Facts(recorded=Recorded(identity, "a boot")))
+        return Side(
+            {"engine": {"options": options}},
+            (),
+            identity,
+            ReleaseSummary(recorded=RecordedIdentity(identity, "a boot")),
+        )
 
     found = difference(side([[1, 9, 4]], "11111111"), side([[1, 3, 4], [4, 9, 2]], "22222222"))
     assert found.effects == (
-        "tokens drafted at each batch size; tuning cache new: recorded as 11111111 before, 22222222 after",
-        "share of the GPU given to the engine; tuning cache same: the engine's source and the boots on record agree",
+        "draft tokens per batch size; tuning cache new: recorded as 11111111 before, 22222222 after",
+        "share of GPU memory for the engine; tuning cache same: the engine's source and the recorded boots agree",
     )
 
 

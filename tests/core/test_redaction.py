@@ -1,13 +1,6 @@
 import pytest
 
-from gb300serve.core.redaction import (
-    holds_secret,
-    literal_secret,
-    may_hold_secret,
-    redact,
-    redact_line,
-    secret_kind,
-)
+from gb300serve.core.redaction import holds_secret, literal_secret, may_hold_secret, redact, redact_line, secret_kind
 
 SHAPED = {
     "hf_qQwWeErRtTyYuUiIoOpP12": "a Hugging Face token",
@@ -27,8 +20,8 @@ SHAPED = {
     "-----BEGIN RSA PRIVATE KEY-----": "a private key",
     "https://robot:p4ssphrase@registry.example/v2": "a password in a URL",
     "https://hub.example/model?token=q1w2e3r4t5": "a token in a URL",
-    "export HF_TOKEN=q1w2e3r4t5 && vllm": "a secret in a shell word",
-    "--api-key q1w2e3r4": "a secret in a shell word",
+    "export HF_TOKEN=q1w2e3r4t5 && vllm": "a secret in a shell command",
+    "--api-key q1w2e3r4": "a secret in a shell command",
 }
 PLAIN = (
     "hf_transfer",
@@ -70,7 +63,8 @@ def test_names_that_hold_a_secret(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["TOKENIZERS_PARALLELISM", "max_num_batched_tokens", "VLLM_AUTOTUNE_CACHE_KEY", "pad_token"]
+    "name",
+    ["TOKENIZERS_PARALLELISM", "max_num_batched_tokens", "VLLM_AUTOTUNE_CACHE_KEY", "pad_token", "bytes_per_token"],
 )
 def test_names_that_do_not(name: str) -> None:
     assert not holds_secret(name)
@@ -100,7 +94,8 @@ def test_lines_hide_the_values_of_names() -> None:
     assert redact_line('  api_key: ["plum-tree"]') == '  api_key: ["plum-tree"]'
     assert redact_line("    VLLM_API_KEY: {file: /srv/key}") == "    VLLM_API_KEY: {file: /srv/key}"
     assert redact_line("  extra_args: [--api-key, plum-tree]") == "  extra_args: [--api-key, [secret]]"
-    assert redact_line("    max_num_batched_tokens: 8192000") == "    max_num_batched_tokens: 8192000"
+    for plain in ("    max_num_batched_tokens: 8192000", "    bytes_per_token: 33792.5"):
+        assert redact_line(plain) == plain
 
 
 @pytest.mark.parametrize("filler", ["sk-", "eyJ", "a://", "Bearer ", "a=", " "])

@@ -1,6 +1,6 @@
 import pytest
 
-from gb300serve.core.text import brief, natural, printable, suggestion
+from gb300serve.core.text import GIB, gib, parse_digits, printable, shorten_words, suggestion, summarize_names
 
 
 @pytest.mark.parametrize(
@@ -34,15 +34,28 @@ def test_the_nearest_word() -> None:
 
 
 def test_a_word_that_nobody_could_copy_is_cut() -> None:
-    assert brief("a " + "9" * 1000) == "a " + "9" * 1000
-    assert brief("a " + "9" * 5000 + " b") == f"a {'9' * 80}… (5,000 characters) …{'9' * 20} b"
+    assert shorten_words("a " + "9" * 1000) == "a " + "9" * 1000
+    assert shorten_words("a " + "9" * 5000 + " b") == f"a {'9' * 80}… (5,000 characters) …{'9' * 20} b"
 
 
 @pytest.mark.parametrize(("text", "number"), [("0", 0), ("08", 8), ("9" * 18, 10**18 - 1)])
 def test_a_number_of_plain_digits(text: str, number: int) -> None:
-    assert natural(text) == number
+    assert parse_digits(text) == number
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1.0", "8\u2460", "\u0663", "9" * 19, "9" * 5000])
 def test_what_is_no_number_of_plain_digits(text: str) -> None:
-    assert natural(text) is None
+    assert parse_digits(text) is None
+
+
+def test_sizes() -> None:
+    assert [gib(size) for size in (0, 41 * 1024**2, GIB, 256703 * 1024**2)] == [
+        "0 MiB",
+        "41 MiB",
+        "1.0 GiB",
+        "250.7 GiB",
+    ]
+
+
+def test_some_names() -> None:
+    assert (summarize_names(("a",)), summarize_names(("a", "b", "c"))) == ("a", "a and 2 more")

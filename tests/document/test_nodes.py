@@ -1,4 +1,4 @@
-from gb300serve.document.nodes import MapNode, Source, place_of, spot_at
+from gb300serve.document.nodes import MapNode, Source, document_texts, place_of, spot_at
 from gb300serve.document.read import parse
 
 
@@ -31,3 +31,21 @@ def test_a_dropped_key_leaves_no_place() -> None:
     root.drop("a")
     root.drop("absent")
     assert (dict(root), list(root.spots)) == ({"b": 2}, ["b"])
+
+
+def test_texts_and_keys_in_the_order_of_the_file() -> None:
+    found = document_texts({"a": "x", "b": [1, "y", {"c": "z"}], "d": {"e": None, "f": {}}})
+    assert found.texts == [(("a",), "a", "x"), (("b", 1), "b", "y"), (("b", 2, "c"), "c", "z")]
+    assert [(path, key) for path, key, _ in found.keys] == [
+        (("a",), "a"),
+        (("b",), "b"),
+        (("b", 2, "c"), "c"),
+        (("d",), "d"),
+        (("d", "e"), "e"),
+        (("d", "f"), "f"),
+    ]
+
+
+def test_a_single_text() -> None:
+    assert document_texts("x").texts == [((), "", "x")]
+    assert document_texts(None) == ([], [])

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gb300serve.recipe.schema import recipe_schema
-from gb300serve.site.model import Site
+from gb300serve.recipe.site import Site
+from gb300serve.recipe.write import recipe_schema
 from tests.support.invoke import run
 
 
@@ -40,4 +40,4 @@ def test_an_address_that_is_none(tmp_path: Path) -> None:
     site = tmp_path / "site.yaml"
     site.write_text('format: gb300serve.site/1\ndocker: {host: "htp://x"}\n')
     answer = run("compile", "v14", "--site", str(site))
-    assert (answer.code, "write an address as DOCKER_HOST has it" in answer.err) == (3, True), answer.err
+    assert (answer.code, "write an address as in DOCKER_HOST" in answer.err) == (3, True), answer.err

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from gb300serve.core.values import WrittenFloat
 from gb300serve.document.nodes import Source
-from gb300serve.document.read import DEEPEST, Document, parse
+from gb300serve.document.read import MAX_DEPTH, Document, explain_syntax_error, parse
 
 
 def read(text: str) -> Document:
@@ -46,11 +46,11 @@ AMBIGUOUS = {
     "a hexadecimal number": ["0x1F", "-0xff", "0xdead_beef"],
     "a binary number": ["0b101"],
     "an octal number": ["017", "0o17", "00", "-017", "0_7"],
-    "a number to the base 60": ["190:20:30", "1:30", "22:22", "1:30.5"],
-    "a number that JSON does not have": [".inf", "-.inf", ".Inf", ".nan", ".NaN"],
+    "a base-60 number": ["190:20:30", "1:30", "22:22", "1:30.5"],
+    "a number that JSON cannot express": [".inf", "-.inf", ".Inf", ".nan", ".NaN"],
     "a number with an exponent": ["1e3", "1.5e+3", "12e03", "723066e11", "-2E-5", ".5e1"],
-    "a number that JSON writes differently": ["1_000", "+5", "5.", ".5", "08", "-0", "1_0.5", "09.5"],
-    "a key of YAML's own": ["=", "<<"],
+    "a number not written as in JSON": ["1_000", "+5", "5.", ".5", "08", "-0", "1_0.5", "09.5"],
+    "a special YAML key": ["=", "<<"],
 }  # fmt: skip
 
 
@@ -70,7 +70,7 @@ def test_a_scalar_that_readers_take_differently(what: str, text: str) -> None:
 )
 def test_a_key_that_is_not_text(text: str) -> None:
     codes = [d.code for d in read(f"a:\n  {text}: x\n").problems]
-    assert codes in (["YAML007"], ["YAML003"])  # `<<` merges
+    assert codes in (["YAML007"], ["YAML003"])  # `<<` is a merge key
     assert read(f'a:\n  "{text}": x\n').problems == []
 
 
@@ -95,11 +95,11 @@ def test_duplicate_keys_at_any_depth() -> None:
 def test_what_only_some_readers_have() -> None:
     text = "a: &x 1\nb: *x\nc: !!str 5\nd: !own {e: 1}\n<<: {f: 1}\n? [g]\n: 1\nh:\n? i\n"
     assert places(text) == [
-        ("YAML003", "anchor", 1, 4),
-        ("YAML003", "alias", 2, 4),
-        ("YAML003", "tag", 3, 4),
-        ("YAML003", "tag", 4, 4),
-        ("YAML003", "merge-key", 5, 1),
+        ("YAML003", "not-plain-yaml", 1, 4),
+        ("YAML003", "not-plain-yaml", 2, 4),
+        ("YAML003", "not-plain-yaml", 3, 4),
+        ("YAML003", "not-plain-yaml", 4, 4),
+        ("YAML003", "not-plain-yaml", 5, 1),
         ("YAML007", "key-not-text", 6, 3),
         ("YAML004", "empty-value", 8, 3),
         ("YAML004", "empty-value", 10, 1),
@@ -139,7 +139,7 @@ def test_a_second_document() -> None:
         ("a: 1\nb: c\ufeffd\n", 2, 5),
         ("a: \udc80\n", 1, 4),
         ("a: 1\n" + "[" * 10_000, 2, 1),
-        ("{a: " * 200, 1, 4 * DEEPEST + 1),
+        ("{a: " * 200, 1, 4 * MAX_DEPTH + 1),
     ],
 )
 def test_a_text_that_is_not_yaml(text: str, line: int, column: int) -> None:
@@ -151,7 +151,7 @@ def test_a_text_that_is_not_yaml(text: str, line: int, column: int) -> None:
 
 
 def test_nesting_as_deep_as_allowed() -> None:
-    assert read("[" * DEEPEST + "]" * DEEPEST).problems == []
+    assert read("[" * MAX_DEPTH + "]" * MAX_DEPTH).problems == []
 
 
 def test_positions_with_a_byte_order_mark_and_carriage_returns() -> None:
@@ -186,3 +186,58 @@ def test_what_is_not_refused_is_what_the_standard_reader_reads(text: str) -> Non
         assert {found.file for found in document.problems} == {"f.yaml"}
     else:
         assert document.root == yaml.safe_load(f"a: {text}")
+
+
+QUOTED = "quote the value"
+ENDED = "the value ends before this position"
+CHECK = "check the quotes and brackets before it, or quote the whole value"
+OPEN = "close it; write an apostrophe between single quotes twice"
+TAB = ("the line is indented with a tab", "indent with spaces")
+VALUED = "the line is a key, but the line above it already has a value"
+AS_KEYS = "indent it like the keys above; a key is followed by `:` and a space"
+DEEPER = ("the indentation matches no line above", "indent it like the keys that it belongs to")
+NO_KEY = "a key is followed by `:` and a space"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message", "hint"),
+    [
+        ("a:\n\tb: 1\n", 2, *TAB),
+        ("a:\n  b: 1\n\tc: 2\n", 3, *TAB),
+        ("a:\n  b: x\n   c: 1\n", 3, VALUED, AS_KEYS),
+        ("a:1\nb: 2\n", 2, VALUED, AS_KEYS),
+        ("a: x: y\n", 1, "the line contains a second `: `", f"{QUOTED}, or write one key per line"),
+        ("a:\n  b: 1\n c: 2\n", 3, *DEEPER),
+        ("a:\n  - 1\n - 2\n", 3, "the item does not belong to a list above it", "indent it like the other items of its list"),
+        (
+            "a: 1\n- b\n",
+            2,
+            "the item does not belong to a list above it",
+            "indent it like the other items of its list",
+        ),
+        (
+            "- a\nb: 1\n", 2, "the line is among the items of a list, but has no `-`",
+            "indent it like the key that it belongs to",
+        ),
+        ("a: [1, 2\nb: 3\n", 2, "the `[` that opens on line 1 is not closed", "write `]`"),
+        ("a: {x: 1\nb: 2\n", 2, "the `{` that opens on line 1 is not closed", "write `}`"),
+        ("a: {b: 1}}\n", 1, ENDED, CHECK),
+        ("a: 'it's'\n", 1, ENDED, CHECK),
+        ("a: 'x\nb: 2\n", 3, "the quote that opens on line 1 is not closed", OPEN),
+        ("a: 1\nb\nc: 2\n", 2, "the line is neither `key: value` nor a value", NO_KEY),
+        ("a: @x\n", 1, "unquoted text cannot begin with `@`", QUOTED),
+        ("a: }\n", 1, "while parsing a block node did not find expected node content", None),
+    ],
+)  # fmt: skip
+def test_the_mistakes_of_a_hand(text: str, line: int, message: str, hint: str | None) -> None:
+    (found,) = parse(Source("f", text)).problems
+    assert (found.code, found.line, found.message, found.hint) == (
+        "YAML001",
+        line,
+        f"invalid YAML: {message}",
+        hint,
+    )
+
+
+def test_a_message_without_a_place() -> None:
+    assert explain_syntax_error("a", "broken", "", None, None) == ("broken", None, None)

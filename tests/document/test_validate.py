@@ -30,7 +30,7 @@ boot: soon
 """
     assert said(problems(tmp_path, text), text) == [
         ("FMT003", "format", "add `title:`"),
-        ("FMT004", "Bench", "write small letters, digits, `.`, `-` and `_`, a letter or digit first"),
+        ("FMT004", "Bench", "write lower-case letters, digits, `.`, `-` and `_`, starting with a letter or digit"),
         ("FMT001", "titel", "write `title`"),
         ("FMT004", "verifed", "write draft, experimental, verified or deprecated"),
         ("FMT002", "0.33, digest", 'write "0.33" (quoted)'),
@@ -52,8 +52,8 @@ def test_what_to_write_where_a_mapping_or_a_list_of_them_is_meant(tmp_path: Path
     text = container("mounts: /a:/b\nenv: A=1\ncap_add: IPC_LOCK\n").replace("image: {", "image: vllm:v1 #")
     assert [d.hint for d in problems(tmp_path, text) if d.code == "FMT002"] == [
         "write its keys below it: repository, tag, digest, id",
-        "write a list of mappings, whose keys are source, target, read_only, sha256",
-        "write `key: value` below it, a line each",
+        "write a list of mappings with the keys source, target, read_only, sha256",
+        "write `key: value` lines below it",
         "write [IPC_LOCK]",
     ]
 
@@ -61,12 +61,12 @@ def test_what_to_write_where_a_mapping_or_a_list_of_them_is_meant(tmp_path: Path
 def test_messages_show_the_text_as_written(tmp_path: Path) -> None:
     text = container('shm_size: 0.90\ninit: "true"\nuser: true\npid: [host]\nmemory: {a: 1}\nstop_timeout: -1\n')
     assert [d.message for d in problems(tmp_path, text)] == [
-        "container.shm_size is text, and `0.90` is a number",
-        "container.init is true or false, and `true` is text",
-        "container.user is text, and `true` is a boolean",
-        "container.pid is text, and a list is not",
-        "container.memory is text, and a mapping is not",
-        "container.stop_timeout: `-1` is not allowed here",
+        "container.shm_size must be text, not `0.90` (a number)",
+        "container.init must be true or false, not `true` (text)",
+        "container.user must be text, not `true` (a boolean)",
+        "container.pid must be text, not a list",
+        "container.memory must be text, not a mapping",
+        "container.stop_timeout: `-1` is not allowed",
     ]
 
 
@@ -101,13 +101,13 @@ def test_a_literal_secret_is_never_repeated(tmp_path: Path, secrets: str) -> Non
     ("written", "code", "message", "hint"),
     [
         ("", "FMT005", "the file does not state its format", "write `format: gb300serve/1`"),
-        ("format: gb300serve/1.0", "FMT005", "the format here is gb300serve/1, not `gb300serve/1.0`", None),
-        ("format: gb300serve.site/1", "FMT005", "the format here is gb300serve/1, not `gb300serve.site/1`", None),
-        ("format: 1", "FMT005", "the format here is gb300serve/1, not `1`", None),
+        ("format: gb300serve/1.0", "FMT005", "the format must be gb300serve/1, not `gb300serve/1.0`", None),
+        ("format: gb300serve.site/1", "FMT005", "the format must be gb300serve/1, not `gb300serve.site/1`", None),
+        ("format: 1", "FMT005", "the format must be gb300serve/1, not `1`", None),
         (
             "format: gb300serve/2",
             "FMT006",
-            "format gb300serve/2 needs gb300serve 2.0 or newer; this one reads gb300serve/1",
+            "format gb300serve/2 requires gb300serve 2.0 or newer; this version reads gb300serve/1",
             "pipx upgrade gb300serve",
         ),
     ],
@@ -130,4 +130,4 @@ def test_a_file_that_is_no_mapping(text: str) -> None:
 
 def test_a_long_value_is_cut(tmp_path: Path) -> None:
     (problem,) = problems(tmp_path, container(f"restart: {'x' * 500}"))
-    assert problem.message == f"container.restart: `{'x' * 97}…` is not allowed here"
+    assert problem.message == f"container.restart: `{'x' * 97}…` is not allowed"

@@ -1,7 +1,7 @@
 """Options of real releases, and a value for every option that a table can hold."""
 
 from gb300serve.core.values import Value, WrittenFloat
-from gb300serve.engines.option import Option
+from gb300serve.engines.options import EngineOption
 
 DAY_ZERO = "0.1.dev20904+g179dd0fa9"
 
@@ -42,7 +42,7 @@ _BY_KIND: dict[str, Value] = {
 }
 
 
-def value_of(option: Option) -> Value:
+def value_of(option: EngineOption) -> Value:
     """A right value for `option`."""
     if option.choices:
         value: Value = option.choices[0]
@@ -53,7 +53,7 @@ def value_of(option: Option) -> Value:
     return [value] if option.arity in ("many", "append") else value
 
 
-def words_of(option: Option) -> tuple[str, ...]:
+def words_of(option: EngineOption) -> tuple[str, ...]:
     """The words that must say `value_of(option)`."""
     said = {
         "text": "a b",

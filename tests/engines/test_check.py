@@ -1,8 +1,9 @@
 import pytest
 
 from gb300serve.core.values import Value, WrittenFloat
-from gb300serve.engines.check import shown
-from gb300serve.engines.shipped import table
+from gb300serve.engines.base import Problem
+from gb300serve.engines.check import check_least, check_port, meant_fraction, outside, shown
+from gb300serve.engines.tables import table
 from tests.engines.samples import DAY_ZERO
 
 ONE = [
@@ -26,7 +27,7 @@ ONE = [
     ("allowed_origins", {"a": 1}, "OPT002", "not a list", "write a list"),
     ("hf_overrides", '{"a": 1}', "OPT002", "is the text", 'write {"a":1}, without quotes around it'),
     ("hf_overrides", 3, "OPT002", "not a mapping", "write a mapping"),
-    ("model_tag", "--model", "OPT011", "which the engine would read as a flag", None),
+    ("model_tag", "--model", "OPT011", "which the engine would parse as a flag", None),
     ("mm_encoder_attn_dtype", "None", "OPT003", "none of fp8", None),
     ("hf_token", False, "OPT002", "not text", 'write "false"'),
 ]  # fmt: skip
@@ -35,7 +36,7 @@ ONE = [
 @pytest.mark.parametrize(("key", "value", "code", "message", "hint"), ONE)
 def test_one_problem(key: str, value: Value, code: str, message: str, hint: str | None) -> None:
     (problem,) = table("vllm", DAY_ZERO).check(key, value)
-    assert (problem.path, problem.code, problem.hint, problem.severity) == ((key,), code, hint, "error")
+    assert (problem.path, problem.code, problem.hint, problem.severity) == ((key,), code, hint, None)
     assert problem.message.startswith(key)
     assert message in problem.message
 
@@ -121,3 +122,24 @@ def test_a_choice_that_was_cut_short() -> None:
 def test_json_as_a_text(value: str, hint: str) -> None:
     (problem,) = table("vllm", "0.30.0").check("attention_config", value)
     assert problem.hint == hint
+
+
+def test_numbers_below_the_least() -> None:
+    found = list(check_least({"a": 0, "b": 1, "c": "x"}, {"a": 1, "b": 1, "c": 1, "d": 1}))
+    assert found == [Problem(("a",), "OPT007", "a is 0, not at least 1", "write a number at least 1")]
+
+
+def test_ports() -> None:
+    assert [len(list(check_port(value))) for value in (-1, 0, 65535, 65536, "x", None)] == [1, 0, 0, 1, 0, 0]
+
+
+def test_percentages_stand_for_fractions() -> None:
+    assert [meant_fraction(value) for value in (0.5, 1, 1.5, 85, 100, 101)] == [
+        None,
+        None,
+        None,
+        "it is a fraction: write 0.85",
+        "it is a fraction: write 1",
+        None,
+    ]
+    assert outside("a", 85, "below 1", meant_fraction(85)).hint == "it is a fraction: write 0.85"

@@ -1,16 +1,23 @@
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from gb300serve.fit.catalog import checkpoints
-from gb300serve.fit.checkpoint import Checkpoint
-from gb300serve.fit.demand import demand_of
-from gb300serve.fit.learned import NothingToLearnError, added, kept, learn, with_boots
+from gb300serve.fit.checkpoint import Checkpoint, known_checkpoints
+from gb300serve.fit.learned import (
+    NothingToLearnError,
+    learn_overhead,
+    parse_arguments,
+    parse_boots,
+    with_boots,
+    with_learned_overhead,
+)
 from gb300serve.fit.memory import memory_plan
+from gb300serve.fit.request import request_from_options
 
-FLASH = checkpoints()[0]
+FLASH = known_checkpoints()[0]
 SETTINGS: Mapping[str, Any] = {
     "model": "/model",
     "trust_remote_code": True,
@@ -34,7 +41,7 @@ def log(available: float = 9.5, moved: str | None = "67.50", **more: Any) -> Ite
 
 
 def test_the_constant_of_a_boot() -> None:
-    _, lesson = learn(FLASH, "boot.log", log())
+    _, lesson = learn_overhead(FLASH, "boot.log", log())
     # 0.96 x 249.8136 + 67.50 - 9.5
     assert round(lesson.constant_gib, 2) == 297.82
     assert lesson.depends_on == {
@@ -46,80 +53,86 @@ def test_the_constant_of_a_boot() -> None:
 
 
 def test_the_next_answer_stands_on_it() -> None:
-    known, _ = learn(FLASH, "boot.log", log())
-    same = memory_plan(known, demand_of(SETTINGS, VERSION))
+    known, _ = learn_overhead(FLASH, "boot.log", log())
+    same = memory_plan(known, request_from_options(SETTINGS, VERSION))
     assert (same.basis, same.boots, same.hbm.kv_cache_gib) == ("measured", ("boot.log",), 9.5)
-    more = memory_plan(known, demand_of({**SETTINGS, "cpu_offload_gb": 70, "gpu_memory_utilization": 0.97}, VERSION))
+    more = memory_plan(
+        known, request_from_options({**SETTINGS, "cpu_offload_gb": 70, "gpu_memory_utilization": 0.97}, VERSION)
+    )
     assert (more.basis, more.boots) == ("computed", ("boot.log",))
     assert round(more.hbm.kv_cache_gib or 0, 2) == round(0.97 * 249.81359 + 73.828125 - 297.82, 2)
-    assert memory_plan(known, demand_of({**SETTINGS, "max_num_seqs": 25}, VERSION)).basis == "assumed"
+    assert memory_plan(known, request_from_options({**SETTINGS, "max_num_seqs": 25}, VERSION)).basis == "assumed"
 
 
 def test_what_this_machine_measured_goes_before_the_package() -> None:
     shape: dict[str, Any] = {"max_model_len": 1048576, "max_num_seqs": 16, "offload_backend": "uva"}
-    known, _ = learn(FLASH, "boot.log", log(0.5, **shape))
-    plan = memory_plan(known, demand_of({**SETTINGS, **shape, "cpu_offload_gb": 70}, VERSION))
+    known, _ = learn_overhead(FLASH, "boot.log", log(0.5, **shape))
+    plan = memory_plan(known, request_from_options({**SETTINGS, **shape, "cpu_offload_gb": 70}, VERSION))
     assert (plan.basis, plan.boots) == ("computed", ("boot.log",))
 
 
 def test_the_last_boot_of_a_log_counts() -> None:
     two = [*log(9.5), "(APIServer pid=1) INFO:     Application startup complete.\n", *log(8.25)]
-    _, lesson = learn(FLASH, "boot.log", two)
+    _, lesson = learn_overhead(FLASH, "boot.log", two)
     assert lesson.boot.figures["kv_cache_gib"] == 8.25
 
 
 def test_what_moved_is_what_the_log_says() -> None:
-    _, usual = learn(FLASH, "boot.log", log())
-    _, lesson = learn(FLASH, "boot.log", log(moved="60.00"))
-    assert (usual.surprising, lesson.surprising, lesson.stairs_gib) == (False, True, 67.5)
+    _, usual = learn_overhead(FLASH, "boot.log", log())
+    _, lesson = learn_overhead(FLASH, "boot.log", log(moved="60.00"))
+    assert (usual.has_unexpected_offload, lesson.has_unexpected_offload, lesson.computed_offload_gib) == (
+        False,
+        True,
+        67.5,
+    )
     assert round(lesson.constant_gib, 2) == round(0.96 * 249.81359 + 60.0 - 9.5, 2)
 
 
 @pytest.mark.parametrize(
     ("lines", "lacks"),
     [
-        ([], "whole `non-default args:` line"),
-        (["non-default args: {'model': '/mod"], "whole `non-default args:` line"),
+        ([], "complete `non-default args:` line"),
+        (["non-default args: {'model': '/mod"], "complete `non-default args:` line"),
         (list(log())[:3], "`Available KV cache memory` line"),
-        (list(log(moved=None)), "`Total CPU offloaded parameters` line although it asks for offload"),
+        (list(log(moved=None)), "`Total CPU offloaded parameters` line, although it requests offload"),
     ],
 )
 def test_a_log_that_teaches_nothing(lines: list[str], lacks: str) -> None:
     with pytest.raises(NothingToLearnError) as caught:
-        learn(FLASH, "boot.log", lines)
-    assert caught.value.message == f"boot.log has no {lacks}: nothing can be learned from it"
+        learn_overhead(FLASH, "boot.log", lines)
+    assert caught.value.message == f"boot.log has no {lacks}: no overhead can be learned from it"
     assert caught.value.exit_code == 4
 
 
 def test_kept_and_found_again() -> None:
-    _, first = learn(FLASH, "first.log", log(), (("container.env.VLLM_X", "1"),))
-    _, second = learn(FLASH, "second.log", log(9.0), (("container.env.VLLM_X", "1"),))
-    _, third = learn(FLASH, "third.log", log(7.0, max_num_seqs=8))
+    _, first = learn_overhead(FLASH, "first.log", log(), (("container.env.VLLM_X", "1"),))
+    _, second = learn_overhead(FLASH, "second.log", log(9.0), (("container.env.VLLM_X", "1"),))
+    _, third = learn_overhead(FLASH, "third.log", log(7.0, max_num_seqs=8))
     document: dict[str, Any] = {}
     for lesson in (first, second, third):
-        document = added(document, FLASH.repo, lesson)
-    assert kept(document, FLASH.repo) == (third.boot, second.boot)
-    assert kept(document, "another/model") == ()
+        document = with_learned_overhead(document, FLASH.repo, lesson)
+    assert parse_boots(document, FLASH.repo) == (third.boot, second.boot)
+    assert parse_boots(document, "another/model") == ()
 
 
 def test_a_file_of_another_shape_is_no_reason_to_fail() -> None:
-    _, lesson = learn(FLASH, "boot.log", log())
-    good = added({}, FLASH.repo, lesson)
+    _, lesson = learn_overhead(FLASH, "boot.log", log())
+    good = with_learned_overhead({}, FLASH.repo, lesson)
     for broken in ({}, {"format": "x", "boots": good["boots"]}, {**good, "boots": [{"repo": FLASH.repo}, 3]}):
-        assert kept(broken, FLASH.repo) == ()
+        assert parse_boots(broken, FLASH.repo) == ()
     torn = {**good, "boots": [{**good["boots"][0], "figures": {"kv_cache_gib": "much"}}]}
-    assert [boot.figures for boot in kept(torn, FLASH.repo)] == [{}]
+    assert [boot.figures for boot in parse_boots(torn, FLASH.repo)] == [{}]
 
 
 def test_a_patch_is_known_by_its_lines() -> None:
     hooked = "PIN_HOT rehome done layers=40 HBM_expert=206.61GiB pinned_expert=62.33GiB\n"
     lines = list(log())
-    _, lesson = learn(FLASH, "boot.log", [*lines[:3], hooked, *lines[3:]])
+    _, lesson = learn_overhead(FLASH, "boot.log", [*lines[:3], hooked, *lines[3:]])
     assert (lesson.boot.variant, lesson.depends_on["patch"]) == ("pin-hot-experts", "pin-hot-experts")
 
 
 def test_with_boots_are_first() -> None:
-    _, lesson = learn(FLASH, "boot.log", log())
+    _, lesson = learn_overhead(FLASH, "boot.log", log())
     known: Checkpoint = with_boots(FLASH, (lesson.boot,))
     assert known.boots == (lesson.boot, *FLASH.boots)
     assert replace(known, boots=FLASH.boots).boots == FLASH.boots
@@ -128,9 +141,78 @@ def test_with_boots_are_first() -> None:
 def test_what_is_no_figure_teaches_nothing() -> None:
     for lines in (log(moved="."), [line.replace("9.5 GiB", "9.5.5 GiB") for line in log()]):
         with pytest.raises(NothingToLearnError):
-            learn(FLASH, "boot.log", lines)
+            learn_overhead(FLASH, "boot.log", lines)
 
 
 def test_a_length_that_no_context_has_is_left_out() -> None:
     lines = [*log(), f"(EngineCore pid=9) INFO 10-14 16:50:30 [model.py:9] Using max model len {'9' * 400}\n"]
-    assert learn(FLASH, "boot.log", lines)[1].boot.settings["max_model_len"] == 524288
+    assert learn_overhead(FLASH, "boot.log", lines)[1].boot.settings["max_model_len"] == 524288
+
+
+def test_a_whole_line_is_read_back() -> None:
+    line = (
+        "(APIServer pid=1) INFO 10-14 16:45:50 [api_utils.py:286] non-default args: {'model_tag': '/model', "
+        "'trust_remote_code': True, 'gpu_memory_utilization': 0.97, 'cpu_offload_params': {'a.b', }, "
+        "'engram_config': EngramConfig(cpu_offload=True, use_thp=None), 'mode': <Mode.FAST: 3>, "
+        "'speculative_config': {'method': 'dspark', 'k': [[1, 4, 5]]}, 'thing': <object at 0x7f>}"
+    )
+    assert parse_arguments(line) == {
+        "model_tag": "/model",
+        "trust_remote_code": True,
+        "gpu_memory_utilization": 0.97,
+        "cpu_offload_params": ["a.b"],
+        "engram_config": {"cpu_offload": True, "use_thp": None},
+        "mode": 3,
+        "speculative_config": {"method": "dspark", "k": [[1, 4, 5]]},
+        "thing": None,
+    }
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[2026-09-29 21:29:50] server_args={'model_path': '/m', 'tp_size': 1, 'threshold': inf, 'graphs': {'bs': [1]}}",
+        "[2026-09-29 21:29:50] server_args=ServerArgs(model_path='/m', tp_size=1, threshold=inf, graphs=G(bs=[1]))",
+    ],
+)
+def test_the_other_engine_has_two_forms(line: str) -> None:
+    assert parse_arguments(line) == {"model_path": "/m", "tp_size": 1, "threshold": None, "graphs": {"bs": [1]}}
+
+
+def test_what_json_does_not_have_is_text_or_nothing() -> None:
+    assert parse_arguments("non-default args: {'a': b'x', 'b': 1e999, 'c': 2j, 'd': ..., 3: -1.5}") == {
+        "a": "b'x'",
+        "b": None,
+        "c": "2j",
+        "d": "Ellipsis",
+        "3": -1.5,
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nothing of the kind",
+        "non-default args: {'model': '/model', 'max_mod",
+        "non-default args: {'a': __import__('os').system('x')}",
+        "non-default args: [1]",
+        "non-default args: " + "[" * 100_000,
+    ],
+)
+def test_anything_else_is_none(text: str) -> None:
+    assert parse_arguments(text) is None
+
+
+def test_a_damaged_line_is_none_without_a_word(recwarn: pytest.WarningsRecorder) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert parse_arguments("non-default args: {'port': 30006in, 'x': 1}") is None
+    assert len(recwarn) == 0
+
+
+def test_a_number_that_no_option_can_have_is_none() -> None:
+    assert parse_arguments("non-default args: {'port': 1" + "0" * 400 + ", 'x': 1e999, 'y': 7}") == {
+        "port": None,
+        "x": None,
+        "y": 7,
+    }

@@ -2,15 +2,14 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.fit.catalog import checkpoints
-from gb300serve.fit.checkpoint import GIB
-from gb300serve.fit.demand import Demand, Speculation
-from gb300serve.fit.memory import memory_plan
-from gb300serve.fit.model import MemoryPlan
+from gb300serve.fit.checkpoint import GIB, known_checkpoints
+from gb300serve.fit.memory import longest_context, measured_boots, memory_plan, needed_gib, tokens_in
+from gb300serve.fit.model import GB300, MemoryPlan
+from gb300serve.fit.request import MemoryRequest, SpeculationRequest
 
-FLASH = checkpoints()[0]
-DSPARK = Speculation("dspark", 5)
-V12 = Demand(
+FLASH = known_checkpoints()[0]
+DSPARK = SpeculationRequest("dspark", 5)
+V12 = MemoryRequest(
     engine_version="0.1.dev20904+g179dd0fa9",
     cpu_offload_gb=60,
     cpu_offload_params=("routed_experts.w13_weight", "routed_experts.w2_weight"),
@@ -21,7 +20,7 @@ V12 = Demand(
     max_num_batched_tokens=8192,
     speculation=DSPARK,
 )
-V14 = replace(V12, speculation=Speculation("dspark", 5, ((1, 4, 5), (5, 16, 1))))
+V14 = replace(V12, speculation=SpeculationRequest("dspark", 5, ((1, 4, 5), (5, 16, 1))))
 V11 = replace(V12, cpu_offload_gb=70, gpu_memory_utilization=0.94)
 
 
@@ -33,7 +32,7 @@ def cache(plan: MemoryPlan) -> float:
 @pytest.mark.parametrize(
     ("demand", "expected"), [(V12, 4.88), (V14, 4.88), (V11, 10.05), (replace(V14, cpu_offload_gb=55), 0.65)]
 )
-def test_the_arithmetic_gives_the_measured_cache_without_looking_it_up(demand: Demand, expected: float) -> None:
+def test_the_arithmetic_gives_the_measured_cache_without_looking_it_up(demand: MemoryRequest, expected: float) -> None:
     # Every boot with the same offload is left out: F comes from the other boots of the shape.
     others = tuple(boot for boot in FLASH.boots if boot.settings["cpu_offload_gb"] != demand.cpu_offload_gb)
     plan = memory_plan(replace(FLASH, boots=others), demand)
@@ -122,7 +121,7 @@ def test_auto_shortens_the_context() -> None:
 
 def test_the_host_as_v11_was_accounted() -> None:
     host = memory_plan(FLASH, V11, host_available_gib=464.0).host
-    assert (host.asked_gib, round(host.offloaded_gib, 2), round(host.engram_gib, 2)) == (70, 73.83, 188.83)
+    assert (host.requested_gib, round(host.offloaded_gib, 2), round(host.engram_gib, 2)) == (70, 73.83, 188.83)
     assert (round(host.resident_gib, 1), host.resident_bound_gib, host.available_gib) == (262.7, 396.0, 464.0)
 
 
@@ -152,7 +151,7 @@ def test_tables_that_stay_on_the_gpu_are_counted() -> None:
 @pytest.mark.parametrize("speculation", [None, DSPARK])
 @pytest.mark.parametrize("host_tables", [True, False])
 def test_what_stands_beside_the_weights_is_never_less_than_any_boot_showed(
-    length: int, speculation: Speculation | None, host_tables: bool
+    length: int, speculation: SpeculationRequest | None, host_tables: bool
 ) -> None:
     # v4 and v5 ran without the drafter, whose weights are in the checkpoint: 2.47 GiB less than all of them.
     demand = replace(V12, max_model_len=length, speculation=speculation, host_tables=host_tables)
@@ -160,3 +159,46 @@ def test_what_stands_beside_the_weights_is_never_less_than_any_boot_showed(
         plan = memory_plan(FLASH, replace(demand, cpu_offload_gb=asked))
         assert plan.hbm.overhead_gib is not None
         assert plan.hbm.overhead_gib > -2.48
+
+
+CACHE = known_checkpoints()[0].kv_cache
+
+
+def test_both_measured_pairs_come_back() -> None:
+    assert round(needed_gib(CACHE, 1_048_576), 1) == 2.2
+    assert round(needed_gib(CACHE, 123_264), 2) == 0.65
+    assert longest_context(CACHE, 0.65) == 123_264
+
+
+def test_a_pool_is_counted_in_whole_requests() -> None:
+    assert tokens_in(CACHE, 4.88, 1_048_576) == 2_325_990
+    assert tokens_in(CACHE, needed_gib(CACHE, 4096), 4096) == 4096
+
+
+def test_nothing_fits_below_one_block() -> None:
+    assert longest_context(CACHE, 0.4435) is None
+    assert longest_context(CACHE, -3.0) is None
+
+
+BOOTS = {one.boot.name: one for one in measured_boots(known_checkpoints()[0], GB300.total_gib)}
+
+
+def test_every_boot_of_one_shape_gives_the_same_constant() -> None:
+    shape = ("v11", "v12", "v13", "v14", "offload 55", "1M at utilisation 0.94")
+    constants = [BOOTS[name].constant for name in shape]
+    assert max(constants) - min(constants) < 0.03
+    assert round(sum(constants) / len(constants), 2) == 298.61
+
+
+def test_other_shapes_have_other_constants() -> None:
+    named = ("v4", "v5", "131K with DSpark", "v15")
+    assert {name: round(BOOTS[name].constant, 1) for name in named} == {
+        "v4": 284.0,
+        "v5": 284.0,
+        "131K with DSpark": 293.1,
+        "v15": 298.7,
+    }
+
+
+def test_boots_without_a_measured_cache_teach_nothing() -> None:
+    assert "v12 with three tiers" not in BOOTS

@@ -4,18 +4,18 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.boot.diagnosis import Diagnosis
-from gb300serve.boot.heard import Heard
-from gb300serve.boot.machine import BootMachine
-from gb300serve.fit.catalog import checkpoints
-from gb300serve.fit.remedy import remedies
+from gb300serve.boot.log_facts import LogFacts
+from gb300serve.engines.logs import boot_machine
+from gb300serve.fit.checkpoint import known_checkpoints
+from gb300serve.fit.remedy import BootLogReader, remedies
 from tests.support.simulated import V14, boot_script, changed, said
 
-FLASH = checkpoints()[0]
+FLASH = known_checkpoints()[0]
 NAMES = "cpu_offload_params [routed_experts.w13_weight, routed_experts.w2_weight]"
 
 
-def read(lines: list[str]) -> tuple[Diagnosis, Heard]:
-    machine, heard = BootMachine(), Heard()
+def read(lines: list[str]) -> tuple[Diagnosis, LogFacts]:
+    machine, heard = boot_machine(), LogFacts("non-default args:")
     for line in lines:
         heard.take(line, machine.feed(line))
     return machine.result(), heard
@@ -70,7 +70,7 @@ def test_names_that_match_while_the_engine_moves_nothing() -> None:
     lines = said(boot_script(changed("--cpu-offload-params", "experts.*")))
     lines = [line.replace("'experts.*'", "'routed_experts.w13_weight', 'routed_experts.w2_weight'") for line in lines]
     assert remedies(*read(lines)) == (
-        "these names do match, and 61.17 GiB in 19 parameters should have moved: the engine ignored them (measured)",
+        "the patterns match 61.17 GiB in 19 parameters, but the engine ignored them (measured)",
     )
 
 
@@ -86,7 +86,7 @@ def test_another_failure_or_none_has_no_remedy_of_memory() -> None:
     assert found(*changed("--tool-call-parser", "no_such_parser")) == ()
 
 
-BY_FIGURES = "cpu_offload_gb 58 moves 1.55 GiB more and fits, where so much matches (computed from the log)"
+BY_FIGURES = "cpu_offload_gb 58 moves 1.55 GiB more and fits, if the patterns match that much (computed from the log)"
 
 
 @pytest.mark.parametrize(
@@ -138,3 +138,23 @@ def test_damaged_figures_are_none(damage: tuple[str, str], kv_cache_gib: float) 
     assert remedies(*read(lines)) == (
         f"cpu_offload_gb 57 moves 61.17 GiB and fits, with {kv_cache_gib} GiB of KV cache (computed)",
     )
+
+
+SHORT = said(boot_script(changed("--cpu-offload-gb", "55")))
+
+
+def test_a_log_is_advised_on_with_numbers() -> None:
+    reading, machine = BootLogReader(), boot_machine()
+    for line in SHORT:
+        assert reading.feed(line) == machine.feed(line)
+    plain, found = machine.result(), reading.result()
+    assert found.advice == (*plain.advice, *remedies(plain, reading.facts))
+    assert [one for one in found.advice if one.startswith("cpu_offload_gb 57 moves 61.17 GiB and fits")]
+    assert (found.reason, found.values, found.evidence) == (plain.reason, plain.values, plain.evidence)
+
+
+def test_nothing_is_added_to_a_boot_that_serves() -> None:
+    reading = BootLogReader()
+    for line in said(boot_script()):
+        reading.feed(line)
+    assert (reading.result().state, reading.result().advice) == ("ready", ())

@@ -1,11 +1,29 @@
-from gb300serve.host.collect import host_facts
-from gb300serve.host.facts import ContainerFact, Directory, Holder, HostFacts
+import hashlib
+import json
+
+import pytest
+
+from gb300serve.host.collect import Elsewhere, Silent, collect_model_files, host_facts, release_facts
+from gb300serve.host.docker_info import DockerInfo
+from gb300serve.host.facts import (
+    ContainerFact,
+    Directory,
+    DiskSpace,
+    GpuHolder,
+    HostFacts,
+    ImageFact,
+    ListeningSocket,
+    MountSource,
+    Patch,
+    ReleaseFacts,
+    SecretFact,
+    TuningCache,
+)
+from gb300serve.host.linux import Filesystem, HostMemory, Limit
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.compute_apps import ComputeProcess
-from gb300serve.host.sources.docker_info import DockerInfo
-from gb300serve.host.sources.gpu_state import GpuState
-from gb300serve.host.sources.limits import Limit
-from gb300serve.host.sources.memory import HostMemory
+from gb300serve.host.model_files import Model, ModelFiles, Wanted
+from gb300serve.host.nvidia import ComputeProcess, GpuState
+from gb300serve.host.ports import FileEntry
 from tests.support.fake_machine import H200, NO_PROCESSES, FakeEngine, FakeMachine
 
 ID = "0123456789abcdef" * 4
@@ -42,9 +60,9 @@ def test_a_machine_with_everything() -> None:
     assert [gpu.name for gpu in facts.gpus] == ["NVIDIA H200"]
     mib = 1024**2
     assert facts.processes == (
-        Holder(ComputeProcess(7, "vllm", 10 * mib, "GPU-1"), ID, "someone", "image:1", "2026-11-29 10:00:00Z"),
-        Holder(ComputeProcess(8, "x", 20 * mib, "GPU-1")),
-        Holder(ComputeProcess(9, "y", mib, "GPU-1")),
+        GpuHolder(ComputeProcess(7, "vllm", 10 * mib, "GPU-1"), ID, "someone", "image:1", "2026-11-29 10:00:00Z"),
+        GpuHolder(ComputeProcess(8, "x", 20 * mib, "GPU-1")),
+        GpuHolder(ComputeProcess(9, "y", mib, "GPU-1")),
     )
     assert (facts.docker, facts.memory_mode) == (DockerInfo("29.1.3", "amd64"), "driver")
     assert (facts.memory, facts.hbm_page_cache) == (HostMemory(3072, 2048, 1024), 5 * 1024)
@@ -81,4 +99,176 @@ def test_containers_have_no_names_where_docker_does_not_answer() -> None:
         files={"/proc/7/cgroup": f"0::/docker/{ID}\n"},
     )
     facts = host_facts(machine, FakeEngine(known=Missing("gone")), STATE)
-    assert facts.processes == (Holder(ComputeProcess(7, "x", None, "GPU-1"), ID),)
+    assert facts.processes == (GpuHolder(ComputeProcess(7, "x", None, "GPU-1"), ID),)
+
+
+SECRETS = (SecretFact("KEY"),)
+IMAGE = ImageFact("sha256:1", ("a@sha256:2",), "arm64", ("vllm", "serve"))
+ROOT = "/c/flashinfer_autotune_cache"
+PATCH = hashlib.sha256(b"patch").hexdigest()
+
+
+def test_everything_that_a_release_asks_for() -> None:
+    machine = FakeMachine(
+        files={
+            "/proc/self/mountinfo": "1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:9 / /nas rw - cifs //nas/x rw\n",
+            "/p/patch.py": "patch",
+            f"{ROOT}/0.6.18/103a/9ac7b387ffff/autotune_configs.json": "{}",
+        },
+        links={"/models/m": "/nas/m"},
+        listeners={30006: ListeningSocket(30006, "127.0.0.1", "python3, process 1")},
+        free=5,
+    )
+    wanted = Wanted(
+        "a:b@sha256:2",
+        models=(Model("/models/m", "a/b", "rev"),),
+        caches=("/c",),
+        sources=("/models/m", "/c", "/c"),
+        patches=(("/p/patch.py", PATCH), ("/p/gone.py", "00")),
+        ports=(30006, 30007),
+        tuning=("/c", "9ac7b387"),
+    )
+    engine = FakeEngine(images={"a:b@sha256:2": IMAGE})
+    assert release_facts(wanted, machine, engine, SECRETS) == ReleaseFacts(
+        IMAGE,
+        models=(ModelFiles(Model("/models/m", "a/b", "rev"), exists=False),),
+        disks=(
+            DiskSpace("model", "/models/m", 5, 1 << 41, Filesystem("/nas", "cifs", "//nas/x")),
+            DiskSpace("cache", "/c", 5, 1 << 41, Filesystem("/", "ext4", "/dev/sda")),
+        ),
+        sources=(MountSource("/models/m", exists=False), MountSource("/c", exists=True)),
+        patches=(
+            Patch("/p/patch.py", PATCH, PATCH),
+            Patch("/p/gone.py", "00", None, "/p/gone.py: No such file or directory"),
+        ),
+        ports=(ListeningSocket(30006, "127.0.0.1", "python3, process 1"),),
+        secrets=SECRETS,
+        tuning_cache=TuningCache("/c", "9ac7b387", f"{ROOT}/0.6.18/103a/9ac7b387ffff"),
+    )
+
+
+def test_another_machine_is_not_asked() -> None:
+    facts = release_facts(Wanted("a", ports=(1,), tuning=("/c", "9")), Elsewhere("over there"), FakeEngine(), SECRETS)
+    not_asked = Missing("over there", asked=False)
+    assert facts == ReleaseFacts(
+        ImageFact(None),
+        models=not_asked,
+        disks=not_asked,
+        sources=not_asked,
+        patches=not_asked,
+        ports=not_asked,
+        secrets=SECRETS,
+        tuning_cache=not_asked,
+    )
+
+
+def test_nothing_is_wanted() -> None:
+    assert release_facts(Wanted("a"), FakeMachine(), FakeEngine(), ()) == ReleaseFacts(ImageFact(None))
+
+
+def test_ports_that_cannot_be_looked_at() -> None:
+    machine = FakeMachine(listeners={2: Missing("no /proc")})
+    assert release_facts(Wanted("a", ports=(1, 2)), machine, FakeEngine(), ()).ports == Missing("no /proc")
+
+
+@pytest.mark.parametrize(
+    ("files", "closed", "found"),
+    [
+        ({}, frozenset(), TuningCache("/c", "9a", None)),
+        ({f"{ROOT}/0.6.18/103a/08c8/x": "", f"{ROOT}/notes.txt": ""}, frozenset(), TuningCache("/c", "9a", None)),
+        ({f"{ROOT}/0.6.18/103a/9ac7/x": ""}, {f"{ROOT}/0.6.18"}, Missing(f"{ROOT}/0.6.18: Permission denied")),
+        (
+            {f"{ROOT}/1/103a/9ac7/x": "", f"{ROOT}/2/103a/x/y": ""},
+            {f"{ROOT}/2/103a"},
+            TuningCache("/c", "9a", f"{ROOT}/1/103a/9ac7"),
+        ),
+    ],
+)
+def test_a_tuning_cache(files: dict[str, str | bytes], closed: frozenset[str], found: TuningCache | Missing) -> None:
+    machine = FakeMachine(files=files, closed=frozenset(closed))
+    assert release_facts(Wanted("a", tuning=("/c", "9a")), machine, FakeEngine(), ()).tuning_cache == found
+
+
+def test_nothing_of_this_machine_is_taken_for_the_other_one() -> None:
+    not_asked, no_docker = Missing("over there", asked=False), Missing("no Docker")
+    facts = host_facts(Elsewhere("over there"), Silent("no Docker"), Missing("x"))
+    assert facts == HostFacts(
+        docker=no_docker,
+        gpus=not_asked,
+        processes=not_asked,
+        memory_mode=not_asked,
+        hbm_page_cache=not_asked,
+        memory=not_asked,
+        memlock=not_asked,
+        state=Missing("x"),
+    )
+    machine = Elsewhere("over there")
+    assert [machine.begin("/a", 1), machine.entry("/a"), machine.sha256("/a"), machine.heard(1)] == [not_asked] * 4
+    assert Silent("no Docker").image("a") == no_docker
+    assert Silent("no Docker").containers() == no_docker
+
+
+MODEL = Model("/m", "a/b", "rev")
+INDEX = json.dumps({"weight_map": {"x": "1.safetensors", "y": "2.safetensors", "z": "3.safetensors"}})
+
+
+def shard(size: int = 4) -> bytes:
+    header = json.dumps({"x": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
+    return len(header).to_bytes(8, "little") + header + bytes(size)
+
+
+def test_a_whole_checkpoint() -> None:
+    commit = "0123456789" * 4
+    machine = FakeMachine(
+        files={
+            "/m/config.json": "{}",
+            "/m/model.safetensors": shard(),
+            "/m/.cache/huggingface/download/config.json.metadata": f"{commit}\nx\n",
+        }
+    )
+    assert collect_model_files(MODEL, machine) == ModelFiles(MODEL, shards=1, bytes=len(shard()), revision=commit)
+
+
+def test_what_an_index_names_and_is_not_there_or_cut() -> None:
+    machine = FakeMachine(
+        files={
+            "/m/config.json": "version https://git-lfs.github.com/spec/v1",
+            "/m/model.safetensors.index.json": INDEX,
+            "/m/1.safetensors": shard()[:-1],
+            "/m/2.safetensors": "version https://git-lfs.github.com/spec/v1",
+            "/m/old.safetensors": shard(),
+        }
+    )
+    assert collect_model_files(MODEL, machine) == ModelFiles(
+        MODEL,
+        config=False,
+        shards=3,
+        bytes=len(shard()) - 1 + 42,
+        absent=("3.safetensors",),
+        cut=("1.safetensors", "2.safetensors"),
+    )
+
+
+def test_a_snapshot_whose_links_lead_out_of_it() -> None:
+    machine = FakeMachine(
+        files={"/m/config.json": "{}", "/m/model.safetensors": shard()},
+        links={"/m": "/hub/models--a--b/snapshots/rev", "/m/model.safetensors": "/hub/models--a--b/blobs/1"},
+    )
+    found = collect_model_files(MODEL, machine)
+    assert (found.linked_away, found.complete) == (("model.safetensors",), True)
+
+
+def test_a_directory_that_is_not_there_or_closed_or_empty() -> None:
+    assert collect_model_files(MODEL, FakeMachine()) == ModelFiles(MODEL, exists=False)
+    closed = FakeMachine(files={"/m/config.json": "{}"}, closed=frozenset({"/m"}))
+    assert collect_model_files(MODEL, closed) == ModelFiles(MODEL, problem="/m: Permission denied")
+    assert collect_model_files(MODEL, FakeMachine(files={"/m/README.md": ""})) == ModelFiles(MODEL, config=False)
+
+
+class Denied(FakeMachine):
+    def entry(self, path: str) -> FileEntry | Missing | None:
+        return Missing(f"{path}: Permission denied")
+
+
+def test_a_directory_that_may_not_be_looked_at() -> None:
+    assert collect_model_files(MODEL, Denied()) == ModelFiles(MODEL, problem="/m: Permission denied")

@@ -3,8 +3,9 @@ from typing import Any
 
 import pytest
 
-from gb300serve.importers.expand import Surroundings
+from gb300serve.importers.inspected import as_list, as_mapping, as_text, host_options
 from gb300serve.importers.read import Result, read_inspected, read_text
+from gb300serve.importers.shell.expand import ShellEnvironment
 
 GPU = {"Driver": "", "Count": -1, "DeviceIDs": None, "Capabilities": [["gpu"]], "Options": {}}
 ID = "sha256:" + "ab" * 32
@@ -32,7 +33,7 @@ def container(config: dict[str, Any] | None = None, host: dict[str, Any] | None 
 
 
 def read(config: dict[str, Any] | None = None, host: dict[str, Any] | None = None) -> Result:
-    return read_text(json.dumps([container(config, host)]), "inspect.json", Surroundings("/h", "/w"))
+    return read_text(json.dumps([container(config, host)]), "inspect.json", ShellEnvironment("/h", "/w"))
 
 
 def section(host: dict[str, Any]) -> dict[str, Any]:
@@ -147,7 +148,7 @@ def test_entrypoints(config: dict[str, Any], entrypoint: str | None, command: tu
     assert (plan.container.entrypoint, plan.command) == (entrypoint, command)
 
 
-def test_with_the_image_beside_it_nothing_is_guessed() -> None:
+def test_with_the_image_nothing_is_guessed() -> None:
     image = {
         "Config": {
             "Entrypoint": ["/e", "x"],
@@ -169,8 +170,8 @@ def test_with_the_image_beside_it_nothing_is_guessed() -> None:
 
 
 def test_several_containers() -> None:
-    found = read_text(json.dumps([container(), container()]), "i.json", Surroundings("/h", "/w"))
-    assert "2 containers are described: the first is imported" in [d.message for d in found.diagnostics]
+    found = read_text(json.dumps([container(), container()]), "i.json", ShellEnvironment("/h", "/w"))
+    assert "the file describes 2 containers: the first was imported" in [d.message for d in found.diagnostics]
 
 
 @pytest.mark.parametrize("junk", [None, 1, "x", [], [None], {"a": 1}, [[1]], True])
@@ -188,3 +189,62 @@ def test_hostile_values(junk: Any) -> None:
     )
     found = read({"Env": junk, "Labels": junk, "Cmd": ["--model", "/m"]}, dict.fromkeys(keys, junk))
     assert found.document["engine"]["options"] == {"model": "/m"}
+
+
+@pytest.mark.parametrize(
+    ("host", "options"),
+    [
+        ({"DeviceRequests": [{"Count": -1, "Capabilities": [["gpu"]]}]}, [("gpus", "-1")]),
+        ({"DeviceRequests": [{"DeviceIDs": ["a", "b"], "Capabilities": [["gpu"]]}]}, [("gpus", '"device=a,b"')]),
+        ({"DeviceRequests": [{"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=0"]}]}, [("device", "nvidia.com/gpu=0")]),
+        ({"Runtime": "nvidia"}, [("runtime", "nvidia")]),
+        ({"IpcMode": "host", "NetworkMode": "host"}, [("ipc", "host"), ("network", "host")]),
+        ({"IpcMode": "private", "NetworkMode": "bridge", "ShmSize": 64 << 20}, []),
+        ({"ShmSize": 32 << 30, "Memory": 1536 << 20}, [("shm-size", "32g"), ("memory", "1536m")]),
+        ({"ShmSize": 1023}, [("shm-size", "1023")]),
+        ({"PidMode": "host", "Init": True}, [("pid", "host"), ("init", None)]),
+        ({"Ulimits": [{"Name": "memlock", "Soft": -1, "Hard": -1}]}, [("ulimit", "memlock=-1:-1")]),
+        ({"CapAdd": ["CAP_IPC_LOCK", "SYS_NICE"]}, [("cap-add", "IPC_LOCK"), ("cap-add", "SYS_NICE")]),
+        ({"Binds": ["/a:/b:ro"]}, [("volume", "/a:/b:ro")]),
+        (
+            {"Mounts": [{"Type": "bind", "Source": "/a", "Target": "/b", "ReadOnly": True}]},
+            [("mount", "type=bind,source=/a,target=/b,readonly")],
+        ),
+        ({"Tmpfs": {"/t": "size=1g", "/u": ""}}, [("tmpfs", "/t:size=1g"), ("tmpfs", "/u")]),
+        (
+            {"PortBindings": {"8000/tcp": [{"HostIp": "127.0.0.1", "HostPort": "80"}], "53/udp": [{"HostPort": "1"}]}},
+            [("publish", "127.0.0.1:80:8000"), ("publish", "1:53/udp")],
+        ),
+        ({"SecurityOpt": ["seccomp=unconfined"]}, [("security-opt", "seccomp=unconfined")]),
+        ({"Devices": [{"PathOnHost": "/d", "PathInContainer": "/d", "CgroupPermissions": "rwm"}]}, [("device", "/d")]),
+        ({"Devices": [{"PathOnHost": "/d", "PathInContainer": "/e", "CgroupPermissions": "r"}]},
+         [("device", "/d:/e:r")]),
+        ({"LogConfig": {"Type": "json-file", "Config": {}}}, []),
+        (
+            {"LogConfig": {"Type": "local", "Config": {"max-size": "1m"}}},
+            [("log-driver", "local"), ("log-opt", "max-size=1m")],
+        ),
+        ({"RestartPolicy": {"Name": "on-failure", "MaximumRetryCount": 3}}, [("restart", "on-failure:3")]),
+        ({"RestartPolicy": {"Name": "no"}}, []),
+        ({"Privileged": True, "AutoRemove": False, "NanoCpus": 0, "UTSMode": "host"},
+         [("privileged", None), ("uts", "host")]),
+        ({"NanoCpus": 2_500_000_000}, [("cpus", "2.5")]),
+        ({"Binds": "nonsense", "Ulimits": 3, "PortBindings": [], "LogConfig": None}, []),
+    ],
+)  # fmt: skip
+def test_options_of_a_container(host: dict[str, Any], options: list[tuple[str, str | None]]) -> None:
+    assert [(one.name, one.value) for one in host_options({}, host)] == options
+
+
+def test_mounts_of_a_container_without_host_mounts() -> None:
+    mounts = [
+        {"Type": "bind", "Source": "/a", "Destination": "/b", "RW": False},
+        {"Type": "volume", "Source": "/v", "Destination": "/c"},
+    ]
+    assert [(one.name, one.value) for one in host_options({"Mounts": mounts}, {})] == [("volume", "/a:/b:ro")]
+
+
+def test_values_of_other_types_are_empty() -> None:
+    assert (as_mapping([]), as_list({}), as_text(None), as_text(value := True), as_text(3)) == ({}, [], "", "", "3"), (
+        value
+    )

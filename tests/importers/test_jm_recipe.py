@@ -71,12 +71,12 @@ def test_the_pins_are_laid_over_the_command() -> None:
 def test_the_pinned_image_holds() -> None:
     found = read(TEXT.replace("vllm/vllm-openai:bench --model", "other/vllm:1 --model"))
     assert found.document["image"] == {"repository": "vllm/vllm-openai", "tag": "bench", "digest": DIGEST}
-    message = "launch.command says other/vllm, runtime.container.image says vllm/vllm-openai"
+    message = "launch.command has the repository other/vllm, runtime.container.image vllm/vllm-openai"
     assert message in [d.message for d in found.diagnostics]
 
 
 @pytest.mark.parametrize("command", ["bash scripts/launch.sh", "for x in 1; do docker run i:$x; done", '""'])
-def test_a_command_that_says_no_launch(command: str) -> None:
+def test_a_command_without_a_launch(command: str) -> None:
     head, rest = TEXT.split("  command: |\n")
     text = f"{head}  command: {command}\nmetrics:{rest.split('metrics:')[1]}"
     with pytest.raises(NotImportableError) as stopped:
@@ -84,7 +84,7 @@ def test_a_command_that_says_no_launch(command: str) -> None:
     assert "launch.command" in stopped.value.message
 
 
-def test_a_file_that_is_no_yaml() -> None:
+def test_invalid_yaml() -> None:
     with pytest.raises(SourceInvalidError):
         read(TEXT + "a: [")
 
@@ -92,36 +92,36 @@ def test_a_file_that_is_no_yaml() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        (DIGEST, "sha256:0d", ("IMP003", "runtime.container.digest sha256:0d is no digest")),
+        (DIGEST, "sha256:0d", ("IMP003", "runtime.container.digest sha256:0d is not valid")),
         (f', digest: "{DIGEST}"', "", ("IMP013", "the image has no digest")),
         (
             'image: "vllm/vllm-openai:bench"',
             'image: "vllm/vllm-openai:other"',
-            ("IMP010", "launch.command says the tag bench, runtime.container.image says other"),
+            ("IMP010", "launch.command has the tag bench, runtime.container.image other"),
         ),
         (
             "engine: vllm\n",
             "engine: sglang\n",
-            ("IMP010", "runtime.engine is sglang, and the command's image and words say vllm"),
+            ("IMP010", "runtime.engine is sglang, but the command starts vllm"),
         ),
         (
             "vllm-openai:bench --model",
             "vllm-openai:v0.32.0 --model",
-            ("IMP010", "runtime.engine_version is 0.33.0, and the command's image and words say 0.32.0"),
+            ("IMP010", "runtime.engine_version is 0.33.0, but the command starts 0.32.0"),
         ),
         (
             "    unit: tok/s\n",
             "",
-            ("IMP003", "1 of the metrics lack a number, a unit, a workload or a method: evidence has all of them"),
+            ("IMP003", "1 of the metrics have no number, unit, workload or method, which evidence requires"),
         ),
         (
             "quantization: fp8}",
             "draft: {repo: org/D, revision: main}}",
-            ("IMP003", "model.draft.revision main is no commit"),
+            ("IMP003", "model.draft.revision main is not a commit"),
         ),
     ],
 )
-def test_nothing_of_the_pins_is_dropped_in_silence(old: str, new: str, said: tuple[str, str]) -> None:
+def test_every_loss_of_a_pin_is_reported(old: str, new: str, said: tuple[str, str]) -> None:
     assert TEXT.count(old) == 1
     assert said in [(one.code, one.message) for one in read(TEXT.replace(old, new)).diagnostics]
     assert said not in [(one.code, one.message) for one in read(TEXT).diagnostics]

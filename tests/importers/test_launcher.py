@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from gb300serve.importers.launcher import launcher, of_image
+from gb300serve.importers.launcher import engine_of_image, find_launcher
 from tests.support.imports import read, refused, said
 
 
@@ -23,7 +23,7 @@ from tests.support.imports import read, refused, said
     ],
 )
 def test_launcher_words(words: str, found: tuple[int, str | None]) -> None:
-    assert tuple(launcher(words.split())) == found
+    assert tuple(find_launcher(words.split())) == found
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_launcher_words(words: str, found: tuple[int, str | None]) -> None:
     [("vllm/vllm-openai", "vllm"), ("lmsysorg/sglang", "sglang"), ("nvcr.io/nvidia/vllm", "vllm"), ("a/b", None)],
 )
 def test_the_engine_of_an_image(repository: str, engine: str | None) -> None:
-    assert of_image(repository) == engine
+    assert engine_of_image(repository) == engine
 
 
 BASH = "bash -c 'export A=1 B=2; cd /w && exec vllm serve /m --port 31'"
@@ -71,7 +71,7 @@ def test_what_starts_the_engine(launch: str, engine: dict[str, Any], container: 
     assert document.get("container", {}) == container
 
 
-def test_a_repeated_entrypoint_is_said() -> None:
+def test_a_repeated_entrypoint_is_reported() -> None:
     assert ("warning", "launcher-words", 1, 37) in said("docker run vllm/vllm-openai:v0.33.0 vllm serve /m\n")
 
 
@@ -81,15 +81,15 @@ def test_variables_in_the_container_are_the_containers() -> None:
     assert found["engine"]["options"] == {"model_tag": "/m", "port": 31, "api_key": {"secret": "K"}}
 
 
-def test_what_a_shell_does_besides_is_said() -> None:
+def test_other_commands_of_a_shell_are_reported() -> None:
     found = read("docker run x/vllm:1 bash -c 'pip install x && vllm serve /m'\n").diagnostics
-    message = "the shell in the container also runs `pip install x`: a recipe has no place for it"
+    message = "the shell in the container also runs `pip install x`, which a recipe cannot express"
     assert message in [d.message for d in found]
 
 
 def test_a_shell_that_starts_something_else() -> None:
     assert refused("docker run x/y:1 bash -c ./start.sh\n") == (
-        "the shell in the container starts no engine that can be seen",
+        "the shell in the container starts no known engine",
         1,
         26,
     )
@@ -105,7 +105,7 @@ def test_a_shell_that_starts_something_else() -> None:
         ("a/vllm:1 --model m", "vllm", False),
     ],
 )
-def test_an_engine_that_nothing_names_is_said(launch: str, engine: str, assumed: bool) -> None:
+def test_an_assumed_engine_is_reported(launch: str, engine: str, assumed: bool) -> None:
     found = read(f"docker run {launch}\n")
     assert found.document["engine"]["name"] == engine
     assert [one.code for one in found.diagnostics if one.path == "engine.name"] == ["IMP009"] * assumed

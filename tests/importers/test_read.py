@@ -2,7 +2,9 @@ import json
 
 import pytest
 
-from gb300serve.importers.report import NotImportableError, SourceInvalidError
+from gb300serve.importers.read import reject_other_formats
+from gb300serve.importers.report import NotImportableError, SourceInvalidError, TextPosition, UnresolvedError
+from gb300serve.importers.shell.words import SourceText
 from tests.support.imports import ARTICLE, argv, command, container, read, refused, said
 
 SCHEDULE = '{"method":"dspark","num_speculative_tokens":5,"num_speculative_tokens_per_batch_size":[[1,4,5],[5,16,1]]}'
@@ -20,7 +22,7 @@ docker run -d --name dsv41-vllm --gpus all --ipc host --network host --ulimit me
 """
 
 
-def test_the_published_command_compiles_to_its_own_words() -> None:
+def test_the_published_command_compiles_to_its_own_arguments() -> None:
     assert argv(ARTICLE) == WORDS.replace("SCHEDULE", SCHEDULE).split()
 
 
@@ -44,21 +46,21 @@ def test_the_published_command_as_a_recipe() -> None:
     [
         ("", "the text has no `docker run` command", None),
         ("docker ps -a\nls /model\n", "the text has no `docker run` command", None),
-        ("docker ps -a\nvllm serve /model\n", "the engine is started here without a container: no image is named", 2),
+        ("docker ps -a\nvllm serve /model\n", "the text starts the engine without a container, so it has no image", 2),
         ("docker run -d --gpus all\n", "the command names no image", 1),
-        ("A=(1 2)\ndocker run i:1 ${A[@]}\n", "${A[@]} is a bash array or a text that bash computes", 2),
-        ('docker run i:1 "$@"\n', "${@} is arguments of the script", 1),
+        ("A=(1 2)\ndocker run i:1 ${A[@]}\n", "${A[@]} is a bash array or an unsupported expansion", 2),
+        ('docker run i:1 "$@"\n', "${@} is an argument of the script", 1),
         ("for x in 1 2; do\n  docker run i:$x\ndone\n", "the launch depends on `for`", 1),
         ("if true; then docker run i:1; fi\n", "the launch depends on `if`", 1),
         ("go() {\n  docker run i:1\n}\ngo\n", "the launch depends on `{`", 1),
-        ("docker run i:1 --port $((8000 + 1))\n", "arithmetic has to be computed", 1),
-        ("docker run i:1 --port $(next-port)\n", "$(next-port) has to be run to be known", 1),
+        ("docker run i:1 --port $((8000 + 1))\n", "arithmetic cannot be evaluated without bash", 1),
+        ("docker run i:1 --port $(next-port)\n", "the output of $(next-port) is not known without running it", 1),
         ("docker run i:1 --served-model-name 'x\n", "the single quote that opens here is never closed", 1),
         ('docker run i:1 --served-model-name "x\n', "the double quote that opens here is never closed", 1),
-        ("N=$(hostname)\ndocker run --name $N i:1\n", "$(hostname) has to be run to be known", 1),
+        ("N=$(hostname)\ndocker run --name $N i:1\n", "the output of $(hostname) is not known without running it", 1),
     ],
 )
-def test_what_cannot_be_known_without_running_it(text: str, reason: str, line: int | None) -> None:
+def test_launches_that_are_not_known_without_running_the_text(text: str, reason: str, line: int | None) -> None:
     message, at, _ = refused(text)
     assert message.startswith(reason)
     assert at == line
@@ -73,25 +75,25 @@ def test_the_way_that_works_is_named() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("\0ELF", "input.sh is not text"),
-        ('{"a": ', "input.sh is not JSON"),
-        ('{"a": 1}', "input.sh is JSON, but not what `docker inspect` prints of a container"),
-        ("[" * 100_000, "input.sh is not JSON"),
+        ("\0ELF", "input.sh is not a text file"),
+        ('{"a": ', "input.sh is not valid JSON"),
+        ('{"a": 1}', "input.sh is JSON, but not the output of `docker inspect` for a container"),
+        ("[" * 100_000, "input.sh is not valid JSON"),
     ],
 )
-def test_what_is_no_source(text: str, message: str) -> None:
+def test_invalid_sources(text: str, message: str) -> None:
     with pytest.raises(SourceInvalidError) as stopped:
         read(text)
     assert (stopped.value.message, stopped.value.exit_code) == (message, 3)
 
 
-def test_what_stands_around_the_launch_is_said_and_not_run() -> None:
+def test_other_commands_are_reported_and_not_run() -> None:
     text = "set -e\ndocker rm -f old || true\ndocker run i:1 /model\ndocker logs -f x\ndocker run i:2\n"
     found = read(text)
     assert found.document["image"] == {"repository": "i", "tag": "1"}
     assert [d.message for d in found.diagnostics if d.name in ("left-out", "not-taken-over")] == [
-        "another container is launched here: only the first is imported",
-        "not part of the launch, and not read further: `set …` (line 1); `docker rm …` (line 2); "
+        "the text launches another container: only the first was imported",
+        "commands that are not part of the launch were left out: `set …` (line 1); `docker rm …` (line 2); "
         "`true` (line 2); `docker logs …` (line 4)",
     ]
 
@@ -105,12 +107,12 @@ def test_a_launch_before_the_loop_that_waits_for_it() -> None:
     "before",
     ["sudo ", "sudo -E ", "sudo -u me ", "A=1 ", "nohup ", "env A=1 ", "/usr/bin/", "true && ", "cd /x; ", "exec "],
 )
-def test_what_may_stand_in_front(before: str) -> None:
+def test_prefixes_of_docker_run(before: str) -> None:
     assert command(f"{before}docker run i:1 /model --port 1\n") == ["/model", "--port", "1"]
 
 
 @pytest.mark.parametrize("client", ["podman run", "docker container run", "docker --context far run", "docker create"])
-def test_other_words_for_the_same(client: str) -> None:
+def test_other_clients(client: str) -> None:
     assert command(f"{client} --gpus all i:1 /model --port 1\n") == ["/model", "--port", "1"]
 
 
@@ -132,7 +134,7 @@ def test_secrets_are_nowhere() -> None:
     }
 
 
-def test_findings_say_where() -> None:
+def test_findings_have_positions() -> None:
     assert said("docker run --privileged \\\n  --gpus all i:1 /model --frobnicate 3\n") == [
         ("warning", "not-taken-over", 1, 12),
         ("warning", "unknown-option", 2, 25),
@@ -146,3 +148,52 @@ def test_a_launch_whose_id_is_kept() -> None:
     ):
         assert command(text) == ["/m", "--port", "3"]
     assert said("CID=$(docker run i:1 /m)\ndocker logs -f $CID\n")[0][1:3] == ("left-out", 2)
+
+
+AS_COMMAND = "write its image, variables, mounts and arguments as a `docker run` command, and import that"
+WHEN_STARTED = "start it, then import the container: gb300serve import --container NAME"
+BARE = "prefix it with `docker run --gpus all IMAGE`, with the image of this engine"
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "line", "hint"),
+    [
+        ("lane: a\nformat: gb300serve/1\n", "already a recipe", 2, "gb300serve compile FILE"),
+        ("services:\r\n  a:\r\n    image: i:1\r\n", "a Compose file", 1, WHEN_STARTED),
+        ("---\napiVersion: v1\n", "a Kubernetes manifest", 2, AS_COMMAND),
+        ("[Unit]\n[Container]\nImage=i:1\n", "a Podman unit", 2, AS_COMMAND),
+        ('# my image\nFROM i:1\nCMD ["--model", "/m"]\n', "a Dockerfile", 2, AS_COMMAND),
+        ("sudo docker compose up -d\n", "defined elsewhere", 1, WHEN_STARTED),
+        ("docker exec -it a vllm serve /m\n", "defined elsewhere", 1, WHEN_STARTED),
+        ("docker-compose up\n", "defined elsewhere", 1, WHEN_STARTED),
+        ("pip install vllm\n$ A=1 B=2 vllm serve /m\n", "without a container", 2, BARE),
+        ("python3 -m sglang.launch_server --model-path /m\n", "without a container", 1, BARE),
+    ],
+)
+def test_other_formats_and_their_hints(text: str, what: str, line: int, hint: str) -> None:
+    with pytest.raises(UnresolvedError) as stopped:
+        reject_other_formats(SourceText(text))
+    assert what in stopped.value.reason
+    assert (stopped.value.place, stopped.value.hint) == (TextPosition(line, 1), hint)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "ls /m\n",
+        "cat > c.yml <<X\nservices:\nX\ndocker --context a run i:1 /m\n",
+        "docker run i:1 \\\n  vllm serve /m\n",
+        "echo vllm serve\n",
+    ],
+)
+def test_what_may_hold_a_launch_is_read_on(text: str) -> None:
+    reject_other_formats(SourceText(text))
+
+
+def test_a_long_line_is_read_to_its_end() -> None:
+    """What it costs is measured by scripts/bench."""
+    long = "A=" * 100_000 + " " * 100_000
+    reject_other_formats(SourceText(f"{long}vllm /m"))
+    with pytest.raises(UnresolvedError, match=r"without a container"):
+        reject_other_formats(SourceText(f"{long}vllm serve /m"))

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gb300serve.engines.shipped import table
+from gb300serve.engines.options import option_arguments
+from gb300serve.engines.tables import table
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan
-from gb300serve.recipe.dump import to_yaml
-from gb300serve.render.docker_run import docker_argv, shell
-from gb300serve.site.load import load_site
+from gb300serve.recipe.site import load_site
+from gb300serve.recipe.write import to_yaml
+from gb300serve.render.docker_run import docker_argv, shell_text
 from tests.support.imports import argv, read
 from tests.support.recipes import EVERYTHING, load, write
 
@@ -30,14 +31,14 @@ def plan(directory: Path, ref: str) -> Plan:
 @pytest.mark.parametrize("ref", SHIPPED)
 def test_every_shipped_recipe(ref: str) -> None:
     compiled = plan(RECIPES, ref)
-    found = read(shell(compiled))
+    found = read(shell_text(compiled))
     assert docker_argv(found.plan) == docker_argv(compiled)
     assert [d for d in found.diagnostics if d.severity != "note" and "extra_args" not in (d.path or "")] == []
 
 
-def test_a_recipe_that_says_everything(tmp_path: Path) -> None:
+def test_a_recipe_with_every_option(tmp_path: Path) -> None:
     compiled = plan(write(tmp_path, {"v1": EVERYTHING}), "bench/v1")
-    assert argv(shell(compiled)) == list(docker_argv(compiled))
+    assert argv(shell_text(compiled)) == list(docker_argv(compiled))
 
 
 TEXTS = st.text(
@@ -128,21 +129,25 @@ def test_generated_recipes(
         "engine": engine | {"options": model | options},
     }
     compiled = plan(write(tmp_path_factory.mktemp("r"), {"v1": to_yaml(document)}), "bench/v1")
-    once = read(shell(compiled))
+    once = read(shell_text(compiled))
     assert docker_argv(once.plan) == docker_argv(compiled)
-    assert read(shell(once.plan)).document == once.document
+    assert read(shell_text(once.plan)).document == once.document
 
 
 @pytest.mark.parametrize("option", sorted(o.key for o in table("sglang", "0.5.23").options() if o.kind == "bool"))
 def test_every_switch_of_sglang(option: str) -> None:
     shipped = table("sglang", "0.5.23")
     launcher = ["docker", "run", "-d", "lmsysorg/sglang:v0.5.23", "sglang", "serve", "--model-path", "/model"]
-    words = [*launcher, *shipped.words(option, True)]
+    switch = shipped.find(option)
+    assert switch is not None
+    words = [*launcher, *option_arguments(switch, True)]
     assert argv(shlex.join(words)) == words
 
 
 @pytest.mark.parametrize("option", sorted(o.key for o in table("vllm", "0.33.0").options() if o.kind == "bool"))
 def test_every_switch(option: str) -> None:
-    flag = table("vllm", "0.33.0").words(option, True)
+    switch = table("vllm", "0.33.0").find(option)
+    assert switch is not None
+    flag = option_arguments(switch, True)
     words = ["docker", "run", "-d", "vllm/vllm-openai:v0.33.0", "--model", "/model", *flag]
     assert argv(shlex.join(words)) == words

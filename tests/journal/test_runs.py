@@ -1,12 +1,15 @@
+import json
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.disk import SystemDisk
-from gb300serve.journal.runs import Runs, StateUnusableError
+from gb300serve.adapters.system import SystemDisk
+from gb300serve.journal.journal import StateUnusableError
+from gb300serve.journal.runs import RESERVE_BYTES, Run, Runs, encode, parse_record
 from tests.support.entries import record
+from tests.support.fake_clock import START
 from tests.support.faulty_disk import FaultyDisk, Killed
 
 PAPERS = {"recipe.yaml": "format: gb300serve/1\n", "command": "docker run\n"}
@@ -79,3 +82,103 @@ def test_killed_while_it_begins(tmp_path: Path, change: int) -> None:
     assert len(runs(tmp_path).all()) <= 1
     runs(tmp_path).begin(record(), PAPERS)
     assert runs(tmp_path).all()[-1].plan == "plan-v14"
+
+
+def run(directory: Path, disk: FaultyDisk | SystemDisk | None = None) -> Run:
+    begun = Run(directory, disk or SystemDisk(), record())
+    begun.prepare({"command": "docker run\n"})
+    return begun
+
+
+def test_a_run_as_it_is_written(tmp_path: Path) -> None:
+    begun = run(tmp_path)
+    assert (tmp_path / ".room").stat().st_size == RESERVE_BYTES
+    begun.log("first")
+    begun.event({"kind": "StepBegan"})
+    begun.write("metrics.txt", "up 1\n")
+    begun.record = replace(begun.record, state="failed")
+    begun.save()
+    begun.release_reserve()
+    begun.close()
+    assert {each.name: each.read_text() for each in tmp_path.iterdir() if each.name != "run.json"} == {
+        "command": "docker run\n",
+        "log.txt": "first\n",
+        "events.jsonl": '{"kind": "StepBegan"}\n',
+        "metrics.txt": "up 1\n",
+    }
+    assert json.loads((tmp_path / "run.json").read_text())["state"] == "failed"
+
+
+def test_a_line_is_there_as_soon_as_it_is_written(tmp_path: Path) -> None:
+    run(tmp_path).log("one")
+    assert (tmp_path / "log.txt").read_text() == "one\n"
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_a_full_disk_leaves_whole_lines_and_the_old_record(tmp_path: Path, share: float) -> None:
+    disk = FaultyDisk(share=share)
+    begun = run(tmp_path, disk)
+    begun.log("first")
+    disk.fault_at = disk.changes + 1
+    with pytest.raises(OSError, match="No space left"):
+        begun.log("second")
+    begun.record = replace(begun.record, state="failed")
+    with pytest.raises(OSError, match="No space left"):
+        begun.save()
+    assert (tmp_path / "log.txt").read_text() == "first\n"
+    assert json.loads((tmp_path / "run.json").read_text())["state"] == "ready"
+    disk.heal()
+    begun.log("third")
+    assert (tmp_path / "log.txt").read_text() == "first\nthird\n"
+
+
+def test_what_was_not_launched_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "r").mkdir()
+    begun = run(tmp_path / "r")
+    begun.log("first")
+    begun.discard()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_text_that_has_no_utf_8_is_written_escaped() -> None:
+    assert encode("a\udcffb") == b"a\\udcffb"
+
+
+WHOLE = record(
+    process="boot/123",
+    reason="faster",
+    overrides=("engine.options.port=1",),
+    kept=True,
+    ended=START + 500.0,
+    image={"reference": "a:b", "id": "sha256:aa", "digests": []},
+    patches={"/p/hook.py": "aa"},
+    phases=(("starting", 21.0), ("serving", 16.5)),
+    receipts=({"name": "offload", "values": {"gib": 61.17}},),
+    verdict={"message": "it failed"},
+    exit={"tool": 8, "container": 1},
+    log={"lines": 3, "complete": True},
+)
+
+
+def test_a_record_is_read_back() -> None:
+    assert parse_record(json.loads(json.dumps(WHOLE.as_json()))) == WHOLE
+    assert parse_record(json.loads(json.dumps(record().as_json()))) == record()
+
+
+def test_the_schema_comes_first() -> None:
+    assert next(iter(WHOLE.as_json().items())) == ("schema", "gb300serve.run/1")
+
+
+@pytest.mark.parametrize("missing", ["schema", "run", "lane", "release", "on", "plan", "verb", "by", "began"])
+def test_what_lacks_the_essential_is_no_record(missing: str) -> None:
+    assert parse_record(WHOLE.as_json() | {missing: None}) is None
+
+
+def test_a_good_run_has_been_ready_whatever_came_later() -> None:
+    assert record(state="died").good
+    assert not record(ready_seconds=None, state="failed").good
+
+
+def test_names() -> None:
+    assert (WHOLE.ref, WHOLE.container_id) == ("deepseek-v4.1-flash/v14", "id-v14")
+    assert record(container=None).container_id is None

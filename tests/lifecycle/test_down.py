@@ -1,13 +1,23 @@
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 import pytest
 
-from gb300serve.lifecycle.down import NotOursError, StillRunningError, down, remove_failed
+from gb300serve.lifecycle.down import (
+    GpuProcess,
+    NotOursError,
+    Residue,
+    ResidueWatcher,
+    SharedFile,
+    StillRunningError,
+    down,
+    remove_failed,
+)
 from gb300serve.lifecycle.events import Announcement, StepBegan
 from gb300serve.lifecycle.ready import ContainerGoneError
 from gb300serve.lifecycle.tools import Tools
 from tests.support.fake_backend import FakeBackend, Script
-from tests.support.fake_clock import START
+from tests.support.fake_clock import START, FakeClock
 from tests.support.fake_http import FixedHttp
 from tests.support.launches import SERVES, STRANGER, backend, container, launch
 
@@ -29,7 +39,7 @@ def test_the_policy_goes_before_the_container_stops() -> None:
     assert (ended.container.state, ended.container.exit_code) == ("exited", 0)
     assert [each.step.describe() for each in told if isinstance(each, StepBegan)] == [
         "set the restart policy of dsv41-vllm to no",
-        "stop dsv41-vllm, killing it after 30 s; it stays as it is",
+        "stop dsv41-vllm (SIGKILL after 30 s); the container is kept",
     ]
 
 
@@ -93,3 +103,76 @@ def test_failed_boots_of_a_release_are_removed_together() -> None:
     serving = station.add(container(V14), SERVES)
     assert remove_failed(serving, tools_of(station)) == (f"{failed}1Z", f"{failed}2Z")
     assert [each.id for each in station.containers()] == ["failed-v13", "id-stranger", "id-v14"]
+
+
+CORE = GpuProcess(4711, "VLLM::EngineCore", "236544 MiB")
+OTHER = GpuProcess(12, "python", "500 MiB")
+V14_LEFTOVERS = container(launch())
+
+
+@dataclass
+class FakeResidueProbe:
+    """`gone_at`: when the memory of the container's process is free."""
+
+    clock: FakeClock
+    gone_at: float = 0.0
+    known: bool = True
+    files: tuple[SharedFile, ...] = ()
+    its: frozenset[int] = field(default_factory=lambda: frozenset({4711}))
+
+    def gpu_processes(self) -> tuple[GpuProcess, ...] | None:
+        if not self.known:
+            return None
+        return (OTHER,) if self.clock.now() >= self.gone_at else (CORE, OTHER)
+
+    def inside(self, container: str, pids: Iterable[int]) -> frozenset[int]:
+        return self.its & frozenset(pids)
+
+    def shared(self) -> tuple[SharedFile, ...] | None:
+        return self.files if self.known else None
+
+
+def test_it_waits_until_the_memory_is_free() -> None:
+    clock = FakeClock()
+    watcher = ResidueWatcher(V14_LEFTOVERS, FakeResidueProbe(clock, START + 7.0), clock)
+    assert watcher.after() == Residue(gpu_checked=True)
+    assert clock.now() == START + 7.0
+
+
+def test_who_survives_is_named_and_others_are_not() -> None:
+    clock = FakeClock()
+    assert ResidueWatcher(V14_LEFTOVERS, FakeResidueProbe(clock, START + 9e9), clock).after() == Residue(
+        (CORE,), gpu_checked=True
+    )
+    assert clock.now() == START + 30.0
+
+
+def test_what_cannot_be_told_is_not_claimed() -> None:
+    clock = FakeClock()
+    assert ResidueWatcher(V14_LEFTOVERS, FakeResidueProbe(clock, known=False), clock).after() == Residue()
+    assert clock.now() == START
+
+
+def test_shared_memory_that_was_made_while_it_ran() -> None:
+    clock = FakeClock()
+    files = (
+        SharedFile("psm_old", START - 7200.0),
+        SharedFile("psm_new", START - 60.0),
+        SharedFile("sem.mp-x", START),
+        SharedFile("pulse-shm-1", START),
+    )
+    assert ResidueWatcher(V14_LEFTOVERS, FakeResidueProbe(clock, files=files), clock).after().shared == (
+        "psm_new",
+        "sem.mp-x",
+    )
+    never = container(launch(), started_at=None, state="created")
+    assert ResidueWatcher(never, FakeResidueProbe(clock, files=files), clock).after().shared == ()
+
+
+def test_down_looks_after_it_has_stopped() -> None:
+    station = backend()
+    serving = station.add(V14_LEFTOVERS, SERVES)
+    probe = FakeResidueProbe(station.clock, START + 5.0)
+    ended = down(serving, Tools(station, FixedHttp({}), station.clock), probe=probe)
+    assert ended.residue == Residue(gpu_checked=True)
+    assert station.clock.now() == START + 5.0

@@ -1,12 +1,11 @@
 from dataclasses import replace
 
-from gb300serve.journal.entry import Entry, Serving
-from gb300serve.journal.history import History
-from gb300serve.journal.run_record import RunRecord
+from gb300serve.journal.history import RunHistory
+from gb300serve.journal.journal import JournalEntry, RunningLane
+from gb300serve.journal.runs import RunRecord
+from gb300serve.lifecycle.backend import Container, Image, wanted_options
 from gb300serve.lifecycle.drift import drift, from_journal, looks_like, masked
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.options import wanted_options
-from gb300serve.lifecycle.ports import Container, Image
 from gb300serve.plan.model import Mount
 from tests.support.entries import V13, entry, record
 from tests.support.fake_clock import START
@@ -48,11 +47,11 @@ def test_every_difference_is_a_sentence() -> None:
     )
     wanted = replace(V14, plan=contained(plan(), env={"PIN_MODE": "split"}))
     assert said(other, wanted, FOUND) == (
-        "image: the recipe says vllm/vllm-openai:deepseekv41-flash-0909@sha256:00d5, "
-        "the container was made from vllm/vllm-openai:nightly",
-        "command: the recipe says 30006, the container has 30007",
-        "gpus: the recipe says all, the container has none",
-        "env PIN_MODE: the container has another value than the recipe",
+        "image: the recipe has vllm/vllm-openai:deepseekv41-flash-0909@sha256:00d5, "
+        "the container was created from vllm/vllm-openai:nightly",
+        "command: the recipe has 30006, the container has 30007",
+        "gpus: the recipe has all, the container has none",
+        "env PIN_MODE: the container and the recipe have different values",
         "the recipe or the site has changed since this container was created",
     )
 
@@ -61,7 +60,7 @@ def test_a_tag_that_moved_is_drift() -> None:
     moved = Image("sha256:ffff", (), "arm64")
     assert said(container(V14), V14, moved) == (
         "image: vllm/vllm-openai:deepseekv41-flash-0909@sha256:00d5 now means sha256:ffff, "
-        "the container was made from sha256:aaaa",
+        "the container was created from sha256:aaaa",
     )
 
 
@@ -85,7 +84,7 @@ def test_drift_by_field() -> None:
         "against": "recipe",
         "wanted": "--port 30006",
         "found": "nothing",
-        "message": "command: the recipe says --port 30006, the container has nothing",
+        "message": "command: the recipe has --port 30006, the container has nothing",
     }
 
 
@@ -113,41 +112,41 @@ def test_the_pinned_command_is_held_against_the_container_too() -> None:
     assert drift(container(V14), replace(V14, pinned=COMMAND), FOUND) == ()
 
 
-def from_the_journal(of: Container, *entries: Entry, runs: tuple[RunRecord, ...] = ()) -> list[str]:
-    return [each.message for each in from_journal(of, "docker", History(entries, runs))]
+def from_the_journal(of: Container, *entries: JournalEntry, runs: tuple[RunRecord, ...] = ()) -> list[str]:
+    return [each.message for each in from_journal(of, "docker", RunHistory(entries, runs))]
 
 
 def test_what_the_journal_says_serves() -> None:
     live, ended = container(V14), container(V14, state="exited", finished_at=START)
-    v14 = Serving("deepseek-v4.1-flash/v14", "dsv41-vllm", live.id, V14.digest)
+    v14 = RunningLane("deepseek-v4.1-flash/v14", "dsv41-vllm", live.id, V14.digest)
     serves, stopped = entry(after=(v14,)), entry(verb="down", before=(v14,), after=())
     assert from_the_journal(live, serves) == []
     assert from_the_journal(ended, serves, stopped) == []
     assert from_the_journal(live) == [], "nothing was written down yet"
     assert from_the_journal(live, serves, stopped) == [
-        "it runs, and the journal says that nothing runs since 2026-11-29 19:50:03Z: it was started by other means"
+        "it runs, but the journal records nothing since 2026-11-29 19:50:03Z: it was not started by gb300serve"
     ]
     assert from_the_journal(live, entry(after=(V13,))) == [
-        "it runs, and the journal says that deepseek-v4.1-flash/v13 runs since 2026-11-29 19:50:03Z: "
-        "it was started by other means"
+        "it runs, but the journal records deepseek-v4.1-flash/v13 since 2026-11-29 19:50:03Z: "
+        "it was not started by gb300serve"
     ]
     assert from_the_journal(ended, serves) == [
-        "the journal says that it serves since 2026-11-29 19:50:03Z, and nobody asked gb300serve to end it"
+        "the journal records that it has served since 2026-11-29 19:50:03Z; gb300serve did not stop it"
     ]
     assert from_the_journal(STRANGER, serves) == []
 
 
 def test_what_was_only_started_is_not_said_to_serve() -> None:
     ended = container(V14, state="exited", finished_at=START)
-    v14 = Serving("deepseek-v4.1-flash/v14", "dsv41-vllm", ended.id, V14.digest)
+    v14 = RunningLane("deepseek-v4.1-flash/v14", "dsv41-vllm", ended.id, V14.digest)
     for result in ("started", "interrupted"):
         assert from_the_journal(ended, entry(result=result, after=(v14,))) == [
-            "the journal says that it was started 2026-11-29 19:50:03Z and not watched until READY, "
-            "and nobody asked gb300serve to end it"
+            "the journal records that it was started at 2026-11-29 19:50:03Z and not watched until READY; "
+            "gb300serve did not stop it"
         ]
     watched = entry(at=START + 60.0, before=(v14,), after=(v14,), run="r2")
     assert from_the_journal(ended, entry(result="started", after=(v14,)), watched) == [
-        "the journal says that it serves since 2026-11-29 19:50:03Z, and nobody asked gb300serve to end it"
+        "the journal records that it has served since 2026-11-29 19:50:03Z; gb300serve did not stop it"
     ]
 
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from gb300serve.core.errors import MachineError
-from gb300serve.core.http import Response
+from gb300serve.core.ports import Response
 from gb300serve.lifecycle.events import Announcement, StepBegan, UndoFailed
-from gb300serve.lifecycle.execute import Launched, execute
+from gb300serve.lifecycle.execute import LaunchResult, execute
 from gb300serve.lifecycle.failures import BootFailedError, LaunchInterruptedError, LaunchOvertakenError
 from gb300serve.lifecycle.launch import Launch
+from gb300serve.lifecycle.reconcile import plan_launch
 from gb300serve.lifecycle.steps import AwaitReady, StopContainer, detached
 from gb300serve.lifecycle.tools import Tools
-from gb300serve.lifecycle.up import prepare
 from tests.support.fake_backend import FakeBackend
 from tests.support.fake_http import BackendHttp
 from tests.support.launches import FAILS, SERVES, backend, contained, launch
@@ -56,10 +56,10 @@ class FakeLock:
         return self.by
 
 
-def up(of: Launch, station: FakeBackend, lock: FakeLock, told: list[Announcement] | None = None) -> Launched:
+def up(of: Launch, station: FakeBackend, lock: FakeLock, told: list[Announcement] | None = None) -> LaunchResult:
     heard = (lambda _: None) if told is None else told.append
     tools = Tools(station, BackendHttp(station), station.clock, heard, lock=lock)
-    return execute(prepare(of, tools, replace=True), of, tools)
+    return execute(plan_launch(of, tools, replace=True), of, tools)
 
 
 def test_the_lock_is_free_while_a_boot_is_watched() -> None:
@@ -77,7 +77,7 @@ def test_the_lock_is_free_while_a_boot_is_watched() -> None:
             return super().get(url, timeout, headers)
 
     tools = Tools(station, Watched(station), station.clock, lock=lock)
-    execute(prepare(V14, tools), V14, tools)
+    execute(plan_launch(V14, tools), V14, tools)
     assert held == {
         "create dsv41-vllm": True, "start dsv41-vllm": True, "watch": False, "restart dsv41-vllm unless-stopped": True,
     }  # fmt: skip
@@ -99,8 +99,8 @@ def test_a_boot_that_another_command_ended_is_left_as_it_left_it() -> None:
         up(V14, station, FakeLock(by="gb300serve down v14 (bob@station, process 12)"))
     assert caught.value.exit_code == 8
     assert caught.value.message == (
-        "dsv41-vllm was stopped while it booted, by gb300serve down v14 (bob@station, process 12); "
-        "everything is left as that command left it"
+        "dsv41-vllm was stopped during its boot by gb300serve down v14 (bob@station, process 12); "
+        "nothing else was changed"
     )
     assert {each.state for each in station.containers()} == {"exited"}
 
@@ -115,7 +115,7 @@ def test_nothing_is_put_back_while_another_command_is_at_it() -> None:
 
     tools = Tools(station, BackendHttp(station), station.clock, busy_from_the_watch_on, lock=lock)
     with pytest.raises(BootFailedError):
-        execute(prepare(V14, tools, replace=True), V14, tools)
+        execute(plan_launch(V14, tools, replace=True), V14, tools)
     assert [each.reason for each in told if isinstance(each, UndoFailed)] == [
         "gb300serve down is changing what serves; nothing was done"
     ]
@@ -134,7 +134,7 @@ def test_ctrl_c_between_two_steps_takes_back_what_was_done() -> None:
 
     tools = Tools(station, BackendHttp(station), station.clock, interrupt)
     with pytest.raises(LaunchInterruptedError) as caught:
-        execute(prepare(V14, tools, replace=True), V14, tools)
+        execute(plan_launch(V14, tools, replace=True), V14, tools)
     assert not caught.value.running
     assert station.calls[len(calls) :] == ["restart dsv41-vllm no", "restart dsv41-vllm unless-stopped"]
     assert [(each.state, each.restart_policy) for each in station.containers()] == [("running", "unless-stopped")]
@@ -161,7 +161,7 @@ def test_putting_back_is_not_interrupted(ending: type[BaseException] | None) -> 
     station.before_call = note
     tools = Tools(station, BackendHttp(station), station.clock, uninterrupted=uninterrupted)
     with pytest.raises((BootFailedError, LaunchInterruptedError)):
-        execute(prepare(V14, tools, replace=True), V14, tools)
+        execute(plan_launch(V14, tools, replace=True), V14, tools)
     first = next(at for at, (_, is_deaf) in enumerate(heard) if is_deaf)
     assert {is_deaf for _, is_deaf in heard[first:]} == {True}
     assert [call for call, _ in heard[first:]][-2:] == ["start dsv41-vllm", "restart dsv41-vllm unless-stopped"]
@@ -176,7 +176,7 @@ def test_a_failed_boot_under_a_policy_loses_it_first() -> None:
 
     tools = Tools(station, BackendHttp(station), station.clock, set_by_somebody)
     with pytest.raises(BootFailedError):
-        execute(prepare(V14, tools), V14, tools)
+        execute(plan_launch(V14, tools), V14, tools)
     (failed,) = station.containers()
     assert (failed.restart_policy, failed.state) == ("no", "exited")
     assert failed.name.startswith("dsv41-vllm-failed-")
@@ -187,5 +187,5 @@ def test_what_runs_already_is_found_under_any_name() -> None:
     running = up(V14, station, FakeLock()).container
     station.rename(running.id, "other")
     tools = Tools(station, BackendHttp(station), station.clock, lock=FakeLock())
-    found = execute(detached(prepare(V14, tools)), V14, tools)
+    found = execute(detached(plan_launch(V14, tools)), V14, tools)
     assert (found.container.id, found.container.name, found.served) == (running.id, "other", None)

@@ -1,11 +1,12 @@
 from dataclasses import replace
 from io import StringIO
 
+from gb300serve.app.actions import Invocation, render_suggestions
 from gb300serve.boot.diagnosis import Diagnosis, Evidence
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from gb300serve.cli.app import show_error
-from gb300serve.cli.console import Console
+from gb300serve.cli.console import TerminalConsole
 from gb300serve.lifecycle.failures import LONGEST, TAIL_SHOWN, BootFailedError, Ending
 from gb300serve.lifecycle.launch import Launch
 from tests.support.launches import KV_LINE, plan
@@ -22,8 +23,9 @@ KEPT = "dsv41-vllm-failed-20261129T195003Z"
 
 
 def shown(launch: Launch, ending: Ending) -> list[str]:
-    err = StringIO()
-    show_error(BootFailedError(launch, ending), Console(StringIO(), err))
+    err, error = StringIO(), BootFailedError(launch, ending)
+    render_suggestions(error, Invocation(launch.ref, launch.on))
+    show_error(error, TerminalConsole(StringIO(), err))
     return err.getvalue().splitlines()
 
 
@@ -44,9 +46,10 @@ def test_cause_phase_end_of_the_log_and_what_to_do() -> None:
 def test_a_simulated_container_is_unknown_to_docker() -> None:
     ending = Ending(SILENT, (), 0.0, exit_code=137, container=KEPT)
     assert shown(Launch(plan(), on="sim"), ending) == [
-        "gb300serve: the engine ended with exit code 137 and named no cause",
+        "gb300serve: the engine ended with exit code 137 and logged no cause",
         "killed in phase starting, 0 s after the start, exit code 137",
-        f"  hint: the container is kept as {KEPT} (gb300serve logs deepseek-v4.1-flash/v14 --on sim)",
+        f"  hint: the container is kept as {KEPT}",
+        "        read its log: gb300serve logs deepseek-v4.1-flash/v14 --on sim",
     ]
 
 

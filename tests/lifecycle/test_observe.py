@@ -1,7 +1,7 @@
 from dataclasses import replace
 
+from gb300serve.lifecycle.backend import Listener
 from gb300serve.lifecycle.observe import Observed, observe
-from gb300serve.lifecycle.ports import Listener
 from tests.support.launches import FOUND, IMAGE, STRANGER, backend, container, launch, plan
 
 V14 = launch()

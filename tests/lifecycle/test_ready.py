@@ -6,18 +6,24 @@ import pytest
 from gb300serve.boot.events import CauseFound, PhaseEntered, StartupComplete
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.receipts import ExpectedLine
-from gb300serve.core.errors import BackendError
-from gb300serve.core.http import Response, UnreachableError
+from gb300serve.core.errors import Action, BackendError
+from gb300serve.core.ports import Response, UnreachableError
 from gb300serve.core.values import Value
-from gb300serve.lifecycle.events import Announcement, BecameReady, BootEvent, Elapsed, LogSeen, NotReady
+from gb300serve.lifecycle.backend import Container, Listener, LogLine, Vitals
+from gb300serve.lifecycle.events import (
+    Announcement,
+    BecameReady,
+    BootEvent,
+    Elapsed,
+    LogSeen,
+    NotReady,
+    ReceiptsChecked,
+)
 from gb300serve.lifecycle.failures import BootFailedError, BootTimedOutError, WrongServerError
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.ports import Container, Listener, LogLine
-from gb300serve.lifecycle.ready import ContainerGoneError, Served, await_ready
+from gb300serve.lifecycle.ready import ContainerGoneError, Served, await_ready, patience
 from gb300serve.lifecycle.steps import AwaitReady
 from gb300serve.lifecycle.tools import Tools
-from gb300serve.lifecycle.watch_events import ReceiptsChecked
-from gb300serve.lifecycle.watch_ports import Vitals
 from tests.support.fake_backend import FakeBackend, Script
 from tests.support.fake_clock import START
 from tests.support.fake_http import BackendHttp, FixedHttp
@@ -145,7 +151,7 @@ def test_startup_complete_is_not_ready() -> None:
     with pytest.raises(BootTimedOutError) as caught:
         watched.run()
     assert caught.value.message.startswith("dsv41-vllm gave no sign of life for 90")
-    assert "waiting for: http://127.0.0.1:30006/v1/models does not answer: connection refused" in caught.value.message
+    assert "waiting for: http://127.0.0.1:30006/v1/models does not respond: connection refused" in caught.value.message
     assert "dsv41-vllm is left running" in str(caught.value.hint)
     assert caught.value.waiting_for == "http://127.0.0.1:30006/v1/models does not answer: connection refused"
     # The reason is the same before and after the engine says that it started: it is told when it changes.
@@ -164,7 +170,7 @@ def test_a_completion_that_fails_is_not_ready() -> None:
     watched.http = BackendHttp(watched.station, completes=False)
     with pytest.raises(BootTimedOutError) as caught:
         watched.run()
-    assert "/v1/chat/completions answers with status 500" in caught.value.waiting_for
+    assert "/v1/chat/completions returned status 500" in caught.value.waiting_for
     assert [each.why for each in watched.told if isinstance(each, NotReady)][-1] == caught.value.waiting_for
 
 
@@ -188,7 +194,7 @@ def test_a_killed_engine_names_no_cause() -> None:
     with pytest.raises(BootFailedError) as caught:
         watched.run()
     assert caught.value.message.splitlines()[0] == (
-        "the container was killed for want of host memory: its log just stops"
+        "the container was killed because host memory ran out; its log stops without an error"
     )
     assert caught.value.ending.reason == "host-oom-killed"
 
@@ -215,7 +221,9 @@ def test_another_server_on_the_port_is_told_apart() -> None:
     watched.http = BackendHttp(watched.station, stranger_started_at=START - 500.0)
     with pytest.raises(WrongServerError) as caught:
         watched.run()
-    assert caught.value.message.startswith("another server answers at http://127.0.0.1:30006: it is not the one in ")
+    assert caught.value.message.startswith(
+        "another server answers at http://127.0.0.1:30006; the container dsv41-vllm "
+    )
     assert any(isinstance(event, StartupComplete) for event in watched.events())
 
 
@@ -242,12 +250,10 @@ def test_a_program_that_answers_in_its_place_is_named() -> None:
     with pytest.raises(WrongServerError) as caught:
         await_ready(AwaitReady(watched.container.id, "dsv41-vllm"), V14, tools)
     assert caught.value.message == (
-        "another server answers at http://127.0.0.1:30006: python3, process 9 listens on 127.0.0.1:30006, and is not "
-        "dsv41-vllm, our container, which shares the port with it and will never answer"
+        "another server answers at http://127.0.0.1:30006: python3, process 9 listens on 127.0.0.1:30006; "
+        "the container dsv41-vllm shares the port with it and will never be reached"
     )
-    assert caught.value.hint == (
-        "end it (see what it is: ps -fp 9), and launch again: gb300serve up deepseek-v4.1-flash/v14"
-    )
+    assert caught.value.suggest == ("stop that server; to identify it: ps -fp 9", Action("up", "launch again"))
 
 
 def test_another_server_while_booting_is_not_believed() -> None:
@@ -286,7 +292,7 @@ def test_a_container_that_was_removed_is_gone() -> None:
     watched = Watched(SERVES)
     watched.station.stop(watched.container.id, 1.0)
     watched.station.remove(watched.container.id)
-    with pytest.raises(ContainerGoneError, match="the container dsv41-vllm is not there any more"):
+    with pytest.raises(ContainerGoneError, match="container dsv41-vllm no longer exists"):
         watched.run()
 
 
@@ -411,9 +417,9 @@ def test_a_receipt_that_must_be_kept_fails_the_boot_by_name() -> None:
     watched = Watched(SERVES, of=replace(V14, receipts=(replace(OFFLOADED, missing="fail"),)))
     with pytest.raises(BootFailedError) as caught:
         watched.run()
-    sentence = "missing: Total CPU offloaded parameters: {value} (wanted 61.17)"
+    sentence = "missing: Total CPU offloaded parameters: {value} (expected 61.17)"
     assert caught.value.ending.unkept[0] == sentence
-    assert caught.value.message.splitlines()[:2] == ["it serves, but not what the recipe describes", sentence]
+    assert caught.value.message.splitlines()[:2] == ["it serves, but not as the recipe describes", sentence]
     assert not any(isinstance(each, BecameReady) for each in watched.told)
 
 
@@ -435,3 +441,10 @@ def test_a_silent_boot_that_computes_is_waited_for_four_times_as_long() -> None:
             watched.run()
         waited.append(caught.value.silent)
     assert waited[1] / waited[0] == pytest.approx(4.0, rel=0.01)
+
+
+def test_patience_follows_the_phase_and_what_is_expected() -> None:
+    assert patience(None, {}) == 1800.0
+    assert patience(Phase.LOADING_WEIGHTS, {"loading-weights": 153.0}) == 1800.0
+    assert patience(Phase.LOADING_WEIGHTS, {"loading-weights": 600.0}) == 6000.0
+    assert patience(Phase.TUNING_KERNELS, {"tuning-kernels": 7.0}) == 5400.0

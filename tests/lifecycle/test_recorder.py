@@ -6,19 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.disk import SystemDisk
-from gb300serve.core.http import Response
+from gb300serve.adapters.system import SystemDisk
+from gb300serve.core.errors import BackendError
+from gb300serve.core.ports import Response
+from gb300serve.journal.journal import RunningLane
 from gb300serve.journal.runs import Runs
-from gb300serve.lifecycle.execute import Launched, execute
+from gb300serve.lifecycle.backend import Container
+from gb300serve.lifecycle.execute import LaunchResult, execute
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.recorder import Recorder
+from gb300serve.lifecycle.reconcile import plan_launch
+from gb300serve.lifecycle.recorder import Recorder, lane_names, running_lane, running_lanes
 from gb300serve.lifecycle.tools import Tools
-from gb300serve.lifecycle.up import prepare
 from tests.support.entries import record
 from tests.support.fake_backend import FakeBackend, Script
 from tests.support.fake_http import BackendHttp, FixedHttp
 from tests.support.faulty_disk import FaultyDisk
-from tests.support.launches import BOOT, SERVES, backend, launch
+from tests.support.launches import BOOT, SERVES, STRANGER, backend, container, launch
 
 SECRET = "sesame-open-123"
 V14 = replace(launch("v14"), secrets={"KEY": SECRET, "PIN": "1"})
@@ -32,9 +35,9 @@ def begun(directory: Path, station: FakeBackend, disk: FaultyDisk | SystemDisk, 
     return Recorder(run, V14, station, station.clock, said.append)
 
 
-def up(recorder: Recorder, station: FakeBackend, of: Launch = V14) -> Launched:
+def up(recorder: Recorder, station: FakeBackend, of: Launch = V14) -> LaunchResult:
     tools = Tools(station, BackendHttp(station), station.clock, recorder.hear)
-    return execute(prepare(of, tools), of, tools)
+    return execute(plan_launch(of, tools), of, tools)
 
 
 def test_a_launch_as_it_is_written_down(tmp_path: Path) -> None:
@@ -90,7 +93,7 @@ def test_a_disk_that_fills_up_is_said_once_and_the_launch_goes_on(tmp_path: Path
     if not disk.is_full:
         assert said == []
         return
-    assert "cannot be written any more (No space left on device): the launch goes on" in said[0]
+    assert "can no longer be written (No space left on device): the launch continues" in said[0]
     assert said[1:] == [said[-1]]
     assert "the log of this run is incomplete from 2026-11-29T" in said[-1]
     path = recorder.run.path
@@ -138,3 +141,26 @@ def test_what_the_log_says_of_tuning_is_kept(tmp_path: Path) -> None:
 def test_what_has_no_json_is_cleaned(tmp_path: Path) -> None:
     recorder = begun(tmp_path, backend(SERVES), SystemDisk(), [])
     assert recorder.clean({"a": (f"x {SECRET}", 1, None)}) == {"a": ["x [secret]", 1, None]}
+
+
+V14_CHANGES = launch()
+
+
+def test_what_serves_is_ours_and_runs() -> None:
+    station = backend()
+    station.add(container(V14_CHANGES))
+    station.add(container(launch("v13"), state="exited", finished_at=1.0))
+    station.add(STRANGER)
+    found = running_lanes(station)
+    assert found == (RunningLane("deepseek-v4.1-flash/v14", "dsv41-vllm", "id-v14", V14_CHANGES.digest),)
+    assert found == (running_lane(container(V14_CHANGES)),)
+    assert lane_names(found) == "deepseek-v4.1-flash/v14 (dsv41-vllm)"
+    assert lane_names(()) == "nothing"
+
+
+def test_an_engine_that_does_not_answer_says_nothing() -> None:
+    class Silent(FakeBackend):
+        def containers(self) -> tuple[Container, ...]:
+            raise BackendError("no Docker Engine answers")
+
+    assert running_lanes(Silent()) == ()

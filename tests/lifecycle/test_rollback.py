@@ -4,22 +4,21 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.core.errors import BootError, MachineError
-from gb300serve.journal.expected import Measured
-from gb300serve.journal.history import History
-from gb300serve.lifecycle.execute import Launched, execute
+from gb300serve.core.errors import Action, BootError, MachineError
+from gb300serve.journal.history import MeasuredTimes, RunHistory
+from gb300serve.lifecycle.backend import LABEL_PLAN
+from gb300serve.lifecycle.execute import LaunchResult, execute
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.ports import LABEL_PLAN
+from gb300serve.lifecycle.reconcile import plan_launch
 from gb300serve.lifecycle.rollback import (
     NoLaneToReturnError,
     NothingToReturnToError,
-    Wish,
+    RollbackGoal,
     costs,
     kept_container,
     target,
 )
 from gb300serve.lifecycle.tools import Tools
-from gb300serve.lifecycle.up import prepare
 from tests.support.entries import V14 as V14_SERVED
 from tests.support.entries import entry, record
 from tests.support.fake_backend import FakeBackend, Script
@@ -29,41 +28,42 @@ from tests.support.launches import FAILS, SERVES, STRANGER, backend, contained, 
 V13 = replace(launch("v13"), plan=contained(launch("v13").plan, restart="unless-stopped"))
 V14 = replace(launch("v14"), plan=contained(launch("v14").plan, restart="unless-stopped"))
 LANE = "deepseek-v4.1-flash"
-RUNS = History((), (record("v12"), record("v13", 1.0), record("v14", 2.0)))
+RUNS = RunHistory((), (record("v12"), record("v13", 1.0), record("v14", 2.0)))
 
 
 def test_back_to_the_last_good_run_of_another_plan() -> None:
     live = container(launch("v14"), labels=launch("v14").labels | {LABEL_PLAN: "plan-v14"})
-    assert target(Wish(), "docker", (live, STRANGER), RUNS).release == "v13"
-    assert target(Wish(LANE, "v12"), "docker", (live,), RUNS).release == "v12"
+    assert target(RollbackGoal(), "docker", (live, STRANGER), RUNS).release == "v13"
+    assert target(RollbackGoal(LANE, "v12"), "docker", (live,), RUNS).release == "v12"
     back = container(launch("v13"), labels=launch("v13").labels | {LABEL_PLAN: "plan-v13"})
-    assert target(Wish(LANE), "docker", (back,), RUNS).release == "v14", "a second time: there and back"
+    assert target(RollbackGoal(LANE), "docker", (back,), RUNS).release == "v14", "a second time: there and back"
 
 
 def test_what_served_last_counts_when_nothing_runs() -> None:
     ended = entry(verb="down", result="stopped", before=(V14_SERVED,), after=())
-    assert target(Wish(), "docker", (), replace(RUNS, entries=(ended,))).release == "v13"
-    assert target(Wish(), "docker", (), replace(RUNS, entries=(entry(),))).release == "v13"
+    assert target(RollbackGoal(), "docker", (), replace(RUNS, entries=(ended,))).release == "v13"
+    assert target(RollbackGoal(), "docker", (), replace(RUNS, entries=(entry(),))).release == "v13"
 
 
 def test_never_a_guess() -> None:
-    with pytest.raises(NoLaneToReturnError, match="nothing serves, and nothing is known to have served"):
-        target(Wish(), "docker", (), RUNS)
+    with pytest.raises(NoLaneToReturnError, match="no lane is running, and no run is recorded"):
+        target(RollbackGoal(), "docker", (), RUNS)
     two = (container(V14), replace(container(V14), id="g", labels=V14.labels | {"gb300serve.lane": "glm"}))
-    with pytest.raises(NoLaneToReturnError, match=r"several lanes run: deepseek-v4\.1-flash, glm"):
-        target(Wish(), "docker", two, RUNS)
+    with pytest.raises(NoLaneToReturnError, match=r"several lanes are running: deepseek-v4\.1-flash, glm"):
+        target(RollbackGoal(), "docker", two, RUNS)
     with pytest.raises(NothingToReturnToError) as caught:
-        target(Wish("glm"), "docker", (), RUNS)
+        target(RollbackGoal("glm"), "docker", (), RUNS)
     assert caught.value.exit_code == MachineError.exit_code
     said = "there is nothing to roll back to: no run of another release of glm became READY here"
     assert caught.value.message == said
     with pytest.raises(NothingToReturnToError) as caught:
-        target(Wish("glm", found_by=("--station", "west")), "sim", (), RUNS)
-    assert caught.value.hint == (
-        "see: gb300serve journal; launch a release by name: gb300serve up REF --replace --on sim --station west"
+        target(RollbackGoal("glm"), "sim", (), RUNS)
+    assert caught.value.suggest == (
+        Action("journal", "see what was launched", ref=""),
+        Action("up", "launch a release by name", ("--replace",), ref="REF"),
     )
     with pytest.raises(NothingToReturnToError, match=r"no run of deepseek-v4\.1-flash/v9"):
-        target(Wish(LANE, "v9"), "docker", (), RUNS)
+        target(RollbackGoal(LANE, "v9"), "docker", (), RUNS)
 
 
 def test_the_container_of_the_run_goes_before_others_of_its_plan() -> None:
@@ -80,27 +80,27 @@ def test_the_container_of_the_run_goes_before_others_of_its_plan() -> None:
 def test_costs() -> None:
     kept = container(V13, name="dsv41-vllm-kept-v13-20261129T195003Z")
     loaded = record("v13", receipts=({"name": "tuning", "values": {"loaded": 210, "missed": False}},))
-    assert tuple(costs(loaded, kept, Measured(2, {}, 281.4), simulated=False)) == (
+    assert tuple(costs(loaded, kept, MeasuredTimes(2, {}, 281.4), simulated=False)) == (
         "back to deepseek-v4.1-flash/v13, READY on 2026-11-29 (run run-v13)",
-        "its container is kept as dsv41-vllm-kept-v13-20261129T195003Z, and is started again",
+        "its container is kept as dsv41-vllm-kept-v13-20261129T195003Z and is restarted",
         "expected time: 281 s until READY, the median of 2 such boots",
-        "kernels: that run loaded 210 configurations; no tuning unless the cache was changed since",
+        "kernels: that run loaded 210 configurations; no tuning unless the cache has changed since",
     )
     tuned = record("v13", receipts=({"name": "tuning", "values": {"loaded": 0, "missed": True}},))
-    assert tuple(costs(tuned, None, Measured(), simulated=True))[1:] == (
-        "no container of it can be started again: a fresh one is created",
-        "expected time: not known; on the Station 4 to 5 minutes for a kept container, 8 for a fresh one",
-        "kernels: they were tuned in that run and saved; they are loaded unless the cache was changed since",
+    assert tuple(costs(tuned, None, MeasuredTimes(), simulated=True))[1:] == (
+        "none of its containers can be restarted: a fresh one is created",
+        "expected time: unknown; on the Station 4 to 5 minutes for a kept container, 8 for a fresh one",
+        "kernels: that run tuned and saved them; they are loaded unless the cache has changed since",
     )
-    assert tuple(costs(record("v13"), kept, Measured(1, {}, 5.0), simulated=True))[2:] == (
+    assert tuple(costs(record("v13"), kept, MeasuredTimes(1, {}, 5.0), simulated=True))[2:] == (
         "expected time: 5 s of the simulated Station until READY, the median of 1 such boots",
-        "kernels: that run's log says nothing of the tuning cache",
+        "kernels: the log of that run does not mention the tuning cache",
     )
 
 
-def back_to(of: Launch, station: FakeBackend) -> Launched:
+def back_to(of: Launch, station: FakeBackend) -> LaunchResult:
     tools = Tools(station, BackendHttp(station), station.clock)
-    return execute(prepare(of, tools, replace=True), of, tools, names_back=True)
+    return execute(plan_launch(of, tools, replace=True), of, tools, names_back=True)
 
 
 def replaced(script: Script = SERVES) -> FakeBackend:
@@ -108,7 +108,7 @@ def replaced(script: Script = SERVES) -> FakeBackend:
     station = backend(script)
     for of in (V13, V14):
         tools = Tools(station, BackendHttp(station), station.clock)
-        execute(prepare(of, tools, replace=True), of, tools)
+        execute(plan_launch(of, tools, replace=True), of, tools)
     return station
 
 
@@ -138,8 +138,8 @@ def test_when_it_fails_both_get_their_names_and_policies_back() -> None:
     with pytest.raises(BootError) as caught:
         back_to(V13, station)
     assert caught.value.exit_code == 8
-    assert before["v13"][0] in str(caught.value.hint)
-    assert "dsv41-vllm was put back and boots again" in str(caught.value.hint)
+    assert before["v13"][0] in str(caught.value.suggest)
+    assert "dsv41-vllm was put back and boots again" in caught.value.suggest
     assert standing(station) == before
 
 

@@ -3,13 +3,21 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.core.http import Response
-from gb300serve.journal.entry import Serving
-from gb300serve.journal.history import History
-from gb300serve.lifecycle.gpu_held import GpuHeld
+from gb300serve.core.errors import Action
+from gb300serve.core.ports import Response
+from gb300serve.journal.history import RunHistory
+from gb300serve.journal.journal import RunningLane
+from gb300serve.lifecycle.backend import Container, GpuHeld, LogLine
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.ports import Container, LogLine
-from gb300serve.lifecycle.status import LaneStatus, lane_status, lanes
+from gb300serve.lifecycle.status import (
+    LaneStatus,
+    ServesWronglyError,
+    SeveralLanesError,
+    choose_container,
+    lane_status,
+    lanes,
+    verify_serving,
+)
 from gb300serve.lifecycle.tools import Tools
 from tests.support.entries import entry, record
 from tests.support.fake_backend import FakeBackend, Script
@@ -83,7 +91,7 @@ def test_a_lane_that_boots() -> None:
     assert (found.state, found.phase) == ("booting", "loading-weights")
     assert found.health == {
         "identity": "unknown",
-        "why": "http://127.0.0.1:30006/v1/models does not answer: connection refused",
+        "why": "http://127.0.0.1:30006/v1/models does not respond: connection refused",
     }
 
 
@@ -96,7 +104,7 @@ def test_an_engine_that_is_dead_behind_its_server_is_degraded() -> None:
     station, found = station_with(SERVES)
     seen = lane_status(found, Tools(station, Served503(station), station.clock), (V14,))
     assert seen.state == "degraded"
-    assert seen.health["why"] == "/health does not answer with 200: its engine is dead or dying"
+    assert seen.health["why"] == "/health does not return 200: the engine is dead or dying"
 
 
 @pytest.mark.parametrize(
@@ -202,7 +210,7 @@ def test_live_lanes_come_first() -> None:
 def test_a_changed_recipe_is_drift() -> None:
     changed = replace(V14, plan=replace(plan(), command=(*V14.plan.command, "--max-num-seqs", "16")))
     assert tuple(each.message for each in status(SERVES, known=(changed,)).drift) == (
-        "command: the recipe says --max-num-seqs 16, the container has nothing",
+        "command: the recipe has --max-num-seqs 16, the container has nothing",
         "the recipe or the site has changed since this container was created",
     )
 
@@ -220,7 +228,7 @@ def test_the_log_is_read_only_when_the_lane_does_not_answer() -> None:
 def test_a_lane_that_its_policy_starts_again_and_again_has_died() -> None:
     booting: dict[str, object] = {"started_at": START - 100.0, "restart_count": 5, "restart_policy": "always"}
     found = status(SERVES, changes=booting)
-    why = "its restart policy has started it 5 times: end that with `gb300serve down`"
+    why = "its restart policy has started it 5 times; stop the lane to end that"
     assert (found.state, found.health["reason"], found.health["why"]) == ("died", "crash-loop", why)
     assert status(SERVES, changes={"restart_count": 5}).state == "ready"
 
@@ -231,20 +239,20 @@ def test_a_lane_that_its_policy_starts_again_and_again_has_died() -> None:
 def test_what_was_asked_to_end_was_stopped_whatever_its_exit_code(exit_code: int, asked: bool, state: str) -> None:
     """vLLM ends with 0, 1, 130 or 137 when it is asked to while it boots."""
     station, found = station_with(Script(BOOT[:3]), **OVER, exit_code=exit_code)
-    it = Serving("deepseek-v4.1-flash/v14", found.name, found.id, V14.digest)
+    it = RunningLane("deepseek-v4.1-flash/v14", found.name, found.id, V14.digest)
     entries = (entry(after=(it,)), *((entry(verb="down", before=(it,), after=()),) if asked else ()))
     tools = Tools(station, BackendHttp(station), station.clock)
-    seen = lane_status(found, tools, (V14,), History(entries))
+    seen = lane_status(found, tools, (V14,), RunHistory(entries))
     assert (seen.state, [each.against for each in seen.drift]) == (state, [] if asked else ["journal"])
 
 
 @pytest.mark.parametrize(("asked", "state"), [(True, "stopped"), (False, "died")])
 def test_a_lane_that_was_killed_by_nobody_of_ours_has_died(asked: bool, state: str) -> None:
     station, found = station_with(Script(BOOT), **OVER, exit_code=137)
-    it = Serving("deepseek-v4.1-flash/v14", found.name, found.id, V14.digest)
+    it = RunningLane("deepseek-v4.1-flash/v14", found.name, found.id, V14.digest)
     entries = (entry(after=(it,)), *((entry(verb="down", before=(it,), after=()),) if asked else ()))
     tools = Tools(station, BackendHttp(station), station.clock)
-    assert lane_status(found, tools, (V14,), History(entries)).state == state
+    assert lane_status(found, tools, (V14,), RunHistory(entries)).state == state
 
 
 def test_a_kept_container_is_not_held_to_its_recipe() -> None:
@@ -258,8 +266,109 @@ def test_a_lane_whose_last_launch_did_not_keep_its_receipts_is_degraded() -> Non
     tools = Tools(station, BackendHttp(station), station.clock)
     receipts = ({"name": "a", "state": "kept"}, {"name": "engine argument b", "state": "different"}, {"name": "server"})
     wrong = record("v14", container={"name": found.name, "id": found.id}, exit={"tool": 9}, receipts=receipts)
-    seen = lane_status(found, tools, (V14,), History(runs=(wrong,)))
+    seen = lane_status(found, tools, (V14,), RunHistory(runs=(wrong,)))
     assert seen.state == "degraded"
-    assert seen.health["why"] == "its boot did not keep: engine argument b (gb300serve receipts)"
+    assert seen.health["why"] == "receipts missing from its boot: engine argument b"
     again = replace(wrong, exit={"tool": 130})
-    assert lane_status(found, tools, (V14,), History(runs=(wrong, again))).state == "ready"
+    assert lane_status(found, tools, (V14,), RunHistory(runs=(wrong, again))).state == "ready"
+
+
+LANE = "deepseek-v4.1-flash"
+V13, V14_CHOOSE = launch("v13"), launch("v14")
+ENDED = {"state": "exited", "finished_at": START}
+GLM = container(
+    replace(V14_CHOOSE, plan=replace(plan(), lane="glm", recipe="glm/v1", release="v1")), name="glm", id="id-glm"
+)
+
+
+def test_without_a_ref_only_a_live_lane_is_meant() -> None:
+    assert choose_container("down", (), None, None) is None
+    assert choose_container("down", (STRANGER, container(V13, **ENDED)), None, None) is None
+    assert choose_container(
+        "down", (STRANGER, container(V13, **ENDED), container(V14_CHOOSE)), None, None
+    ) == container(V14_CHOOSE)
+
+
+def test_several_live_lanes_are_listed() -> None:
+    with pytest.raises(SeveralLanesError) as caught:
+        choose_container("down", (container(V14_CHOOSE), GLM), None, None)
+    assert caught.value.exit_code == 2
+    assert caught.value.message == (
+        "several lanes are running: deepseek-v4.1-flash/v14 (container dsv41-vllm), glm/v1 (container glm)"
+    )
+    assert caught.value.suggest == (Action("down", ref="deepseek-v4.1-flash/v14"), Action("down", ref="glm/v1"))
+
+
+def test_a_release_is_found_running_or_not() -> None:
+    kept = container(V13, **ENDED)
+    assert choose_container("logs", (container(V14_CHOOSE), GLM, kept), LANE, "v13") == kept
+    assert choose_container("logs", (container(V14_CHOOSE), GLM, kept), LANE, None) == container(V14_CHOOSE)
+    assert choose_container("logs", (container(V14_CHOOSE), GLM), LANE, "v12") is None
+
+
+def test_a_changed_launch_answers_to_its_release() -> None:
+    changed = replace(V14_CHOOSE, plan=replace(plan(), recipe=f"{LANE}/v14+set"))
+    assert choose_container("down", (container(changed),), LANE, "v14") == container(changed)
+
+
+def test_the_last_that_ran_is_meant_and_failed_ones_only_without_another() -> None:
+    older = container(V14_CHOOSE, **ENDED | {"finished_at": START - 100.0}, id="older")
+    failed = container(V14_CHOOSE, **ENDED, id="failed", name="dsv41-vllm-failed-20261129T195003Z")
+    assert choose_container("logs", (failed, older), LANE, "v14") == older
+    assert choose_container("logs", (failed,), LANE, "v14") == failed
+
+
+class Unhealthy(BackendHttp):
+    def get(self, url: str, timeout: float, headers: Mapping[str, str] | None = None) -> Response:
+        return Response(503, "") if url.endswith("/health") else super().get(url, timeout, headers)
+
+
+def serving(**changes: object) -> tuple[FakeBackend, Container]:
+    station = backend(SERVES)
+    return station, station.add(container(V14, **changes), plan=V14.plan)
+
+
+def differs(tools: Tools, found: Container, history: RunHistory = RunHistory()) -> tuple[str, ...]:  # noqa: B008 - frozen
+    with pytest.raises(ServesWronglyError) as caught:
+        verify_serving(found, V14, tools, history)
+    assert (caught.value.exit_code, caught.value.suggest) == (
+        9,
+        (Action("down", "remove it", ("--remove",)), Action("up", "then launch it")),
+    )
+    return caught.value.differs
+
+
+def test_a_lane_that_serves_as_it_should() -> None:
+    station, found = serving()
+    assert verify_serving(found, V14, Tools(station, BackendHttp(station), station.clock), RunHistory()) == ()
+
+
+def test_what_differs_is_named() -> None:
+    station, found = serving(env={}, restart_policy="always")
+    assert differs(Tools(station, BackendHttp(station), station.clock), found) == (
+        "restart: the recipe has no, the container has always",
+    )
+
+
+def test_an_engine_that_is_dying() -> None:
+    station, found = serving()
+    assert differs(Tools(station, Unhealthy(station), station.clock), found) == (
+        "degraded: /health does not return 200: the engine is dead or dying",
+    )
+
+
+def test_receipts_that_its_launch_did_not_keep() -> None:
+    station, found = serving()
+    unkept = {"name": "Loaded {value} configs", "state": "missing"}
+    wrong = replace(record("v14"), container={"id": found.id}, exit={"tool": 9}, receipts=(unkept,))
+    tools = Tools(station, BackendHttp(station), station.clock)
+    assert differs(tools, found, RunHistory(runs=(wrong,))) == (
+        "degraded: receipts missing from its boot: Loaded {value} configs",
+    )
+
+
+def test_a_lane_that_was_started_by_hand_serves_all_the_same() -> None:
+    station, found = serving()
+    down = entry(verb="down", result="stopped", after=())
+    (told,) = verify_serving(found, V14, Tools(station, BackendHttp(station), station.clock), RunHistory((down,)))
+    assert "it was not started by gb300serve" in told

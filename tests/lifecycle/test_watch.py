@@ -1,25 +1,23 @@
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import pytest
 
-from gb300serve.autotune.expect import Expectation
+from gb300serve.autotune.sets import ExpectedSet
 from gb300serve.boot.events import Progress, Receipt, TuningMiss
-from gb300serve.boot.machine import BootMachine
 from gb300serve.boot.phases import Phase
-from gb300serve.core.errors import BackendError
-from gb300serve.lifecycle.events import Announcement
+from gb300serve.core.errors import Action, BackendError
+from gb300serve.engines.logs import boot_machine
+from gb300serve.lifecycle.backend import Bars, Vitals
+from gb300serve.lifecycle.events import Announcement, HealthChanged, StackTaken, TuningForeseen, Watching
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.tools import Tools
-from gb300serve.lifecycle.watch import Attention
-from gb300serve.lifecycle.watch_events import HealthChanged, StackTaken, TuningForeseen, Watching
-from gb300serve.lifecycle.watch_ports import Bars, Vitals
+from gb300serve.lifecycle.watch import BootWatch
 from tests.support.fake_backend import FakeBackend
 from tests.support.fake_http import BackendHttp
 from tests.support.launches import backend, launch
 
-TUNED = Expectation("9ac7b387", 210, "measured", 4440.0)
+TUNED = ExpectedSet("9ac7b387", 210, "measured", 4440.0)
 V14 = replace(launch(), expected={"loading-weights": 153.0, "tuning-kernels": 7.0, "serving": 16.0}, tuning=TUNED)
 LOADING = "(EngineCore pid=1) INFO 11-29 19:50:26 [gpu_model_runner.py:4979] Starting to load model /model..."
 LOOKS_FOR = (
@@ -39,6 +37,12 @@ class Drawn:
     """Bars that were drawn since anybody asked."""
 
     texts: list[str] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        del error
 
     def fresh(self) -> tuple[str, ...]:
         found, self.texts = tuple(self.texts), []
@@ -68,9 +72,8 @@ class Watchful(FakeBackend):
             raise BackendError("the Engine has gone")
         return self.dump
 
-    @contextmanager
-    def bars(self, container: str) -> Iterator[Bars]:
-        yield self.drawn
+    def bars(self, container: str) -> Bars:
+        return self.drawn
 
 
 @dataclass
@@ -82,9 +85,9 @@ class Watched:
     told: list[Announcement] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.machine = BootMachine()
+        self.machine = boot_machine()
         tools = Tools(self.backend, BackendHttp(self.backend), self.backend.clock, self.told.append)
-        self.attention = Attention("c1", self.of, tools)
+        self.attention = BootWatch("c1", self.of, tools)
 
     def say(self, line: str, at: float) -> None:
         for event in self.machine.feed(line, at):
@@ -128,7 +131,7 @@ def test_stuck_is_told_once_with_a_way_to_look_at_it() -> None:
     ("dumps", "dump", "text"),
     [
         (True, "Thread 364 (idle)", "Thread 364 (idle)"),
-        (True, None, "py-spy is not to be had in the container"),
+        (True, None, "py-spy is not available in the container"),
         (False, None, "the Engine has gone"),
     ],
 )
@@ -197,9 +200,9 @@ def test_another_identity_is_a_miss_the_moment_it_is_named() -> None:
     assert isinstance(foreseen, TuningForeseen)
     assert foreseen.why == "the engine looks for tuning set cbf5ea8f, the recipe expects 9ac7b387"
     assert (foreseen.price, foreseen.at) == ("about 74 minutes", 405.0)
-    assert foreseen.ways_out[1] == (
-        "or stop it (gb300serve down deepseek-v4.1-flash/v14), put a known set in place "
-        "(gb300serve cache seed deepseek-v4.1-flash/v14) and launch again"
+    assert foreseen.suggest[1:] == (
+        Action("down", "or stop it"),
+        Action("cache seed", "then put a known set in place and launch again"),
     )
     watched.say(STARTS, 408.0)
     watched.wait(409.0)
@@ -215,13 +218,13 @@ def test_the_expected_set_that_is_loaded_is_no_miss() -> None:
 
 
 def test_nothing_loaded_is_a_miss() -> None:
-    watched = Watched(replace(V14, tuning=Expectation()))
+    watched = Watched(replace(V14, tuning=ExpectedSet()))
     watched.say(LOOKS_FOR.format("9ac7b387" + "0" * 56), 405.0)
     watched.say(STARTS, 408.0)
     watched.wait(409.0)
     (foreseen,) = watched.heard(TuningForeseen)
     assert isinstance(foreseen, TuningForeseen)
-    assert foreseen.why == "kernels are being tuned: nothing in the cache fits"
+    assert foreseen.why == "kernels are being tuned: the cache has no matching set"
     assert foreseen.price == "16 to 81 minutes on a Station"
 
 
@@ -231,7 +234,7 @@ def test_a_set_of_another_environment_is_a_miss() -> None:
     watched.say(STARTS.replace("Autotuning process starts ...", text), 406.0)
     (foreseen,) = watched.heard(TuningForeseen)
     assert isinstance(foreseen, TuningForeseen)
-    assert foreseen.why == "the tuning cache was made in another environment (cublas: 1, 2)"
+    assert foreseen.why == "the tuning cache was created in another environment (cublas: 1, 2)"
 
 
 def test_a_foreign_set_does_not_promise_that_waiting_helps_the_next_boot() -> None:
@@ -241,9 +244,9 @@ def test_a_foreign_set_does_not_promise_that_waiting_helps_the_next_boot() -> No
     )
     (foreseen,) = watched.heard(TuningForeseen)
     assert isinstance(foreseen, TuningForeseen)
-    assert foreseen.why == "the tuning cache was made in another environment (cublas: cached 13.0, current 13.1)"
-    assert foreseen.ways_out[0] == (
-        "waiting helps this boot only: beside such a file nothing is saved, and every boot tunes again"
+    assert foreseen.why == "the tuning cache was created in another environment (cublas: cached 13.0, current 13.1)"
+    assert foreseen.suggest[0] == (
+        "waiting helps this boot only: with such a file nothing is saved, and every boot tunes again"
     )
 
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from gb300serve.core.diagnostics import Diagnostic, Severity
 from gb300serve.lint.run import RULES, findings
-from gb300serve.lint.subject import Subject
+from gb300serve.lint.subject import LintSubject
 from gb300serve.plan.check import check
 from gb300serve.recipe.catalog import Catalog
-from gb300serve.recipe.load import Loader
+from gb300serve.recipe.load import RecipeLoader
 
 # A checkpoint that the package knows, on the day-0 build, with a schedule that is on record.
 KNOWN = """\
@@ -164,11 +164,11 @@ def lint(directory: Path, text: str, pinned: str | None = None) -> list[Diagnost
     """What lint says of a recipe that has this text; the note about a version without a table left out."""
     path = directory / "recipe.yaml"
     path.write_text(text, encoding="utf-8")
-    loaded = Loader(Catalog(())).load_file(Catalog(()).at(path))
+    loaded = RecipeLoader(Catalog(())).load_file(Catalog(()).at(path))
     noticed = check(loaded)
     assert loaded.recipe is not None, noticed
     assert not [d for d in noticed if d.severity == "error"], noticed
-    return [d for d in findings(Subject(loaded, loaded.recipe, pinned=pinned), noticed) if d.code != "OPT008"]
+    return [d for d in findings(LintSubject(loaded, loaded.recipe, pinned=pinned), noticed) if d.code != "OPT008"]
 
 
 def judge(case: Case, directory: Path) -> None:

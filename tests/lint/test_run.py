@@ -4,9 +4,9 @@ import pytest
 
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.lint.run import FAMILIES, RULES, findings, findings_in_any
-from gb300serve.lint.subject import Subject
+from gb300serve.lint.subject import LintSubject
 from gb300serve.recipe.catalog import Catalog
-from gb300serve.recipe.load import Loader
+from gb300serve.recipe.load import RecipeLoader
 from tests.lint.samples import BASES, KNOWN, OTHER, changed, lint
 
 HERE = Path(__file__).parent
@@ -81,7 +81,7 @@ def test_secrets_are_found_in_files_that_are_no_recipes(tmp_path: Path) -> None:
     path = tmp_path / "recipe.yaml"
     broken = {"status: draft\n": "status: fine\n", "    VLLM_LOGGING_LEVEL: INFO\n": "    HF_TOKEN: plum-tree\n"}
     path.write_text(changed(OTHER, broken), encoding="utf-8")
-    loaded = Loader(Catalog(())).load_file(Catalog(()).at(path))
+    loaded = RecipeLoader(Catalog(())).load_file(Catalog(()).at(path))
     assert loaded.recipe is None
     (found,) = findings_in_any(loaded)
     assert (found.code, found.line, found.path) == ("SEC003", 23, "container.env.HF_TOKEN")
@@ -93,7 +93,7 @@ def test_a_finding_of_an_inherited_value_stands_in_the_parent(tmp_path: Path) ->
     (lane / "v1.yaml").write_text(changed(KNOWN, {"{name: GB300}": "all"}), encoding="utf-8")
     child = "format: gb300serve/1\nlane: garden\nrelease: v2\ntitle: Garden\nstatus: draft\nextends: v1\n"
     (lane / "v2.yaml").write_text(child, encoding="utf-8")
-    loaded = Loader(Catalog((tmp_path,))).load_file(Catalog((tmp_path,)).at(lane / "v2.yaml"))
+    loaded = RecipeLoader(Catalog((tmp_path,))).load_file(Catalog((tmp_path,)).at(lane / "v2.yaml"))
     assert loaded.recipe is not None
-    (found,) = findings(Subject(loaded, loaded.recipe))
+    (found,) = findings(LintSubject(loaded, loaded.recipe))
     assert (found.code, found.file, found.line) == ("CON004", str(lane / "v1.yaml"), 17)

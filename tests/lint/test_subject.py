@@ -1,17 +1,19 @@
 from pathlib import Path
 
-from gb300serve.lint.subject import Subject, option_given, option_path
+import pytest
+
+from gb300serve.lint.subject import Fitting, LintSubject, option_given, option_path
 from gb300serve.recipe.catalog import Catalog
-from gb300serve.recipe.load import Loader
-from tests.lint.samples import KNOWN, OTHER, SGLANG, changed
+from gb300serve.recipe.load import RecipeLoader
+from tests.lint.samples import KNOWN, OTHER, SGLANG, Changes, changed
 
 
-def subject(directory: Path, text: str) -> Subject:
+def subject(directory: Path, text: str) -> LintSubject:
     path = directory / "recipe.yaml"
     path.write_text(text, encoding="utf-8")
-    loaded = Loader(Catalog(())).load_file(Catalog(()).at(path))
+    loaded = RecipeLoader(Catalog(())).load_file(Catalog(()).at(path))
     assert loaded.recipe is not None
-    return Subject(loaded, loaded.recipe)
+    return LintSubject(loaded, loaded.recipe)
 
 
 def test_a_checkpoint_is_known_by_its_repository_its_path_or_the_engines_model(tmp_path: Path) -> None:
@@ -52,3 +54,46 @@ def test_paths_and_given_options() -> None:
     assert option_path("a", 1) == ("engine", "options", "a", 1)
     assert option_given({"a": None, "b": 0}, "a", "b")
     assert not option_given({"a": None}, "a", "c")
+
+
+def fitting(directory: Path, text: str) -> Fitting | None:
+    path = directory / "recipe.yaml"
+    path.write_text(text, encoding="utf-8")
+    loaded = RecipeLoader(Catalog(())).load_file(Catalog(()).at(path))
+    assert loaded.recipe is not None
+    return LintSubject(loaded, loaded.recipe).fitting
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "failed"),
+    [
+        ({}, "fits", None),
+        ({"cpu_offload_gb: 70": "cpu_offload_gb: 55"}, "refused", "offload 55"),
+        ({"cpu_offload_gb: 70": "cpu_offload_gb: 40"}, "refused", "v4"),
+        (
+            {"cpu_offload_gb: 70": "cpu_offload_gb: 60", "utilization: 0.97": "utilization: 0.93"},
+            "refused",
+            "1M at utilisation 0.94",
+        ),
+        ({"cpu_offload_gb: 70": "cpu_offload_gb: 50"}, "refused", None),
+    ],
+)
+def test_the_nearest_boot_that_failed(tmp_path: Path, changes: Changes, verdict: str, failed: str | None) -> None:
+    found = fitting(tmp_path, changed(KNOWN, changes))
+    assert found is not None
+    assert (found.plan.verdict, found.failed.name if found.failed else None) == (verdict, failed)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"{name: GB300}": "{name: H200}"},
+        {"    port: 30777\n": "    tensor_parallel_size: 2\n    port: 30777\n"},
+    ],
+)
+def test_where_it_does_not_apply(tmp_path: Path, changes: Changes) -> None:
+    assert fitting(tmp_path, changed(KNOWN, changes)) is None
+
+
+def test_an_unknown_checkpoint(tmp_path: Path) -> None:
+    assert fitting(tmp_path, OTHER) is None

@@ -60,7 +60,7 @@ def test_an_undeclared_secret(tmp_path: Path, engine: str, path: str) -> None:
     text = alone("container: {secrets: {J: {env: J}}}\n" + ENGINE + engine)
     (problem,) = [d for d in problems(tmp_path, text) if d.severity == "error"]
     assert (problem.code, problem.path) == ("SEC001", path)
-    assert problem.message == f"{path} speaks of secret K, and container.secrets has none of that name"
+    assert problem.message == f"{path} uses secret K, which container.secrets does not declare"
     assert problem.hint == "add `K: {env: K}` to container.secrets"
 
 

@@ -4,10 +4,22 @@ from pathlib import Path
 import pytest
 
 from gb300serve.core.errors import CompileError
-from gb300serve.plan.compile import Compiler, ImageRef
-from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
-from gb300serve.site.model import Site
+from gb300serve.document.nodes import Source
+from gb300serve.document.read import parse
+from gb300serve.plan.compile import (
+    Compiler,
+    ImageRef,
+    UnsetVariableError,
+    VariableError,
+    expand,
+    node_plan,
+    own_address_variable,
+    variable,
+)
+from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret, digest
+from gb300serve.recipe.site import Site
 from tests.support.recipes import BODY, ENGINE, EVERYTHING, alone, container, load, write
+from tests.support.spread import OWN, RAY, SGLANG, spread
 
 SITE = Site(models="/models", cache="/cache", gpus={"GB300": "GPU-5f1b"})
 SHA = "0123456789abcdef" * 4
@@ -105,7 +117,7 @@ def test_gpus(tmp_path: Path, written: str, selection: str | None) -> None:
 
 def test_a_gpu_that_the_site_does_not_know(tmp_path: Path) -> None:
     assert refused(tmp_path, container("gpus: {name: RTX}")) == (
-        "container.gpus names RTX, and the site does not know its UUID",
+        "container.gpus names RTX, but the site does not define its UUID",
         "`nvidia-smi -L` prints the UUIDs; add `gpus: {RTX: GPU-…}` to site.yaml",
     )
 
@@ -129,8 +141,8 @@ def test_images(tmp_path: Path, image: str, by_digest: str, by_tag: str | None) 
         assert compiled(tmp_path, text, SITE, "tag").image == by_tag
     else:
         assert refused(tmp_path, text, SITE, "tag") == (
-            "image a/b has no tag to print",
-            "add image.tag, or leave out --image-ref tag",
+            "image a/b has no tag",
+            "add image.tag, or omit --image-ref tag",
         )
 
 
@@ -161,14 +173,14 @@ def test_a_lane_has_its_own_cache(tmp_path: Path) -> None:
 
 def test_a_site_that_lacks_a_directory(tmp_path: Path) -> None:
     message, hint = refused(tmp_path, container('mounts: [{source: "${patches}/x", target: /x}]'))
-    assert message == "`${patches}/x`: the site does not say where `patches` is"
+    assert message == "`${patches}/x`: the site does not define `patches`"
     assert hint == "add `patches: /a/directory` to site.yaml"
 
 
 @pytest.mark.parametrize(("source", "target", "at_fault"), [("/a:b", "/c", "/a:b"), ("/a", "/c:ro", "/c:ro")])
 def test_a_colon_in_a_mount(tmp_path: Path, source: str, target: str, at_fault: str) -> None:
     message, _ = refused(tmp_path, container(f'mounts: [{{source: "{source}", target: "{target}"}}]'))
-    assert message == f"{at_fault} cannot be mounted: `-v` takes what follows a colon for the target"
+    assert message == f"{at_fault} cannot be mounted: `-v` splits at colons"
 
 
 LAST_LIST = ENGINE + "    served_model_name: [a, b]\n"
@@ -176,9 +188,8 @@ LAST_LIST = ENGINE + "    served_model_name: [a, b]\n"
 
 def test_a_list_may_not_come_last_before_bare_words(tmp_path: Path) -> None:
     assert refused(tmp_path, alone(LAST_LIST + "  extra_args: [bare]\n")) == (
-        "engine.options.served_model_name takes every word that follows it, "
-        "and engine.extra_args begins with a bare word",
-        "move served_model_name up: any option after it ends its list",
+        "engine.options.served_model_name would take the positional arguments at the start of engine.extra_args",
+        "move served_model_name up: the next option ends its list",
     )
     plan = compiled(tmp_path, alone(LAST_LIST + "    port: 1\n  extra_args: [bare]\n"))
     assert plan.command[2:] == ("--served-model-name", "a", "b", "--port", "1", "bare")
@@ -231,3 +242,131 @@ def test_a_plan_where_there_is_one(tmp_path: Path) -> None:
     known = Compiler(Site(gpus={"RTX": "GPU-1"})).try_plan(recipe)
     assert known is not None
     assert known.container.gpus == "device=GPU-1"
+
+
+A = variable("A")
+
+
+def test_vllms_own_processes(tmp_path: Path) -> None:
+    plan = compiled(tmp_path, OWN)
+    place = ("--nodes", "2")
+    assert place[0] not in plan.command
+    assert node_plan(plan, "0", A).command == (
+        *plan.command, "--nnodes", "2", "--node-rank", "0", "--master-addr", A,
+    )  # fmt: skip
+    assert node_plan(plan, "1", A).command == (
+        *plan.command, "--nnodes", "2", "--node-rank", "1", "--master-addr", A, "--headless",
+    )  # fmt: skip
+
+
+def test_sglang(tmp_path: Path) -> None:
+    plan = compiled(tmp_path, SGLANG)
+    words = ("--nnodes", "2", "--node-rank", "1", "--dist-init-addr", f"{A}:20000")
+    assert node_plan(plan, "1", A).command == (*plan.command, *words)
+    assert not own_address_variable(plan)
+
+
+def words(text: str, directory: Path) -> tuple[str, ...]:
+    return node_plan(compiled(directory, text), "0", A).command[2:]
+
+
+def test_ray_starts_the_program_that_the_image_or_the_recipe_names(tmp_path: Path) -> None:
+    engine = ("--model", "/model", "--pipeline-parallel-size", "3", "--distributed-executor-backend", "ray")
+    assert words(RAY, tmp_path) == ("leader", A, "vllm", "serve", *engine)
+    launched = RAY.replace("  options:", "  launcher: [python3, -m, serve]\n  options:")
+    assert words(launched, tmp_path) == ("leader", A, "python3", "-m", "serve", *engine)
+    entered = RAY.replace("  ipc: host", "  ipc: host\n  entrypoint: /serve")
+    assert words(entered, tmp_path) == ("leader", A, "/serve", *engine)
+    worker = node_plan(compiled(tmp_path, RAY), "1", A)
+    assert (worker.container.entrypoint, worker.command[2:]) == ("/bin/bash", ("worker", A))
+
+
+def test_the_digest_knows_nodes_and_nothing_else_changes_it(tmp_path: Path) -> None:
+    one = compiled(tmp_path, OWN.replace("nodes: 2\n", ""))
+    assert digest(compiled(tmp_path, OWN.replace("nodes: 2", "nodes: 1"))) == digest(one)
+    assert digest(compiled(tmp_path, OWN)) != digest(one)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_what_nodes_says_is_not_said_twice(engine: str, tmp_path: Path) -> None:
+    text = spread(2, engine, "{model_path: /model, nnodes: 2}" if engine == "sglang" else "{model: /model, nnodes: 2}")
+    message = "engine.options.nnodes conflicts with `nodes`, which sets it on each machine"
+    assert refused(tmp_path, text) == (message, "remove nnodes, or `nodes`")
+    compiled(tmp_path, text.replace("nodes: 2\n", ""))
+
+
+def test_an_address_that_the_recipe_says_is_left_alone() -> None:
+    def plan(**env: str) -> Plan:
+        return Plan("a/b", "a", "b", "vllm", None, "i", None, ContainerPlan("c", env=env), (), (), None, None, 2)
+
+    assert own_address_variable(plan())
+    assert not own_address_variable(plan(VLLM_HOST_IP="10.0.0.1"))
+
+
+SITE_VARIABLES = {"models": "/models", "cache": "/cache dir"}
+RECIPE = parse(
+    Source(
+        "f",
+        'release: v1\nmodel: {revision: df42, path: "${models}/${model.revision}"}\nlimits: [a]\n'
+        "engine: {options: {port: 30006, gpu_memory_utilization: 0.90, trust_remote_code: true, x: null}}\n"
+        'container: {secrets: {K: {file: "${model.path}/key"}, L: {file: "${container.secrets.L.file}"}}}\n',
+    )
+).root
+
+
+@pytest.mark.parametrize(
+    ("text", "expanded"),
+    [
+        ("/plain", "/plain"),
+        ("${models}/a", "/models/a"),
+        ("${cache}", "/cache dir"),
+        ("${models}${cache}", "/models/cache dir"),
+        ("/a-${model.revision}-${release}", "/a-df42-v1"),
+        ("${engine.options.port}", "30006"),
+        ("${engine.options.gpu_memory_utilization}", "0.90"),
+        ("${engine.options.trust_remote_code}", "true"),
+        ("${model.path}/sub", "/models/df42/sub"),
+        ("${container.secrets.K.file}", "/models/df42/key"),
+        ("$${models}", "${models}"),
+        ("a$${b}$c$$d$", "a${b}$c$$d$"),
+        ("$$${models}", "$${models}"),
+    ],
+)
+def test_variables_are_replaced(text: str, expanded: str) -> None:
+    assert expand(text, SITE_VARIABLES, RECIPE) == expanded
+
+
+NOTHING_LIKE_IT = "valid names: models, cache, patches, or a key of the recipe such as model.revision"
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("${modls}", "unknown variable `modls`", "write ${models}"),
+        ("${model.revison}", "unknown variable `model.revison`", "write ${model.revision}"),
+        ("${HOME}", "unknown variable `HOME`", NOTHING_LIKE_IT),
+        ("${}", "unknown variable ``", None),
+        ("${ models }", "unknown variable ` models `", "write ${models}"),
+        ("${limits.0}", "unknown variable `limits.0`", None),
+        ("${model}", "`model` is not a single value", "name a text or a number of the recipe"),
+        ("${limits}", "`limits` is not a single value", None),
+        ("${engine.options.x}", "`engine.options.x` is not a single value", None),
+        ("${models", "`${` is not closed", "add }, or write $${ for a literal ${"),
+        ("/a/${", "`${` is not closed", None),
+        ("${container.secrets.L.file}", "`container.secrets.L.file` refers to itself", "write the path here"),
+    ],
+)  # fmt: skip
+def test_what_no_site_can_give(text: str, message: str, hint: str | None) -> None:
+    with pytest.raises(VariableError) as error:
+        expand(text, SITE_VARIABLES, RECIPE)
+    assert error.value.message.endswith(f"`: {message}")
+    assert hint is None or error.value.hint == hint
+
+
+def test_what_this_site_does_not_say() -> None:
+    with pytest.raises(UnsetVariableError) as error:
+        expand("${patches}/hook", SITE_VARIABLES, RECIPE)
+    assert isinstance(error.value, CompileError)
+    assert error.value.exit_code == 4
+    assert error.value.message == "`${patches}/hook`: the site does not define `patches`"
+    assert error.value.hint == "add `patches: /a/directory` to site.yaml"

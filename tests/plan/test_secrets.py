@@ -1,7 +1,7 @@
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.document.nodes import Source
 from gb300serve.document.read import parse
-from gb300serve.plan.secrets import in_comments, literal_secrets, redacted
+from gb300serve.plan.secrets import literal_secrets, redact_diagnostics, secrets_in_comments
 
 TEXT = """\
 title: hf_PlUmTrEeAnDpEaRtReE42
@@ -32,6 +32,13 @@ def test_every_literal_secret_with_its_place() -> None:
     ]
 
 
+def test_numbers_of_other_sections_are_not_secrets() -> None:
+    memory = "memory: {kv_cache: {bytes_per_token: 33792.5, session_token: 123456}}\n"
+    text = memory + "engine: {options: {api_key: 7654321}}\n"
+    literals = literal_secrets(parse(Source("recipe.yaml", text)).root)
+    assert [(literal.path, literal.value) for literal in literals] == [(("engine", "options", "api_key"), "7654321")]
+
+
 def test_kinds_never_hold_the_text() -> None:
     assert [found for found in literal_secrets(ROOT) if found.value in found.kind] == []
 
@@ -41,17 +48,17 @@ def test_diagnostics_lose_the_texts() -> None:
         "X001", "x", "error", "`plum-tree` is wrong", 'write "123456"', "f", 1, 1, "a.hf_PlUmTrEeAnDpEaRtReE43"
     )
     plain = Diagnostic("X002", "y", "error", "nothing", None, "f", 1, 1, None)
-    assert redacted([said, plain], ROOT) == (
+    assert redact_diagnostics([said, plain], ROOT) == (
         Diagnostic("X001", "x", "error", "`[secret]` is wrong", 'write "[secret]"', "f", 1, 1, "a.[secret]"),
         plain,
     )
-    assert redacted([], None) == ()
+    assert redact_diagnostics([], None) == ()
 
 
 def test_comments() -> None:
     text = "a: 1\nb: 2 # ghp_9aZbYcXdWeVfUgThSiRjQkPl\n# plain\nc: '#ghp_9aZbYcXdWeVfUgThSiRjQkPl'\n"
-    assert list(in_comments(text)) == [(2, "a GitHub token")]
-    assert list(in_comments("a: ghp_9aZbYcXdWeVfUgThSiRjQkPl\n")) == []
+    assert list(secrets_in_comments(text)) == [(2, "a GitHub token")]
+    assert list(secrets_in_comments("a: ghp_9aZbYcXdWeVfUgThSiRjQkPl\n")) == []
 
 
 def test_a_section_that_is_a_text_itself() -> None:

@@ -1,13 +1,12 @@
 import pytest
 
-from gb300serve.core.http import Response, UnreachableError
-from gb300serve.probe.answers import UnexpectedAnswerError
-from gb300serve.probe.endpoint import Endpoint
-from gb300serve.probe.engine import SGLANG
-from gb300serve.probe.metrics import Metrics, Sample, metrics, samples
+from gb300serve.core.ports import Response, UnreachableError
+from gb300serve.engines.sglang.engine import SGLANG
+from gb300serve.probe.endpoint import ServerEndpoint, UnexpectedResponseError
+from gb300serve.probe.metrics import Metrics, MetricSample, metrics, samples
 from tests.support.fake_http import FixedHttp
 
-ENDPOINT = Endpoint("http://127.0.0.1:30006", "key")
+ENDPOINT = ServerEndpoint("http://127.0.0.1:30006", "key")
 TEXT = """\
 # HELP process_start_time_seconds Start time of the process since unix epoch in seconds.
 # TYPE process_start_time_seconds gauge
@@ -37,7 +36,7 @@ def test_reads_the_series_of_the_other_engine() -> None:
         "vllm:num_requests_running 9.0\n"
     )
     client = FixedHttp({"/metrics": Response(200, text)})
-    assert metrics(client, Endpoint("http://127.0.0.1:1", None, SGLANG)) == Metrics(None, 3.0, 1.0, 0.25)
+    assert metrics(client, ServerEndpoint("http://127.0.0.1:1", None, SGLANG.probe)) == Metrics(None, 3.0, 1.0, 0.25)
 
 
 def test_a_series_that_is_missing_is_none() -> None:
@@ -47,12 +46,14 @@ def test_a_series_that_is_missing_is_none() -> None:
 def test_labels_are_unescaped_and_garbage_is_passed_over() -> None:
     found = list(samples(TEXT))
     assert [sample.name for sample in found][-2:] == ["vllm:kv_cache_usage_perc", "vllm:nothing"]
-    assert found[-2] == Sample("vllm:kv_cache_usage_perc", 0.061, {"engine": "0", "model_name": 'a "quoted", name\n'})
+    assert found[-2] == MetricSample(
+        "vllm:kv_cache_usage_perc", 0.061, {"engine": "0", "model_name": 'a "quoted", name\n'}
+    )
     assert len(found) == 7
 
 
 def test_other_answers_are_errors() -> None:
-    with pytest.raises(UnexpectedAnswerError, match="answers with status 404: Not Found"):
+    with pytest.raises(UnexpectedResponseError, match="returned status 404: Not Found"):
         metrics(FixedHttp({"/metrics": Response(404, "Not Found")}), ENDPOINT)
     with pytest.raises(UnreachableError):
         metrics(FixedHttp({}), ENDPOINT)

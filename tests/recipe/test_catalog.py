@@ -47,7 +47,7 @@ def test_several_lanes(catalog: Catalog, default_lane: str | None) -> None:
         catalog.find("v2", default_lane)
     assert error.value.exit_code == 2
     assert error.value.message == "several lanes have v2: bench/v2, other/v2"
-    assert error.value.hint == "name one, or set default_lane in the site"
+    assert error.value.hint == "write the lane, or set default_lane in the site file"
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_several_lanes(catalog: Catalog, default_lane: str | None) -> None:
 def test_an_unknown_release(catalog: Catalog, ref: str, hint: str | None) -> None:
     with pytest.raises(CommandLineError) as error:
         catalog.find(ref)
-    assert error.value.message == f"there is no release {ref or repr(ref)}"
+    assert error.value.message == f"release {ref or repr(ref)} not found"
     looked = ", ".join(map(str, catalog.directories))
-    assert error.value.hint == (hint or f"looked in {looked}; `gb300serve list` prints what there is")
+    assert error.value.hint == (hint or f"searched {looked}; `gb300serve list` prints all releases")
 
 
 def test_a_later_release_that_differs_is_shadowed(catalog: Catalog) -> None:

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from gb300serve.core.errors import CommandLineError
-from gb300serve.recipe.catalog import Catalog, Found
-from gb300serve.recipe.load import Loaded, Loader
+from gb300serve.recipe.catalog import Catalog, RecipeFile
+from gb300serve.recipe.load import LoadedRecipe, RecipeLoader
 from tests.support.recipes import ENGINE, alone, child, load, said, write
 
 PARENT = alone(
@@ -27,7 +27,7 @@ limits: [slow]
 )
 
 
-def found(loaded: Loaded) -> list[tuple[str, int | None, int | None, str | None, str]]:
+def found(loaded: LoadedRecipe) -> list[tuple[str, int | None, int | None, str | None, str]]:
     return [(d.code, d.line, d.column, d.path, d.message) for d in loaded.problems]
 
 
@@ -68,14 +68,14 @@ def test_the_lane_may_be_spelled_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("parent", "code", "message", "hint"),
     [
-        ("v9", "EXT001", "extends v9: bench/v9 is not found", "the lane has v1, v2"),
+        ("v9", "EXT001", "extends v9: bench/v9 not found", "the lane has v1, v2"),
         (
             "other/v1",
             "EXT003",
             "extends names another lane: other/v1",
-            "a release extends releases of its own lane; copy what it shares with another one",
+            "a release can extend only releases of its own lane; copy the shared keys",
         ),
-        ("v2", "EXT002", "extends goes round in a circle: v2 → v2", "one of them must stand alone"),
+        ("v2", "EXT002", "extends forms a cycle: v2 → v2", "remove one `extends`"),
     ],
 )
 def test_a_parent_that_cannot_be_followed(tmp_path: Path, parent: str, code: str, message: str, hint: str) -> None:
@@ -90,14 +90,14 @@ def test_a_lane_that_nobody_has(tmp_path: Path) -> None:
     path = tmp_path / "elsewhere" / "file.yaml"
     path.parent.mkdir()
     path.write_text(child(""))
-    (problem,) = Loader(Catalog(())).load_file(Found(path, None)).problems
-    assert problem.hint == "no recipes directory has that lane"
+    (problem,) = RecipeLoader(Catalog(())).load_file(RecipeFile(path, None)).problems
+    assert problem.hint == "no recipes directory contains that lane"
 
 
 def test_a_longer_circle(tmp_path: Path) -> None:
     write(tmp_path, {"v1": child("", "v1", "v3"), "v2": child("", "v2", "v1"), "v3": child("", "v3", "v2")})
     assert [(d.code, d.message) for d in load(tmp_path, "v3").problems] == [
-        ("EXT002", "extends goes round in a circle: v3 → v2 → v1 → v3")
+        ("EXT002", "extends forms a cycle: v3 → v2 → v1 → v3")
     ]
 
 
@@ -154,12 +154,12 @@ def test_a_parent_of_a_newer_format(tmp_path: Path) -> None:
 def test_the_parent_beside_the_child_comes_first(tmp_path: Path) -> None:
     searched = write(tmp_path / "searched", {"v1": alone(ENGINE + "limits: [searched]\n")})
     beside = write(tmp_path / "beside", {"v1": alone(ENGINE + "limits: [beside]\n"), "v2": child("")})
-    loader = Loader(Catalog((searched,)))
+    loader = RecipeLoader(Catalog((searched,)))
     loaded = loader.load_file(Catalog((beside,)).find("v2"))
     assert loaded.recipe is not None
     assert loaded.recipe.limits == ["beside"]
     (beside / "bench" / "v1.yaml").unlink()
-    loaded = Loader(Catalog((searched,))).load_file(Catalog((beside,)).find("v2"))
+    loaded = RecipeLoader(Catalog((searched,))).load_file(Catalog((beside,)).find("v2"))
     assert loaded.recipe is not None
     assert loaded.recipe.limits == ["searched"]
 
@@ -167,15 +167,20 @@ def test_the_parent_beside_the_child_comes_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message", "hint"),
     [
-        ("release: v1", "release: v2", "the file lies at bench/v1.yaml and says release v2", "write `release: v1`"),
-        ("lane: bench", "lane: desk", "the file lies at bench/v1.yaml and says lane desk", "write `lane: bench`"),
+        (
+            "release: v1",
+            "release: v2",
+            "the path of the file is bench/v1.yaml, but release is v2",
+            "write `release: v1`",
+        ),
+        ("lane: bench", "lane: desk", "the path of the file is bench/v1.yaml, but lane is desk", "write `lane: bench`"),
     ],
 )
 def test_names_are_places(tmp_path: Path, old: str, new: str, message: str, hint: str) -> None:
     write(tmp_path, {"v1": alone().replace(old, new)})
     (problem,) = load(tmp_path, "bench/v1").problems
     assert (problem.code, problem.message, problem.hint) == ("FMT007", message, f"{hint}, or move the file")
-    assert Loader(Catalog(())).load_file(Found(tmp_path / "bench" / "v1.yaml", None)).problems == ()
+    assert RecipeLoader(Catalog(())).load_file(RecipeFile(tmp_path / "bench" / "v1.yaml", None)).problems == ()
 
 
 @pytest.mark.parametrize(
@@ -188,13 +193,13 @@ def test_names_are_places(tmp_path: Path, old: str, new: str, message: str, hint
 def test_a_file_that_is_not_utf8(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "a.yaml"
     path.write_bytes(content)
-    (problem,) = Loader(Catalog(())).load_file(Found(path, None)).problems
+    (problem,) = RecipeLoader(Catalog(())).load_file(RecipeFile(path, None)).problems
     assert (problem.code, problem.message) == ("YAML008", f"cannot read {path}: {message}")
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     for path, reason in ((tmp_path / "a.yaml", "No such file or directory"), (tmp_path, "Is a directory")):
-        loaded = Loader(Catalog(())).load_file(Found(path, None))
+        loaded = RecipeLoader(Catalog(())).load_file(RecipeFile(path, None))
         assert found(loaded) == [("YAML008", 1, 1, None, f"cannot read {path}: {reason}")]
         assert loaded.recipe is None
 

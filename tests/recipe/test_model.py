@@ -2,6 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from gb300serve.core.values import WrittenFloat
+from gb300serve.recipe.model import GPU_FORMS, Gpus, check_number, check_size, check_template
 from tests.support.recipes import ENGINE, EVERYTHING, alone, container, load, problems, write
 
 
@@ -67,3 +69,60 @@ def test_numbers_are_kept_as_written(tmp_path: Path) -> None:
     assert recipe.boot.total is not None
     numbers = (recipe.engine.options["gpu_memory_utilization"], recipe.boot.total.seconds, recipe.evidence[0].value)
     assert [str(number) for number in numbers] == ["0.90", "450.0", "91.0"]
+
+
+@pytest.mark.parametrize(
+    ("written", "gpus"),
+    [
+        ("all", Gpus("all")),
+        ("2", Gpus("count", (2,))),
+        ("{name: GB300}", Gpus("name", ("GB300",))),
+        ("{uuid: GPU-1}", Gpus("uuid", ("GPU-1",))),
+        ("{uuid: [GPU-1, GPU-2]}", Gpus("uuid", ("GPU-1", "GPU-2"))),
+        ("{index: [0, 1]}", Gpus("index", (0, 1))),
+        ("{index: 0}", Gpus("index", (0,))),
+        ("null", None),
+    ],
+)
+def test_every_form(tmp_path: Path, written: str, gpus: Gpus | None) -> None:
+    loaded = load(write(tmp_path, {"v1": container(f"gpus: {written}")}), "v1")
+    assert loaded.problems == ()
+    assert loaded.recipe is not None
+    assert loaded.recipe.container.gpus == gpus
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["0", "-1", "1.0", "true", "some", '"2"', "[0]", "{}", "{name: [a]}", "{name: ''}", "{uuid: []}", "{uuid: [1]}",
+     "{index: [a]}", "{index: [-1]}", "{index: []}", "{name: a, uuid: b}", "{device: 0}"],
+)  # fmt: skip
+def test_any_other_form(tmp_path: Path, written: str) -> None:
+    (problem,) = problems(tmp_path, container(f"gpus: {written}"))
+    assert (problem.code, problem.path, problem.hint) == ("FMT004", "container.gpus", f"write {GPU_FORMS}")
+
+
+@pytest.mark.parametrize("value", [0, -1, 60, WrittenFloat("0.90")])
+def test_a_number_is_kept(value: float) -> None:
+    assert check_number(value) is value
+
+
+@pytest.mark.parametrize("value", ["1", True, None, [1]])
+def test_what_is_no_number(value: object) -> None:
+    with pytest.raises(ValueError, match="write a number"):
+        check_number(value)
+
+
+def test_a_size_is_not_negative() -> None:
+    assert check_size(0) == 0
+    with pytest.raises(ValueError, match="write 0 or a positive number"):
+        check_size(-0.5)
+
+
+@pytest.mark.parametrize("text", ["no figure", "Loaded {value} configs", 5])
+def test_at_most_one_figure(text: object) -> None:
+    assert check_template(text) == text
+
+
+def test_two_figures() -> None:
+    with pytest.raises(ValueError, match="write one receipt per figure"):
+        check_template("{value} of {value}")

@@ -1,3 +1,4 @@
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -25,3 +26,12 @@ def test_a_pin_that_cannot_be_read_or_written(tmp_path: Path) -> None:
         read_pin(recipe)
     with pytest.raises(PinFileError, match=r"v1\.command"):
         write_pin(recipe, "docker run\n")
+
+
+def test_concurrent_writers_do_not_collide(tmp_path: Path) -> None:
+    recipe = tmp_path / "v1.yaml"
+    texts = [f"docker run {number}\n" * 1000 for number in range(8)]
+    with ThreadPoolExecutor(len(texts)) as pool:
+        list(pool.map(write_pin, [recipe] * 400, texts * 50))
+    assert read_pin(recipe) in texts
+    assert [path.name for path in tmp_path.iterdir()] == ["v1.command"]

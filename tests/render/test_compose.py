@@ -112,7 +112,7 @@ def test_a_restart_policy_holds_from_the_start() -> None:
     assert codes(found.gaps) == [("TGT002", "container.restart")]
 
 
-def test_a_stop_timeout_of_nothing_is_said() -> None:
+def test_a_stop_timeout_of_zero_is_kept() -> None:
     assert service(with_container(stop_timeout=0))["stop_grace_period"] == "0s"
 
 

@@ -6,13 +6,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.values import indented_json
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
-from gb300serve.recipe.dump import to_yaml
-from gb300serve.render.docker_run import docker_argv, pinned, quote, shell
+from gb300serve.recipe.write import to_yaml
+from gb300serve.render.docker_run import docker_argv, pinned_text, plan_document, quote, shell_text
 from tests.plan.test_compile import compiled
 from tests.support.golden import Golden
 from tests.support.recipes import EVERYTHING, alone
 from tests.support.shells import SHELLS, Shell
+from tests.support.spread import ALL
 
 
 def plan(*command: str, image: str = "a/b:c", container: ContainerPlan | None = None) -> Plan:
@@ -44,8 +47,8 @@ def test_every_option_in_its_order(tmp_path: Path) -> None:
 
 
 def test_the_text_of_everything(tmp_path: Path, golden: Golden) -> None:
-    golden("everything.sh", shell(compiled(tmp_path, EVERYTHING)))
-    golden("everything.command", pinned(compiled(tmp_path, EVERYTHING)))
+    golden("everything.sh", shell_text(compiled(tmp_path, EVERYTHING)))
+    golden("everything.command", pinned_text(compiled(tmp_path, EVERYTHING)))
 
 
 def test_restart_is_never_printed() -> None:
@@ -62,7 +65,7 @@ def test_a_timeout_of_nothing_is_printed() -> None:
 
 
 def test_one_flag_a_line() -> None:
-    assert shell(plan("serve", "--a", "1", "2", "-O3", "--b", "--c=-1", "")) == (
+    assert shell_text(plan("serve", "--a", "1", "2", "-O3", "--b", "--c=-1", "")) == (
         "docker run -d \\\n  a/b:c \\\n  serve \\\n  --a 1 2 -O3 \\\n  --b \\\n  --c=-1 ''\n"
     )
 
@@ -103,7 +106,7 @@ BOUNDED = settings(
 
 
 def surviving(real_shell: Shell, found: Plan, *, pasted: bool = False) -> None:
-    assert real_shell.words(shell(found), pasted=pasted) == docker_argv(found)
+    assert real_shell.words(shell_text(found), pasted=pasted) == docker_argv(found)
 
 
 @given(st.lists(words, min_size=1, max_size=12), words.filter(bool), containers)
@@ -146,7 +149,7 @@ def test_the_values_of_secrets(real_shell: Shell, pasted: bool) -> None:
         "--a", "${secret:K}", "--b=x${secret:L}!${secret:M}'", "--c", "${secret:N}", "--d", "${secret:NONE}$K",
         container=ContainerPlan("a", env={"P": "${secret:K}"}, secrets=SECRETS),
     )  # fmt: skip
-    assert real_shell.words(shell(found), VALUES, pasted=pasted) == (
+    assert real_shell.words(shell_text(found), VALUES, pasted=pasted) == (
         "docker", "run", "-d", "--name", "a", "-e", "P=${secret:K}", "-e", "K", "-e", "L", "-e", "M", "-e", "N",
         "a/b:c",
         "--a", VALUES["K"], f"--b=x{VALUES['OTHER']}!m value'", "--c", "n\nvalue", "--d", "${secret:NONE}$K",
@@ -157,24 +160,24 @@ def test_docker_gets_secrets_from_its_environment(real_shell: Shell) -> None:
     secret_files(real_shell)
     docker = real_shell.directory / "bin" / "docker"
     docker.write_text('#!/bin/sh\nprintf "%s|" "$K" "$L" "$M" "$N"\n')
-    done = real_shell.run(shell(plan(container=ContainerPlan("", secrets=SECRETS))), VALUES)
+    done = real_shell.run(shell_text(plan(container=ContainerPlan("", secrets=SECRETS))), VALUES)
     assert done.stdout.decode() == f"{VALUES['K']}|{VALUES['OTHER']}|m value|n\nvalue|"
 
 
 @pytest.mark.parametrize("secret", [Secret("K", env="K"), Secret("K", env="ABSENT"), Secret("K", file="absent")])
 def test_a_secret_without_a_value_stops_before_docker(real_shell: Shell, secret: Secret) -> None:
-    done = real_shell.run(shell(plan(container=ContainerPlan("", secrets=(secret,)))), {"K": ""})
+    done = real_shell.run(shell_text(plan(container=ContainerPlan("", secrets=(secret,)))), {"K": ""})
     assert (done.returncode != 0, done.stdout) == (True, b"")
     assert (secret.env or "K").encode() in done.stderr
 
 
 def test_secrets_are_asked_for_outside_the_pin() -> None:
     found = plan("--api-key", "${secret:K}", container=ContainerPlan("", secrets=(Secret("K", env="K"),)))
-    assert shell(found) == (
+    assert shell_text(found) == (
         ': "${K:?set it to the value of the secret}"\nexport K\n'
         'docker run -d \\\n  -e K \\\n  a/b:c \\\n  --api-key "${K}"\n'
     )
-    assert pinned(found) == 'docker run -d \\\n  -e K \\\n  a/b:c \\\n  --api-key "${K}"\n'
+    assert pinned_text(found) == 'docker run -d \\\n  -e K \\\n  a/b:c \\\n  --api-key "${K}"\n'
 
 
 written = words.filter(lambda word: word.isprintable() or word in {"\n", "a\nb", "a\tb"})
@@ -192,7 +195,7 @@ def test_texts_of_a_recipe_reach_docker_unchanged(
         "extra_args": extra,
     }  # fmt: skip
     rest = to_yaml({"container": {"env": env}, "engine": engine})
-    shown = Shell("sh", tmp_path).words(shell(compiled(tmp_path, alone(rest))))
+    shown = Shell("sh", tmp_path).words(shell_text(compiled(tmp_path, alone(rest))))
     environment = [word for name, value in env.items() for word in ("-e", f"{name}={value}")]
     *head, said = shown[: len(shown) - len(extra)]
     assert head == [
@@ -201,3 +204,75 @@ def test_texts_of_a_recipe_reach_docker_unchanged(
     ]  # fmt: skip
     assert json.loads(said) == config
     assert list(shown[len(shown) - len(extra) :]) == extra
+
+
+PLACE = {"LEADER_ADDRESS": "10.0.0.1", "VLLM_HOST_IP": "10.0.0.9", "KEY": "k e y"}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_commands(name: str, tmp_path: Path, golden: Golden) -> None:
+    golden(f"nodes-{name}.sh", shell_text(compiled(tmp_path, ALL[name])))
+
+
+@pytest.mark.parametrize("pasted", [False, True])
+@pytest.mark.parametrize("name", SHELLS)
+def test_each_station_runs_its_own(name: str, pasted: bool, tmp_path: Path) -> None:
+    run = Shell(name, tmp_path)
+    for text in ALL.values():
+        plan = compiled(tmp_path, text)
+        leader, worker = plan_document(plan)["nodes"]
+        for rank, role in (("0", leader), ("1", worker)):
+            values = {**PLACE, "NODE_RANK": rank}
+            wanted = [_filled(word, values) for word in role["argv"]]
+            assert list(run.words(shell_text(plan), values, pasted=pasted)) == wanted
+
+
+def _filled(word: str, values: dict[str, str]) -> str:
+    for key, value in values.items():
+        word = word.replace(f"${{{key}}}", value).replace(f"${{secret:{key}}}", value)
+    return word
+
+
+def test_nothing_runs_without_a_rank(tmp_path: Path) -> None:
+    plan = compiled(tmp_path, ALL["own"])
+    assert Shell("sh", tmp_path).run(shell_text(plan), {**PLACE, "NODE_RANK": ""}).returncode != 0
+    assert Shell("sh", tmp_path).words(pinned_text(plan), {**PLACE, "NODE_RANK": "2"}) == ()
+
+
+def test_the_plan_lists_the_machines(tmp_path: Path) -> None:
+    found = plan_document(compiled(tmp_path, ALL["ray"]))
+    assert [(node["role"], node["count"]) for node in found["nodes"]] == [("leader", 1), ("worker", 2)]
+    assert found["argv"] == found["nodes"][0]["argv"]
+
+
+KEYS = ["schema", "recipe", "engine", "image", "image_id", "container", "command", "argv", "digest", "diagnostics"]
+CONTAINER = [
+    "name", "gpus", "ipc", "network", "shm_size", "ulimits", "cap_add", "security_opt", "devices", "ports", "mounts",
+    "env", "secrets", "labels", "entrypoint", "restart",
+]  # fmt: skip
+
+
+def test_the_keys_in_their_order(tmp_path: Path) -> None:
+    document = plan_document(compiled(tmp_path, alone()))
+    assert (list(document), list(document["container"])) == (KEYS, CONTAINER)
+    assert document["schema"] == "gb300serve.plan/1"
+
+
+def test_everything(tmp_path: Path, golden: Golden) -> None:
+    found = [Diagnostic("OPT008", "a-note", "note", "a message", "a hint", "f.yaml", 1, 2, "engine.version")]
+    golden("everything.json", indented_json(plan_document(compiled(tmp_path, EVERYTHING), found)) + "\n")
+
+
+def test_a_diagnostic_has_all_its_keys(tmp_path: Path) -> None:
+    (found,) = plan_document(compiled(tmp_path, alone()), [Diagnostic("A1", "a", "note", "m")])["diagnostics"]
+    assert list(found.items()) == [
+        ("code", "A1"), ("name", "a"), ("severity", "note"), ("message", "m"), ("hint", None), ("file", None),
+        ("line", None), ("column", None), ("path", None),
+    ]  # fmt: skip
+
+
+def test_secrets_are_names_only(tmp_path: Path) -> None:
+    document = plan_document(compiled(tmp_path, EVERYTHING))
+    assert document["container"]["secrets"] == [{"name": "K", "env": "K"}, {"name": "L", "file": "/l"}]
+    assert document["command"][3:5] == ["--api-key", "${secret:K}"]
+    assert json.loads(indented_json(document))["argv"][-3] == "${secret:K}"

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gb300serve.plan.model import ContainerPlan, Mount, Plan
-from gb300serve.render.quadlet import image_name, quadlet
+from gb300serve.render.quadlet import assignment, exec_lines, image_name, quadlet, raw_lines
 from tests.plan.test_compile import compiled
 from tests.render.test_docker_run import BOUNDED, HOSTILE, plan, words
 from tests.support.command import complete
@@ -77,7 +77,7 @@ def test_any_words_survive(command: list[str], env: dict[str, str]) -> None:
         assert [spoken(value) for value in values(found, key)] == [[f"{name}={value}"] for name, value in env.items()]
 
 
-def test_secrets_are_podmans_and_in_the_command_systemds() -> None:
+def test_secrets_come_from_podman_and_in_the_command_from_systemd() -> None:
     rendered = quadlet(with_container(SECRET_WORDS, secrets=SECRETS), SERVING)
     found = with_container(SECRET_WORDS, secrets=SECRETS)
     assert values(found, "Secret") == [f"{name},type=env,target={name}" for name in "KLM"]
@@ -89,7 +89,7 @@ def test_secrets_are_podmans_and_in_the_command_systemds() -> None:
         'printf %s "$K" | podman secret create K -',
         'printf %s "$OTHER" | podman secret create L -',
         'printf %s "$(cat /keys/m)" | podman secret create M -',
-        *(f"a line {name}=VALUE in /etc/gb300serve/bench.env, readable by root alone" for name in "KLM"),
+        *(f"add {name}=VALUE to /etc/gb300serve/bench.env, readable only by root" for name in "KLM"),
     ]
 
 
@@ -134,7 +134,7 @@ def test_restart(policy: str, restart: str, limits: list[str], installed: bool) 
         ("nvcr.io/a/b", "nvcr.io/a/b"),
     ],
 )
-def test_the_registry_is_said(image: str, named: str) -> None:
+def test_the_registry_is_added(image: str, named: str) -> None:
     assert image_name(image) == named
 
 
@@ -164,3 +164,67 @@ def test_systemd_takes_the_expanded_unit(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.service"
     wrong.write_text(expanded(quadlet(plan("a"), SERVING).text).replace("TimeoutStartSec=", "TimeoutStartSec=x"))
     assert "Failed to parse" in complete(program, "verify", "--man=no", str(wrong)).stderr
+
+
+plain = words.filter(lambda word: "${secret:" not in word)
+
+
+def read(text: str, key: str) -> list[str]:
+    ((_, found, value),) = list(entries(text))
+    assert found == key
+    return [executed(word, {"K": "k 'v' \"w\" %", "L": ""}) for word in split(value)]
+
+
+@given(st.lists(plain, min_size=1, max_size=10))
+@BOUNDED
+def test_any_words_survive_on_one_line(found: list[str]) -> None:
+    assert read(assignment("Key", *found), "Key") == found
+
+
+@given(st.lists(plain | st.sampled_from(("--a", "--b=#", "--;")), min_size=1, max_size=10))
+@BOUNDED
+def test_any_words_survive_on_continued_lines(found: list[str]) -> None:
+    assert read("\n".join(exec_lines(found, ())), "Exec") == found
+
+
+def test_each_hostile_word_survives_in_each_place() -> None:
+    found = [word for word in (*HOSTILE, *HOSTILE[::-1]) if "${secret:" not in word]
+    assert read("\n".join(exec_lines(found, ())), "Exec") == found
+    assert read("\n".join(exec_lines([f"--{word}" for word in found], ())), "Exec") == [f"--{word}" for word in found]
+
+
+def test_declared_secrets_are_variables() -> None:
+    lines = list(
+        exec_lines(["--a", "${secret:K}", "--b=x${secret:L}!${secret:K}'", "${secret:NONE}", "$K"], {"K", "L"})
+    )
+    assert read("\n".join(lines), "Exec") == [
+        "--a", "k 'v' \"w\" %", "--b=x!k 'v' \"w\" %'", "${secret:NONE}", "$K",
+    ]  # fmt: skip
+
+
+@given(plain)
+@BOUNDED
+def test_an_unquoted_value_is_unchanged_or_an_option_of_podman(value: str) -> None:
+    lines = list(raw_lines("Volume", value, "--volume"))
+    assert bool(lines) == bool(value)
+    for section, key, written in entries("\n".join(lines)):
+        assert section == ""
+        if key == "Volume":
+            assert executed(written, {}) == value
+        else:
+            assert (key, [executed(word, {}) for word in split(written)]) == ("PodmanArgs", [f"--volume={value}"])
+
+
+@pytest.mark.parametrize(
+    ("value", "flag", "lines"),
+    [
+        ("/a b:/c", "--volume", ["Volume=/a b:/c"]),
+        ("/a%$", "--volume", ["Volume=/a%%$$"]),
+        ("/a\nb", "--volume", ['PodmanArgs="--volume=/a\\nb"']),
+        ("/a\nb", None, ['Volume="/a\\nb"']),
+        ("", "--volume", []),
+        (None, "--volume", []),
+    ],
+)
+def test_values_that_are_not_split(value: str | None, flag: str | None, lines: list[str]) -> None:
+    assert list(raw_lines("Volume", value, flag)) == lines

@@ -6,7 +6,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gb300serve.simulator.shim import DELETED, NO_CONTAINER, RUNS_ALREADY, Log, engine_environment, locked, rotate
+from gb300serve.simulator.shim import (
+    ALREADY_RUNNING,
+    DELETED,
+    NO_CONTAINER,
+    Log,
+    engine_environment,
+    rotate_log,
+    take_lock,
+)
 from tests.support.command import complete
 from tests.support.stand_in import SRC
 
@@ -44,9 +52,9 @@ def test_records_carry_virtual_time(tmp_path: Path) -> None:
 
 
 def test_an_earlier_log_is_kept(tmp_path: Path) -> None:
-    assert rotate(tmp_path, 1) == tmp_path / "log.jsonl"
+    assert rotate_log(tmp_path, 1) == tmp_path / "log.jsonl"
     (tmp_path / "log.jsonl").write_text("first")
-    assert not rotate(tmp_path, 2).exists()
+    assert not rotate_log(tmp_path, 2).exists()
     assert (tmp_path / "log-1.jsonl").read_text() == "first"
 
 
@@ -75,9 +83,9 @@ def test_no_container_and_one_that_runs(tmp_path: Path) -> None:
     assert shim(tmp_path) == NO_CONTAINER
     (tmp_path / "container.json").write_text('{"id": "half')
     assert shim(tmp_path) == NO_CONTAINER
-    lock = locked(tmp_path)
+    lock = take_lock(tmp_path)
     assert lock is not None
-    assert shim(tmp_path) == RUNS_ALREADY
+    assert shim(tmp_path) == ALREADY_RUNNING
     os.close(lock)
 
 

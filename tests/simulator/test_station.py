@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.clock import SystemClock
 from gb300serve.adapters.process import SystemProcesses
+from gb300serve.adapters.system import SystemClock
 from gb300serve.core.errors import BackendError, CommandLineError
-from gb300serve.lifecycle.ports import Container
+from gb300serve.lifecycle.backend import Container
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
 from gb300serve.simulator.station import Rehearsal, SimulatedStation
 from tests.support.backend_contract import EVERY, LABELS, BackendContract, texts
@@ -213,7 +213,7 @@ def test_a_shim_that_is_killed_takes_its_engine_along(station: SimulatedStation,
     while found(station, identity).state == "running":
         SystemClock().sleep(0.02)
     container = found(station, identity)
-    assert (container.state, container.exit_code, container.error) == ("exited", 255, "nobody saw how it ended")
+    assert (container.state, container.exit_code, container.error) == ("exited", 255, "its end was not recorded")
     assert container.finished_at is not None
     station.start(identity)
     assert found(station, identity).state == "running"
@@ -252,7 +252,7 @@ def test_a_short_id_is_enough(station: SimulatedStation, plan: Plan) -> None:
 def test_a_shim_that_cannot_start(tmp_path: Path, plan: Plan) -> None:
     station = SimulatedStation(tmp_path / "sim", SystemProcesses(), SystemClock(), "/bin/false", Rehearsal(FAST))
     identity = station.create(plan, LABELS, {})
-    with pytest.raises(BackendError, match="ended without a word"):
+    with pytest.raises(BackendError, match="ended without output"):
         station.start(identity)
     assert found(station, identity).state == "created"
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from gb300serve.core.errors import BackendError
-from gb300serve.lifecycle.options import differences, wanted_options
-from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_PLAN, ContainerBackend, LogLine
+from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_PLAN, ContainerBackend, LogLine, differences, wanted_options
 from gb300serve.plan.model import Mount, Plan
 
 EVERY = 0.1

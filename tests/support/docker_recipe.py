@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gb300serve.recipe.dump import to_yaml
+from gb300serve.recipe.write import to_yaml
 
 LANE = "workbench"
 

@@ -2,18 +2,18 @@
 
 from dataclasses import replace
 
-from gb300serve.journal.entry import Asker, Entry, Serving
-from gb300serve.journal.run_record import RunRecord
+from gb300serve.journal.journal import JournalEntry, Requester, RunningLane
+from gb300serve.journal.runs import RunRecord
 from tests.support.fake_clock import START
 
-ALICE = Asker("alice", "station", 4711)
-V13 = Serving("deepseek-v4.1-flash/v13", "dsv41-vllm", "id-v13", "plan-v13")
-V14 = Serving("deepseek-v4.1-flash/v14", "dsv41-vllm", "id-v14", "plan-v14")
+ALICE = Requester("alice", "station", 4711)
+V13 = RunningLane("deepseek-v4.1-flash/v13", "dsv41-vllm", "id-v13", "plan-v13")
+V14 = RunningLane("deepseek-v4.1-flash/v14", "dsv41-vllm", "id-v14", "plan-v14")
 
 
-def entry(**changes: object) -> Entry:
+def entry(**changes: object) -> JournalEntry:
     """`up v14` from nothing, READY."""
-    base = Entry(START, "up", "docker", ALICE, "ready", "v14 became READY", after=(V14,), run="r1")
+    base = JournalEntry(START, "up", "docker", ALICE, "ready", "v14 became READY", after=(V14,), run="r1")
     return replace(base, **changes)  # type: ignore[arg-type]  # any field of it
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from gb300serve.core.errors import BackendError
-from gb300serve.lifecycle.ports import Container, Image, LogLine
+from gb300serve.lifecycle.backend import Bars, Container, Image, LogLine, Vitals
 from gb300serve.plan.model import Plan
 from tests.support.fake_clock import FakeClock
 
@@ -65,6 +65,29 @@ class FakeBackend:
 
     def script_of(self, container: str) -> Script:
         return self._scripts[container]
+
+    def vitals(self, container: str) -> Vitals | None:
+        del container
+        return None
+
+    def processes(self, container: str) -> frozenset[int] | None:
+        del container
+        return None
+
+    def bars(self, container: str) -> Bars | None:
+        del container
+        return None
+
+    def stack_command(self, container: str) -> str | None:
+        del container
+        return None
+
+    def stacks(self, container: str) -> str | None:
+        del container
+        return None
+
+    def file_sha256(self, container: str, path: str) -> str | None:
+        raise FakeRefusalError(f"nobody can look into {container} for {path}")
 
     def check(self) -> None:
         return

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from gb300serve.autotune.ports import CacheDeniedError
+from gb300serve.autotune.sets import CacheDeniedError
 
 CACHE = Path("/cache")
 FLASHINFER = "0.6.18"
@@ -44,6 +44,6 @@ class FakeCacheFiles:
             raise CacheDeniedError(path, "written", "sudo x")
         self.files[path] = data
 
-    def keep_aside(self, path: Path, aside: Path) -> None:
-        assert aside not in self.files
-        self.files[aside] = self.files[path]
+    def back_up(self, path: Path, backup: Path) -> None:
+        assert backup not in self.files
+        self.files[backup] = self.files[path]

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gb300serve.core.http import Response, UnreachableError
+from gb300serve.core.ports import Response, UnreachableError
 from gb300serve.core.values import Value
 from tests.support.fake_backend import FakeBackend
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gb300serve.host.facts import ContainerFact, Heard, ImageFact
+from gb300serve.host.facts import ContainerFact, ImageFact, ListeningSocket
+from gb300serve.host.linux import Limit
 from gb300serve.host.missing import Missing
-from gb300serve.host.ports import Entry, Space
-from gb300serve.host.sources.limits import Limit
+from gb300serve.host.ports import FileEntry, Space
 
 H200 = """\
 index, name, uuid, driver_version, memory.total [MiB], memory.reserved [MiB], memory.used [MiB], memory.free [MiB], \
@@ -28,7 +28,7 @@ class FakeMachine:
     files: dict[str, str | bytes] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
     closed: frozenset[str] = frozenset()
-    listeners: dict[int, Heard | Missing] = field(default_factory=dict)
+    listeners: dict[int, ListeningSocket | Missing] = field(default_factory=dict)
     limit: Limit | Missing = field(default_factory=lambda: Limit(-1, -1))
     hook: str | None = None
     free: int = 1 << 40
@@ -56,12 +56,12 @@ class FakeMachine:
         below = [path.removeprefix(f"{directory}/") for path in self.files if path.startswith(f"{directory}/")]
         return tuple(sorted({path.partition("/")[0] for path in below if path}))
 
-    def entry(self, path: str) -> Entry | Missing | None:
+    def entry(self, path: str) -> FileEntry | Missing | None:
         real = self.links.get(path, path)
         if self._is_directory(path):
-            return Entry(real, 4096, directory=True)
+            return FileEntry(real, 4096, directory=True)
         found = self.files.get(path)
-        return None if found is None else Entry(real, len(found), directory=False)
+        return None if found is None else FileEntry(real, len(found), directory=False)
 
     def space(self, path: str) -> Space | Missing:
         return Space(self.links.get(path, path), self.free, 1 << 41)
@@ -76,7 +76,7 @@ class FakeMachine:
     def program(self, name: str) -> str | None:
         return self.hook
 
-    def heard(self, port: int) -> Heard | Missing | None:
+    def heard(self, port: int) -> ListeningSocket | Missing | None:
         return self.listeners.get(port)
 
     def _content(self, path: str) -> bytes | Missing:

@@ -4,8 +4,8 @@ import errno
 from dataclasses import dataclass
 from pathlib import Path
 
-from gb300serve.adapters.disk import SystemDisk
-from gb300serve.journal.disk import Hold, Tape
+from gb300serve.adapters.system import SystemDisk
+from gb300serve.journal.journal import AppendFile, HeldLock
 
 
 class Killed(BaseException):
@@ -18,7 +18,7 @@ def full() -> OSError:
 
 @dataclass
 class FaultyDisk:
-    """`journal.disk.Disk` over a real one. `fault_at` counts changes from 1; `share` of the write still arrives.
+    """`journal.disk.JournalDisk` over a real one. `fault_at` counts changes from 1; `share` of the write still arrives.
 
     `killed`: the process dies there. Else every write from there on fails, until `heal` is called or something is
     removed.
@@ -51,7 +51,7 @@ class FaultyDisk:
     def read(self, path: Path) -> bytes | None:
         return self.real.read(path)
 
-    def open(self, path: Path) -> Tape:
+    def open(self, path: Path) -> AppendFile:
         return FaultyTape(self, self.real.open(path))
 
     def replace(self, path: Path, data: bytes) -> None:
@@ -75,7 +75,7 @@ class FaultyDisk:
             self._change()
         self.real.remove(path)
 
-    def try_hold(self, path: Path) -> Hold | None:
+    def try_hold(self, path: Path) -> HeldLock | None:
         return self.real.try_hold(path)
 
     def _change(self) -> None:
@@ -97,7 +97,7 @@ class FaultyDisk:
 @dataclass
 class FaultyTape:
     disk: FaultyDisk
-    real: Tape
+    real: AppendFile
 
     def write(self, data: bytes) -> None:
         error = self.disk._fault()

@@ -18,9 +18,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from gb300serve.app.environment import read_environment
 from gb300serve.cli.app import invoke, main
-from gb300serve.cli.console import Console
-from gb300serve.cli.environment import read_environment
+from gb300serve.cli.console import TerminalConsole
 
 # Python's audit events of what changes files and processes.
 _CHANGES = frozenset(("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "subprocess.Popen", "os.kill"))
@@ -74,7 +74,7 @@ def load() -> None:
     for library in ("docker", "httpx", "requests"):
         import_module(library)
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
-        console = Console(nowhere, nowhere, no_color=True)
+        console = TerminalConsole(nowhere, nowhere, no_color=True)
         for words in (("up", "v14", "--on", "sim", "--show-steps"), ("status", "--on", "sim"), ("journal",)):
             invoke(list(words), console, (read_environment(), console))
 

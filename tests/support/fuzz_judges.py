@@ -15,30 +15,28 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from gb300serve.boot.machine import BootMachine
-from gb300serve.cli import diff_view, fit_view
-from gb300serve.cli.console import Console
-from gb300serve.cli.diagnosing import diagnosed
-from gb300serve.cli.diffing import side
-from gb300serve.cli.environment import read_environment
-from gb300serve.cli.fitting import Fitter
-from gb300serve.cli.formats import github, sarif, text
-from gb300serve.cli.linting import Judge
-from gb300serve.cli.workspace import Workspace
+from gb300serve.app.diagnose import diagnosed
+from gb300serve.app.diff import side
+from gb300serve.app.environment import read_environment
+from gb300serve.app.fit import Fitter
+from gb300serve.app.lint import Judge
+from gb300serve.app.workspace import Workspace
+from gb300serve.cli.console import TerminalConsole
+from gb300serve.cli.views import diagnostics, diff, fit
 from gb300serve.compare.diff import difference
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import Gb300Error
 from gb300serve.core.text import printable
 from gb300serve.core.values import indented_json
-from gb300serve.fit.catalog import checkpoints
-from gb300serve.fit.document import document
-from gb300serve.fit.learned import learn
+from gb300serve.engines.logs import boot_machine
+from gb300serve.fit.checkpoint import known_checkpoints
+from gb300serve.fit.learned import learn_overhead
+from gb300serve.fit.result import fit_document
 from gb300serve.recipe.catalog import Catalog
-from gb300serve.recipe.dump import to_yaml
-from gb300serve.recipe.load import Loaded, Loader
+from gb300serve.recipe.load import LoadedRecipe, RecipeLoader
 from gb300serve.recipe.model import Recipe
-from gb300serve.render.docker_run import pinned, shell
-from gb300serve.render.plan_json import plan_document
+from gb300serve.recipe.write import to_yaml
+from gb300serve.render.docker_run import pinned_text, plan_document, shell_text
 from tests.lint.samples import KNOWN
 from tests.support.fuzz_recipes import SECRETS
 from tests.support.recipes import child
@@ -114,7 +112,7 @@ class RecipeJudge:
         (self._lane / "v1.yaml").write_text(parent, encoding="utf-8")
         (self._lane / "v2.yaml").write_text(child("", "v2").replace("lane: bench", "lane: fuzz"), encoding="utf-8")
         environment = read_environment({"HOME": str(directory)})
-        self._space = Workspace(environment, Console(StringIO(), StringIO()), (directory / "recipes",))
+        self._space = Workspace(environment, TerminalConsole(StringIO(), StringIO()), (directory / "recipes",))
         self._lint = Judge(self._space)
         self._fitter = Fitter(self._space)
         self._reference = side(self._space, "fuzz/v1")
@@ -137,7 +135,7 @@ class RecipeJudge:
         try:
             outputs += [] if lint_only else self._results(path)
         except Gb300Error as error:
-            outputs += [error.message, error.hint or "", *text.lines(error.diagnostics)]
+            outputs += [error.message, error.hint or "", *diagnostics.text_lines(error.diagnostics)]
         else:
             if verdict.invalid and not lint_only:
                 raise BrokenError("lint: invalid, and it compiles")
@@ -153,39 +151,39 @@ class RecipeJudge:
         again = path.with_suffix(".yml")
         again.write_text(shown, encoding="utf-8")
         try:
-            alone = Loader(Catalog((path.parents[1],))).load_file(Catalog(()).at(again))
+            alone = RecipeLoader(Catalog((path.parents[1],))).load_file(Catalog(()).at(again))
         finally:
             again.unlink()
         if alone.recipe != recipe:
             raise BrokenError(f"show: does not stand alone: {[d.message for d in alone.problems]}")
         fitted = self._fitter.fit(loaded, recipe)
-        yield _json(document(fitted.name, fitted.demand, fitted.answer, fitted.remarks))
-        yield from map(printable, fit_view.lines(fitted))
+        yield _json(fit_document(fitted.name, fitted.demand, fitted.answer, fitted.remarks))
+        yield from map(printable, fit.lines(fitted))
         yield from self._compiled(ref, loaded, recipe)
 
-    def _compiled(self, ref: str, loaded: Loaded, recipe: Recipe) -> Iterator[str]:
+    def _compiled(self, ref: str, loaded: LoadedRecipe, recipe: Recipe) -> Iterator[str]:
         plan = self._space.compile(loaded, recipe)
         yield _json(plan_document(plan, self._space.notes))
-        yield printable(shell(plan))
-        yield printable(pinned(plan))
+        yield printable(shell_text(plan))
+        yield printable(pinned_text(plan))
         found = difference(self._reference, side(self._space, ref))
         yield _json(found.as_json())
-        yield from map(printable, diff_view.lines(found))
-        yield from map(printable, diff_view.markdown(found, "fuzz/v1", ref))
+        yield from map(printable, diff.lines(found))
+        yield from map(printable, diff.markdown(found, "fuzz/v1", ref))
 
 
 def _forms(found: tuple[Diagnostic, ...]) -> Iterator[str]:
     """What lint prints of it, in every form."""
-    yield "\n".join(text.lines(found))
-    yield "\n".join(map(printable, github.lines(found)))
+    yield "\n".join(diagnostics.text_lines(found))
+    yield "\n".join(map(printable, diagnostics.github_lines(found)))
     yield _json({"diagnostics": [one.as_json() for one in found]})
-    yield _json(sarif.document(found, {}))
+    yield _json(diagnostics.document(found, {}))
 
 
 def _json(value: dict[str, Any]) -> str:
     """As the console prints it, and read again as others read it."""
     out = StringIO()
-    Console(out, out).document(value)
+    TerminalConsole(out, out).document(value)
     printed = out.getvalue()
     json.loads(printed, parse_constant=_no_constant)
     printed.encode("utf-8")
@@ -239,12 +237,12 @@ def _diagnose(log: bytes) -> None:
 
 def _with_clock(log: bytes) -> None:
     """As `up` reads it: with a clock, ticks between the lines, and bars before their line is there."""
-    machine = BootMachine()
+    machine = boot_machine()
     for number, line in enumerate(_lines(log)):
         if number >= 400:
             break
         if number % 3 == 0:
-            machine.glimpse(line[:300], number * 2.0)
+            machine.feed_bar(line[:300], number * 2.0)
         machine.feed(line, number * 2.0)
         machine.tick(number * 2.0 + 1.0)
     machine.result()
@@ -254,7 +252,7 @@ def _learned(log: bytes) -> None:
     if log.count(b"\n") > 2000:
         return
     with contextlib.suppress(Gb300Error):
-        learn(checkpoints()[0], "log", _lines(log))
+        learn_overhead(known_checkpoints()[0], "log", _lines(log))
 
 
 def smaller(lines: list[bytes], still: Callable[[list[bytes]], bool], patience: int = 400) -> list[bytes]:

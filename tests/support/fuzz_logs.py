@@ -6,13 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
-from gb300serve.boot.signals import CAUSES, SIGNALS
-from gb300serve.simulator.engine_events import Repeat, Say, Script
-from gb300serve.simulator.engine_faults import FAULTS
-from gb300serve.simulator.engine_settings import Surroundings
+from gb300serve.engines.logs import SIGNALS
+from gb300serve.simulator.engine.faults import FAULTS
+from gb300serve.simulator.engine.script import Repeat, Script, Write
+from gb300serve.simulator.engine.settings import SimulatorEnvironment
 from tests.support.fuzz_recipes import SECRETS
 from tests.support.simulated import DAY_ZERO, PIN_HOOK, V14, boot_script, changed
 
+CAUSES = SIGNALS.unknown.causes
 REAL = Path(__file__).parents[1] / "boot" / "logs"
 # A million bytes are ten whole boots; reading them is well below the second that one log may take.
 LARGEST = 1_000_000
@@ -47,7 +48,7 @@ def boots() -> tuple[bytes, ...]:
         (changed("--cpu-offload-gb", "0"), DAY_ZERO, None),
         (changed("--cpu-offload-params", "experts.*"), DAY_ZERO, None),
         (changed("--tool-call-parser", "none_such"), DAY_ZERO, None),
-        (V14, Surroundings(version="0.32.0"), None),
+        (V14, SimulatorEnvironment(version="0.32.0"), None),
         *((V14, replace(DAY_ZERO, fault=name), None) for name in FAULTS),
     ]
     made = [_written(boot_script(words, around, stored)) for words, around, stored in launches]
@@ -58,7 +59,7 @@ def _written(script: Script) -> bytes:
     """What the boot writes; an endless heartbeat three times."""
     parts = []
     for event in script:
-        if isinstance(event, Say):
+        if isinstance(event, Write):
             parts.append(event.text)
         elif isinstance(event, Repeat):
             parts += [event.text.format(stamp=f"11-30 01:0{minute}:00") for minute in range(3)]
@@ -162,7 +163,9 @@ def _number(lines: Lines, chance: random.Random) -> Lines:
 
 def _huge(lines: Lines, chance: random.Random) -> Lines:
     """A line that is long in the way its signature would have to search it."""
-    texts = [cause.needle for cause in CAUSES] + [signal.start for signal in SIGNALS]
+    texts = [cause.needle for cause in CAUSES] + [
+        signal.start for row in SIGNALS.unknown.by_word.values() for signal in row
+    ]
     piece = chance.choice(
         (chance.choice(texts), chance.choice(texts) + " ", "Error: " + chance.choice(texts), "(", "[1")
     )

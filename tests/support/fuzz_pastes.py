@@ -4,8 +4,8 @@ import json
 import random
 
 from gb300serve.core.errors import CompileError, RecipeError
-from gb300serve.recipe.dump import to_yaml
-from gb300serve.render.plan_json import plan_document
+from gb300serve.recipe.write import to_yaml
+from gb300serve.render.docker_run import plan_document
 from tests.support.fuzz_judges import SECONDS, BrokenError, Failure, judged
 from tests.support.imports import read
 

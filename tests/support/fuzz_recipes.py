@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import yaml
 
-from gb300serve.engines.shipped import tables_for
+from gb300serve.engines.tables import tables_for
 from tests.lint.samples import KNOWN, OTHER, SGLANG
 from tests.support.recipes import EVERYTHING, child
 

@@ -4,17 +4,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
-from gb300serve.fit.answer import Answer, answer
-from gb300serve.fit.catalog import checkpoint
-from gb300serve.fit.demand import Demand
+from gb300serve.fit.checkpoint import find_checkpoint
+from gb300serve.fit.request import MemoryRequest
+from gb300serve.fit.result import FitResult, fit_result
+from gb300serve.host.docker_info import DockerInfo
 from gb300serve.host.facts import Directory, HostFacts, ImageFact, ReleaseFacts
-from gb300serve.host.sources.docker_info import DockerInfo
-from gb300serve.host.sources.gpu_state import GpuState
-from gb300serve.host.sources.limits import Limit
-from gb300serve.host.sources.memory import HostMemory
-from gb300serve.preflight.book import CHECKS
+from gb300serve.host.linux import HostMemory, Limit
+from gb300serve.host.nvidia import GpuState
 from gb300serve.preflight.run import judge
-from gb300serve.preflight.subject import Own, Refusal, Release, Subject
+from gb300serve.preflight.subject import CHECKS, LaunchRefusal, Own, PreflightSubject, Release
 from tests.support.launches import contained, plan
 
 GIB = 1024**3
@@ -23,7 +21,7 @@ GB300 = GpuState("NVIDIA GB300", "GPU-300", 1, "595.84", 256703 * MIB, 894 * MIB
 DISPLAY = GpuState("NVIDIA RTX PRO 4000", "GPU-4000", 0, "595.84", 24467 * MIB, 403 * MIB, 41 * MIB, "12.0")
 IMAGE = ImageFact("sha256:aaaa", ("vllm/vllm-openai@sha256:00d5",), "arm64", ("vllm", "serve"))
 STATION = HostFacts(
-    docker=DockerInfo("29.1.3", "arm64", ("nvidia", "runc"), "runc"),
+    docker=DockerInfo("29.1.3", "arm64", ("nvidia", "runc")),
     gpus=(GB300,),
     processes=(),
     memory_mode="driver",
@@ -35,14 +33,14 @@ STATION = HostFacts(
 
 
 @cache
-def memory(offload: float = 60.0, length: int = 1_048_576) -> Answer:
+def memory(offload: float = 60.0, length: int = 1_048_576) -> FitResult:
     """The lane's model with `offload` GiB moved."""
-    known = checkpoint("deepseek-ai/DeepSeek-V4.1-Flash")
+    known = find_checkpoint("deepseek-ai/DeepSeek-V4.1-Flash")
     assert known is not None
     experts = ("routed_experts.w13_weight", "routed_experts.w2_weight")
-    return answer(
+    return fit_result(
         known,
-        Demand(
+        MemoryRequest(
             cpu_offload_gb=offload,
             cpu_offload_params=experts,
             gpu_memory_utilization=0.97,
@@ -57,27 +55,27 @@ def host(**changes: object) -> HostFacts:
     return replace(STATION, **changes)  # type: ignore[arg-type]  # any field of it
 
 
-def station(**changes: object) -> Subject:
+def station(**changes: object) -> PreflightSubject:
     """The host alone."""
-    return Subject(host(**changes))
+    return PreflightSubject(host(**changes))
 
 
 def launched(
     of: HostFacts = STATION,
     *,
     own: Own = Own(),  # noqa: B008 - frozen
-    refusal: Refusal | None = None,
-    answer: Answer | None = None,
+    refusal: LaunchRefusal | None = None,
+    answer: FitResult | None = None,
     container: Mapping[str, object] | None = None,
     image_id: str | None = None,
     command: tuple[str, ...] | None = None,
     **facts: object,
-) -> Subject:
+) -> PreflightSubject:
     """v14 of the lane on a host; `container` changes options of its container, `facts` the release's facts."""
     base = plan() if command is None else plan(command=command)
     changed = contained(replace(base, image_id=image_id), **(container or {}))
     release = ReleaseFacts(IMAGE)
-    return Subject(
+    return PreflightSubject(
         of,
         Release(
             changed,
@@ -90,7 +88,7 @@ def launched(
     )
 
 
-def said(subject: Subject, code: str) -> list[tuple[str, str, str | None]]:
+def said(subject: PreflightSubject, code: str) -> list[tuple[str, str, str | None]]:
     """Severity, message and hint of what one check finds."""
     assert code in CHECKS
     return [(one.severity, one.message, one.hint) for one in judge(subject) if one.code == code]

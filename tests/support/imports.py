@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from gb300serve.core.errors import Gb300Error
-from gb300serve.importers.expand import Surroundings
 from gb300serve.importers.read import Result, read_text
 from gb300serve.importers.report import NotImportableError
+from gb300serve.importers.shell.expand import ShellEnvironment
 from gb300serve.render.docker_run import docker_argv
 
-AROUND = Surroundings("/home/me", "/home/me/work", "me")
+ENVIRONMENT = ShellEnvironment("/home/me", "/home/me/work", "me")
 RUN = "docker run -d --gpus all -v /srv/m:/model:ro "
 IMAGE = "vllm/vllm-openai:v0.33.0 "
 # As people published it: a raw line feed inside the quoted JSON, no indentation, one flag with two values.
@@ -36,7 +36,7 @@ vllm/vllm-openai:deepseekv41-flash-0909 \\
 
 def read(text: str, files: Mapping[str, str] | None = None) -> Result:
     """The recipe of a text; `files` are those that it may name."""
-    return read_text(text, "input.sh", AROUND, (files or {}).get)
+    return read_text(text, "input.sh", ENVIRONMENT, (files or {}).get)
 
 
 def command(text: str) -> list[str]:

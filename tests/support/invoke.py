@@ -7,9 +7,9 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from gb300serve.app.environment import read_environment
 from gb300serve.cli.app import invoke
-from gb300serve.cli.console import Console
-from gb300serve.cli.environment import read_environment
+from gb300serve.cli.console import TerminalConsole
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,6 @@ def run(*words: str | Path, variables: Mapping[str, str] | None = None) -> Answe
     """Run one command line; nothing of this process's environment is seen."""
     environment = read_environment({"HOME": "/nonexistent", **(variables or {})})
     out, err = StringIO(), StringIO()
-    console = Console(out, err)
+    console = TerminalConsole(out, err)
     code = invoke([str(word) for word in words], console, (environment, console))
     return Answer(code, out.getvalue(), err.getvalue())

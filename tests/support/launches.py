@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from gb300serve.lifecycle.backend import Container, Image
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.ports import Container, Image
 from gb300serve.plan.model import ContainerPlan, Plan
 from tests.support.fake_backend import FakeBackend, Script
 from tests.support.fake_clock import START, FakeClock

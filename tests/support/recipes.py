@@ -6,7 +6,7 @@ from textwrap import dedent, indent
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.plan.check import check
 from gb300serve.recipe.catalog import Catalog
-from gb300serve.recipe.load import Loaded, Loader
+from gb300serve.recipe.load import LoadedRecipe, RecipeLoader
 
 LANE = "bench"
 HEAD = """\
@@ -105,10 +105,10 @@ def write(directory: Path, texts: dict[str, str], lane: str = LANE) -> Path:
     return directory
 
 
-def load(directory: Path, ref: str, *sets: str) -> Loaded:
+def load(directory: Path, ref: str, *sets: str) -> LoadedRecipe:
     """The release as the program loads it from the recipes directory."""
     catalog = Catalog((directory,))
-    return Loader(catalog).load_file(catalog.find(ref), sets)
+    return RecipeLoader(catalog).load_file(catalog.find(ref), sets)
 
 
 def problems(directory: Path, text: str) -> list[Diagnostic]:

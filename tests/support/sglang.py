@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from gb300serve.simulator.engine_events import Script
-from gb300serve.simulator.engine_settings import Settings, Surroundings
-from gb300serve.simulator.engine_sglang_script import script, settings_of
+from gb300serve.simulator.engine import registry
+from gb300serve.simulator.engine.script import Script
+from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment
 from tests.support.simulated import STARTED
 
 LAUNCHER = ("python3", "-m", "sglang.launch_server")
@@ -21,17 +21,17 @@ OFFLOADED = (
     *("--model-path", "/model", "--tp", "1", "--mem-fraction-static", "0.9", "--context-length", "32768"),
     *("--offload-group-size", "2", "--offload-num-in-group", "1", "--offload-prefetch-step", "1"),
 )
-SURROUNDINGS = Surroundings(version="0.5.23", model="", engine="sglang")
+ENVIRONMENT = SimulatorEnvironment(version="0.5.23", model="", engine="sglang")
 DEEPSEEK = replace(
-    SURROUNDINGS, model="deepseek-ai/DeepSeek-V4.1-Flash", env={"SGLANG_ENABLE_DSV41_ENGRAM_HOST_TABLE": "1"}
+    ENVIRONMENT, model="deepseek-ai/DeepSeek-V4.1-Flash", env={"SGLANG_ENABLE_DSV41_ENGRAM_HOST_TABLE": "1"}
 )
 
 
-def settings(words: tuple[str, ...] = WORDS, surroundings: Surroundings = SURROUNDINGS) -> Settings:
+def settings(words: tuple[str, ...] = WORDS, environment: SimulatorEnvironment = ENVIRONMENT) -> Settings:
     """What these words say, behind their launcher."""
-    return settings_of((*LAUNCHER, *words), surroundings)
+    return registry.parse_settings((*LAUNCHER, *words), environment)
 
 
-def boot_script(words: tuple[str, ...] = WORDS, surroundings: Surroundings = SURROUNDINGS) -> Script:
+def boot_script(words: tuple[str, ...] = WORDS, environment: SimulatorEnvironment = ENVIRONMENT) -> Script:
     """The whole boot of these words."""
-    return script(settings(words, surroundings), None, STARTED)
+    return registry.boot_script(settings(words, environment), None, STARTED)

@@ -1,10 +1,11 @@
 """Launches of the simulated engine: the words of v14, what its container mounts, and whole boots of it."""
 
 from gb300serve.boot.machine import BootMachine
+from gb300serve.engines.logs import boot_machine
 from gb300serve.plan.model import Mount
-from gb300serve.simulator.engine_events import Bind, Enter, Exit, Repeat, Save, Say, Script, Serve
-from gb300serve.simulator.engine_script import script, settings_of
-from gb300serve.simulator.engine_settings import Settings, Surroundings
+from gb300serve.simulator.engine import registry
+from gb300serve.simulator.engine.script import Bind, Enter, Exit, Repeat, Save, Script, Serve, Write
+from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment
 
 SCHEDULE = '{"method":"dspark","num_speculative_tokens":5,"num_speculative_tokens_per_batch_size":[[1,4,5],[5,16,1]]}'
 V14 = (
@@ -29,26 +30,26 @@ def changed(flag: str, *values: str) -> tuple[str, ...]:
     return (*V14[:index], *((flag, *values) if values else ()), *V14[after:])
 
 
-DAY_ZERO = Surroundings()
+DAY_ZERO = SimulatorEnvironment()
 STARTED = 1_796_000_000.0  # 2026-11-30 00:53:20 UTC
 PIN_HOOK = {"PIN_MODE": "split", "PIN_HOOK": "/w/pin_hot_experts_hook.py"}
 
 
-def settings(words: tuple[str, ...] = V14, surroundings: Surroundings = DAY_ZERO) -> Settings:
+def settings(words: tuple[str, ...] = V14, environment: SimulatorEnvironment = DAY_ZERO) -> Settings:
     """What these words say; the test fails when the parser refuses them."""
-    return settings_of(words, surroundings)
+    return registry.parse_settings(words, environment)
 
 
 def boot_script(
-    words: tuple[str, ...] = V14, surroundings: Surroundings = DAY_ZERO, stored: int | None = None
+    words: tuple[str, ...] = V14, environment: SimulatorEnvironment = DAY_ZERO, stored: int | None = None
 ) -> Script:
     """The whole boot of these words."""
-    return script(settings(words, surroundings), stored, STARTED)
+    return registry.boot_script(settings(words, environment), stored, STARTED)
 
 
 def said(events: Script) -> list[str]:
     """Every record of a boot, bars split at carriage returns."""
-    text = "".join(event.text for event in events if isinstance(event, Say))
+    text = "".join(event.text for event in events if isinstance(event, Write))
     return [piece for line in text.split("\n") for piece in line.split("\r") if piece]
 
 
@@ -57,7 +58,7 @@ def shown(events: Script) -> str:
     lines = []
     for event in events:
         match event:
-            case Say(at, stream, text):
+            case Write(at, stream, text):
                 what = f"{stream} {text!r}"
             case Enter(at, phase):
                 what = f"-- {phase}"
@@ -80,9 +81,9 @@ def exit_code(events: Script) -> int | None:
 
 def boot_of(events: Script, *, told: bool = True) -> BootMachine:
     """A boot machine that has read everything, with the time of each record or by the records' own stamps."""
-    machine = BootMachine()
+    machine = boot_machine()
     for event in events:
-        if isinstance(event, Say):
+        if isinstance(event, Write):
             for line in event.text.removesuffix("\n").split("\r"):
                 if line or event.text == "\n":
                     machine.feed(line, event.at if told else None)

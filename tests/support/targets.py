@@ -3,9 +3,9 @@
 from typing import Any
 
 from gb300serve.plan.model import ContainerPlan, Plan, Secret
-from gb300serve.render.target import Gap, Serving
+from gb300serve.render.target import Gap, TargetService
 
-SERVING = Serving(8000, 454.5)
+SERVING = TargetService(8000, 454.5)
 SECRETS = (Secret("K", env="K"), Secret("L", env="OTHER"), Secret("M", file="/keys/m"))
 # Secrets inside words of the engine, and what a target's own syntax would replace.
 SECRET_WORDS = ("--a", "${secret:K}", "--b=x${secret:L}!${secret:M}'", "${secret:NONE}", "$K", "$$", "%n", "$(K)")
@@ -21,4 +21,4 @@ def with_container(command: tuple[str, ...] = (), name: str = "bench", **options
 
 def codes(gaps: tuple[Gap, ...]) -> list[tuple[str, str]]:
     """Code and place of each."""
-    return [(gap.kind.code, ".".join(map(str, gap.path))) for gap in gaps]
+    return [(gap.code, ".".join(map(str, gap.path))) for gap in gaps]

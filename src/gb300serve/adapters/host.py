@@ -5,14 +5,19 @@ import hashlib
 import os
 import resource
 import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, TypeVar
 
 from gb300serve.adapters.listeners import SystemListeners
 from gb300serve.adapters.process import spoken
-from gb300serve.host.facts import Directory, Heard
+from gb300serve.core.errors import BackendError
+from gb300serve.host.facts import ContainerFact, Directory, ImageFact, ListeningSocket
+from gb300serve.host.linux import UNLIMITED, Limit
 from gb300serve.host.missing import Missing
-from gb300serve.host.ports import Entry, Space
-from gb300serve.host.sources.limits import UNLIMITED, Limit
+from gb300serve.host.ports import FileEntry, Space
+from gb300serve.lifecycle.backend import Container, ContainerBackend
+from gb300serve.lifecycle.launch import display_time
 
 # Without persistence mode the driver is loaded for each call: seconds on a box with eight GPUs.
 PATIENCE = 20.0
@@ -62,7 +67,7 @@ class SystemMachine:
         except OSError as error:
             return _missing(directory, error)
 
-    def entry(self, path: str) -> Entry | Missing | None:
+    def entry(self, path: str) -> FileEntry | Missing | None:
         where = Path(path)
         try:
             found = where.stat()
@@ -70,7 +75,7 @@ class SystemMachine:
             return None
         except OSError as error:
             return _missing(path, error)
-        return Entry(os.path.realpath(path), found.st_size, where.is_dir())
+        return FileEntry(os.path.realpath(path), found.st_size, where.is_dir())
 
     def space(self, path: str) -> Space | Missing:
         real = nearest(path)
@@ -97,9 +102,9 @@ class SystemMachine:
     def program(self, name: str) -> str | None:
         return shutil.which(name, path=self._path) or shutil.which(name, path=_MORE_PATH)
 
-    def heard(self, port: int) -> Heard | Missing | None:
+    def heard(self, port: int) -> ListeningSocket | Missing | None:
         found = SystemListeners().on(port)
-        return None if found is None else Heard(found.port, found.address, found.process)
+        return None if found is None else ListeningSocket(found.port, found.address, found.process)
 
 
 def nearest(path: str) -> str:
@@ -149,3 +154,46 @@ def usable_state(directory: Path, runs: Path, journal: Path) -> Directory:
 
 def _missing(what: str, error: OSError) -> Missing:
     return Missing(f"{what}: {error.strerror or error}")
+
+
+T = TypeVar("T")
+
+
+class BackendEngine:
+    """`info` gives what `GET /info` of the Docker Engine gives. Whoever did not answer once is not asked again."""
+
+    def __init__(self, backend: ContainerBackend, info: Callable[[], Mapping[str, Any]]) -> None:
+        self._backend = backend
+        self._info = info
+        self._silent: Missing | None = None
+
+    def info(self) -> Mapping[str, Any] | Missing:
+        return self._asked(self._info)
+
+    def image(self, reference: str) -> ImageFact | Missing:
+        return self._asked(lambda: self._image(reference))
+
+    def containers(self) -> Mapping[str, ContainerFact] | Missing:
+        return self._asked(lambda: {each.id: _fact(each) for each in self._backend.containers()})
+
+    def _asked(self, ask: Callable[[], T]) -> T | Missing:
+        if self._silent is not None:
+            return self._silent
+        try:
+            return ask()
+        except BackendError as error:
+            self._silent = Missing(error.message)
+            return self._silent
+
+    def _image(self, reference: str) -> ImageFact:
+        image = self._backend.image(reference)
+        tag, at, _ = reference.partition("@")
+        if image is not None:
+            return ImageFact(image.id, image.digests, image.architecture, image.entrypoint)
+        tagged = self._backend.image(tag) if at else None
+        return ImageFact(None, tagged=tagged.digests if tagged else None)
+
+
+def _fact(container: Container) -> ContainerFact:
+    since = None if container.started_at is None else display_time(container.started_at)
+    return ContainerFact(container.name, container.image, since)

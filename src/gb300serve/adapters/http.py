@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 import httpx
 
-from gb300serve.core.http import Response, UnreachableError
+from gb300serve.core.ports import Response, UnreachableError
 from gb300serve.core.values import Value, compact_json
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})

@@ -5,8 +5,8 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from gb300serve.host.sockets import Socket, listening
-from gb300serve.lifecycle.ports import Listener
+from gb300serve.host.linux import Socket, parse_listening_sockets
+from gb300serve.lifecycle.backend import Listener
 
 PROC = Path("/proc")
 
@@ -23,7 +23,9 @@ class SystemListeners:
             bound = self._bound(port)
             return () if bound is None else (bound,)
         texts = (table.read_text(encoding="ascii") for table in tables if table.exists())
-        return tuple(_listener(found) for text in texts for found in listening(text) if found.port == port)
+        return tuple(
+            _listener(found) for text in texts for found in parse_listening_sockets(text) if found.port == port
+        )
 
     @staticmethod
     def _bound(port: int) -> Listener | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gb300serve.core.errors import CommandLineError
-from gb300serve.fit.tensors import Tensor
+from gb300serve.fit.checkpoint import Tensor
 
 INDEX = "model.safetensors.index.json"
 # The format's own limit; a header is a few hundred bytes a tensor.
@@ -48,7 +48,7 @@ def _tensors(path: Path) -> Iterator[Tensor]:
         for name, entry in _header(path).items():
             if name != "__metadata__":
                 begin, end = entry["data_offsets"]
-                yield Tensor(name, entry["dtype"], tuple(map(int, entry["shape"])), int(end) - int(begin))
+                yield Tensor(name, tuple(map(int, entry["shape"])), int(end) - int(begin))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointUnreadableError(path, "not a safetensors header") from error
 

@@ -1,1 +1,1 @@
-"""The kernel-tuning cache: sets on disk, what a release expects, seeding, pinning, verifying."""
+"""The kernel-tuning cache: the sets on disk, the set that a release expects, pins."""

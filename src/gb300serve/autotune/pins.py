@@ -1,15 +1,29 @@
-"""Pinned sets: the bytes that a release was measured with, kept where no engine writes, and how to tell them again."""
+"""Pinned sets: copies of the tuning sets that releases were measured with, and their comparison with the cache."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
 from typing import Any
+
+from gb300serve.autotune.sets import (
+    CacheFiles,
+    ExpectedSet,
+    SetContent,
+    TuningSet,
+    file_name,
+    managed_store_note,
+    parse_set,
+    sets_of_identity,
+    short_identity,
+    tuning_time,
+)
 
 FORMAT = "gb300serve.tuning-pins/1"
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """`kept` is the name of the copy in the pins' directory; `at` is seconds since 1970."""
+    """The set that a release was measured with; `at` is seconds since 1970."""
 
     release: str
     flashinfer: str
@@ -21,24 +35,108 @@ class Pin:
     at: float
 
     @property
-    def kept(self) -> str:
+    def copy_name(self) -> str:
+        """The copy's file name in the directory of pins."""
         return f"{self.sha256}.json"
 
 
-def pins_of(document: Mapping[str, Any]) -> dict[str, Pin]:
-    """By release; entries of another shape are left out."""
+def parse_pins(document: Mapping[str, Any]) -> dict[str, Pin]:
+    """Pins by release; malformed entries are skipped."""
     entries = document.get("pins", ()) if document.get("format") == FORMAT else ()
-    found: dict[str, Pin] = {}
+    pins: dict[str, Pin] = {}
     for entry in entries:
         try:
             pin = Pin(**entry)
         except TypeError:
             continue
-        found[pin.release] = pin
-    return found
+        pins[pin.release] = pin
+    return pins
 
 
 def with_pin(document: Mapping[str, Any], pin: Pin) -> dict[str, Any]:
-    """The document with the pin in it, in place of an older one of the same release."""
-    pins = {**pins_of(document), pin.release: pin}
+    """The document with the pin, which replaces an older one of the same release."""
+    pins = {**parse_pins(document), pin.release: pin}
     return {"format": FORMAT, "pins": [asdict(one) for _, one in sorted(pins.items())]}
+
+
+@dataclass(frozen=True, slots=True)
+class SeededSet:
+    """A set in the cache. `backup` is the previous file; `changed` is False if the cache had these bytes already."""
+
+    path: Path
+    content: SetContent
+    backup: Path | None = None
+    changed: bool = True
+
+
+def seed_set(files: CacheFiles, directory: Path, path: PurePosixPath, data: bytes, stamp: str) -> SeededSet:
+    """Write `data` as the set at `path` below the cache directory, and read it back.
+
+    `stamp` (a UTC time) becomes part of the backup's name. Raises InvalidSetError before anything is changed.
+    """
+    content, target = parse_set(data), directory / path
+    if files.written_at(target) is None:
+        files.write(target, data)
+        return SeededSet(target, parse_set(files.read(target)))
+    if files.read(target) == data:
+        return SeededSet(target, content, changed=False)
+    backup = target.with_name(f"{target.name}.aside-{stamp}")
+    files.back_up(target, backup)
+    files.write(target, data)
+    return SeededSet(target, parse_set(files.read(target)), backup)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheVerdict:
+    """`state`: `ready` (the set will be loaded), `missing` (the boot will tune), `differs` or `unknown`."""
+
+    state: str
+    remarks: tuple[str, ...]
+    found: TuningSet | None = None
+
+
+def verify_set(wanted: ExpectedSet, pin: Pin | None, sets: Sequence[TuningSet], version: str | None) -> CacheVerdict:
+    """Compare the cache with the expected set and the pin; `version` is the engine's."""
+    note = managed_store_note(version)
+    if note is not None:
+        return CacheVerdict("unknown", (note,))
+    identity = pin.identity if pin else wanted.identity
+    if identity is None:
+        return CacheVerdict(
+            "unknown", ("no boot with these settings is recorded: the first boot will show the identity",)
+        )
+    same_identity = sets_of_identity(sets, identity)
+    name = file_name(version)
+    found = next((tuning_set for tuning_set in same_identity if tuning_set.file == name), None)
+    if found is None:
+        return CacheVerdict("missing", tuple(_missing(identity, same_identity, name, wanted)))
+    if found.content is None:
+        state = "unknown" if found.problem and "another user" in found.problem else "missing"
+        return CacheVerdict(state, (found.problem or "the set cannot be read",), found)
+    return _compared(wanted, pin, found)
+
+
+def _missing(identity: str, other_files: Sequence[TuningSet], name: str, wanted: ExpectedSet) -> Iterator[str]:
+    yield f"set {short_identity(identity)} is missing: the boot will tune, {tuning_time(wanted.tuning_seconds)}"
+    for other in other_files:
+        yield f"{other.path} exists, but this engine version loads {name}: seed it under that name"
+
+
+def _compared(wanted: ExpectedSet, pin: Pin | None, found: TuningSet) -> CacheVerdict:
+    content = found.content
+    if content is None:
+        return CacheVerdict("unknown", ("the set cannot be read",), found)
+    if found.mismatch:
+        remark = f"{found.mismatch}. Nothing is saved either: every boot tunes until it is removed"
+        return CacheVerdict("differs", (remark,), found)
+    if pin is not None and content.sha256 != pin.sha256:
+        counts = f"; {pin.configs} configurations then, {content.configs} now" if content.configs != pin.configs else ""
+        remark = f"not the pinned file: pinned sha256 {pin.sha256[:12]}, found {content.sha256[:12]}{counts}"
+        return CacheVerdict("differs", (remark,), found)
+    if wanted.configs is not None and content.configs < wanted.configs:
+        remark = f"{content.configs} configurations, the recipe expects {wanted.configs}: the boot will tune the rest"
+        return CacheVerdict("differs", (remark,), found)
+    if wanted.configs is not None and content.configs > wanted.configs:
+        remark = f"{content.configs} configurations, {wanted.configs} when it was recorded: the file has grown"
+        return CacheVerdict("ready", (remark,), found)
+    return CacheVerdict("ready", (), found)

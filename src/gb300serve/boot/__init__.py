@@ -1,1 +1,1 @@
-"""What an engine's log says about its boot: phases, receipts, failures. Pure: takes lines and ticks."""
+"""The boot of an engine, from its log: phases, receipts, failures. Pure: takes lines and ticks."""

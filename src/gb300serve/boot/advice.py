@@ -1,4 +1,4 @@
-"""What to do about a failure, with the numbers of its log. An engine's own guess is called a guess."""
+"""What to do about a failure, with the numbers of its log. A guess of an engine is called a guess."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -6,229 +6,146 @@ from collections.abc import Mapping
 from gb300serve.boot.events import ReceiptValue
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
-from gb300serve.boot.signals.model import EngineName
+from gb300serve.boot.signals.model import EngineLog
 
-# A sentence is given when the log has every value that it names.
+# A sentence is used if the log has every value that it names. An engine's own sentences (EngineLog.advice) come first.
 SENTENCES: dict[Reason, tuple[str, ...]] = {
     Reason.UNKNOWN_ARGUMENT: (
-        "This engine does not know: {arguments}. Check the spelling against the option table of its version.",
-        "{argument} can mean several options: write it out.",
-        "If the words begin with `serve`, the image's entrypoint already runs `vllm serve`: leave it out.",
+        "The engine rejected {arguments}: check the spelling against the option table of its version.",
+        "{argument} is ambiguous: write the option in full.",
     ),
     Reason.BAD_ARGUMENT_VALUE: (
         "Correct the value of {argument}.",
-        "The engine says: {error}",
+        "The engine reports: {error}",
     ),
     Reason.INVALID_JSON: (
-        "The value of {argument} reached the engine whole, but it is not JSON: {value}",
-        "Use double quotes inside, no trailing comma, true/false/null in lower case.",
+        "The value of {argument} is not valid JSON: {value}",
+        "Use double quotes inside, no trailing comma, and lower-case true/false/null.",
     ),
     Reason.JSON_QUOTING_LOST: (
-        "The shell took the JSON of {argument} apart; the engine got: {value}",
+        "The shell split the JSON of {argument}; the engine received: {value}",
         "Put the whole JSON in single quotes.",
     ),
     Reason.UNKNOWN_PARSER: (
-        "This engine has no parser {parser}.",
-        "It has: {known}",
+        "The engine has no parser {parser}.",
+        "Available: {known}",
     ),
     Reason.UNSUPPORTED_ON_ENGINE: (
-        "Model runner {runner} does not support {feature}: leave out the option that needs it, or the one that"
-        " switches the other runner off.",
-        "The engine says: {detail}",
-        "Leave one of the two options out, or use an engine version that can combine them.",
+        "The engine reports: {detail}",
+        "Remove one of the two options, or use an engine version that supports the combination.",
     ),
     Reason.MODEL_PATH_NOT_VISIBLE: (
-        "{path} is not in the container (or is empty there): the engine takes it for a repository name.",
-        "Check the mount of the model and that the engine's model option is the path inside the container.",
+        "{path} does not exist in the container (or is empty), so the engine treats it as a repository name.",
+        "Check the model's mount, and that the engine's model option is the path inside the container.",
     ),
     Reason.MODEL_FILES_INCOMPLETE: (
         "Missing: {files}",
         "Missing or damaged: {path}",
         "Download the checkpoint again at its pinned revision and compare sizes; a Git LFS pointer is not a shard.",
     ),
-    Reason.NEEDS_TRUST_REMOTE_CODE: ("Set trust_remote_code: true, if you trust the checkpoint's code.",),
+    Reason.NEEDS_TRUST_REMOTE_CODE: ("Set trust_remote_code: true if you trust the checkpoint's code.",),
     Reason.MODEL_ARCHITECTURE_UNKNOWN: (
-        "This image does not know the model type {model_type}.",
-        "This image does not know {architectures}.",
+        "The image does not support the model type {model_type}.",
+        "The image does not support {architectures}.",
         "Use an image that is newer than the model.",
     ),
     Reason.TOKENIZER_MISSING: (
-        "The checkpoint's directory has no usable tokenizer files: complete it, or set the tokenizer option.",
+        "The checkpoint has no usable tokenizer files: complete it, or set the tokenizer option.",
     ),
     Reason.QUANTIZATION_MISMATCH: (
-        "The checkpoint is quantized as {checkpoint}, the option says {asked}: leave the option out.",
-        "Leave the quantization option out: the engine reads the method from the checkpoint.",
-    ),
-    Reason.CONTEXT_EXCEEDS_MODEL: (
-        "max_model_len {asked} is more than the model was made for: set max_model_len {limit} or less.",
-    ),
-    Reason.KV_CACHE_TOO_SMALL: (
-        "One request of max_model_len {max_model_len} needs {needed_gib} GiB of KV cache, {available_gib} are left.",
-        "max_model_len {estimated_max_model_len} would fit.",
-        "Or make room: offload more (cpu_offload_gb is {cpu_offload_gb}).",
-        "Or raise gpu_memory_utilization ({gpu_memory_utilization}).",
-    ),
-    Reason.KV_CACHE_NEGATIVE: (
-        "Weights, activations and graphs take more than the engine may use: {available_gib} GiB are left.",
-        "Offload more (cpu_offload_gb is {cpu_offload_gb}).",
-        "Raise gpu_memory_utilization ({gpu_memory_utilization}) or offload more.",
+        "The checkpoint is quantized as {checkpoint}, but the option is {asked}: remove the option.",
+        "Remove the quantization option: the engine reads the method from the checkpoint.",
     ),
     Reason.KV_DTYPE_UNSUPPORTED: (
-        "This engine cannot keep the KV cache of this model as {dtype}.",
-        "Use kv_cache_dtype auto, or a format that the model's attention backend has.",
-    ),
-    Reason.GPU_OOM: (
-        "The GPU was full in the phase {phase}: {tried} were asked for, {free} were free.",
-        "Offload more weights, or lower gpu_memory_utilization ({gpu_memory_utilization}) if it failed after loading.",
-        "Lower max_num_seqs ({max_num_seqs}).",
-        "PYTORCH_CUDA_ALLOC_CONF in the message is the library's guess: it helps against fragmentation only.",
-    ),
-    Reason.GPU_MEMORY_IN_USE: (
-        "Of {total_gib} GiB {free_gib} GiB are free, {desired_gib} GiB are asked for:"
-        " another process holds GPU memory (nvidia-smi names it).",
-        "Stop it, or set gpu_memory_utilization below {free_gib}/{total_gib}.",
+        "The engine does not support a KV cache of type {dtype} for this model.",
+        "Set kv_cache_dtype: auto, or a type that the model's attention backend supports.",
     ),
     Reason.MEMORY_FREED_DURING_PROFILING: (
-        "Free GPU memory went from {initial_gib} to {current_gib} GiB while the engine measured:"
-        " another process ended meanwhile.",
-        "Start again when nothing else uses the GPU.",
+        "Free GPU memory changed from {initial_gib} to {current_gib} GiB during profiling: another process ended.",
+        "Start again when no other process uses the GPU.",
     ),
     Reason.HOST_OOM_KILLED: (
         "The host ran out of memory and the kernel killed {process}.",
-        "Lower cpu_offload_gb ({cpu_offload_gb}): pinned tensors may be rounded up to powers of two.",
-        "Stop what else uses host memory; MemAvailable before the start must exceed what is pinned.",
-    ),
-    Reason.OFFLOAD_NOT_APPLIED: (
-        "{asked_gib} GiB of offload were asked for and nothing was offloaded: no parameter name contains"
-        " cpu_offload_params {cpu_offload_params}.",
-        "The engine matches whole dotted segments and no wildcards, as in routed_experts.w13_weight.",
+        "Lower cpu_offload_gb ({cpu_offload_gb}): the size of a pinned tensor may be rounded up to a power of two.",
+        "Stop other programs that use host memory; before the start, MemAvailable must exceed the pinned memory.",
     ),
     Reason.PORT_IN_USE: (
-        "Port {port} is taken: `ss -ltnp 'sport = :{port}'` names the process; stop it or change port.",
+        "Port {port} is in use. `ss -ltnp 'sport = :{port}'` shows the process: stop it, or change the port.",
     ),
     Reason.PERMISSION_DENIED: (
-        "{path} may not be used by the container's user: change its owner, or the user.",
-        "Check the owner of the mounted directories, and that a directory to write to is not mounted read-only.",
+        "The container's user has no access to {path}: change the owner of the path, or the user.",
+        "Check the owner of the mounted directories, and that writable directories are not mounted read-only.",
     ),
     Reason.IMAGE_WRONG_ARCHITECTURE: (
         "The image is for {image_platform}, the host is {host_platform}.",
-        "Use an image built for this host's processor (arm64 on a Station).",
+        "Use an image built for the host's processor (arm64 on a Station).",
     ),
     Reason.IMAGE_MISSING: (
-        "There is no image {image} here, and it could not be pulled.",
-        "Check repository, tag and digest, and that you are logged in; registries delete nightly images.",
+        "The image {image} is not on this machine and could not be pulled.",
+        "Check the repository, tag, digest and your login. Registries delete nightly images.",
     ),
     Reason.NO_GPU_RUNTIME: (
-        "The container gets no GPU: install the NVIDIA container toolkit, run"
-        " `sudo nvidia-ctk runtime configure --runtime=docker`, restart Docker.",
-        "Check `nvidia-smi` on the host and that CUDA_VISIBLE_DEVICES is not set.",
+        "The container has no GPU. Install the NVIDIA Container Toolkit, run"
+        " `sudo nvidia-ctk runtime configure --runtime=docker` and restart Docker.",
+        "Check `nvidia-smi` on the host, and that CUDA_VISIBLE_DEVICES is not set.",
     ),
     Reason.ENTRYPOINT_MISSING: (
-        "The image cannot run {executable}: it has no such program.",
-        "Set the container's entrypoint or the engine's launcher (`vllm serve`).",
+        "The image does not contain the program {executable}.",
+        "Set container.entrypoint, or engine.launcher (such as `vllm serve`).",
     ),
     Reason.DRIVER_TOO_OLD: (
-        "The image needs {needed}.",
-        "The host's NVIDIA driver is older than the image's CUDA: update the driver, or use an older image.",
+        "The image requires {needed}.",
+        "The host's NVIDIA driver is too old for the image's CUDA: update the driver, or use an older image.",
     ),
     Reason.KERNEL_UNSUPPORTED: (
-        "There is no kernel for {architecture}.",
-        "The image was not built for this GPU (GB300 is sm_103): use one that was.",
-    ),
-    Reason.ENGINE_STARTUP_TIMEOUT: (
-        "The API server waited {waited_seconds} s and gave up; the engine was in the phase {phase}: slow, not broken.",
-        "Set VLLM_ENGINE_READY_TIMEOUT_S to more than the whole boot takes.",
-        "'Slow weight loading' in the message is the library's guess; the phase above is what the log shows.",
+        "No kernel exists for {architecture}.",
+        "The image was not built for this GPU (GB300 is sm_103): use an image that was.",
     ),
     Reason.ENGINE_HUNG: (
-        "{process} made no progress for {timeout_seconds} s, and the engine's watchdog ended it.",
-        "The stacks that it wrote before tell where; a slow first request needs a longer --watchdog-timeout.",
+        "{process} made no progress for {timeout_seconds} s, and the engine's watchdog stopped it.",
+        "The stacks printed before show where. If the first request is slow, raise --watchdog-timeout.",
     ),
     Reason.SHARED_MEMORY_TOO_SMALL: (
-        "{path} has {free_mib} MiB, {needed_mib} MiB are needed.",
-        "Set ipc: host or a larger shm_size.",
+        "{path} has {free_mib} MiB free, {needed_mib} MiB are required.",
+        "Set ipc: host, or a larger shm_size.",
     ),
     Reason.HOOK_NOT_INSTALLED: (
-        "The patch says: {error}",
-        "The engine serves without the patch: slower, and not what the recipe describes. Compare patch and image.",
+        "The patch reports: {error}",
+        "The engine serves without the patch: slower, and not as the recipe describes. Compare patch and image.",
     ),
     Reason.HOOK_ABORTED: (
-        "The patch stopped at layer {layer}: {what} is {available_gib} GiB, it keeps {needed_gib} GiB free.",
-        "The patch says: {error}",
+        "The patch stopped at layer {layer}: {what} is {available_gib} GiB, and it keeps {needed_gib} GiB free.",
+        "The patch reports: {error}",
         "Free host memory first, or offload less.",
     ),
     Reason.CRASH_LOOP: (
-        "{boots} boots, and none of the last ones served; the first of them ended with: {reason}.",
-        "Remove the restart policy until one boot serves.",
+        "{boots} boots, and the last ones ended before they served. The first of them ended with: {reason}.",
+        "Remove the restart policy until a boot serves.",
     ),
     Reason.KILLED: (
-        "{process} ended by signal {signal} and the log does not say why.",
-        "Memory of the host is the usual reason (a guess): `dmesg -T | grep -i oom` tells.",
+        "{process} was ended by signal {signal}; the log does not show why.",
+        "The usual reason is a lack of host memory (a guess): check `dmesg -T | grep -i oom`.",
     ),
-    Reason.UNKNOWN: ("The log does not name a cause that is known here; the line given is what it says.",),
+    Reason.UNKNOWN: ("No known cause matches the log; the evidence is the line that best describes the failure.",),
 }
 
-_OF_SGLANG: dict[Reason, tuple[str, ...]] = {
-    Reason.INVALID_JSON: (
-        "An option whose value is JSON holds none; the engine says: {error}",
-        "Use double quotes inside and put the whole value in single quotes: a shell takes bare ones away.",
-    ),
-    Reason.CONTEXT_EXCEEDS_MODEL: (
-        "context_length {asked} is more than the model was made for: set context_length {limit} or less.",
-    ),
-    Reason.KV_CACHE_TOO_SMALL: (
-        "The pools beside the KV cache need {needed_gib} GiB of {available_gib}.",
-        "Lower max_running_requests ({max_running_requests}).",
-        "Or raise mem_fraction_static ({mem_fraction_static}).",
-    ),
-    Reason.KV_CACHE_NEGATIVE: (
-        "Weights take all of mem_fraction_static {mem_fraction_static}: nothing is left for the KV cache.",
-        "It needs more than {suggested_mem_fraction_static} (the engine's own figure).",
-        "Raise mem_fraction_static; where that leaves too little beside it, this model does not fit this GPU.",
-    ),
-    Reason.GPU_OOM: (
-        "The GPU was full in the phase {phase}: {tried} were asked for, {free} were free.",
-        "While it loaded: the weights do not fit. Later: lower mem_fraction_static ({mem_fraction_static}),"
-        " cuda_graph_max_bs_decode or chunked_prefill_size.",
-        "PYTORCH_CUDA_ALLOC_CONF in the message is the library's guess: it helps against fragmentation only.",
-    ),
-    Reason.GPU_MEMORY_IN_USE: (
-        "{free_gib} GiB are free where {desired_gib} GiB were: another process holds GPU memory (nvidia-smi names it).",
-    ),
-    Reason.QUANTIZATION_MISMATCH: (
-        "The checkpoint is quantized as {checkpoint}, the option says {asked}: leave the option out.",
-        "Leave the quantization option out, or name the checkpoint's own (modelopt_fp4 for NVFP4).",
-    ),
-    Reason.PORT_IN_USE: (
-        "Port {port} is taken: `ss -ltnp 'sport = :{port}'` names the process; stop it or change port.",
-        "SGLang binds its port only when the model is loaded: what answered before was the other server.",
-    ),
-    Reason.ENGINE_STARTUP_TIMEOUT: (
-        "The server's first request to itself got no answer within {waited_seconds} s.",
-        "Set SGLANG_WARMUP_TIMEOUT to more seconds, or skip_server_warmup.",
-    ),
-}
-
-# What the options of an engine, or its ways, change of it.
-SENTENCES_OF: dict[EngineName, dict[Reason, tuple[str, ...]]] = {"vllm": {}, "sglang": _OF_SGLANG}
-
-# A damaged line, or one that names its cause without a figure.
-NOTHING_MORE = "The line says all that is known of it here."
+# For a damaged line, or a line that names its cause without a figure.
+NOTHING_MORE = "The line above is all that is known about the failure."
 
 
-def advise(reason: Reason, values: Mapping[str, ReceiptValue], engine: EngineName | None = None) -> tuple[str, ...]:
-    """The sentences about `reason` whose values are known."""
-    sentences = SENTENCES_OF[engine or "vllm"].get(reason, SENTENCES[reason])
+def advise(reason: Reason, values: Mapping[str, ReceiptValue], log: EngineLog) -> tuple[str, ...]:
+    """The sentences for `reason` whose values are known."""
+    sentences = log.advice.get(reason) or SENTENCES.get(reason, ())
     known = defaultdict(lambda: "\0", {name: _short(value) for name, value in values.items()})
     texts = (sentence.format_map(known) for sentence in sentences)
     return tuple(text for text in texts if "\0" not in text) or (NOTHING_MORE,)
 
 
 def advise_stalled(phase: Phase, silent: float) -> tuple[str, ...]:
-    """What to do about a boot that has said nothing new for `silent` seconds."""
+    """What to do about a boot without progress for `silent` seconds."""
     return (
-        f"No progress in the phase {phase.value} for {silent / 60:.0f} minutes; heartbeats are no progress.",
-        "Look at the disk the weights come from, and at the engine's stack (py-spy dump); then start again.",
+        f"No progress in the phase {phase.value} for {silent / 60:.0f} minutes; heartbeats do not count as progress.",
+        "Check the disk that holds the weights and the engine's stack (py-spy dump), then start again.",
     )
 
 

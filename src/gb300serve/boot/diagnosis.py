@@ -4,9 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from gb300serve.boot.advice import advise, advise_stalled, advise_tuning
 from gb300serve.boot.events import ReceiptValue
+from gb300serve.boot.findings import LogFinding, best
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
+from gb300serve.boot.signals.model import Rank, number
+from gb300serve.boot.state import BootState, is_stalled
+from gb300serve.core.text import parse_digits
 
 State: TypeAlias = Literal["ready", "booting", "tuning", "stalled", "failed", "stopped"]
 
@@ -23,7 +28,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What became of a boot. `phases` are names and seconds in the order in which they came."""
+    """The result of a boot. `phases` are names and seconds in the order of the log."""
 
     state: State
     phase: Phase
@@ -50,7 +55,195 @@ class Diagnosis:
 
 
 def exit_code(diagnosis: Diagnosis) -> int:
-    """8 for a boot that failed or stalled, 9 for one that serves wrongly, else 0."""
+    """8 if the boot failed or stalled, 9 if it serves but not as the recipe describes, else 0."""
     if diagnosis.state in {"failed", "stalled"}:
         return 8
     return 9 if diagnosis.state == "ready" and diagnosis.reason else 0
+
+
+# Boots in a row that end before they serve; two can be a first try and its correction.
+LOOP = 3
+
+
+@dataclass(slots=True)
+class BootHistory:
+    """The boots before the last one: how many in a row ended before they served, and the diagnosis of the first."""
+
+    unserved: int = 0
+    first: Diagnosis | None = None
+    arguments: str = ""
+
+    def close(self, boot: BootState) -> None:
+        """Another boot begins, so `boot` has ended."""
+        if boot.stopped or (boot.served and not _never_listened(boot)):
+            self.unserved, self.first = 0, None
+            return
+        if self.unserved == 0:
+            self.first, self.arguments = _diagnose_one(boot), boot.arguments
+        self.unserved += 1
+
+
+def diagnose(boot: BootState | None, history: BootHistory) -> Diagnosis:
+    """The diagnosis of the last boot, or of the loop that it is part of."""
+    if boot is None:
+        return Diagnosis("booting", Phase.STARTING)
+    diagnosis = _diagnose_one(boot)
+    first = history.first
+    if first is not None and _is_loop(boot, history, first):
+        return _loop(diagnosis, first, boot)
+    return diagnosis
+
+
+def _is_loop(boot: BootState, history: BootHistory, first: Diagnosis) -> bool:
+    if boot.stopped or (boot.served and not _never_listened(boot)):
+        return False
+    if boot.failed:
+        return history.unserved + 1 >= LOOP
+    phases = list(Phase)
+    again = boot.arguments in {"", history.arguments} and phases.index(boot.phase) <= phases.index(first.phase)
+    return history.unserved >= LOOP and again
+
+
+def _never_listened(boot: BootState) -> bool:
+    """Some versions report that they started before they bind their port."""
+    return any(finding.reason is Reason.PORT_IN_USE for finding in boot.findings)
+
+
+def _loop(last: Diagnosis, first: Diagnosis, boot: BootState) -> Diagnosis:
+    """If the first boot was only cut short, its advice at that time (let it tune) does not apply."""
+    loop = advise(Reason.CRASH_LOOP, {"boots": boot.number, "reason": first.reason or "unknown"}, boot.log)
+    return Diagnosis(
+        state="failed",
+        phase=first.phase,
+        reason=Reason.CRASH_LOOP,
+        values=first.values,
+        evidence=first.evidence,
+        advice=(*loop, *(first.advice if first.reason is not None else ())),
+        phases=last.phases,
+        boots=boot.number,
+    )
+
+
+def _diagnose_one(boot: BootState) -> Diagnosis:
+    state = _state(boot)
+    finding = _cause(boot, state)
+    phase = finding.phase if finding and state == "failed" else boot.phase
+    reason, values, evidence = _explain(boot, finding, state)
+    return Diagnosis(
+        state=state,
+        phase=phase,
+        reason=reason,
+        values=values,
+        evidence=evidence,
+        advice=_advice(boot, reason, values, state),
+        phases=_seconds(boot),
+        boots=boot.number,
+    )
+
+
+def _state(boot: BootState) -> State:
+    if boot.stopped:
+        return "stopped"
+    if boot.failed:
+        return "failed"
+    if boot.served:
+        return "ready"
+    if is_stalled(boot):
+        return "stalled"
+    tuning = boot.tuning
+    if boot.phase is Phase.TUNING_KERNELS and not tuning.ended and (tuning.missed or _has_nothing_loaded(boot)):
+        return "tuning"
+    return "booting"
+
+
+def _has_nothing_loaded(boot: BootState) -> bool:
+    return boot.tuning.running and boot.tuning.loaded == 0
+
+
+def _cause(boot: BootState, state: State) -> LogFinding | None:
+    if state == "failed":
+        return best(boot.findings)
+    if state == "ready":
+        return best(finding for finding in boot.findings if finding.lasting)
+    return None
+
+
+_Explained: TypeAlias = tuple[Reason | None, dict[str, ReceiptValue], tuple[Evidence, ...]]
+
+
+def _explain(boot: BootState, finding: LogFinding | None, state: State) -> _Explained:
+    """Reason, values and evidence: the line that names the cause, and what the rest of the boot adds to it."""
+    if finding is None:
+        return _explain_without_cause(boot, state)
+    evidence: tuple[Evidence, ...] = (Evidence(finding.line, finding.text),)
+    if finding.rank is Rank.CLOSING and not boot.opened:  # the log was cut: its beginning is missing
+        return Reason.UNKNOWN, dict(finding.values), evidence
+    if finding.reason is Reason.GPU_OOM or finding.reason is Reason.KV_CACHE_NEGATIVE:
+        requested = _requested_offload(boot)
+        if requested and not boot.receipts.get("offloaded_gib", {}).get("gib"):
+            values = {"asked_gib": requested, "offloaded_gib": 0, **finding.values}
+            return Reason.OFFLOAD_NOT_APPLIED, values, (*evidence, *_at(boot.arguments_at))
+    if finding.reason is Reason.UNKNOWN and finding.rank <= Rank.EXCEPTION and _has_negative_kv_cache(boot):
+        return Reason.KV_CACHE_NEGATIVE, _kv_values(boot), _at(boot.receipts_at.get("kv_cache_gib"))
+    values = dict(finding.values)
+    if finding.reason is Reason.KV_CACHE_NEGATIVE:
+        values = {**_kv_values(boot), **values}
+        evidence = (*evidence, *_at(boot.receipts_at.get("kv_cache_gib")))
+    if finding.reason is Reason.PORT_IN_USE and "port" not in values:
+        port = parse_digits(boot.argument("port") or "")
+        values["port"] = boot.log.default_port if port is None else port
+    return finding.reason, values, evidence
+
+
+def _explain_without_cause(
+    boot: BootState, state: State
+) -> tuple[Reason | None, dict[str, ReceiptValue], tuple[Evidence, ...]]:
+    if state == "ready" and boot.hook_armed and not boot.hook_works:
+        return Reason.HOOK_NOT_INSTALLED, {}, _at(boot.hook_armed)
+    if state == "stalled":
+        silent = round(boot.watch.now() - boot.quiet_from, 3)
+        return None, {"silent_seconds": silent}, _at(boot.progressed if boot.progressed[0] else None)
+    return None, {}, ()
+
+
+def _at(place: tuple[int, str] | None) -> tuple[Evidence, ...]:
+    return (Evidence(*place),) if place else ()
+
+
+def _requested_offload(boot: BootState) -> float:
+    """GiB that the arguments tell the UVA backend to offload; 0 if the engine has no such argument."""
+    name = boot.log.offload_argument
+    if name is None or boot.argument("offload_backend") == "prefetch":
+        return 0.0
+    gib = number(boot.argument(name) or "")
+    return float(gib) if isinstance(gib, int | float) else 0.0
+
+
+def _has_negative_kv_cache(boot: BootState) -> bool:
+    gib = boot.receipts.get("kv_cache_gib", {}).get("gib", 0)
+    return isinstance(gib, int | float) and gib < 0
+
+
+def _kv_values(boot: BootState) -> dict[str, ReceiptValue]:
+    return {"available_gib": boot.receipts["kv_cache_gib"]["gib"]} if "kv_cache_gib" in boot.receipts else {}
+
+
+def _seconds(boot: BootState) -> tuple[tuple[Phase, float], ...]:
+    starts = [at for _, at in boot.visits]
+    ends = [*starts[1:], boot.watch.now()]
+    return tuple((phase, end - at) for (phase, at), end in zip(boot.visits, ends, strict=True))
+
+
+def _advice(
+    boot: BootState, reason: Reason | None, values: Mapping[str, ReceiptValue], state: State
+) -> tuple[str, ...]:
+    if reason is not None:
+        known: dict[str, ReceiptValue] = {"phase": boot.phase.value}
+        for name in boot.log.advised_arguments:
+            value = boot.argument(name)
+            if value:
+                known[name] = value
+        return advise(reason, {**known, **values}, boot.log)
+    if state == "stalled":
+        return advise_stalled(boot.phase, boot.watch.now() - boot.quiet_from)
+    return advise_tuning() if state == "tuning" else ()

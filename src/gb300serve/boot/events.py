@@ -1,4 +1,4 @@
-"""What a line or a tick of the clock can mean. `at` is seconds since the start of the boot."""
+"""The events of a boot. `at` is seconds since the start of the boot."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from typing import TypeAlias
 
 from gb300serve.boot.phases import Phase
 
-Number: TypeAlias = int | float
 ReceiptValue: TypeAlias = "int | float | str"
 
 
@@ -19,7 +18,7 @@ class BootBegan:
 
 @dataclass(frozen=True, slots=True)
 class PhaseEntered:
-    """The boot has come to `phase`."""
+    """The boot entered `phase`."""
 
     phase: Phase
     at: float
@@ -27,7 +26,7 @@ class PhaseEntered:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A progress bar has moved: `done` of `total` (shards, graphs, profiles)."""
+    """A progress bar moved: `done` of `total` (shards, graphs, profiles)."""
 
     phase: Phase
     text: str
@@ -38,7 +37,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A line that states a figure of the boot; README lists the names and the keys of `values`."""
+    """A line with figures of the boot. `gb300serve help boot-logs` lists the names and the keys of `values`."""
 
     name: str
     values: Mapping[str, ReceiptValue]
@@ -56,7 +55,7 @@ class TuningHit:
 
 @dataclass(frozen=True, slots=True)
 class TuningMiss:
-    """Kernels are being tuned although the boot could have loaded them; `configs` were loaded (0: nothing fits)."""
+    """Kernels are being tuned; `configs` of them were loaded before (0: no saved set fits)."""
 
     configs: int
     at: float
@@ -64,14 +63,14 @@ class TuningMiss:
 
 @dataclass(frozen=True, slots=True)
 class StartupComplete:
-    """The server says that it started. Not READY: it may not listen, or another server may hold its port."""
+    """The server reports that it started. Not READY: it may not listen, or another server may hold its port."""
 
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class CauseFound:
-    """A line names why the boot fails (or why it will serve wrongly); a later one may name it better."""
+    """A line explains why the boot fails, or why it will not serve as described; a later line may explain it better."""
 
     reason: str
     values: Mapping[str, ReceiptValue]
@@ -82,7 +81,7 @@ class CauseFound:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The engine was asked to end and ends."""
+    """The engine was told to stop, and stops."""
 
     at: float
 

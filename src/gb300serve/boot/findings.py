@@ -1,45 +1,31 @@
-"""What explains a failure: every explanation of a line, and the best one of a boot."""
+"""The explanations of a failure: of one line, and the best one of a boot."""
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from gb300serve.boot.lines import Record
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
-from gb300serve.boot.records import Record
-from gb300serve.boot.signals import CAUSES_OF
-from gb300serve.boot.signals.failing import DOCKER, EXCEPTION
-from gb300serve.boot.signals.model import Cause, EngineName, Rank, Value, values_of
+from gb300serve.boot.signals.index import SignalTable
+from gb300serve.boot.signals.model import Cause, Rank, Value, values_of
 
-_EXCEPTION = re.compile(EXCEPTION)
-_DOCKER = re.compile(DOCKER)
-# Searching a hundred literal texts takes a twentieth of the time of one expression with a hundred alternatives.
+# The exception that Python prints last; its class may be dotted, its message may be empty.
+_EXCEPTION = re.compile(
+    r"^(?P<exception>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Failure|Timeout|Fault|Abort))"
+    r"(?:: ?(?P<message>.*))?$"
+)
+# An error of Docker's client whose text is not in the tables.
+_DOCKER = re.compile(r"^docker: (?:Error response from daemon: )?(?P<message>.+)$")
+# The line that pydantic prints before its message: the name of the field.
 _FIELD = re.compile(r"[a-z_]\w{0,60}(?:\.[\w-]{1,60}){0,8}")
 # The longest lines that name a cause are 3 kB. A search may take the square of a line's length: 8 kB is 0.2 s.
 LONGEST = 8192
-_NEEDLES = {whose: tuple((cause.needle, cause) for cause in causes) for whose, causes in CAUSES_OF.items()}
-# SGLang's logger writes no level: what it logs may be a warning, unless a row of its own knows the line.
-_LOGGED = tuple((needle, cause) for needle, cause in _NEEDLES["sglang"] if cause.engine == "sglang")
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """An explanation: where it stands and what it says. `at` is seconds since the start of the boot."""
-
-    reason: Reason
-    rank: Rank
-    values: Mapping[str, Value]
-    line: int
-    text: str
-    phase: Phase
-    at: float
-    fatal: bool = True
-    lasting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a text explains, wherever it stands."""
+    """What a line explains."""
 
     reason: Reason
     rank: Rank
@@ -48,27 +34,39 @@ class Explanation:
     lasting: bool = False
 
 
-def explain(record: Record, engine: EngineName | None = None) -> Explanation | None:
-    """The best explanation that a record gives, or None. `engine` is whose log it is; None: nobody knows yet."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFinding(Explanation):
+    """An explanation and its line. `at` is seconds since the start of the boot."""
+
+    line: int
+    text: str
+    phase: Phase
+    at: float
+
+
+def explain(record: Record, table: SignalTable) -> Explanation | None:
+    """The best explanation that a record gives, or None."""
     text = record.text[:LONGEST]
     if text.startswith(("  File ", "    ", "Traceback ")):
         return None
-    without_level = engine == "sglang" and record.form == "sglang" and not record.level
+    # Without a level the record may be a warning, unless a row of the engine itself matches it.
+    unlevelled = record.form is not None and record.form == table.unlevelled_header and not record.level
     best: Explanation | None = None
-    for needle, cause in _LOGGED if without_level else _NEEDLES[engine]:
-        if needle in text and (best is None or cause.rank > best.rank):
-            best = _applied(cause, text) or best
-    return best if without_level else best or _bare(record)
+    # A loop over a hundred substring searches takes a twentieth of the time of one expression with all alternatives.
+    for cause in table.own_causes if unlevelled else table.causes:
+        if cause.needle in text and (best is None or cause.rank > best.rank):
+            best = _match(cause, text) or best
+    return best if unlevelled else best or _explain_exception(record)
 
 
 def with_field(explanation: Explanation, before: str) -> Explanation:
-    """What pydantic says of a value, with the field that its line `before` names."""
+    """The explanation with the field that pydantic prints on the line `before` its message."""
     if "kind" not in explanation.values or _FIELD.fullmatch(before) is None:
         return explanation
     return replace(explanation, values={"argument": before, **explanation.values})
 
 
-def _applied(cause: Cause, text: str) -> Explanation | None:
+def _match(cause: Cause, text: str) -> Explanation | None:
     match = cause.pattern.search(text)
     if match is None:
         return None
@@ -78,7 +76,7 @@ def _applied(cause: Cause, text: str) -> Explanation | None:
     return Explanation(reason, cause.rank, values, cause.fatal, cause.lasting)
 
 
-def _bare(record: Record) -> Explanation | None:
+def _explain_exception(record: Record) -> Explanation | None:
     match = _EXCEPTION.match(record.text)
     if match:
         rank = Rank.EXCEPTION if match["message"] else Rank.BARE
@@ -90,11 +88,11 @@ def _bare(record: Record) -> Explanation | None:
     return None
 
 
-def best(findings: Iterable[Finding]) -> Finding | None:
-    """The finding that explains most; among equals the first one in the log."""
-    return max(findings, key=lambda finding: (_weight(finding), -finding.line), default=None)
+def best(findings: Iterable[LogFinding]) -> LogFinding | None:
+    """The finding with the highest rank; among equals, the first one in the log."""
+    return max(findings, key=lambda finding: (_rank(finding), -finding.line), default=None)
 
 
-def _weight(finding: Finding) -> Rank:
-    # A patch that is missing lets the engine serve: it does not explain why one failed, unless nothing else does.
+def _rank(finding: LogFinding) -> Rank:
+    # The engine also serves without a patch: a missing one explains a failure only if nothing else does.
     return Rank.EXCEPTION if finding.lasting else finding.rank

@@ -1,23 +1,21 @@
-"""The boot machine: fed with lines and ticks, it tells what happens, and at any time what became of the boot."""
+"""The boot machine: takes lines and ticks, returns events, and gives a diagnosis at any time."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from gb300serve.boot import silence
-from gb300serve.boot.bars import BarClock, read_bar
-from gb300serve.boot.course import Course
-from gb300serve.boot.diagnosis import Diagnosis
-from gb300serve.boot.effects import apply, enter
+from gb300serve.boot import state
+from gb300serve.boot.diagnosis import BootHistory, Diagnosis, diagnose
 from gb300serve.boot.events import BootBegan, CauseFound, Event
-from gb300serve.boot.findings import Explanation, Finding, explain, with_field
+from gb300serve.boot.findings import Explanation, LogFinding, explain, with_field
+from gb300serve.boot.lines import QUIET, Record, parse
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.records import QUIET, Record, parse
-from gb300serve.boot.signals import SIGNALS_BY_WORD, first_word
-from gb300serve.boot.signals.model import EngineName, Mark, Rank, Signal
-from gb300serve.boot.signals.telling import told_by
-from gb300serve.boot.verdict import History, diagnose
+from gb300serve.boot.progress import BarClock, read_bar
+from gb300serve.boot.signals.index import BootSignals, first_word
+from gb300serve.boot.signals.model import LineMark, Rank, Signal
+from gb300serve.boot.state import BootState, apply, enter
+from gb300serve.core.values import EngineName
 
 _NOTHING: tuple[Event, ...] = ()
-# Python prints an exception that another one followed: what comes next may say the same, and is no other boot.
+# Python prints these lines between two exceptions: the next line may repeat a text without being another boot.
 _CHAINED = frozenset(
     {
         "During handling of the above exception, another exception occurred:",
@@ -26,8 +24,8 @@ _CHAINED = frozenset(
 )
 
 
-def _worth_reading(pieces: list[str]) -> Iterator[str]:
-    """Of a bar that was redrawn many times in one line, how it began and how it stands."""
+def _first_and_last(pieces: list[str]) -> Iterator[str]:
+    """The first and the last state of a bar that was redrawn many times in one line."""
     records = [piece for piece in pieces if piece]
     last = len(records) - 1
     for index, record in enumerate(records):
@@ -36,49 +34,50 @@ def _worth_reading(pieces: list[str]) -> Iterator[str]:
 
 
 class BootMachine:
-    """Takes the lines of one container's log, from its first line on. Keeps as much of a long log as of a short one.
+    """Takes the lines of one container's log, from its first line. Its size does not grow with the log.
 
-    `at` is seconds since the start of the container, in the engine's time; without it the lines' own stamps count.
+    `at` is seconds since the start of the container; without it the stamps of the lines count.
     """
 
-    def __init__(self) -> None:
-        self._course: Course | None = None
-        self._history = History()
+    def __init__(self, signals: BootSignals) -> None:
+        self._signals = signals
+        self._table = signals.unknown
+        self._boot: BootState | None = None
+        self._history = BootHistory()
         self._line = 0
         self._bars = BarClock()
         self._events: list[Event] = []
         self._before = ""
-        self._engine: EngineName | None = None
         self._chained = False
 
     @property
     def engine(self) -> EngineName | None:
-        """Whose log it is, from the first line that only one engine prints."""
-        return self._engine
+        """The engine that prints the log; None until a line that only one engine prints."""
+        return self._table.engine
 
     @property
     def phase(self) -> Phase:
-        """The phase that the boot has come to."""
-        return self._course.phase if self._course else Phase.STARTING
+        """The phase that the boot is in."""
+        return self._boot.phase if self._boot else Phase.STARTING
 
     @property
     def quiet_from(self) -> float:
-        """When the log last said something that is no heartbeat, as of the last tick or heartbeat."""
-        return self._course.quiet_from if self._course else 0.0
+        """When the last line that is not a heartbeat was printed, as of the last tick or heartbeat."""
+        return self._boot.quiet_from if self._boot else 0.0
 
-    def glimpse(self, text: str, at: float) -> tuple[Event, ...]:
-        """A bar as it is drawn, before the log has its line: it moves the boot on, and counts as no line."""
+    def feed_bar(self, text: str, at: float) -> tuple[Event, ...]:
+        """A progress bar that is still being drawn: it counts as progress, but not as a line."""
         self._take(text, at)
         events, self._events = tuple(self._events), []
         return events
 
     def feed(self, line: str, at: float | None = None) -> tuple[Event, ...]:
-        """A line as it came, with or without its line feed; carriage returns split it into records."""
+        """A line, with or without its line feed; carriage returns split it into records."""
         self._line += 1
         if "HTTP/1." in line or " throughput" in line or "SpecDecoding metrics" in line:
             return _NOTHING
         if "\r" in line:
-            for piece in _worth_reading(line.split("\r")):
+            for piece in _first_and_last(line.split("\r")):
                 self._take(piece, at)
         else:
             self._take(line, at)
@@ -87,143 +86,141 @@ class BootMachine:
         events, self._events = tuple(self._events), []
         return events
 
-    def feed_all(self, lines: Iterable[str]) -> Iterator[Event]:
-        """All lines of a log, one at a time; what they mean as it is found."""
-        for line in lines:
-            yield from self.feed(line)
-
     def tick(self, at: float) -> tuple[Event, ...]:
-        """Nothing was written; the clock reads `at` seconds since the start of the container."""
-        course = self._current(at)
-        silence.begins(course)
-        course.watch.told(at)
-        self._events += silence.lasts(course)
+        """No line was printed; it is `at` seconds since the start of the container."""
+        boot = self._current(at)
+        state.start_silence(boot)
+        boot.watch.advance(at)
+        self._events += state.check_silence(boot)
         events, self._events = tuple(self._events), []
         return events
 
     def result(self) -> Diagnosis:
-        """What became of the boot so far; of the last one when the log holds several."""
-        if self._course is not None:
-            self._course.engine = self._engine
-        return diagnose(self._course, self._history)
+        """The diagnosis of the boot so far; of the last one if the log holds several."""
+        return diagnose(self._boot, self._history)
 
     def _take(self, piece: str, at: float | None) -> None:
         piece = piece.rstrip("\n")
         if not piece or piece.isspace():
             return
         record = parse(piece)
-        if self._engine is None:
-            self._engine = told_by(record)
-        candidates = SIGNALS_BY_WORD[self._engine].get(first_word(record.text))
+        if self._table.engine is None:
+            engine = self._signals.engine_of(record)
+            if engine is not None:
+                self._identify(engine)
+        candidates = self._table.by_word.get(first_word(record.text))
         if candidates and self._read(record, candidates, at):
             return
-        self._pass_time(self._current(at), record, at)
+        self._note_progress(self._current(at), record, at)
         if record.level not in QUIET:
-            explanation = explain(record, self._engine)
+            explanation = explain(record, self._table)
             if explanation is not None:
-                self._blame(with_field(explanation, self._before), piece, record, at)
+                self._add_finding(with_field(explanation, self._before), piece, record, at)
             self._before = record.text
             self._chained = self._chained or record.text in _CHAINED
 
     def _read(self, record: Record, candidates: tuple[Signal, ...], at: float | None) -> bool:
-        """Apply the signals that the record gives; False when it gives none."""
+        """Apply the signals of the record; False if it has none."""
         text = record.text
-        course: Course | None = None
+        boot: BootState | None = None
         for signal in candidates:
             if not text.startswith(signal.start):
                 continue
-            if signal.mark is Mark.HEARTBEAT:
+            if signal.mark is LineMark.HEARTBEAT:
                 self._heartbeat(self._current(at), record, at)
                 return True
-            if signal.tells and self._engine is None and (signal.pattern is None or signal.pattern.match(text)):
-                self._engine = signal.engine
-            if course is None:
-                course = self._boot_of(signal, at)
-                self._pass_time(course, record, at)
-            self._events += apply(course, signal, text, self._line)
-            if signal.mark is Mark.DIED:
+            if self._table.engine is None and signal.engine is not None and signal.is_match(text):
+                self._identify(signal.engine)
+            if boot is None:
+                boot = self._select_boot(signal, at)
+                self._note_progress(boot, record, at)
+            self._events += apply(boot, signal, text, self._line)
+            if signal.mark is LineMark.DIED:
                 self._died(record, at)
-        return course is not None
+        return boot is not None
 
-    def _heartbeat(self, course: Course, record: Record, at: float | None) -> None:
-        silence.begins(course)
-        self._tell_time(course, record, at)
-        self._events += silence.lasts(course)
+    def _identify(self, engine: EngineName) -> None:
+        self._table = self._signals.table(engine)
+        if self._boot is not None:
+            self._boot.log = self._signals.log(engine)
 
-    def _boot_of(self, signal: Signal, at: float | None) -> Course:
-        """The boot that a signal belongs to: the first words of an engine open another one when one was under way."""
-        course = self._current(at)
+    def _heartbeat(self, boot: BootState, record: Record, at: float | None) -> None:
+        state.start_silence(boot)
+        self._advance_clock(boot, record, at)
+        self._events += state.check_silence(boot)
+
+    def _select_boot(self, signal: Signal, at: float | None) -> BootState:
+        """The boot that a signal belongs to: the first line of an engine begins another boot if one was running."""
+        boot = self._current(at)
         mark = signal.mark
-        if mark is Mark.ARGUMENTS:
-            again = bool(course.arguments) or course.is_over()
-        elif mark is Mark.PREAMBLE:
-            again = bool(course.arguments) or course.is_over(or_seems=course.opened)
+        if mark is LineMark.ARGUMENTS:
+            again = bool(boot.arguments) or boot.is_over()
+        elif mark is LineMark.PREAMBLE:
+            again = bool(boot.arguments) or boot.is_over(or_failed=boot.opened)
         else:
-            again = mark is Mark.HOOK_ARMED and course.is_over(or_seems=course.opened)
+            again = mark is LineMark.HOOK_ARMED and boot.is_over(or_failed=boot.opened)
         if again:
-            course = self._begin(at)
-        course.opened = course.opened or mark is Mark.PREAMBLE or mark is Mark.ARGUMENTS
-        return course
+            boot = self._begin(at)
+        boot.opened = boot.opened or mark is LineMark.PREAMBLE or mark is LineMark.ARGUMENTS
+        return boot
 
     def _died(self, record: Record, at: float | None) -> None:
-        explanation = explain(record, self._engine)
+        explanation = explain(record, self._table)
         if explanation is not None:
-            self._blame(explanation, record.text, record, at)
+            self._add_finding(explanation, record.text, record, at)
 
-    def _pass_time(self, course: Course, record: Record, at: float | None) -> None:
-        """Any line but a heartbeat is a sign of progress."""
-        course.active, course.stalled = True, False
-        self._tell_time(course, record, at)
+    def _note_progress(self, boot: BootState, record: Record, at: float | None) -> None:
+        """Every line except a heartbeat counts as progress."""
+        boot.active, boot.stalled = True, False
+        self._advance_clock(boot, record, at)
 
-    def _tell_time(self, course: Course, record: Record, at: float | None) -> None:
+    def _advance_clock(self, boot: BootState, record: Record, at: float | None) -> None:
         if at is not None:
-            course.watch.told(at)
+            boot.watch.advance(at)
         elif record.stamp:
-            course.watch.saw(record.stamp)
+            boot.watch.take_stamp(record.stamp)
         elif "%" in record.text:
             bar = read_bar(record.text)
             if bar is not None:
-                course.watch.told(self._bars.time_of(bar, course.watch.now()))
+                boot.watch.advance(self._bars.time_of(bar, boot.watch.now()))
 
-    def _blame(self, explanation: Explanation, piece: str, record: Record, at: float | None) -> None:
-        course = self._current(at)
-        if not self._chained and self._repeats_boot(course, explanation, record):
-            course = self._begin(at)
+    def _add_finding(self, explanation: Explanation, piece: str, record: Record, at: float | None) -> None:
+        boot = self._current(at)
+        if not self._chained and self._repeats_boot(boot, explanation, record):
+            boot = self._begin(at)
         self._chained = False
-        finding = Finding(
+        finding = LogFinding(
             reason=explanation.reason,
             rank=explanation.rank,
             values=explanation.values,
             line=self._line,
             text=piece,
-            phase=course.phase,
-            at=course.watch.now(),
+            phase=boot.phase,
+            at=boot.watch.now(),
             fatal=explanation.fatal,
             lasting=explanation.lasting,
         )
-        if course.add(finding) and finding.rank > Rank.BARE:
+        if boot.add(finding) and finding.rank > Rank.BARE:
             self._events.append(CauseFound(finding.reason, finding.values, finding.line, finding.text, finding.at))
 
-    def _repeats_boot(self, course: Course, explanation: Explanation, record: Record) -> bool:
-        """A boot that dies before it tells its arguments says the same word again when it is run again."""
+    def _repeats_boot(self, boot: BootState, explanation: Explanation, record: Record) -> bool:
+        """A boot that dies before it prints its arguments prints the same error when it is run again."""
         if explanation.lasting:
-            return course.served or course.ended
-        if course.arguments or not course.failed or record.level or not explanation.fatal:
+            return boot.served or boot.ended
+        if boot.arguments or not boot.failed or record.level or not explanation.fatal:
             return False
-        return any(finding.text.endswith(record.text) and finding.rank >= Rank.EXCEPTION for finding in course.findings)
+        return any(finding.text.endswith(record.text) and finding.rank >= Rank.EXCEPTION for finding in boot.findings)
 
-    def _current(self, at: float | None) -> Course:
-        return self._course or self._begin(at)
+    def _current(self, at: float | None) -> BootState:
+        return self._boot or self._begin(at)
 
-    def _begin(self, at: float | None) -> Course:
-        if self._course is not None:
-            self._course.engine = self._engine
-            self._history.close(self._course)
-        number = self._course.number + 1 if self._course else 1
-        began = at if at is not None and number > 1 else 0.0
-        course = Course(number, began)
-        course.watch.told(began)
-        self._course = course
+    def _begin(self, at: float | None) -> BootState:
+        if self._boot is not None:
+            self._history.close(self._boot)
+        number = self._boot.number + 1 if self._boot else 1
+        boot = BootState(number, self._signals.log(self._table.engine))
+        boot.watch.advance(at if at is not None and number > 1 else 0.0)
+        self._boot = boot
         self._events.append(BootBegan(number))
-        self._events += enter(course, Phase.STARTING)
-        return course
+        self._events += enter(boot, Phase.STARTING)
+        return boot

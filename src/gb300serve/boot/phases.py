@@ -1,4 +1,4 @@
-"""The phases of a boot and how long each may be silent."""
+"""The phases of a boot, and how long each may be silent."""
 
 from enum import StrEnum
 
@@ -17,8 +17,8 @@ class Phase(StrEnum):
     SERVING = "serving"
 
 
-# Seconds without progress after which a phase is called stalled. Half an hour is what the lane's own runners wait;
-# a checkpoint on a network share loads 1,246 s with a moving bar. Tuning was silent for up to 81 minutes on the
-# Station, so shorter patience there cries wolf.
+# Seconds without progress after which a phase counts as stalled. The lane's own scripts wait half an hour; a checkpoint
+# on a network share loads for 1,246 s with a moving bar. Tuning was silent for up to 81 minutes on the Station, so a
+# shorter limit raises false alarms.
 DEFAULT_PATIENCE = 1800.0
 PATIENCE: dict[Phase, float] = dict.fromkeys(Phase, DEFAULT_PATIENCE) | {Phase.TUNING_KERNELS: 5400.0}

@@ -19,9 +19,10 @@ from typer._click.formatting import HelpFormatter
 from typer.core import TyperGroup
 
 from gb300serve import __version__
-from gb300serve.cli.console import Console, OutputError
-from gb300serve.cli.environment import read_environment
-from gb300serve.cli.formats import text
+from gb300serve.app.actions import Invocation, render_suggestions
+from gb300serve.app.environment import read_environment
+from gb300serve.cli.console import OutputError, TerminalConsole
+from gb300serve.cli.views.diagnostics import text_lines
 from gb300serve.core.errors import Gb300Error
 
 COMMANDS = {
@@ -45,13 +46,14 @@ COMMANDS = {
     "diagnose": "What a boot log says.",
     "rules": "The rules of lint and the checks of doctor.",
     "schema": "JSON Schema of recipes and sites.",
+    "help": "Show a guide, or the options of a command.",
 }
 
 _NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
 
 
 class InterruptError(Gb300Error):
-    """Ctrl-C where nothing was started that could keep running."""
+    """Ctrl-C before anything was started that could keep running."""
 
     exit_code = 130
 
@@ -79,7 +81,7 @@ class OnDemand(TyperGroup):
         except (KeyboardInterrupt, typer.Abort) as error:
             raise InterruptError from error  # typer would turn it into a silent exit code
         except BrokenPipeError:
-            return 0  # the reader of our output has gone: nothing is left to say, and nobody to say it to
+            return 0  # the reader of the output is gone
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
@@ -103,8 +105,8 @@ def options(version: Version = False) -> None:  # noqa: FBT002 - an option of th
     """Launch recipes and compile configurations for large models on one NVIDIA GB300."""
 
 
-def invoke(arguments: list[str], console: Console, context: Any) -> int:
-    """Run one command line; returns its exit code. Errors of ours are shown, bugs are written to a file."""
+def invoke(arguments: list[str], console: TerminalConsole, context: Any) -> int:
+    """Run one command line; returns its exit code. Errors are printed, tracebacks go to a file."""
     command = typer.main.get_command(app)
     command.commands = dict.fromkeys(COMMANDS)  # type: ignore[attr-defined] # names for the suggestion of a misspelt one
     try:
@@ -113,6 +115,7 @@ def invoke(arguments: list[str], console: Console, context: Any) -> int:
         error.show(console.err)
         return error.exit_code
     except Gb300Error as error:
+        render_suggestions(error, Invocation())
         show_error(error, console)
         return error.exit_code
     except OSError as error:
@@ -126,13 +129,13 @@ def invoke(arguments: list[str], console: Console, context: Any) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _bug(console: Console) -> int:
-    return int(importlib.import_module("gb300serve.cli.bugs").report(console))
+def _bug(console: TerminalConsole) -> int:
+    return int(importlib.import_module("gb300serve.cli.internal_errors").report(console))
 
 
-def show_error(error: Gb300Error, console: Console) -> None:
-    """The places first, then the sentence about them, what was said elsewhere, and what to do, a line each."""
-    for line in text.lines(error.diagnostics):
+def show_error(error: Gb300Error, console: TerminalConsole) -> None:
+    """The places first, then the message, lines from elsewhere, and what to do, one per line."""
+    for line in text_lines(error.diagnostics):
         console.message(line, "dim" if line.startswith("    ") else None)
     console.message(f"gb300serve: {error.message}", "error")
     console.messages((f"    {line}" for line in error.details), "dim")
@@ -148,13 +151,18 @@ def main() -> NoReturn:
             # The same bytes under every locale; a file name that is not UTF-8 is shown escaped, as JSON escapes it.
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     environment = read_environment()
-    console = Console(sys.stdout, sys.stderr, no_color=environment.no_color)
+    console = TerminalConsole(sys.stdout, sys.stderr, no_color=environment.no_color, print_styled=_print_styled)
     code = invoke(sys.argv[1:], console, (environment, console))
     with suppress(OSError):  # the reader has gone, or the disk behind a redirection is full: that was said
         sys.stdout.flush()
     # Taking a hundred modules apart costs 18 ms of every command, and nothing here waits for it: files and
     # connections are closed by the code that opened them.
     os._exit(code)
+
+
+def _print_styled(text: str, style: str, stream: TextIO) -> None:
+    """Load rich with the first coloured line."""
+    importlib.import_module("gb300serve.cli.colour").print_styled(text, style, stream)
 
 
 def _opened(stream: TextIO | None) -> TextIO:

@@ -1,9 +1,13 @@
-"""Parameters that several commands share, each said once."""
+"""Parameters that several commands share, and the workspace that they select."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+
+from gb300serve.app.workspace import Workspace
+from gb300serve.cli.console import TerminalConsole
 
 Ref = Annotated[str, typer.Argument(metavar="REF", help="v14, deepseek-v4.1-flash/v14, or a file.", show_default=False)]
 OptionalRef = Annotated[
@@ -37,3 +41,11 @@ SimFault = Annotated[
 Reason = Annotated[
     str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the journal.", show_default=False)
 ]
+
+
+def open_workspace(
+    ctx: typer.Context, recipes: Sequence[Path] | None, site: Path | None, station: str | None = None
+) -> tuple[Workspace, TerminalConsole]:
+    """The workspace of a command line, and the console for its result."""
+    environment, console = ctx.obj
+    return Workspace(environment, console, tuple(recipes or ()), site, station or environment.station), console

@@ -1,1 +1,1 @@
-"""Two releases, and what one changes against the other."""
+"""The difference between two releases and the cost of changing from one to the other."""

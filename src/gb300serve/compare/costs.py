@@ -1,47 +1,162 @@
-"""What going from one release to another costs: a restart, tuning, memory, time; and what was measured of both."""
+"""The cost of changing from one release to another: restart, tuning, memory, time; and the evidence of both."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
-from gb300serve.compare.effects import Effect
-from gb300serve.compare.evidence import Pair, pairs
-from gb300serve.compare.tuning import Recorded, Tuning, tuning
+from gb300serve.autotune.sets import is_same_identity, short_identity
+from gb300serve.compare.changes import Effect
 from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.fit.checkpoint import Checkpoint, MeasuredBoot
+from gb300serve.fit.memory import request_of_boot
 from gb300serve.fit.model import MemoryPlan
+from gb300serve.fit.request import MemoryRequest
 from gb300serve.recipe.model import EvidenceSection
+
+Autotune = Literal["same", "new", "unknown"]
+# Options that affect the identity but not the memory; the model's path is compared separately.
+_IDENTITY = ("trust_remote_code", "revision", "generation_config")
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """What is known of one release. `ledger` is what the record says of its settings."""
+class RecordedIdentity:
+    """The identity (the beginning of the directory's name) of a recorded boot with exactly these settings."""
+
+    identity: str
+    boot: str
+    tuning_seconds: float | None = None
+    new_configs: int = 0
+    """Kernels that the boot tuned in addition to those it loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class TuningVerdict:
+    """The verdict and its reason."""
+
+    verdict: Autotune
+    reason: str
+
+
+def recorded_identity(
+    checkpoint: Checkpoint, request: MemoryRequest, options: Mapping[str, Any]
+) -> RecordedIdentity | None:
+    """The identity of a recorded boot with these settings; utilization and patches over the image do not affect it."""
+    wanted = _relevant(request)
+    same = [b for b in checkpoint.boots if _has_options(b, options) and _relevant(request_of_boot(b)) == wanted]
+    same.sort(key=lambda boot: boot.variant != request.variant)
+    return next((_identity_of(boot) for boot in same if boot.figures.get("autotune")), None)
+
+
+def _identity_of(boot: MeasuredBoot) -> RecordedIdentity:
+    figures = boot.figures
+    new = figures.get("saved_configs", 0) - figures.get("configs", 0) if "saved_configs" in figures else 0
+    return RecordedIdentity(figures["autotune"], boot.name, figures.get("tuning_seconds"), new)
+
+
+def _relevant(request: MemoryRequest) -> MemoryRequest:
+    return replace(request, gpu_memory_utilization=0.0, variant=None)
+
+
+def _has_options(boot: MeasuredBoot, options: Mapping[str, Any]) -> bool:
+    """A log prints the model twice: as an option and as a positional argument."""
+    named = boot.settings.get("model") or boot.settings.get("model_tag")
+    wanted = options.get("model") or options.get("model_tag")
+    others = all(boot.settings.get(name) == options.get(name) for name in _IDENTITY)
+    return not boot.assumed and named == wanted and others
+
+
+def tuning_verdict(
+    before: RecordedIdentity | None, after: RecordedIdentity | None, effects: Sequence[Effect]
+) -> TuningVerdict:
+    """`effects` are those of the fields that differ; without any, the launch is the same."""
+    if not effects:
+        return TuningVerdict("same", "the launch does not differ")
+    if before is not None and after is not None:
+        if is_same_identity(before.identity, after.identity):
+            return TuningVerdict("same", f"both were recorded as {short_identity(after.identity)}")
+        return TuningVerdict(
+            "new", f"recorded as {short_identity(before.identity)} before, {short_identity(after.identity)} after"
+        )
+    for effect in effects:
+        if effect.identity == "changes":
+            return TuningVerdict("new", f"{_name(effect)} is part of the identity: {effect.reason}")
+    for effect in effects:
+        if effect.identity == "unknown":
+            return TuningVerdict("unknown", f"{_name(effect)}: {effect.reason}")
+    return TuningVerdict("same", "no field that differs is part of the identity")
+
+
+def _name(effect: Effect) -> str:
+    return effect.field.rpartition(".")[2]
+
+
+def effect_sentence(effect: Effect, overall: TuningVerdict, *, by_record: bool) -> str:
+    """The effect of a field on the launch and on the tuning cache. `by_record`: both identities are recorded."""
+    if by_record and effect.identity != "keeps":
+        return f"{effect.launch}; tuning cache {overall.verdict}: {overall.reason}"
+    verdict = {"keeps": "same", "changes": "new", "unknown": "unknown"}[effect.identity]
+    return f"{effect.launch}; tuning cache {verdict}: {effect.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class EvidencePair:
+    """One figure of both releases, None if a release lacks it."""
+
+    figure: str
+    unit: str
+    workload: str
+    before: float | None
+    after: float | None
+
+    @property
+    def percent(self) -> float | None:
+        """The increase from `before` to `after`."""
+        if self.before is None or self.after is None or self.before == 0:
+            return None
+        return 100 * (self.after - self.before) / self.before
+
+
+def evidence_pairs(before: Sequence[EvidenceSection], after: Sequence[EvidenceSection]) -> tuple[EvidencePair, ...]:
+    """In the order of `before`, then those that only `after` has. Figures of different workloads are never paired."""
+    old, new = _by_load(before), _by_load(after)
+    keys = (*old, *(key for key in new if key not in old))
+    return tuple(EvidencePair(*key, old.get(key), new.get(key)) for key in keys)
+
+
+def _by_load(figures: Sequence[EvidenceSection]) -> dict[tuple[str, str, str], float]:
+    return {(item.figure, item.unit, item.workload): item.value for item in figures}
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseSummary:
+    """The facts about one release. `ledger` has the recorded findings about its settings."""
 
     engine_version: str | None = None
     memory: MemoryPlan | None = None
     boot_seconds: float | None = None
     tuning_seconds: float | None = None
-    """How long its kernels take when nothing was tuned before."""
-    recorded: Recorded | None = None
+    """How long its kernels take to tune with an empty cache."""
+    recorded: RecordedIdentity | None = None
     evidence: tuple[EvidenceSection, ...] = ()
     ledger: tuple[Diagnostic, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """`before` and `after` as they were known, and what follows."""
+    """The facts about both releases, and the costs that follow."""
 
-    before: Facts
-    after: Facts
+    before: ReleaseSummary
+    after: ReleaseSummary
     restart: bool
-    """The plans differ: going from one to the other is a launch."""
-    tuning: Tuning
-    evidence: tuple[Pair, ...]
+    """The plans differ, so the change requires a launch."""
+    tuning: TuningVerdict
+    evidence: tuple[EvidencePair, ...]
     ledger: tuple[Diagnostic, ...]
-    """What the record says of settings that only `after` has."""
+    """Recorded findings that apply only to `after`."""
 
     @property
     def tuning_seconds(self) -> float | None:
-        """What the first boot spends on tuning, unless its cache is put in place; None where it finds one."""
+        """How long the first boot tunes, unless its cache is seeded; None if it finds a cache."""
         if self.tuning.verdict == "same":
             return None
         recorded = self.after.recorded
@@ -49,13 +164,13 @@ class Costs:
 
     @property
     def back_in_hbm_gib(self) -> float | None:
-        """Weights that return from Grace to the GPU; negative when more leave it."""
+        """Weights that return from Grace to the GPU; negative if more are offloaded."""
         if self.before.memory is None or self.after.memory is None:
             return None
         return self.before.memory.host.offloaded_gib - self.after.memory.host.offloaded_gib
 
     def as_json(self) -> dict[str, Any]:
-        """The first four keys are the contract's; what is not known is null."""
+        """Unknown figures are null."""
         sides = (self.before, self.after)
         plans = [side.memory for side in sides]
         return {
@@ -72,23 +187,23 @@ class Costs:
                 for plan in plans
             ],
             "evidence": [
-                {"figure": one.figure, "unit": one.unit, "workload": one.workload, "values": [one.before, one.after]}
-                for one in self.evidence
+                {"figure": p.figure, "unit": p.unit, "workload": p.workload, "values": [p.before, p.after]}
+                for p in self.evidence
             ],
-            "ledger": [one.as_json() for one in self.ledger],
+            "ledger": [finding.as_json() for finding in self.ledger],
         }
 
 
-def costs(before: Facts, after: Facts, effects: Sequence[Effect], *, restart: bool) -> Costs:
+def costs(before: ReleaseSummary, after: ReleaseSummary, effects: Sequence[Effect], *, restart: bool) -> Costs:
     """`effects` are those of the fields that differ."""
-    known = {(one.code, one.message) for one in before.ledger}
+    known = {(finding.code, finding.message) for finding in before.ledger}
     return Costs(
         before=before,
         after=after,
         restart=restart,
-        tuning=tuning(before.recorded, after.recorded, effects if restart else ()),
-        evidence=pairs(before.evidence, after.evidence),
-        ledger=tuple(one for one in after.ledger if (one.code, one.message) not in known),
+        tuning=tuning_verdict(before.recorded, after.recorded, effects if restart else ()),
+        evidence=evidence_pairs(before.evidence, after.evidence),
+        ledger=tuple(finding for finding in after.ledger if (finding.code, finding.message) not in known),
     )
 
 

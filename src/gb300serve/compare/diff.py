@@ -1,33 +1,31 @@
-"""The difference of two releases: fields, record, words of the command, costs."""
+"""The difference of two releases: launch fields, record, command arguments, costs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gb300serve.compare.costs import Costs, Facts, costs
-from gb300serve.compare.effects import Effect, effect_of
-from gb300serve.compare.fields import Change, changes
-from gb300serve.compare.tuning import said
-from gb300serve.core.words import changed_words
+from gb300serve.compare.changes import Change, Effect, changes, effect_of
+from gb300serve.compare.costs import Costs, ReleaseSummary, costs, effect_sentence
+from gb300serve.core.values import changed_arguments
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two: its resolved recipe, its command's words, its plan's digest, and what is known of it."""
+    """One release: its resolved recipe, its command, the digest of its plan, and the facts about it."""
 
     recipe: Mapping[str, Any]
     argv: tuple[str, ...]
     digest: str
-    facts: Facts = field(default_factory=Facts)
+    facts: ReleaseSummary = field(default_factory=ReleaseSummary)
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`changes` is what the plan is compiled from, `record` the rest of the recipe."""
+    """`changes` are fields that the plan is compiled from, `record` the other fields of the recipe."""
 
     changes: tuple[Change, ...]
     effects: tuple[str, ...]
-    """What each change does, in the order of `changes`."""
+    """The effect of each change, in the order of `changes`."""
     record: tuple[Change, ...]
     removed: tuple[str, ...]
     added: tuple[str, ...]
@@ -38,7 +36,7 @@ class Difference:
         return bool(self.changes or self.record)
 
     def as_json(self) -> dict[str, Any]:
-        """`gb300serve.diff/1`; what is not known is null or `unknown`."""
+        """`gb300serve.diff/1`; unknown values are null or `unknown`."""
         described = zip(self.changes, self.effects, strict=True)
         return {
             "schema": "gb300serve.diff/1",
@@ -50,12 +48,12 @@ class Difference:
 
 
 def difference(before: Side, after: Side) -> Difference:
-    """What `after` changes against `before`."""
+    """The changes from `before` to `after`, and their cost."""
     found = changes(dict(before.recipe), dict(after.recipe))
     launched = tuple(change for change in found if change.in_plan)
     engine = str(after.recipe.get("engine", {}).get("name", "vllm"))
     effects = [effect_of(change, after.facts.engine_version, engine) for change in launched]
-    removed, added = changed_words(before.argv, after.argv)
+    removed, added = changed_arguments(before.argv, after.argv)
     spent = costs(before.facts, after.facts, effects, restart=before.digest != after.digest)
     return Difference(
         changes=launched,
@@ -69,7 +67,7 @@ def difference(before: Side, after: Side) -> Difference:
 
 def _sentence(effect: Effect, before: Side, after: Side, spent: Costs) -> str:
     by_record = before.facts.recorded is not None and after.facts.recorded is not None
-    return said(effect, spent.tuning, by_record=by_record)
+    return effect_sentence(effect, spent.tuning, by_record=by_record)
 
 
 def _document(change: Change) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""What every layer may use: errors, diagnostics, words, values, text, clock."""
+"""Shared by all layers: errors, diagnostics, text, values, redaction, ports, files."""

@@ -1,10 +1,36 @@
-"""Names of files as people write them, and whether anything is there that can be reached."""
+"""File access that every layer shares: atomic writes, and lookups that treat an unreachable path as absent."""
 
+import os
+from contextlib import suppress
 from pathlib import Path
 
+PRIVATE = 0o600
 
-def expanded(text: str) -> Path:
-    """The path with `~` and `~user` replaced; as written where there is no such user."""
+
+def write_atomically(path: Path, data: bytes, mode: int = 0o666, *, fsync: bool = False) -> None:
+    """Replace the file at `path` with `data`: readers see the old content or the new one, never a part.
+
+    `mode` is subject to the umask; `fsync` waits for the disk. On an error (OSError) the old file stays as it was and
+    nothing is left beside it.
+    """
+    # 64 random bits keep concurrent writers apart. `tempfile` would ignore the umask and costs start-up time.
+    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}.new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            if fsync:
+                file.flush()
+                os.fsync(descriptor)
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def expand_user(text: str) -> Path:
+    """The path with `~` and `~user` replaced; unchanged if the user does not exist."""
     try:
         return Path(text).expanduser()
     except RuntimeError:
@@ -12,7 +38,7 @@ def expanded(text: str) -> Path:
 
 
 def is_file(path: Path) -> bool:
-    """As the path's own, and False too where nobody may look, or for a name that no file can have."""
+    """Like `Path.is_file`, but False if the path is not accessible or not a valid file name."""
     try:
         return path.is_file()
     except OSError:
@@ -20,7 +46,7 @@ def is_file(path: Path) -> bool:
 
 
 def is_directory(path: Path) -> bool:
-    """The same for a directory."""
+    """Like `is_file`, for a directory."""
     try:
         return path.is_dir()
     except OSError:

@@ -1,4 +1,4 @@
-"""Secrets known by their shape or by the name they stand under, and texts without them."""
+"""Find secrets by their pattern or by the name of their key, and remove them from texts."""
 
 import re
 from collections.abc import Iterable
@@ -6,10 +6,10 @@ from functools import lru_cache
 
 HIDDEN = "[secret]"
 
-# What issuers print: the prefix names the issuer, the rest is random. A letter run alone (`hf_transfer`) is no token:
-# each pattern asks for a digit or a capital where the alphabet has them. Looks ahead are bounded: a megabyte of `sk-`
-# would take minutes otherwise. Beside each stand the texts without one of which it cannot occur: looking those up costs
-# 3 us for a whole recipe, the patterns 300.
+# Tokens: the prefix names the issuer, the rest is random. Letters alone (`hf_transfer`) are not a token, so patterns
+# require a digit or a capital if the issuer uses them. Lookaheads are bounded, because a megabyte of `sk-` would take
+# minutes otherwise. The second field has texts of which at least one occurs in every match: to search them in a recipe
+# takes 3 us, to search the patterns 300 us.
 _PREFIXED = (
     ("a Hugging Face token", ("hf_",), r"hf_(?=[a-z]{0,40}[A-Z0-9])[A-Za-z0-9]{12,}"),
     ("an API key", ("sk-",), r"sk-(?=[A-Za-z_-]{0,80}\d)[A-Za-z0-9_-]{14,}"),
@@ -41,35 +41,35 @@ _OPEN = (
         r"[?&](?:access_?token|token|api_?key|key|sig(?:nature)?|secret|password)=(?![$<])[^&\s\"']{8,}",
     ),
     (
-        "a secret in a shell word",
+        "a secret in a shell command",
         ("TOKEN=", "SECRET=", "PASSWORD=", "KEY="),
         r"(?<![A-Z0-9_])[A-Z0-9_]*(?:TOKEN|SECRET|PASSWORD|API_?KEY|ACCESS_KEY)=(?![$<\"'/])[^\s\"';&|]{8,}",
     ),
     (
-        "a secret in a shell word",
+        "a secret in a shell command",
         ("--api-key", "--hf-token", "--token", "--password"),
         r"--(?:api-key|hf-token|token|password)[= ](?![-$<\"'/])[^\s\"',;&|]{6,}",
     ),
 )
-# Patterns are compiled when first used (re keeps them): most commands meet no text that could hold a secret.
-_SHAPES = (
+# Patterns are compiled on first use (re caches them): most commands read no text that could contain a secret.
+_PATTERNS = (
     *((what, hints, rf"(?<![A-Za-z0-9_]){pattern}") for what, hints, pattern in _PREFIXED),
     *_OPEN,
 )
 
-# The last words of a name that holds a secret whatever it looks like.
-_TELLING = r"(?i)(?:^|[_.-])(?:token|secret|password|passwd|passphrase|(?:api|access|secret|private)[_-]?key)$"
-# A `…_KEY` may as well name a cache entry or a public key: its value must look random too.
-_MAYBE_TELLING = r"(?i)(?:^|[_.-])(?:key|token|auth|credentials?|pat|pwd)$"
+# Endings of names whose value is always a secret.
+_DECISIVE_NAME = r"(?i)(?:^|[_.-])(?:token|secret|password|passwd|passphrase|(?:api|access|secret|private)[_-]?key)$"
+# A `…_KEY` may also name a cache entry or a public key, so its value must look random.
+_AMBIGUOUS_NAME = r"(?i)(?:^|[_.-])(?:key|token|auth|credentials?|pat|pwd)$"
 _HARMLESS_NAME = (
-    r"(?i)(?:cache|public|sort|primary|group|routing|bos|eos|pad|unk|sep|cls|mask|image|video|audio)"
+    r"(?i)(?:cache|public|sort|primary|group|routing|bos|eos|pad|unk|sep|cls|mask|image|video|audio|per)"
     r"[_.-]?(?:key|token)$"
 )
 _HARMLESS = r"(?i)|empty|none|null|true|false|yes|no|auto|dummy|x+|[~./].*|.*[$<{].*"
 _RANDOM = r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9+/_=.-]{16,}"
 
 _LINE = (
-    r"(?i)((?<![a-z])(?:token|secret|password|passwd|passphrase|key|apikey)[\"']?\s*[:=]\s*[\"']?)"
+    r"(?i)((?<![a-z])(?<!per_)(?:token|secret|password|passwd|passphrase|key|apikey)[\"']?\s*[:=]\s*[\"']?)"
     r"(?![\[{$<\s\"'/~])([^\s,\"'}\]]{6,})"
 )
 
@@ -77,28 +77,28 @@ _FLAG = r"(?i)(--(?:api-key|hf-token|token|password)[\"']?\s*[,=\s]\s*[\"']?)(?!
 
 
 def secret_kind(text: str) -> str | None:
-    """What a text holds that looks like a secret, such as `a Hugging Face token`; None for the ordinary."""
-    return next((what for what, pattern in _possible(text) if re.search(pattern, text)), None)
+    """The kind of a secret in the text, such as `a Hugging Face token`; None if there is none."""
+    return next((kind for kind, pattern in _possible(text) if re.search(pattern, text)), None)
 
 
 def _possible(text: str) -> list[tuple[str, str]]:
-    """The shapes that the text could hold."""
-    found = []
-    without = tuple(sign for sign in ("=", "--") if sign not in text)
-    for what, hints, pattern in _SHAPES:
-        if without and any(sign in hints[0] for sign in without):
-            continue  # all hints of a shape have the sign of its first one
+    """The patterns that may match, with their kinds."""
+    possible = []
+    absent = tuple(sign for sign in ("=", "--") if sign not in text)
+    for kind, hints, pattern in _PATTERNS:
+        if absent and any(sign in hints[0] for sign in absent):
+            continue  # all hints of a pattern contain the same sign
         for hint in hints:
             if hint in text:
-                found.append((what, pattern))
+                possible.append((kind, pattern))
                 break
-    return found
+    return possible
 
 
 @lru_cache(maxsize=4096)
 def holds_secret(name: str) -> bool:
-    """Whether `name` says that its value is a secret: `HF_TOKEN`, `api_key`, `DB_PASSWORD`."""
-    return re.search(_TELLING, name) is not None and re.search(_HARMLESS_NAME, name) is None
+    """Whether every value under `name` is a secret: `HF_TOKEN`, `api_key`, `DB_PASSWORD`."""
+    return re.search(_DECISIVE_NAME, name) is not None and re.search(_HARMLESS_NAME, name) is None
 
 
 @lru_cache(maxsize=4096)
@@ -106,21 +106,19 @@ def may_hold_secret(name: str) -> bool:
     """Whether a random-looking value under `name` is a secret."""
     if re.search(_HARMLESS_NAME, name):
         return False
-    return re.search(_TELLING, name) is not None or re.search(_MAYBE_TELLING, name) is not None
+    return re.search(_DECISIVE_NAME, name) is not None or re.search(_AMBIGUOUS_NAME, name) is not None
 
 
 def literal_secret(name: str, value: str, *, strict: bool = False) -> str | None:
-    """What `value` is when it stands under `name` as a literal secret, else None. Never part of the value itself.
+    """The kind of the literal secret `value` under `name`, else None. It never contains the value.
 
-    `strict`: the name alone does not convict, the value must look random too.
+    `strict`: the name is not sufficient, the value must look random too.
     """
-    if (kind := secret_kind(value)) is not None:
-        return kind
-    return named_secret(name, value, strict=strict)
+    return secret_kind(value) or named_secret(name, value, strict=strict)
 
 
 def named_secret(name: str, value: str, *, strict: bool = False) -> str | None:
-    """As `literal_secret`, for a value whose shape tells nothing."""
+    """Like `literal_secret`, for a value that matches no pattern."""
     if not may_hold_secret(name) or re.fullmatch(_HARMLESS, value):
         return None
     if re.fullmatch(_RANDOM, value) and len(set(value)) >= 8:
@@ -129,10 +127,10 @@ def named_secret(name: str, value: str, *, strict: bool = False) -> str | None:
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """`text` with everything that looks like a secret replaced, and `secrets` too, also where they were cut short."""
+    """Replace everything in `text` that looks like a secret, and `secrets`, also if they are cut short."""
     for secret in filter(None, secrets):
-        for said in (secret, repr(secret)[1:-1]):  # engines print their arguments as Python writes them
-            text = text.replace(said, HIDDEN)
+        for spelling in (secret, repr(secret)[1:-1]):  # engines print their arguments with `repr`
+            text = text.replace(spelling, HIDDEN)
         if secret[:8] in text:
             text = re.sub(re.escape(secret[:8]) + r"[^\s'\"`,]*", HIDDEN, text)
     for _, pattern in _possible(text):
@@ -141,5 +139,5 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def redact_line(line: str) -> str:
-    """A line of a file, with the value of every name that says secret replaced as well."""
+    """Redact a line of a file, including the value of every name that denotes a secret."""
     return re.sub(_FLAG, rf"\1{HIDDEN}", re.sub(_LINE, rf"\1{HIDDEN}", redact(line)))

@@ -1,4 +1,4 @@
-"""A rule: a function, found by its decorator, that explains itself."""
+"""Rules of lint and preflight: functions that are registered by a decorator and documented by their docstring."""
 
 import inspect
 import re
@@ -13,9 +13,9 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a rule found: `path` leads from the subject's root to the place; `severity` overrides the rule's own.
+    """A finding of a rule. `path` is its address in the subject, `severity` overrides that of the rule.
 
-    `line` (from 1) places what has no path, such as a comment.
+    `line` (from 1) is the position of a finding without a path, such as a comment.
     """
 
     path: tuple[str | int, ...]
@@ -28,7 +28,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Rule(Generic[S]):
-    """`summary`, `why` and `fix` come from the function's docstring; `engine` is the only one that it speaks of."""
+    """`summary`, `why` and `fix` come from the function's docstring; `engine` restricts the rule to one engine."""
 
     code: str
     name: str
@@ -41,14 +41,14 @@ class Rule(Generic[S]):
 
 
 class RuleDocumentationError(TypeError):
-    """The docstring is not one sentence, `Why:` and `Fix:`."""
+    """The docstring does not have the form of a rule."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"{name}: the docstring of a rule is one sentence, `Why:` and `Fix:`")
+        super().__init__(f"{name}: the docstring of a rule must be one sentence, `Why:` and `Fix:`")
 
 
 class RuleBook(Generic[S]):
-    """The rules of one kind, in the order of their codes."""
+    """A set of rules, ordered by code."""
 
     def __init__(self) -> None:
         self._rules: dict[str, Rule[S]] = {}
@@ -57,7 +57,7 @@ class RuleBook(Generic[S]):
     def rule(
         self, code: str, severity: Severity, engine: str | None = None
     ) -> Callable[[Callable[[S], Iterator[Finding]]], Callable[[S], Iterator[Finding]]]:
-        """Decorates a rule; its name is the function's, with dashes. Without `engine` it speaks of every engine."""
+        """Register a rule under the function's name, with dashes. Without `engine` it applies to every engine."""
 
         def register(check: Callable[[S], Iterator[Finding]]) -> Callable[[S], Iterator[Finding]]:
             name = check.__name__.replace("_", "-")

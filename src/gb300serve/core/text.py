@@ -1,17 +1,17 @@
-"""Text from outside: made harmless before it reaches a terminal, and compared to find what was meant."""
+"""Text: safe output of untrusted text, suggestions, sizes."""
 
 import difflib
 import re
 from collections.abc import Iterable
 
-# ECMA-48 sequences, then every other C0/C1 control but tab and newline, then what turns the order of a line around:
-# none of them may steer the reader's terminal, or its reader.
+# ECMA-48 sequences, then all other C0/C1 control characters except tab and newline, then characters that change the
+# displayed order of a line: none of them may reach the terminal.
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x1b\\|\x07|$)|\x1b[ -/]*[0-~]?|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
     r"|[\u202a-\u202e\u2066-\u2069]"
 )
 
-# No path, flag or JSON word that anybody has to copy is as long; a value of 5,000 digits hid what was said of it.
+# Nobody copies longer words by hand, and a value of 5,000 digits hid the message about it.
 _LONG_WORD = re.compile(r"\S{1001,}")
 
 
@@ -20,19 +20,33 @@ def printable(text: str) -> str:
     return _ESCAPES.sub("", text)
 
 
-def natural(text: str) -> int | None:
-    """A number as plain digits, 18 of them at most: to `str.isdigit` a circled one is a digit too, and `int` takes it
-    for none, nor anything of more than 4,300 digits."""
+def parse_digits(text: str) -> int | None:
+    """Parse up to 18 ASCII digits. `str.isdigit` accepts `①`, which `int` rejects, as it rejects 4,300 digits."""
     return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
 
 
-def brief(text: str) -> str:
-    """`text` with the middle of words of more than 1,000 signs left out."""
-    return _LONG_WORD.sub(lambda found: f"{found[0][:80]}… ({len(found[0]):,} characters) …{found[0][-20:]}", text)
+def shorten_words(text: str) -> str:
+    """`text` without the middle of words longer than 1,000 characters."""
+    return _LONG_WORD.sub(lambda word: f"{word[0][:80]}… ({len(word[0]):,} characters) …{word[0][-20:]}", text)
 
 
 def suggestion(word: str, choices: Iterable[str]) -> str | None:
-    """The choice that was probably meant, or None."""
-    # Two signs changed places in a short word leave 0.75 of it; of long words, 0.74 are `spec_model` and `grpc_mode`.
+    """The choice that `word` probably means, or None."""
+    # Two swapped letters in a short word give 0.75; for long words, `spec_model` and `grpc_mode` give 0.74.
     close = difflib.get_close_matches(word, list(choices), n=1, cutoff=0.7 if len(word) < 8 else 0.78)
     return close[0] if close else None
+
+
+GIB = 1024**3
+MIB = 1024**2
+
+
+def gib(size: float) -> str:
+    """Bytes as text in GiB, below 1 GiB in MiB."""
+    return f"{size / GIB:.1f} GiB" if size >= GIB else f"{size / MIB:.0f} MiB"
+
+
+def summarize_names(names: tuple[str, ...]) -> str:
+    """The first name and the number of the others."""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{names[0]}{more}"

@@ -1,12 +1,16 @@
-"""Values as the recipe wrote them: numbers keep their spelling, JSON is printed compactly."""
+"""Values of a recipe: fractions keep their spelling, also when they are printed as JSON."""
 
+import difflib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Self, TypeAlias
+from typing import Literal, Self, TypeAlias
+
+EngineName: TypeAlias = Literal["vllm", "sglang"]
+"""The engines that a recipe may name; `engines.registry` has one row for each."""
 
 
 class WrittenFloat(float):
-    """A decimal fraction that remembers how it was written: `0.90` prints as `0.90`, also inside JSON."""
+    """A decimal fraction that keeps its spelling: `0.90` prints as `0.90`, also in JSON."""
 
     text: str
 
@@ -27,7 +31,7 @@ Value: TypeAlias = "Scalar | Sequence[Value] | Mapping[str, Value]"
 
 
 def indented_json(value: object, margin: str = "") -> str:
-    """JSON over several lines, two blanks a level; numbers as written, and what JSON does not have as its text."""
+    """JSON, indented by two spaces; numbers as written, values that JSON does not have as text."""
     inner = f"{margin}  "
     if isinstance(value, Mapping):
         lines = [
@@ -49,7 +53,7 @@ def _block(opening: str, lines: Sequence[str], closing: str, margin: str) -> str
 
 
 def compact_json(value: Value) -> str:
-    """JSON without blanks, keys in the order given, characters outside ASCII as they are, numbers as written."""
+    """JSON without spaces; keys keep their order, numbers their spelling, and non-ASCII text is not escaped."""
     if isinstance(value, WrittenFloat):
         return value.text
     if isinstance(value, str) or value is None or isinstance(value, (bool, int, float)):
@@ -58,3 +62,15 @@ def compact_json(value: Value) -> str:
         pairs = (f"{json.dumps(key, ensure_ascii=False)}:{compact_json(item)}" for key, item in value.items())
         return "{" + ",".join(pairs) + "}"
     return "[" + ",".join(map(compact_json, value)) + "]"
+
+
+def changed_arguments(before: Sequence[str], after: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The arguments that were removed and added, in order."""
+    removed: list[str] = []
+    added: list[str] = []
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    for kind, first, last, start, end in matcher.get_opcodes():
+        if kind != "equal":
+            removed += before[first:last]
+            added += after[start:end]
+    return removed, added

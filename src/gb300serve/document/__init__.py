@@ -1,1 +1,1 @@
-"""YAML files of ours: read with a position for every value, and validated against a model."""
+"""YAML files: parsing with a position for every value, and validation against a model."""

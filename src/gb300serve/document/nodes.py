@@ -1,4 +1,4 @@
-"""YAML as read: plain dictionaries and lists that also know where each of their entries stands."""
+"""YAML nodes: dictionaries and lists with the position of each entry."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ PathItem = str | int
 Path = tuple[PathItem, ...]
 
 
-class Mark(Protocol):
+class YamlMark(Protocol):
     """libyaml's position: lines and columns count from 0."""
 
     @property
@@ -19,22 +19,22 @@ class Mark(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text and where it came from: `name` is the file's path, or what else it is called in messages."""
+    """A text; `name` is the path of its file, or another name for messages."""
 
     name: str
     text: str
 
 
 class Spot(NamedTuple):
-    """Where an entry stands: its source, its key (or dash) and its value."""
+    """The position of an entry: its source, its key (or dash) and its value."""
 
     source: Source
-    key: Mark
-    value: Mark
+    key: YamlMark
+    value: YamlMark
 
 
 class Place(NamedTuple):
-    """A position as people count it: lines and columns from 1."""
+    """A position in a file: lines and columns count from 1."""
 
     file: str
     line: int
@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 
 class MapNode(dict[str, Any]):
-    """A YAML mapping; `spots` has one entry per key."""
+    """A YAML mapping; `spots` has the position of each key."""
 
     __slots__ = ("spots",)
 
@@ -61,7 +61,7 @@ class MapNode(dict[str, Any]):
 
 
 class ListNode(list[Any]):
-    """A YAML sequence; `spots` has one entry per item."""
+    """A YAML sequence; `spots` has the position of each item."""
 
     __slots__ = ("spots",)
 
@@ -75,17 +75,14 @@ class ListNode(list[Any]):
 
 
 def spot_at(root: Any, path: Sequence[PathItem]) -> tuple[Spot | None, bool]:
-    """The spot of the entry that `path` names, or of its nearest ancestor; and whether it is the entry itself."""
-    node, found = root, None
-    for depth, item in enumerate(path):
+    """The spot of the entry at `path`, or of its nearest ancestor; and whether it is the entry itself."""
+    node, nearest = root, None
+    for item in path:
         spot = _spot(node, item)
         if spot is None:
-            return found, False
-        found = spot
-        node = node[item]
-        if depth == len(path) - 1:
-            return found, True
-    return found, not path
+            return nearest, False
+        node, nearest = node[item], spot
+    return nearest, True
 
 
 def _spot(node: Any, item: PathItem) -> Spot | None:
@@ -100,3 +97,45 @@ def place_of(spot: Spot, *, of_key: bool = False) -> Place:
     """The position of the entry's value, or of its key (or dash)."""
     mark = spot.key if of_key else spot.value
     return Place(spot.source.name, mark.line + 1, mark.column + 1)
+
+
+class Text(NamedTuple):
+    """A text and its path; `name` is the nearest key above it."""
+
+    path: Path
+    name: str
+    value: str
+
+
+class DocumentTexts(NamedTuple):
+    """The texts and the keys (with their values) below a node, in the order of the file."""
+
+    texts: list[Text]
+    keys: list[tuple[Path, str, Any]]
+
+
+def document_texts(node: Any) -> DocumentTexts:
+    """The texts and keys below `node`."""
+    contents = DocumentTexts([], [])
+    _collect(node, (), "", contents)
+    return contents
+
+
+def _collect(node: Any, path: Path, name: str, contents: DocumentTexts) -> None:
+    """Append to `contents`. A generator per level would take three times as long."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            below = (*path, key)
+            contents.keys.append((below, key, value))
+            if type(value) is str:
+                contents.texts.append(Text(below, key, value))
+            elif isinstance(value, (dict, list)):
+                _collect(value, below, key, contents)
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            if type(value) is str:
+                contents.texts.append(Text((*path, index), name, value))
+            elif isinstance(value, (dict, list)):
+                _collect(value, (*path, index), name, contents)
+    elif isinstance(node, str):
+        contents.texts.append(Text(path, name, node))

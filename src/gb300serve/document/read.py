@@ -1,14 +1,14 @@
-"""Text to nodes: YAML 1.1 as libyaml parses it, narrowed to what cannot be misread.
+"""Parse YAML to nodes: YAML 1.1 as libyaml parses it, limited to what all YAML readers understand the same way.
 
-Values are text, `true`/`false`, `null`, JSON's integers and decimal fractions, mappings and lists. Whatever two YAML
-readers could understand differently is an error with its position, and all errors of a text are reported at once.
+Values are text, `true`/`false`, `null`, JSON's integers and decimal fractions, mappings and lists. A value that YAML
+readers interpret differently is an error with its position. All errors of a text are reported at once.
 """
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 from yaml.events import (
@@ -21,24 +21,87 @@ from yaml.events import (
     StreamEndEvent,
 )
 
-from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.text import printable
 from gb300serve.core.values import WrittenFloat
-from gb300serve.document.nodes import ListNode, MapNode, Mark, Source, Spot
-from gb300serve.document.syntax import explained
+from gb300serve.document.nodes import ListNode, MapNode, Source, Spot, YamlMark
 
-# A recipe is at most eight levels deep; the limit keeps a hostile file from exhausting the interpreter's stack.
-DEEPEST = 64
+Explanation = tuple[str, str | None, YamlMark | None]
+"""The message after `invalid YAML:`, a hint, and the position."""
 
-# Stands where a value could not be understood: what is wrong there is already reported, at that place.
+
+def explain_syntax_error(
+    text: str, problem: str, context: str, mark: YamlMark | None, opened: YamlMark | None
+) -> Explanation:
+    """Explain a syntax error by its usual cause, else with libyaml's own `problem` and `context`.
+
+    `mark` is the position (from 0), `opened` the start of the construct that is incomplete.
+    """
+    before, sign = "", ""
+    if mark is not None:
+        line = "".join(text.split("\n")[mark.line : mark.line + 1])
+        before, sign = line[: mark.column], line[mark.column : mark.column + 1]
+    message, hint = _usual_cause(problem, before, sign) or _unclosed(problem, context, opened)
+    at = opened if "could not find expected ':'" in problem else None
+    return message, hint, at or mark or opened
+
+
+def _usual_cause(problem: str, before: str, sign: str) -> tuple[str, str | None] | None:
+    if sign == "\t" or "tab character" in problem:
+        return "the line is indented with a tab", "indent with spaces"
+    if "cannot start any token" in problem:
+        return f"unquoted text cannot begin with `{sign}`", "quote the value"
+    if "mapping values are not allowed" in problem:
+        if ": " in before:
+            return "the line contains a second `: `", "quote the value, or write one key per line"
+        return (
+            "the line is a key, but the line above it already has a value",
+            "indent it like the keys above; a key is followed by `:` and a space",
+        )
+    if "expected key" in problem or "expected '-' indicator" in problem:
+        return _stray(before, sign, in_list="'-'" in problem)
+    return None
+
+
+def _stray(before: str, sign: str, *, in_list: bool) -> tuple[str, str | None]:
+    if before.strip(" -"):
+        return (
+            "the value ends before this position",
+            "check the quotes and brackets before it, or quote the whole value",
+        )
+    if in_list:
+        return "the line is among the items of a list, but has no `-`", "indent it like the key that it belongs to"
+    if sign == "-":
+        return "the item does not belong to a list above it", "indent it like the other items of its list"
+    return "the indentation matches no line above", "indent it like the keys that it belongs to"
+
+
+def _unclosed(problem: str, context: str, opened: YamlMark | None) -> tuple[str, str | None]:
+    where = f"on line {opened.line + 1}" if opened is not None else "here"
+    if "expected ',' or '" in problem:
+        return f"the `{'{' if '}' in problem else '['}` that opens {where} is not closed", f"write `{problem[-2]}`"
+    if "unexpected end of stream" in problem and "quoted" in context:
+        return (
+            f"the quote that opens {where} is not closed",
+            "close it; write an apostrophe between single quotes twice",
+        )
+    if "could not find expected ':'" in problem:
+        return "the line is neither `key: value` nor a value", "a key is followed by `:` and a space"
+    return " ".join(filter(None, (context, problem))), None
+
+
+# Recipes have at most eight levels. The limit keeps a hostile file from exhausting the interpreter's stack.
+MAX_DEPTH = 64
+
+# Replaces a value that could not be read; the error at its position is already reported.
 PLACEHOLDER = ""
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 _FRACTION = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]+")
 _CONSTANTS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 
-# What YAML 1.1 or 1.2 readers take for something else than text, by kind. Checked only where the first character
-# allows it: nine of ten scalars of a recipe start with another one. Compiled when first used (re keeps them).
+# Texts that YAML 1.1 or 1.2 readers do not read as text, by type. They are checked only if the first character allows
+# it, which is true for one in ten scalars of a recipe. Patterns are compiled on first use (re caches them).
 _SUSPECT_START = frozenset("0123456789+-.~=<tTfFnNyYoO")
 _MISREAD = (
     (r"~|Null|NULL", "null", "null"),
@@ -48,49 +111,39 @@ _MISREAD = (
     (r"[-+]?0x[0-9a-fA-F_]+", "a hexadecimal number", None),
     (r"[-+]?0b[01_]+", "a binary number", None),
     (r"[-+]?0o?[0-7_]+", "an octal number", None),
-    (r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?", "a number to the base 60", None),
-    (r"[-+]?(?:\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)", "a number that JSON does not have", None),
+    (r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?", "a base-60 number", None),
+    (r"[-+]?(?:\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)", "a number that JSON cannot express", None),
     (r"[-+]?[0-9_]*(?:\.[0-9_]*)?[eE][-+]?[0-9]+", "a number with an exponent", None),
-    (r"[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?|[-+]?\.[0-9][0-9_]*", "a number that JSON writes differently", None),
-    (r"=|<<", "a key of YAML's own", None),
+    (r"[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?|[-+]?\.[0-9][0-9_]*", "a number not written as in JSON", None),
+    (r"=|<<", "a special YAML key", None),
 )
 
 
-_WORD = 64
+# Texts up to this length are cached: keys recur in every file.
+_CACHED_LENGTH = 64
 
-# Only double quotes can write one: libyaml refuses them bare.
+# Only double-quoted texts can contain them: libyaml rejects them elsewhere.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
-# YAML 1.1 ends a line at each of the first three, YAML 1.2 does not: one reader's comment is another one's key. A byte
-# order mark is skipped at the start and invisible elsewhere. Surrogates come from words that are not UTF-8. The others
-# turn the order around in which a reviewer sees what follows (CVE-2021-42574).
+# The first three end a line in YAML 1.1 but not in YAML 1.2, so a comment of one reader is a key of the other. A byte
+# order mark is skipped at the start and invisible elsewhere. Surrogates come from arguments that are not UTF-8. The
+# others reverse the displayed order of the following text (CVE-2021-42574).
 _UNCOMMON = re.compile(r"[\x85\u2028\u2029\ud800-\udfff\u202a-\u202e\u2066-\u2069]|(?<!^)\ufeff")
 
 
-class Kind(NamedTuple):
-    """Which finding it is."""
-
-    code: str
-    name: str
-
-
-NOT_YAML = Kind("YAML001", "not-yaml")
-DUPLICATE = Kind("YAML002", "duplicate-key")
-ALIAS = Kind("YAML003", "alias")
-ANCHOR = Kind("YAML003", "anchor")
-MERGE = Kind("YAML003", "merge-key")
-TAG = Kind("YAML003", "tag")
-EMPTY_FILE = Kind("YAML004", "empty-file")
-EMPTY = Kind("YAML004", "empty-value")
-AMBIGUOUS = Kind("YAML005", "ambiguous-value")
-SECOND = Kind("YAML006", "second-document")
-KEY = Kind("YAML007", "key-not-text")
-CONTROL = Kind("YAML009", "control-character")
+NOT_YAML = "YAML001"
+DUPLICATE = "YAML002"
+NOT_PLAIN = "YAML003"
+EMPTY = "YAML004"
+AMBIGUOUS = "YAML005"
+SECOND = "YAML006"
+KEY = "YAML007"
+CONTROL = "YAML009"
 
 
 @dataclass(slots=True)
 class Document:
-    """What a text says. `root` is None where it could not be read to the end; else it is there next to `problems`."""
+    """A parsed text. `root` is None if the text could not be parsed to the end; `problems` may exist in both cases."""
 
     source: Source
     root: Any = None
@@ -98,18 +151,20 @@ class Document:
 
 
 def parse(source: Source) -> Document:
-    """Read `source`; never raises for what is in the text."""
+    """Parse `source`; errors in the text are reported in `problems`, never raised."""
     document = Document(source)
     if (problem := _uncommon(source)) is not None:
         document.problems.append(problem)
         return document
     loader = yaml.CLoader(source.text)
     try:
-        _Reader(document, loader.get_event).read()
+        _NodeReader(document, loader.get_event).read()
     except yaml.MarkedYAMLError as error:
-        said = error.problem or "", error.context or ""
-        message, hint, mark = explained(source.text, *said, error.problem_mark, error.context_mark)
-        document.problems.append(_problem(source, NOT_YAML, mark, f"this is not YAML: {message}", hint))
+        problem_and_context = error.problem or "", error.context or ""
+        message, hint, mark = explain_syntax_error(
+            source.text, *problem_and_context, error.problem_mark, error.context_mark
+        )
+        document.problems.append(_problem(source, NOT_YAML, mark, f"invalid YAML: {message}", hint))
     except yaml.reader.ReaderError as error:
         before = source.text.encode("utf-8")[: error.position].decode("utf-8", "replace")
         document.problems.append(_unreadable(source, before, str(error.reason)))
@@ -119,29 +174,27 @@ def parse(source: Source) -> Document:
 
 
 def _uncommon(source: Source) -> Diagnostic | None:
-    """A character that keeps a text from being read the same way everywhere."""
-    found = _UNCOMMON.search(source.text)
-    if found is None:
+    """Report a character that YAML readers or people do not read the same way everywhere."""
+    match = _UNCOMMON.search(source.text)
+    if match is None:
         return None
-    before = source.text[: found.start()]
-    turns = "\u202a" <= found[0] <= "\u2069"
-    what = "after which text is shown in another order" if turns else "which YAML readers take differently"
-    reason = f"U+{ord(found[0]):04X} stands here, {what}"
-    return _unreadable(source, before, reason)
+    is_bidirectional = "\u202a" <= match[0] <= "\u2069"
+    effect = "changes the displayed order of the text" if is_bidirectional else "is read differently by YAML readers"
+    return _unreadable(source, source.text[: match.start()], f"U+{ord(match[0]):04X} {effect}")
 
 
 def _unreadable(source: Source, before: str, reason: str) -> Diagnostic:
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-    return Diagnostic(*NOT_YAML, "error", f"this is not YAML: {reason}", file=source.name, line=line, column=column)
+    return diagnostic(NOT_YAML, f"invalid YAML: {reason}", None, (source.name, line, column))
 
 
-def _problem(source: Source, kind: Kind, mark: Mark | None, message: str, hint: str | None = None) -> Diagnostic:
+def _problem(source: Source, code: str, mark: YamlMark | None, message: str, hint: str | None = None) -> Diagnostic:
     line, column = (mark.line + 1, mark.column + 1) if mark is not None else (None, None)
-    return Diagnostic(*kind, "error", message, hint, source.name, line, column)
+    return diagnostic(code, message, hint, (source.name, line, column))
 
 
-class _Reader:
-    """Builds nodes from events, remembering where each entry stands; it stops before the stream's end is passed."""
+class _NodeReader:
+    """Builds nodes with positions from libyaml's events."""
 
     def __init__(self, document: Document, following: Callable[[], Any]) -> None:
         self.document = document
@@ -153,36 +206,31 @@ class _Reader:
         self.next()  # the stream's start
         event = self.next()
         if type(event) is not DocumentStartEvent:
-            self.report(EMPTY_FILE, event.start_mark, "the file is empty")
+            self.report(EMPTY, event.start_mark, "the file is empty")
             return
         self.document.root = self.value(self.next())
         self.next()  # the document's end
         event = self.next()
         if type(event) is not StreamEndEvent:
-            self.report(
-                SECOND,
-                event.start_mark,
-                "a second document starts here",
-                "one file, one recipe",
-            )
+            self.report(SECOND, event.start_mark, "a second document starts here", "write one recipe per file")
 
-    def report(self, kind: Kind, mark: Mark | None, message: str, hint: str | None = None) -> None:
-        self.document.problems.append(_problem(self.source, kind, mark, message, hint))
+    def report(self, code: str, mark: YamlMark | None, message: str, hint: str | None = None) -> None:
+        self.document.problems.append(_problem(self.source, code, mark, message, hint))
 
     def value(self, event: Any) -> Any:
         kind = type(event)
         if kind is AliasEvent:
-            self.report(ALIAS, event.start_mark, f"`*{event.anchor}` is an alias", "write the value here")
+            self.report(NOT_PLAIN, event.start_mark, f"`*{event.anchor}` is an alias", "write the value here")
             return PLACEHOLDER
         if event.anchor is not None:
-            self.report(ANCHOR, event.start_mark, f"`&{event.anchor}` is an anchor", "remove it")
+            self.report(NOT_PLAIN, event.start_mark, f"`&{event.anchor}` is an anchor", "remove it")
         if event.tag is not None:
             tag = printable(str(event.tag)).replace("tag:yaml.org,2002:", "!!")
-            self.report(TAG, event.start_mark, f"`{tag}` is a tag", "remove it; quote the value for text")
+            self.report(NOT_PLAIN, event.start_mark, f"`{tag}` is a tag", "remove it; quote the value if text is meant")
         if kind is ScalarEvent:
             return self.scalar(event)
         self.depth += 1
-        if self.depth > DEEPEST:
+        if self.depth > MAX_DEPTH:
             raise yaml.MarkedYAMLError(problem="nested too deeply", problem_mark=event.start_mark)
         node = self.mapping() if kind is MappingStartEvent else self.sequence()
         self.depth -= 1
@@ -193,20 +241,20 @@ class _Reader:
         following, source, spots = self.next, self.source, node.spots
         while type(event := following()) is not MappingEndEvent:
             key = self.key(event)
-            said = following()
-            if type(said) is ScalarEvent and said.anchor is None and said.tag is None:
-                value = self.scalar(said)  # nine of ten; `value` would do the same
+            value_event = following()
+            if type(value_event) is ScalarEvent and value_event.anchor is None and value_event.tag is None:
+                value = self.scalar(value_event)  # a shortcut of `value` for nine of ten values
             else:
-                value = self.value(said)
+                value = self.value(value_event)
             if key is None:
                 continue
             if key in node:
                 first = node.spots[key].key.line + 1
-                message = f"`{key}` stands here twice: it is already on line {first}"
+                message = f"duplicate key `{key}`: it is already on line {first}"
                 self.report(DUPLICATE, event.start_mark, message, "keep one of them")
                 continue
             node[key] = value
-            spots[key] = Spot(source, event.start_mark, said.start_mark)
+            spots[key] = Spot(source, event.start_mark, value_event.start_mark)
         return node
 
     def key(self, event: Any) -> str | None:
@@ -219,7 +267,7 @@ class _Reader:
             self.no_control(event)
             return text
         if text == "<<":
-            self.report(MERGE, event.start_mark, "`<<` merges", "use extends, or write the keys here")
+            self.report(NOT_PLAIN, event.start_mark, "`<<` is a merge key", "use extends, or write the keys here")
             return None
         if not text or text in _CONSTANTS or (text[0] in _SUSPECT_START and _suspect(text)):
             self.report(KEY, event.start_mark, f"the key `{text}` is not text", f'write "{text}"')
@@ -227,7 +275,7 @@ class _Reader:
 
     def no_control(self, event: Any) -> None:
         if event.style == '"' and _CONTROL.search(event.value):
-            message = "the text holds a control character, which would reach terminals and log readers"
+            message = "the text contains a control character, which terminals and log readers would interpret"
             self.report(CONTROL, event.start_mark, message, "remove the escape sequence")
 
     def sequence(self) -> ListNode:
@@ -251,39 +299,40 @@ class _Reader:
             return text
         if (number := _number(text)) is not None:
             return number
-        if _suspect(text) and (found := misread(text)) is not None:
-            what, plain = found
-            hint = f'write "{text}" (quoted) if text is meant' + (f", {plain} if not" if plain else "")
-            if plain is None and "number" in what:
-                hint += ", a plain decimal number if a number is meant"
-            message = f"`{text}` is read as {what} by some YAML readers and as text by others"
+        if _suspect(text) and (reading := misread(text)) is not None:
+            kind, plain = reading
+            hint = f'write "{text}" (quoted) if text is meant' + (f", else {plain}" if plain else "")
+            if plain is None and "number" in kind:
+                hint += ", or a plain decimal number if a number is meant"
+            message = f"`{text}` is read as {kind} by some YAML readers and as text by others"
             self.report(AMBIGUOUS, event.start_mark, message, hint)
         return text
 
 
 def _suspect(text: str) -> bool:
-    return _suspect_word(text) if len(text) <= _WORD else _number(text) is not None or misread(text) is not None
+    return (
+        _cached_suspect(text) if len(text) <= _CACHED_LENGTH else _number(text) is not None or misread(text) is not None
+    )
 
 
-# Keys come again in every file; longer texts are not worth their memory.
 @lru_cache(maxsize=4096)
-def _suspect_word(text: str) -> bool:
+def _cached_suspect(text: str) -> bool:
     return _number(text) is not None or misread(text) is not None
 
 
 def _number(text: str) -> int | WrittenFloat | None:
     if _INTEGER.fullmatch(text):
-        return int(text) if len(text) < 4300 else None  # CPython refuses longer ones; no option is that large
+        return int(text) if len(text) < 4300 else None  # CPython rejects longer ones
     return WrittenFloat(text) if _FRACTION.fullmatch(text) else None
 
 
 def is_plain_text(text: str) -> bool:
-    """May `text` stand without quotes and still be text to every reader?"""
+    """Whether every YAML reader reads `text` without quotes as text."""
     return bool(text) and text not in _CONSTANTS and _number(text) is None and misread(text) is None
 
 
 def misread(text: str) -> tuple[str, str | None] | None:
-    """What plain `text` would be to another YAML reader, and the unambiguous spelling of that where there is one."""
+    """The type that another YAML reader gives to unquoted `text`, and its unambiguous spelling, if there is one."""
     for pattern, what, plain in _MISREAD:
         if re.fullmatch(pattern, text):
             return what, plain

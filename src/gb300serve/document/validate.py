@@ -1,4 +1,4 @@
-"""Nodes to a typed model: every error at its place, with what to write instead."""
+"""Validate nodes against a typed model: every error has its position and a hint what to write instead."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -6,9 +6,9 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from gb300serve.core.diagnostics import Diagnostic
-from gb300serve.core.text import natural, suggestion
-from gb300serve.document.nodes import MapNode, Path, Source, place_of, spot_at
+from gb300serve.core.diagnostics import Diagnostic, diagnostic
+from gb300serve.core.text import parse_digits, suggestion
+from gb300serve.document.nodes import ListNode, MapNode, Path, Source, place_of, spot_at
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -24,43 +24,43 @@ _KIND = {
     "model_type": "a mapping",
     "dataclass_type": "a mapping",
 }
-# What stands here by mistake is likely to be the secret itself: it is never repeated in a message.
+# A wrong value here is likely to be the secret itself, so messages never repeat it.
 PRIVATE = ("container", "secrets")
 
 _PATTERN_MEANING = {
     r"^sha256:[0-9a-f]{64}$": "`sha256:` and 64 hexadecimal digits",
-    r"^(?:unix|tcp|ssh|https?|fd)://.": "an address as DOCKER_HOST has it (`unix:///…`, `ssh://…`, `tcp://…`)",
-    r"^/": "a path from the root (`/…`), in full: no `~`, no variable",
-    r"^[^\s/]+$": "a host name or an address, without scheme and port",
-    r"^[/~]": "a path from the root (`/…`) or from the home directory (`~/…`)",
+    r"^(?:unix|tcp|ssh|https?|fd)://.": "an address as in DOCKER_HOST (`unix:///…`, `ssh://…`, `tcp://…`)",
+    r"^/": "an absolute path (`/…`) without `~` and variables",
+    r"^[^\s/]+$": "a host name or an address without scheme and port",
+    r"^[/~]": "an absolute path (`/…`), or a path in the home directory (`~/…`)",
     r"^[0-9a-f]{64}$": "64 hexadecimal digits",
-    r"^[a-z0-9][a-z0-9._-]*$": "small letters, digits, `.`, `-` and `_`, a letter or digit first",
-    r"^[a-zA-Z0-9][a-zA-Z0-9_.-]+$": "two or more of letters, digits, `.`, `-` and `_`, a letter or digit first",
+    r"^[a-z0-9][a-z0-9._-]*$": "lower-case letters, digits, `.`, `-` and `_`, starting with a letter or digit",
+    r"^[a-zA-Z0-9][a-zA-Z0-9_.-]+$": "at least two letters, digits, `.`, `-` and `_`, starting with a letter or digit",
     r"^[A-Za-z_][A-Za-z0-9_]*$": "the name of a variable: letters, digits and underscores",
     r"^(?:no|always|unless-stopped|on-failure(?::[0-9]+)?)$": '"no", always, unless-stopped or on-failure[:N]',
 }
 
 
 def validate(model: type[M], file_format: str, root: Any, source: Source) -> tuple[M | None, tuple[Diagnostic, ...]]:
-    """What the nodes say, or what keeps them from saying it: one diagnostic a place.
+    """The model of the nodes, or the reasons why they are invalid: one diagnostic per position.
 
-    `file_format` is the format that the file must state; `source` is the file that is at fault where a key is missing.
+    `file_format` is the format that the file must state; `source` is the file in which a missing key is reported.
     """
     if not isinstance(root, MapNode):
-        message = "the file is a mapping of keys to values, and this is not"
-        return None, (Diagnostic("FMT002", "wrong-type", "error", message, None, source.name, 1, 1),)
-    if (problem := wrong_format(file_format, root, source)) is not None:
+        message = "the file must be a mapping of keys to values"
+        return None, (diagnostic("FMT002", message, None, (source.name, 1, 1)),)
+    if (problem := format_problem(file_format, root, source)) is not None:
         return None, (problem,)
     try:
         return model.model_validate(root), ()
     except ValidationError as error:
         items = error.errors(include_url=False, include_input=False)
-        found = (_diagnostic(model, root, source, item) for item in items if not _other_branch(root, item))
-        return None, tuple(one_a_place(found))
+        problems = (_diagnostic(model, root, source, item) for item in items if not _is_other_branch(root, item))
+        return None, tuple(first_per_position(problems))
 
 
-def one_a_place(problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-    """The first problem of each place: what follows from it (a value of the wrong type, say) adds nothing."""
+def first_per_position(problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """The first problem of each position; later ones usually follow from it."""
     seen = set()
     for problem in problems:
         place = (problem.file, problem.line, problem.column)
@@ -69,15 +69,15 @@ def one_a_place(problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
             yield problem
 
 
-def _other_branch(root: MapNode, item: Any) -> bool:
-    """Where a scalar or a mapping may stand, a mapping that stands is at fault inside, not for being one."""
+def _is_other_branch(root: MapNode, item: Any) -> bool:
+    """If a scalar and a mapping are allowed, an error in a mapping concerns its keys, not its type."""
     path = _existing(root, item["loc"])
     is_branch = len(path) < len(item["loc"])
     return is_branch and item["type"] in {"int_type", "string_type"} and isinstance(_value_at(root, path), MapNode)
 
 
-def wrong_format(wanted: str, root: MapNode, source: Source) -> Diagnostic | None:
-    """What is wrong with the format that the file states, if anything."""
+def format_problem(wanted: str, root: MapNode, source: Source) -> Diagnostic | None:
+    """Check the format that the file states."""
     written = root.get("format")
     if written == wanted:
         return None
@@ -85,13 +85,13 @@ def wrong_format(wanted: str, root: MapNode, source: Source) -> Diagnostic | Non
     place = place_of(spot) if spot and exact else (source.name, 1, 1)
     kind, _, ours = wanted.partition("/")
     name, _, version = written.partition("/") if isinstance(written, str) else ("", "", "")
-    if name == kind and (natural(version) or 0) > int(ours):
-        message = f"format {written} needs gb300serve {version}.0 or newer; this one reads {wanted}"
-        return Diagnostic("FMT006", "newer-format", "error", message, "pipx upgrade gb300serve", *place, "format")
+    if name == kind and (parse_digits(version) or 0) > int(ours):
+        message = f"format {written} requires gb300serve {version}.0 or newer; this version reads {wanted}"
+        return diagnostic("FMT006", message, "pipx upgrade gb300serve", place, "format")
     message = (
-        "the file does not state its format" if written is None else f"the format here is {wanted}, not `{written}`"
+        "the file does not state its format" if written is None else f"the format must be {wanted}, not `{written}`"
     )
-    return Diagnostic("FMT005", "unknown-format", "error", message, f"write `format: {wanted}`", *place, "format")
+    return diagnostic("FMT005", message, f"write `format: {wanted}`", place, "format")
 
 
 def _diagnostic(model: type[BaseModel], root: MapNode, source: Source, item: Any) -> Diagnostic:
@@ -106,22 +106,28 @@ def _diagnostic(model: type[BaseModel], root: MapNode, source: Source, item: Any
     spot, _ = spot_at(root, path)
     place = place_of(spot) if spot else (source.name, 1, 1)
     dotted = ".".join(map(str, path))
-    private = path[: len(PRIVATE)] == PRIVATE
-    written = "what stands here" if private else _written(_value_at(root, path))
+    value = _value_at(root, path)
+    is_private = path[: len(PRIVATE)] == PRIVATE
+    written = "the value" if is_private else _written(value)
     if kind in _KIND:
-        message = f"{dotted} is {_KIND[kind]}, and {written} is {_kind_of(_value_at(root, path))}"
+        actual = (
+            _type_of(value)
+            if is_private or isinstance(value, (dict, list, type(None)))
+            else f"{written} ({_type_of(value)})"
+        )
+        message = f"{dotted} must be {_KIND[kind]}, not {actual}"
         hint = _type_hint(kind, written, _fields_at(model, path))
-        return Diagnostic("FMT002", "wrong-type", "error", message, hint, *place, dotted)
-    message = f"{dotted}: {written} is not allowed here"
-    return Diagnostic("FMT004", "bad-value", "error", message, _value_hint(item, written), *place, dotted)
+        return diagnostic("FMT002", message, hint, place, dotted)
+    message = f"{dotted}: {written} is not allowed"
+    return diagnostic("FMT004", message, _value_hint(item, written), place, dotted)
 
 
 def _bad_key(root: MapNode, source: Source, path: Path, item: Any) -> Diagnostic:
     spot, _ = spot_at(root, path)
     place = place_of(spot, of_key=True) if spot else (source.name, 1, 1)
     where = ".".join(map(str, path[:-1]))
-    message, hint = f"{where}: the key `{path[-1]}` is not allowed here", _value_hint(item, str(path[-1]))
-    return Diagnostic("FMT004", "bad-value", "error", message, hint, *place, ".".join(map(str, path)))
+    message, hint = f"{where}: the key `{path[-1]}` is not allowed", _value_hint(item, str(path[-1]))
+    return diagnostic("FMT004", message, hint, place, ".".join(map(str, path)))
 
 
 def _unknown_key(model: type[BaseModel], root: MapNode, source: Source, path: Path) -> Diagnostic:
@@ -131,9 +137,9 @@ def _unknown_key(model: type[BaseModel], root: MapNode, source: Source, path: Pa
     known = _fields_at(model, path[:-1])
     meant = suggestion(key, known)
     where = ".".join(map(str, path[:-1])) or "the file"
-    hint = f"write `{meant}`" if meant else "known here: " + ", ".join(known)
+    hint = f"write `{meant}`" if meant else "valid keys: " + ", ".join(known)
     message = f"{where} has no key `{key}`"
-    return Diagnostic("FMT001", "unknown-key", "error", message, hint, *place, ".".join(map(str, path)))
+    return diagnostic("FMT001", message, hint, place, ".".join(map(str, path)))
 
 
 def _missing_key(root: MapNode, source: Source, path: Path) -> Diagnostic:
@@ -141,11 +147,11 @@ def _missing_key(root: MapNode, source: Source, path: Path) -> Diagnostic:
     place = place_of(spot, of_key=True) if spot and exact else (source.name, 1, 1)
     dotted = ".".join(map(str, path))
     message = f"`{path[-1]}` is missing" + (f" in {'.'.join(map(str, path[:-1]))}" if len(path) > 1 else "")
-    return Diagnostic("FMT003", "missing-key", "error", message, f"add `{path[-1]}:`", *place, dotted)
+    return diagnostic("FMT003", message, f"add `{path[-1]}:`", place, dotted)
 
 
 def _existing(root: Any, location: Any) -> Path:
-    """The part of pydantic's location that is in the file: it also names the branches of a union."""
+    """The part of pydantic's location that exists in the file; pydantic adds the branches of unions."""
     path: list[str | int] = []
     node = root
     for item in location:
@@ -180,20 +186,18 @@ def _written(value: Any) -> str:
     return f"`{text}`" if len(text) <= 100 else f"`{text[:97]}…`"
 
 
-def _kind_of(value: Any) -> str:
-    names = {bool: "a boolean", str: "text", type(None): "nothing"}
-    if isinstance(value, (dict, list)):
-        return "not"
-    return names.get(type(value), "a number")
+def _type_of(value: Any) -> str:
+    types = {bool: "a boolean", str: "text", type(None): "null", MapNode: "a mapping", ListNode: "a list"}
+    return types.get(type(value), "a number")
 
 
 def _type_hint(kind: str, written: str, fields: list[str]) -> str | None:
-    """`fields`: the keys of the mapping that is wanted here, or of those in the list that is."""
+    """`fields` are the keys of the expected mapping, or of the mappings in the expected list."""
     keys, plain = ", ".join(fields), written.strip("`")
     if _KIND[kind] == "a mapping":
-        return f"write its keys below it: {keys}" if keys else "write `key: value` below it, a line each"
+        return f"write its keys below it: {keys}" if keys else "write `key: value` lines below it"
     if kind == "list_type" and keys:
-        return f"write a list of mappings, whose keys are {keys}"
+        return f"write a list of mappings with the keys {keys}"
     return _plain_hint(kind, plain) if plain != written or kind == "bool_type" else None
 
 
@@ -235,10 +239,10 @@ def _fields_at(model: type[BaseModel], path: Path) -> list[str]:
 
 
 def _model_in(annotation: Any) -> Any:
-    """The model inside `X | None`, `list[X]` or `dict[str, X]`."""
+    """The model in `X | None`, `list[X]` or `dict[str, X]`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     for argument in get_args(annotation):
-        if (found := _model_in(argument)) is not None:
-            return found
+        if (model := _model_in(argument)) is not None:
+            return model
     return None

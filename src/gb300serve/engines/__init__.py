@@ -1,1 +1,1 @@
-"""The engines: which options a version has, whether a value is right, and how it is said in words."""
+"""The engines: the options of each version, their arguments, their logs and endpoints."""

@@ -1,4 +1,4 @@
-"""Whether the engine's parser would take a value: type, choice, arity. What stands is shown with what to write."""
+"""Whether the engine's parser would accept a value: its type, choices and number of values."""
 
 import json
 import re
@@ -6,29 +6,33 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gb300serve.core.text import suggestion
 from gb300serve.core.values import Value, compact_json
-from gb300serve.engines.forms import is_secret, items, reads_as_flag, word
-from gb300serve.engines.human import human_int, human_int_or_auto, si_int
-from gb300serve.engines.json_fields import check_fields
-from gb300serve.engines.option import Option
-from gb300serve.engines.problem import Path, Problem
+from gb300serve.engines.base import (
+    Options,
+    Path,
+    Problem,
+    human_int,
+    human_int_or_auto,
+    is_list,
+    is_whole,
+    number,
+    si_int,
+)
+from gb300serve.engines.options import WANTED, EngineOption, argument, check_fields, is_secret, items, reads_as_flag
 
-_FEW = 8  # choices that still read well within a message
+_FEW = 8  # choices that a message lists
 _HUMAN = {"human-int": human_int, "human-int-or-auto": human_int_or_auto, "si-int": si_int}
 _BRACED = r"(?s)\s*\{.*\}\s*"
 _NUMBER = r"\d+(?:\.\d+)?"
 _WANTED = {
-    "bool": "true or false",
-    "text": "text",
-    "int": "a whole number",
-    "float": "a number",
+    **WANTED,
     "human-int": "a whole number, also with a suffix (8K is 8192, 8k is 8000)",
     "human-int-or-auto": "a whole number, also with a suffix (1M is 1048576, 1m is 1000000), or auto",
     "si-int": "a whole number, also with a suffix (1Mi is 1048576, 1M is 1000000)",
 }
 
 
-def check_value(option: Option, value: Value) -> Iterator[Problem]:
-    """Everything wrong with `value`; null says nothing and is right anywhere."""
+def check_value(option: EngineOption, value: Value) -> Iterator[Problem]:
+    """The problems of `value`; null means unset and is always valid."""
     path: Path = (option.key,)
     if value is None:
         return
@@ -38,7 +42,7 @@ def check_value(option: Option, value: Value) -> Iterator[Problem]:
         yield from _check_items(option, value)
     elif option.arity == "optional" and value is True and not option.positional:
         return
-    elif _is_list(value) and not option.takes_json:
+    elif is_list(value) and not option.takes_json:
         yield _wrong_arity(option, path, value)
     else:
         yield from _check_one(option, path, value)
@@ -50,20 +54,16 @@ def shown(value: Value) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _is_list(value: Value) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str)
+def _wrong_arity(option: EngineOption, path: Path, value: Value) -> Problem:
+    values = items(value)
+    hint = f"write {shown(values[0])}" if len(values) == 1 else "write one value"
+    return Problem(path, "OPT004", f"{option.key} takes one value, not the list {shown(value)}", hint)
 
 
-def _wrong_arity(option: Option, path: Path, value: Value) -> Problem:
-    items_said = items(value)
-    only = f"write {shown(items_said[0])}" if len(items_said) == 1 else "write one value"
-    return Problem(path, "OPT004", f"{option.key} takes one value, not the list {shown(value)}", only)
-
-
-def _check_bool(option: Option, value: Value) -> Iterator[Problem]:
+def _check_bool(option: EngineOption, value: Value) -> Iterator[Problem]:
     path: Path = (option.key,)
     if not isinstance(value, bool):
-        meant = {"true": "true", "yes": "true", "on": "true", "1": "true"}.get(word(value).lower(), "false")
+        meant = {"true": "true", "yes": "true", "on": "true", "1": "true"}.get(argument(value).lower(), "false")
         yield Problem(path, "OPT002", f"{option.key} is {shown(value)}, not true or false", f"write {meant}")
     elif not value and not option.off:
         yield Problem(
@@ -71,25 +71,23 @@ def _check_bool(option: Option, value: Value) -> Iterator[Problem]:
         )
 
 
-def _check_items(option: Option, value: Value) -> Iterator[Problem]:
+def _check_items(option: EngineOption, value: Value) -> Iterator[Problem]:
     path: Path = (option.key,)
     if not items(value):
         yield Problem(path, "OPT004", f"{option.key} is an empty list", "write at least one value, or leave it out")
     for index, item in enumerate(items(value)):
-        place: Path = (*path, index) if _is_list(value) else path
-        if item is None or (_is_list(item) and not option.takes_json):
+        place: Path = (*path, index) if is_list(value) else path
+        if item is None or (is_list(item) and not option.takes_json):
             yield Problem(place, "OPT002", f"{option.key} holds {shown(item)}, not {_WANTED[option.kind]}")
-        elif option.arity == "many" and reads_as_flag(word(item)):
-            yield Problem(
-                place, "OPT011", f"{option.key} holds {shown(item)}, which the engine would read as a flag of its own"
-            )
+        elif option.arity == "many" and reads_as_flag(argument(item)):
+            yield Problem(place, "OPT011", f"{option.key} holds {shown(item)}, which the engine would parse as a flag")
         else:
             yield from _check_one(option, place, item)
 
 
-def _check_one(option: Option, path: Path, value: Value) -> Iterator[Problem]:
-    if option.positional and reads_as_flag(word(value)):
-        yield Problem(path, "OPT011", f"{option.key} is {shown(value)}, which the engine would read as a flag")
+def _check_one(option: EngineOption, path: Path, value: Value) -> Iterator[Problem]:
+    if option.positional and reads_as_flag(argument(value)):
+        yield Problem(path, "OPT011", f"{option.key} is {shown(value)}, which the engine would parse as a flag")
     elif is_secret(value):
         return
     elif option.takes_json:
@@ -102,10 +100,10 @@ def _check_one(option: Option, path: Path, value: Value) -> Iterator[Problem]:
         yield _wrong_choice(option, path, value)
 
 
-def _right_type(option: Option, value: Value) -> bool:
+def _right_type(option: EngineOption, value: Value) -> bool:
     match option.kind:
         case "int":
-            return isinstance(value, int) and not isinstance(value, bool)
+            return is_whole(value)
         case "float":
             return isinstance(value, (int, float)) and not isinstance(value, bool)
         case "human-int" | "human-int-or-auto" | "si-int":
@@ -114,20 +112,20 @@ def _right_type(option: Option, value: Value) -> bool:
             return isinstance(value, str)
 
 
-def _right_human(option: Option, value: Value) -> bool:
+def _right_human(option: EngineOption, value: Value) -> bool:
     if isinstance(value, str):
         try:
             _HUMAN[option.kind](value)
         except ValueError:
             return False
         return True
-    return isinstance(value, int) and not isinstance(value, bool)
+    return is_whole(value)
 
 
-def _write(option: Option, value: Value) -> str | None:
-    """What to write instead of a value of the wrong type, when it can be told."""
+def _write(option: EngineOption, value: Value) -> str | None:
+    """What to write instead of a value of the wrong type, if that is clear."""
     if option.kind == "text":
-        return None if isinstance(value, Mapping) else f'write "{word(value)}"'
+        return None if isinstance(value, Mapping) else f'write "{argument(value)}"'
     if not isinstance(value, str):
         return None
     plain = value.strip().replace(",", "")
@@ -140,15 +138,15 @@ def _write(option: Option, value: Value) -> str | None:
         return None
 
 
-def _chosen(option: Option, value: Value) -> bool:
+def _chosen(option: EngineOption, value: Value) -> bool:
     if option.folds and isinstance(value, str):
         return value.lower().replace("-", "_") in option.values
     return value in option.values or (value == "None" and None in option.choices)
 
 
-def _wrong_choice(option: Option, path: Path, value: Value) -> Problem:
+def _wrong_choice(option: EngineOption, path: Path, value: Value) -> Problem:
     choices = [str(choice) for choice in option.values]
-    wanted = word(value)
+    wanted = argument(value)
     same = next((choice for choice in choices if choice.lower() == wanted.lower()), None)
     close = same or suggestion(wanted, choices)
     few = len(choices) <= _FEW
@@ -161,7 +159,7 @@ def _wrong_choice(option: Option, path: Path, value: Value) -> Problem:
     return Problem(path, "OPT003", message, hint)
 
 
-def _check_json(option: Option, path: Path, value: Value) -> Iterator[Problem]:
+def _check_json(option: EngineOption, path: Path, value: Value) -> Iterator[Problem]:
     if isinstance(value, str):
         if option.kind != "json-or-text" or re.fullmatch(_BRACED, value):
             yield _json_as_text(option, path, value)
@@ -173,13 +171,13 @@ def _check_json(option: Option, path: Path, value: Value) -> Iterator[Problem]:
         yield from check_fields(option.fields, path, value)
 
 
-def _right_shape(option: Option, value: Value) -> bool:
+def _right_shape(option: EngineOption, value: Value) -> bool:
     if option.kind == "json-or-text":
         return isinstance(value, (Mapping, Sequence))
-    return _is_list(value) if option.shape == "list" else isinstance(value, Mapping)
+    return is_list(value) if option.shape == "list" else isinstance(value, Mapping)
 
 
-def _json_as_text(option: Option, path: Path, value: str) -> Problem:
+def _json_as_text(option: EngineOption, path: Path, value: str) -> Problem:
     try:
         meant = json.loads(value)
     except ValueError:
@@ -187,3 +185,30 @@ def _json_as_text(option: Option, path: Path, value: str) -> Problem:
     fits = meant is not None and _right_shape(option, meant)
     hint = f"write {compact_json(meant)}, without quotes around it" if fits else f"write it as a {option.shape}"
     return Problem(path, "OPT002", f"{option.key} is the text {shown(value)}, not a {option.shape}", hint)
+
+
+def check_least(options: Options, least: Mapping[str, int]) -> Iterator[Problem]:
+    """Numbers below the minimum that the engine accepts."""
+    for key, smallest in least.items():
+        value = number(options.get(key))
+        if value is not None and value < smallest:
+            yield outside(key, options[key], f"at least {smallest}")
+
+
+def check_port(value: Value) -> Iterator[Problem]:
+    """A `port` outside the range of ports."""
+    port = number(value)
+    if port is not None and not 0 <= port <= 65535:
+        yield outside("port", value, "between 0 and 65535")
+
+
+def outside(key: str, value: Value, wanted: str, hint: str | None = None) -> Problem:
+    """The problem of a number outside its range."""
+    return Problem(
+        (key,), "OPT007", f"{key} is {compact_json(value)}, not {wanted}", hint or f"write a number {wanted}"
+    )
+
+
+def meant_fraction(value: float) -> str | None:
+    """The hint if a fraction was written as a percentage."""
+    return f"it is a fraction: write {value / 100:g}" if 10 <= value <= 100 else None

@@ -1,1 +1,1 @@
-"""Will it boot: the memory arithmetic, on what was measured."""
+"""Does a launch fit in memory: estimates based on measured boots."""

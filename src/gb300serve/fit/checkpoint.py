@@ -1,8 +1,14 @@
-"""What is known of a checkpoint: sizes, names, tables, and the boots that were measured with it."""
+"""Checkpoints: sizes, parameter names, lookup tables, and the boots that were measured with them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import functools
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
+
+from gb300serve.recipe.model import MemorySection
 
 GIB = 1024**3
 
@@ -11,7 +17,7 @@ Basis = Literal["measured", "computed", "assumed"]
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """F in GiB (KV cache = utilisation x total + moved - F), on what it stands, and the boots or words behind it."""
+    """F in GiB (KV cache = utilization x total + moved - F), its basis, and the boots (or the text) it comes from."""
 
     gib: float
     basis: Basis
@@ -20,7 +26,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One tensor, by its dotted name and its bytes."""
+    """A tensor: its dotted name and its size."""
 
     name: str
     bytes: int
@@ -28,7 +34,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class HostTable:
-    """A lookup table that may live in host memory as a whole; `row_bytes` includes the scales."""
+    """A lookup table that can be kept in host memory; `row_bytes` includes the scales."""
 
     rows: int
     columns: int
@@ -41,7 +47,7 @@ class HostTable:
 
 @dataclass(frozen=True, slots=True)
 class KvCache:
-    """A request of L tokens needs `fixed_gib` and `bytes_per_token` x L."""
+    """A request of L tokens needs `fixed_gib` + `bytes_per_token` x L."""
 
     format: str
     fixed_gib: float
@@ -50,8 +56,8 @@ class KvCache:
 
 
 @dataclass(frozen=True, slots=True)
-class Boot:
-    """One boot as it was measured. `assumed` names the settings that its record does not state."""
+class MeasuredBoot:
+    """A measured boot. `assumed` names the settings that its record does not state."""
 
     name: str
     engine_version: str
@@ -61,14 +67,14 @@ class Boot:
     figures: Mapping[str, Any]
     assumed: tuple[str, ...] = ()
     learned: bool = False
-    """From a log of this machine, not from the package."""
-    around: tuple[tuple[str, str], ...] = ()
-    """What it had besides engine options that may change its memory: patches over the image, variables."""
+    """From a log on this machine, not from the package."""
+    environment: tuple[tuple[str, str], ...] = ()
+    """What else may change its memory: patches over the image, variables."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graphs:
-    """One capture of CUDA graphs."""
+    """A measured capture of CUDA graphs."""
 
     seconds: float
     gib: float
@@ -76,7 +82,7 @@ class Graphs:
 
 @dataclass(frozen=True, slots=True)
 class Autotune:
-    """The kernel-tuning cache of this checkpoint's boots."""
+    """The kernel-tuning cache of the checkpoint's boots."""
 
     flashinfer: str
     arch: str
@@ -86,9 +92,9 @@ class Autotune:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A patch with a memory of its own: `env` installs it; of each layer's `rows` experts it keeps `hot_rows` in HBM.
+    """A patch that changes the memory: of each layer's `rows` experts it keeps `hot_rows` in HBM.
 
-    `seconds` is how long it moves them, which no record states.
+    The variable `env` installs it. `seconds` is how long it moves the experts (assumed: no record states it).
     """
 
     env: str
@@ -99,7 +105,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Decode:
-    """Measured speed: tokens a second alone and all together at 16, and how often each draft position is accepted."""
+    """Measured tokens per second, of one request and of 16 together, and the acceptance of each draft position."""
 
     tokens_per_second: float
     at_16: float
@@ -108,7 +114,7 @@ class Decode:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
-    """One checkpoint, equal to itself only. `parameters` stand in the order in which the engine creates them."""
+    """One checkpoint, compared by identity. `parameters` are in the order in which the engine creates them."""
 
     repo: str
     bytes: int
@@ -121,7 +127,7 @@ class Checkpoint:
     quantization: str | None = None
     shards: int = 0
     drafter: str | None = None
-    """The method of speculation whose draft model lies in the checkpoint."""
+    """The speculation method whose draft model is part of the checkpoint."""
     drafter_seconds: float = 0.0
     tool_call_parser: str | None = None
     reasoning_parser: str | None = None
@@ -131,13 +137,13 @@ class Checkpoint:
     graphs: tuple[Graphs, ...] = ()
     autotune: Autotune = Autotune(flashinfer="", arch="", configs=0, tuning_seconds=0.0)
     decode: Decode = Decode(tokens_per_second=0.0, at_16=0.0, acceptance=())
-    boots: tuple[Boot, ...] = ()
+    boots: tuple[MeasuredBoot, ...] = ()
     overhead: Constant | None = None
-    """F as somebody stated it: it goes before that of the boots."""
+    """F as stated in a recipe; it takes precedence over the boots."""
 
     @property
     def weights_bytes(self) -> int:
-        """Everything but the tables that can live on the host."""
+        """Everything except the tables that can be kept on the host."""
         return self.bytes - sum(table.bytes for table in self.host_tables)
 
     def variant(self, env: Mapping[str, str]) -> str | None:
@@ -153,12 +159,12 @@ def _parameters(layers: Mapping[str, Any]) -> tuple[Parameter, ...]:
     )
 
 
-def _boot(data: Mapping[str, Any], common: Mapping[str, Any]) -> Boot:
-    return Boot(**{**data, "assumed": tuple(data["assumed"]), "settings": {**common, **data["settings"]}})
+def _boot(data: Mapping[str, Any], common: Mapping[str, Any]) -> MeasuredBoot:
+    return MeasuredBoot(**{**data, "assumed": tuple(data["assumed"]), "settings": {**common, **data["settings"]}})
 
 
-def checkpoint_of(data: Mapping[str, Any]) -> Checkpoint:
-    """A checkpoint from its file in `engines/models/`; KeyError names what is missing there."""
+def parse_checkpoint(data: Mapping[str, Any]) -> Checkpoint:
+    """A checkpoint from its file in `engines/models/`; KeyError names a missing key."""
     cache = data["kv_cache"]
     return Checkpoint(
         repo=data["repo"],
@@ -183,3 +189,189 @@ def checkpoint_of(data: Mapping[str, Any]) -> Checkpoint:
         decode=Decode(**{**data["decode"], "acceptance": tuple(data["decode"]["acceptance"])}),
         boots=tuple(_boot(item, data["boot_settings"]) for item in data["boots"]),
     )
+
+
+# Not importlib.resources: its import alone costs 30 ms, and the package is always a directory.
+_MODELS = Path(__file__).parent.parent / "engines" / "models"
+
+
+@functools.cache
+def known_checkpoints() -> tuple[Checkpoint, ...]:
+    """All checkpoints of the package, sorted by file name."""
+    return tuple(
+        parse_checkpoint(json.loads(path.read_text(encoding="utf-8"))) for path in sorted(_MODELS.glob("*.json"))
+    )
+
+
+def find_checkpoint(repo: str) -> Checkpoint | None:
+    """The checkpoint of this repository, such as `deepseek-ai/DeepSeek-V4.1-Flash`."""
+    return next((known for known in known_checkpoints() if known.repo.lower() == repo.lower()), None)
+
+
+def checkpoint_at_path(path: str) -> Checkpoint | None:
+    """The checkpoint of a host path: the last part of the path begins with the repository's name."""
+    base = path.rstrip("/").rpartition("/")[2].lower()
+    named = (known for known in known_checkpoints() if base.startswith(known.repo.rpartition("/")[2].lower()))
+    return max(named, key=lambda known: len(known.repo), default=None)
+
+
+def with_memory_section(known: Checkpoint | None, memory: MemorySection | None, repo: str) -> Checkpoint | None:
+    """The checkpoint with the figures of the recipe's section; None if both together lack a size."""
+    if memory is None:
+        return known
+    base = known or _new(memory, repo)
+    if base is None:
+        return None
+    tables = tuple(HostTable(table.rows, 0, table.row_bytes) for table in memory.host_tables) or base.host_tables
+    weights = base.weights_bytes if memory.weights_gib is None else round(memory.weights_gib * GIB)
+    return replace(
+        base,
+        bytes=weights + sum(table.bytes for table in tables),
+        parameters=tuple(_parameters_of_section(memory)) or base.parameters,
+        host_tables=tables,
+        kv_cache=_cache(memory) or base.kv_cache,
+        max_position_embeddings=memory.max_model_len or base.max_position_embeddings,
+        overhead=_overhead(memory) or base.overhead,
+    )
+
+
+def missing_sizes(memory: MemorySection | None) -> tuple[str, ...]:
+    """The keys that the section lacks to describe a checkpoint that the package does not know."""
+    wanted = ("weights_gib", "kv_cache", "max_model_len")
+    return tuple(key for key in wanted if memory is None or getattr(memory, key) is None)
+
+
+def _new(memory: MemorySection, repo: str) -> Checkpoint | None:
+    cache = _cache(memory)
+    if memory.weights_gib is None or cache is None or memory.max_model_len is None:
+        return None
+    return Checkpoint(
+        repo=repo,
+        bytes=round(memory.weights_gib * GIB),
+        architecture="",
+        max_position_embeddings=memory.max_model_len,
+        parameters=(),
+        host_tables=(),
+        kv_cache=cache,
+    )
+
+
+def _parameters_of_section(memory: MemorySection) -> Iterator[Parameter]:
+    yield from (Parameter(item.name, item.bytes) for item in memory.parameters if "{layer}" not in item.name)
+    for layer in range(memory.layers or 1):
+        for item in memory.parameters:
+            if "{layer}" in item.name:
+                yield Parameter(item.name.replace("{layer}", str(layer)), item.bytes)
+
+
+def _cache(memory: MemorySection) -> KvCache | None:
+    cache = memory.kv_cache
+    return None if cache is None else KvCache("auto", cache.fixed_gib, cache.bytes_per_token, cache.block_tokens)
+
+
+def _overhead(memory: MemorySection) -> Constant | None:
+    if memory.overhead_gib is None:
+        return None
+    return Constant(memory.overhead_gib, "computed", (f"the recipe: {memory.basis or 'no basis given'}",))
+
+
+# Lookup tables that the engine can keep on the host have hundreds of millions of rows; no other tensor has a million.
+TABLE_ROWS = 1_000_000
+
+_EXPERT = re.compile(r"(?P<base>.*\.experts)\.(?:\d+\.)?(?P<part>w1|w2|w3|gate_proj|up_proj|down_proj|gate_up_proj)\b")
+_STACKED = {"w1": "w13", "w3": "w13", "gate_proj": "w13", "up_proj": "w13", "gate_up_proj": "w13"}
+_LAYER = re.compile(r"\blayers\.(\d+)\.")
+_DRAFTER = re.compile(r"(?:^|\.)(?:mtp|draft|dspark)\w*\.")
+_BLOCK_TOKENS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One tensor of a safetensors header."""
+
+    name: str
+    shape: tuple[int, ...]
+    bytes: int
+
+
+def checkpoint_from_tensors(
+    repo: str, config: Mapping[str, Any], tensors: Iterable[Tensor], kv_cache_dtype: str = "auto"
+) -> Checkpoint:
+    """A checkpoint from its files, with the engine's names: a layer's experts are one `w13` and one `w2` parameter.
+
+    The KV cache per token is computed from the attention's dimensions; engines that compress or window it need less.
+    Raises KeyError if the configuration lacks a dimension.
+    """
+    tensors = tuple(tensors)
+    nested = config.get("text_config")
+    text_config = nested if isinstance(nested, Mapping) else config
+    tables = tuple(_tables(tensors))
+    return Checkpoint(
+        repo=repo,
+        bytes=sum(tensor.bytes for tensor in tensors),
+        architecture=str(next(iter(config.get("architectures") or ()), "")),
+        max_position_embeddings=_size(text_config, "max_position_embeddings"),
+        parameters=_parameters_of_tensors(tensor for tensor in tensors if not _is_table(tensor)),
+        host_tables=tables,
+        kv_cache=KvCache(kv_cache_dtype, 0.0, _bytes_per_token(text_config, kv_cache_dtype), _BLOCK_TOKENS),
+    )
+
+
+def engine_parameter_name(name: str) -> str:
+    """`….experts.7.w1.weight` → `….experts.routed_experts.w13_weight`; other names are unchanged."""
+    match = _EXPERT.match(name)
+    if match is None:
+        return name
+    rest = name[match.end() :].lstrip(".") or "weight"
+    return f"{match['base']}.routed_experts.{_STACKED.get(match['part'], 'w2')}_{rest}"
+
+
+def _parameters_of_tensors(tensors: Iterable[Tensor]) -> tuple[Parameter, ...]:
+    """In the engine's order: layer by layer, w13 before w2. The drafter is a separate model and is left out."""
+    sizes: dict[str, int] = {}
+    for tensor in tensors:
+        if not _DRAFTER.search(tensor.name):
+            name = engine_parameter_name(tensor.name)
+            sizes[name] = sizes.get(name, 0) + tensor.bytes
+    return tuple(Parameter(name, sizes[name]) for name in sorted(sizes, key=_layer_and_name))
+
+
+def _layer_and_name(name: str) -> tuple[int, str]:
+    layer = _LAYER.search(name)
+    return (int(layer[1]) if layer else -1, name)
+
+
+def _is_table(tensor: Tensor) -> bool:
+    return "engram" in tensor.name.lower() and len(tensor.shape) == 2 and tensor.shape[0] >= TABLE_ROWS
+
+
+def _tables(tensors: Iterable[Tensor]) -> Iterator[HostTable]:
+    """The weights and scales of a table share its rows and its name, except for the last segment."""
+    rows: dict[tuple[str, int], tuple[int, int]] = {}
+    for tensor in tensors:
+        if _is_table(tensor):
+            key = (tensor.name.rpartition(".")[0], tensor.shape[0])
+            columns, size = rows.get(key, (0, 0))
+            rows[key] = (max(columns, tensor.shape[1]), size + tensor.bytes // tensor.shape[0])
+    yield from (HostTable(count, columns, size) for (_, count), (columns, size) in rows.items())
+
+
+def _bytes_per_token(config: Mapping[str, Any], kv_cache_dtype: str) -> float:
+    layers = _size(config, "num_hidden_layers")
+    width = 1 if kv_cache_dtype.startswith("fp8") else 2
+    if config.get("kv_lora_rank"):
+        return float(layers * (_size(config, "kv_lora_rank") + _size(config, "qk_rope_head_dim")) * width)
+    heads = _size(config, "num_key_value_heads" if config.get("num_key_value_heads") else "num_attention_heads")
+    if config.get("head_dim"):
+        size = _size(config, "head_dim")
+    else:
+        size = _size(config, "hidden_size") // _size(config, "num_attention_heads")
+    return float(2 * layers * heads * max(size, 1) * width)
+
+
+def _size(config: Mapping[str, Any], key: str) -> int:
+    """A positive integer; raises KeyError for anything else."""
+    value = config.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+        raise KeyError(key)
+    return value

@@ -1,23 +1,211 @@
-"""Will it boot, and with how much KV cache: the whole arithmetic for one launch."""
+"""The memory plan of one launch: does it boot, and how much KV cache is left."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from gb300serve.fit.checkpoint import GIB, Basis, Checkpoint, Constant
-from gb300serve.fit.demand import Demand
-from gb300serve.fit.kv import longest_context, needed_gib, tokens_in
+from gb300serve.fit.checkpoint import GIB, Basis, Checkpoint, Constant, KvCache, MeasuredBoot
 from gb300serve.fit.model import GB300, Hbm, HbmPlan, HostPlan, MemoryPlan, Verdict
-from gb300serve.fit.offload import Offload, offload, rounded_up
-from gb300serve.fit.overhead import constant_for, measured_boots, same_boot, weights_gib
+from gb300serve.fit.request import (
+    MemoryRequest,
+    OffloadResult,
+    offload,
+    request_from_options,
+    rounded_up,
+    with_environment,
+)
 
-# Boots of one setting differ by 0.02 GiB and a patch cost 0.13: less than this to spare may fail on another day.
+
+def needed_gib(cache: KvCache, tokens: int) -> float:
+    """KV cache that one request of `tokens` tokens needs."""
+    return cache.fixed_gib + cache.bytes_per_token * tokens / GIB
+
+
+def tokens_in(cache: KvCache, available_gib: float, max_model_len: int) -> int:
+    """The size of the pool as the engine reports it: concurrent requests of `max_model_len`, times that length."""
+    return int(available_gib / needed_gib(cache, max_model_len) * max_model_len)
+
+
+def longest_context(cache: KvCache, available_gib: float) -> int | None:
+    """The longest request that fits, in whole blocks; None if not even one block fits."""
+    blocks = int((available_gib - cache.fixed_gib) * GIB / cache.bytes_per_token) // cache.block_tokens
+    return blocks * cache.block_tokens if blocks > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredOverhead:
+    """A boot, its memory request, the GiB of its weights (without host tables), the GiB that it moved, and its F."""
+
+    boot: MeasuredBoot
+    request: MemoryRequest
+    shape: tuple[object, ...]
+    weights_gib: float
+    moved_gib: float
+    constant: float
+
+
+# Logs print GiB with two decimals.
+PRINTED_GIB = 0.01
+
+SHAPE = (
+    "patch",
+    "speculation",
+    "draft_tokens",
+    "max_num_seqs",
+    "engine_version",
+    "kv_cache_dtype",
+    "enforce_eager",
+    "max_num_batched_tokens",
+    "host_tables",
+    "other_options",
+)
+
+
+# The settings that F depends on, the most expensive error first. The length is apart, because F is linear in it.
+def _shape(request: MemoryRequest) -> tuple[object, ...]:
+    speculation = request.speculation
+    return (
+        request.variant,
+        speculation.method if speculation else None,
+        speculation.tokens if speculation else None,
+        request.max_num_seqs,
+        request.engine_version,
+        request.kv_cache_dtype,
+        request.enforce_eager,
+        request.max_num_batched_tokens,
+        request.host_tables,
+        request.others,
+    )
+
+
+# 5 ms for a dozen boots, and lint needs it once per file.
+@lru_cache(maxsize=8)
+def measured_boots(checkpoint: Checkpoint, total_gib: float) -> tuple[MeasuredOverhead, ...]:
+    """The boots of a checkpoint whose KV cache was measured, on a GPU of `total_gib`."""
+    measured = []
+    for boot in checkpoint.boots:
+        available = boot.figures.get("kv_cache_gib")
+        if available is None:
+            continue
+        request = request_of_boot(boot)
+        moved = _moved_at_boot(checkpoint, request, boot)
+        constant = request.gpu_memory_utilization * total_gib + moved - available
+        weights = weights_gib(checkpoint, request)
+        measured.append(MeasuredOverhead(boot, request, _shape(request), weights, moved, constant))
+    return tuple(measured)
+
+
+def weights_gib(checkpoint: Checkpoint, request: MemoryRequest) -> float:
+    """The weights on the GPU before any offload: the whole checkpoint, without the tables if the host has them."""
+    return (checkpoint.weights_bytes if request.host_tables else checkpoint.bytes) / GIB
+
+
+def request_of_boot(boot: MeasuredBoot) -> MemoryRequest:
+    """The memory request of a measured boot."""
+    return with_environment(request_from_options(boot.settings, boot.engine_version, boot.variant), boot.environment)
+
+
+def _moved_at_boot(checkpoint: Checkpoint, request: MemoryRequest, boot: MeasuredBoot) -> float:
+    """The computed offload, or the log's figure (two decimals) if they differ."""
+    computed = offload(checkpoint.parameters, request.cpu_offload_gb, request.cpu_offload_params).moved_gib
+    logged = float(boot.figures.get("offloaded_gib", computed))
+    return computed if abs(computed - logged) < PRINTED_GIB else logged
+
+
+def shape_of(request: MemoryRequest) -> dict[str, object]:
+    """The settings that F depends on, by name."""
+    return dict(zip(SHAPE, _shape(request), strict=True)) | {"max_model_len": request.max_model_len}
+
+
+def find_same_boot(
+    boots: Sequence[MeasuredOverhead], request: MemoryRequest, moved_gib: float
+) -> MeasuredOverhead | None:
+    """The boot with the same shape, length, schedule, utilization and offload, if there is one."""
+    shape = _shape(request)
+
+    def is_same(boot: MeasuredOverhead) -> bool:
+        measured, wanted = boot.request.speculation, request.speculation
+        return (
+            boot.shape == shape
+            and boot.request.max_model_len == request.max_model_len
+            and boot.request.gpu_memory_utilization == request.gpu_memory_utilization
+            and (measured.schedule if measured else ()) == (wanted.schedule if wanted else ())
+            and abs(boot.moved_gib - moved_gib) < 0.005
+            and not boot.boot.assumed
+        )
+
+    return next(filter(is_same, boots), None)
+
+
+def _mean(boots: Sequence[MeasuredOverhead], basis: Basis) -> Constant:
+    average = sum(boot.constant for boot in boots) / len(boots)
+    return Constant(average, basis, tuple(boot.boot.name for boot in boots))
+
+
+def _slope(boots: Sequence[MeasuredOverhead]) -> float:
+    """GiB of F per token of context, between the shortest and the longest measured; 0 with one length."""
+    lengths = sorted({boot.request.max_model_len or 0 for boot in boots})
+    if len(lengths) < 2:
+        return 0.0
+    low, high = (
+        _mean([boot for boot in boots if boot.request.max_model_len == length], "assumed")
+        for length in (lengths[0], lengths[-1])
+    )
+    return (high.gib - low.gib) / (lengths[-1] - lengths[0])
+
+
+def _extrapolated(
+    near: Sequence[MeasuredOverhead], boots: Sequence[MeasuredOverhead], length: int, weights: float
+) -> Constant:
+    """F of the nearest boots, extrapolated to another context length and other weights.
+
+    The slope is that of the nearest boots, else of any shape. F is at least the weights, less the part that some boot
+    did not load (the drafter, without speculation).
+    """
+    shapes = {boot.shape for boot in boots}
+    families = [near, *([boot for boot in boots if boot.shape == shape] for shape in sorted(shapes, key=str))]
+    slope = next(filter(None, map(_slope, families)), 0.0)
+    extrapolated = [
+        boot.constant + slope * (length - (boot.request.max_model_len or 0)) + weights - boot.weights_gib
+        for boot in near
+    ]
+    average = sum(extrapolated) / len(extrapolated)
+    least = weights + min(0.0, *(boot.constant - boot.weights_gib for boot in boots))
+    return Constant(max(average, least), "assumed", tuple(boot.boot.name for boot in near))
+
+
+def _nearest(boots: Sequence[MeasuredOverhead], request: MemoryRequest) -> list[MeasuredOverhead]:
+    shape = _shape(request)
+
+    def similarity(boot: MeasuredOverhead) -> int:
+        return sum(measured == wanted for measured, wanted in zip(boot.shape, shape, strict=True))
+
+    best = max(map(similarity, boots))
+    return [boot for boot in boots if similarity(boot) == best]
+
+
+def constant_for(boots: Sequence[MeasuredOverhead], request: MemoryRequest, weights: float) -> Constant | None:
+    """F for a request with a context length and `weights` GiB of weights; None if no boot was measured."""
+    if not boots:
+        return None
+    length = request.max_model_len or 0
+    shape = _shape(request)
+    same_shape = [boot for boot in boots if boot.shape == shape]
+    exact = [boot for boot in same_shape if boot.request.max_model_len == length]
+    exact = [boot for boot in exact if boot.boot.learned] or exact
+    if exact:
+        return _mean(exact, "computed" if any(not boot.boot.assumed for boot in exact) else "assumed")
+    return _extrapolated(same_shape or _nearest(boots, request), boots, length, weights)
+
+
+# Boots with equal settings differ by 0.02 GiB, and a patch cost 0.13 GiB: with less to spare, a later boot may fail.
 SPARE_GIB = 0.15
-AUTO = -1
+AUTO_LENGTH = -1
 
 
 @dataclass(frozen=True, slots=True)
 class _Cache:
-    """The KV cache in GiB, its tokens where a boot reported them, and on what it stands."""
+    """The KV cache in GiB, its tokens if a boot reported them, and the basis of both."""
 
     gib: float | None
     tokens: int | None
@@ -28,30 +216,31 @@ class _Cache:
 
 def memory_plan(
     checkpoint: Checkpoint,
-    demand: Demand,
+    request: MemoryRequest,
     hbm: Hbm = GB300,
     host_available_gib: float | None = None,
     *,
     look_up: bool = True,
 ) -> MemoryPlan:
-    """What this launch needs and leaves; `max_model_len` -1 shortens the context until it fits.
+    """The plan of a launch; `max_model_len` -1 shortens the context until it fits.
 
-    `look_up`: a boot of the same memory answers for it; otherwise everything is computed.
+    `look_up`: use the figures of a boot with the same request, if there is one. Otherwise everything is computed.
     """
-    moved = _moved(checkpoint, demand.cpu_offload_gb if demand.offloads else 0.0, demand.cpu_offload_params)
-    length = _longest_asked(checkpoint, demand)
-    asked = replace(demand, max_model_len=length)
-    cache = (_looked_up(checkpoint, asked, moved, hbm) if look_up else None) or _cache(checkpoint, asked, moved, hbm)
-    if demand.max_model_len == AUTO:
+    moved = _moved(checkpoint, request.cpu_offload_gb if request.offloads else 0.0, request.cpu_offload_params)
+    length = _requested_length(checkpoint, request)
+    stated = replace(request, max_model_len=length)
+    measured = _measured_cache(checkpoint, stated, moved, hbm) if look_up else None
+    cache = measured or _computed_cache(checkpoint, stated, moved, hbm)
+    if request.max_model_len == AUTO_LENGTH:
         length = _shortened(checkpoint, length, cache.gib)
     needed = needed_gib(checkpoint.kv_cache, length)
-    side = _hbm(checkpoint, demand, moved, cache.gib, hbm)
-    fits = side.weights_gib < hbm.total_gib
+    gpu = _hbm(checkpoint, request, moved, cache.gib, hbm)
+    fits = gpu.weights_gib < hbm.total_gib
     tokens, concurrency = _pool(checkpoint, cache, length)
     return MemoryPlan(
-        verdict=_verdict(cache.gib, side.usable_gib - side.weights_gib, needed, weights_fit=fits),
-        hbm=side,
-        host=replace(_host(checkpoint, demand, moved, host_available_gib), measured_shared_gb=cache.shared_gb),
+        verdict=_verdict(cache.gib, gpu.usable_gib - gpu.weights_gib, needed, weights_fit=fits),
+        hbm=gpu,
+        host=replace(_host(checkpoint, request, moved, host_available_gib), measured_shared_gb=cache.shared_gb),
         offload=moved,
         max_model_len=length,
         needed_gib=needed,
@@ -64,28 +253,28 @@ def memory_plan(
     )
 
 
-# A walk over every parameter: a lint of many recipes asks for the same few offloads again and again.
+# It visits every parameter, and a lint of many recipes needs the same few offloads again and again.
 @lru_cache(maxsize=256)
-def _moved(checkpoint: Checkpoint, asked_gib: float, patterns: tuple[str, ...]) -> Offload:
-    return offload(checkpoint.parameters, asked_gib, patterns)
+def _moved(checkpoint: Checkpoint, requested_gib: float, patterns: tuple[str, ...]) -> OffloadResult:
+    return offload(checkpoint.parameters, requested_gib, patterns)
 
 
-def _longest_asked(checkpoint: Checkpoint, demand: Demand) -> int:
-    asked = demand.max_model_len
-    return checkpoint.max_position_embeddings if asked is None or asked == AUTO else asked
+def _requested_length(checkpoint: Checkpoint, request: MemoryRequest) -> int:
+    length = request.max_model_len
+    return checkpoint.max_position_embeddings if length is None or length == AUTO_LENGTH else length
 
 
 def _shortened(checkpoint: Checkpoint, length: int, available_gib: float | None) -> int:
-    """`--max-model-len auto`: the longest context that fits, or the model's own."""
+    """`--max-model-len auto`: the longest context that fits, at most the model's own."""
     if available_gib is None or available_gib >= needed_gib(checkpoint.kv_cache, length):
         return length
     return longest_context(checkpoint.kv_cache, available_gib) or length
 
 
-def _looked_up(checkpoint: Checkpoint, demand: Demand, moved: Offload, hbm: Hbm) -> _Cache | None:
-    if demand.kv_cache_memory_bytes is not None:
+def _measured_cache(checkpoint: Checkpoint, request: MemoryRequest, moved: OffloadResult, hbm: Hbm) -> _Cache | None:
+    if request.kv_cache_memory_bytes is not None:
         return None
-    same = same_boot(measured_boots(checkpoint, hbm.total_gib), demand, moved.moved_gib)
+    same = find_same_boot(measured_boots(checkpoint, hbm.total_gib), request, moved.moved_gib)
     if same is None:
         return None
     figures = same.boot.figures
@@ -93,37 +282,41 @@ def _looked_up(checkpoint: Checkpoint, demand: Demand, moved: Offload, hbm: Hbm)
     return _Cache(figures["kv_cache_gib"], tokens, "measured", (same.boot.name,), shared)
 
 
-def _cache(checkpoint: Checkpoint, demand: Demand, moved: Offload, hbm: Hbm) -> _Cache:
-    if demand.kv_cache_memory_bytes is not None:
-        return _Cache(demand.kv_cache_memory_bytes / GIB, None, "computed")
-    constant = _constant(checkpoint, demand, hbm)
+def _computed_cache(checkpoint: Checkpoint, request: MemoryRequest, moved: OffloadResult, hbm: Hbm) -> _Cache:
+    if request.kv_cache_memory_bytes is not None:
+        return _Cache(request.kv_cache_memory_bytes / GIB, None, "computed")
+    constant = _constant(checkpoint, request, hbm)
     if constant is None:
         return _Cache(None, None, "assumed")
-    left = demand.gpu_memory_utilization * hbm.total_gib + moved.moved_gib - constant.gib
+    left = request.gpu_memory_utilization * hbm.total_gib + moved.moved_gib - constant.gib
     return _Cache(left, None, constant.basis, constant.boots)
 
 
-def _constant(checkpoint: Checkpoint, demand: Demand, hbm: Hbm) -> Constant | None:
-    """F as it was stated for this launch, else from boots of its shape, else what comes near."""
+def _constant(checkpoint: Checkpoint, request: MemoryRequest, hbm: Hbm) -> Constant | None:
+    """F as stated for this launch, else from boots of its shape, else from the nearest boots."""
     stated = checkpoint.overhead
     if stated is not None and stated.basis == "computed":
         return stated
-    found = constant_for(measured_boots(checkpoint, hbm.total_gib), demand, weights_gib(checkpoint, demand))
+    found = constant_for(measured_boots(checkpoint, hbm.total_gib), request, weights_gib(checkpoint, request))
     return found if stated is None or (found is not None and found.basis == "computed") else stated
 
 
-def _hbm(checkpoint: Checkpoint, demand: Demand, moved: Offload, cache_gib: float | None, hbm: Hbm) -> HbmPlan:
-    usable = demand.gpu_memory_utilization * hbm.total_gib
-    weights = weights_gib(checkpoint, demand) - moved.moved_gib
+def _hbm(
+    checkpoint: Checkpoint, request: MemoryRequest, moved: OffloadResult, cache_gib: float | None, hbm: Hbm
+) -> HbmPlan:
+    usable = request.gpu_memory_utilization * hbm.total_gib
+    weights = weights_gib(checkpoint, request) - moved.moved_gib
     overhead = None if cache_gib is None else usable - weights - cache_gib
     return HbmPlan(hbm.visible_gib, usable, weights, overhead, cache_gib)
 
 
-def _host(checkpoint: Checkpoint, demand: Demand, moved: Offload, available_gib: float | None) -> HostPlan:
-    tables = [table.bytes for table in checkpoint.host_tables] if demand.host_tables else []
+def _host(
+    checkpoint: Checkpoint, request: MemoryRequest, moved: OffloadResult, available_gib: float | None
+) -> HostPlan:
+    tables = [table.bytes for table in checkpoint.host_tables] if request.host_tables else []
     rounded = moved.rounded_bytes + sum(map(rounded_up, tables))
     return HostPlan(
-        asked_gib=demand.cpu_offload_gb,
+        requested_gib=request.cpu_offload_gb,
         offloaded_gib=moved.moved_gib,
         engram_gib=sum(tables) / GIB,
         resident_gib=(moved.moved_bytes + sum(tables)) / GIB,
@@ -146,7 +339,7 @@ def _estimate(checkpoint: Checkpoint, available_gib: float | None, needed: float
 
 
 def _verdict(available_gib: float | None, at_most_gib: float, needed: float, *, weights_fit: bool) -> Verdict:
-    """`at_most_gib` is what the weights alone leave: where that is too little, nothing else need be known."""
+    """`at_most_gib` is what the weights alone leave: if that is too little, the overhead does not matter."""
     if not weights_fit:
         return "refused"
     if available_gib is None:

@@ -1,30 +1,43 @@
 """What is asked of the machine, in which order; the parsers say what the answers mean."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from gb300serve.host.facts import ContainerFact, Directory, Holder, HostFacts
+from gb300serve.host import docker_info, linux, model_files, nvidia
+from gb300serve.host import model_files as source
+from gb300serve.host.facts import (
+    ContainerFact,
+    Directory,
+    DiskSpace,
+    GpuHolder,
+    HostFacts,
+    ListeningSocket,
+    MountSource,
+    Patch,
+    ReleaseFacts,
+    SecretFact,
+    TuningCache,
+)
 from gb300serve.host.missing import Missing
-from gb300serve.host.ports import Engine, Machine
-from gb300serve.host.sources import cgroup, compute_apps, docker_info, gpu_state, memory, memory_mode, numa
-from gb300serve.host.sources.compute_apps import ComputeProcess
-from gb300serve.host.sources.gpu_state import FIELDS, GpuState
+from gb300serve.host.model_files import Model, ModelFiles, Wanted
+from gb300serve.host.nvidia import GPU_STATE_FIELDS, ComputeProcess, GpuState
+from gb300serve.host.ports import FileEntry, HostDocker, Machine
 
 T = TypeVar("T")
 HOOK = "nvidia-container-runtime-hook"
 
 
-def host_facts(machine: Machine, engine: Engine, state: Directory | Missing) -> HostFacts:
+def host_facts(machine: Machine, engine: HostDocker, state: Directory | Missing) -> HostFacts:
     """What is true whatever is launched; `state` is the directory of this tool, which is always here."""
     info = engine.info()
     return HostFacts(
-        docker=info if isinstance(info, Missing) else docker_info.parse(info),
+        docker=info if isinstance(info, Missing) else docker_info.parse_docker_info(info),
         gpus=gpu_states(machine),
         processes=_processes(machine, engine),
-        memory_mode=_parsed(machine.read(memory_mode.PATH), memory_mode.parse),
+        memory_mode=_parsed(machine.read(nvidia.MEMORY_MODE_PATH), nvidia.parse_memory_mode),
         hbm_page_cache=_hbm_page_cache(machine),
-        memory=_parsed(machine.read(memory.PATH), memory.parse),
+        memory=_parsed(machine.read(linux.MEMINFO_PATH), linux.parse_meminfo),
         memlock=machine.memlock(),
         state=state,
         gpu_hook=machine.program(HOOK),
@@ -35,16 +48,16 @@ def _parsed(said: str | Missing, parse: Callable[[str], T | Missing]) -> T | Mis
     return said if isinstance(said, Missing) else parse(said)
 
 
-def gpu_states(machine: Machine, fields: tuple[str, ...] = FIELDS) -> tuple[GpuState, ...] | Missing:
+def gpu_states(machine: Machine, fields: tuple[str, ...] = GPU_STATE_FIELDS) -> tuple[GpuState, ...] | Missing:
     """The GPUs; a driver that does not know one of the `fields` is asked again without it."""
-    said = machine.output(gpu_state.command(fields))
+    said = machine.output(nvidia.gpu_state_command(fields))
     if not isinstance(said, Missing):
-        return gpu_state.parse(said)
-    fewer = gpu_state.without_rejected(fields, said.why)
+        return nvidia.parse_gpu_states(said)
+    fewer = nvidia.without_rejected(fields, said.why)
     return said if fewer is None else gpu_states(machine, fewer)
 
 
-def _processes(machine: Machine, engine: Engine) -> tuple[Holder, ...] | Missing:
+def _processes(machine: Machine, engine: HostDocker) -> tuple[GpuHolder, ...] | Missing:
     """With the names of their containers; the engine is asked only where there are any."""
     found = compute_processes(machine)
     if isinstance(found, Missing) or not any(each.container for each in found):
@@ -53,31 +66,184 @@ def _processes(machine: Machine, engine: Engine) -> tuple[Holder, ...] | Missing
     return found if isinstance(known, Missing) else tuple(_named(each, known) for each in found)
 
 
-def compute_processes(machine: Machine) -> tuple[Holder, ...] | Missing:
+def compute_processes(machine: Machine) -> tuple[GpuHolder, ...] | Missing:
     """The compute processes with the ids of their containers."""
-    said = machine.output(compute_apps.COMMAND)
-    found = said if isinstance(said, Missing) else compute_apps.parse(said)
+    said = machine.output(nvidia.COMPUTE_APPS_COMMAND)
+    found = said if isinstance(said, Missing) else nvidia.parse_compute_apps(said)
     return found if isinstance(found, Missing) else tuple(_holder(each, machine) for each in found)
 
 
-def _holder(process: ComputeProcess, machine: Machine) -> Holder:
-    said = machine.read(cgroup.path(process.pid))
-    return Holder(process, None if isinstance(said, Missing) else cgroup.container(said))
+def _holder(process: ComputeProcess, machine: Machine) -> GpuHolder:
+    said = machine.read(linux.cgroup_path(process.pid))
+    return GpuHolder(process, None if isinstance(said, Missing) else linux.container_of_cgroup(said))
 
 
-def _named(holder: Holder, known: Mapping[str, ContainerFact]) -> Holder:
+def _named(holder: GpuHolder, known: Mapping[str, ContainerFact]) -> GpuHolder:
     found = known.get(holder.container or "")
     return holder if found is None else replace(holder, name=found.name, image=found.image, since=found.since)
 
 
 def _hbm_page_cache(machine: Machine) -> int | Missing:
     """0 where every node has CPUs: the driver keeps the GPU's memory to itself."""
-    names = machine.names(numa.NODES)
+    names = machine.names(linux.NUMA_NODES)
     if isinstance(names, Missing):
         return names
     cached = 0
-    for node in numa.nodes(names):
-        if machine.read(numa.cpulist(node)) == "\n":
-            said = machine.read(numa.meminfo(node))
-            cached += 0 if isinstance(said, Missing) else numa.page_cache(said)
+    for node in linux.numa_nodes(names):
+        if machine.read(linux.numa_cpulist(node)) == "\n":
+            said = machine.read(linux.numa_meminfo(node))
+            cached += 0 if isinstance(said, Missing) else linux.numa_page_cache(said)
     return cached
+
+
+class Elsewhere:
+    """`host.ports.Machine` with the same answer to everything."""
+
+    def __init__(self, why: str) -> None:
+        self._missing = Missing(why, asked=False)
+
+    def output(self, argv: tuple[str, ...]) -> Missing:  # noqa: ARG002 - the protocol's, here and below
+        return self._missing
+
+    def read(self, path: str) -> Missing:  # noqa: ARG002
+        return self._missing
+
+    def begin(self, path: str, count: int) -> Missing:  # noqa: ARG002
+        return self._missing
+
+    def names(self, directory: str) -> Missing:  # noqa: ARG002
+        return self._missing
+
+    def entry(self, path: str) -> Missing:  # noqa: ARG002
+        return self._missing
+
+    def space(self, path: str) -> Missing:  # noqa: ARG002
+        return self._missing
+
+    def sha256(self, path: str) -> Missing:  # noqa: ARG002
+        return self._missing
+
+    def memlock(self) -> Missing:
+        return self._missing
+
+    def program(self, name: str) -> str | None:  # noqa: ARG002
+        return None
+
+    def heard(self, port: int) -> Missing:  # noqa: ARG002
+        return self._missing
+
+
+class Silent:
+    """`host.ports.HostDocker` that does not answer."""
+
+    def __init__(self, why: str) -> None:
+        self._missing = Missing(why)
+
+    def info(self) -> Missing:
+        return self._missing
+
+    def image(self, reference: str) -> Missing:  # noqa: ARG002
+        return self._missing
+
+    def containers(self) -> Missing:
+        return self._missing
+
+
+def collect_model_files(model: Model, machine: Machine) -> ModelFiles:
+    """What is there of a checkpoint, and what is missing."""
+    place = machine.entry(model.path)
+    if place is None:
+        return ModelFiles(model, exists=False)
+    names = machine.names(model.path)
+    if isinstance(place, Missing) or isinstance(names, Missing):
+        why = place.why if isinstance(place, Missing) else names.why if isinstance(names, Missing) else ""
+        return ModelFiles(model, problem=why)
+    wanted = _wanted_files(model.path, names, machine)
+    found = {name: machine.entry(f"{model.path}/{name}") for name in wanted}
+    entries = {name: entry for name, entry in found.items() if isinstance(entry, FileEntry) and not entry.directory}
+    config = machine.read(f"{model.path}/{source.CONFIG}")
+    metadata = machine.read(f"{model.path}/{source.METADATA}")
+    return ModelFiles(
+        model,
+        config=not isinstance(config, Missing) and source.is_config(config),
+        shards=len(wanted),
+        bytes=sum(entry.size for entry in entries.values()),
+        absent=tuple(name for name in wanted if name not in entries),
+        cut=tuple(name for name, entry in entries.items() if _cut(f"{model.path}/{name}", entry, machine)),
+        linked_away=tuple(name for name, entry in entries.items() if not entry.real.startswith(f"{place.real}/")),
+        revision=source.revision(place.real, None if isinstance(metadata, Missing) else metadata),
+    )
+
+
+def _wanted_files(path: str, names: tuple[str, ...], machine: Machine) -> tuple[str, ...]:
+    """The shards that the index names; every safetensors file where there is no index."""
+    index = machine.read(f"{path}/{source.INDEX}") if source.INDEX in names else None
+    named = source.indexed(index) if isinstance(index, str) else None
+    return tuple(name for name in names if name.endswith(".safetensors")) if named is None else named
+
+
+def _cut(path: str, entry: FileEntry, machine: Machine) -> bool:
+    begin = machine.begin(path, model_files.HEADER_LENGTH_BYTES)
+    size = None if isinstance(begin, Missing) else model_files.header_size(begin)
+    if size is None:
+        return True
+    header = machine.begin(path, model_files.HEADER_LENGTH_BYTES + size)
+    return isinstance(header, Missing) or model_files.whole_size(header) != entry.size
+
+
+def release_facts(
+    wanted: Wanted, machine: Machine, engine: HostDocker, secrets: tuple[SecretFact, ...]
+) -> ReleaseFacts:
+    """`secrets` are tried by whoever launches: their values are read on the client."""
+    image, ports = engine.image(wanted.image), _ports(wanted, machine)
+    root = machine.space("/")
+    if isinstance(root, Missing):
+        return ReleaseFacts(image, root, root, root, root, ports, secrets, root if wanted.tuning else None)
+    return ReleaseFacts(
+        image,
+        models=tuple(collect_model_files(model, machine) for model in wanted.models),
+        disks=tuple(_disks(wanted, machine)),
+        sources=tuple(MountSource(path, machine.entry(path) is not None) for path in dict.fromkeys(wanted.sources)),
+        patches=tuple(_patch(path, digest, machine) for path, digest in wanted.patches),
+        ports=ports,
+        secrets=secrets,
+        tuning_cache=_tuning_cache(*wanted.tuning, machine) if wanted.tuning else None,
+    )
+
+
+def _disks(wanted: Wanted, machine: Machine) -> Iterator[DiskSpace]:
+    said = machine.read(linux.MOUNTINFO_PATH)
+    mounted = () if isinstance(said, Missing) else linux.parse_mountinfo(said)
+    paths = [("model", model.path) for model in wanted.models] + [("cache", path) for path in wanted.caches]
+    for use, path in paths:
+        space = machine.space(path)
+        if not isinstance(space, Missing):
+            yield DiskSpace(use, path, space.free, space.total, linux.filesystem_of(mounted, space.real))
+
+
+def _patch(path: str, wanted: str, machine: Machine) -> Patch:
+    found = machine.sha256(path)
+    return Patch(path, wanted, None, found.why) if isinstance(found, Missing) else Patch(path, wanted, found)
+
+
+def _ports(wanted: Wanted, machine: Machine) -> tuple[ListeningSocket, ...] | Missing:
+    heard = [machine.heard(port) for port in wanted.ports]
+    unknown = next((each for each in heard if isinstance(each, Missing)), None)
+    return unknown or tuple(each for each in heard if isinstance(each, ListeningSocket))
+
+
+def _tuning_cache(cache: str, identity: str, machine: Machine) -> TuningCache | Missing:
+    """Below every engine version and architecture; a cache that root wrote may be closed to other users."""
+    level: tuple[str, ...] = (f"{cache}/{model_files.TUNING_CACHE_ROOT}",)
+    closed: Missing | None = None
+    for _ in range(model_files.TUNING_CACHE_DEPTH):
+        listed = [(path, machine.names(path)) for path in level if _is_directory(path, machine)]
+        closed = next((names for _, names in listed if isinstance(names, Missing)), closed)
+        level = tuple(f"{path}/{name}" for path, names in listed if not isinstance(names, Missing) for name in names)
+    found = model_files.matching_set(identity, level)
+    return closed if closed and not found else TuningCache(cache, identity, found)
+
+
+def _is_directory(path: str, machine: Machine) -> bool:
+    entry = machine.entry(path)
+    return isinstance(entry, Missing) or (isinstance(entry, FileEntry) and entry.directory)

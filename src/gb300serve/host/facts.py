@@ -2,14 +2,11 @@
 
 from dataclasses import dataclass
 
+from gb300serve.host.docker_info import DockerInfo
+from gb300serve.host.linux import Filesystem, HostMemory, Limit
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.compute_apps import ComputeProcess
-from gb300serve.host.sources.docker_info import DockerInfo
-from gb300serve.host.sources.filesystems import Filesystem
-from gb300serve.host.sources.gpu_state import GpuState
-from gb300serve.host.sources.limits import Limit
-from gb300serve.host.sources.memory import HostMemory
-from gb300serve.host.sources.model_files import ModelFiles
+from gb300serve.host.model_files import ModelFiles
+from gb300serve.host.nvidia import ComputeProcess, GpuState
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +19,7 @@ class ContainerFact:
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class GpuHolder:
     """A compute process on a GPU and the container it belongs to: its id, and the rest where Docker knows it."""
 
     process: ComputeProcess
@@ -34,7 +31,7 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
-class Disk:
+class DiskSpace:
     """Where a directory lies: `use` says for what, `path` is as the plan has it."""
 
     use: str
@@ -59,7 +56,7 @@ class HostFacts:
 
     docker: DockerInfo | Missing
     gpus: tuple[GpuState, ...] | Missing
-    processes: tuple[Holder, ...] | Missing
+    processes: tuple[GpuHolder, ...] | Missing
     memory_mode: str | Missing
     """CoherentGPUMemoryMode of the driver: `driver` is CDMM, empty on a GPU without coherent memory."""
     hbm_page_cache: int | Missing
@@ -82,7 +79,7 @@ class ImageFact:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class MountSource:
     """A mount's source on the host."""
 
     path: str
@@ -100,7 +97,7 @@ class Patch:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ListeningSocket:
     """A socket that listens on a port that the launch needs."""
 
     port: int
@@ -132,9 +129,9 @@ class ReleaseFacts:
 
     image: ImageFact | Missing
     models: tuple[ModelFiles, ...] | Missing = ()
-    disks: tuple[Disk, ...] | Missing = ()
-    sources: tuple[Source, ...] | Missing = ()
+    disks: tuple[DiskSpace, ...] | Missing = ()
+    sources: tuple[MountSource, ...] | Missing = ()
     patches: tuple[Patch, ...] | Missing = ()
-    ports: tuple[Heard, ...] | Missing = ()
+    ports: tuple[ListeningSocket, ...] | Missing = ()
     secrets: tuple[SecretFact, ...] | Missing = ()
     tuning_cache: TuningCache | Missing | None = None

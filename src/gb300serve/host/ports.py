@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from gb300serve.host.facts import ContainerFact, Heard, ImageFact
+from gb300serve.host.facts import ContainerFact, ImageFact, ListeningSocket
+from gb300serve.host.linux import Limit
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.limits import Limit
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FileEntry:
     """What a path leads to. `real` is the path without links, `size` is in bytes."""
 
     real: str
@@ -41,7 +41,7 @@ class Machine(Protocol):
     def names(self, directory: str) -> tuple[str, ...] | Missing:
         """Sorted."""
 
-    def entry(self, path: str) -> Entry | Missing | None:
+    def entry(self, path: str) -> FileEntry | Missing | None:
         """Links are followed; None where nothing is there."""
 
     def space(self, path: str) -> Space | Missing: ...
@@ -53,11 +53,11 @@ class Machine(Protocol):
     def program(self, name: str) -> str | None:
         """Where a program of this name is found."""
 
-    def heard(self, port: int) -> Heard | Missing | None:
+    def heard(self, port: int) -> ListeningSocket | Missing | None:
         """Who listens on the port, on any address."""
 
 
-class Engine(Protocol):
+class HostDocker(Protocol):
     """The Docker Engine that is to run the containers, or what stands in for it."""
 
     def info(self) -> Mapping[str, Any] | Missing:

@@ -1,4 +1,4 @@
-"""A launch while it is read: the container's section, the secrets, and what references stand for."""
+"""A launch while it is being read: the container section, its variables and secrets."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -6,20 +6,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gb300serve.core.redaction import HIDDEN, holds_secret, literal_secret
-from gb300serve.importers.report import NOT_TAKEN, PLACEHOLDER, REFERENCE, SECRET, UNSET, Place, Report
-from gb300serve.importers.syntax import CLOSE, OPEN, Reference
+from gb300serve.importers.report import CLEAR_TEXT, NOT_TAKEN_OVER, PLACEHOLDER, REFERENCE, UNSET, Report, TextPosition
+from gb300serve.importers.shell.words import CLOSE, OPEN, Reference
 
 MARK = re.compile(f"{OPEN}([0-9]+){CLOSE}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_FILLED_IN = re.compile(r"(?i)<[^<>]+>|x{3,}|\.{3,}|…|\{+[^{}]+\}+")
+_PLACEHOLDER = re.compile(r"(?i)<[^<>]+>|x{3,}|\.{3,}|…|\{+[^{}]+\}+")
+_NAME_HINT = "use letters, digits and `_`, not starting with a digit"
 
 ReadFile = Callable[[str], str | None]
-"""The text of a file that the input names, None where it cannot be read."""
+"""The text of a file that the input names; None if it cannot be read."""
 
 
 @dataclass(slots=True)
 class Draft:
-    """Everything read so far of one launch."""
+    """What was read of a launch so far."""
 
     report: Report
     references: list[Reference] = field(default_factory=list)
@@ -31,105 +32,100 @@ class Draft:
     secrets: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def reference(self, text: str) -> Reference | None:
-        """What `text` stands for, when all of it is read at launch."""
-        found = MARK.fullmatch(text)
-        return self._of(found) if found else None
+        """The reference that `text` consists of, if any."""
+        match = MARK.fullmatch(text)
+        return self._resolve(match) if match else None
 
-    def plain(self, text: str, at: Place | None, what: str) -> str:
-        """`text` with each reference as a shell writes it: a recipe has no word for it in this place."""
+    def as_written(self, text: str, at: TextPosition | None, subject: str) -> str:
+        """`text` with references in shell syntax, where a recipe cannot express them."""
 
-        def written(found: re.Match[str]) -> str:
-            reference = self._of(found)
+        def shell_text(match: re.Match[str]) -> str:
+            reference = self._resolve(match)
             if reference is None:
                 return ""
-            said = f"${reference.name}" if reference.kind == "env" else f"$(cat {reference.name})"
-            message = f"{what} holds {said}, which nothing in the text sets"
-            self.report.say(UNSET, message, "write the value into the recipe: it is kept here as it was said", at)
-            return said
+            written = f"${reference.name}" if reference.kind == "env" else f"$(cat {reference.name})"
+            message = f"{subject} contains {written}, which the text does not set"
+            self.report.add(UNSET, message, "it was kept as written: replace it by the value in the recipe", at)
+            return written
 
-        return MARK.sub(written, text) if OPEN in text else text
+        return MARK.sub(shell_text, text) if OPEN in text else text
 
-    def variable(self, name: str, value: str, at: Place | None) -> None:
-        """A variable of the container: a plain one, or a secret by where its value is read."""
+    def set_variable(self, name: str, value: str, at: TextPosition | None) -> None:
+        """Set a variable of the container; secrets become references."""
         if not VARIABLE.fullmatch(name):
-            self.report.say(NOT_TAKEN, f"-e {name}: not the name of a variable", None, at)
+            self.report.add(NOT_TAKEN_OVER, f"-e {name}: not a valid variable name", _NAME_HINT, at)
         elif (reference := self.reference(value)) is not None:
-            self.refer(name, reference, at)
+            self.add_reference(name, reference, at)
         elif (kind := literal_secret(name, MARK.sub("", value))) is not None:
-            self.hide(name, kind, value, at)
-        elif holds_secret(name) and _FILLED_IN.fullmatch(value):
-            self._awaited(name, at)
+            self.add_literal_secret(name, kind, value, at)
+        elif holds_secret(name) and _PLACEHOLDER.fullmatch(value):
+            self._add_placeholder(name, at)
         else:
             self.secrets.pop(name, None)
-            self.env[name] = self.plain(value, at, name)
+            self.env[name] = self.as_written(value, at, name)
 
-    def passed_on(self, name: str, at: Place | None) -> None:
-        """`-e NAME`: the value that the client's environment has."""
+    def pass_variable(self, name: str, at: TextPosition | None) -> None:
+        """`-e NAME`: the value comes from the environment of `docker run`."""
         if name in self.exported:
-            self.variable(name, self.exported[name], at)
+            self.set_variable(name, self.exported[name], at)
         elif VARIABLE.fullmatch(name):
-            self.refer(name, Reference("env", name), at)
+            self.add_reference(name, Reference("env", name), at)
         else:
-            self.report.say(NOT_TAKEN, f"-e {name}: not the name of a variable", None, at)
+            self.report.add(NOT_TAKEN_OVER, f"-e {name}: not a valid variable name", _NAME_HINT, at)
 
-    def refer(self, name: str, reference: Reference, at: Place | None) -> None:
-        """A secret whose value is read on the client at launch."""
+    def add_reference(self, name: str, reference: Reference, at: TextPosition | None) -> None:
+        """A secret whose value is read at launch."""
         self.env.pop(name, None)
         self.secrets[name] = {reference.kind: reference.name}
-        where = f"the variable {reference.name}" if reference.kind == "env" else f"the file {reference.name}"
-        self.report.say(
-            REFERENCE,
-            f"{name} is a secret reference: read at launch from {where}",
-            None,
-            at,
-            f"container.secrets.{name}",
-        )
+        source = f"the variable {reference.name}" if reference.kind == "env" else f"the file {reference.name}"
+        message = f"{name} became a secret reference: its value is read at launch from {source}"
+        self.report.add(REFERENCE, message, None, at, f"container.secrets.{name}")
 
-    def hide(self, name: str, kind: str, value: str, at: Place | None) -> None:
-        """A literal secret: only its name is kept."""
+    def add_literal_secret(self, name: str, kind: str, value: str, at: TextPosition | None) -> None:
+        """Keep only the name of a literal secret."""
         self.report.hide(value)
         self.env.pop(name, None)
         self.secrets[name] = {"env": name}
-        message = f"{name} holds {kind} in clear: it became a secret reference, and its value is kept nowhere"
-        hint = (
-            f"export {name} before a launch, or write {{file: /a/file}}; a secret that was published has to be renewed"
-        )
-        self.report.say(SECRET, message, hint, at, f"container.secrets.{name}")
+        message = f"{name} contains {kind} as plain text: it became a secret reference, without its value"
+        hint = f"export {name} before the launch, or write {{file: /a/file}}. Replace a secret that was published"
+        self.report.add(CLEAR_TEXT, message, hint, at, f"container.secrets.{name}")
 
-    def _awaited(self, name: str, at: Place | None) -> None:
-        """A secret that the author left out."""
+    def _add_placeholder(self, name: str, at: TextPosition | None) -> None:
+        """A secret that the author replaced by a placeholder."""
         self.env.pop(name, None)
         self.secrets[name] = {"env": name}
-        message = f"{name} holds a placeholder for a secret: it became a secret reference"
-        self.report.say(PLACEHOLDER, message, f"export {name} before a launch", at, f"container.secrets.{name}")
+        message = f"{name} has a placeholder for a secret: it became a secret reference"
+        self.report.add(PLACEHOLDER, message, f"export {name} before the launch", at, f"container.secrets.{name}")
 
-    def for_option(self, name: str, value: str, at: Place | None) -> str:
-        """The name of the secret that stands for an option's value."""
+    def option_secret(self, name: str, value: str, at: TextPosition | None) -> str:
+        """The name of the secret that replaces the value of an option."""
         reference = self.reference(value)
         if reference is None:
             while name in self.secrets or name in self.env:
                 name += "_2"
-            if _FILLED_IN.fullmatch(value):
-                self._awaited(name, at)
+            if _PLACEHOLDER.fullmatch(value):
+                self._add_placeholder(name, at)
             else:
-                self.hide(name, "a secret", value, at)
+                self.add_literal_secret(name, "a secret", value, at)
             return name
         if reference.kind == "env":
             name = reference.name
-        known = next((key for key, said in self.secrets.items() if said == {reference.kind: reference.name}), None)
+        source = {reference.kind: reference.name}
+        known = next((key for key, value in self.secrets.items() if value == source), None)
         if known is None:
-            self.refer(name, reference, at)
+            self.add_reference(name, reference, at)
         return known or name
 
-    def text(self, value: str, at: Place | None, what: str) -> str:
-        """A text for any other place: without references, and without what looks like a secret."""
-        plain = self.plain(value, at, what)
-        if literal_secret("", plain) is None:
-            return plain
-        self.report.hide(plain)
-        self.report.say(SECRET, f"{what} holds a secret in clear: it was left out", "say it as a secret reference", at)
+    def redacted(self, value: str, at: TextPosition | None, subject: str) -> str:
+        """`value` as written, or HIDDEN if it looks like a secret."""
+        written = self.as_written(value, at, subject)
+        if literal_secret("", written) is None:
+            return written
+        self.report.hide(written)
+        message = f"{subject} contains a secret as plain text: it was left out"
+        self.report.add(CLEAR_TEXT, message, "use a secret reference", at)
         return HIDDEN
 
-    def _of(self, found: re.Match[str]) -> Reference | None:
-        index = int(found[1])
+    def _resolve(self, match: re.Match[str]) -> Reference | None:
+        index = int(match[1])
         return self.references[index] if index < len(self.references) else None

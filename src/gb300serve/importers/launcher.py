@@ -1,24 +1,23 @@
-"""The words in front of the engine's options: its program, a module, a shell with `-c`, tools in front of it."""
+"""The arguments that start the engine: its program or module, a shell with `-c`, and wrappers."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from gb300serve.core.values import EngineName
+from gb300serve.engines.registry import ENGINES
 from gb300serve.importers.draft import Draft
-from gb300serve.importers.expand import Expander, Surroundings
-from gb300serve.importers.lexer import Lexer
-from gb300serve.importers.marked import Marked
-from gb300serve.importers.report import LAUNCHER, LEFT_OUT, NOT_TAKEN, Kind, Stop, shown
-from gb300serve.importers.script import assigned, commands
-from gb300serve.importers.syntax import Command, Field, Reference
-
-EngineName = Literal["vllm", "sglang"]
+from gb300serve.importers.report import LAUNCHER, LEFT_OUT, NOT_TAKEN_OVER, UnresolvedError, shorten
+from gb300serve.importers.shell.expand import Expander, ShellEnvironment
+from gb300serve.importers.shell.lexer import Lexer
+from gb300serve.importers.shell.script import commands, match_assignment
+from gb300serve.importers.shell.words import Command, ExpandedWord, Reference, SourceText
 
 _SHELLS = frozenset(("bash", "sh", "dash", "zsh"))
 _SHELL_FLAG = re.compile(r"-[a-z]*c")
 _PYTHON = re.compile(r"python[0-9.]*")
-_IN_FRONT = frozenset(
+_WRAPPERS = frozenset(
     (
         "numactl",
         "nsys",
@@ -35,38 +34,30 @@ _IN_FRONT = frozenset(
     )
 )
 _HARMLESS = frozenset(("set", "true", ":", "echo", "ulimit", "shopt", "trap", "wait"))
-_SIGNS: tuple[tuple[EngineName, frozenset[str]], ...] = (
-    ("sglang", frozenset(("--model-path", "--mem-fraction-static", "--context-length", "--max-running-requests"))),
-    (
-        "vllm",
-        frozenset(("--max-model-len", "--gpu-memory-utilization", "--max-num-seqs", "--max-num-batched-tokens")),
-    ),
-)
-_OWN_ENTRYPOINT = re.compile(r"(?:^|/)vllm-openai[\w.-]*$")
 
 
 class Launcher(NamedTuple):
-    """How many words (`length`) start the engine, and which engine that is; `engine` is None where none is seen."""
+    """The number of arguments that start the engine, and the engine; None if they start no known engine."""
 
     length: int
     engine: EngineName | None
 
 
-class Started(NamedTuple):
-    """A launch taken apart: what a recipe says as entrypoint and launcher, and the words for the engine's parser."""
+class EngineCommand(NamedTuple):
+    """The engine, its launcher in a recipe, and the arguments for its parser."""
 
     engine: EngineName
     launcher: tuple[str, ...]
-    words: tuple[Field, ...]
+    words: tuple[ExpandedWord, ...]
 
 
-def launcher(words: Sequence[str]) -> Launcher:
-    """The words that start an engine at the front of `words`."""
+def find_launcher(words: Sequence[str]) -> Launcher:
+    """The launcher at the start of `words`."""
     for start in range(min(len(words), 12)):
         found = _at(words[start:])
-        if found.engine and (not start or words[0].rpartition("/")[2] in _IN_FRONT):
+        if found.engine and (not start or words[0].rpartition("/")[2] in _WRAPPERS):
             return Launcher(start + found.length, found.engine)
-        if start == 0 and found.length == 0 and words[0].rpartition("/")[2] not in _IN_FRONT:
+        if start == 0 and found.length == 0 and words[0].rpartition("/")[2] not in _WRAPPERS:
             break
     return Launcher(1 if words[:1] == ["serve"] else 0, "vllm" if words[:1] == ["serve"] else None)
 
@@ -80,80 +71,72 @@ def _at(words: Sequence[str]) -> Launcher:
         return _module(words, at)
     if words[0] == "-m":
         return _module(words, 0)
-    if program == "vllm" and words[1:2] == ["serve"]:
-        return Launcher(2, "vllm")
-    if program == "sglang" and words[1:2] == ["serve"]:
-        return Launcher(2, "sglang")
+    if program in ENGINES and words[1:2] == ["serve"]:
+        return Launcher(2, ENGINES[program].name)
     return Launcher(0, None)
 
 
 def _module(words: Sequence[str], at: int) -> Launcher:
     module = words[at + 1] if words[at : at + 1] == ["-m"] and at + 1 < len(words) else ""
-    if module.split(".")[0] == "sglang":
-        return Launcher(at + 2, "sglang")
-    return Launcher(at + 2, "vllm") if module.split(".")[0] == "vllm" else Launcher(0, None)
+    engine = ENGINES.get(module.split(".")[0])
+    return Launcher(at + 2, engine.name) if engine else Launcher(0, None)
 
 
-def of_image(repository: str) -> EngineName | None:
-    """The engine that an image's name tells."""
-    name = repository.lower()
-    return (
-        "sglang" if "sglang" in name or "sgl" in name.split("/")[-1].split("-") else "vllm" if "vllm" in name else None
-    )
+def engine_of_image(repository: str) -> EngineName | None:
+    """The engine that the name of an image suggests."""
+    return next((engine.name for engine in ENGINES.values() if engine.is_image(repository)), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Starter:
-    """Takes the command behind one image apart."""
+class CommandReader:
+    """Splits the command of an image into launcher and engine arguments."""
 
     draft: Draft
     repository: str
 
-    def started(self, words: Sequence[Field]) -> Started:
-        """The engine, its launcher words and its options; the draft's entrypoint is set to what remains of it."""
+    def read(self, words: Sequence[ExpandedWord]) -> EngineCommand:
+        """The engine, its launcher and its arguments; a shell in the entrypoint is replaced by what it starts."""
         entrypoint = self.draft.container.get("entrypoint")
-        shell = _shell_text(
-            [entrypoint, *(word.text for word in words)] if entrypoint else [word.text for word in words]
-        )
+        shell = _shell_text([*([entrypoint] if entrypoint else []), *(word.text for word in words)])
         if shell is not None:
-            words = _Inside(self.draft).words(words[shell - bool(entrypoint)])
+            words = _ContainerShell(self.draft).words(words[shell - bool(entrypoint)])
             if entrypoint:
                 entrypoint = self.draft.container["entrypoint"] = words[0].text
                 words = words[1:]
         texts = [word.text for word in words]
-        found = launcher([entrypoint, *texts]) if entrypoint else launcher(texts)
+        found = find_launcher([entrypoint, *texts]) if entrypoint else find_launcher(texts)
         count = max(0, found.length - bool(entrypoint)) if found.engine else 0
-        engine = found.engine or of_image(self.repository) or _guess(texts) or self._assumed(words)
-        if not entrypoint and found.length and engine == "vllm" and _OWN_ENTRYPOINT.search(self.repository):
-            self._repeated(words, count)
-            return Started(engine, (), tuple(words[count:]))
-        said = tuple(self.draft.text(text, None, "the launcher") for text in texts[:count])
-        return Started(engine, said, tuple(words[count:]))
+        engine = found.engine or engine_of_image(self.repository) or _guess(texts) or self._assume_vllm(words)
+        if not entrypoint and found.length and ENGINES[engine].is_serving_image(self.repository):
+            self._report_repeated(words, count)
+            return EngineCommand(engine, (), tuple(words[count:]))
+        launcher = tuple(self.draft.redacted(text, None, "the launcher") for text in texts[:count])
+        return EngineCommand(engine, launcher, tuple(words[count:]))
 
-    def _assumed(self, words: Sequence[Field]) -> EngineName:
-        message = f"neither the image {shown(self.repository)} nor the command says which engine starts: vllm was taken"
-        kind = Kind(LAUNCHER.code, LAUNCHER.name, "warning")
+    def _assume_vllm(self, words: Sequence[ExpandedWord]) -> EngineName:
+        message = (
+            f"the engine of image {shorten(self.repository)} is not known from its name or command: vllm was assumed"
+        )
         at = words[0].place if words else None
-        self.draft.report.say(kind, message, "write engine.name; a recipe is for vllm or sglang", at, "engine.name")
+        hint = "set engine.name to vllm or sglang"
+        self.draft.report.add(LAUNCHER, message, hint, at, "engine.name", severity="warning")
         return "vllm"
 
-    def _repeated(self, words: Sequence[Field], count: int) -> None:
-        said = " ".join(word.text for word in words[:count])
-        message = (
-            f"`{said}` repeats the entrypoint of the image, which is `vllm serve`: the engine would refuse the words"
-        )
-        kind = Kind(LAUNCHER.code, LAUNCHER.name, "warning")
-        self.draft.report.say(kind, message, "they were left out", words[0].place if words else None)
+    def _report_repeated(self, words: Sequence[ExpandedWord], count: int) -> None:
+        written = " ".join(word.text for word in words[:count])
+        message = f"`{written}` repeats the image entrypoint `vllm serve`: the engine would reject it"
+        at = words[0].place if words else None
+        self.draft.report.add(LAUNCHER, message, "it was left out", at, severity="warning")
 
 
 def _guess(words: Sequence[str]) -> EngineName | None:
-    """By options that only one of both has."""
-    said = {word.partition("=")[0].replace("_", "-") for word in words if word.startswith("--")}
-    return next((engine for engine, signs in _SIGNS if said & signs), None)
+    """The engine by options that only one engine has."""
+    flags = {word.partition("=")[0].replace("_", "-") for word in words if word.startswith("--")}
+    return next((engine.name for engine in ENGINES.values() if flags & engine.own_flags), None)
 
 
 def _shell_text(words: Sequence[str]) -> int | None:
-    """The index of the text that a shell is given with `-c`."""
+    """The index of the text of `bash -c TEXT`."""
     if len(words) > 2 and words[0].rpartition("/")[2] in _SHELLS:
         at = next((n for n, word in enumerate(words[1:4], 1) if _SHELL_FLAG.fullmatch(word)), None)
         return at + 1 if at is not None and at + 1 < len(words) else None
@@ -161,58 +144,55 @@ def _shell_text(words: Sequence[str]) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Inside:
-    """Reads what a shell in the container is told to run."""
+class _ContainerShell:
+    """Reads the text that a shell in the container runs."""
 
     draft: Draft
 
-    def words(self, text: Field) -> tuple[Field, ...]:
-        """The words that start the engine; what else the shell does is said."""
-        expander = Expander(Surroundings("/root", self.draft.container.get("workdir", "/")), self.draft.report)
+    def words(self, text: ExpandedWord) -> tuple[ExpandedWord, ...]:
+        """The command that starts the engine; other commands are reported."""
+        expander = Expander(ShellEnvironment("/root", self.draft.container.get("workdir", "/")), self.draft.report)
         expander.references = self.draft.references
         expander.variables.update(self.draft.env)
-        for name, said in self.draft.secrets.items():
-            kind, source = next(iter(said.items()))
-            expander.variables[name] = expander.refer(Reference("file" if kind == "file" else "env", source))
-        found: tuple[Field, ...] | None = None
-        for command in commands(Lexer(Marked(text.text, fixed=text.place), self.draft.report, 1)):
+        for name, reference in self.draft.secrets.items():
+            kind, source = next(iter(reference.items()))
+            expander.variables[name] = expander.add_reference(Reference("file" if kind == "file" else "env", source))
+        engine_command: tuple[ExpandedWord, ...] | None = None
+        for command in commands(Lexer(SourceText(text.text, fixed=text.place), self.draft.report, 1)):
             words = self._fields(command, expander)
-            if found is None and words and launcher([word.text for word in words]).engine:
-                found = words
+            if engine_command is None and words and find_launcher([word.text for word in words]).engine:
+                engine_command = words
             elif words:
-                self._left(words)
-        if found is None:
-            raise Stop("the shell in the container starts no engine that can be seen", text.place)
-        return found
+                self._report_other(words)
+        if engine_command is None:
+            raise UnresolvedError("the shell in the container starts no known engine", text.place)
+        return engine_command
 
-    def _fields(self, command: Command, expander: Expander) -> tuple[Field, ...]:
-        """The command's words, expanded; its assignments become variables of the container."""
+    def _fields(self, command: Command, expander: Expander) -> tuple[ExpandedWord, ...]:
+        """The expanded words of a command; its assignments become variables of the container."""
         words = command.words
         exporting = bool(words) and words[0].plain == "export"
         words = words[exporting:]
-        while words and (found := assigned(words[0])):
+        while words and (match := match_assignment(words[0])):
             first = words[0].parts[0]
-            parts = (first._replace(text=first.text[found.end() :]), *words[0].parts[1:])
+            parts = (first._replace(text=first.text[match.end() :]), *words[0].parts[1:])
             value = expander.text(expander.with_home(parts), words[0].place)
-            expander.variables[found[1]] = value
-            self.draft.variable(found[1], value, words[0].place)
+            expander.variables[match[1]] = value
+            self.draft.set_variable(match[1], value, words[0].place)
             words = words[1:]
-        fields = tuple(one for word in words for one in expander.fields(word))
+        fields = tuple(field for word in words for field in expander.fields(word))
         while fields and fields[0].text in ("exec", "nohup", "time"):
             fields = fields[1:]
         return () if exporting else fields
 
-    def _left(self, words: tuple[Field, ...]) -> None:
+    def _report_other(self, words: tuple[ExpandedWord, ...]) -> None:
         if words[0].text == "cd" and len(words) == 2:
             self.draft.container["workdir"] = words[1].text
             return
-        said = shown(self.draft.report.clean(" ".join(word.text for word in words)), 60)
+        written = shorten(self.draft.report.clean(" ".join(word.text for word in words)), 60)
         if words[0].text in _HARMLESS:
-            self.draft.report.say(
-                LEFT_OUT, f"`{said}`: the shell in the container is left out, and this with it", None, words[0].place
-            )
+            message = f"`{written}` of the shell in the container is left out"
+            self.draft.report.add(LEFT_OUT, message, None, words[0].place)
             return
-        message = f"the shell in the container also runs `{said}`: a recipe has no place for it"
-        self.draft.report.say(
-            NOT_TAKEN, message, "put it into the image, or into a file that is mounted", words[0].place
-        )
+        message = f"the shell in the container also runs `{written}`, which a recipe cannot express"
+        self.draft.report.add(NOT_TAKEN_OVER, message, "move it to the image or to a mounted script", words[0].place)

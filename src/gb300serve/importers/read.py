@@ -1,4 +1,4 @@
-"""What is imported: shell text, the output of `docker inspect`, or a jm-recipe/v1 file; told by what it looks like."""
+"""Recognise the format of a text (shell, `docker inspect`, jm-recipe/v1), and import it."""
 
 import json
 import re
@@ -6,97 +6,126 @@ from collections.abc import Callable
 from posixpath import join, normpath
 from typing import Any, NamedTuple
 
-from gb300serve.core.diagnostics import Diagnostic
-from gb300serve.importers.compose import Imported, from_words
+from gb300serve.core.diagnostics import Diagnostic, diagnostic
+from gb300serve.engines.registry import ENGINES
 from gb300serve.importers.draft import Draft, ReadFile
-from gb300serve.importers.expand import Surroundings
 from gb300serve.importers.inspected import from_inspect
 from gb300serve.importers.jm_recipe import SCHEMA, from_jm_recipe
-from gb300serve.importers.marked import Marked
-from gb300serve.importers.mend import mended
-from gb300serve.importers.other_forms import refuse_other_form
+from gb300serve.importers.recipe import ImportedRecipe, from_arguments
 from gb300serve.importers.report import (
     TOKEN,
     UNREADABLE,
-    Kind,
     NotImportableError,
     Report,
     SourceInvalidError,
-    Stop,
+    UnresolvedError,
 )
-from gb300serve.importers.script import read_script
+from gb300serve.importers.shell.expand import ShellEnvironment
+from gb300serve.importers.shell.mend import mend
+from gb300serve.importers.shell.script import has_launch, read_script
+from gb300serve.importers.shell.words import SourceText
 from gb300serve.plan.model import Plan
 
-LONGEST = 2_000_000
-LONGEST_SHELL = 250_000
-"""A launch has a thousand characters, and the longest published script forty thousand."""
+_CUT = "cut it down to the command"
+_AS_COMMAND = "write its image, variables, mounts and arguments as a `docker run` command, and import that"
+_WHEN_STARTED = "start it, then import the container: gb300serve import --container NAME"
+_BARE = "prefix it with `docker run --gpus all IMAGE`, with the image of this engine"
+_ENGINE = (
+    r"^[ \t$>]*(?:[A-Za-z_][A-Za-z0-9_]*=\S*[ \t]+)*"
+    rf"((?:{'|'.join(ENGINES)})[ \t]+serve|"
+    rf"python3?[ \t]+-m[ \t]+(?:{'|'.join(re.escape(engine.module) for engine in ENGINES.values())}))\b"
+)
+_CLIENT = r"^[ \t$>]*(?:sudo[ \t]+)?(?:(?:docker|podman|nerdctl)[ \t]+(?:compose|exec|start|restart)|docker-compose)\b"
+
+# The first match counts; every pattern starts at the start of a line.
+_OTHER_FORMATS = (
+    (r"^format:[ \t]*[\"']?gb300serve/", "the text is already a recipe", "gb300serve compile FILE"),
+    (r"^services:[ \t]*\r?$", "the text is a Compose file", _WHEN_STARTED),
+    (r"^apiVersion:[ \t]*\S", "the text is a Kubernetes manifest", _AS_COMMAND),
+    (r"^\[Container\][ \t]*\r?$", "the text is a Podman unit", _AS_COMMAND),
+    (r"^FROM[ \t]+\S", "the text is a Dockerfile: it builds an image, but does not start it", _AS_COMMAND),
+    (_CLIENT, "the text starts a container that is defined elsewhere", _WHEN_STARTED),
+    (_ENGINE, "the text starts the engine without a container, so it has no image", _BARE),
+)
+
+
+def reject_other_formats(source: SourceText) -> None:
+    """Raises UnresolvedError if the text has no `docker run` and another known format."""
+    if has_launch(source.text):
+        return
+    for pattern, reason, hint in _OTHER_FORMATS:
+        if (match := re.search(pattern, source.text, re.MULTILINE)) is not None:
+            raise UnresolvedError(reason, source.place(match.start()), hint)
+
+
+MAX_CHARACTERS = 2_000_000
+MAX_SHELL_CHARACTERS = 250_000
+"""A launch has a thousand characters, the longest published script forty thousand."""
 _JM = re.compile(rf"(?m)^[\"']?schema[\"']?\s*:\s*[\"']?{re.escape(SCHEMA)}")
-NOT_JSON = Kind("IMP021", "not-json", "error")
+NOT_JSON = "IMP021"
 
 
 class Result(NamedTuple):
-    """A recipe, its plan, and everything that was noticed on the way."""
+    """A recipe, its plan, and the findings of the import."""
 
     document: dict[str, Any]
     plan: Plan
     diagnostics: tuple[Diagnostic, ...]
 
 
-def read_text(text: str, name: str, around: Surroundings, read_file: ReadFile = lambda _: None) -> Result:
-    """The recipe that a text means; raises NotImportableError (exit 4) and SourceInvalidError (exit 3)."""
+def read_text(text: str, name: str, environment: ShellEnvironment, read_file: ReadFile = lambda _: None) -> Result:
+    """The recipe of a text. Raises NotImportableError (exit 4) and SourceInvalidError (exit 3)."""
     report = Report(name)
-    return _result(report, lambda: _read(text, report, around, read_file))
+    return _result(report, lambda: _read(text, report, environment, read_file))
 
 
 def read_inspected(container: Any, image: Any, name: str) -> Result:
-    """The recipe of a live container, its image inspected beside it (None where it is gone); raises as `read_text`."""
+    """The recipe of a container and its image (None if it was removed). Raises like `read_text`."""
     report = Report(name)
     return _result(report, lambda: from_inspect(container, report, image))
 
 
-def _result(report: Report, read: Callable[[], Imported]) -> Result:
+def _result(report: Report, read: Callable[[], ImportedRecipe]) -> Result:
     try:
-        found = read()
-    except Stop as stop:
-        report.say(UNREADABLE, stop.reason, stop.hint, stop.place)
-        first = report.clean(stop.reason)
-        raise NotImportableError(
-            f"{report.file} cannot be imported: {first}", report.diagnostics, report.clean(stop.hint)
-        ) from stop
-    return Result(found.document, found.plan, report.diagnostics)
+        imported = read()
+    except UnresolvedError as stop:
+        report.add(UNREADABLE, stop.reason, stop.hint, stop.place)
+        message = f"{report.file} cannot be imported: {report.clean(stop.reason)}"
+        raise NotImportableError(message, report.diagnostics, report.clean(stop.hint)) from stop
+    return Result(imported.document, imported.plan, report.diagnostics)
 
 
-def _read(text: str, report: Report, around: Surroundings, read_file: ReadFile) -> Imported:
-    for token in TOKEN.finditer(text[:LONGEST]):
+def _read(text: str, report: Report, environment: ShellEnvironment, read_file: ReadFile) -> ImportedRecipe:
+    for token in TOKEN.finditer(text[:MAX_CHARACTERS]):
         report.hide(token[0])
-    if len(text) > LONGEST:
-        raise Stop(f"the text is longer than {LONGEST:,} characters", None, "cut it down to the command")
+    if len(text) > MAX_CHARACTERS:
+        raise UnresolvedError(f"the text is longer than {MAX_CHARACTERS:,} characters", None, _CUT)
     if "\0" in text:
-        message = f"{report.file} is not text"
-        raise SourceInvalidError(message, hint="name a shell script, the output of docker inspect or a recipe")
+        hint = "name a shell script, the output of docker inspect or a jm-recipe/v1 file"
+        raise SourceInvalidError(f"{report.file} is not a text file", hint=hint)
     if _JM.search(text):
-        return from_jm_recipe(text, report, around, read_file)
+        return from_jm_recipe(text, report, environment, read_file)
     if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
         return from_inspect(_json(text, report), report)
-    if len(text) > LONGEST_SHELL:
-        raise Stop(f"the text is longer than {LONGEST_SHELL:,} characters", None, "cut it down to the command")
-    refuse_other_form(Marked(text))
-    return from_shell(mended(text, report), report, around, read_file)
+    if len(text) > MAX_SHELL_CHARACTERS:
+        raise UnresolvedError(f"the text is longer than {MAX_SHELL_CHARACTERS:,} characters", None, _CUT)
+    reject_other_formats(SourceText(text))
+    return from_shell(mend(text, report), report, environment, read_file)
 
 
-def from_shell(source: Marked, report: Report, around: Surroundings, read_file: ReadFile) -> Imported:
-    """The launch that a shell text means."""
-    run = read_script(source, around, report)
-    directory = run.expander.around.directory
+def from_shell(source: SourceText, report: Report, shell: ShellEnvironment, read_file: ReadFile) -> ImportedRecipe:
+    """The recipe of the launch in a shell text."""
+    run = read_script(source, shell, report)
+    directory = run.expander.environment.directory
 
     def read(path: str) -> str | None:
-        there = normpath(join(directory, path))
-        if there in run.files:
-            return run.files[there]
-        return read_file(path if path.startswith("~") or directory == around.directory else join(directory, path))
+        absolute = normpath(join(directory, path))
+        if absolute in run.files:
+            return run.files[absolute]
+        return read_file(path if path.startswith("~") or directory == shell.directory else join(directory, path))
 
     draft = Draft(report, run.expander.references, run.exported, directory, read)
-    return from_words(draft, run.words)
+    return from_arguments(draft, run.words)
 
 
 def _json(text: str, report: Report) -> Any:
@@ -105,6 +134,6 @@ def _json(text: str, report: Report) -> Any:
     except (ValueError, RecursionError) as error:
         line, column = getattr(error, "lineno", 1), getattr(error, "colno", 1)
         reason = getattr(error, "msg", "nested too deeply")
-        found = Diagnostic(*NOT_JSON, f"this is not JSON: {reason}", None, report.file, line, column)
+        finding = diagnostic(NOT_JSON, f"this is not valid JSON: {reason}", None, (report.file, line, column))
         hint = "save the whole output of `docker inspect NAME`, or use --container NAME"
-        raise SourceInvalidError(f"{report.file} is not JSON", hint=hint, diagnostics=(found,)) from error
+        raise SourceInvalidError(f"{report.file} is not valid JSON", hint=hint, diagnostics=(finding,)) from error

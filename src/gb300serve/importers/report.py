@@ -1,130 +1,110 @@
-"""What an importer has to say of what it read: findings with line and column, and the stop where reading ends."""
+"""The findings about an imported text, with line and column, and the error that ends the reading."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from gb300serve.core.diagnostics import Diagnostic, Severity
+from gb300serve.core.diagnostics import Diagnostic, Severity, diagnostic
 from gb300serve.core.errors import CompileError, RecipeError
 from gb300serve.core.redaction import HIDDEN, redact, redact_line
 
 
-class Place(NamedTuple):
+class TextPosition(NamedTuple):
     """Line and column, from 1."""
 
     line: int
     column: int
 
 
-class Kind(NamedTuple):
-    """A kind of finding."""
+MENDED = "IMP001"
+COPIED = "IMP002"
+NOT_TAKEN_OVER = "IMP003"
+CLEAR_TEXT = "IMP004"
+REFERENCE = "IMP005"
+UNSET = "IMP006"
+JSON_MENDED = "IMP007"
+MISPLACED = "IMP008"
+LAUNCHER = "IMP009"
+REPEATED = "IMP010"
+UNKNOWN_OPTION = "IMP011"
+REFUSED_VALUE = "IMP012"
+UNPINNED = "IMP013"
+PLACEHOLDER = "IMP014"
+LEFT_OUT = "IMP015"
+SPELLING = "IMP016"
+UNREADABLE = "IMP020"
 
-    code: str
-    name: str
-    severity: Severity
-
-
-MENDED = Kind("IMP001", "damaged-text", "warning")
-NOTICED = Kind("IMP002", "copied-text", "note")
-NOT_TAKEN = Kind("IMP003", "not-taken-over", "warning")
-SECRET = Kind("IMP004", "literal-secret", "warning")
-REFERENCE = Kind("IMP005", "secret-reference", "note")
-UNSET = Kind("IMP006", "unset-variable", "warning")
-JSON_MENDED = Kind("IMP007", "json-mended", "warning")
-MISPLACED = Kind("IMP008", "docker-option-after-the-image", "warning")
-LAUNCHER = Kind("IMP009", "launcher-words", "note")
-REPEATED = Kind("IMP010", "repeated-option", "warning")
-UNKNOWN_OPTION = Kind("IMP011", "unknown-option", "warning")
-REFUSED_VALUE = Kind("IMP012", "refused-value", "warning")
-UNPINNED = Kind("IMP013", "image-without-digest", "note")
-PLACEHOLDER = Kind("IMP014", "placeholder", "warning")
-LEFT_OUT = Kind("IMP015", "left-out", "note")
-SPELLING = Kind("IMP016", "other-spelling", "note")
-UNREADABLE = Kind("IMP020", "cannot-be-imported", "error")
-
-# An issuer's prefix wherever it stands, also glued to another word by a lost blank or quote. The first eight signs are
-# enough for a message to be cleaned by (core.redaction.redact).
+# An issuer's prefix anywhere in a text: a lost space or quote may have joined the token to another word.
 TOKEN = re.compile(
     r"(?:hf_|sk-|gh[pousr]_|github_pat_|glpat-|nvapi-|xox[abeoprs]-|AKIA|ASIA|AIza|dckr_|npm_|pypi-)"
     r"(?=[A-Za-z_-]{0,40}[0-9A-Z])[A-Za-z0-9_-]{10,}"
 )
-
-MOST = 200
-
-BY_CONTAINER = (
-    "start it, then import the running container: gb300serve import --container NAME (or docker inspect NAME)"
-)
+MAX_FINDINGS = 200
+BY_CONTAINER = "start it, then import the running container: gb300serve import --container NAME"
 
 
 class NotImportableError(CompileError):
-    """The text is a program, or says no launch: it cannot be imported without running it."""
+    """The text is a program or contains no launch: it cannot be imported without running it."""
 
     def __init__(self, reason: str, diagnostics: tuple[Diagnostic, ...], hint: str) -> None:
         super().__init__(reason, hint=hint, diagnostics=diagnostics)
 
 
 class SourceInvalidError(RecipeError):
-    """The file is not what its form says it is."""
+    """The file does not have the format that it claims."""
 
 
-class Stop(Exception):  # noqa: N818 - ends the reading of one text, and never leaves this package
-    """Reading ends here: what stands at `place` cannot be known without running it."""
+class UnresolvedError(Exception):
+    """The text at `place` cannot be resolved without running it. Never leaves this package."""
 
-    def __init__(self, reason: str, place: Place | None, hint: str = BY_CONTAINER) -> None:
+    def __init__(self, reason: str, place: TextPosition | None, hint: str = BY_CONTAINER) -> None:
         super().__init__(reason)
         self.reason, self.place, self.hint = reason, place, hint
 
 
 @dataclass(slots=True)
 class Report:
-    """The findings about one text, in the order in which they were made; each is free of secrets."""
+    """The findings about one text, in order, without secrets."""
 
     file: str | None = None
-    hidden: list[str] = field(default_factory=list)
-    """Secrets met so far: no message may hold one."""
-    _found: dict[Diagnostic, None] = field(default_factory=dict)
+    secrets: list[str] = field(default_factory=list)
+    """The secrets read so far: no message may contain one."""
+    _findings: dict[Diagnostic, None] = field(default_factory=dict)
 
-    def say(
-        self, kind: Kind, message: str, hint: str | None = None, at: Place | None = None, path: str | None = None
+    def add(  # noqa: PLR0913 - the fields of a diagnostic
+        self,
+        code: str,
+        message: str,
+        hint: str | None = None,
+        at: TextPosition | None = None,
+        path: str | None = None,
+        *,
+        severity: Severity | None = None,
     ) -> None:
-        line, column = at or (None, None)
-        self.add(Diagnostic(*kind, message, hint, self.file, line, column, path))
-
-    def add(self, found: Diagnostic) -> None:
-        """Each once; a text that is wrong everywhere is not listed to its end."""
-        if len(self._found) < MOST or found.severity == "error":
-            self._found[found] = None
+        """Add a finding once; after MAX_FINDINGS, only errors."""
+        finding = diagnostic(code, message, hint, (self.file, *(at or (None, None))), path, severity=severity)
+        if len(self._findings) < MAX_FINDINGS or finding.severity == "error":
+            self._findings[finding] = None
 
     def hide(self, secret: str) -> None:
-        """Keep a secret out of everything said from here on, and before."""
-        if secret and secret not in self.hidden:
-            self.hidden.append(secret)
+        """Remove a secret from all messages, also from earlier ones."""
+        if secret and secret not in self.secrets:
+            self.secrets.append(secret)
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        return tuple(map(self._clean, self._found))
+        return tuple(map(self._clean, self._findings))
 
-    def _clean(self, found: Diagnostic) -> Diagnostic:
-        hint = None if found.hint is None else self.clean(found.hint)
-        path = None if found.path is None else self.clean(found.path)
-        return Diagnostic(
-            found.code,
-            found.name,
-            found.severity,
-            self.clean(found.message),
-            hint,
-            found.file,
-            found.line,
-            found.column,
-            path,
-        )
+    def _clean(self, finding: Diagnostic) -> Diagnostic:
+        hint, path = (None if text is None else self.clean(text) for text in (finding.hint, finding.path))
+        return replace(finding, message=self.clean(finding.message), hint=hint, path=path)
 
     def clean(self, text: str) -> str:
-        """`text` without secrets, known ones and those that look like one."""
-        return redact_line(redact(TOKEN.sub(HIDDEN, text), self.hidden))
+        """`text` without known secrets, and without anything that looks like one."""
+        return redact_line(redact(TOKEN.sub(HIDDEN, text), self.secrets))
 
 
-def shown(text: str, longest: int = 60) -> str:
-    """A text short enough for a message, on one line."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= longest else flat[: longest - 1] + "…"
+def shorten(text: str, longest: int = 60) -> str:
+    """A text on one line, short enough for a message."""
+    line = " ".join(text.split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"

@@ -1,1 +1,1 @@
-"""What was launched and what serves, written down: runs and the append-only journal."""
+"""Runs and the append-only journal: what was launched, by whom, and what is running."""

@@ -1,38 +1,226 @@
-"""The runs of this machine: a directory for each launch, `<state>/runs/<UTC>-<lane>-<release>/`."""
+"""The runs of this machine: one directory per launch, `<state>/runs/<UTC>-<lane>-<release>/`."""
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Any, Literal
 
-from gb300serve.core.errors import MachineError
-from gb300serve.journal.disk import Disk
-from gb300serve.journal.moments import stamp
-from gb300serve.journal.run import RECORD, Run
-from gb300serve.journal.run_record import RunRecord, record_of
+from gb300serve.journal.journal import (
+    AppendFile,
+    JournalDisk,
+    Requester,
+    StateUnusableError,
+    format_stamp,
+    format_time,
+    get_text,
+    parse_requester,
+    parse_time,
+)
+
+SCHEMA = "gb300serve.run/1"
+RunState = Literal[
+    "launching", "booting", "ready", "started", "failed", "interrupted", "died", "stopped", "crash-loop", "cut-short"
+]
+UNFINISHED = frozenset({"launching", "booting"})
+"""States of runs whose process lives."""
+UNWATCHED = frozenset({"started", "interrupted", "cut-short"})
+"""States of runs whose boot continued after their command had ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One launch. Times are seconds since 1970; `phases` and `ready_seconds` are in the container's own time."""
+
+    run: str
+    lane: str
+    release: str
+    on: str
+    plan: str
+    verb: str
+    by: Requester
+    began: float
+    state: RunState = "launching"
+    process: str | None = None
+    """The start mark of the launching process, as process ids are reused."""
+    reason: str | None = None
+    overrides: tuple[str, ...] = ()
+    kept: bool = False
+    """An existing container was started again, which is faster than a new one."""
+    ended: float | None = None
+    container: Mapping[str, Any] | None = None
+    """`name`, `id`, `image_id`, `started_at`."""
+    image: Mapping[str, Any] | None = None
+    """`reference`, `id`, `digests`."""
+    patches: Mapping[str, str] | None = None
+    """sha256 by path of the mounted files that the plan pins."""
+    ready_seconds: float | None = None
+    phases: tuple[tuple[str, float], ...] = ()
+    receipts: tuple[Mapping[str, Any], ...] = ()
+    verdict: Mapping[str, Any] | None = None
+    """The outcome of the boot: message and hint, `receipts` if it serves, reason and diagnosis if it failed."""
+    exit: Mapping[str, Any] | None = None
+    """`tool`: exit code of the command; `container` and `oom_killed` if the container has ended."""
+    log: Mapping[str, Any] | None = None
+    """`lines`, `complete`, and `until` (UTC) if it is incomplete."""
+    station: str | None = None
+    """A name in the site's `stations`; None for the top level."""
+
+    @property
+    def ref(self) -> str:
+        return f"{self.lane}/{self.release}"
+
+    @property
+    def good(self) -> bool:
+        """Whether it has been READY at any time."""
+        return self.ready_seconds is not None or self.state == "ready"
+
+    @property
+    def container_id(self) -> str | None:
+        return get_text(self.container or {}, "id")
+
+    def as_json(self) -> dict[str, Any]:
+        content = {field.name: getattr(self, field.name) for field in fields(self)}
+        return (
+            {"schema": SCHEMA}
+            | content
+            | {
+                "by": asdict(self.by),
+                "began": format_time(self.began),
+                "ended": None if self.ended is None else format_time(self.ended),
+                "phases": [{"name": name, "seconds": round(seconds, 3)} for name, seconds in self.phases],
+            }
+        )
+
+
+def parse_record(value: object) -> RunRecord | None:
+    """Parse the content of `run.json`; None if it is not a run record."""
+    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+        return None
+    by, began = parse_requester(value.get("by")), parse_time(value.get("began"))
+    if by is None or began is None:
+        return None
+    names = ("run", "lane", "release", "on", "plan", "verb")
+    if not all(isinstance(value.get(name), str) for name in names):
+        return None
+    seconds = value.get("ready_seconds")
+    optional: dict[str, Any] = {name: get_text(value, name) for name in ("process", "reason", "station")}
+    optional |= {name: value.get(name) for name in ("container", "image", "patches", "verdict", "exit", "log")}
+    return RunRecord(
+        **{name: value[name] for name in names},
+        **optional,
+        by=by,
+        began=began,
+        state=value.get("state", "cut-short"),
+        overrides=tuple(value.get("overrides") or ()),
+        kept=value.get("kept") is True,
+        ended=parse_time(value.get("ended")),
+        ready_seconds=float(seconds) if isinstance(seconds, int | float) else None,
+        phases=tuple((str(phase["name"]), float(phase["seconds"])) for phase in value.get("phases") or ()),
+        receipts=tuple(value.get("receipts") or ()),
+    )
+
+
+RECORD, LOG, EVENTS, METRICS = "run.json", "log.txt", "events.jsonl", "metrics.txt"
+HOST, RECEIPTS = "host.json", "receipts.json"
+RESERVE = ".room"
+# Disk space reserved for the end of a run: even if the log fills the disk, the record (4 to 20 kB), vLLM's metrics
+# (60 kB) and the journal entry can be written.
+RESERVE_BYTES = 98304
+
+
+class Run:
+    """A run that is being recorded. `record` is written by `save`."""
+
+    def __init__(self, path: Path, disk: JournalDisk, record: RunRecord) -> None:
+        self.path = path
+        self.record = record
+        self._disk = disk
+        self._files: dict[str, AppendFile] = {}
+        self._sizes: dict[str, int] = {}
+
+    def prepare(self, artifacts: Mapping[str, str]) -> None:
+        """Write what is known before the launch; if that fails, the directory is removed."""
+        try:
+            for name, text in artifacts.items():
+                self.write(name, text)
+            self._append(RESERVE, b"\0" * RESERVE_BYTES)
+            self.save()
+        except OSError:
+            self.discard()
+            raise
+
+    def write(self, name: str, text: str) -> None:
+        self._disk.replace(self.path / name, encode(text))
+
+    def save(self) -> None:
+        self.write(RECORD, json.dumps(self.record.as_json(), indent=2, ensure_ascii=False) + "\n")
+
+    def log(self, lines: str) -> None:
+        """Append lines of the container's log (without the last line feed), all or none."""
+        self._append(LOG, encode(lines + "\n"))
+
+    def event(self, event: Mapping[str, Any]) -> None:
+        self._append(EVENTS, encode(json.dumps(event, ensure_ascii=False, default=str) + "\n"))
+
+    def release_reserve(self) -> None:
+        """Free the reserved disk space."""
+        self._close(RESERVE)
+        self._disk.remove(self.path / RESERVE)
+
+    def close(self) -> None:
+        """Sync and close all files."""
+        for name in tuple(self._files):
+            file = self._files[name]
+            try:
+                file.sync()
+            finally:
+                self._close(name)
+
+    def discard(self) -> None:
+        """Remove the directory, as nothing was launched."""
+        for name in tuple(self._files):
+            self._close(name)
+        with suppress(OSError):
+            self._disk.remove(self.path)
+
+    def _append(self, name: str, data: bytes) -> None:
+        if name not in self._files:
+            self._files[name] = self._disk.open(self.path / name)
+        size = self._sizes.get(name, 0)
+        try:
+            self._files[name].write(data)
+        except OSError:
+            with suppress(OSError):
+                self._disk.truncate(self.path / name, size)
+            raise
+        self._sizes[name] = size + len(data)
+
+    def _close(self, name: str) -> None:
+        file = self._files.pop(name, None)
+        if file is not None:
+            with suppress(OSError):
+                file.close()
+
+
+def encode(text: str) -> bytes:
+    """UTF-8; bytes that are not UTF-8 (in file names) are escaped."""
+    return text.encode("utf-8", "backslashreplace")
+
 
 DIRECTORY = "runs"
 
 
-class StateUnusableError(MachineError):
-    """Nothing that is launched could be written down."""
-
-    def __init__(self, directory: Path, reason: str) -> None:
-        super().__init__(
-            f"{directory} cannot be written: {reason}; nothing was launched",
-            hint="make room or see who may write there, or name another directory: `state` in the site file",
-        )
-
-
 class Runs:
-    """In the state directory."""
+    """The runs of a state directory."""
 
-    def __init__(self, state: Path, disk: Disk) -> None:
+    def __init__(self, state: Path, disk: JournalDisk) -> None:
         self.directory = state / DIRECTORY
         self._disk = disk
 
     def check(self) -> None:
-        """Raises StateUnusableError unless a run could be begun."""
+        """Raises StateUnusableError if no run could be recorded."""
         probe = self.directory / ".check"
         try:
             self._disk.make(self.directory)
@@ -41,29 +229,29 @@ class Runs:
         except OSError as error:
             raise StateUnusableError(self.directory, error.strerror or str(error)) from error
 
-    def begin(self, record: RunRecord, papers: Mapping[str, str]) -> Run:
-        """Its directory with `papers` (texts by file name) in it; `record.run` is given here."""
+    def begin(self, record: RunRecord, artifacts: Mapping[str, str]) -> Run:
+        """Create the run's directory with `artifacts` (texts by file name); sets `record.run`."""
         try:
             self._disk.make(self.directory)
-            path = self._claimed(f"{stamp(record.began)}-{record.lane}-{record.release}")
+            path = self._claim(f"{format_stamp(record.began)}-{record.lane}-{record.release}")
             run = Run(path, self._disk, replace(record, run=path.name))
-            run.prepare(papers)
+            run.prepare(artifacts)
         except OSError as error:
             raise StateUnusableError(self.directory, error.strerror or str(error)) from error
         return run
 
     def all(self) -> tuple[RunRecord, ...]:
-        """The oldest first; a directory without a record that can be read is left out. Raises OSError."""
-        found = (self.read(name) for name in self._names())
-        return tuple(sorted((each for each in found if each), key=lambda each: each.began))
+        """All readable records, oldest first. Raises OSError."""
+        records = (self.read(name) for name in self._names())
+        return tuple(sorted((record for record in records if record), key=lambda record: record.began))
 
     def damaged(self) -> tuple[str, ...]:
-        """Runs whose record is there and cannot be read. Raises OSError."""
-        found = ((name, self._content(name)) for name in self._names())
-        return tuple(name for name, content in found if content and _record(name, content) is None)
+        """The names of runs with an unreadable record. Raises OSError."""
+        contents = ((name, self._content(name)) for name in self._names())
+        return tuple(name for name, content in contents if content and _record(name, content) is None)
 
     def read(self, name: str) -> RunRecord | None:
-        """The record of one run."""
+        """The record of one run; None if it is missing or unreadable."""
         content = self._content(name)
         return _record(name, content) if content else None
 
@@ -74,11 +262,11 @@ class Runs:
         return self._disk.read(self.directory / name / RECORD)
 
     def rewrite(self, record: RunRecord) -> None:
-        """For a run whose own process is gone. Raises OSError."""
+        """Write the record of a run whose process has ended. Raises OSError."""
         Run(self.directory / record.run, self._disk, record).save()
 
-    def _claimed(self, name: str) -> Path:
-        """Two launches of a second get two directories."""
+    def _claim(self, name: str) -> Path:
+        """Create a directory; a second launch in the same second gets a number."""
         number = 1
         while not self._disk.claim(path := self.directory / (name if number == 1 else f"{name}-{number}")):
             number += 1
@@ -87,7 +275,7 @@ class Runs:
 
 def _record(name: str, content: bytes) -> RunRecord | None:
     try:
-        found = record_of(json.loads(content))
+        record = parse_record(json.loads(content))
     except (ValueError, KeyError, TypeError):
         return None
-    return replace(found, run=name) if found else None
+    return replace(record, run=name) if record else None

@@ -1,32 +1,79 @@
-"""What a launch tells while it goes on, as values; the command line finds the words."""
+"""Announcements of a launch, as values; the views turn them into text."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from gb300serve.boot.events import Event
+from gb300serve.boot.liveness import Judgement
 from gb300serve.boot.phases import Phase
-from gb300serve.lifecycle.ports import LogLine
+from gb300serve.boot.progress import BootEstimate
+from gb300serve.boot.receipts import CheckedReceipt
+from gb300serve.core.errors import Action
+from gb300serve.lifecycle.backend import LogLine
 from gb300serve.lifecycle.steps import Step
-from gb300serve.lifecycle.watch_events import HealthChanged, ReceiptsChecked, StackTaken, TuningForeseen, Watching
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """Announced at every tick: the estimate for the rest of the boot."""
+
+    outlook: BootEstimate
+    judgement: Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class HealthChanged:
+    """The health of the boot changed. `stack_command` prints the stack of a stuck engine."""
+
+    judgement: Judgement
+    waits_for: str
+    at: float
+    stack_command: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TuningForeseen:
+    """Kernels are, or will be, tuned: `why`, what it costs, and what to do about it."""
+
+    why: str
+    price: str
+    suggest: tuple[Action | str, ...]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class StackTaken:
+    """The stack of the engine from py-spy, once per time it becomes stuck."""
+
+    text: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptsChecked:
+    """The receipts of a serving boot; `binding` is False if `--set` changed what they describe."""
+
+    receipts: tuple[CheckedReceipt, ...]
+    binding: bool
 
 
 @dataclass(frozen=True, slots=True)
 class StepBegan:
-    """The step is being carried out."""
+    """The step starts."""
 
     step: Step
 
 
 @dataclass(frozen=True, slots=True)
 class StepUndone:
-    """The step was taken back, because a later one failed or was interrupted."""
+    """The step was undone because a later one failed or was interrupted."""
 
     step: Step
 
 
 @dataclass(frozen=True, slots=True)
 class UndoFailed:
-    """The step could not be taken back; `reason` is a sentence."""
+    """The step could not be undone; `reason` is a sentence."""
 
     step: Step
     reason: str
@@ -34,7 +81,7 @@ class UndoFailed:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """The container whose boot failed was kept under another name, for inspection."""
+    """The container of a failed boot was kept under another name for inspection."""
 
     before: str
     after: str
@@ -42,7 +89,7 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True)
 class PutBack:
-    """What a replacement had stopped runs again under its old name (and boots)."""
+    """A replaced container runs again under its old name (and boots)."""
 
     name: str
 
@@ -56,7 +103,7 @@ class LogSeen:
 
 @dataclass(frozen=True, slots=True)
 class BootEvent:
-    """What the boot machine made of a line or a tick; `expected` is seconds for the phase, where the recipe says it."""
+    """An event of the boot machine; `expected` is the recipe's seconds for the phase."""
 
     event: Event
     expected: float | None = None
@@ -64,7 +111,7 @@ class BootEvent:
 
 @dataclass(frozen=True, slots=True)
 class Elapsed:
-    """The watch goes on: seconds since the container's start, in its own time."""
+    """Seconds since the container's start, in its own time."""
 
     phase: Phase | None
     seconds: float
@@ -72,14 +119,14 @@ class Elapsed:
 
 @dataclass(frozen=True, slots=True)
 class NotReady:
-    """The engine says that it started, but the proof is not complete; told once for each `why`."""
+    """The engine logged that it started, but READY is not proved; announced once per `why`."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class BecameReady:
-    """READY: `seconds` since the container's start; `identity_known` is False where the engine has no start time."""
+    """READY: `seconds` since the container's start; `identity_known` is False if the engine reports no start time."""
 
     name: str
     model: str

@@ -1,11 +1,11 @@
-"""Carrying out the steps, and taking them back in reverse when one fails or is interrupted."""
+"""Carry out the steps, and undo them in reverse if one fails or is interrupted."""
 
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from gb300serve.core.errors import Gb300Error, MachineError
-from gb300serve.lifecycle.conflicts import live
-from gb300serve.lifecycle.events import StepBegan, UndoFailed
+from gb300serve.core.errors import BackendError, Gb300Error, MachineError
+from gb300serve.lifecycle.backend import LABEL_PLAN, Container
+from gb300serve.lifecycle.events import PutBack, SetAside, StepBegan, StepUndone, UndoFailed
 from gb300serve.lifecycle.failures import (
     BootFailedError,
     BootTimedOutError,
@@ -14,9 +14,9 @@ from gb300serve.lifecycle.failures import (
     LaunchOvertakenError,
     WrongServerError,
 )
-from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.ports import LABEL_PLAN, Container
+from gb300serve.lifecycle.launch import Launch, failed_name
 from gb300serve.lifecycle.ready import ContainerGoneError, Served, await_ready
+from gb300serve.lifecycle.reconcile import STOP_TIMEOUT, is_being_removed, is_live
 from gb300serve.lifecycle.steps import (
     ApplyRestart,
     AwaitReady,
@@ -27,32 +27,151 @@ from gb300serve.lifecycle.steps import (
     StopContainer,
 )
 from gb300serve.lifecycle.tools import Tools
-from gb300serve.lifecycle.undo import end, set_aside, undo
 
-# Another command may have begun while a boot was watched; it stops at most one container (30 s) and starts one.
+
+def set_aside(container: str, name: str, tools: Tools) -> str | None:
+    """Stop a failed container and keep it as `NAME-failed-<UTC>`; None if it is gone or cannot be renamed."""
+    found = tools.backend.find(container)
+    if found is None or is_being_removed(found):
+        return None
+    after = failed_name(name, tools.clock.now())
+    try:
+        _quiet(found, tools)
+        tools.backend.rename(found.id, after)
+    except BackendError as error:
+        tools.announce(UndoFailed(RenameContainer(found.id, found.name, after), error.message))
+        return None
+    tools.announce(SetAside(found.name, after))
+    return after
+
+
+def end(container: str, tools: Tools) -> str | None:
+    """Stop a failed container under its own name; returns the name, None if it is gone or does not stop."""
+    found = tools.backend.find(container)
+    if found is None or is_being_removed(found):
+        return None
+    try:
+        _quiet(found, tools)
+    except BackendError as error:
+        tools.announce(UndoFailed(StopContainer(found.id, found.name, STOP_TIMEOUT), error.message))
+        return None
+    return found.name
+
+
+def _quiet(found: Container, tools: Tools) -> None:
+    """Remove the restart policy first: it would start the container again."""
+    if found.restart_policy != "no":
+        tools.backend.set_restart(found.id, "no")
+    if is_live(found):
+        tools.backend.stop(found.id, STOP_TIMEOUT)
+
+
+def undo(steps: tuple[Step, ...], tools: Tools, doubtful: Step | None = None) -> tuple[str, ...]:
+    """Undo `steps`, the last one first. `doubtful` was interrupted: it may or may not have taken effect.
+
+    A step that cannot be undone is announced and does not stop the others. Returns the names that run again.
+    """
+    running: list[str] = []
+    for step in reversed(steps):
+        try:
+            if _take_back(step, tools, certain=step is not doubtful):
+                tools.announce(StepUndone(step))
+                if isinstance(step, StopContainer):
+                    running.append(step.name)
+                    tools.announce(PutBack(step.name))
+        except BackendError as error:
+            tools.announce(UndoFailed(step, error.message))
+    return tuple(running)
+
+
+def _take_back(step: Step, tools: Tools, *, certain: bool) -> bool:
+    """True if something was changed."""
+    name = step.plan.container.name if isinstance(step, CreateContainer) else step.container
+    found = tools.backend.find(name)
+    if found is None:
+        return False
+    match step:
+        case CreateContainer():
+            changed = _uncreate(step, found, tools)
+        case StartContainer():
+            changed = _unstart(found, tools)
+        case StopContainer():
+            changed = _unstop(step, found, tools, certain=certain)
+        case RenameContainer():
+            changed = _unrename(step, found, tools)
+        case ApplyRestart():
+            changed = _unset(step, found, tools)
+        case AwaitReady():
+            changed = False
+        case _:
+            assert_never(step)
+    return changed
+
+
+def _uncreate(step: CreateContainer, found: Container, tools: Tools) -> bool:
+    """Remove a container of this launch that never ran; any other is kept with its log."""
+    if found.labels.get(LABEL_PLAN) != step.labels[LABEL_PLAN]:
+        return False
+    if found.state == "created":
+        tools.backend.remove(found.id)
+        return True
+    return set_aside(found.id, found.name, tools) is not None
+
+
+def _unstart(found: Container, tools: Tools) -> bool:
+    if not is_live(found):
+        return False
+    tools.backend.stop(found.id, STOP_TIMEOUT)
+    return True
+
+
+def _unstop(step: StopContainer, found: Container, tools: Tools, *, certain: bool) -> bool:
+    """An interrupted stop continues in Docker: it must end before the container can start again."""
+    if is_live(found) and certain:
+        return False
+    if is_live(found):
+        tools.backend.stop(found.id, step.timeout)
+    tools.backend.start(found.id)
+    return True
+
+
+def _unrename(step: RenameContainer, found: Container, tools: Tools) -> bool:
+    if found.name == step.before:
+        return False
+    tools.backend.rename(found.id, step.before)
+    return True
+
+
+def _unset(step: ApplyRestart, found: Container, tools: Tools) -> bool:
+    """Restore the policy under which the container served before."""
+    tools.backend.set_restart(found.id, step.before)
+    return True
+
+
+# Another command may run while a boot is watched; it stops at most one container (30 s) and starts one.
 LOCK_PATIENCE = 180.0
 
 
 @dataclass(frozen=True, slots=True)
-class Launched:
-    """`served` is None where READY was not waited for."""
+class LaunchResult:
+    """`served` is None if READY was not awaited."""
 
     container: Container
     served: Served | None
 
 
-def execute(steps: tuple[Step, ...], launch: Launch, tools: Tools, *, names_back: bool = False) -> Launched:
-    """Carry out the steps in order. A failed boot keeps its container under another name; what was replaced comes back.
+def execute(steps: tuple[Step, ...], launch: Launch, tools: Tools, *, names_back: bool = False) -> LaunchResult:
+    """Carry out the steps in order. A failed boot is kept under another name, and the replaced lane is restored.
 
-    With `names_back` a kept container that fails gets back the name it was kept under. Raises BootError (8),
-    BackendError (7), LaunchInterruptedError (130).
+    With `names_back`, a kept container that fails gets its kept name back. Raises BootError (8), BackendError (7),
+    LaunchInterruptedError (130).
     """
     return _Execution(launch, tools, names_back=names_back).run(steps)
 
 
 @dataclass
 class _Execution:
-    """The steps that were carried out, in their order."""
+    """The steps carried out so far, in order."""
 
     launch: Launch
     tools: Tools
@@ -61,7 +180,7 @@ class _Execution:
     watched: str = ""
     """The id of the container whose boot is watched."""
 
-    def run(self, steps: tuple[Step, ...]) -> Launched:
+    def run(self, steps: tuple[Step, ...]) -> LaunchResult:
         served: Served | None = None
         for step in steps:
             begun: Step | None = None
@@ -76,7 +195,7 @@ class _Execution:
                 with self.tools.uninterrupted():
                     raise self._failed(error, step) from error.__cause__
             self.done.append(step)
-        return Launched(self._container(served, steps), served)
+        return LaunchResult(self._container(served, steps), served)
 
     def _carry_out(self, step: Step) -> Served | None:
         if isinstance(step, AwaitReady):
@@ -100,14 +219,14 @@ class _Execution:
         return None
 
     def _await(self, step: AwaitReady) -> Served:
-        """Nothing is changed while a boot is watched, so that `down` can end it."""
+        """Release the lock while the boot is watched, so that `down` can end it."""
         found = self.tools.backend.find(step.container)
         self.watched = found.id if found else ""
         self.tools.lock.release()
         return await_ready(step, self.launch, self.tools)
 
     def _container(self, served: Served | None, steps: tuple[Step, ...]) -> Container:
-        """As it stands after the last step."""
+        """The container after the last step."""
         started = (step.container for step in reversed(steps) if isinstance(step, StartContainer))
         named = served.container.id if served else next(started, None)
         container = self.tools.backend.find(named) if named else self._running()
@@ -116,45 +235,45 @@ class _Execution:
         return container
 
     def _running(self) -> Container | None:
-        """What runs of this plan already: under any name, and not who else has the name."""
+        """A running container of this plan, under any name."""
         plan = self.launch.digest
         return next(
             (
                 each
                 for each in self.tools.backend.containers()
-                if each.ours and live(each) and each.labels.get(LABEL_PLAN) == plan
+                if each.ours and is_live(each) and each.labels.get(LABEL_PLAN) == plan
             ),
             None,
         )
 
     def _interrupted(self, step: Step | None) -> LaunchInterruptedError:
-        """What was started keeps running, with everything that led to it; before that, all is taken back.
+        """A started container keeps running; before the start, everything is undone.
 
-        `step` is the one that was cut short, if it had begun.
+        `step` is the interrupted one, if it had begun.
         """
         done = (*self.done, *((step,) if step else ()))
         started = next((each for each in done if isinstance(each, StartContainer | AwaitReady)), None)
         found = self.tools.backend.find(started.container) if started else None
-        if found is not None and live(found):
+        if found is not None and is_live(found):
             return LaunchInterruptedError(self.launch, running=True)
         back = undo(done, self.tools, doubtful=step) if done and self._alone(done[-1]) else ()
         return LaunchInterruptedError(self.launch, running=False, put_back=back)
 
     def _failed(self, error: Gb300Error, step: Step) -> Gb300Error:
-        """The error to raise, after everything was put in order."""
+        """The error to raise, after cleanup."""
         done = tuple(self.done)
         if any(isinstance(each, AwaitReady) for each in done):
-            return error  # It serves; only its restart policy could not be set.
+            return error  # It serves; only the restart policy could not be set.
         if not isinstance(step, AwaitReady):
-            # What could not be created is not ours to remove: another launch may just have taken the name.
+            # A container that could not be created is not removed: another launch may have taken the name.
             if self._alone(step):
                 undo(done if isinstance(step, CreateContainer) else (*done, step), self.tools)
             return error
         others = tuple(each for each in done if not _about(each, step))
         if isinstance(error, BootTimedOutError) and not others:
-            return error  # A boot of an hour is not thrown away: it is left running, and the next `up` watches on.
+            return error  # Keep an hour-long boot running: the next `up` continues to watch it.
         if not isinstance(error, BootFailedError | BootTimedOutError | WrongServerError) or not self._alone(step):
-            return error  # The container's engine failed us, not the boot: nobody knows how it stands.
+            return error  # Docker failed, not the boot: the state of the container is unknown.
         return self._ended(error, step, others)
 
     def _ended(
@@ -170,10 +289,10 @@ class _Execution:
         else:
             kept = set_aside(step.container, step.name, self.tools)
             ending = replace(error.ending, container=kept, put_back=undo(others, self.tools))
-        return _retold(error, self.launch, ending)
+        return _with_ending(error, self.launch, ending)
 
     def _alone(self, step: Step) -> bool:
-        """Whether containers may be changed now; if not, that is told and everything is left as it is."""
+        """Whether the lock is held for changes; if not, that is announced and nothing is changed."""
         try:
             self.tools.lock.acquire(LOCK_PATIENCE)
         except MachineError as error:
@@ -183,7 +302,7 @@ class _Execution:
 
 
 def _about(step: Step, awaited: AwaitReady) -> bool:
-    """Whether the step is about the container whose boot was watched."""
+    """Whether the step concerns the container whose boot was watched."""
     return isinstance(step, CreateContainer) or step.container == awaited.container
 
 
@@ -192,7 +311,7 @@ def _named(container: str, tools: Tools) -> str | None:
     return found.name if found else None
 
 
-def _retold(
+def _with_ending(
     error: BootFailedError | BootTimedOutError | WrongServerError, launch: Launch, ending: Ending
 ) -> BootFailedError | BootTimedOutError | WrongServerError:
     match error:

@@ -1,4 +1,4 @@
-"""How a watched boot ends badly (exit 8), and what an interruption leaves behind (exit 130)."""
+"""Failures of a watched boot (exit 8), and what an interruption leaves behind (exit 130)."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -6,10 +6,10 @@ from typing import ClassVar
 from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
-from gb300serve.core.errors import BootError, Gb300Error
+from gb300serve.core.errors import Action, BootError, Gb300Error
 from gb300serve.core.redaction import redact
+from gb300serve.lifecycle.backend import Listener
 from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.ports import Listener
 
 SIGKILLED = 137
 # A traceback's last frames and its error, on half a screen; the engine's echo of its configuration is a line of 5 kB.
@@ -18,7 +18,7 @@ TAIL_SHOWN, LONGEST = 12, 200
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What is known of a boot that did not become READY. `exit_code` is None while the container runs."""
+    """How a boot ended that did not become READY. `exit_code` is None while the container runs."""
 
     diagnosis: Diagnosis
     tail: tuple[str, ...]
@@ -28,11 +28,11 @@ class Ending:
     gone: bool = False
     """The container was removed meanwhile."""
     container: str | None = None
-    """What the container is called now that it was set aside."""
+    """The container's name after it was set aside."""
     put_back: tuple[str, ...] = ()
-    """Names that run again because this launch had replaced them."""
+    """Names of containers that this launch had replaced and that run again."""
     unkept: tuple[str, ...] = ()
-    """Sentences about receipts without which the recipe calls the boot failed."""
+    """Sentences about missing receipts that make the boot a failure by the recipe."""
 
     @property
     def phase(self) -> Phase:
@@ -40,7 +40,7 @@ class Ending:
 
     @property
     def reason(self) -> Reason:
-        """The diagnosis', else what the way it ended tells: a killed engine says nothing, or not who killed it."""
+        """The diagnosed reason, else the one that the exit status implies: a killed engine logs nothing."""
         if self.oom_killed and self.diagnosis.reason in {None, Reason.KILLED, Reason.UNKNOWN}:
             return Reason.HOST_OOM_KILLED
         if self.diagnosis.reason is not None:
@@ -49,10 +49,10 @@ class Ending:
 
 
 class BootFailedError(BootError):
-    """The container ended, or named a cause and hangs. The message begins with the line that names the cause."""
+    """The container ended, or its log names a cause and the engine hangs. The message starts with that log line."""
 
     def __init__(self, launch: Launch, ending: Ending) -> None:
-        super().__init__(f"{_cause(launch, ending)}\n{_circumstances(ending)}", hint=_advice(launch, ending))
+        super().__init__(f"{_cause(launch, ending)}\n{_circumstances(ending)}", suggest=_advice(launch, ending))
         self.details = () if ending.unkept else _last_lines(launch, ending)
         self.launch = launch
         self.ending = ending
@@ -65,9 +65,11 @@ class BootTimedOutError(BootError):
         super().__init__(
             f"{launch.name} gave no sign of life for {silent:.0f} s; waiting for: {waiting_for}\n"
             f"phase {ending.phase}, {ending.seconds:.0f} s after its start",
-            hint=(
-                f"{_kept(launch, ending) or f'{launch.name} is left running'}; its log: {launch.command('logs')}; "
-                f"watch on: {launch.command('up')}; stop it: {launch.command('down')}"
+            hint=None if ending.container else f"{launch.name} is left running",
+            suggest=(
+                *(_kept(launch, ending) or (Action("logs", "read its log"),)),
+                Action("up", "watch it again"),
+                Action("down", "stop it"),
             ),
         )
         self.launch = launch
@@ -77,17 +79,15 @@ class BootTimedOutError(BootError):
 
 
 class WrongServerError(BootError):
-    """The engine says that it started, and another server answers on its port: ours never will."""
+    """The engine logged that it started, but another server answers on its port: ours never will."""
 
     def __init__(self, launch: Launch, ending: Ending, listener: Listener | None = None) -> None:
         who = f"{listener.process or 'a process'} listens on {listener.address}:{listener.port}" if listener else ""
-        whose = f"{who}, and is not" if who else "it is not the one in"
-        find = f"find it (ss -ltnp 'sport = :{launch.plan.port}'), end it"
-        end = f"end it (see what it is: ps -fp {listener.pid})" if listener and listener.pid else find
+        found = f"ps -fp {listener.pid}" if listener and listener.pid else f"ss -ltnp 'sport = :{launch.plan.port}'"
         super().__init__(
-            f"another server answers at {launch.endpoint.url}: {whose} {launch.name}, our container, which shares "
-            "the port with it and will never answer",
-            hint=f"{end}, and launch again: {launch.command('up')}",
+            f"another server answers at {launch.endpoint.url}{f': {who}' if who else ''}; the container {launch.name} "
+            "shares the port with it and will never be reached",
+            suggest=(f"stop that server; to identify it: {found}", Action("up", "launch again")),
         )
         self.launch = launch
         self.ending = ending
@@ -95,85 +95,87 @@ class WrongServerError(BootError):
 
 
 class LaneEndedError(BootError):
-    """The lane ended while its log was followed, and nobody had asked it to."""
+    """The lane ended while its log was followed, without a request to stop."""
 
     def __init__(self, launch: Launch, ending: Ending) -> None:
         super().__init__(
             f"{_cause(launch, ending)}\n{launch.name} died while serving: {_circumstances(ending)}",
-            hint=f"the log is kept: {launch.command('logs')}; start it again: {launch.command('up')}",
+            suggest=(Action("logs", "the log is kept"), Action("up", "start it again")),
         )
         self.launch = launch
         self.ending = ending
 
 
 class LaunchOvertakenError(BootError):
-    """Another command has stopped the container while its boot was watched: what serves is that command's to say."""
+    """Another command stopped the container while its boot was watched; that command decides what serves."""
 
     def __init__(self, launch: Launch, by: str) -> None:
         super().__init__(
-            f"{launch.name} was stopped while it booted, by {by}; everything is left as that command left it",
-            hint=f"see: {launch.beside('status')}; launch it again: {launch.command('up')}",
+            f"{launch.name} was stopped during its boot by {by}; nothing else was changed",
+            suggest=(Action("status", "see what runs", ref=""), Action("up", "launch it again")),
         )
         self.launch = launch
 
 
 class CrashLoopError(BootError):
-    """The engine died again and again under its restart policy; `first` is how it died the first time."""
+    """The engine died repeatedly under its restart policy; `first` is its first death."""
 
     def __init__(self, launch: Launch, first: Ending, deaths: int, *, stopped: bool) -> None:
-        after = "its restart policy was taken away and it was stopped" if stopped else "it could not be stopped"
+        after = "its restart policy was removed and it was stopped" if stopped else "it could not be stopped"
         super().__init__(
             f"{_cause(launch, first)}\n{launch.name} died {deaths} times in a row under its restart policy; {after}\n"
             f"the first time: {_circumstances(first)}",
-            hint="\n".join((*first.diagnosis.advice, f"its log: {launch.command('logs')}")),
+            suggest=(*first.diagnosis.advice, Action("logs", "read its log")),
         )
         self.launch = launch
         self.ending = first
 
 
 class LaunchInterruptedError(Gb300Error):
-    """Ctrl-C. One line, which is the last one, says what became of the container and what to do now."""
+    """Ctrl-C. The last line says what became of the container and what to do next."""
 
     exit_code: ClassVar[int] = 130
+    suggests_in_message = True
 
     def __init__(self, launch: Launch, *, running: bool, put_back: tuple[str, ...] = ()) -> None:
+        suggest: tuple[Action, ...]
         if running:
             message = f"interrupted; {launch.name} keeps running"
-            now = f"watch it again: {launch.command('up')}; stop it: {launch.command('down')}"
+            suggest = (Action("up", "watch it again"), Action("down", "stop it"))
         elif put_back:
             message = f"interrupted before {launch.name} was started; {', '.join(put_back)} was started again"
-            now = f"see: {launch.beside('status')}"
+            suggest = (Action("status", "see what runs", ref=""),)
         else:
-            message = f"interrupted; nothing of {launch.ref} is running"
-            now = f"start it: {launch.command('up')}"
-        super().__init__(f"{message}; {now}")
+            message = f"interrupted; no container of {launch.ref} is running"
+            suggest = (Action("up", "start it"),)
+        super().__init__(message, suggest=suggest)
         self.running = running
 
 
 def _cause(launch: Launch, ending: Ending) -> str:
     if ending.unkept:
-        return "\n".join(("it serves, but not what the recipe describes", *ending.unkept))
+        return "\n".join(("it serves, but not as the recipe describes", *ending.unkept))
     if ending.diagnosis.evidence:
         return redact(ending.diagnosis.evidence[0].text, launch.secrets.values())
     if ending.gone:
         return "the container was removed while it booted"
     if ending.oom_killed:
-        return "the container was killed for want of host memory: its log just stops"
+        return "the container was killed because host memory ran out; its log stops without an error"
     if ending.exit_code is not None:
-        return f"the engine ended with exit code {ending.exit_code} and named no cause"
-    return "the engine named no cause"
+        return f"the engine ended with exit code {ending.exit_code} and logged no cause"
+    return "the engine logged no cause"
 
 
 def _circumstances(ending: Ending) -> str:
     if ending.unkept:
-        return f"{len(ending.unkept)} of its receipts not kept, {ending.seconds:.0f} s after the start"
+        return f"{len(ending.unkept)} receipts missing, {ending.seconds:.0f} s after the start"
     code = "" if ending.exit_code is None else f", exit code {ending.exit_code}"
     memory = ", out of memory" if ending.oom_killed else ""
     return f"{ending.reason} in phase {ending.phase}, {ending.seconds:.0f} s after the start{code}{memory}"
 
 
 def _last_lines(launch: Launch, ending: Ending) -> tuple[str, ...]:
-    """The end of the log: what a boot that names no cause is judged by. The cause itself is said once, above."""
+    """The last lines of the log, without the line that the message quotes already."""
     said = tuple(item.text[-LONGEST:] for item in ending.diagnosis.evidence if item.text.strip())
     other = [line for line in ending.tail if not (said and line.endswith(said))]
     last = [redact(line, launch.secrets.values()) for line in other[-TAIL_SHOWN:]]
@@ -181,17 +183,20 @@ def _last_lines(launch: Launch, ending: Ending) -> tuple[str, ...]:
     return ("the end of its log:", *shown) if shown else ()
 
 
-def _advice(launch: Launch, ending: Ending) -> str:
-    """One thing to do a line."""
-    parts = [*ending.diagnosis.advice, _kept(launch, ending)]
-    if ending.put_back:
-        parts.append(f"{', '.join(ending.put_back)} was put back and boots again: {launch.beside('status')}")
-    return "\n".join(part for part in parts if part) or f"read the log: {launch.command('logs')}"
+def _advice(launch: Launch, ending: Ending) -> tuple[Action | str, ...]:
+    put_back = ", ".join(ending.put_back)
+    restored = (
+        (f"{put_back} was put back and boots again", Action("status", "see what runs", ref="")) if put_back else ()
+    )
+    advice = (*ending.diagnosis.advice, *_kept(launch, ending), *restored)
+    return advice or (Action("logs", "read the log"),)
 
 
-def _kept(launch: Launch, ending: Ending) -> str:
+def _kept(launch: Launch, ending: Ending) -> tuple[Action | str, ...]:
     """Where its log is. Only Docker has a command that takes the name of any container."""
     if not ending.container:
-        return ""
-    log = launch.command("logs") if launch.on == "sim" else f"docker logs {ending.container}"
-    return f"the container is kept as {ending.container} ({log})"
+        return ()
+    kept = f"the container is kept as {ending.container}"
+    if launch.on == "sim":
+        return (kept, Action("logs", "read its log"))
+    return (f"{kept} (docker logs {ending.container})",)

@@ -1,20 +1,25 @@
-"""The log of a lane: as it stands, or followed; and what it says of how the lane ended."""
+"""The log of a lane: printed, followed, and diagnosed when the lane ends."""
 
 from collections import deque
 from collections.abc import Iterator
 
 from gb300serve.boot.diagnosis import Diagnosis
-from gb300serve.fit.reading import Reading
-from gb300serve.lifecycle.conflicts import live
-from gb300serve.lifecycle.ports import Container, ContainerBackend, LogLine
-from gb300serve.lifecycle.ready import TICK
+from gb300serve.core.errors import BackendError
+from gb300serve.fit.remedy import BootLogReader
+from gb300serve.lifecycle.backend import Container, ContainerBackend, LogLine
+from gb300serve.lifecycle.events import LogSeen, NotReady, StepBegan
+from gb300serve.lifecycle.failures import BootFailedError, CrashLoopError, Ending, LaneEndedError
+from gb300serve.lifecycle.launch import Launch
+from gb300serve.lifecycle.ready import SETTLE_EVERY, SETTLE_TRIES, TAIL, TICK, Served, await_ready
+from gb300serve.lifecycle.reconcile import STOP_TIMEOUT, is_being_removed, is_live
+from gb300serve.lifecycle.steps import ApplyRestart, AwaitReady, StopContainer
 from gb300serve.lifecycle.tools import Tools
 
 
 def logs(
     backend: ContainerBackend, container: Container, *, tail: int | None = None, follow: bool = False
 ) -> Iterator[LogLine]:
-    """The log since the last start, its last `tail` lines; with `follow`, on until the container ends."""
+    """The log since the last start, or its last `tail` lines; with `follow`, until the container ends."""
     if not follow:
         yield from backend.log(container.id, tail)
         return
@@ -23,9 +28,9 @@ def logs(
 
 
 def _from_tail(stream: Iterator[LogLine | None], tail: int | None, old: tuple[float, ...]) -> Iterator[LogLine]:
-    """The last `tail` of the lines that were there (of those moments), and what follows.
+    """The last `tail` of the lines with these `old` times, and all later lines.
 
-    Counting alone would leave out new lines where old ones went meanwhile: a log is rotated.
+    Counting alone would drop new lines if old ones disappear meanwhile: logs are rotated.
     """
     left, end = len(old), max(old, default=0.0)
     last: deque[LogLine] = deque(maxlen=tail)
@@ -42,21 +47,21 @@ def _from_tail(stream: Iterator[LogLine | None], tail: int | None, old: tuple[fl
     yield from last
 
 
-def diagnose(container: Container, tools: Tools) -> Diagnosis:
-    """What the log since the last start says; a running container's clock is told too."""
-    reading = Reading(tools.machine())
+def diagnose_container(container: Container, tools: Tools) -> Diagnosis:
+    """Diagnose the log since the last start, with the clock of a running container."""
+    reading = BootLogReader(tools.machine())
     for line in tools.backend.log(container.id):
         reading.feed(line.text, line.elapsed)
-    if live(container):
+    if is_live(container):
         reading.machine.tick(tools.backend.elapsed(container.id))
     return reading.result()
 
 
-def died(container: Container, diagnosis: Diagnosis) -> bool:
-    """Whether a container that has served and ended did so without being asked.
+def has_died(container: Container, diagnosis: Diagnosis) -> bool:
+    """Whether a container that served ended without a request to stop.
 
-    The engine's death leaves exit code 0 (vLLM 0.32): 0 means a stop only after the engine's own shutdown line.
-    137, 143 and 130 were all seen for stops of ours, so without another sign they count as such.
+    vLLM 0.32 exits with 0 even when its engine dies: 0 means a stop only after the engine's shutdown line. Our own
+    stops end with 137, 143 or 130, so these count as stops without other evidence.
     """
     if diagnosis.state == "stopped":
         return False
@@ -65,3 +70,132 @@ def died(container: Container, diagnosis: Diagnosis) -> bool:
     if container.exit_code == 0:
         return "vllm" in " ".join((container.image, *container.command[:3])).lower()
     return container.exit_code not in {130, 137, 143}
+
+
+# Consecutive deaths without READY that make a crash loop; `diagnose` uses the same number.
+LOOP = 3
+LOCK_PATIENCE = 60.0
+# Docker waits 0.1 s before a restart, then twice as long each time, up to a minute.
+RESTART_TRIES = 360
+RESTART_EVERY = 0.25
+
+
+def follow_lane(served: Served, launch: Launch, tools: Tools) -> Container | None:
+    """Follow a READY lane until it ends. Returns the container if it was stopped on request, None if it was removed.
+
+    Raises LaneEndedError if it died, CrashLoopError if its restart policy could not revive it (both 8).
+    """
+    while True:
+        last = _followed(served, tools)
+        now = _settled(served.container, tools)
+        if now is None:
+            return None
+        if not is_live(now):
+            return _ended(now, last, launch, tools)
+        if now.started_at == served.container.started_at and now.state == "running":
+            return now  # The log ended before the container: nothing more can be followed.
+        served = _brought_back(served.container, now, _death(last, tools), launch, tools)
+
+
+def _followed(served: Served, tools: Tools) -> tuple[str, ...]:
+    """The last lines of the log."""
+    last: deque[str] = deque(maxlen=TAIL)
+    for line in served.stream or ():
+        if line is not None:
+            last.append(line.text)
+            tools.announce(LogSeen(line))
+    return tuple(last)
+
+
+def _ended(ended: Container, last: tuple[str, ...], launch: Launch, tools: Tools) -> Container | None:
+    """The container after a requested stop; None if it was removed meanwhile."""
+    try:
+        diagnosis = diagnose_container(ended, tools)
+    except BackendError:
+        if _remaining(tools.backend.find(ended.id)) is None:
+            return None
+        raise
+    asked = diagnosis.state == "stopped" or tools.lock.stopped_by(ended.id) is not None
+    if asked or not has_died(ended, diagnosis):
+        return ended
+    seconds = tools.backend.elapsed(ended.id)
+    raise LaneEndedError(launch, Ending(diagnosis, last, seconds, ended.exit_code, ended.oom_killed))
+
+
+def _death(last: tuple[str, ...], tools: Tools) -> Ending:
+    """The diagnosis of the last lines; Docker's log already belongs to the next boot."""
+    machine = tools.machine()
+    for text in last:
+        machine.feed(text)
+    return Ending(machine.result(), last, 0.0)
+
+
+def _brought_back(before: Container, now: Container, first: Ending, launch: Launch, tools: Tools) -> Served:
+    """Await READY after a restart; raises CrashLoopError after LOOP consecutive deaths."""
+    deaths = 1
+    while True:
+        why = f"{now.name} died ({_cause(first.diagnosis)}); its restart policy starts it again"
+        tools.announce(NotReady(why))
+        now = _running_again(before, now, tools)
+        deaths = max(deaths, now.restart_count - before.restart_count)
+        if deaths >= LOOP:
+            with tools.uninterrupted():
+                raise CrashLoopError(launch, first, deaths, stopped=_stop(now, tools))
+        try:
+            return await_ready(AwaitReady(now.id, now.name), launch, tools)
+        except BootFailedError as error:
+            deaths += 1
+            before, found = now, tools.backend.find(now.id)
+            if found is None or not is_live(found):
+                raise LaneEndedError(launch, error.ending) from error
+            now = found
+
+
+def _running_again(before: Container, now: Container, tools: Tools) -> Container:
+    """The container once it runs a new boot, or has died too often to wait for one."""
+    for _ in range(RESTART_TRIES):
+        if now.restart_count - before.restart_count >= LOOP or not is_live(now):
+            break
+        if now.state == "running" and now.started_at != before.started_at:
+            break
+        tools.clock.sleep(RESTART_EVERY)
+        now = tools.backend.find(now.id) or now
+    return now
+
+
+def _stop(container: Container, tools: Tools) -> bool:
+    """Stop it without its restart policy, so that it stays stopped; False if Docker refuses."""
+    away = ApplyRestart(container.id, container.name, "no", container.restart_policy)
+    stop = StopContainer(container.id, container.name, STOP_TIMEOUT)
+    try:
+        tools.lock.acquire(LOCK_PATIENCE)
+        tools.announce(StepBegan(away))
+        tools.backend.set_restart(container.id, "no")
+        tools.announce(StepBegan(stop))
+        tools.lock.stopping(container.id)
+        tools.backend.stop(container.id, STOP_TIMEOUT)
+    except BackendError:
+        return False
+    finally:
+        tools.lock.release()
+    return True
+
+
+def _cause(diagnosis: Diagnosis) -> str:
+    return diagnosis.evidence[0].text if diagnosis.evidence else "no cause was logged"
+
+
+def _settled(container: Container, tools: Tools) -> Container | None:
+    """The container once Docker reports that it has ended, or that it runs again."""
+    now = _remaining(tools.backend.find(container.id))
+    for _ in range(SETTLE_TRIES):
+        if now is None or not is_live(now) or now.started_at != container.started_at or now.state == "restarting":
+            return now
+        tools.clock.sleep(SETTLE_EVERY)
+        now = _remaining(tools.backend.find(container.id))
+    return now
+
+
+def _remaining(found: Container | None) -> Container | None:
+    """None for a container that is being removed: its log and exit code are gone."""
+    return None if found is None or is_being_removed(found) else found

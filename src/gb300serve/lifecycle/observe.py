@@ -1,30 +1,29 @@
-"""What is on the machine, as far as a launch cares: read once, then decided on."""
+"""The state of the machine that a launch depends on, read once."""
 
 from dataclasses import dataclass
 
-from gb300serve.lifecycle.gpu_held import GpuHeld
+from gb300serve.lifecycle.backend import Container, ContainerBackend, GpuHeld, Image, Listener, Listeners
 from gb300serve.lifecycle.launch import host_ports
-from gb300serve.lifecycle.ports import Container, ContainerBackend, Image, Listener, Listeners
 from gb300serve.plan.model import Plan
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """`neighbours` are running containers of another backend: they exclude each other only by port."""
+    """`neighbours`: running containers of another backend, which conflict only by port."""
 
     containers: tuple[Container, ...] = ()
     image: Image | None = None
     tagged: Image | None = None
-    """What the reference without its digest means here; looked up only when `image` is None."""
+    """The image of the reference without its digest; looked up only when `image` is None."""
     missing_sources: tuple[str, ...] = ()
-    """Looked up last, where nothing else refuses."""
+    """Looked up last, if nothing else refuses."""
     neighbours: tuple[Container, ...] = ()
     listeners: tuple[Listener, ...] = ()
     gpu: GpuHeld | None = None
-    """Looked up only where a container has the GPU."""
+    """Looked up only if a foreign container uses the GPU."""
 
     def named(self, name: str) -> Container | None:
-        """By its exact name; an engine's own lookup takes beginnings of ids too."""
+        """By exact name; Docker's own lookup also accepts prefixes of ids."""
         return next((container for container in self.containers if container.name == name), None)
 
 
@@ -34,10 +33,10 @@ def observe(
     listeners: Listeners | None = None,
     neighbours: tuple[ContainerBackend, ...] = (),
 ) -> Observed:
-    """Without `listeners` (a daemon on another machine) sockets are not looked at. Raises BackendError."""
+    """Without `listeners` (Docker on another machine) sockets are not checked. Raises BackendError."""
     image = backend.image(plan.image)
     reference, at, _ = plan.image.partition("@")
-    heard = (listeners.on(port) for port in host_ports(plan)) if listeners else ()
+    found = (listeners.on(port) for port in host_ports(plan)) if listeners else ()
     return Observed(
         containers=backend.containers(),
         image=image,
@@ -45,5 +44,5 @@ def observe(
         neighbours=tuple(
             container for other in neighbours for container in other.containers() if container.state == "running"
         ),
-        listeners=tuple(listener for listener in heard if listener),
+        listeners=tuple(listener for listener in found if listener),
     )

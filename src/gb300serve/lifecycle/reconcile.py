@@ -1,23 +1,24 @@
-"""What there is against what is wanted: the steps between them, or the reason why there are none."""
+"""From the observed containers to the steps of a launch, or to the refusal to launch."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace as changed
 
-from gb300serve.lifecycle.conflicts import going, live, on_gpu, on_port, refuse_conflicts
-from gb300serve.lifecycle.launch import Launch, host_ports, other_secrets
-from gb300serve.lifecycle.names import is_failed, kept_name
-from gb300serve.lifecycle.observe import Observed
-from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_PLAN, Container
+from gb300serve.engines.registry import engine_in
+from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_PLAN, Container, ContainerBackend, Listeners
+from gb300serve.lifecycle.launch import Launch, changed_secrets, host_ports, is_failed, kept_name, option_values
+from gb300serve.lifecycle.observe import Observed, observe
 from gb300serve.lifecycle.refusals import (
     ContainerUnusableError,
+    GpuBusyError,
     ImageDiffersError,
     ImageMissingError,
     MountSourceMissingError,
     NameHeldByLaneError,
     NameHeldByStrangerError,
     NameHeldError,
-    PortlessError,
+    PortHeldError,
+    PortListenedError,
     SecretsChangedError,
-    UnnamedError,
     image_found,
 )
 from gb300serve.lifecycle.steps import (
@@ -29,22 +30,92 @@ from gb300serve.lifecycle.steps import (
     Step,
     StopContainer,
 )
+from gb300serve.lifecycle.tools import Tools
 
-# A serving engine ends within 2 s; one that still boots may never answer the signal and is killed.
+_LIVE = frozenset({"running", "paused", "restarting"})
+_GPU_LABEL = "gpu-lane"
+"""The owner's label for a container that uses the GPU, whatever options it was started with."""
+_DEVICES = "device="
+
+
+def is_live(container: Container) -> bool:
+    """Whether it holds memory, GPU and ports; a paused container does."""
+    return container.state in _LIVE
+
+
+def is_being_removed(container: Container) -> bool:
+    """Whether it is being removed, or was removed only partly: no operation works on it any more."""
+    return container.state in {"removing", "dead"}
+
+
+def refuse_conflicts(launch: Launch, observed: Observed, leaving: frozenset[str]) -> None:
+    """Raise for the first holder of the GPU or of a port. `leaving`: ids that the launch itself uses or stops."""
+    staying = tuple(each for each in observed.containers if is_live(each) and each.id not in leaving)
+    for holder in containers_on_gpu(launch.plan.container.gpus, staying):
+        raise GpuBusyError(launch, holder, observed.gpu)
+    stopping = tuple(each for each in observed.containers if is_live(each) and each.id in leaving)
+    for port in host_ports(launch.plan):
+        for holder in containers_on_port(port, (*staying, *observed.neighbours)):
+            raise PortHeldError(port, holder)
+        listener = next((socket for socket in observed.listeners if socket.port == port), None)
+        if listener and not any(containers_on_port(port, stopping)):
+            raise PortListenedError(listener)
+
+
+def containers_on_gpu(gpus: str | None, containers: Iterable[Container]) -> Iterator[Container]:
+    """Containers that may use one of `gpus`; none if the launch requests no GPU."""
+    for container in containers:
+        held = container.gpus or ("all" if container.labels.get(_GPU_LABEL) == "1" else None)
+        if gpus and held and _overlap(gpus, held):
+            yield container
+
+
+def foreign_on_gpu(gpus: str | None, containers: Iterable[Container]) -> Iterator[Container]:
+    """Live foreign containers that may use one of `gpus`."""
+    return containers_on_gpu(gpus, (each for each in containers if is_live(each) and not each.ours))
+
+
+def containers_on_port(port: int, containers: Iterable[Container]) -> Iterator[Container]:
+    """Containers that publish the port, or whose engine binds it on the host's network."""
+    for container in containers:
+        if port in container.published or (container.host_network and engine_port(container) == port):
+            yield container
+
+
+def engine_port(container: Container) -> int | None:
+    """The port in its command, else the engine's default; None if it is not an engine."""
+    for text in reversed(option_values(container.command, "--port")):  # the last one wins
+        if text.isdecimal():
+            return int(text)
+    engine = engine_in((container.image, *container.command[:3]))
+    return engine.default_port if engine else None
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Only two device lists can be compared: a count or `all` may mean any GPU."""
+    if one.startswith(_DEVICES) and other.startswith(_DEVICES):
+        return bool(_devices(one) & _devices(other))
+    return True
+
+
+def _devices(gpus: str) -> set[str]:
+    return set(gpus.removeprefix(_DEVICES).split(","))
+
+
+# A serving engine ends within 2 s; a booting one may ignore SIGTERM and is killed.
 STOP_TIMEOUT = 30.0
 
 
 def reconcile(launch: Launch, observed: Observed, at: float, *, replace: bool = False) -> tuple[Step, ...]:
-    """`at` is now, seconds since 1970: it goes into the name of what is replaced. Raises a MachineError (exit 6)."""
-    _refuse_unreachable(launch)
+    """`at`: seconds since 1970, for the names of replaced containers. Raises a MachineError (exit 6)."""
     kept = _same_plan(launch, observed)
-    if kept and other_secrets(launch, kept):
-        if not replace and (live(kept) or kept.name == launch.name):
-            raise SecretsChangedError(launch, kept, other_secrets(launch, kept))
+    if kept and changed_secrets(launch, kept):
+        if not replace and (is_live(kept) or kept.name == launch.name):
+            raise SecretsChangedError(kept, changed_secrets(launch, kept))
         kept = None
-    if kept and live(kept):
+    if kept and is_live(kept):
         return _taken_up(launch, kept)
-    if kept and going(kept):
+    if kept and is_being_removed(kept):
         raise ContainerUnusableError(kept)
     holder = observed.named(launch.name)
     if holder is not None and (kept is None or holder.id != kept.id):
@@ -58,25 +129,18 @@ def reconcile(launch: Launch, observed: Observed, at: float, *, replace: bool = 
     return (*away, *(_created(launch) if kept is None else _restarted(launch, kept)))
 
 
-def _refuse_unreachable(launch: Launch) -> None:
-    if not launch.name:
-        raise UnnamedError(launch)
-    if launch.plan.port is None:
-        raise PortlessError(launch)
-
-
 def _same_plan(launch: Launch, observed: Observed) -> Container | None:
-    """The container of exactly this plan that is best to use: a live one, the one with the name, the last that ran.
+    """The best container of exactly this plan: a live one, else the one with the name, else the last that ran.
 
-    A launch that was cut short while replacing leaves it under its kept name.
+    A launch that was killed while replacing leaves it under its kept name.
     """
     same = [each for each in observed.containers if each.labels.get(LABEL_PLAN) == launch.digest]
-    usable = [each for each in same if not is_failed(each) and (each.name == launch.name or not going(each))]
+    usable = [each for each in same if not is_failed(each) and (each.name == launch.name or not is_being_removed(each))]
     return max(
         usable,
         key=lambda each: (
-            live(each),
-            not other_secrets(launch, each),
+            is_live(each),
+            not changed_secrets(launch, each),
             each.name == launch.name,
             each.finished_at or 0.0,
         ),
@@ -85,11 +149,11 @@ def _same_plan(launch: Launch, observed: Observed) -> Container | None:
 
 
 def _taken_up(launch: Launch, container: Container) -> tuple[Step, ...]:
-    """It runs: it serves already, or its boot is watched from here on."""
+    """It runs already: it serves, or its boot is watched from here on."""
     if container.state == "paused":
         raise ContainerUnusableError(container)
     if container.state == "restarting":
-        # Its engine dies again and again under a restart policy: one boot without the policy shows the first error.
+        # A crash loop under a restart policy: one boot without the policy shows the first error.
         ending = changed(container, restart_policy="no")
         quiet = _policy(container, "no")
         return (*quiet, _stop(container), *_restarted(launch, ending))
@@ -100,20 +164,20 @@ def _taken_up(launch: Launch, container: Container) -> tuple[Step, ...]:
 def _refuse_holder(launch: Launch, holder: Container, *, replace: bool) -> None:
     if not holder.ours:
         raise NameHeldByStrangerError(launch, holder)
-    if going(holder):
+    if is_being_removed(holder):
         raise ContainerUnusableError(holder)
-    if live(holder) and not _same_lane(launch, holder):
+    if is_live(holder) and not _same_lane(launch, holder):
         raise NameHeldByLaneError(launch, holder)
     if not replace:
         raise NameHeldError(launch, holder)
 
 
 def _leaving(launch: Launch, observed: Observed, holder: Container | None) -> tuple[Container, ...]:
-    """What --replace moves away: who has the name, and live releases of this lane that hold the GPU or the port."""
-    lane = tuple(each for each in observed.containers if each.ours and live(each) and _same_lane(launch, each))
-    blocking = {each.id for each in on_gpu(launch.plan.container.gpus, lane)}
-    blocking |= {each.id for port in host_ports(launch.plan) for each in on_port(port, lane)}
-    if holder is not None and (holder.labels.get(LABEL_PLAN) != launch.digest or other_secrets(launch, holder)):
+    """What `--replace` stops: the holder of the name, and live releases of this lane on the GPU or the port."""
+    lane = tuple(each for each in observed.containers if each.ours and is_live(each) and _same_lane(launch, each))
+    blocking = {each.id for each in containers_on_gpu(launch.plan.container.gpus, lane)}
+    blocking |= {each.id for port in host_ports(launch.plan) for each in containers_on_port(port, lane)}
+    if holder is not None and (holder.labels.get(LABEL_PLAN) != launch.digest or changed_secrets(launch, holder)):
         blocking.add(holder.id)
     return tuple(each for each in observed.containers if each.id in blocking)
 
@@ -141,8 +205,8 @@ def _refuse_image(launch: Launch, observed: Observed) -> None:
 
 
 def _retired(launch: Launch, container: Container, at: float) -> tuple[Step, ...]:
-    """Stopped and kept. Its policy goes first: `always` would start it again with the daemon, beside the new one."""
-    running = (_stop(container),) if live(container) else ()
+    """Stopped and kept. The policy goes first: `always` would start it with the daemon, beside the new one."""
+    running = (_stop(container),) if is_live(container) else ()
     name = kept_name(launch.name, container, at)
     moved = (RenameContainer(container.id, container.name, name),) if container.name == launch.name else ()
     return (*_policy(container, "no"), *running, *moved)
@@ -159,7 +223,7 @@ def _created(launch: Launch) -> tuple[Step, ...]:
 
 
 def _restarted(launch: Launch, kept: Container) -> tuple[Step, ...]:
-    """The kept container under its own name again, without a policy until it is READY."""
+    """The kept container under its own name, without a restart policy until it is READY."""
     back = (RenameContainer(kept.id, kept.name, launch.name),) if kept.name != launch.name else ()
     return (
         *_policy(kept, "no"),
@@ -183,3 +247,25 @@ def _policy(container: Container, policy: str) -> tuple[Step, ...]:
 
 def _new_policy(container: str, name: str, policy: str) -> tuple[Step, ...]:
     return () if policy == "no" else (ApplyRestart(container, name, policy),)
+
+
+def plan_launch(
+    launch: Launch,
+    tools: Tools,
+    *,
+    replace: bool = False,
+    listeners: Listeners | None = None,
+    neighbours: tuple[ContainerBackend, ...] = (),
+) -> tuple[Step, ...]:
+    """The steps of `up`; changes nothing. Raises a MachineError (6) or BackendError (7).
+
+    Docker checks mount sources by creating and removing a container: done last, and only before a start.
+    """
+    observed, now = observe(tools.backend, launch.plan, listeners, neighbours), tools.clock.now()
+    if tools.gpu and any(foreign_on_gpu(launch.plan.container.gpus, observed.containers)):
+        observed = changed(observed, gpu=tools.gpu.held())
+    steps = reconcile(launch, observed, now, replace=replace)
+    if not any(isinstance(step, CreateContainer | StartContainer) for step in steps):
+        return steps
+    missing = tools.backend.missing_sources(launch.plan)
+    return reconcile(launch, changed(observed, missing_sources=missing), now, replace=replace)

@@ -1,4 +1,4 @@
-"""A launch written down as it goes: a listener to its announcements that never stands in its way."""
+"""Record a launch from its announcements, without ever stopping it."""
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
@@ -6,42 +6,49 @@ from enum import Enum
 from typing import Any
 
 from gb300serve.boot.events import PhaseEntered, Receipt, TuningHit, TuningMiss
-from gb300serve.core.clock import Clock
 from gb300serve.core.errors import BackendError
-from gb300serve.core.http import Http, UnreachableError
+from gb300serve.core.ports import Clock, Http, UnreachableError
 from gb300serve.core.redaction import redact
 from gb300serve.core.values import indented_json
-from gb300serve.journal.moments import written
-from gb300serve.journal.run import LOG, METRICS, RECEIPTS, Run
-from gb300serve.lifecycle.events import Announcement, BecameReady, BootEvent, Elapsed, LogSeen, StepBegan
-from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.ports import Container, ContainerBackend, LogLine
+from gb300serve.journal.journal import RunningLane, format_time
+from gb300serve.journal.runs import LOG, METRICS, RECEIPTS, Run
+from gb300serve.lifecycle.backend import LABEL_PLAN, Container, ContainerBackend, LogLine
+from gb300serve.lifecycle.events import (
+    Announcement,
+    BecameReady,
+    BootEvent,
+    Elapsed,
+    LogSeen,
+    ReceiptsChecked,
+    StepBegan,
+)
+from gb300serve.lifecycle.launch import Launch, release_of
 from gb300serve.lifecycle.receipts import verdict
+from gb300serve.lifecycle.reconcile import is_live
 from gb300serve.lifecycle.steps import AwaitReady
-from gb300serve.lifecycle.watch_events import ReceiptsChecked
 
 RECEIPTS_SCHEMA = "gb300serve.receipts/1"
-# Shorter ones would hide half the log, and nobody guards anything with them.
+# Hiding shorter values would hide half the log; they are not real secrets.
 SHORTEST_SECRET = 4
 METRICS_TIMEOUT = 1.0
-# Looking for secrets costs as much for a hundred lines as for one: what comes within this many seconds is written
-# together, and at the next silence at the latest.
+# Searching a hundred lines for secrets costs as much as searching one: lines of this many seconds are written
+# together, at the next silence at the latest.
 TOGETHER = 0.25
-# Told at every tick, and told again by what comes of them.
+# Announced at every tick; their consequences are announced on their own.
 _UNREMARKABLE = frozenset({"Elapsed", "Watching", "Progress"})
 
 
 class Recorder:
-    """Writes the run's log, events and record. What cannot be written is said once; then only the record is kept up."""
+    """Writes the log, events and record of a run. A write error is reported once; then only the record is kept."""
 
     def __init__(
-        self, run: Run, launch: Launch, backend: ContainerBackend, clock: Clock, complain: Callable[[str], None]
+        self, run: Run, launch: Launch, backend: ContainerBackend, clock: Clock, warn: Callable[[str], None]
     ) -> None:
         self.run = run
         self._launch = launch
         self._backend = backend
         self._clock = clock
-        self._complain = complain
+        self._warn = warn
         self._secrets = [value for value in launch.secrets.values() if len(value) >= SHORTEST_SECRET]
         self._visits: list[tuple[str, float]] = []
         self._receipts: list[dict[str, Any]] = []
@@ -58,9 +65,9 @@ class Recorder:
         return str(self.run.path)
 
     def hear(self, announcement: Announcement) -> None:
-        """Take in what the launch tells."""
+        """Record one announcement."""
         if isinstance(announcement, LogSeen):
-            self._hear_line(announcement.line)
+            self._record_line(announcement.line)
             return
         self._write_lines()
         if isinstance(announcement, Elapsed):
@@ -68,37 +75,37 @@ class Recorder:
         if isinstance(announcement, StepBegan) and isinstance(announcement.step, AwaitReady):
             self._watching(announcement.step.container)
         if isinstance(announcement, BootEvent):
-            self._hear_event(announcement)
+            self._record_event(announcement)
         if isinstance(announcement, ReceiptsChecked):
             self._keep_receipts(announcement)
         if isinstance(announcement, BecameReady):
             self._at = announcement.seconds
             self.save(state="ready", ready_seconds=announcement.seconds, verdict=self._verdict)
-        self._tell(announcement)
+        self._write_event(announcement)
 
     def learn(self, container: Container) -> None:
-        """What the run is of; written with what is saved next."""
+        """Note the container; the next save writes it."""
         self._started_at = container.started_at or container.created_at
         known = {"name": container.name, "id": container.id, "image_id": container.image_id}
-        started = {} if container.started_at is None else {"started_at": written(container.started_at)}
+        started = {} if container.started_at is None else {"started_at": format_time(container.started_at)}
         self.run.record = replace(self.run.record, container=known | started)
 
     def save(self, **changes: Any) -> None:
-        """Change the record, and write it."""
-        told: dict[str, Any] = {"lines": self._lines, "complete": self._lost_at is None}
+        """Change the record and write it."""
+        log: dict[str, Any] = {"lines": self._lines, "complete": self._lost_at is None}
         if self._lost_at is not None:
-            told["until"] = written(self._lost_at)
+            log["until"] = format_time(self._lost_at)
         self.run.record = replace(
-            self.run.record, **{"receipts": tuple(self._receipts), "phases": self._phases(), "log": told, **changes}
+            self.run.record, **{"receipts": tuple(self._receipts), "phases": self._phases(), "log": log, **changes}
         )
         self._guarded(self.run.save)
 
     def save_verdict(self, **more: Any) -> None:
-        """Add to what became of a boot that serves."""
+        """Add to the verdict of a serving boot."""
         self.save(verdict={**(self.run.record.verdict or {}), **more})
 
     def keep_metrics(self, http: Http) -> None:
-        """The engine's figures as they stand, where it answers."""
+        """Save the engine's current metrics, if it answers."""
         try:
             response = http.get(f"{self._launch.endpoint.url}/metrics", METRICS_TIMEOUT)
         except UnreachableError:
@@ -108,16 +115,16 @@ class Recorder:
             self._guarded(lambda: self.run.write(METRICS, text))
 
     def close(self, **changes: Any) -> None:
-        """The last words; says again what is missing."""
+        """Finish the run; report again what is missing."""
         self._write_lines()
-        self._guarded(self.run.make_room)
+        self._guarded(self.run.release_reserve)
         self.save(ended=self._clock.now(), **changes)
         self._guarded(self.run.close)
         if self._lost_at is not None:
-            self._complain(f"the log of this run is incomplete from {written(self._lost_at)} on: {self.path}/{LOG}")
+            self._warn(f"the log of this run is incomplete from {format_time(self._lost_at)} on: {self.path}/{LOG}")
 
     def clean(self, value: Any) -> Any:
-        """Without secrets, and of what JSON has."""
+        """The value without secrets, as JSON types."""
         if isinstance(value, str):
             return redact(value, self._secrets)
         if isinstance(value, dict):
@@ -126,8 +133,8 @@ class Recorder:
             return [self.clean(item) for item in value]
         return value
 
-    def _hear_line(self, line: LogLine) -> None:
-        if line.elapsed < self._at - 1.0:  # its restart policy has started it again
+    def _record_line(self, line: LogLine) -> None:
+        if line.elapsed < self._at - 1.0:  # its restart policy restarted it
             self._write_lines()
             self._learn_start(self.run.record.container_id or self._launch.name)
         self._at = line.elapsed
@@ -141,14 +148,14 @@ class Recorder:
     def _write_lines(self) -> None:
         if not self._pending:
             return
-        lines = (f"{written(self._started_at + line.elapsed)} {line.text}" for line in self._pending)
+        lines = (f"{format_time(self._started_at + line.elapsed)} {line.text}" for line in self._pending)
         count, text = len(self._pending), str(self.clean("\n".join(lines)))
         self._pending.clear()
         self._guarded(lambda: self.run.log(text))
         self._lines += 0 if self._lost_at else count
 
-    def _hear_event(self, heard: BootEvent) -> None:
-        match heard.event:
+    def _record_event(self, announcement: BootEvent) -> None:
+        match announcement.event:
             case PhaseEntered(phase, at):
                 self._visits.append((phase.value, at))
             case Receipt(name, values, text, at):
@@ -161,7 +168,7 @@ class Recorder:
                 pass
 
     def _keep_receipts(self, checked: ReceiptsChecked) -> None:
-        """As `receipts REF --json` shows them, and beside what else the log showed."""
+        """Save the receipts as `receipts --json` prints them, and in the record."""
         receipts = [self.clean(one.as_json()) for one in checked.receipts]
         self._receipts += receipts
         judged, name = verdict(checked.receipts, self._launch), (self.run.record.container or {}).get("name")
@@ -183,17 +190,17 @@ class Recorder:
             self.learn(found)
 
     def _phases(self) -> tuple[tuple[str, float], ...]:
-        """Names and seconds, in the order in which they came."""
+        """Names and seconds, in order."""
         ends = [at for _, at in self._visits[1:]] + [max(self._at, self._visits[-1][1]) if self._visits else 0.0]
         return tuple((name, end - at) for (name, at), end in zip(self._visits, ends, strict=False))
 
-    def _tell(self, announcement: Announcement) -> None:
-        """As a line; what the boot machine found stands for itself."""
-        what = announcement.event if isinstance(announcement, BootEvent) else announcement
-        kind = type(what).__name__
+    def _write_event(self, announcement: Announcement) -> None:
+        """One line; a boot event is written without its wrapper."""
+        event = announcement.event if isinstance(announcement, BootEvent) else announcement
+        kind = type(event).__name__
         if self._lost_at is None and kind not in _UNREMARKABLE:
-            told = {"told": written(self._clock.now()), "kind": kind, **self.clean(_plain(what))}
-            self._guarded(lambda: self.run.event(told))
+            line = {"told": format_time(self._clock.now()), "kind": kind, **self.clean(_plain(event))}
+            self._guarded(lambda: self.run.event(line))
 
     def _guarded(self, write: Callable[[], None]) -> None:
         try:
@@ -205,15 +212,15 @@ class Recorder:
         if self._lost_at is not None:
             return
         self._lost_at = self._clock.now()
-        self._complain(
-            f"{self.path} cannot be written any more ({error.strerror or error}): the launch goes on, and its log "
-            f"is incomplete from {written(self._lost_at)} on"
+        self._warn(
+            f"{self.path} can no longer be written ({error.strerror or error}): the launch continues, but its log "
+            f"is incomplete from {format_time(self._lost_at)} on"
         )
-        self._guarded(self.run.make_room)
+        self._guarded(self.run.release_reserve)
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it: steps as their sentences, dataclasses as objects."""
+    """A value as JSON types: steps as sentences, dataclasses as objects."""
     describe = getattr(value, "describe", None)
     if callable(describe):
         return describe()
@@ -226,3 +233,22 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     return value
+
+
+def running_lanes(backend: ContainerBackend) -> tuple[RunningLane, ...]:
+    """Our running containers; none if the backend does not answer."""
+    try:
+        found = backend.containers()
+    except BackendError:
+        return ()
+    return tuple(running_lane(each) for each in found if each.ours and is_live(each))
+
+
+def running_lane(container: Container) -> RunningLane:
+    """The journal's view of one of our containers."""
+    return RunningLane(release_of(container), container.name, container.id, container.labels.get(LABEL_PLAN, ""))
+
+
+def lane_names(servings: tuple[RunningLane, ...]) -> str:
+    """`deepseek-v4.1-flash/v14 (dsv41-vllm)`, or `nothing`."""
+    return ", ".join(f"{each.release} ({each.container})" for each in servings) or "nothing"

@@ -1,6 +1,6 @@
-"""What every lane is doing: containers of ours, and strangers that look like a release or hold the GPU."""
+"""The state of every lane: our containers, and foreign ones that look like a release or use the GPU."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -8,39 +8,40 @@ from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from gb300serve.boot.receipts import UNKEPT
-from gb300serve.core.errors import ServiceError
-from gb300serve.core.http import UnreachableError
-from gb300serve.journal.history import History
-from gb300serve.lifecycle.births import birth, is_believed
-from gb300serve.lifecycle.conflicts import live, on_gpu
+from gb300serve.core.errors import Action, CommandLineError, ServiceError
+from gb300serve.core.ports import UnreachableError
+from gb300serve.journal.history import RunHistory
+from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_RELEASE, Container, GpuHeld
 from gb300serve.lifecycle.drift import Drift, drift, from_journal, looks_like
-from gb300serve.lifecycle.gpu_held import GpuHeld
-from gb300serve.lifecycle.inside import endpoint_of, served_names
-from gb300serve.lifecycle.launch import Launch
-from gb300serve.lifecycle.logs import diagnose, died
-from gb300serve.lifecycle.names import is_failed, moment, release_of
-from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_RELEASE, Container
-from gb300serve.lifecycle.rivals import against_rivals
+from gb300serve.lifecycle.identity import (
+    boot_identity,
+    endpoint_of,
+    exclude_other_containers,
+    is_plausible,
+    served_names,
+)
+from gb300serve.lifecycle.launch import Launch, describe_container, display_time, is_failed, ref_of, release_of
+from gb300serve.lifecycle.logs import diagnose_container, has_died
+from gb300serve.lifecycle.reconcile import containers_on_gpu, is_live
 from gb300serve.lifecycle.tools import Tools
-from gb300serve.probe.endpoint import Endpoint
-from gb300serve.probe.health import alive, health
-from gb300serve.probe.readiness import Readiness, presence
+from gb300serve.probe.endpoint import ServerEndpoint, health, is_alive
+from gb300serve.probe.readiness import Readiness, check_presence
 
 LaneState = Literal["ready", "booting", "tuning", "stalled", "failed", "stopped", "died", "degraded", "foreign"]
 
 
-NOTHING_KNOWN = History()
-# Restarts without an answer that make a loop: as many as `diagnose` counts in one log.
+NOTHING_KNOWN = RunHistory()
+# Restarts without an answer that make a crash loop; `diagnose` uses the same number.
 LOOP = 3
 
 
 @dataclass(frozen=True, slots=True)
 class LaneStatus:
-    """One entry of `gb300serve.status/1`. `lane` and `release` of a foreign one are those it looks like, or None.
+    """One entry of `gb300serve.status/1`. A foreign container has the `lane` and `release` that it resembles, or None.
 
-    `since` is UTC: running since, or ended at. `health` holds what is known: `model`, `max_model_len` (tokens),
+    `since` is UTC: running since, or ended at. `health` has the known facts: `model`, `max_model_len` (tokens),
     `identity`, `requests_running`, `requests_waiting`, `kv_cache_usage` (0 to 1), `why`, `reason`, `exit_code`,
-    `oom_killed`, `restarts`, `error`; of a foreign one `gpus`, `gpu_memory` (bytes) and `why`.
+    `oom_killed`, `restarts`, `error`; for a foreign one `gpus`, `gpu_memory` (bytes) and `why`.
     """
 
     lane: str | None
@@ -71,32 +72,33 @@ class LaneStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """What was found out about a container."""
+class _Observation:
+    """State and health of a container."""
 
     state: LaneState
     phase: Phase | None = None
     health: Mapping[str, Any] = field(default_factory=dict)
 
 
-def lanes(tools: Tools, known: tuple[Launch, ...] = (), history: History = NOTHING_KNOWN) -> tuple[LaneStatus, ...]:
-    """Live ones first. `known` are launches of releases, to compare with. Raises BackendError (7)."""
+def lanes(tools: Tools, known: tuple[Launch, ...] = (), history: RunHistory = NOTHING_KNOWN) -> tuple[LaneStatus, ...]:
+    """Live containers first. `known`: launches of releases to compare with. Raises BackendError (7)."""
     containers = tools.backend.containers()
-    strangers = any(live(each) and not each.ours for each in containers)
-    gpu = tools.gpu.held() if tools.gpu and strangers else None
+    foreign = any(is_live(each) and not each.ours for each in containers)
+    gpu = tools.gpu.held() if tools.gpu and foreign else None
     found = [each for each in containers if each.ours or _concerns_us(each, known, gpu)]
-    found.sort(key=lambda each: (not live(each), each.name))
+    found.sort(key=lambda each: (not is_live(each), each.name))
     return tuple(
-        lane_status(each, tools, known, history) if each.ours else stranger(each, tools, known, gpu) for each in found
+        lane_status(each, tools, known, history) if each.ours else foreign_status(each, tools, known, gpu)
+        for each in found
     )
 
 
-def stranger(
+def foreign_status(
     container: Container, tools: Tools, known: tuple[Launch, ...] = (), gpu: GpuHeld | None = None
 ) -> LaneStatus:
-    """A container that is not ours: its facts only. Lane and release are those that it looks like."""
+    """A foreign container: facts only. Lane and release are those it resembles."""
     launch = next((each for each in known if looks_like(container, each)), None)
-    held = f"; {gpu.sentence(container.id)}" if gpu and live(container) and _has_gpu(container, gpu) else ""
+    held = f"; {gpu.sentence(container.id)}" if gpu and is_live(container) and _has_gpu(container, gpu) else ""
     facts = {
         **_ending(container),
         "gpus": container.gpus,
@@ -117,12 +119,12 @@ def stranger(
 
 
 def lane_status(
-    container: Container, tools: Tools, known: tuple[Launch, ...] = (), history: History = NOTHING_KNOWN
+    container: Container, tools: Tools, known: tuple[Launch, ...] = (), history: RunHistory = NOTHING_KNOWN
 ) -> LaneStatus:
-    """One container of ours; its log is read only when it does not answer."""
+    """One of our containers; its log is read only if it does not answer."""
     launch = _launch_of(container, known)
-    asked = history.was_asked_to_end(container.id, container.finished_at)
-    due = history.should_run(container.id, tools.backend.kind)
+    asked = history.is_stopped_on_request(container.id, container.finished_at)
+    due = history.is_expected_to_run(container.id, tools.backend.kind)
     seen = _seen(container, launch, tools, asked=asked, due=due)
     if seen.state == "ready":
         seen = _by_receipts(seen, container, history)
@@ -140,102 +142,102 @@ def lane_status(
     )
 
 
-def _by_receipts(seen: _Seen, container: Container, history: History) -> _Seen:
-    """Degraded where its last launch found that its boot did not show what a good one shows (exit 9)."""
+def _by_receipts(seen: _Observation, container: Container, history: RunHistory) -> _Observation:
+    """Degraded if its last launch found missing receipts (exit 9)."""
     run = next((each for each in reversed(history.runs) if each.container_id == container.id), None)
     if run is None or (run.exit or {}).get("tool") != ServiceError.exit_code:
         return seen
     unkept = [each["name"] for each in run.receipts if each.get("state") in UNKEPT]
-    why = f"its boot did not keep: {'; '.join(map(str, unkept))} (gb300serve receipts)" if unkept else None
+    why = f"receipts missing from its boot: {'; '.join(map(str, unkept))}" if unkept else None
     return replace(seen, state="degraded", health={**seen.health, "why": why})
 
 
 def _concerns_us(container: Container, known: tuple[Launch, ...], gpu: GpuHeld | None) -> bool:
-    """A stranger that looks like one of our releases, has the name of one, or holds the GPU."""
+    """Whether a foreign container resembles a release, has its name, or uses the GPU."""
     if any(container.name == launch.name or looks_like(container, launch) for launch in known):
         return True
-    return live(container) and _has_gpu(container, gpu)
+    return is_live(container) and _has_gpu(container, gpu)
 
 
 def _has_gpu(container: Container, gpu: GpuHeld | None) -> bool:
-    """It was given one, or computes on one however it came to it."""
-    return any(on_gpu("all", (container,))) or (gpu is not None and container.id in gpu.containers)
+    """Whether it was given a GPU, or computes on one."""
+    return any(containers_on_gpu("all", (container,))) or (gpu is not None and container.id in gpu.containers)
 
 
 def _launch_of(container: Container, known: tuple[Launch, ...]) -> Launch | None:
     return next((each for each in known if f"{each.plan.lane}/{each.release}" == release_of(container)), None)
 
 
-def _drift(container: Container, launch: Launch | None, tools: Tools, history: History) -> tuple[Drift, ...]:
-    """A container that was set aside, or kept, is no longer held to its recipe: only to the journal."""
-    held = launch is not None and (live(container) or container.name == launch.name)
+def _drift(container: Container, launch: Launch | None, tools: Tools, history: RunHistory) -> tuple[Drift, ...]:
+    """Containers that are kept under another name are compared with the journal only."""
+    held = launch is not None and (is_live(container) or container.name == launch.name)
     of_recipe = drift(container, launch, tools.backend.image(launch.plan.image)) if launch and held else ()
     return (*of_recipe, *from_journal(container, tools.backend.kind, history))
 
 
 def _since(container: Container) -> str | None:
-    at = container.started_at if live(container) else container.finished_at or container.created_at
-    return None if at is None else moment(at).replace(" ", "T")
+    at = container.started_at if is_live(container) else container.finished_at or container.created_at
+    return None if at is None else display_time(at).replace(" ", "T")
 
 
-def _seen(container: Container, launch: Launch | None, tools: Tools, *, asked: bool, due: bool) -> _Seen:
-    """`asked`: a command of ours has taken it away. `due`: the journal says that it runs."""
+def _seen(container: Container, launch: Launch | None, tools: Tools, *, asked: bool, due: bool) -> _Observation:
+    """`asked`: one of our commands stopped it. `due`: it runs according to the journal."""
     if container.state == "running":
         return _running(container, launch, tools)
     if container.state in {"paused", "restarting"}:
         state: LaneState = "degraded" if container.state == "paused" else "died"
         why = f"the container is {container.state}"
-        return _Seen(state, None, {"why": why, **_ending(container), **_looping(container)})
+        return _Observation(state, None, {"why": why, **_ending(container), **_looping(container)})
     if container.started_at is None:
-        return _Seen("failed" if container.error else "stopped", None, _ending(container))
-    return _ended(container, diagnose(container, tools), asked=asked, due=due)
+        return _Observation("failed" if container.error else "stopped", None, _ending(container))
+    return _ended(container, diagnose_container(container, tools), asked=asked, due=due)
 
 
-def _running(container: Container, launch: Launch | None, tools: Tools) -> _Seen:
+def _running(container: Container, launch: Launch | None, tools: Tools) -> _Observation:
     endpoint = endpoint_of(container, launch)
     answer = _presence(container, launch, tools, endpoint)
     facts = {**_answered(answer), "restarts": container.restart_count or None}
     if answer.state == "ready" and endpoint is not None:
         try:
-            lives = alive(health(tools.http, endpoint), endpoint)
+            lives = is_alive(health(tools.http, endpoint), endpoint)
         except UnreachableError:
             lives = False
-        why = None if lives else "/health does not answer with 200: its engine is dead or dying"
-        return _Seen("ready" if lives else "degraded", Phase.SERVING, {**facts, "why": why})
-    diagnosis = diagnose(container, tools)
+        why = None if lives else "/health does not return 200: the engine is dead or dying"
+        return _Observation("ready" if lives else "degraded", Phase.SERVING, {**facts, "why": why})
+    diagnosis = diagnose_container(container, tools)
     state: LaneState = "degraded" if diagnosis.state == "ready" else diagnosis.state
     told = {**facts, "reason": _reason(diagnosis), "why": answer.why, **_looping(container)}
-    return _Seen("died" if container.restart_count >= LOOP else state, diagnosis.phase, told)
+    return _Observation("died" if container.restart_count >= LOOP else state, diagnosis.phase, told)
 
 
-def _presence(container: Container, launch: Launch | None, tools: Tools, endpoint: Endpoint | None) -> Readiness:
-    """Who answers at its port, and whether that is it."""
+def _presence(container: Container, launch: Launch | None, tools: Tools, endpoint: ServerEndpoint | None) -> Readiness:
+    """The answer on its port, and whether it comes from this container."""
     if endpoint is None:
-        return Readiness("silent", "no port of the host leads to its engine")
+        return Readiness("silent", "no host port leads to its engine")
     started_at = container.created_at if container.started_at is None else container.started_at
-    told = birth(container, endpoint, tools.backend)
-    answer = presence(tools.http, endpoint, served_names(container, launch), started_at, told.figures)
-    if answer.state == "ready" and not is_believed(answer, endpoint, told):
-        return replace(answer, state="other-server", why="it has not booted, and another server answers on its port")
-    return against_rivals(answer, container, endpoint, tools.backend)
+    identity = boot_identity(container, endpoint, tools.backend)
+    answer = check_presence(tools.http, endpoint, served_names(container, launch), started_at, identity.figures)
+    if answer.state == "ready" and not is_plausible(answer, endpoint, identity):
+        return replace(answer, state="other-server", why="it has not booted, but another server answers on its port")
+    return exclude_other_containers(answer, container, endpoint, tools.backend)
 
 
 def _looping(container: Container) -> dict[str, Any]:
-    """Its restart policy starts it again and again."""
+    """Health of a crash loop under a restart policy."""
     if container.restart_count < LOOP:
         return {}
-    why = f"its restart policy has started it {container.restart_count} times: end that with `gb300serve down`"
+    why = f"its restart policy has started it {container.restart_count} times; stop the lane to end that"
     return {"reason": Reason.CRASH_LOOP.value, "why": why}
 
 
-def _ended(container: Container, diagnosis: Diagnosis, *, asked: bool, due: bool) -> _Seen:
+def _ended(container: Container, diagnosis: Diagnosis, *, asked: bool, due: bool) -> _Observation:
     served = diagnosis.phase is Phase.SERVING or any(phase is Phase.SERVING for phase, _ in diagnosis.phases)
     state: LaneState = "stopped"
     if is_failed(container):
         state = "failed"
-    elif not asked and (died(container, diagnosis) or (due and diagnosis.state != "stopped")):
+    elif not asked and (has_died(container, diagnosis) or (due and diagnosis.state != "stopped")):
         state = "died" if served else "failed"
-    return _Seen(state, diagnosis.phase, {**_ending(container), "reason": _reason(diagnosis)})
+    return _Observation(state, diagnosis.phase, {**_ending(container), "reason": _reason(diagnosis)})
 
 
 def _reason(diagnosis: Diagnosis) -> str | None:
@@ -263,3 +265,75 @@ def _answered(answer: Readiness) -> dict[str, Any]:
             "kv_cache_usage": measured.kv_cache_usage,
         }
     return facts
+
+
+class ServesWronglyError(ServiceError):
+    """It serves, but differs from its recipe (exit 9); it is left alone."""
+
+    def __init__(self, launch: Launch, differs: tuple[str, ...]) -> None:
+        named = "\n".join(f"  {sentence}" for sentence in differs)
+        super().__init__(
+            f"{launch.ref} runs already as {launch.name}, but serves wrongly\n{named}",
+            hint="it keeps running; to launch it anew, remove it first",
+            suggest=(Action("down", "remove it", ("--remove",)), Action("up", "then launch it")),
+        )
+        self.differs = differs
+
+
+def verify_serving(container: Container, launch: Launch, tools: Tools, history: RunHistory) -> tuple[str, ...]:
+    """Check a serving lane as `status` does: health, served name, receipts and drift. Raises ServesWronglyError.
+
+    Returns notices about differences from the journal.
+    """
+    seen = lane_status(container, tools, (launch,), history)
+    differs = tuple(_differs(seen))
+    if differs:
+        raise ServesWronglyError(launch, differs)
+    return tuple(each.message for each in seen.drift)
+
+
+def _differs(seen: LaneStatus) -> Iterator[str]:
+    if seen.state != "ready":
+        why = seen.health.get("why")
+        yield f"{seen.state}: {why}" if why else seen.state
+    # A difference from the journal is only a notice.
+    yield from (each.message for each in seen.drift if each.against != "journal")
+
+
+class SeveralLanesError(CommandLineError):
+    """Without a REF, exactly one lane must be running."""
+
+    def __init__(self, verb: str, containers: Iterable[Container]) -> None:
+        running = tuple(containers)
+        super().__init__(
+            f"several lanes are running: {', '.join(map(describe_container, running))}",
+            suggest=tuple(Action(verb, ref=ref_of(container)) for container in running),
+        )
+
+
+def choose_container(
+    verb: str, containers: Iterable[Container], lane: str | None, release: str | None
+) -> Container | None:
+    """The live container, else the one that ran last; failed ones only if there is no other.
+
+    Without lane and release, the only live container. None: no container fits.
+    """
+    ours = [each for each in containers if each.ours and _matches(each, lane, release)]
+    running = [each for each in ours if is_live(each)]
+    if len(running) > 1:
+        raise SeveralLanesError(verb, running)
+    if running or lane is None:
+        return running[0] if running else None
+    return max(ours, key=lambda each: (not is_failed(each), _last_seen(each)), default=None)
+
+
+def _matches(container: Container, lane: str | None, release: str | None) -> bool:
+    if lane is None:
+        return True
+    if release is None:
+        return container.labels.get(LABEL_LANE) == lane
+    return ref_of(container) == f"{lane}/{release}"
+
+
+def _last_seen(container: Container) -> float:
+    return container.finished_at or container.started_at or container.created_at

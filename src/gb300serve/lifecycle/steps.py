@@ -1,4 +1,4 @@
-"""What can be done to containers, as values: decided by reconcile, shown by --show-steps, carried out by execute."""
+"""Operations on containers, as values: reconcile decides, `--show-steps` prints, execute carries them out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from gb300serve.plan.model import Plan
 
 @dataclass(frozen=True, slots=True)
 class CreateContainer:
-    """Create it, do not start it."""
+    """Create the container without starting it."""
 
     plan: Plan
     labels: Mapping[str, str]
@@ -20,12 +20,12 @@ class CreateContainer:
 
 @dataclass(frozen=True, slots=True)
 class StartContainer:
-    """`container` is its id, or its name where it does not exist yet; so below."""
+    """`container` is the id, or the name if the container does not exist yet; the same below."""
 
     container: str
     name: str
     kept: bool = False
-    """It has run before, or was created by a launch that was cut short."""
+    """It ran before, or was created by a launch that was killed."""
 
     def describe(self) -> str:
         return f"start {self.name}{' (the kept container)' if self.kept else ''}"
@@ -33,14 +33,14 @@ class StartContainer:
 
 @dataclass(frozen=True, slots=True)
 class StopContainer:
-    """Ask it to end; kill it after `timeout` seconds."""
+    """Send the stop signal; SIGKILL after `timeout` seconds."""
 
     container: str
     name: str
     timeout: float
 
     def describe(self) -> str:
-        return f"stop {self.name}, killing it after {self.timeout:g} s; it stays as it is"
+        return f"stop {self.name} (SIGKILL after {self.timeout:g} s); the container is kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +57,16 @@ class RenameContainer:
 
 @dataclass(frozen=True, slots=True)
 class AwaitReady:
-    """Watch the boot until the lane has answered."""
+    """Watch the boot until the lane answers."""
 
     container: str
     name: str
     running: bool = False
-    """It ran before this launch: it may be serving already."""
+    """It ran before this launch and may serve already."""
 
     def describe(self) -> str:
-        verb = "see whether" if self.running else "wait until"
-        return f"{verb} {self.name} lists the served name, is the server that answers, and completes a request"
+        verb = "check" if self.running else "wait"
+        return f"{verb} for READY: right model listed, our process answers, one completion succeeds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ Step: TypeAlias = CreateContainer | StartContainer | StopContainer | RenameConta
 
 
 def detached(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """The same launch without its watch, and so without what only a watched READY allows (the restart policy)."""
+    """The launch without its watch, and without the restart policy, which needs a watched READY."""
     for position, step in enumerate(steps):
         if isinstance(step, AwaitReady):
             return steps[:position]

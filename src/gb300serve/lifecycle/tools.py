@@ -1,4 +1,4 @@
-"""What acting on a lane needs from outside, in one parcel: built by the command line, faked by tests."""
+"""The ports that acting on a lane needs: built by the application, faked by tests."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -6,35 +6,34 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from gb300serve.boot.machine import BootMachine
-from gb300serve.core.clock import Clock
-from gb300serve.core.http import Http
+from gb300serve.core.ports import Clock, Http
+from gb300serve.engines.logs import boot_machine
+from gb300serve.lifecycle.backend import ContainerBackend, GpuMemory, Listeners
 from gb300serve.lifecycle.events import Announcement
-from gb300serve.lifecycle.gpu_held import GpuMemory
-from gb300serve.lifecycle.ports import ContainerBackend, Listeners
 
 
-def unheard(announcement: Announcement) -> None:
-    """For callers that only want the result."""
+def ignore_announcement(announcement: Announcement) -> None:
+    """For callers that need only the result."""
     del announcement
 
 
 class Lock(Protocol):
-    """One command at a time changes what serves (journal.lane_lock is one)."""
+    """One command at a time changes containers (journal.lock implements it)."""
 
     def acquire(self, patience: float) -> None:
-        """Nothing where it is held already. Raises MachineError where another command keeps it `patience` seconds."""
+        """No effect if held already. Raises MachineError if another command holds it for `patience` seconds."""
 
     def release(self) -> None: ...
 
     def stopping(self, container: str) -> None:
-        """This command stops the container (by id)."""
+        """Record that this command stops the container (by id)."""
 
     def stopped_by(self, container: str) -> str | None:
-        """Which other command has stopped the container since this one began."""
+        """The other command that stopped the container since this one began."""
 
 
 class NoLock:
-    """For callers that are alone."""
+    """For callers that need no lock."""
 
     def acquire(self, patience: float) -> None:
         del patience
@@ -52,18 +51,18 @@ class NoLock:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """`machine` makes a fresh boot machine: one for every log that is read from its start.
+    """`machine` makes a new boot machine for every log that is read from its start.
 
-    `lock` is held while containers are changed. Within `uninterrupted` Ctrl-C does nothing: things are put in order.
+    `lock` is held while containers are changed. Within `uninterrupted`, Ctrl-C has no effect: cleanup finishes.
     """
 
     backend: ContainerBackend
     http: Http
     clock: Clock
-    announce: Callable[[Announcement], None] = unheard
-    machine: Callable[[], BootMachine] = BootMachine
+    announce: Callable[[Announcement], None] = ignore_announcement
+    machine: Callable[[], BootMachine] = boot_machine
     lock: Lock = field(default_factory=NoLock)
     uninterrupted: Callable[[], AbstractContextManager[None]] = nullcontext
     listeners: Listeners | None = None
     gpu: GpuMemory | None = None
-    """None where it cannot be looked at."""
+    """None if it cannot be inspected from here."""

@@ -1,29 +1,29 @@
-"""Beside the log: vital signs, live bars, the outlook, and what there is to say of the kernel tuning."""
+"""Watch a boot beyond its log: liveness, progress bars, the estimate, and kernel tuning."""
 
 from contextlib import ExitStack
 from typing import Self
 
-from gb300serve.autotune.expect import price, same_identity, short
+from gb300serve.autotune.sets import is_same_identity, short_identity, tuning_time
 from gb300serve.boot.events import Event, PhaseEntered, Progress, Receipt, TuningHit, TuningMiss
+from gb300serve.boot.liveness import Judgement, LivenessMonitor, LivenessSample
 from gb300serve.boot.machine import BootMachine
-from gb300serve.boot.outlook import Bar, Outlook, outlook
 from gb300serve.boot.phases import Phase
-from gb300serve.boot.pulse import Judgement, Pulse, Sample
-from gb300serve.core.errors import BackendError
+from gb300serve.boot.progress import BootEstimate, ProgressCounter, estimate
+from gb300serve.core.errors import Action, BackendError
+from gb300serve.lifecycle.backend import Bars, Vitals
+from gb300serve.lifecycle.events import HealthChanged, StackTaken, TuningForeseen, Watching
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.tools import Tools
-from gb300serve.lifecycle.watch_events import HealthChanged, StackTaken, TuningForeseen, Watching
-from gb300serve.lifecycle.watch_ports import Bars, DumpsStacks, ShowsBars, TellsVitals, Vitals
 
-# Seconds, of the container's own, between two looks at its vital signs: each is a call to its engine of containers, and
-# what they are judged by is a minute long.
+# Seconds, in the container's time, between two samples of its vital signs: each is a call to Docker, judged
+# over a minute.
 VITALS_EVERY = 2.0
 _SAVED_ONCE = "wait: the set is saved once, when tuning ends, and the next boot loads it"
-_NEVER_SAVED = "waiting helps this boot only: beside such a file nothing is saved, and every boot tunes again"
+_NEVER_SAVED = "waiting helps this boot only: with such a file nothing is saved, and every boot tunes again"
 
 
-class Attention:
-    """Everything about one watched container that is not its log; use as a context manager."""
+class BootWatch:
+    """Everything about one watched container except its log; use as a context manager."""
 
     def __init__(self, container: str, launch: Launch, tools: Tools) -> None:
         self._container = container
@@ -31,21 +31,20 @@ class Attention:
         self._tools = tools
         self._stack = ExitStack()
         self._bars: Bars | None = None
-        self._pulse = Pulse()
+        self._liveness = LivenessMonitor()
         self._vitals = Vitals()
         self._looked_at: float | None = None
         self._moves = 0
         self._phase: Phase | None = None
         self._entered_at = 0.0
-        self._bar: Bar | None = None
+        self._bar: ProgressCounter | None = None
         self._tuning_since: float | None = None
-        self._told_of_tuning = False
-        self.judgement = Judgement("working", ("it has just been started",))
+        self._announced_tuning = False
+        self.judgement = Judgement("working", ("it has just started",))
 
     def __enter__(self) -> Self:
-        backend = self._tools.backend
-        if isinstance(backend, ShowsBars):
-            self._bars = self._stack.enter_context(backend.bars(self._container))
+        bars = self._tools.backend.bars(self._container)
+        self._bars = self._stack.enter_context(bars) if bars else None
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -53,16 +52,16 @@ class Attention:
 
     @property
     def sees(self) -> bool:
-        """Whether anything but the log tells of the container."""
+        """Whether the container has signs of life other than its log."""
         return self._vitals.cpu_seconds is not None or self._vitals.gpu is not None
 
     def glimpse(self, machine: BootMachine, at: float) -> tuple[Event, ...]:
-        """What bars show that the log does not have yet."""
+        """Events from live progress bars that the log does not have yet."""
         texts = self._bars.fresh() if self._bars else ()
-        return tuple(event for text in texts for event in machine.glimpse(text, at))
+        return tuple(event for text in texts for event in machine.feed_bar(text, at))
 
     def take(self, event: Event) -> None:
-        """An event of the boot machine, wherever it came from."""
+        """Process an event of the boot machine."""
         match event:
             case PhaseEntered(phase, at):
                 self._moves += 1
@@ -70,26 +69,26 @@ class Attention:
             case Progress(_, text, done, total, at):
                 self._moves += 1
                 began = self._bar.began if self._bar and self._bar.text == text else at
-                self._bar = Bar(text, done, total, began, at)
+                self._bar = ProgressCounter(text, done, total, began, at)
             case TuningMiss(configs, at):
                 self._tuning_since = at
-                loaded = f"only {configs} configurations were loaded" if configs else "nothing in the cache fits"
+                loaded = f"only {configs} configurations were loaded" if configs else "the cache has no matching set"
                 self._foresee(f"kernels are being tuned: {loaded}", at)
             case TuningHit():
-                self._told_of_tuning = False
+                self._announced_tuning = False
             case Receipt("tuning_cache", values, _, at):
                 self._compare(str(values.get("identity", "")), at)
             case Receipt("tuning_cache_ignored", values, _, at):
-                why = f"the tuning cache was made in another environment ({values['difference']})"
+                why = f"the tuning cache was created in another environment ({values['difference']})"
                 self._foresee(why, at, _NEVER_SAVED)
             case _:
                 pass
 
     def tick(self, machine: BootMachine, at: float) -> None:
-        """The log is silent: look around, judge, and say how it goes on."""
+        """Sample the signs of life, judge them and announce the estimate."""
         self._look(at)
-        self._pulse.take(
-            Sample(
+        self._liveness.take(
+            LivenessSample(
                 at,
                 machine.quiet_from,
                 self._moves,
@@ -104,57 +103,54 @@ class Attention:
             self._tell(ahead)
         self._tools.announce(Watching(ahead, self.judgement))
 
-    def outlook(self, at: float) -> Outlook:
-        """How the boot goes on from here."""
+    def outlook(self, at: float) -> BootEstimate:
+        """The estimate for the rest of the boot."""
         expected = self._launch.expected
         tuned = self._launch.tuning.tuning_seconds
         if self._tuning_since is not None and tuned is not None:
             expected = {**expected, Phase.TUNING_KERNELS.value: tuned}
-        return outlook(self._phase, at, self._entered_at, expected, self._bar)
+        return estimate(self._phase, at, self._entered_at, expected, self._bar)
 
-    def _judge(self, machine: BootMachine, ahead: Outlook) -> Judgement:
+    def _judge(self, machine: BootMachine, ahead: BootEstimate) -> Judgement:
         tuning = machine.result().state == "tuning"
-        return self._pulse.judge(tuning=tuning, phase_for=ahead.phase_for, expected=ahead.expected)
+        return self._liveness.judge(tuning=tuning, phase_for=ahead.phase_for, expected=ahead.expected)
 
     def _look(self, at: float) -> None:
-        backend, before = self._tools.backend, self._looked_at
-        # A container that was started again counts from 0 again.
-        if not isinstance(backend, TellsVitals) or (before is not None and before <= at < before + VITALS_EVERY):
+        before = self._looked_at
+        # A restarted container counts from 0 again.
+        if before is not None and before <= at < before + VITALS_EVERY:
             return
         self._looked_at = at
         try:
-            self._vitals = backend.vitals(self._container)
+            self._vitals = self._tools.backend.vitals(self._container) or Vitals()
         except BackendError:
-            self._vitals = Vitals()  # nobody can tell just now; the log says it when its engine has gone
+            self._vitals = Vitals()  # unknown for now; the end of the log shows an ended engine
 
-    def _tell(self, ahead: Outlook) -> None:
+    def _tell(self, ahead: BootEstimate) -> None:
         stuck = self.judgement.health == "stuck"
         backend = self._tools.backend
-        command = backend.stack_command(self._container) if stuck and isinstance(backend, DumpsStacks) else None
-        self._tools.announce(HealthChanged(self.judgement, ahead.waits_for, ahead.at, command))
-        if stuck and self._launch.stack_dump and isinstance(backend, DumpsStacks):
-            self._tools.announce(StackTaken(self._stacks(backend), ahead.at))
+        command = backend.stack_command(self._container) if stuck else None
+        self._tools.announce(HealthChanged(self.judgement, ahead.awaiting, ahead.at, command))
+        if command and self._launch.stack_dump:
+            self._tools.announce(StackTaken(self._stacks(), ahead.at))
 
-    def _stacks(self, backend: DumpsStacks) -> str:
+    def _stacks(self) -> str:
         try:
-            return backend.stacks(self._container) or "py-spy is not to be had in the container"
+            return self._tools.backend.stacks(self._container) or "py-spy is not available in the container"
         except BackendError as error:
             return error.message
 
     def _compare(self, identity: str, at: float) -> None:
-        """The name under which the engine looks is the first thing that tells a miss."""
+        """The identity that the engine looks for is the first sign of a miss."""
         wanted = self._launch.tuning.identity
-        if wanted and identity and not same_identity(wanted, identity):
-            self._foresee(f"the engine looks for tuning set {short(identity)}, the recipe expects {short(wanted)}", at)
+        if wanted and identity and not is_same_identity(wanted, identity):
+            expected = f"the recipe expects {short_identity(wanted)}"
+            self._foresee(f"the engine looks for tuning set {short_identity(identity)}, {expected}", at)
 
     def _foresee(self, why: str, at: float, waits: str = _SAVED_ONCE) -> None:
-        if self._told_of_tuning:
+        if self._announced_tuning:
             return
-        self._told_of_tuning = True
-        cost = price(self._launch.tuning.tuning_seconds)
-        seed = self._launch.command("cache seed")
-        ways_out = (
-            waits,
-            f"or stop it ({self._launch.command('down')}), put a known set in place ({seed}) and launch again",
-        )
-        self._tools.announce(TuningForeseen(why, cost, ways_out, at))
+        self._announced_tuning = True
+        cost = tuning_time(self._launch.tuning.tuning_seconds)
+        suggest = (Action("down", "or stop it"), Action("cache seed", "then put a known set in place and launch again"))
+        self._tools.announce(TuningForeseen(why, cost, (waits, *suggest), at))

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gb300serve.engines.versions import public, version_key
+from gb300serve.engines.tables import public, version_key
 
 _DATA = Path(__file__).parent / "data"
 

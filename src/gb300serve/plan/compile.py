@@ -1,88 +1,236 @@
-"""Recipe and site to plan. Pure: no clock, no environment, no file."""
+"""Compile a recipe and a site to a plan. Pure: no clock, no environment, no file."""
 
-from dataclasses import dataclass
-from typing import Literal
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from pydantic import BaseModel
 
 from gb300serve.core.errors import CompileError
+from gb300serve.core.text import suggestion
+from gb300serve.core.values import compact_json
 from gb300serve.engines.registry import engine
-from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
-from gb300serve.plan.nodes import BACKEND, OPTIONS, RAY
-from gb300serve.plan.ports import published_port
-from gb300serve.plan.variables import expand
-from gb300serve.plan.words import with_secret_words
-from gb300serve.recipe.gpus import Gpus
-from gb300serve.recipe.model import ContainerSection, ImageSection, Recipe, UlimitSection
-from gb300serve.site.model import Site
+from gb300serve.plan.model import (
+    ContainerPlan,
+    Mount,
+    Plan,
+    Secret,
+    published_port,
+    secret_placeholder,
+    with_secret_placeholders,
+)
+from gb300serve.recipe.model import ContainerSection, Gpus, ImageSection, Recipe, UlimitSection
+from gb300serve.recipe.site import DIRECTORIES, Site
+
+BACKEND, RAY = "distributed_executor_backend", "ray"
+RAY_PORT = 6379
+
+_LEADER = f'ray start --head --port={RAY_PORT} && shift && exec "$@"'
+# A worker retries until the head is up. It exits when it loses the head, and may join the next one after a restart.
+_WORKER = f'until ray start --address="$1:{RAY_PORT}" --block; do sleep 5; done'
+
+
+def variable(name: str) -> str:
+    """A variable in an engine argument. Every target can express it, in the same way as a secret."""
+    return secret_placeholder(name)
+
+
+def node_plan(plan: Plan, rank: str, leader: str) -> Plan:
+    """The plan of one machine. Rank `0` is the leader, `leader` its address (or a placeholder for it)."""
+    if plan.ray:
+        return _with_ray(plan, leader, is_leader=rank == "0")
+    join = engine(plan.engine).nodes.join(leader, rank)
+    return _with_arguments(plan, ("--nnodes", str(plan.nodes), "--node-rank", rank, *join))
+
+
+def own_address_variable(plan: Plan) -> str | None:
+    """The variable that must hold the machine's own address, unless the recipe sets it."""
+    variable, container = engine(plan.engine).nodes.address_variable, plan.container
+    return None if variable in {*container.env, *(secret.name for secret in container.secrets)} else variable
+
+
+def _with_arguments(plan: Plan, arguments: Iterable[str]) -> Plan:
+    return replace(plan, command=(*plan.command, *arguments))
+
+
+def _with_ray(plan: Plan, leader: str, *, is_leader: bool) -> Plan:
+    """The engine behind a shell that starts Ray first. Without launcher and entrypoint, images run `vllm serve`."""
+    entrypoint = plan.container.entrypoint
+    program = (entrypoint,) if entrypoint else () if plan.launched_by else ("vllm", "serve")
+    script = (_LEADER, "leader", leader, *program, *plan.command) if is_leader else (_WORKER, "worker", leader)
+    return replace(plan, command=("-c", *script), container=replace(plan.container, entrypoint="/bin/bash"))
+
+
+_VARIABLE = re.compile(r"\$(\$\{)|\$\{([^}]*)\}|\$\{")
+
+# These values contain variables themselves: `${model.path}` expands to the directory, not to the text of the recipe.
+_EXPANDED = re.compile(r"model\.path|container\.secrets\.[^.]+\.file")
+
+VariableSource: TypeAlias = BaseModel | Mapping[str, object]
+"""A recipe, as a model or as nodes."""
+
+
+class VariableError(CompileError):
+    """A variable in the recipe cannot be expanded on any site."""
+
+
+class UnknownVariableError(VariableError):
+    """Neither the site nor the recipe defines the variable."""
+
+    def __init__(self, name: str, text: str, known: tuple[str, ...]) -> None:
+        meant = suggestion(name, known)
+        listed = ", ".join(DIRECTORIES)
+        known_names = f"valid names: {listed}, or a key of the recipe such as model.revision"
+        super().__init__(f"`{text}`: unknown variable `{name}`", hint=f"write ${{{meant}}}" if meant else known_names)
+
+
+class NotScalarError(VariableError):
+    """A variable names a section or a list."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(f"`{text}`: `{name}` is not a single value", hint="name a text or a number of the recipe")
+
+
+class CircularVariableError(VariableError):
+    """A variable refers to itself."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(f"`{text}`: `{name}` refers to itself", hint="write the path here")
+
+
+class UnclosedVariableError(VariableError):
+    """`${` without `}`."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"`{text}`: `${{` is not closed", hint="add }, or write $${ for a literal ${")
+
+
+class UnsetVariableError(CompileError):
+    """The site does not define the variable."""
+
+    def __init__(self, name: str, text: str) -> None:
+        hint = f"add `{name}: /a/directory` to site.yaml"
+        super().__init__(f"`{text}`: the site does not define `{name}`", hint=hint)
+
+
+def expand(text: str, site: Mapping[str, str], recipe: VariableSource, within: tuple[str, ...] = ()) -> str:
+    """Expand the variables in `text`; raises CompileError. `$${` is a literal `${`.
+
+    `within` has the variables whose values are being expanded.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        if match[1]:
+            return "${"
+        name = match[2]
+        if name is None:
+            raise UnclosedVariableError(text)
+        if name in site:
+            return site[name]
+        if name in within:
+            raise CircularVariableError(name, text)
+        own = _own(name, text, recipe)
+        return expand(own, site, recipe, (*within, name)) if _EXPANDED.fullmatch(name) else own
+
+    return _VARIABLE.sub(value, text) if "$" in text else text
+
+
+def _own(name: str, text: str, recipe: VariableSource) -> str:
+    if name in DIRECTORIES:
+        raise UnsetVariableError(name, text)
+    value: object = recipe
+    for key in name.split("."):
+        if isinstance(value, BaseModel) and key in type(value).model_fields:
+            value = getattr(value, key)
+        elif isinstance(value, Mapping) and key in value:
+            value = value[key]
+        else:
+            raise UnknownVariableError(name, text, (*DIRECTORIES, *_scalars(recipe)))
+    if not isinstance(value, (str, int, float)):
+        raise NotScalarError(name, text)
+    return value if isinstance(value, str) else compact_json(value)
+
+
+def _scalars(node: object, path: str = "") -> Iterator[str]:
+    """The paths of all single values below a mapping."""
+    for key, value in node.items() if isinstance(node, Mapping) else ():
+        if isinstance(value, Mapping):
+            yield from _scalars(value, f"{path}{key}.")
+        elif not isinstance(value, list):
+            yield f"{path}{key}"
+
 
 ImageRef = Literal["digest", "tag"]
 
 
 class GpuNotInSiteError(CompileError):
-    """A GPU is asked for by name and the site does not say which one that is."""
+    """The recipe selects a GPU by a name that the site does not define."""
 
     def __init__(self, name: str) -> None:
         hint = f"`nvidia-smi -L` prints the UUIDs; add `gpus: {{{name}: GPU-…}}` to site.yaml"
-        super().__init__(f"container.gpus names {name}, and the site does not know its UUID", hint=hint)
+        super().__init__(f"container.gpus names {name}, but the site does not define its UUID", hint=hint)
 
 
 class ImageWithoutTagError(CompileError):
     """`--image-ref tag` on an image without a tag."""
 
     def __init__(self, repository: str) -> None:
-        super().__init__(f"image {repository} has no tag to print", hint="add image.tag, or leave out --image-ref tag")
+        super().__init__(f"image {repository} has no tag", hint="add image.tag, or omit --image-ref tag")
 
 
 class ColonInMountError(CompileError):
     """`-v` separates source, target and mode by colons."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path} cannot be mounted: `-v` takes what follows a colon for the target", hint="rename it")
+        super().__init__(f"{path} cannot be mounted: `-v` splits at colons", hint="rename the path")
 
 
-class ListBeforeBareWordsError(CompileError):
-    """The last option takes any number of words, and bare words follow it."""
+class OpenListOptionError(CompileError):
+    """The last option takes a list, and positional arguments follow it."""
 
     def __init__(self, key: str) -> None:
         super().__init__(
-            f"engine.options.{key} takes every word that follows it, and engine.extra_args begins with a bare word",
-            hint=f"move {key} up: any option after it ends its list",
+            f"engine.options.{key} would take the positional arguments at the start of engine.extra_args",
+            hint=f"move {key} up: the next option ends its list",
         )
 
 
-class NodesSaidTwiceError(CompileError):
-    """An option that `nodes` gives each machine its own value of."""
+class NodeOptionError(CompileError):
+    """The recipe sets an option that `nodes` sets on each machine."""
 
     def __init__(self, key: str) -> None:
         super().__init__(
-            f"engine.options.{key} is what `nodes` tells each machine for itself", hint=f"remove {key}, or `nodes`"
+            f"engine.options.{key} conflicts with `nodes`, which sets it on each machine",
+            hint=f"remove {key}, or `nodes`",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """Compiles recipes for one site."""
+    """Compiles recipes for a site."""
 
     site: Site
     image_ref: ImageRef = "digest"
 
     def plan(self, recipe: Recipe, *, changed: bool = False) -> Plan:
-        """The launch that `recipe` means here; raises CompileError (exit 4)."""
-        spoken = engine(recipe.engine.name)
-        options = with_secret_words(recipe.engine.options)
-        port = spoken.port(options)
+        """The plan of a recipe on this site; raises CompileError (exit 4)."""
+        recipe_engine = engine(recipe.engine.name)
+        options = with_secret_placeholders(recipe.engine.options)
+        port = recipe_engine.port(options)
         if recipe.nodes > 1:
-            _refuse_said_twice(recipe)
+            _refuse_node_options(recipe)
         return Plan(
             recipe=recipe.ref + ("+set" if changed else ""),
             lane=recipe.lane,
             release=recipe.release + ("+set" if changed else ""),
             engine=recipe.engine.name,
             engine_version=recipe.engine.version,
-            image=image_word(recipe.image, self.image_ref),
+            image=image_reference(recipe.image, self.image_ref),
             image_id=recipe.image.id,
             container=self._container(recipe),
             command=_command(recipe),
-            served_names=spoken.served_names(options),
+            served_names=recipe_engine.served_names(options),
             port=published_port(recipe.container.network, recipe.container.ports, port),
             model_path=self._expand(recipe.model.path, recipe) if recipe.model and recipe.model.path else None,
             nodes=recipe.nodes,
@@ -91,7 +239,7 @@ class Compiler:
         )
 
     def try_plan(self, recipe: Recipe) -> Plan | None:
-        """The same, None where it cannot be compiled here."""
+        """The plan, or None if the recipe cannot be compiled here."""
         try:
             return self.plan(recipe)
         except CompileError:
@@ -174,8 +322,8 @@ def _mount(source: str, target: str, *, read_only: bool, sha256: str | dict[str,
     return Mount(source, target, read_only, sha256)
 
 
-def image_word(image: ImageSection, image_ref: ImageRef) -> str:
-    """`repository:tag@digest`, or what of it there is; `repository:tag` for `tag` and for images pinned by id."""
+def image_reference(image: ImageSection, image_ref: ImageRef) -> str:
+    """`repository[:tag][@digest]`; without the digest for `tag` and for images pinned by id."""
     if image_ref == "tag" and image.tag is None:
         raise ImageWithoutTagError(image.repository)
     tagged = image.repository + (f":{image.tag}" if image.tag else "")
@@ -185,18 +333,18 @@ def image_word(image: ImageSection, image_ref: ImageRef) -> str:
 
 def _command(recipe: Recipe) -> tuple[str, ...]:
     section = recipe.engine
-    spoken = engine(section.name)
-    options = with_secret_words(section.options)
-    key = spoken.open_list(options, section.version)
+    recipe_engine = engine(section.name)
+    options = with_secret_placeholders(section.options)
+    key = recipe_engine.open_list(options, section.version)
     if key and section.extra_args and not section.extra_args[0].startswith("-"):
-        raise ListBeforeBareWordsError(key)
-    return (*section.launcher, *spoken.argv(options, section.version), *section.extra_args)
+        raise OpenListOptionError(key)
+    return (*section.launcher, *recipe_engine.argv(options, section.version), *section.extra_args)
 
 
-def _refuse_said_twice(recipe: Recipe) -> None:
-    for key in OPTIONS[recipe.engine.name]:
+def _refuse_node_options(recipe: Recipe) -> None:
+    for key in engine(recipe.engine.name).nodes.options:
         if key in recipe.engine.options:
-            raise NodesSaidTwiceError(key)
+            raise NodeOptionError(key)
 
 
 def _limit(value: int | UlimitSection) -> int | tuple[int, int]:

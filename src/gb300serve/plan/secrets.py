@@ -1,4 +1,4 @@
-"""Literal secrets in a recipe: where they stand, and diagnostics that do not repeat them."""
+"""Literal secrets in a recipe: finding them, and removing them from diagnostics."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -8,26 +8,25 @@ from typing import Any, NamedTuple
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.redaction import holds_secret, may_hold_secret, named_secret, redact, secret_kind
 from gb300serve.core.values import WrittenFloat
-from gb300serve.document.nodes import Path
-from gb300serve.document.texts import Text, Words, words
+from gb300serve.document.nodes import DocumentTexts, Path, Text, document_texts
 
-# Options and flags whose value is a secret whatever it looks like.
+# The values of these options are secrets, whatever they look like.
 SECRET_OPTIONS = frozenset({"api_key", "hf_token", "admin_api_key", "ssl_keyfile_password"})
 
 _OPTIONS = ("engine", "options")
 _ARGUMENTS = ("extra_args", "launcher")
-# The name decides there: whatever stands under `…_TOKEN` is one.
+# In these sections the name decides: every value under `…_TOKEN` is a secret.
 _NAMED = (("container", "env"), ("container", "labels"), ("container", "log"))
 _REFERENCES = tuple(("engine", "options", name) for name in SECRET_OPTIONS)
 _PROSE = frozenset({"title", "limits", "evidence", "probes", "lint", "boot"})
 _NOT_LITERAL = r"\$\{secret:[^}]*\}|\$\{?[A-Za-z_]\w*\}?|/.*|EMPTY|None|"
-# No shape crosses it: the texts of a recipe are searched as one.
+# No pattern matches it, so the texts of a recipe can be joined and searched at once.
 _SEPARATOR = "\0"
 _NUMBERS = (int, float, WrittenFloat)
 
 
-class Literal(NamedTuple):
-    """A literal secret: its place, what it is (never part of its text), and the text, which nothing may print."""
+class LiteralSecret(NamedTuple):
+    """A literal secret: its path, its kind (which never contains its text), and its text, which must not be printed."""
 
     path: Path
     kind: str
@@ -35,37 +34,37 @@ class Literal(NamedTuple):
     in_key: bool = False
 
 
-def literal_secrets(root: Any, found: Words | None = None) -> Iterator[Literal]:
-    """Every literal secret below the root of a recipe, valid or not; `found` is what is written there, where known."""
-    texts, keys = found or words(root)
+def literal_secrets(root: Any, contents: DocumentTexts | None = None) -> Iterator[LiteralSecret]:
+    """All literal secrets of a recipe, valid or not. `contents` has the texts of the root, if known."""
+    texts, keys = contents or document_texts(root)
     joined = _SEPARATOR.join([value for _, _, value in texts] + [key for _, key, _ in keys])
-    shaped = secret_kind(joined) is not None
-    if not shaped:
+    has_pattern = secret_kind(joined) is not None
+    if not has_pattern:
         texts = [text for text in texts if may_hold_secret(text.name) or text.name in _ARGUMENTS]
-    yield from _in_texts(texts, shaped=shaped)
+    yield from _in_texts(texts, has_pattern=has_pattern)
     for path, key, value in keys:
-        if shaped and (kind := secret_kind(key)) is not None:
-            yield Literal(path, kind, key, in_key=True)
-        if type(value) in _NUMBERS and holds_secret(key):
-            yield Literal(path, f"the value of {key}", str(value))
+        if has_pattern and (kind := secret_kind(key)) is not None:
+            yield LiteralSecret(path, kind, key, in_key=True)
+        if type(value) in _NUMBERS and holds_secret(key) and (path[:2] in _NAMED or path[:3] in _REFERENCES):
+            yield LiteralSecret(path, f"the value of {key}", str(value))
 
 
-def _in_texts(found: Iterable[Text], *, shaped: bool) -> Iterator[Literal]:
-    """The literal secrets among texts; `shaped`: one of them has the shape of a secret."""
+def _in_texts(texts: Iterable[Text], *, has_pattern: bool) -> Iterator[LiteralSecret]:
+    """The literal secrets among texts; `has_pattern`: one of them matches the pattern of a secret."""
     after_flag = False
-    for path, name, value in found:
-        kind = secret_kind(value) if shaped else None
-        if path[0] == "engine" and len(path) > 1:  # else the section itself is a text
+    for path, name, value in texts:
+        kind = secret_kind(value) if has_pattern else None
+        if path[0] == "engine" and len(path) > 1:  # `engine` itself may be a text
             kind = kind or _in_engine(path, value, after_flag=after_flag)
             after_flag = path[1] in _ARGUMENTS and value.lstrip("-").replace("-", "_") in SECRET_OPTIONS
         if kind is None and may_hold_secret(name) and not _is_reference(path):
             kind = named_secret(name, value, strict=path[:2] not in _NAMED)
         if kind is not None:
-            yield Literal(path, kind, value)
+            yield LiteralSecret(path, kind, value)
 
 
 def _in_engine(path: Path, value: str, *, after_flag: bool) -> str | None:
-    """A secret by its option or flag, whatever it looks like."""
+    """A secret by its option or flag."""
     if after_flag and path[1] in _ARGUMENTS and not re.fullmatch(_NOT_LITERAL, value):
         return "the value of a secret flag"
     if path[:2] == _OPTIONS and len(path) > 2 and path[2] in SECRET_OPTIONS:
@@ -74,12 +73,12 @@ def _in_engine(path: Path, value: str, *, after_flag: bool) -> str | None:
 
 
 def _is_reference(path: Path) -> bool:
-    """Whether the place names a secret, or speaks of one, instead of holding it."""
+    """Whether the path holds the name of a secret, or prose about it, not its value."""
     return path[0] in _PROSE or path[:2] == ("container", "secrets") or path[-1] == "secret" or path[:3] in _REFERENCES
 
 
-def in_comments(text: str) -> Iterator[tuple[int, str]]:
-    """The lines (from 1) whose comment holds a secret, and its kind."""
+def secrets_in_comments(text: str) -> Iterator[tuple[int, str]]:
+    """The lines (from 1) whose comments contain a secret, and its kind."""
     if "#" not in text or secret_kind(text) is None:
         return
     for number, line in enumerate(text.split("\n"), 1):
@@ -88,22 +87,22 @@ def in_comments(text: str) -> Iterator[tuple[int, str]]:
             yield number, kind
 
 
-def redacted(found: Iterable[Diagnostic], root: Any) -> tuple[Diagnostic, ...]:
-    """The diagnostics without the text of any literal secret of the recipe."""
-    given = tuple(found)
-    return without(given, literal_secrets(root)) if given else given
+def redact_diagnostics(diagnostics: Iterable[Diagnostic], root: Any) -> tuple[Diagnostic, ...]:
+    """The diagnostics without the literal secrets of the recipe."""
+    original = tuple(diagnostics)
+    return without_secrets(original, literal_secrets(root)) if original else original
 
 
-def without(found: Iterable[Diagnostic], literals: Iterable[Literal]) -> tuple[Diagnostic, ...]:
-    """The same, where the literal secrets are known."""
-    hidden = tuple(secret.value for secret in literals)
-    return tuple(_redacted(one, hidden) for one in found)
+def without_secrets(diagnostics: Iterable[Diagnostic], literals: Iterable[LiteralSecret]) -> tuple[Diagnostic, ...]:
+    """The diagnostics without these literal secrets."""
+    secrets = tuple(secret.value for secret in literals)
+    return tuple(_redacted(diagnostic, secrets) for diagnostic in diagnostics)
 
 
-def _redacted(found: Diagnostic, hidden: tuple[str, ...]) -> Diagnostic:
-    message = redact(found.message, hidden)
-    hint = redact(found.hint, hidden) if found.hint else found.hint
-    path = redact(found.path, hidden) if found.path else found.path
-    if (message, hint, path) == (found.message, found.hint, found.path):
-        return found
-    return replace(found, message=message, hint=hint, path=path)
+def _redacted(original: Diagnostic, secrets: tuple[str, ...]) -> Diagnostic:
+    message = redact(original.message, secrets)
+    hint = redact(original.hint, secrets) if original.hint else original.hint
+    path = redact(original.path, secrets) if original.path else original.path
+    if (message, hint, path) == (original.message, original.hint, original.path):
+        return original
+    return replace(original, message=message, hint=hint, path=path)

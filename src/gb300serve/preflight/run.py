@@ -2,9 +2,8 @@
 
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import MachineError
-from gb300serve.preflight.book import CHECKS
 from gb300serve.preflight.checks import FAMILIES
-from gb300serve.preflight.subject import Subject
+from gb300serve.preflight.subject import CHECKS, PreflightSubject
 
 __all__ = ["CHECKS", "FAMILIES", "MachineUnfitError", "blocking", "judge"]
 
@@ -19,7 +18,7 @@ class MachineUnfitError(MachineError):
         super().__init__(f"{what} {ref} on this machine", hint=doctor, diagnostics=blocks)
 
 
-def judge(subject: Subject) -> tuple[Diagnostic, ...]:
+def judge(subject: PreflightSubject) -> tuple[Diagnostic, ...]:
     """What the checks find. `path` begins with the name of the fact that it is about."""
     return tuple(
         Diagnostic(

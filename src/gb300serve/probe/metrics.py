@@ -1,12 +1,11 @@
-"""`GET /metrics`: the few series of the Prometheus text that say who serves and how busy it is."""
+"""`GET /metrics`: when the server started, and how busy it is."""
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from gb300serve.core.http import Http
-from gb300serve.probe.answers import UnexpectedAnswerError
-from gb300serve.probe.endpoint import Endpoint
+from gb300serve.core.ports import Http
+from gb300serve.probe.endpoint import ServerEndpoint, UnexpectedResponseError
 
 TIMEOUT = 5.0
 # Prometheus text format 0.0.4: name, labels, value, optional timestamp. Names of vLLM carry a colon.
@@ -16,7 +15,7 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class MetricSample:
     """One line of the text."""
 
     name: str
@@ -26,7 +25,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Times are seconds since 1970; usage is 0 to 1; a series that the server lacks is None."""
+    """Times are seconds since 1970; usage is 0 to 1; None for a series that the server does not export."""
 
     process_start: float | None = None
     requests_running: float | None = None
@@ -34,12 +33,12 @@ class Metrics:
     kv_cache_usage: float | None = None
 
 
-def metrics(client: Http, endpoint: Endpoint) -> Metrics:
-    """Raises UnreachableError or UnexpectedAnswerError. The key is not needed: no engine guards this path."""
+def metrics(client: Http, endpoint: ServerEndpoint) -> Metrics:
+    """Raises UnreachableError or UnexpectedResponseError. No engine requires its key for this path."""
     url = f"{endpoint.url}/metrics"
     response = client.get(url, TIMEOUT)
     if response.status != 200:
-        raise UnexpectedAnswerError(url, response)
+        raise UnexpectedResponseError(url, response)
     found, engine = tuple(samples(response.text)), endpoint.engine
     return Metrics(
         process_start=_highest(found, "process_start_time_seconds"),
@@ -49,13 +48,13 @@ def metrics(client: Http, endpoint: Endpoint) -> Metrics:
     )
 
 
-def samples(text: str) -> Iterator[Sample]:
-    """The samples of a Prometheus text; lines that are none (comments, blank ones, garbage) are passed over."""
+def samples(text: str) -> Iterator[MetricSample]:
+    """The samples of a Prometheus text; all other lines are ignored."""
     for line in text.splitlines():
         match = _SAMPLE.fullmatch(line.strip())
         value = _number(match[3]) if match else None
         if match and value is not None:
-            yield Sample(match[1], value, dict(_labels(match[2] or "")))
+            yield MetricSample(match[1], value, dict(_labels(match[2] or "")))
 
 
 def _labels(text: str) -> Iterator[tuple[str, str]]:
@@ -70,11 +69,11 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _total(found: tuple[Sample, ...], name: str) -> float | None:
-    """Over the data-parallel engines, which are a label."""
+def _total(found: tuple[MetricSample, ...], name: str) -> float | None:
+    """The sum over the data-parallel engines, which are a label."""
     values = [sample.value for sample in found if sample.name == name]
     return sum(values) if values else None
 
 
-def _highest(found: tuple[Sample, ...], name: str) -> float | None:
+def _highest(found: tuple[MetricSample, ...], name: str) -> float | None:
     return max((sample.value for sample in found if sample.name == name), default=None)

@@ -1,26 +1,152 @@
-"""Ready or not, and why not: the served name is listed, the server is ours, one completion came back."""
+"""Whether a server is ready: the served name is listed, the server is ours, one completion succeeds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-from gb300serve.core.http import Http, UnreachableError
-from gb300serve.probe.answers import UnexpectedAnswerError
-from gb300serve.probe.completion import EmptyCompletionError, completion
-from gb300serve.probe.endpoint import Endpoint
-from gb300serve.probe.identity import Identity, identity
+from gb300serve.core.errors import ServiceError
+from gb300serve.core.ports import Http, UnreachableError
+from gb300serve.core.values import Value
+from gb300serve.probe.endpoint import ServerEndpoint, UnexpectedResponseError, json_object
 from gb300serve.probe.metrics import Metrics, metrics
-from gb300serve.probe.models import ServedModel, models
 
-NOTHING_TOLD: Mapping[str, Any] = MappingProxyType({})
+MODELS_TIMEOUT = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """One entry: `root` is the model's path in the container, `max_model_len` is in tokens."""
+
+    name: str
+    root: str | None = None
+    max_model_len: int | None = None
+
+
+def models(client: Http, endpoint: ServerEndpoint) -> tuple[ServedModel, ...]:
+    """The models that the server lists. Raises UnreachableError or UnexpectedResponseError."""
+    url = f"{endpoint.url}/v1/models"
+    body = json_object(url, client.get(url, MODELS_TIMEOUT, endpoint.headers))
+    listed = body.get("data")
+    return tuple(_model(entry) for entry in listed if _has_name(entry)) if isinstance(listed, list) else ()
+
+
+def _has_name(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("id"), str)
+
+
+def _model(entry: dict[str, Any]) -> ServedModel:
+    root, length = entry.get("root"), entry.get("max_model_len")
+    return ServedModel(
+        entry["id"], root if isinstance(root, str) else None, length if isinstance(length, int) else None
+    )
+
+
+# The first request may still compile kernels; a small budget keeps the generation short.
+COMPLETION_TIMEOUT = 120.0
+MAX_TOKENS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The response. With a small budget, a thinking model returns `reasoning` and no content."""
+
+    content: str | None
+    reasoning: str | None
+    tokens: int | None
+
+
+class EmptyCompletionError(ServiceError):
+    """A valid response without a single token."""
+
+    def __init__(self, url: str, model: str) -> None:
+        super().__init__(
+            f"{url} returned a completion of {model} without a single token",
+            hint="send a request by hand, and read the engine's log: gb300serve logs",
+        )
+
+
+def completion(client: Http, endpoint: ServerEndpoint, model: str) -> Completion:
+    """Raises UnreachableError, UnexpectedResponseError or EmptyCompletionError."""
+    url = f"{endpoint.url}/v1/chat/completions"
+    response = client.post_json(url, _request(model), endpoint.headers, COMPLETION_TIMEOUT)
+    result = _read(json_object(url, response))
+    if not (result.content or result.reasoning or result.tokens):
+        raise EmptyCompletionError(url, model)
+    return result
+
+
+def _request(model: str) -> Mapping[str, Value]:
+    return {
+        "model": model,
+        "messages": [{"role": "user", "content": "Say ready."}],
+        "max_tokens": MAX_TOKENS,
+        "temperature": 0,
+        "stream": False,
+    }
+
+
+def _read(body: Mapping[str, Any]) -> Completion:
+    choices = body.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else {}
+    message = _mapping(_mapping(first).get("message"))
+    # `reasoning_content` in SGLang and in older releases of vLLM.
+    reasoning = _text(message.get("reasoning")) or _text(message.get("reasoning_content"))
+    tokens = _mapping(body.get("usage")).get("completion_tokens")
+    return Completion(_text(message.get("content")), reasoning, tokens if isinstance(tokens, int) else None)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+Identity = Literal["ours", "other", "unknown"]
+
+# The engine is the container's first process and starts with it. The kernel counts process starts from its own boot
+# time, which clock adjustments move by seconds; a wrapper before the engine may take some time.
+EARLIER = 10.0
+LATER = 60.0
+# The scheduler answers /server_info, and may be in the middle of a long prefill.
+IDENTITY_TIMEOUT = 5.0
+NO_FIGURES: Mapping[str, Any] = MappingProxyType({})
+
+
+def identity(
+    client: Http, endpoint: ServerEndpoint, measured: Metrics, started_at: float, figures: Mapping[str, Any]
+) -> Identity:
+    """`started_at` is the container's start, seconds since 1970; `figures` are from its log (ServerInfo).
+
+    `unknown` if the server reports neither its start nor such figures.
+    """
+    info = endpoint.engine.server_info
+    if measured.process_start is not None or info is None or not figures:
+        return compare_starts(measured.process_start, started_at)
+    url = f"{endpoint.url}{info.path}"
+    try:
+        response = json_object(url, client.get(url, IDENTITY_TIMEOUT, endpoint.headers))
+    except (UnreachableError, UnexpectedResponseError):
+        return "unknown"
+    same = info.is_same_start(response, figures)
+    return "unknown" if same is None else "ours" if same else "other"
+
+
+def compare_starts(process_start: float | None, started_at: float) -> Identity:
+    """Both in seconds since 1970."""
+    if process_start is None:
+        return "unknown"
+    return "ours" if started_at - EARLIER <= process_start <= started_at + LATER else "other"
+
 
 ReadinessState = Literal["silent", "refusing", "other-model", "other-server", "no-completion", "ready"]
 
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """`why` says in a sentence what is missing; it is empty when ready."""
+    """`why` is a sentence about what is missing; empty if ready."""
 
     state: ReadinessState
     why: str = ""
@@ -29,47 +155,47 @@ class Readiness:
     metrics: Metrics | None = None
 
 
-def presence(
+def check_presence(
     client: Http,
-    endpoint: Endpoint,
+    endpoint: ServerEndpoint,
     served_names: tuple[str, ...],
     started_at: float,
-    told: Mapping[str, Any] = NOTHING_TOLD,
+    figures: Mapping[str, Any] = NO_FIGURES,
 ) -> Readiness:
-    """Who answers, without asking for a completion: state `ready` means that the right server lists the right name.
+    """Which server responds, without a completion: `ready` if the right server lists the right name.
 
-    `told`: figures of the container's log that only its own start has (see `probe.identity`).
+    `figures`: see `identity`.
     """
     try:
         listed = models(client, endpoint)
     except UnreachableError as error:
         return Readiness("silent", error.message)
-    except UnexpectedAnswerError as error:
+    except UnexpectedResponseError as error:
         return Readiness("refusing", "; ".join(filter(None, (error.message, error.hint))))
     measured = _metrics(client, endpoint)
-    return _judged(listed, served_names, measured, identity(client, endpoint, measured, started_at, told))
+    return _readiness(listed, served_names, measured, identity(client, endpoint, measured, started_at, figures))
 
 
-def completed(client: Http, endpoint: Endpoint, present: Readiness) -> Readiness:
-    """What `presence` found, once a completion came back; only the right server is asked for one."""
-    if present.state != "ready" or present.model is None:
-        return present
+def check_completion(client: Http, endpoint: ServerEndpoint, presence: Readiness) -> Readiness:
+    """The readiness after one completion; only the right server gets the request."""
+    if presence.state != "ready" or presence.model is None:
+        return presence
     try:
-        completion(client, endpoint, present.model.name)
-    except (UnreachableError, UnexpectedAnswerError, EmptyCompletionError) as error:
-        return Readiness("no-completion", error.message, present.model, present.identity, present.metrics)
-    return present
+        completion(client, endpoint, presence.model.name)
+    except (UnreachableError, UnexpectedResponseError, EmptyCompletionError) as error:
+        return Readiness("no-completion", error.message, presence.model, presence.identity, presence.metrics)
+    return presence
 
 
-def _metrics(client: Http, endpoint: Endpoint) -> Metrics:
-    """An engine may serve without them (SGLang without --enable-metrics): then nothing is known, nothing is wrong."""
+def _metrics(client: Http, endpoint: ServerEndpoint) -> Metrics:
+    """Empty if the engine exports none (SGLang without --enable-metrics): that is not an error."""
     try:
         return metrics(client, endpoint)
-    except (UnreachableError, UnexpectedAnswerError):
+    except (UnreachableError, UnexpectedResponseError):
         return Metrics()
 
 
-def _judged(
+def _readiness(
     listed: tuple[ServedModel, ...], served_names: tuple[str, ...], measured: Metrics, whose: Identity
 ) -> Readiness:
     names = {model.name: model for model in listed}

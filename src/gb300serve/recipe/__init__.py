@@ -1,1 +1,1 @@
-"""The recipe file: read with a position for every value, merged with its parent, validated."""
+"""The recipe file and the site file: reading, merging with parents, validation, writing."""

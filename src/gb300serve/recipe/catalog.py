@@ -1,4 +1,4 @@
-"""REF to file: `v14`, `deepseek-v4.1-flash/v14`, or a path."""
+"""Find the file of a REF: `v14`, `deepseek-v4.1-flash/v14`, or a path."""
 
 import os
 from collections.abc import Iterator
@@ -6,33 +6,38 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gb300serve.core.errors import CommandLineError
-from gb300serve.core.files import expanded, is_file
+from gb300serve.core.files import expand_user, is_file
 from gb300serve.core.text import suggestion
 
 SUFFIXES = (".yaml", ".yml")
 
 
 class UnknownReleaseError(CommandLineError):
-    """No directory has it."""
+    """No recipes directory contains the release."""
 
     def __init__(self, ref: str, directories: tuple[Path, ...], known: tuple[str, ...]) -> None:
         meant = suggestion(ref, [*known, *(name.partition("/")[2] for name in known)])
-        looked = ", ".join(map(str, directories)) or "no directory"
-        hint = f"did you mean {meant}?" if meant else f"looked in {looked}; `gb300serve list` prints what there is"
-        super().__init__(f"there is no release {ref or repr(ref)}", hint=hint)
+        searched = ", ".join(map(str, directories)) or "no directory"
+        hint = f"did you mean {meant}?" if meant else f"searched {searched}; `gb300serve list` prints all releases"
+        super().__init__(f"release {ref or repr(ref)} not found", hint=hint)
 
 
 class AmbiguousReleaseError(CommandLineError):
-    """Several lanes have it."""
+    """Several lanes have a release of this name."""
 
     def __init__(self, release: str, lanes: tuple[str, ...]) -> None:
         refs = ", ".join(f"{lane}/{release}" for lane in lanes)
-        super().__init__(f"several lanes have {release}: {refs}", hint="name one, or set default_lane in the site")
+        super().__init__(
+            f"several lanes have {release}: {refs}", hint="write the lane, or set default_lane in the site file"
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A recipe's file; `directory` is the recipes directory it lies in, if any; `shadows` are later, different ones."""
+class RecipeFile:
+    """A recipe's file and the recipes directory that contains it, if any.
+
+    `shadows` are different files of the same release in later directories.
+    """
 
     path: Path
     directory: Path | None
@@ -40,43 +45,43 @@ class Found:
 
     @property
     def lane_directory(self) -> Path:
-        """Where the file lies, whichever directory its path starts from."""
+        """The directory of the file, as an absolute path."""
         return absolute(self.path).parent
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Recipes directories in the order of the search."""
+    """Recipes directories in search order."""
 
     directories: tuple[Path, ...]
 
-    def find(self, ref: str, default_lane: str | None = None) -> Found:
-        """The file that REF means; raises CommandLineError (exit 2)."""
+    def find(self, ref: str, default_lane: str | None = None) -> RecipeFile:
+        """The file of a REF; raises CommandLineError (exit 2)."""
         if is_path(ref):
-            return self.at(expanded(ref))
+            return self.at(expand_user(ref))
         lane, slash, release = ref.partition("/")
         if not slash:
             lane, release = self._lane_of(ref, default_lane), ref
-        found = self.release(lane, release)
-        if found is None:
+        file = self.release(lane, release)
+        if file is None:
             raise UnknownReleaseError(ref, self.directories, tuple(self.refs()))
-        return found
+        return file
 
-    def at(self, path: Path) -> Found:
-        """The recipe in a file that is named by its path."""
-        return Found(path, self._directory_of(path))
+    def at(self, path: Path) -> RecipeFile:
+        """The recipe file at a path."""
+        return RecipeFile(path, self._directory_of(path))
 
-    def release(self, lane: str, release: str) -> Found | None:
-        """The file of `lane/release`: the first directory that has it wins."""
-        hits = [(d, p) for d in self.directories if (p := _file(d, lane, release)) is not None]
-        if not hits:
+    def release(self, lane: str, release: str) -> RecipeFile | None:
+        """The file of `lane/release` in the first directory that contains it."""
+        matches = [(d, p) for d in self.directories if (p := _file(d, lane, release)) is not None]
+        if not matches:
             return None
-        directory, path = hits[0]
+        directory, path = matches[0]
         text = path.read_bytes()
-        return Found(path, directory, tuple(p for _, p in hits[1:] if p.read_bytes() != text))
+        return RecipeFile(path, directory, tuple(p for _, p in matches[1:] if p.read_bytes() != text))
 
     def refs(self) -> Iterator[str]:
-        """Every `lane/release`, each once, in the order of the search."""
+        """Every `lane/release` once, in search order."""
         seen = set()
         for directory in self.directories:
             for path in sorted(directory.glob("*/*")):
@@ -87,26 +92,28 @@ class Catalog:
 
     def _lane_of(self, release: str, default_lane: str | None) -> str:
         lanes = tuple(ref.partition("/")[0] for ref in self.refs() if ref.partition("/")[2] == release)
-        if default_lane in lanes or len(lanes) == 1:
-            return default_lane if default_lane in lanes and default_lane else lanes[0]
+        if default_lane and default_lane in lanes:
+            return default_lane
+        if len(lanes) == 1:
+            return lanes[0]
         if not lanes:
             raise UnknownReleaseError(release, self.directories, tuple(self.refs()))
         raise AmbiguousReleaseError(release, lanes)
 
     def _directory_of(self, path: Path) -> Path | None:
-        """The recipes directory that holds a file named by its path: two levels up, when a site lies there."""
+        """The recipes directory of a file: two levels up, if it is in the catalog or contains a site file."""
         candidate = absolute(path).parent.parent
         listed = candidate.resolve() in (directory.resolve() for directory in self.directories)
         return candidate if listed or is_file(candidate / "site.yaml") else None
 
 
 def absolute(path: Path) -> Path:
-    """The path from the root, without `.` and `..`: links stay what they are called."""
-    return Path(os.path.abspath(path))  # noqa: PTH100 - pathlib either keeps `..` or follows links
+    """The absolute path without `.` and `..`; symbolic links are not resolved."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 - pathlib either keeps `..` or resolves links
 
 
 def is_path(ref: str) -> bool:
-    """Does REF name a file rather than a release?"""
+    """Whether REF is the path of a file, not the name of a release."""
     return ref.endswith(SUFFIXES) or ref.startswith(("./", "../", "/", "~"))
 
 

@@ -1,80 +1,80 @@
-"""A recipe from its file: parents followed, `--set` applied, validated; every error of every file at once."""
+"""Load a recipe: resolve `extends`, apply `--set`, validate; all errors of all files are reported at once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.document.nodes import MapNode, Place, Source, place_of, spot_at
 from gb300serve.document.nodes import Path as NodePath
-from gb300serve.document.read import Document, Kind, parse
-from gb300serve.document.validate import one_a_place, validate, wrong_format
-from gb300serve.recipe import overrides
-from gb300serve.recipe.catalog import Catalog, Found
-from gb300serve.recipe.merge import Merge
+from gb300serve.document.read import Document, parse
+from gb300serve.document.validate import first_per_position, format_problem, validate
+from gb300serve.recipe.catalog import Catalog, RecipeFile
+from gb300serve.recipe.merge import Merge, apply_assignments
 from gb300serve.recipe.model import FORMAT, Recipe
 
-# Documents of parents that are kept: more than any lane's chain, few enough for a lint of 10,000 files.
-KEPT = 64
+# Cached documents of parents: more than the chain of any lane, few enough for a lint of 10,000 files.
+CACHED = 64
 
-# What a child must state itself: it is a release of its own.
-STATED = ("format", "lane", "release", "title", "status")
+# A child must state these keys itself.
+NOT_INHERITED = ("format", "lane", "release", "title", "status")
 
-NOT_STATED = Kind("FMT003", "missing-key")
-NO_PARENT = Kind("EXT001", "parent-not-found")
-CYCLE = Kind("EXT002", "cycle")
-OTHER_LANE = Kind("EXT003", "other-lane")
+KEY_MISSING = "FMT003"
+NO_PARENT = "EXT001"
+CYCLE = "EXT002"
+OTHER_LANE = "EXT003"
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
-    """A recipe's file and what it says once resolved. `recipe` is None where `problems` has an error."""
+class LoadedRecipe:
+    """A recipe's file and its resolved content. `recipe` is None if there are problems."""
 
-    found: Found
+    file: RecipeFile
     source: Source
     root: Any
     recipe: Recipe | None
     problems: tuple[Diagnostic, ...]
     changed: bool = False
-    """By `--set`."""
+    """Changed by `--set`."""
     parent: str | None = None
-    """What the file extends."""
+    """The value of `extends`."""
 
     def place(self, path: NodePath, *, of_key: bool = False) -> Place:
-        """Where the entry at `path`, or its nearest ancestor, is written."""
+        """The position of the entry at `path`, or of its nearest ancestor."""
         spot, exact = spot_at(self.root, path)
         return place_of(spot, of_key=of_key or not exact) if spot else Place(self.source.name, 1, 1)
 
 
 @dataclass(slots=True)
-class Loader:
-    """Loads recipes of one catalog; the parents that were read last are kept."""
+class RecipeLoader:
+    """Loads recipes of one catalog; it caches the documents of parents."""
 
     catalog: Catalog
     _documents: dict[Path, Document] = field(default_factory=dict)
 
-    def load_file(self, found: Found, assignments: Sequence[str] = ()) -> Loaded:
-        """The recipe in a file; its problems are values, not errors."""
-        document = _read(found.path)
-        chain = _Chain(self, document, found)
+    def load_file(self, file: RecipeFile, assignments: Sequence[str] = ()) -> LoadedRecipe:
+        """Load the recipe of a file; its problems are returned, not raised."""
+        document = _read(file.path)
+        chain = _ExtendsChain(self, document, file)
         root = chain.resolve()
         recipe = None
         problems = chain.problems
         if root is not None:
-            root = root if chain.torn else overrides.apply(root, assignments)
+            root = root if chain.is_broken else apply_assignments(root, assignments)
             recipe, errors = validate(Recipe, FORMAT, root, document.source)
-            # What an absent parent would have said is not missing: the parent is.
-            problems += (error for error in errors if not (chain.torn and error.code == NOT_STATED.code))
-            problems += _misplaced(root, found, document)
-        kept = tuple(one_a_place(problems))
+            # A key that a missing parent might define is not reported as missing.
+            problems += (error for error in errors if not (chain.is_broken and error.code == KEY_MISSING))
+            problems += _misplaced(root, file, document)
+        reported = tuple(first_per_position(problems))
+        valid = None if reported else recipe
         parent = document.root.get("extends") if isinstance(document.root, MapNode) else None
-        return Loaded(found, document.source, root, None if kept else recipe, kept, bool(assignments), parent)
+        return LoadedRecipe(file, document.source, root, valid, reported, bool(assignments), parent)
 
     def parent(self, path: Path) -> Document:
-        """The document in a file that others extend: siblings of a lane share it."""
+        """The document of a parent, which the releases of a lane share."""
         if path not in self._documents:
-            if len(self._documents) == KEPT:
+            if len(self._documents) == CACHED:
                 del self._documents[next(iter(self._documents))]
             self._documents[path] = _read(path)
         return self._documents[path]
@@ -93,40 +93,40 @@ def _read(path: Path) -> Document:
 
 
 def _unreadable(path: Path, reason: str) -> Diagnostic:
-    return Diagnostic("YAML008", "unreadable-file", "error", f"cannot read {path}: {reason}", None, str(path), 1, 1)
+    return diagnostic("YAML008", f"cannot read {path}: {reason}", None, (str(path), 1, 1))
 
 
-def _misplaced(root: MapNode, found: Found, document: Document) -> list[Diagnostic]:
-    """In a recipes directory the names in the file are the file's place: `<lane>/<release>.yaml`."""
-    if found.directory is None:
+def _misplaced(root: MapNode, file: RecipeFile, document: Document) -> list[Diagnostic]:
+    """In a recipes directory, the path of a file is `<lane>/<release>.yaml`."""
+    if file.directory is None:
         return []
     problems = []
-    for key, named in (("lane", found.lane_directory.name), ("release", found.path.stem)):
-        said = root.get(key) if key in document.root else named  # what is not stated is reported as missing
-        if isinstance(said, str) and said != named:
+    for key, expected in (("lane", file.lane_directory.name), ("release", file.path.stem)):
+        stated = root.get(key) if key in document.root else None  # a missing key is reported elsewhere
+        if isinstance(stated, str) and stated != expected:
             spot, _ = spot_at(root, (key,))
             place = place_of(spot) if spot else (document.source.name, 1, 1)
-            message = f"the file lies at {found.lane_directory.name}/{found.path.name} and says {key} {said}"
-            hint = f"write `{key}: {named}`, or move the file"
-            problems.append(Diagnostic("FMT007", "misplaced-file", "error", message, hint, *place, key))
+            message = f"the path of the file is {file.lane_directory.name}/{file.path.name}, but {key} is {stated}"
+            hint = f"write `{key}: {expected}`, or move the file"
+            problems.append(diagnostic("FMT007", message, hint, place, key))
     return problems
 
 
-class _Chain:
-    """A file, its parent, the parent's parent: resolved from the oldest down."""
+class _ExtendsChain:
+    """A file, its parent, the parent's parent and so on, merged from the oldest to the youngest."""
 
-    def __init__(self, loader: Loader, document: Document, found: Found) -> None:
+    def __init__(self, loader: RecipeLoader, document: Document, file: RecipeFile) -> None:
         self.loader = loader
         self.document = document
-        self.found = found
+        self.file = file
         self.problems = list(document.problems)
-        self.torn = False
-        """A parent could not be followed; `problems` says why."""
+        self.is_broken = False
+        """A parent could not be loaded; `problems` states why."""
 
     def resolve(self) -> MapNode | None:
-        return self._resolved(self.document, self.found, ())
+        return self._resolved(self.document, self.file, ())
 
-    def _resolved(self, document: Document, found: Found, seen: tuple[Path, ...]) -> MapNode | None:
+    def _resolved(self, document: Document, file: RecipeFile, seen: tuple[Path, ...]) -> MapNode | None:
         root = document.root
         if not isinstance(root, MapNode):
             if not document.problems:
@@ -134,71 +134,70 @@ class _Chain:
                 self.problems += problems
             return None
         if not isinstance(root.get("extends"), str):
-            return self._laid(MapNode(), root)
-        self._must_state(document)
-        parent = self._parent(document, found, (*seen, found.path.resolve()))
-        self.torn = self.torn or parent is None
-        result = self._laid(MapNode() if parent is None else parent, root)
-        result.drop("extends")  # what is resolved stands alone
+            return self._merged(MapNode(), root)
+        self._check_own_keys(document)
+        parent = self._parent(document, file, (*seen, file.path.resolve()))
+        self.is_broken = self.is_broken or parent is None
+        result = self._merged(MapNode() if parent is None else parent, root)
+        result.drop("extends")
         return result
 
-    def _laid(self, parent: MapNode, child: MapNode) -> MapNode:
+    def _merged(self, parent: MapNode, child: MapNode) -> MapNode:
         merge = Merge()
         result = merge.inherit(parent, child)
-        # Without its parent, a child's `+key` has nothing to add to: that is the parent's fault.
-        self.problems += () if self.torn else merge.problems
+        # If the parent is missing, a child's `+key` has nothing to add to: do not report that as well.
+        self.problems += () if self.is_broken else merge.problems
         return result
 
-    def _parent(self, document: Document, found: Found, seen: tuple[Path, ...]) -> MapNode | None:
+    def _parent(self, document: Document, file: RecipeFile, seen: tuple[Path, ...]) -> MapNode | None:
         name: str = document.root["extends"]
         lane, slash, release = name.rpartition("/")
         own = document.root.get("lane")
         if not isinstance(own, str):
-            return None  # it is missing or not text, which is reported
+            return None  # reported as missing, or as not text
         if slash and lane != own:
-            hint = "a release extends releases of its own lane; copy what it shares with another one"
+            hint = "a release can extend only releases of its own lane; copy the shared keys"
             self._problem(OTHER_LANE, document, "extends", f"extends names another lane: {name}", hint)
             return None
-        target = self._find(own, release, found)
+        target = self._find(own, release, file)
         if target is None:
             self._not_found(document, own, release)
             return None
         if target.path.resolve() in seen:
             loop = " → ".join(path.stem for path in (*seen, target.path))
-            hint = "one of them must stand alone"
-            self._problem(CYCLE, document, "extends", f"extends goes round in a circle: {loop}", hint)
+            self._problem(CYCLE, document, "extends", f"extends forms a cycle: {loop}", "remove one `extends`")
             return None
         return self._read_parent(target, seen)
 
-    def _read_parent(self, target: Found, seen: tuple[Path, ...]) -> MapNode | None:
+    def _read_parent(self, target: RecipeFile, seen: tuple[Path, ...]) -> MapNode | None:
         parent = self.loader.parent(target.path)
         self.problems += parent.problems
-        wrong = wrong_format(FORMAT, parent.root, parent.source) if isinstance(parent.root, MapNode) else None
+        wrong = format_problem(FORMAT, parent.root, parent.source) if isinstance(parent.root, MapNode) else None
         if wrong is not None:
             self.problems.append(wrong)
             return None
         return self._resolved(parent, target, seen)
 
-    def _find(self, lane: str, release: str, found: Found) -> Found | None:
-        """Beside the child's lane directory first, then on the search path."""
-        lane_directory = found.path.parent  # as the caller wrote it: findings in a parent name it the same way
+    def _find(self, lane: str, release: str, file: RecipeFile) -> RecipeFile | None:
+        """Search the child's own recipes directory first, then the search path."""
+        lane_directory = file.path.parent  # as the caller wrote it, because findings in a parent print it
         if lane_directory.name in ("", ".."):
-            lane_directory = found.lane_directory
-        beside = Catalog((lane_directory.parent,)).release(lane, release)
-        return beside or self.loader.catalog.release(lane, release)
+            lane_directory = file.lane_directory
+        sibling = Catalog((lane_directory.parent,)).release(lane, release)
+        return sibling or self.loader.catalog.release(lane, release)
 
     def _not_found(self, document: Document, lane: str, release: str) -> None:
         known = [ref.partition("/")[2] for ref in self.loader.catalog.refs() if ref.partition("/")[0] == lane]
-        hint = f"the lane has {', '.join(known)}" if known else "no recipes directory has that lane"
-        message = f"extends {release}: {lane}/{release} is not found"
+        hint = f"the lane has {', '.join(known)}" if known else "no recipes directory contains that lane"
+        message = f"extends {release}: {lane}/{release} not found"
         self._problem(NO_PARENT, document, "extends", message, hint)
 
-    def _must_state(self, document: Document) -> None:
-        for key in STATED:
+    def _check_own_keys(self, document: Document) -> None:
+        for key in NOT_INHERITED:
             if key not in document.root:
-                self._problem(NOT_STATED, document, key, f"`{key}` is missing: it is not inherited", f"add `{key}:`")
+                self._problem(KEY_MISSING, document, key, f"`{key}` is missing: it is not inherited", f"add `{key}:`")
 
-    def _problem(self, kind: Kind, document: Document, key: str, message: str, hint: str | None) -> None:
+    def _problem(self, code: str, document: Document, key: str, message: str, hint: str | None) -> None:
         spot, _ = spot_at(document.root, (key,))
         place = place_of(spot) if spot else (document.source.name, 1, 1)
-        self.problems.append(Diagnostic(kind.code, kind.name, "error", message, hint, *place, key))
+        self.problems.append(diagnostic(code, message, hint, place, key))

@@ -1,35 +1,39 @@
-"""`extends`: a child's nodes laid over its parent's.
+"""Merging: a child over its parent (`extends`), and `--set` assignments over a recipe.
 
-Mappings merge key by key (a key keeps its parent's place, a new key comes last), anything else replaces, `null`
-removes. Engine options replace as a whole, and so do choices of one key (`container.gpus`, a secret). `+key` merges a
-mapping deeply or appends to a list.
+Mappings merge key by key (a key keeps its parent's place, a new key comes last), other values replace, `null` removes.
+An engine option is replaced as a whole, and so are `container.gpus` and a secret. `+key` merges a mapping deeply or
+appends to a list.
 """
 
-from typing import Any
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
-from gb300serve.core.diagnostics import Diagnostic
-from gb300serve.document.nodes import ListNode, MapNode, Path, Spot, place_of
+from gb300serve.core.diagnostics import Diagnostic, diagnostic
+from gb300serve.core.errors import CommandLineError
+from gb300serve.document.nodes import ListNode, MapNode, Path, Source, Spot, place_of
+from gb300serve.document.read import parse
 
-# `evidence` belongs to the release that was measured; `extends` was followed.
+# `evidence` belongs to the release that was measured, and `extends` is resolved.
 NEVER_INHERITED = ("evidence", "extends")
 
 
 class Merge:
-    """One merge; `problems` holds what could not be merged."""
+    """One merge; `problems` has the entries that could not be merged."""
 
     def __init__(self) -> None:
         self.problems: list[Diagnostic] = []
 
     def inherit(self, parent: MapNode, child: MapNode) -> MapNode:
-        """The child's resolved nodes; neither argument is changed."""
+        """The resolved nodes of the child; neither argument is modified."""
         base = MapNode()
         for key, value in parent.items():
             if key not in NEVER_INHERITED:
                 base.put(key, value, parent.spots.get(key))
-        return self.lay(base, child, (), deep=False)
+        return self.overlay(base, child, (), deep=False)
 
-    def lay(self, parent: MapNode, child: MapNode, path: Path, *, deep: bool) -> MapNode:
-        """`child` over `parent`, both at `path`; `deep` merges also what replaces as a whole."""
+    def overlay(self, parent: MapNode, child: MapNode, path: Path, *, deep: bool) -> MapNode:
+        """`child` over `parent`, both at `path`; `deep` also merges values that are otherwise replaced as a whole."""
         result = MapNode()
         for key, value in parent.items():
             result.put(key, value, parent.spots.get(key))
@@ -44,34 +48,33 @@ class Merge:
         return result
 
     def _replacement(self, before: Any, value: Any, path: Path, *, deep: bool) -> Any:
-        if not isinstance(value, MapNode) or (replaces_whole(path) and not deep):
+        if not isinstance(value, MapNode) or (is_single_value(path) and not deep):
             return value
-        if before is None and _stands_alone(value):
+        if before is None and _is_plain(value):
             return value
-        return self.lay(before if isinstance(before, MapNode) else MapNode(), value, path, deep=deep)
+        return self.overlay(before if isinstance(before, MapNode) else MapNode(), value, path, deep=deep)
 
     def _add(self, result: MapNode, key: str, value: Any, spot: Spot) -> None:
         before = result.get(key)
         if isinstance(before, MapNode) and isinstance(value, MapNode):
-            result.put(key, self.lay(before, value, (), deep=True), spot)
+            result.put(key, self.overlay(before, value, (), deep=True), spot)
         elif isinstance(before, ListNode) and isinstance(value, ListNode):
             result.put(key, _joined(before, value), spot)
         else:
             self.problems.append(_nothing_to_add_to(key, before, value, spot))
 
 
-def replaces_whole(path: Path) -> bool:
-    """Is the mapping at `path` one value rather than a set of keys?"""
-    return (len(path) == 3 and path[:2] in {("engine", "options"), ("container", "secrets")}) or path == (
-        "container",
-        "gpus",
-    )
+def is_single_value(path: Path) -> bool:
+    """Whether the mapping at `path` is one value, not a set of keys."""
+    if path == ("container", "gpus"):
+        return True
+    return len(path) == 3 and path[:2] in {("engine", "options"), ("container", "secrets")}
 
 
-def _stands_alone(node: MapNode) -> bool:
-    """Whether laying the node over nothing gives the node again: nothing to add, nothing to remove."""
+def _is_plain(node: MapNode) -> bool:
+    """Whether the node contains neither `null` nor `+key`, so that merging it with nothing returns it unchanged."""
     for key, value in node.items():
-        if value is None or key[:1] == "+" or (isinstance(value, MapNode) and not _stands_alone(value)):
+        if value is None or key[:1] == "+" or (isinstance(value, MapNode) and not _is_plain(value)):
             return False
     return True
 
@@ -89,4 +92,155 @@ def _nothing_to_add_to(key: str, before: Any, value: Any, spot: Spot) -> Diagnos
     kinds = {MapNode: "a mapping", ListNode: "a list", type(None): "nothing"}
     was, new = (kinds.get(type(item), "a single value") for item in (before, value))
     message = f"`+{key}` cannot add {new} to {was}"
-    return Diagnostic("EXT004", "nothing-to-add-to", "error", message, f"write `{key}:` to replace it", *place)
+    return diagnostic("EXT004", message, f"write `{key}:` to replace it", place)
+
+
+_KEY = re.compile(r'\["(?P<quoted>[^"]*)"\]|(?P<plain>[^.\[\]]+)')
+ASSIGNMENT_PREFIX = "--set "
+
+
+class UnknownPathError(CommandLineError):
+    """The path does not exist."""
+
+    def __init__(self, text: str, key: str, reason: str) -> None:
+        super().__init__(f"--set {text}: {reason} at `{key}`", hint="`gb300serve show REF` prints every path")
+
+
+class InvalidAssignmentError(CommandLineError):
+    """The argument is not PATH=VALUE."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(
+            f"--set {text}: not PATH=VALUE",
+            hint="join keys and list indexes with dots, such as engine.options.cpu_offload_gb=70; "
+            'write a key that contains dots as ["a.b"]',
+        )
+
+
+class BadValueError(CommandLineError):
+    """The value is not valid in a recipe."""
+
+    def __init__(self, text: str, message: str, hint: str | None) -> None:
+        super().__init__(f"--set {text}: {message}", hint=hint)
+
+
+def split_path(text: str, assignment: str = "") -> tuple[str, ...]:
+    """`engine.options["a.b"].0` → its keys; raises InvalidAssignmentError, which quotes the whole assignment."""
+    keys, position = [], 0
+    while position < len(text):
+        match = _KEY.match(text, position)
+        if match is None:
+            raise InvalidAssignmentError(assignment or text)
+        keys.append(match["plain"] if match["quoted"] is None else match["quoted"])
+        position = match.end()
+        following = text[position : position + 1]
+        if following == ".":
+            position += 1
+        if following not in {"", ".", "["} or (following == "." and position == len(text)):
+            raise InvalidAssignmentError(assignment or text)
+    if not keys:
+        raise InvalidAssignmentError(assignment or text)
+    return tuple(keys)
+
+
+def split_assignment(text: str) -> tuple[str, str]:
+    """PATH and VALUE; an equals sign inside `["…"]` is part of the path."""
+    quoted = False
+    for position, character in enumerate(text):
+        if character == '"':
+            quoted = not quoted
+        elif character == "=" and not quoted:
+            return text[:position], text[position + 1 :]
+    raise InvalidAssignmentError(text)
+
+
+def apply_assignments(root: MapNode, assignments: Iterable[str]) -> MapNode:
+    """Apply the assignments to `root`; raises CommandLineError (exit 2)."""
+    for text in assignments:
+        path, value = split_assignment(text)
+        keys = split_path(path, text)
+        if keys[0] == "extends":
+            raise UnknownPathError(text, "extends", "parents are resolved before --set, nothing can be set")
+        if not value.strip():
+            raise BadValueError(text, "no value", 'write null, "" or the value')
+        document = parse(Source(f"{ASSIGNMENT_PREFIX}{text}", value))
+        if document.problems:
+            raise BadValueError(text, document.problems[0].message, document.problems[0].hint)
+        if document.root is None:
+            _check_exists(root, keys, text)
+        root = _assign(root, keys, document.root, Spot(document.source, _START, _START), text)
+    return root
+
+
+def _check_exists(node: Any, keys: tuple[str, ...], text: str) -> None:
+    """`null` removes an entry, which must exist."""
+    for key in keys:
+        if isinstance(node, ListNode):
+            node = node[_index(node, key, text)]
+        elif isinstance(node, MapNode) and key in node:
+            node = node[key]
+        else:
+            raise UnknownPathError(text, key, "nothing to remove")
+
+
+def _index(items: ListNode, key: str, text: str) -> int:
+    if not (key.isascii() and key.isdecimal() and int(key) < len(items)):
+        count = "1 item" if len(items) == 1 else f"{len(items)} items"
+        raise UnknownPathError(text, key, f"the list has {count} (counted from 0), none")
+    return int(key)
+
+
+class _Start(NamedTuple):
+    line: int = 0
+    column: int = 0
+
+
+_START = _Start()
+
+
+def _assign(root: MapNode, keys: tuple[str, ...], value: Any, spot: Spot, text: str) -> MapNode:
+    child = MapNode()
+    node: Any = root
+    target = child
+    for depth, key in enumerate(keys[:-1]):
+        before = node.get(key) if isinstance(node, MapNode) else None
+        # A collection on the way keeps its position in the file. A scalar is replaced by a mapping of the assignment.
+        in_file = isinstance(node, MapNode) and isinstance(before, MapNode | ListNode)
+        key_spot = node.spots.get(key, spot) if in_file else spot
+        if isinstance(before, ListNode):
+            changed = _with_item(before, keys[depth + 1 :], value, spot, text)
+            target.put(key, changed, key_spot)
+            return _merged(root, child, text)
+        deeper = MapNode()
+        target.put(f"+{key}" if _is_json(keys[: depth + 1], before) else key, deeper, key_spot)
+        target, node = deeper, before
+    target.put(keys[-1], value, spot)
+    return _merged(root, child, text)
+
+
+def _is_json(keys: tuple[str, ...], before: Any) -> bool:
+    """An option that is a mapping is one JSON argument: a path into it merges instead of replacing it."""
+    return isinstance(before, MapNode) and len(keys) == 3 and keys[:2] == ("engine", "options")
+
+
+def _merged(root: MapNode, child: MapNode, text: str) -> MapNode:
+    merge = Merge()
+    result = merge.overlay(root, child, (), deep=False)
+    if merge.problems:
+        raise BadValueError(text, merge.problems[0].message, merge.problems[0].hint)
+    return result
+
+
+def _with_item(items: ListNode, keys: tuple[str, ...], value: Any, spot: Spot, text: str) -> ListNode:
+    index = _index(items, keys[0], text)
+    result = _joined(items, ListNode())
+    item = items[index]
+    if len(keys) == 1:
+        result[index], result.spots[index] = value, spot
+    elif isinstance(item, ListNode):
+        result[index] = _with_item(item, keys[1:], value, spot, text)
+    elif isinstance(item, MapNode):
+        result[index] = _assign(item, keys[1:], value, spot, text)
+    else:
+        raise UnknownPathError(text, keys[1], "a single value has no keys, none")
+    return result

@@ -1,13 +1,92 @@
-"""The recipe's format, `gb300serve/1`: what a file may say, with types and meaning (README, "The recipe")."""
+"""The recipe format, `gb300serve/1`: keys, types and meaning (`gb300serve help recipe`)."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 
-from gb300serve.core.values import Value
-from gb300serve.recipe.gpus import GPUS_SCHEMA, Gpus, read_gpus
-from gb300serve.recipe.numbers import read_number, read_positive, read_size
-from gb300serve.recipe.receipts import check_template
+from gb300serve.core.values import EngineName
+
+
+def _one_key(key: str, value: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {key: value}, "required": [key], "maxProperties": 1}
+
+
+GPUS_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"const": "all"},
+        {"type": "integer", "minimum": 1},
+        _one_key("name", {"type": "string", "minLength": 1}),
+        _one_key("uuid", {"type": ["string", "array"], "items": {"type": "string"}, "minItems": 1, "minLength": 1}),
+        _one_key("index", {"type": ["integer", "array"], "items": {"type": "integer", "minimum": 0}, "minItems": 1}),
+        {"type": "null"},
+    ]
+}
+GPU_FORMS = "all, a count, {name: GB300}, {uuid: GPU-…} or {index: [0]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """`values` is empty for `all`, one number for `count`, else names, UUIDs or indexes."""
+
+    by: Literal["all", "count", "name", "uuid", "index"]
+    values: tuple[str | int, ...] = ()
+
+
+def parse_gpus(value: Any) -> Gpus | None:
+    """Parse `container.gpus`; raises ValueError, which lists the valid forms."""
+    if value is None or isinstance(value, Gpus):
+        return value
+    if value == "all":
+        return Gpus("all")
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return Gpus("count", (value,))
+    if isinstance(value, dict) and len(value) == 1:
+        return _by_key(*next(iter(value.items())))
+    raise ValueError(f"write {GPU_FORMS}")
+
+
+def _by_key(key: str, value: Any) -> Gpus:
+    items = value if isinstance(value, list) else [value]
+    if key == "name" and isinstance(value, str) and value:
+        return Gpus("name", (value,))
+    if key == "uuid" and items and all(isinstance(item, str) and item for item in items):
+        return Gpus("uuid", tuple(items))
+    if key == "index" and items and all(type(item) is int and item >= 0 for item in items):
+        return Gpus("index", tuple(items))
+    raise ValueError(f"write {GPU_FORMS}")
+
+
+def check_number(value: Any) -> Any:
+    """Accept an integer or a decimal fraction; raises ValueError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError("write a number")  # noqa: TRY004 - pydantic turns ValueError into a finding
+    return value
+
+
+def check_size(value: Any) -> Any:
+    """Accept a number that is 0 or more."""
+    if check_number(value) < 0:
+        raise ValueError("write 0 or a positive number")
+    return value
+
+
+def check_positive(value: Any) -> Any:
+    """Accept a number above 0."""
+    if check_number(value) <= 0:
+        raise ValueError("write a number above 0")
+    return value
+
+
+VALUE = "{value}"
+
+
+def check_template(text: Any) -> Any:
+    """Reject a text with more than one `{value}`: a receipt checks one figure."""
+    if isinstance(text, str) and text.count(VALUE) > 1:
+        raise ValueError(f"use `{VALUE}` at most once: write one receipt per figure")
+    return text
+
 
 FORMAT = "gb300serve/1"
 
@@ -17,21 +96,21 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Text = Annotated[str, Field(min_length=1)]
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-Number = Annotated[float, PlainValidator(read_number, json_schema_input_type=float)]
-Size = Annotated[float, PlainValidator(read_size, json_schema_input_type=float)]
-Positive = Annotated[float, PlainValidator(read_positive, json_schema_input_type=float)]
+Number = Annotated[float, PlainValidator(check_number, json_schema_input_type=float)]
+Size = Annotated[float, PlainValidator(check_size, json_schema_input_type=float)]
+Positive = Annotated[float, PlainValidator(check_positive, json_schema_input_type=float)]
 Status = Literal["draft", "experimental", "verified", "deprecated"]
 RestartPolicy = Annotated[str, Field(pattern=r"^(?:no|always|unless-stopped|on-failure(?::[0-9]+)?)$")]
 
 
 class Section(BaseModel):
-    """Strict, closed and frozen: nothing is converted, nothing unknown passes."""
+    """Strict, closed and frozen: values are not converted, and unknown keys are errors."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
 
 class ImageSection(Section):
-    """The container image: pinned by `digest`, or by `id` for one that was built on the machine."""
+    """The container image, pinned by `digest`, or by `id` if it was built on the machine."""
 
     repository: Text
     tag: Text | None = None
@@ -40,7 +119,7 @@ class ImageSection(Section):
 
 
 class ModelSection(Section):
-    """A checkpoint: where it comes from, where it lies on the host, where the container sees it (read-only)."""
+    """A checkpoint: its repository, its path on the host, its mount point in the container (read-only)."""
 
     repo: Text | None = None
     revision: Text | None = None
@@ -49,7 +128,7 @@ class ModelSection(Section):
 
 
 class MountSection(Section):
-    """A bind mount. With `sha256` (of the file, or by name for files of a directory) it is read-only."""
+    """A bind mount. It is read-only if `sha256` is set (of the file, or by name for files of a directory)."""
 
     source: Text
     target: Text
@@ -58,7 +137,7 @@ class MountSection(Section):
 
 
 class SecretSection(Section):
-    """Where the client finds the value at launch: a variable of its environment, or a file."""
+    """The source of the value at launch: a variable of the client's environment, or a file."""
 
     env: VariableName | None = None
     file: Text | None = None
@@ -79,10 +158,10 @@ class UlimitSection(Section):
 
 
 class ContainerSection(Section):
-    """Options of `docker run`, by their names there."""
+    """Options of `docker run`, under the same names."""
 
     name: ContainerName | None = None
-    gpus: Annotated[Gpus | None, PlainValidator(read_gpus), WithJsonSchema(GPUS_SCHEMA)] = None
+    gpus: Annotated[Gpus | None, PlainValidator(parse_gpus), WithJsonSchema(GPUS_SCHEMA)] = None
     ipc: Text | None = None
     network: Text | None = None
     shm_size: Text | None = None
@@ -108,9 +187,9 @@ class ContainerSection(Section):
 
 
 class EngineSection(Section):
-    """The engine and everything it is told. `options` are checked against the engine version's own option table."""
+    """The engine and its arguments. `options` are checked against the option table of the engine version."""
 
-    name: Literal["vllm", "sglang"]
+    name: EngineName
     version: Text | None = None
     launcher: list[str] = []
     options: dict[str, Any] = {}
@@ -118,16 +197,16 @@ class EngineSection(Section):
 
 
 class PhaseExpectation(Section):
-    """How long a phase of the boot lasts, and what that figure stands on."""
+    """How long a phase of the boot lasts, and the basis of that figure."""
 
     seconds: Size
     basis: Text
 
 
 class ReceiptSection(Section):
-    """A line that a good boot shows. `line` is its text with at most one `{value}`; `tolerance` is absolute.
+    """A line that a good boot prints. `line` is its text with at most one `{value}`; `tolerance` is absolute.
 
-    `forbidden` turns it round: no line of a good boot holds it.
+    `forbidden` inverts the receipt: a good boot does not print the line.
     """
 
     line: Annotated[Text, BeforeValidator(check_template)]
@@ -139,7 +218,7 @@ class ReceiptSection(Section):
 
 
 class TuningCacheSection(Section):
-    """The kernel-tuning cache that the release finds: its identity (the directory's name) and number of configs."""
+    """The kernel-tuning cache that the release loads: its identity (the directory's name) and number of configs."""
 
     identity: Text
     configs: int | None = None
@@ -148,7 +227,7 @@ class TuningCacheSection(Section):
 
 
 class BootSection(Section):
-    """What a good boot looks like."""
+    """Durations, receipts and tuning cache of a good boot."""
 
     phases: dict[str, PhaseExpectation] = {}
     total: PhaseExpectation | None = None
@@ -157,21 +236,21 @@ class BootSection(Section):
 
 
 class ParameterSection(Section):
-    """A parameter as the engine names it; `{layer}` in the name stands for each of the section's `layers`."""
+    """A parameter under the engine's name; `{layer}` in the name stands for each of the section's `layers`."""
 
     name: Text
     bytes: Annotated[int, Field(gt=0)]
 
 
 class HostTableSection(Section):
-    """A lookup table that may live in host memory; `row_bytes` includes its scales."""
+    """A lookup table that can be kept in host memory; `row_bytes` includes its scales."""
 
     rows: Annotated[int, Field(gt=0)]
     row_bytes: Annotated[int, Field(gt=0)]
 
 
 class KvCacheSection(Section):
-    """What a request needs: `fixed_gib` and `bytes_per_token` for each token, in blocks."""
+    """The KV cache of a request: `fixed_gib` and `bytes_per_token` for each token, in blocks."""
 
     bytes_per_token: Positive
     fixed_gib: Size = 0
@@ -179,9 +258,9 @@ class KvCacheSection(Section):
 
 
 class MemorySection(Section):
-    """The checkpoint's memory, for the memory plan: what is said here goes before what the package knows.
+    """The checkpoint's memory; these values take precedence over those of the package.
 
-    `overhead_gib` is F in: KV cache = utilisation x total + moved - F. `weights_gib` is everything but `host_tables`.
+    `overhead_gib` is F in: KV cache = utilization x total + moved - F. `weights_gib` excludes `host_tables`.
     """
 
     overhead_gib: Number | None = None
@@ -195,7 +274,7 @@ class MemorySection(Section):
 
 
 class EvidenceSection(Section):
-    """One measured figure: what, how much, on which load, how it was taken, in which run."""
+    """One measured figure, with its unit, workload, method and run."""
 
     figure: Text
     value: Number
@@ -206,7 +285,7 @@ class EvidenceSection(Section):
 
 
 class ProbeSection(Section):
-    """A question to the served model and the words that a right answer contains."""
+    """A prompt for the served model and the words that a correct answer contains."""
 
     name: Text
     prompt: Text
@@ -214,7 +293,7 @@ class ProbeSection(Section):
 
 
 class LintSection(Section):
-    """Rules that this recipe ignores, each with its reason."""
+    """Rules that this recipe ignores, each with a reason."""
 
     ignore: dict[str, Text] = {}
 
@@ -222,7 +301,7 @@ class LintSection(Section):
 class Recipe(Section):
     """One release of a lane.
 
-    Absent sections are constructed, not validated: that would build a schema of their own for each (15 ms of start-up).
+    Absent sections are constructed, not validated, because validation would build a schema for each (15 ms).
     """
 
     format: Literal["gb300serve/1"]
@@ -254,7 +333,5 @@ class Recipe(Section):
         return (*filter(None, (self.model,)), *self.models)
 
 
-# What the plan is compiled from; the rest of a recipe is its record.
+# The plan is compiled from these sections; the others are the release's record.
 PLAN_SECTIONS = frozenset({"image", "model", "models", "nodes", "container", "engine"})
-
-Options = dict[str, Value]

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from gb300serve.core.errors import MachineError
+from gb300serve.core.files import write_atomically
 
 SUFFIX = ".command"
 
@@ -11,16 +12,18 @@ class PinFileError(MachineError):
     """The file cannot be read or written."""
 
     def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"{path}: {reason}", hint="pins lie beside their recipes: see who may write there")
+        super().__init__(
+            f"{path}: {reason}", hint="pins are stored beside their recipes: check the permissions of the directory"
+        )
 
 
 def pin_path(recipe: Path) -> Path:
-    """Where the pin of the recipe in this file lies."""
+    """The path of a recipe's pin."""
     return recipe.with_suffix(SUFFIX)
 
 
 def read_pin(recipe: Path) -> str | None:
-    """Its text; None where the release is not pinned. Bytes that are not UTF-8 differ from any command."""
+    """The pinned command, None if there is none. Bytes that are not UTF-8 are replaced, so they match no command."""
     path = pin_path(recipe)
     try:
         return path.read_text(encoding="utf-8", errors="replace")
@@ -31,12 +34,10 @@ def read_pin(recipe: Path) -> str | None:
 
 
 def write_pin(recipe: Path, text: str) -> Path:
-    """Written whole or not at all."""
+    """Write the pin atomically; returns its path."""
     path = pin_path(recipe)
-    temporary = path.with_name(f".{path.name}.new")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        write_atomically(path, text.encode("utf-8"))
     except OSError as error:
         raise PinFileError(path, error.strerror or str(error)) from error
     return path

@@ -1,43 +1,43 @@
-"""Plan → a file for `docker compose` (Compose Specification). Pure."""
+"""Plan → a file for `docker compose` (Compose Specification)."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
-from gb300serve.render.docker_run import client_file
+from gb300serve.render.docker_run import client_path
 from gb300serve.render.target import (
-    HEALTH_PATH,
+    RESTART_MESSAGE,
     TO_DO,
     Gap,
     Rendered,
-    Serving,
-    binds,
-    changed,
+    TargetService,
+    bind_mounts,
     common_gaps,
-    head,
-    one_machine,
-    with_secrets,
+    different,
+    file_header,
+    single_machine_gaps,
+    substitute_secrets,
+    yaml_text,
 )
-from gb300serve.render.yaml_text import yaml_text
 
-# Networks that are modes of the container; any other name is a network that somebody made.
+# Network modes; any other name is a network that the user created.
 _MODES = ("host", "bridge", "none", "default")
-_START = "Start it with `docker compose -f THIS-FILE up -d`. It is for Docker Compose 2: 1.29 refuses create_host_path."
+_START = "Start it with `docker compose -f THIS-FILE up -d`. Needs Docker Compose 2: 1.29 rejects create_host_path."
 
 
-def compose(plan: Plan, serving: Serving) -> Rendered:
-    """One serving, named after the lane. Every `$` is doubled: compose would replace what follows it."""
+def compose(plan: Plan, service: TargetService) -> Rendered:
+    """One service, named after the lane. Every `$` is doubled: compose substitutes variables."""
     gaps = tuple(_gaps(plan))
-    document = {"services": {plan.lane: _service(plan, serving)}}
+    document = {"services": {plan.lane: _service(plan, service)}}
     network = plan.container.network
-    if _is_made(network):
+    if _is_user_network(network):
         document["networks"] = {str(network): {"external": True}}
-    return Rendered(head(plan, "a compose file", (_START,), gaps) + yaml_text(document), gaps)
+    return Rendered(file_header(plan, "a compose file", (_START,), gaps) + yaml_text(document), gaps)
 
 
-def _service(plan: Plan, serving: Serving) -> dict[str, Any]:
+def _service(plan: Plan, service: TargetService) -> dict[str, Any]:
     c = plan.container
-    said = {
+    section = {
         "image": _literal(plan.image),
         "container_name": c.name,
         "deploy": _gpus(c.gpus),
@@ -58,17 +58,17 @@ def _service(plan: Plan, serving: Serving) -> dict[str, Any]:
         "devices": _each(c.devices),
         "labels": {key: _literal(value) for key, value in c.labels.items()},
         "ports": _each(c.ports),
-        "volumes": [_volume(mount) for mount in binds(c)],
+        "volumes": [_volume(mount) for mount in bind_mounts(c)],
         "environment": {
             **{name: _literal(value) for name, value in c.env.items()},
             **{secret.name: _reference(secret) for secret in c.secrets},
         },
         "entrypoint": [_literal(c.entrypoint)] if c.entrypoint else None,
         "restart": c.restart if c.restart != "no" else None,
-        "healthcheck": _healthcheck(serving),
+        "healthcheck": _healthcheck(service),
         "command": _command(plan),
     }
-    return {key: value for key, value in said.items() if value}
+    return {key: value for key, value in section.items() if value}
 
 
 def _literal(text: str) -> str:
@@ -79,12 +79,12 @@ def _optional(text: str | None) -> str | None:
     return None if text is None else _literal(text)
 
 
-def _each(words: tuple[str, ...]) -> list[str]:
-    return [_literal(word) for word in words]
+def _each(values: tuple[str, ...]) -> list[str]:
+    return list(map(_literal, values))
 
 
 def _gpus(selection: str | None) -> dict[str, Any] | None:
-    """The long form: 1.29 does not know the short one, `gpus:`."""
+    """The long form: 1.29 does not support `gpus:`."""
     if selection is None:
         return None
     device: dict[str, Any] = {"count": "all"}
@@ -95,13 +95,13 @@ def _gpus(selection: str | None) -> dict[str, Any] | None:
     return {"resources": {"reservations": {"devices": [device | {"capabilities": ["gpu"]}]}}}
 
 
-def _is_made(network: str | None) -> bool:
+def _is_user_network(network: str | None) -> bool:
     return network is not None and network not in _MODES and not network.startswith("container:")
 
 
 def _network(network: str | None) -> dict[str, Any]:
-    """Docker's own default is `bridge`; compose would make a network of the project."""
-    return {"networks": [network]} if _is_made(network) else {"network_mode": network or "bridge"}
+    """Docker's default is `bridge`; compose would create a network for the project."""
+    return {"networks": [network]} if _is_user_network(network) else {"network_mode": network or "bridge"}
 
 
 def _limit(limit: int | tuple[int, int]) -> int | dict[str, int]:
@@ -109,16 +109,14 @@ def _limit(limit: int | tuple[int, int]) -> int | dict[str, int]:
 
 
 def _logging(c: ContainerPlan) -> dict[str, Any]:
-    driver = {"driver": c.log_driver} if c.log_driver else {}
-    return driver | (
-        {"options": {key: _literal(value) for key, value in c.log_options.items()}} if c.log_options else {}
-    )
+    options = {key: _literal(value) for key, value in c.log_options.items()}
+    return {key: value for key, value in (("driver", c.log_driver), ("options", options)) if value}
 
 
 def _volume(mount: Mount) -> dict[str, Any]:
-    """A source that is missing is refused; by default a directory would be made of it."""
-    said: dict[str, Any] = {"type": "bind", "source": _literal(mount.source), "target": _literal(mount.target)}
-    return said | ({"read_only": True} if mount.read_only else {}) | {"bind": {"create_host_path": False}}
+    """Compose rejects a missing source; by default it would create a directory."""
+    volume: dict[str, Any] = {"type": "bind", "source": _literal(mount.source), "target": _literal(mount.target)}
+    return volume | ({"read_only": True} if mount.read_only else {}) | {"bind": {"create_host_path": False}}
 
 
 def _reference(secret: Secret) -> str:
@@ -127,38 +125,36 @@ def _reference(secret: Secret) -> str:
 
 def _command(plan: Plan) -> list[str]:
     secrets = {secret.name: secret for secret in plan.container.secrets}
-    return [with_secrets(word, lambda name: _reference(secrets[name]), _literal, secrets) for word in plan.command]
+
+    def reference(name: str) -> str:
+        return _reference(secrets[name])
+
+    return [substitute_secrets(argument, reference, _literal, secrets) for argument in plan.command]
 
 
-def _healthcheck(serving: Serving) -> dict[str, Any]:
-    # Python is in every image that runs an engine; curl is not.
-    ask = f"import urllib.request; urllib.request.urlopen('http://127.0.0.1:{serving.port}{HEALTH_PATH}', timeout=5)"
+def _healthcheck(service: TargetService) -> dict[str, Any]:
     return {
-        "test": ["CMD", "python3", "-c", ask],
+        "test": ["CMD", "python3", "-c", service.health_program],
         "interval": "30s",
         "timeout": "10s",
         "retries": 3,
-        "start_period": f"{serving.patience}s",
+        "start_period": f"{service.patience}s",
     }
 
 
 def _gaps(plan: Plan) -> Iterator[Gap]:
     c = plan.container
     yield from common_gaps(plan)
-    yield from one_machine(plan, "a compose file")
+    yield from single_machine_gaps(plan, "a compose file")
     if c.restart != "no":
-        yield changed(
-            "restart",
-            f"`{c.restart}` holds from the start, not from READY: a boot that fails is repeated",
-            "the first `Error` of the log is the one that counts",
-        )
-    if _is_made(c.network):
-        yield changed("network", f"the network {c.network} must exist", f"docker network create {c.network}")
+        yield different("restart", RESTART_MESSAGE.format(c.restart), "look for the first error in the log")
+    if _is_user_network(c.network):
+        hint = f"docker network create {c.network}"
+        yield different("network", f"the network {c.network} must exist before the start", hint)
     if c.mounts:
-        yield changed(
-            "mounts", "a source that does not exist is refused; `docker run -v` makes an empty directory of it"
-        )
+        yield different("mounts", "compose rejects a missing source; `docker run -v` creates an empty directory")
     for secret in c.secrets:
         if secret.file:
-            hint = f'export {secret.name}="$(cat {client_file(secret.file)})"'
-            yield Gap(TO_DO, ("container", "secrets", secret.name), "compose reads it from its environment", hint)
+            hint = f'export {secret.name}="$(cat {client_path(secret.file)})"'
+            message = f"compose reads {secret.name} from its environment"
+            yield Gap(TO_DO, ("container", "secrets", secret.name), message, hint)

@@ -1,35 +1,47 @@
-"""Plan → the words of `docker run`, and the same as text that sh, bash and zsh read unchanged."""
+"""Plan → the arguments of `docker run`, and the same as text for sh, bash and zsh."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
-from gb300serve.plan.model import ContainerPlan, Plan, Secret
-from gb300serve.plan.nodes import OWN_ADDRESS, on_machine, says_own_address, variable
-from gb300serve.plan.words import SECRET, gpus_word, mount_word, secret_word, ulimit_word
+from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.plan.compile import node_plan, own_address_variable, variable
+from gb300serve.plan.model import (
+    SECRET,
+    ContainerPlan,
+    Plan,
+    Secret,
+    container_document,
+    digest,
+    gpus_argument,
+    mount_argument,
+    secret_placeholder,
+    ulimit_argument,
+)
 
 LEADER, RANK = "LEADER_ADDRESS", "NODE_RANK"
-"""Variables of the client's shell, for a model over several machines."""
+"""Variables of the user's shell, for a model over several machines."""
 
-# What no shell treats specially in any place of a word. `=` first is zsh's, `~` first is everyone's: both are quoted.
+# Characters that no shell treats specially. zsh expands a leading `=`, all shells a leading `~`: both are quoted.
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,-][A-Za-z0-9_./:@%+,=-]*")
 
 
 def docker_argv(plan: Plan) -> tuple[str, ...]:
-    """`docker run -d …` as words; the value of a secret appears as `${secret:NAME}`."""
+    """`docker run -d …` as arguments; the value of a secret appears as `${secret:NAME}`."""
     options = (word for group in _options(plan.container) for word in group)
     return ("docker", "run", *options, plan.image, *plan.command)
 
 
 def _options(c: ContainerPlan) -> Iterator[tuple[str, ...]]:
-    """The container's options in their fixed order, a flag and its value together."""
+    """The container's options in their fixed order, each flag with its value."""
     yield ("-d",)
     yield from _single("--name", c.name)
-    yield from _single("--gpus", gpus_word(c.gpus) if c.gpus else None)
+    yield from _single("--gpus", gpus_argument(c.gpus) if c.gpus else None)
     yield from _single("--ipc", c.ipc)
     yield from _single("--network", c.network)
     yield from _single("--shm-size", c.shm_size)
-    yield from _each("--ulimit", (ulimit_word(name, limit) for name, limit in c.ulimits.items()))
+    yield from _each("--ulimit", (ulimit_argument(name, limit) for name, limit in c.ulimits.items()))
     yield from _each("--cap-add", c.cap_add)
     yield from _each("--security-opt", c.security_opt)
     if c.init:
@@ -45,7 +57,7 @@ def _options(c: ContainerPlan) -> Iterator[tuple[str, ...]]:
     yield from _each("--device", c.devices)
     yield from _each("--label", (f"{key}={value}" for key, value in c.labels.items()))
     yield from _each("-p", c.ports)
-    yield from _each("-v", map(mount_word, c.mounts))
+    yield from _each("-v", map(mount_argument, c.mounts))
     yield from _each("-e", (f"{name}={value}" for name, value in c.env.items()))
     yield from _each("-e", (secret.name for secret in c.secrets))
     yield from _single("--entrypoint", c.entrypoint)
@@ -61,14 +73,14 @@ def _each(flag: str, values: Iterable[str]) -> Iterator[tuple[str, ...]]:
 
 
 def quote(word: str) -> str:
-    """One word for sh, bash and zsh. (`shlex.quote` leaves `=ls` bare, which zsh replaces by the path of `ls`.)"""
+    """Quote an argument for sh, bash and zsh. (`shlex.quote` leaves `=ls` bare; zsh expands it to the path of `ls`.)"""
     return word if _PLAIN.fullmatch(word) else "'" + word.replace("'", "'\"'\"'") + "'"
 
 
 def _with_variables(word: str, secrets: Collection[str]) -> str:
-    """An engine's word in which each declared secret is the variable that holds its value.
+    """An engine argument with each declared secret as a variable.
 
-    Only the variable stands in double quotes: an interactive bash would expand a `!` beside it.
+    Only the variable is in double quotes, where an interactive bash would expand a `!`.
     """
     text, *rest = SECRET.split(word)
     written = ""
@@ -77,12 +89,12 @@ def _with_variables(word: str, secrets: Collection[str]) -> str:
             written += (quote(text) if text else "") + f'"${{{name}}}"'
             text = following
         else:
-            text += secret_word(name) + following
+            text += secret_placeholder(name) + following
     return written + quote(text) if text or not written else written
 
 
 def command_lines(plan: Plan) -> tuple[str, ...]:
-    """The command, one flag a line, each but the last ending in a continuation."""
+    """The command, one flag per line, with continuations."""
     secrets = {secret.name for secret in plan.container.secrets} | ({LEADER, RANK} if plan.nodes > 1 else set())
     detached, *options = (" ".join(map(quote, group)) for group in _options(plan.container))
     engine = (" ".join(_with_variables(word, secrets) for word in group) for group in _flags(plan.command))
@@ -91,7 +103,7 @@ def command_lines(plan: Plan) -> tuple[str, ...]:
 
 
 def _flags(command: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    """A flag and its values together; what stands before the first flag, too."""
+    """Each flag with its values; arguments before the first flag form a group."""
     group: tuple[str, ...] = ()
     for word in command:
         if word.startswith("--") and group:
@@ -103,72 +115,106 @@ def _flags(command: Iterable[str]) -> Iterator[tuple[str, ...]]:
 
 
 def secret_lines(secrets: Iterable[Secret]) -> tuple[str, ...]:
-    """What stands before the command so that the secrets are there: nothing of it is part of a pinned command."""
-    return tuple(line for secret in secrets for line in _secret(secret))
+    """The lines before the command that set its secrets; they are not part of a pinned command."""
+    return tuple(line for secret in secrets for line in _export_lines(secret))
 
 
-def _secret(secret: Secret) -> tuple[str, ...]:
-    # `:?` stops the pasted lines with its text where the value is missing, and leaves an interactive shell open.
+def _export_lines(secret: Secret) -> tuple[str, ...]:
+    # `:?` stops the pasted lines with a message if the value is missing, and keeps an interactive shell open.
     name = secret.name
     export = f"export {name}"
     if secret.file:
-        asked = f': "${{{name}:?no value in the file of this secret}}"'
-        return (f"{name}=$(cat {client_file(secret.file)})", asked, export)
-    asked = f': "${{{secret.env}:?set it to the value of the secret}}"'
-    return (asked, export if secret.env == name else f'{export}="${secret.env}"')
+        check = f': "${{{name}:?the file of this secret is empty}}"'
+        return (f"{name}=$(cat {client_path(secret.file)})", check, export)
+    check = f': "${{{secret.env}:?set it to the value of the secret}}"'
+    return (check, export if secret.env == name else f'{export}="${secret.env}"')
 
 
-def client_file(path: str) -> str:
-    """A path as a word of the client's shell, which knows its home: quoted, `~` would be a directory of that name."""
+def client_path(path: str) -> str:
+    """A path for the user's shell: `~` becomes $HOME, because a quoted `~` is not expanded."""
     return f'"$HOME"/{quote(path[2:])}' if path.startswith("~/") else quote(path)
 
 
-def shell(plan: Plan) -> str:
-    """The text that `compile` prints: pasteable, ending in a newline."""
+def shell_text(plan: Plan) -> str:
+    """The text that `compile` prints, ready to paste."""
     checks = _machine_checks(plan) if plan.nodes > 1 else ()
     return "\n".join((*checks, *secret_lines(plan.container.secrets), *_lines(plan))) + "\n"
 
 
-def pinned(plan: Plan) -> str:
-    """The content of `<release>.command`: the command alone."""
+def pinned_text(plan: Plan) -> str:
+    """The content of `<release>.command`: only the command."""
     return "\n".join(_lines(plan)) + "\n"
 
 
 def machine_plans(plan: Plan) -> tuple[Plan, Plan]:
-    """The launches on the leader's machine and on every other one, which LEADER_ADDRESS and NODE_RANK tell apart."""
-    if says_own_address(plan):
-        own = Secret(OWN_ADDRESS, env=OWN_ADDRESS)
+    """The launches of the leader and of a worker; LEADER_ADDRESS and NODE_RANK are set on each machine."""
+    if name := own_address_variable(plan):
+        own = Secret(name, env=name)
         plan = replace(plan, container=replace(plan.container, secrets=(*plan.container.secrets, own)))
     leader = variable(LEADER)
-    return on_machine(plan, "0", leader), on_machine(plan, variable(RANK), leader)
+    return node_plan(plan, "0", leader), node_plan(plan, variable(RANK), leader)
 
 
 def _machine_checks(plan: Plan) -> tuple[str, ...]:
-    """`:` takes the place of a comment: an interactive zsh has none."""
-    others = "1 on the other" if plan.nodes == 2 else f"a number of its own up to {plan.nodes - 1} on each other one"
-    own = f': "${{{OWN_ADDRESS}:?set it to the address of the Station that you are on}}"'
+    """`:` replaces comments, which an interactive zsh does not support."""
+    others = "to 1 on the other" if plan.nodes == 2 else f"to a number of its own up to {plan.nodes - 1} on each other"
+    name = own_address_variable(plan)
+    own = f': "${{{name}:?set it to the address of this Station}}"'
     return (
-        f": {quote(f'{plan.recipe} on {plan.nodes} Stations: paste all of this on each of them')}",
-        f': "${{{LEADER}:?set it to the address of the Station that leads}}"',
-        f': "${{{RANK}:?set it to 0 on the Station that leads, and {others}}}"',
-        *((own, f"export {OWN_ADDRESS}") if says_own_address(plan) else ()),
+        f": {quote(f'{plan.recipe} on {plan.nodes} Stations: paste all of this on each Station')}",
+        f': "${{{LEADER}:?set it to the address of the leader Station}}"',
+        f': "${{{RANK}:?set it to 0 on the leader Station, and {others}}}"',
+        *((own, f"export {name}") if name else ()),
     )
 
 
 def _lines(plan: Plan) -> tuple[str, ...]:
+    # Pinned: another wording of these comments would differ from every `.command` file in use.
     if plan.nodes == 1:
         return command_lines(plan)
     leader, worker = machine_plans(plan)
     serves = f"the leader, which answers on port {plan.port}" if plan.port else "the leader"
-    others, does = ("Station 2", "the worker") if plan.nodes == 2 else (f"Stations 2 to {plan.nodes}", "a worker each")
+    others, role = ("Station 2", "the worker") if plan.nodes == 2 else (f"Stations 2 to {plan.nodes}", "a worker each")
     ranks = "|".join(map(str, range(1, plan.nodes)))
     return (
         f'case "${{{RANK}}}" in',
         f"0) : {quote(f'Station 1 of {plan.nodes}: {serves}')}",
         *command_lines(leader),
         ";;",
-        f"{ranks}) : {quote(f'{others} of {plan.nodes}: {does}')}",
+        f"{ranks}) : {quote(f'{others} of {plan.nodes}: {role}')}",
         *command_lines(worker),
         ";;",
         "esac",
     )
+
+
+SCHEMA = "gb300serve.plan/1"
+
+
+def plan_document(plan: Plan, diagnostics: Iterable[Diagnostic] = ()) -> dict[str, Any]:
+    """`gb300serve.plan/1`."""
+    machines = machine_plans(plan) if plan.nodes > 1 else (plan,)
+    document = {
+        "schema": SCHEMA,
+        "recipe": plan.recipe,
+        "engine": plan.engine,
+        "image": plan.image,
+        "image_id": plan.image_id,
+        "container": container_document(plan.container),
+        "command": list(plan.command),
+        "argv": _argv(machines[0]),
+        "digest": digest(plan),
+        "diagnostics": [finding.as_json() for finding in diagnostics],
+    }
+    if plan.nodes > 1:
+        roles = zip(("leader", "worker"), (1, plan.nodes - 1), machines, strict=True)
+        document["nodes"] = [{"role": role, "count": n, "argv": _argv(machine)} for role, n, machine in roles]
+    return document
+
+
+def _argv(plan: Plan) -> list[str]:
+    """Over several machines, `${LEADER_ADDRESS}` and `${NODE_RANK}` are placeholders for the values of each."""
+    words = list(docker_argv(plan))
+    for name in (LEADER, RANK) if plan.nodes > 1 else ():
+        words = [word.replace(variable(name), f"${{{name}}}") for word in words]
+    return words

@@ -1,45 +1,103 @@
-"""Plan → a Podman unit, `NAME.container`, as podman-systemd.unit(5) describes it. Pure."""
+"""Plan → a Podman unit, `NAME.container`, as podman-systemd.unit(5) describes it."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator
 
-from gb300serve.plan.model import ContainerPlan, Plan, Secret
-from gb300serve.plan.words import SECRET, mount_word, ulimit_word
-from gb300serve.render.docker_run import client_file
-from gb300serve.render.systemd import assignment, exec_lines, raw
+from gb300serve.plan.model import SECRET, ContainerPlan, Plan, Secret, mount_argument, ulimit_argument
+from gb300serve.render.docker_run import client_path
 from gb300serve.render.target import (
-    HEALTH_PATH,
+    RESTART_MESSAGE,
     TO_DO,
     Gap,
     Rendered,
-    Serving,
-    binds,
-    changed,
+    TargetService,
+    bind_mounts,
     common_gaps,
-    head,
-    lost,
-    one_machine,
+    different,
+    file_header,
+    omitted,
+    single_machine_gaps,
+    substitute_secrets,
 )
+
+# Characters that need no quotes anywhere in a value; `#` and `;` begin a comment on a continued line.
+_PLAIN = re.compile(r"[A-Za-z0-9_./:@,+=-][A-Za-z0-9_./:@,+=-]*")
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+# systemd cuts or changes an unquoted value at control characters, outer whitespace, quotes and backslashes.
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f]|^\s|\s$|\\|^[\"']")
+
+
+def quoted_word(text: str) -> str:
+    """One word of a value that systemd splits into words."""
+    return _quoted(text, escape_specifiers(text))
+
+
+def escape_specifiers(text: str) -> str:
+    """`%` begins a specifier and `$` a variable; doubled, they are literal."""
+    return text.replace("%", "%%").replace("$", "$$")
+
+
+def _quoted(text: str, written: str) -> str:
+    if _PLAIN.fullmatch(text):
+        return written
+    return '"' + "".join(map(_escaped, written)) + '"'
+
+
+def _escaped(c: str) -> str:
+    return _ESCAPES.get(c) or (c if " " <= c != "\x7f" else f"\\x{ord(c):02x}")
+
+
+def assignment(key: str, *words: str) -> str:
+    """`Key=word word`, for keys whose value systemd splits into words."""
+    return f"{key}=" + " ".join(map(quoted_word, words))
+
+
+def raw_lines(key: str, value: str | None, flag: str | None = None) -> Iterator[str]:
+    """`Key=value`, for keys whose value is read unquoted; unsafe values become an option of `podman run`."""
+    if not value:
+        return
+    if not _UNSAFE.search(value):
+        yield f"{key}={escape_specifiers(value)}"
+    elif flag:
+        yield assignment("PodmanArgs", f"{flag}={value}")
+    else:
+        yield assignment(key, value)
+
+
+def exec_lines(words: Iterable[str], secrets: Collection[str]) -> Iterator[str]:
+    """`Exec=`, one flag per line; a declared secret becomes the systemd variable of its name."""
+    groups: list[list[str]] = []
+    for text in words:
+        if text.startswith("--") or not groups:
+            groups.append([])
+        written = substitute_secrets(text, "${{{}}}".format, escape_specifiers, secrets)
+        groups[-1].append(_quoted(text, written))
+    first, *rest = (" ".join(group) for group in groups)
+    lines = [f"Exec={first}", *(f"  {line}" for line in rest)]
+    yield from (f"{line} \\" for line in lines[:-1])
+    yield lines[-1]
+
 
 Lines = Iterator[str]
 
 _RESTARTS = {"always": "always", "unless-stopped": "always", "on-failure": "on-failure"}
 
 
-def quadlet(plan: Plan, serving: Serving) -> Rendered:
-    """The unit; it needs Podman 5.3 (`Notify=healthy`, `Entrypoint=`, `LogOpt=`)."""
+def quadlet(plan: Plan, service: TargetService) -> Rendered:
+    """The unit. It needs Podman 5.3 (`Notify=healthy`, `Entrypoint=`, `LogOpt=`)."""
     gaps = tuple(_gaps(plan))
     name = plan.container.name or plan.lane
     start = (
-        f"Put it at /etc/containers/systemd/{name}.container (or ~/.config/containers/systemd/), then",
-        f"`systemctl daemon-reload && systemctl start {name}`. It needs Podman 5.3 and NVIDIA's CDI specification.",
+        f"Save it as /etc/containers/systemd/{name}.container (or in ~/.config/containers/systemd/), then",
+        f"run `systemctl daemon-reload && systemctl start {name}`. Needs Podman 5.3 and a CDI specification.",
     )
-    sections = (_unit(plan), _container(plan, serving), _service(plan, serving), _install(plan.container))
+    sections = (_unit(plan), _container(plan, service), _service(plan, service), _install(plan.container))
     text = "\n".join("\n".join(lines) + "\n" for section in sections if (lines := list(section)))
-    return Rendered(head(plan, "a Podman unit", start, gaps) + text, gaps)
+    return Rendered(file_header(plan, "a Podman unit", start, gaps) + text, gaps)
 
 
 def image_name(image: str) -> str:
-    """The image with its registry: Podman has none of its own to add, and tries those of the machine in turn."""
+    """The image with its registry: for a name without one, Podman tries the registries of the machine in turn."""
     first, slash, _ = image.partition("/")
     if not slash:
         return f"docker.io/library/{image}"
@@ -51,22 +109,22 @@ def _unit(plan: Plan) -> Lines:
     yield f"Description={plan.recipe}"
     name, _, retries = plan.container.restart.partition(":")
     if name == "on-failure" and retries:
-        # The first start counts too, and a boot lasts longer than any interval that systemd would forget it after.
+        # The first start counts too, and a boot takes longer than the default interval (10 s).
         yield "StartLimitIntervalSec=infinity"
         yield f"StartLimitBurst={int(retries) + 1}"
 
 
-def _container(plan: Plan, serving: Serving) -> Lines:
+def _container(plan: Plan, service: TargetService) -> Lines:
     c = plan.container
     yield "[Container]"
-    yield from raw("Image", image_name(plan.image))
-    yield from raw("ContainerName", c.name, "--name")
+    yield from raw_lines("Image", image_name(plan.image))
+    yield from raw_lines("ContainerName", c.name, "--name")
     yield from _gpus(c.gpus)
     yield from _podman("--ipc", c.ipc)
-    yield from raw("Network", c.network, "--network")
-    yield from raw("ShmSize", c.shm_size, "--shm-size")
+    yield from raw_lines("Network", c.network, "--network")
+    yield from raw_lines("ShmSize", c.shm_size, "--shm-size")
     for name, limit in c.ulimits.items():
-        yield from raw("Ulimit", ulimit_word(name, limit), "--ulimit")
+        yield from raw_lines("Ulimit", ulimit_argument(name, limit), "--ulimit")
     if c.cap_add:
         yield assignment("AddCapability", *c.cap_add)
     for option in c.security_opt:
@@ -76,19 +134,19 @@ def _container(plan: Plan, serving: Serving) -> Lines:
     if c.stop_timeout is not None:
         yield f"StopTimeout={c.stop_timeout}"
     yield from _user(c.user)
-    yield from raw("WorkingDir", c.workdir, "--workdir")
+    yield from raw_lines("WorkingDir", c.workdir, "--workdir")
     yield from _podman("--pid", c.pid)
     yield from _podman("--memory", c.memory)
     yield from _storage(c)
     yield from _environment(c)
-    yield from raw("Entrypoint", c.entrypoint, "--entrypoint")
-    yield from _health(serving)
+    yield from raw_lines("Entrypoint", c.entrypoint, "--entrypoint")
+    yield from _health(service)
     if plan.command:
         yield from exec_lines(plan.command, {secret.name for secret in c.secrets})
 
 
 def _podman(flag: str, value: str | None) -> Lines:
-    """An option of `podman run` that has no key of its own."""
+    """An option of `podman run` that has no key."""
     if value:
         yield assignment("PodmanArgs", f"{flag}={value}")
 
@@ -103,7 +161,7 @@ def _gpus(selection: str | None) -> Lines:
     else:
         names = [str(index) for index in range(int(selection))]
     for name in names:
-        yield from raw("AddDevice", f"nvidia.com/gpu={name}", "--device")
+        yield from raw_lines("AddDevice", f"nvidia.com/gpu={name}", "--device")
 
 
 def _user(user: str | None) -> Lines:
@@ -116,18 +174,18 @@ def _user(user: str | None) -> Lines:
 
 def _storage(c: ContainerPlan) -> Lines:
     for path in c.tmpfs:
-        yield from raw("Tmpfs", path, "--tmpfs")
-    yield from raw("LogDriver", c.log_driver, "--log-driver")
+        yield from raw_lines("Tmpfs", path, "--tmpfs")
+    yield from raw_lines("LogDriver", c.log_driver, "--log-driver")
     for key, value in c.log_options.items():
-        yield from raw("LogOpt", f"{key}={value}", "--log-opt")
+        yield from raw_lines("LogOpt", f"{key}={value}", "--log-opt")
     for device in c.devices:
-        yield from raw("AddDevice", device, "--device")
+        yield from raw_lines("AddDevice", device, "--device")
     for key, value in c.labels.items():
         yield assignment("Label", f"{key}={value}")
     for port in c.ports:
-        yield from raw("PublishPort", port, "--publish")
-    for mount in binds(c):
-        yield from raw("Volume", mount_word(mount), "--volume")
+        yield from raw_lines("PublishPort", port, "--publish")
+    for mount in bind_mounts(c):
+        yield from raw_lines("Volume", mount_argument(mount), "--volume")
 
 
 def _environment(c: ContainerPlan) -> Lines:
@@ -137,24 +195,22 @@ def _environment(c: ContainerPlan) -> Lines:
         yield f"Secret={secret.name},type=env,target={secret.name}"
 
 
-def _health(serving: Serving) -> Lines:
-    url = f"http://127.0.0.1:{serving.port}{HEALTH_PATH}"
-    # Podman puts CMD before it by itself; with a CMD of ours it would split the words at blanks.
-    ask = f"import urllib.request; urllib.request.urlopen('{url}', timeout=5)"
-    yield f'HealthCmd=["python3","-c","{ask}"]'
+def _health(service: TargetService) -> Lines:
+    # Podman adds CMD itself; if the value contained it, Podman would split the command at spaces.
+    yield f'HealthCmd=["python3","-c","{service.health_program}"]'
     yield "HealthInterval=30s"
     yield "HealthTimeout=10s"
     yield "HealthRetries=3"
-    yield f"HealthStartPeriod={serving.patience}s"
-    # The unit is active when the engine answers, not when its container runs.
+    yield f"HealthStartPeriod={service.patience}s"
+    # The unit becomes active when the engine answers, not when its container starts.
     yield "Notify=healthy"
 
 
-def _service(plan: Plan, serving: Serving) -> Lines:
+def _service(plan: Plan, service: TargetService) -> Lines:
     yield "[Service]"
-    yield f"TimeoutStartSec={serving.patience}"
+    yield f"TimeoutStartSec={service.patience}"
     if plan.container.stop_timeout is not None:
-        # systemd must wait longer than Podman does before it kills.
+        # systemd must wait longer than Podman before it sends SIGKILL.
         yield f"TimeoutStopSec={plan.container.stop_timeout + 15}"
     name = plan.container.restart.partition(":")[0]
     yield f"Restart={_RESTARTS.get(name, 'no')}"
@@ -169,33 +225,34 @@ def _install(c: ContainerPlan) -> Lines:
 
 
 def _secrets_in_command(plan: Plan) -> tuple[Secret, ...]:
-    spoken = {name for text in plan.command for name in SECRET.findall(text)}
-    return tuple(secret for secret in plan.container.secrets if secret.name in spoken)
+    used = {name for text in plan.command for name in SECRET.findall(text)}
+    return tuple(secret for secret in plan.container.secrets if secret.name in used)
 
 
 def _gaps(plan: Plan) -> Iterator[Gap]:
     c = plan.container
     yield from common_gaps(plan)
-    yield from one_machine(plan, "a Podman unit")
-    yield changed("name", "Podman removes the container when it ends; its log stays in the journal")
+    yield from single_machine_gaps(plan, "a Podman unit")
+    yield different("name", "Podman removes the container when it ends", "its log is kept in the journal: journalctl")
     if c.gpus and c.gpus.isdecimal():
-        yield changed("gpus", f"a count is not a choice here: the first {c.gpus} are named", "name them by UUID")
+        yield different("gpus", f"the unit selects the first {c.gpus} GPUs by index", "select GPUs by UUID")
     elif c.gpus:
-        yield changed("gpus", "named by the Container Device Interface", "nvidia-ctk cdi generate")
+        yield different("gpus", "Podman selects GPUs through CDI", "create the specification: nvidia-ctk cdi generate")
     if c.restart != "no":
-        yield changed("restart", f"`{c.restart}` holds from the start, not from READY: a boot that fails is repeated")
+        yield different("restart", RESTART_MESSAGE.format(c.restart))
     for secret in c.secrets:
-        yield Gap(
-            TO_DO, ("container", "secrets", secret.name), "Podman keeps it as a secret of its own", _create(secret)
-        )
+        message = f"{secret.name} must exist as a Podman secret"
+        yield Gap(TO_DO, ("container", "secrets", secret.name), message, _create_command(secret))
     for secret in _secrets_in_command(plan):
-        hint = f"a line {secret.name}=VALUE in /etc/gb300serve/{plan.lane}.env, readable by root alone"
-        yield Gap(TO_DO, ("container", "secrets", secret.name), "the engine's command needs it from systemd", hint)
+        hint = f"add {secret.name}=VALUE to /etc/gb300serve/{plan.lane}.env, readable only by root"
+        message = f"systemd must set {secret.name} for the engine's command"
+        yield Gap(TO_DO, ("container", "secrets", secret.name), message, hint)
     if ";" in plan.command:
-        yield lost("command", "Podman's generator writes the word `;` bare, and systemd ends the command there")
+        message = "Podman's generator does not quote the argument `;`, so systemd ends the command there"
+        yield omitted("command", message)
 
 
-def _create(secret: Secret) -> str:
-    """The file's last line feed is no part of the value."""
-    value = f"$(cat {client_file(secret.file)})" if secret.file else f"${secret.env}"
+def _create_command(secret: Secret) -> str:
+    """`$(cat …)` drops the line feed at the end of the file."""
+    value = f"$(cat {client_path(secret.file)})" if secret.file else f"${secret.env}"
     return f'printf %s "{value}" | podman secret create {secret.name} -'

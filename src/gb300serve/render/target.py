@@ -1,56 +1,56 @@
-"""What the targets beside the shell share: the service they describe, what they cannot say, the head of their files."""
+"""What all targets share: the service they describe, the gaps they report, and the header of their files."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
+
+import yaml
 
 from gb300serve.boot.phases import DEFAULT_PATIENCE, PATIENCE, Phase
-from gb300serve.core.diagnostics import Severity
+from gb300serve.core.diagnostics import CATALOGUE
 from gb300serve.core.text import printable
-from gb300serve.plan.document import digest
-from gb300serve.plan.model import ContainerPlan, Mount, Plan
-from gb300serve.plan.words import SECRET, secret_word
+from gb300serve.document.read import is_plain_text
+from gb300serve.plan.model import SECRET, ContainerPlan, Mount, Plan, digest, secret_placeholder
 
 HEALTH_PATH = "/health"
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
-    """What a target needs beside the plan: the engine's port inside the container, and seconds from launch to READY."""
+class TargetService:
+    """What a target needs besides the plan: the engine's port in the container, and seconds from launch to READY."""
 
     port: int
     boot_seconds: float | None = None
 
     @property
     def patience(self) -> int:
-        """Seconds after which a boot that does not serve is given up.
+        """Seconds until a boot counts as failed: the expected boot and one kernel tuning.
 
-        The boot as the recipe expects it, and on top of that one tuning of the kernels: a missed tuning cache takes up
-        to 81 minutes, in silence, and a runtime that restarts the container in the middle of it starts it all over.
+        Without a tuning cache, tuning takes up to 81 silent minutes; a restart in between would begin again.
         """
         expected = DEFAULT_PATIENCE if self.boot_seconds is None else self.boot_seconds
         return math.ceil(expected + PATIENCE[Phase.TUNING_KERNELS])
 
-
-class Kind(NamedTuple):
-    """Which diagnostic a gap becomes."""
-
-    code: str
-    name: str
-    severity: Severity
+    @property
+    def health_program(self) -> str:
+        """A health check in Python, which every engine image contains, unlike curl."""
+        return f"import urllib.request; urllib.request.urlopen('http://127.0.0.1:{self.port}{HEALTH_PATH}', timeout=5)"
 
 
-LOST = Kind("TGT001", "not-in-target", "warning")
-CHANGED = Kind("TGT002", "otherwise-in-target", "note")
-TO_DO = Kind("TGT003", "to-do-before-start", "note")
+RESTART_MESSAGE = "`{}` applies from the start, not from READY: a failed boot is repeated"
+_CHECKED_BY = "`up` and `doctor` check it"
+
+OMITTED = "TGT001"
+DIFFERENT = "TGT002"
+TO_DO = "TGT003"
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What a target does not say as `docker run` does; `path` leads to the place in the recipe."""
+    """A setting that a target cannot express as `docker run` does; `path` is its position in the recipe."""
 
-    kind: Kind
+    code: str
     path: tuple[str | int, ...]
     message: str
     hint: str | None = None
@@ -58,84 +58,106 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The file's text, and what it does not say."""
+    """The text of the file, and its gaps."""
 
     text: str
     gaps: tuple[Gap, ...]
 
 
-Target = Callable[[Plan, Serving], Rendered]
+Target = Callable[[Plan, TargetService], Rendered]
 
 
-def lost(option: str, message: str, hint: str | None = None) -> Gap:
-    """An option of the container that the target has no form for."""
-    return Gap(LOST, ("container", option), message, hint)
+def omitted(option: str, message: str, hint: str | None = None) -> Gap:
+    """A container option that the target cannot express."""
+    return Gap(OMITTED, ("container", option), message, hint)
 
 
-def changed(option: str, message: str, hint: str | None = None) -> Gap:
-    """An option of the container that the target says in another way."""
-    return Gap(CHANGED, ("container", option), message, hint)
+def different(option: str, message: str, hint: str | None = None) -> Gap:
+    """A container option that the target expresses differently."""
+    return Gap(DIFFERENT, ("container", option), message, hint)
 
 
-def binds(container: ContainerPlan) -> tuple[Mount, ...]:
-    """The mounts whose source is a path."""
+def bind_mounts(container: ContainerPlan) -> tuple[Mount, ...]:
+    """The mounts whose source is a path; Docker treats any other source as a named volume."""
     return tuple(mount for mount in container.mounts if mount.source.startswith("/"))
 
 
 def common_gaps(plan: Plan) -> Iterator[Gap]:
-    """What no target says: only `up` compares the image and the patches with their pins."""
+    """Gaps of every target: only `up` and `doctor` compare the image and the patches with their pins."""
     if plan.image_id is not None:
-        yield Gap(LOST, ("image", "id"), f"nothing checks that {plan.image} has the pinned id", "`up` and `doctor` do")
+        yield Gap(OMITTED, ("image", "id"), f"the ID of {plan.image} is not checked against the pin", _CHECKED_BY)
     for mount in plan.container.mounts:
         if mount.sha256 is not None:
-            yield lost("mounts", f"nothing checks the sha256 of {mount.source}", "`up` and `doctor` do")
+            yield omitted("mounts", f"the sha256 of {mount.source} is not checked", _CHECKED_BY)
         if not mount.source.startswith("/"):
-            yield lost(
-                "mounts", f"{mount.source}: docker takes a source without a `/` for a volume, and it is left out"
-            )
+            yield omitted("mounts", f"{mount.source} is omitted: it is a named volume", "use the path of a directory")
 
 
-def one_machine(plan: Plan, target: str) -> Iterator[Gap]:
-    """What targets that know one machine do not say of a model over several."""
+def single_machine_gaps(plan: Plan, target: str) -> Iterator[Gap]:
+    """The gap of a target that describes one machine, for a model over several machines."""
     if plan.nodes > 1:
-        message = f"{target} describes one machine of {plan.nodes}, whose engine will not find the others"
-        yield Gap(LOST, ("nodes",), message, "--to kubernetes, or the commands that `compile` prints for each Station")
+        message = f"{target} describes one of {plan.nodes} machines: its engine will not find the others"
+        yield Gap(OMITTED, ("nodes",), message, "use `--to kubernetes`, or run the shell form on each Station")
 
 
-def with_secrets(word: str, write: Callable[[str], str], literal: Callable[[str], str], names: Iterable[str]) -> str:
-    """A word of the engine: `write(NAME)` for each declared secret in it, `literal` of all other text."""
+def substitute_secrets(
+    argument: str, write: Callable[[str], str], escape: Callable[[str], str], names: Iterable[str]
+) -> str:
+    """An engine argument: `write(NAME)` for each declared secret, `escape(TEXT)` for all other text."""
     declared = set(names)
-    text, *rest = SECRET.split(word)
+    text, *rest = SECRET.split(argument)
     written = ""
     for name, following in zip(rest[::2], rest[1::2], strict=True):
         if name in declared:
-            written += literal(text) + write(name)
+            written += escape(text) + write(name)
             text = following
         else:
-            text += secret_word(name) + following
-    return written + literal(text)
+            text += secret_placeholder(name) + following
+    return written + escape(text)
 
 
-def head(plan: Plan, target: str, start: Iterable[str], gaps: Iterable[Gap]) -> str:
-    """The comment at the top of a file: what it is, how to start it, what it does not say."""
-    lines = [
-        f"{plan.recipe} as {target}, compiled by gb300serve from plan {digest(plan)[:12]}; edit the recipe, not this.",
-        *start,
-    ]
-    said = [f"{gap.kind.severity} {gap.kind.code} {_where(gap)}: {_said(gap)}" for gap in gaps]
-    if said:
-        lines += ["", "What `docker run` says and this file does not, or says otherwise:", *said]
+def file_header(plan: Plan, target: str, start: Iterable[str], gaps: Iterable[Gap]) -> str:
+    """The comment at the top of a file: what it is, how to start it, and its gaps."""
+    origin = f"{plan.recipe} as {target}, compiled by gb300serve from plan {digest(plan)[:12]}."
+    lines = [f"{origin} Edit the recipe, not this file.", *start]
+    if findings := list(map(_gap_line, gaps)):
+        lines += ["", "Differences from `docker run`:", *findings]
     return "".join(f"# {_one_line(line)}".rstrip() + "\n" for line in lines)
 
 
-def _where(gap: Gap) -> str:
-    return ".".join(map(str, gap.path))
-
-
-def _said(gap: Gap) -> str:
-    return f"{gap.message} ({gap.hint})" if gap.hint else gap.message
+def _gap_line(gap: Gap) -> str:
+    hint = f" ({gap.hint})" if gap.hint else ""
+    return f"{CATALOGUE[gap.code].severity} {gap.code} {'.'.join(map(str, gap.path))}: {gap.message}{hint}"
 
 
 def _one_line(text: str) -> str:
-    """A path may hold a line feed, which would end the comment."""
+    """A path may contain a line feed, which would end the comment."""
     return printable(" ".join(text.split()))
+
+
+class _TargetDumper(yaml.SafeDumper):
+    """Block style throughout, so that changing one argument changes one line."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the base class's signature
+        """A shared value is written twice."""
+        return True
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - as above
+        """Indent list items by two columns."""
+        super().increase_indent(flow=flow, indentless=False)
+
+
+def _text(dumper: _TargetDumper, value: str) -> yaml.ScalarNode:
+    plain = is_plain_text(value) and value.isprintable()
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if plain else '"')
+
+
+_TargetDumper.add_representer(str, _text)
+
+
+def yaml_text(value: Any) -> str:
+    """YAML that parsers of 1.1 and 1.2 read as `value` (mappings, lists, text, integers, true and false)."""
+    # Lines are not folded: a folded argument is hard to compare with the command.
+    return yaml.dump(
+        value, Dumper=_TargetDumper, sort_keys=False, default_flow_style=False, allow_unicode=True, width=2**31
+    )

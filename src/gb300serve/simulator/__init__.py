@@ -1,1 +1,1 @@
-"""The simulated Station: a container backend, and the engine stand-in that runs in its containers."""
+"""The simulated Station: a container backend, and the simulated engine that runs in its containers."""

@@ -1,13 +1,13 @@
-"""What stands between a simulated container and its engine: `python -m gb300serve.simulator.shim DIR`.
+"""The process between a simulated container and its engine: `python -m gb300serve.simulator.shim DIR`.
 
-Like containerd's shim it outlives the tool: it runs the engine of DIR/container.json as its child, writes what that
-prints to DIR/log.jsonl (one object a record: `at` in virtual seconds since the start, `stream`, `text`), forwards
-signals, and writes DIR/state.json when the engine runs and when it has ended. It holds a lock on DIR/lock as long as
-it lives, and its engine holds the same lock: whether a container runs is a question to the lock, which no reboot and
-no reuse of a process id can answer wrongly.
+Like containerd's shim it outlives the tool. It runs the engine of DIR/container.json as its child and writes the
+engine's output to DIR/log.jsonl (one object per record: `at` in virtual seconds since the start, `stream`, `text`). It
+forwards signals, and writes DIR/state.json when the engine has started and when it has ended. It and its engine hold a
+lock on DIR/lock as long as they live: a container runs while its lock is held, whatever a reboot or a reused process
+id suggests.
 
-A program of its own, so it may look at the time and the environment. Exit codes: 0 the engine ended, 3 the container
-runs already, 4 DIR holds no container, 5 DIR was deleted under the engine, which was killed.
+As a program of its own it may read the time and the environment. Exit codes: 0 the engine ended, 3 the container
+already runs, 4 DIR contains no container, 5 DIR was deleted and the engine was killed.
 """
 
 import fcntl
@@ -21,22 +21,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gb300serve.simulator.engine_settings import FAULT, SHIMMED, SPEED
-from gb300serve.simulator.station_files import CONTAINER, LOCK, LOG, STATE, read_json, write_json
+from gb300serve.simulator.engine.settings import FAULT, SHIMMED, SPEED
+from gb300serve.simulator.records import CONTAINER, LOCK, LOG, STATE, read_json, write_json
 
-RUNS_ALREADY, NO_CONTAINER, DELETED = 3, 4, 5
-_LOOK = 1.0  # seconds: how long an engine may outlive its container's directory
-# Others ask the lock by taking it for a moment: a second is a hundred times that.
+ALREADY_RUNNING, NO_CONTAINER, DELETED = 3, 4, 5
+# Seconds that an engine may outlive its container's directory.
+_CHECK_SECONDS = 1.0
+# `is_locked` takes the lock for about 10 ms at most.
 _LOCK_PATIENCE = 1.0
 _STREAMS = ("stdout", "stderr")
 _YES = True
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-# Would change the stand-in's own interpreter or loader, and says nothing to the engine that it stands for.
+# Variables that would change the interpreter or the loader of the simulated engine.
 _NOT_PASSED = ("PYTHON", "LD_", "DYLD_", "GB300SERVE_SIM_")
 
 
-def locked(directory: Path) -> int | None:
-    """The descriptor of the container's lock, to be inherited by the engine; None while another shim has it."""
+def take_lock(directory: Path) -> int | None:
+    """The descriptor of the container's lock, which the engine inherits; None while another shim holds the lock."""
     descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     until = time.monotonic() + _LOCK_PATIENCE
     while True:
@@ -53,34 +54,34 @@ def locked(directory: Path) -> int | None:
 
 
 def engine_environment(container: Mapping[str, Any], own: Mapping[str, str], ready: int) -> dict[str, str]:
-    """The container's environment and the stand-in's settings; of the shim's own only how fast and with what fault."""
+    """The container's environment and the simulation's variables; speed and fault come from the shim's own."""
     passed = {name: text for name, text in container["env"].items() if not name.startswith(_NOT_PASSED)}
     ours = {name: own[name] for name in (SPEED, FAULT, "PATH", "PYTHONPATH") if name in own}
     return {**passed, **container["simulation"], **ours, SHIMMED: str(ready)}
 
 
 class Log:
-    """The container's log. Pieces that no line feed or carriage return has ended yet are kept back."""
+    """The container's log. Text without a line feed or carriage return is buffered."""
 
     def __init__(self, path: Path, speed: float) -> None:
         self._file = path.open("a", encoding="utf-8")
         self._speed = speed
         self.started = time.time()
-        self._open = dict.fromkeys(_STREAMS, b"")
+        self._rest = dict.fromkeys(_STREAMS, b"")
 
     def feed(self, stream: str, data: bytes) -> None:
-        """Take what came on a stream; whole lines are written at once."""
-        *lines, rest = (self._open[stream] + data).split(b"\n")
+        """Add output of a stream; complete lines are written at once."""
+        *lines, rest = (self._rest[stream] + data).split(b"\n")
         for line in lines:
-            states = [state for state in line.split(b"\r") if state]
-            self._write(stream, states or [b""])
-        *states, self._open[stream] = rest.split(b"\r")
-        self._write(stream, [state for state in states if state])
+            updates = [update for update in line.split(b"\r") if update]
+            self._write(stream, updates or [b""])
+        *updates, self._rest[stream] = rest.split(b"\r")
+        self._write(stream, [update for update in updates if update])
         self._file.flush()
 
     def close(self) -> None:
-        """Write what the engine left unfinished."""
-        for stream, rest in self._open.items():
+        """Write the buffered text and close the file."""
+        for stream, rest in self._rest.items():
             self._write(stream, [rest] if rest else [])
         self._file.close()
 
@@ -91,8 +92,8 @@ class Log:
             self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
-class Engine:
-    """The child process and the reading ends of its pipes."""
+class EngineProcess:
+    """The engine as a child process, and the reading ends of its pipes."""
 
     def __init__(self, argv: list[str], container: Mapping[str, Any], own: Mapping[str, str]) -> None:
         pipes = [os.pipe() for _ in _STREAMS]
@@ -106,18 +107,18 @@ class Engine:
             os.close(descriptor)
         self.streams = {read: stream for stream, (read, _) in zip(_STREAMS, pipes, strict=True)}
 
-    def started(self) -> float:
-        """When its virtual time began: it says so once its own imports are done, which are not the engine's."""
-        said = b""
+    def await_start(self) -> float:
+        """The start of virtual time, which the engine reports when its own imports are done."""
+        text = b""
         while piece := os.read(self._ready, 64):
-            said += piece
+            text += piece
         os.close(self._ready)
-        return float(said) if said else time.time()
+        return float(text) if text else time.time()
 
     def copy(self, log: Log, lock: int) -> None:
-        """Until both streams have ended. An engine whose lock was deleted answers to nobody any more: it is killed."""
+        """Copy the output until both streams end. An engine whose lock file was deleted is killed."""
         while self.streams:
-            readable = select.select(list(self.streams), [], [], _LOOK)[0]
+            readable = select.select(list(self.streams), [], [], _CHECK_SECONDS)[0]
             if is_deleted(lock):
                 os.kill(self.pid, signal.SIGKILL)
             for descriptor in readable:
@@ -128,20 +129,20 @@ class Engine:
                     os.close(descriptor)
                     del self.streams[descriptor]
 
-    def ended(self) -> int:
-        """Its exit code, as Docker counts: 128 and the signal's number when one ended it."""
+    def wait(self) -> int:
+        """Wait for its exit code; as in Docker, 128 plus the signal's number if a signal ended it."""
         _, status = os.waitpid(self.pid, 0)
         code = os.waitstatus_to_exitcode(status)
         return 128 - code if code < 0 else code
 
 
 def is_deleted(lock: int) -> bool:
-    """Whether no name is left of the lock's file: the directory was deleted, or another stands in its place."""
+    """Whether the lock file was deleted or replaced."""
     return os.fstat(lock).st_nlink == 0
 
 
-def rotate(directory: Path, start: int) -> Path:
-    """A fresh log for this start; the earlier one is kept beside it. Returns its path."""
+def rotate_log(directory: Path, start: int) -> Path:
+    """The path of the log of this start; the previous log is kept under another name."""
     log = directory / LOG
     if log.exists():
         log.replace(directory / f"log-{start - 1}.jsonl")
@@ -149,28 +150,28 @@ def rotate(directory: Path, start: int) -> Path:
 
 
 def run(directory: Path, own: Mapping[str, str]) -> int:
-    """One start of the container in `directory`."""
-    lock = locked(directory)
+    """Start the container in `directory` and wait for its end."""
+    lock = take_lock(directory)
     if lock is None:
-        return RUNS_ALREADY
+        return ALREADY_RUNNING
     container = read_json(directory / CONTAINER)
     if container is None:
         return NO_CONTAINER
     start = int((read_json(directory / STATE) or {}).get("start", 0)) + 1
-    log_path = rotate(directory, start)
+    log_path = rotate_log(directory, start)
     state: dict[str, Any] = {"start": start, "speed": float(own.get(SPEED, "200")), "fault": own.get(FAULT)}
     write_json(directory / STATE, state)
     argv = [sys.executable, "-m", "gb300serve.simulator.engine", *container["command"]]
-    engine = Engine(argv, container, own)
+    engine = EngineProcess(argv, container, own)
     for number in _FORWARDED:
         signal.signal(number, lambda received, _: os.kill(engine.pid, received))
     log = Log(log_path, state["speed"])
-    log.started = engine.started()
+    log.started = engine.await_start()
     state |= {"pid": engine.pid, "started_at": log.started}
     write_json(directory / STATE, state)
     engine.copy(log, lock)
     log.close()
-    code = engine.ended()
+    code = engine.wait()
     if is_deleted(lock):
         return DELETED
     for number in _FORWARDED:

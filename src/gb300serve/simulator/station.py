@@ -1,57 +1,63 @@
-"""The simulated Station: a container backend whose containers are directories and whose engine is the stand-in.
+"""The simulated Station: a container backend whose containers are directories that run the simulated engine.
 
-It has every image and every path that a plan names, unless a rehearsal leaves them out, and the kernel-tuning caches
-of the releases that were measured. Restart policies are kept and shown, not acted upon.
+It has every image and every path that a plan names, unless the rehearsal excludes them, and the kernel-tuning caches of
+the measured releases. Restart policies are recorded and shown but have no effect.
 """
 
 import hashlib
 import shutil
 import signal
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from gb300serve.core.clock import Clock
-from gb300serve.core.process import Processes
-from gb300serve.lifecycle.ports import LABEL_PLAN, Container, Image, LogLine
-from gb300serve.plan.document import digest
-from gb300serve.plan.model import Plan
-from gb300serve.simulator.engine_faults import FAULTS
-from gb300serve.simulator.engine_settings import DEFAULT_SPEED, FAULT, SPEED
-from gb300serve.simulator.station_cache import seed
-from gb300serve.simulator.station_errors import (
+from gb300serve.core.ports import Clock, Processes
+from gb300serve.lifecycle.backend import LABEL_PLAN, Container, Image, LogLine, Vitals
+from gb300serve.plan.model import Plan, digest
+from gb300serve.simulator.engine.faults import FAULTS
+from gb300serve.simulator.engine.registry import ENGINES
+from gb300serve.simulator.engine.settings import DEFAULT_SPEED, FAULT, SPEED
+from gb300serve.simulator.errors import (
+    ContainerRunningError,
     NameTakenError,
     NoSuchImageError,
     NoSuchSimulationError,
     NotStoppedError,
     ShimFailedError,
     StationUnwritableError,
-    StillRunningError,
     UnfitFaultError,
     UnknownFaultError,
+    missing_requirement,
 )
-from gb300serve.simulator.station_faults import lacks
-from gb300serve.simulator.station_files import (
+from gb300serve.simulator.host import seed_caches
+from gb300serve.simulator.records import (
     CONTAINER,
     LOCK,
     LOG,
     STATE,
-    exclusively,
+    State,
+    build_record,
+    describe_container,
+    describe_image,
+    follow_log,
+    hold_lock,
     is_locked,
+    parse_state,
+    poll_interval,
     read_json,
+    read_log,
+    simulation_variables,
     write_json,
 )
-from gb300serve.simulator.station_log import follow, poll, read
-from gb300serve.simulator.station_records import State, container_of, image_of, record_of, state_of
 
-# Real seconds: a shim and its engine take 0.3 to come up on an idle machine.
+# Real seconds; a shim and its engine start in 0.3 s on an idle machine.
 _START_PATIENCE = 60.0
 _KILL_PATIENCE = 10.0
 _POLL = 0.01
-# Docker takes the beginning of an id as well; twelve digits are what it shows.
+# As in Docker, the beginning of an id names a container; Docker shows twelve digits.
 _SHORT_ID = 12
 _PACKAGE = Path(__file__).parents[2]
 
@@ -62,22 +68,36 @@ def _every_path(_path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """How containers are run: virtual seconds a second, a fault to rehearse, and what the Station is to lack.
-
-    `image_ids` are ids by reference, for launches that pin one; an image's id otherwise follows from its reference.
-    `afflicts` is the plan that the fault is for: what that launch puts back boots without it.
-    """
+    """How containers are run, and what the Station lacks. `speed` is virtual seconds per real second."""
 
     speed: float = DEFAULT_SPEED
     fault: str | None = None
     afflicts: Plan | None = None
+    """The plan that the fault applies to: a lane that its launch restores boots without the fault."""
     lacks_images: frozenset[str] = frozenset()
     has_path: Callable[[str], bool] = _every_path
     image_ids: Mapping[str, str] = field(default_factory=dict)
+    """Pinned ids by reference; other ids are derived from the reference."""
+
+
+# Cores that an engine keeps busy while it boots; one that hangs polls a queue.
+_CORES = 1.0
+_HEARTBEAT = "No available shared memory broadcast block"
+_STACK = """\
+Process 364: EngineCore
+Python v3.12.3 (/usr/bin/python3.12)
+
+Thread 364 (idle): "MainThread"
+    read (safetensors/torch.py:338)
+    safetensors_weights_iterator (vllm/model_executor/model_loader/weight_utils.py:812)
+    load_weights (vllm/model_executor/model_loader/default_loader.py:492)
+    load_model (vllm/v1/worker/gpu_worker.py:541)
+    _init_executor (vllm/v1/executor/uniproc_executor.py:58)
+    run_engine_core (vllm/v1/engine/core.py:1371)"""
 
 
 class SimulatedStation:
-    """`lifecycle.ports.ContainerBackend`. Several processes may use one directory at once."""
+    """`lifecycle.backend.ContainerBackend`. Several processes may use one directory at once."""
 
     def __init__(
         self, directory: Path, processes: Processes, clock: Clock, python: str, rehearsal: Rehearsal = Rehearsal()
@@ -97,30 +117,67 @@ class SimulatedStation:
         return self._directory / "containers"
 
     def check(self) -> None:
-        """Raises UnknownFaultError, UnfitFaultError: the directory is made when the first container is."""
+        """Raises UnknownFaultError or UnfitFaultError. The directory is created with the first container."""
         fault, plan = self._rehearsal.fault, self._rehearsal.afflicts
         if fault is not None and fault not in FAULTS:
             raise UnknownFaultError(fault, FAULTS)
-        if fault is not None and plan is not None and (lacking := lacks(fault, plan)) is not None:
-            raise UnfitFaultError(fault, plan.recipe, lacking)
+        if fault is not None and plan is not None and (reason := missing_requirement(fault, plan)) is not None:
+            raise UnfitFaultError(fault, plan.recipe, reason)
 
     def find(self, name: str) -> Container | None:
         record = self._record(name)
-        return None if record is None else container_of(record, self._state(record))
+        return None if record is None else describe_container(record, self._state(record))
 
     def containers(self) -> tuple[Container, ...]:
-        return tuple(container_of(record, self._state(record)) for record in self._records())
+        return tuple(describe_container(record, self._state(record)) for record in self._records())
 
     def image(self, reference: str) -> Image | None:
         if reference in self._rehearsal.lacks_images:
             return None
-        image = image_of(reference)
+        image = describe_image(reference)
         pinned = self._rehearsal.image_ids.get(reference) or self._id_of(reference)
         return replace(image, id=pinned or image.id)
 
+    def vitals(self, container: str) -> Vitals:
+        """Virtual CPU seconds: one core, and none from where the engine hangs."""
+        elapsed = self.elapsed(container)
+        if not self._hangs(container):
+            return Vitals(elapsed * _CORES, 0.9)
+        seconds = busy_seconds(self.log(container))
+        return Vitals(seconds * _CORES, 0.0 if elapsed > seconds else 0.9)
+
+    def processes(self, container: str) -> frozenset[int]:
+        pid = self._state(self._existing(container)).pid
+        return frozenset() if pid is None else frozenset({pid})
+
+    def bars(self, container: str) -> None:
+        """The log has every state of a bar."""
+
+    def stack_command(self, container: str) -> str:
+        return f"docker exec {container} py-spy dump --pid 364    # on a Station; here nothing runs that has a stack"
+
+    def stacks(self, container: str) -> str | None:
+        return _STACK if self._hangs(container) else None
+
+    def file_sha256(self, container: str, path: str) -> str | None:
+        """Of the mounted file where this machine has it; else it is what the recipe pins, as every path exists here."""
+        record = self._existing(container)
+        fault = FAULTS.get(self._state(record).fault or "")
+        if fault is not None and fault.patched:
+            return hashlib.sha256(path.encode()).hexdigest()
+        source = _source(record, path)
+        if source is not None and source.is_file():
+            return hashlib.sha256(source.read_bytes()).hexdigest()
+        pinned: str | None = record.get("pinned", {}).get(path)
+        return pinned
+
+    def _hangs(self, container: str) -> bool:
+        fault = FAULTS.get(self._state(self._existing(container)).fault or "")
+        return fault is not None and fault.hangs
+
     def _id_of(self, reference: str) -> str | None:
-        """The id that a container was made from: a launch may have pinned one."""
-        return next((each["image_id"] for each in self._records() if each["image"] == reference), None)
+        """The image id of a container that was created from this reference, which may have been a pinned one."""
+        return next((record["image_id"] for record in self._records() if record["image"] == reference), None)
 
     def missing_sources(self, plan: Plan) -> tuple[str, ...]:
         sources = dict.fromkeys(mount.source for mount in plan.container.mounts)
@@ -131,11 +188,12 @@ class SimulatedStation:
         if image is None:
             raise NoSuchImageError(plan.image)
         cache = self._directory / "cache"
-        record = record_of(plan, labels, secrets, image.id, str(cache))
+        simulation = simulation_variables(plan, str(cache), ENGINES[plan.engine].default_version)
+        record = build_record(plan, labels, secrets, image.id, simulation)
         with self._exclusively():
             self._refuse_taken(plan.container.name)
             self._clean()
-            seed(cache, plan.engine_version)
+            seed_caches(cache, plan.engine_version)
             return self._write_new(record)
 
     def start(self, container: str) -> None:
@@ -145,8 +203,8 @@ class SimulatedStation:
             if before.locked and before.running:
                 return
             home = self._home(record)
-            words = (self._python, "-m", "gb300serve.simulator.shim", str(home))
-            pid = self._processes.spawn(words, self._shim_environment(record), home / "shim.log")
+            command = (self._python, "-m", "gb300serve.simulator.shim", str(home))
+            pid = self._processes.spawn(command, self._shim_environment(record), home / "shim.log")
             self._await_start(record, before.start, pid)
 
     def stop(self, container: str, timeout: float) -> None:
@@ -168,9 +226,8 @@ class SimulatedStation:
         with self._exclusively():
             record = self._existing(container)
             if self._state(record).locked:
-                raise StillRunningError(record["name"])
-            gone = self._home(record).rename(self._containers / f".gone-{record['id']}")
-            shutil.rmtree(gone)
+                raise ContainerRunningError(record["name"])
+            shutil.rmtree(self._home(record).rename(self._containers / f".gone-{record['id']}"))
 
     def set_restart(self, container: str, policy: str) -> None:
         with self._exclusively():
@@ -186,26 +243,25 @@ class SimulatedStation:
     def follow(self, container: str, every: float) -> Iterator[LogLine | None]:
         record = self._existing(container)
         begun = self._state(record)
-        start = begun.start
-        if not start:
+        if not begun.start:
             return iter(())
 
-        def ended() -> bool:
+        def has_ended() -> bool:
             state = self._state(record)
-            return state.start != start or not state.running
+            return state.start != begun.start or not state.running
 
-        return follow(self._home(record) / LOG, ended, self._clock, every, poll(begun.speed))
+        return follow_log(self._home(record) / LOG, has_ended, self._clock, every, poll_interval(begun.speed))
 
     def log(self, container: str, tail: int | None = None) -> Iterator[LogLine]:
-        lines = read(self._home(self._existing(container)) / LOG)
+        lines = read_log(self._home(self._existing(container)) / LOG)
         return iter(deque(lines, maxlen=tail))
 
     def _home(self, record: Mapping[str, Any]) -> Path:
         return self._containers / str(record["id"])
 
     def _records(self) -> list[dict[str, Any]]:
-        found = (read_json(path / CONTAINER) for path in self._containers.glob("[!.]*"))
-        return sorted((record for record in found if record is not None), key=lambda record: record["created_at"])
+        records = (read_json(path / CONTAINER) for path in self._containers.glob("[!.]*"))
+        return sorted((record for record in records if record is not None), key=lambda record: record["created_at"])
 
     def _record(self, name: str) -> dict[str, Any] | None:
         records = self._records()
@@ -221,18 +277,18 @@ class SimulatedStation:
 
     def _state(self, record: Mapping[str, Any]) -> State:
         home = self._home(record)
-        # The lock first: a shim writes the end down before it lets go.
+        # The lock first: a shim records the end before it releases the lock.
         locked = is_locked(home / LOCK)
         log = home / LOG
         seen = log.stat().st_mtime if log.exists() else None
-        return state_of(read_json(home / STATE), locked=locked, last_seen=seen)
+        return parse_state(read_json(home / STATE), locked=locked, last_seen=seen)
 
     @contextmanager
     def _exclusively(self) -> Iterator[None]:
-        """While containers are changed. A full disk, or one that cannot be written, is the Station's refusal."""
+        """Hold the Station's lock while containers change. Raises StationUnwritableError."""
         try:
             self._containers.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with exclusively(self._directory / LOCK):
+            with hold_lock(self._directory / LOCK):
                 yield
         except OSError as error:
             raise StationUnwritableError(str(self._directory), error.strerror or str(error)) from error
@@ -243,9 +299,9 @@ class SimulatedStation:
             raise NameTakenError(name, holder["id"])
 
     def _clean(self) -> None:
-        """Half-written and half-removed containers of a tool that was killed; nobody else is at it now."""
-        for leftover in self._containers.glob(".*"):
-            shutil.rmtree(leftover)
+        """Remove the residue of a tool that was killed while it created or removed a container."""
+        for residue in self._containers.glob(".*"):
+            shutil.rmtree(residue)
 
     def _write_new(self, record: dict[str, Any]) -> str:
         now = self._clock.now()
@@ -260,9 +316,9 @@ class SimulatedStation:
         write_json(self._home(record) / CONTAINER, record)
 
     def _shim_environment(self, record: Mapping[str, Any]) -> dict[str, str]:
-        afflicted = self._rehearsal.afflicts
-        spared = afflicted is not None and digest(afflicted) != record["labels"].get(LABEL_PLAN)
-        fault = None if spared else self._rehearsal.fault
+        plan = self._rehearsal.afflicts
+        applies = plan is None or digest(plan) == record["labels"].get(LABEL_PLAN)
+        fault = self._rehearsal.fault if applies else None
         return {
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "PYTHONPATH": str(_PACKAGE),
@@ -271,7 +327,7 @@ class SimulatedStation:
         }
 
     def _await_start(self, record: Mapping[str, Any], before: int, pid: int) -> None:
-        """Until the engine runs, or has run: its shim has then written it down."""
+        """Wait until the shim has recorded that the engine runs, or has run."""
         until = self._clock.now() + _START_PATIENCE
         while True:
             alive = self._processes.start_mark(pid) is not None
@@ -279,12 +335,12 @@ class SimulatedStation:
             if state.start > before and state.pid is not None:
                 return
             if not alive or self._clock.now() > until:
-                said = (self._home(record) / "shim.log").read_text(encoding="utf-8", errors="replace").strip()
-                raise ShimFailedError(record["name"], said.rpartition("\n")[2])
+                output = (self._home(record) / "shim.log").read_text(encoding="utf-8", errors="replace").strip()
+                raise ShimFailedError(record["name"], output.rpartition("\n")[2])
             self._clock.sleep(_POLL)
 
     def _end(self, record: Mapping[str, Any], number: int, patience: float) -> bool:
-        """Send a signal to the engine while its lock is held, and wait for the lock; True when it has ended."""
+        """Send a signal to the engine and wait until its lock is released; True if it has ended."""
         until, sent = self._clock.now() + patience, False
         while True:
             state = self._state(record)
@@ -295,3 +351,17 @@ class SimulatedStation:
             if self._clock.now() >= until:
                 return False
             self._clock.sleep(_POLL)
+
+
+def busy_seconds(lines: Iterable[LogLine]) -> float:
+    """When the engine last did anything: its last line that is no heartbeat."""
+    return max((line.elapsed for line in lines if _HEARTBEAT not in line.text), default=0.0)
+
+
+def _source(record: dict[str, Any], path: str) -> Path | None:
+    """The file on this machine that a path in the container leads to, by its longest mount."""
+    wanted = PurePosixPath(path)
+    for target, source in sorted(record.get("mounts", {}).items(), key=lambda pair: -len(pair[0])):
+        if wanted == PurePosixPath(target) or PurePosixPath(target) in wanted.parents:
+            return Path(source) / wanted.relative_to(target)
+    return None

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.autotune.layout import set_path
+from gb300serve.autotune.sets import set_path
 from tests.support.fake_cache import FLASHINFER, content
 from tests.support.invoke import Answer, run
 
@@ -43,7 +43,7 @@ def test_an_empty_cache_is_said(machine: Machine) -> None:
     answer = machine.run("verify", "v14")
     assert answer.code == 6
     assert answer.out.splitlines()[:2] == [
-        f"{LANE}/v14: its next boot will tune",
+        f"{LANE}/v14: the next boot will tune kernels",
         "  no set 9ac7b387 is there: the boot will tune, about 74 minutes",
     ]
 
@@ -58,7 +58,7 @@ def test_sets_are_listed_with_who_expects_them(machine: Machine) -> None:
     assert mine.endswith(f"{LANE}/v12, v13, v14, v15")
     assert other.split()[:2] == ["cbf5ea8f", "189"]
     assert other.endswith("-")
-    assert "_metadata says FlashInfer 0.6.17" in remark
+    assert "_metadata names FlashInfer 0.6.17" in remark
 
 
 def test_json_has_sets_and_what_a_release_expects(machine: Machine) -> None:
@@ -80,7 +80,7 @@ def test_what_a_change_does_to_the_identity(machine: Machine) -> None:
     assert (same["state"], same["prediction"]["verdict"]) == ("ready", "same")
     new = machine.run("show", "v14", "--set", "engine.options.max_num_seqs=24")
     assert new.code == 0
-    assert new.out.splitlines()[0] == f"{LANE}/v14+set: nobody can tell what its next boot will do"
+    assert new.out.splitlines()[0] == f"{LANE}/v14+set: it is unknown what the next boot will do"
     assert "prediction new: max_num_seqs is part of its identity" in new.out
     assert "a miss     about 74 minutes of tuning" in new.out
 
@@ -107,7 +107,7 @@ def test_there_is_nothing_to_pin(machine: Machine) -> None:
     assert (answer.code, answer.err.splitlines()[0]) == (
         6,
         f"gb300serve: there is nothing to pin for {LANE}/v14: "
-        "no set 9ac7b387 is there: the boot will tune, about 74 minutes",
+        "set 9ac7b387 is missing: the boot will tune, about 74 minutes",
     )
 
 
@@ -131,7 +131,7 @@ def test_a_set_of_another_identity_is_seeded_with_a_warning(machine: Machine) ->
     answer = machine.run("seed", "v14", "--from", "cbf5ea8f")
     assert answer.code == 0
     assert answer.err.splitlines()[:3] == [
-        "another environment than that of the set that was there: cublas: 13.1 against 13.0",
+        "another environment than that of the set that was there: cublas: 13.1 and 13.0",
         "it was tuned under another identity: kernels of shapes that it lacks will be tuned all the same",
         "it has 189 configurations, the recipe expects 210",
     ]
@@ -162,7 +162,7 @@ def test_a_set_under_the_old_name_is_seeded_under_the_new_one(machine: Machine) 
     ("source", "message"),
     [
         ((), "nothing is pinned for deepseek-v4.1-flash/v14"),
-        (("--from", "ffffffff"), "ffffffff is neither a file nor a set that is here"),
+        (("--from", "ffffffff"), "ffffffff is neither a file nor a set of this cache"),
     ],
 )
 def test_there_is_nothing_to_seed_from(machine: Machine, source: tuple[str, ...], message: str) -> None:
@@ -175,7 +175,7 @@ def test_what_is_no_set_is_not_seeded(machine: Machine) -> None:
     path = machine.put(NAME, content(210))
     (machine.home / "x.json").write_text("[]")
     answer = machine.run("seed", "v14", "--from", machine.home / "x.json")
-    assert (answer.code, "is no tuning set: not an object" in answer.err) == (6, True)
+    assert (answer.code, "is not a valid tuning set: not an object" in answer.err) == (6, True)
     assert path.read_bytes() == content(210)
 
 
@@ -202,7 +202,7 @@ def test_files_on_another_machine_are_not_looked_for_here(machine: Machine) -> N
     answer = run("cache", "list", variables=variables)
     assert (answer.code, answer.err.splitlines()[0]) == (
         6,
-        "gb300serve: the tuning cache lies on the machine of ssh://box",
+        "gb300serve: the tuning cache is on the machine of ssh://box",
     )
 
 

@@ -56,13 +56,13 @@ def test_an_assignment(recipes: Path) -> None:
         ("engine.options.max_model_lenn=1", "has no 'max_model_lenn'", "write 'max_model_len'"),
         ("engine.optionz.port=1", "engine has no key `optionz`", "write `options`"),
         ("container.nam=x", "container has no key `nam`", "write `name`"),
-        ("title=5", "title is text, and `5` is a number", 'write "5" (quoted)'),
-        ("title.x=5", "title is text, and a mapping is not", None),
-        ("release=v9", "says release v9", "write `release: v1`"),
-        ("engine.options.port=null", "there is nothing to remove", None),
+        ("title=5", "title must be text, not `5` (a number)", 'write "5" (quoted)'),
+        ("title.x=5", "title must be text, not a mapping", None),
+        ("release=v9", "release is v9", "write `release: v1`"),
+        ("engine.options.port=null", "nothing to remove", None),
         ("engine", "not PATH=VALUE", None),
-        ('model.path="${modls}/x"', "there is no variable `modls`", "write ${models}"),
-        ("container.secrets.K=hunter2", "container.secrets.K is a mapping", None),
+        ('model.path="${modls}/x"', "unknown variable `modls`", "write ${models}"),
+        ("container.secrets.K=hunter2", "container.secrets.K must be a mapping, not text", None),
     ],
 )
 def test_a_wrong_assignment_is_a_wrong_command_line(
@@ -75,7 +75,7 @@ def test_a_wrong_assignment_is_a_wrong_command_line(
     assert hint is None or f"hint: {hint}" in answer.err
 
 
-def test_a_recipe_that_is_none(recipes: Path, golden: Golden) -> None:
+def test_an_invalid_recipe(recipes: Path, golden: Golden) -> None:
     write(recipes, {"v1": alone().replace("status: draft", "status: drafty\nextra: 1")})
     answer = run("compile", "bench/v1", "--recipes", recipes)
     assert (answer.code, answer.out) == (3, "")
@@ -86,7 +86,7 @@ def test_an_unknown_variable_is_a_fault_of_the_recipe(recipes: Path) -> None:
     write(recipes, {"v1": container('mounts: [{source: "${cahce}", target: /c}]')})
     answer = run("compile", "bench/v1", "--recipes", recipes)
     assert answer.code == 3
-    assert "v1.yaml:8:21: error VAR001 unknown-variable: `${cahce}`: there is no variable `cahce`" in answer.err
+    assert "v1.yaml:8:21: error VAR001 unknown-variable: `${cahce}`: unknown variable `cahce`" in answer.err
 
 
 @pytest.mark.parametrize(
@@ -94,12 +94,12 @@ def test_an_unknown_variable_is_a_fault_of_the_recipe(recipes: Path) -> None:
     [
         (
             "gpus: {name: GB300}",
-            "gb300serve: container.gpus names GB300, and the site does not know its UUID\n"
+            "gb300serve: container.gpus names GB300, but the site does not define its UUID\n"
             "  hint: `nvidia-smi -L` prints the UUIDs; add `gpus: {GB300: GPU-…}` to site.yaml\n",
         ),
         (
             'mounts: [{source: "${patches}/x", target: /x}]',
-            "gb300serve: `${patches}/x`: the site does not say where `patches` is\n"
+            "gb300serve: `${patches}/x`: the site does not define `patches`\n"
             "  hint: add `patches: /a/directory` to site.yaml\n",
         ),
     ],
@@ -113,7 +113,7 @@ def test_what_this_site_cannot_compile(recipes: Path, options: str, err: str) ->
 def test_an_image_without_a_tag(recipes: Path) -> None:
     write(recipes, {"v1": alone().replace(", tag: v0.33.0", "")})
     answer = run("compile", "bench/v1", "--recipes", recipes, "--image-ref", "tag")
-    assert (answer.code, answer.err.splitlines()[0]) == (4, "gb300serve: image vllm/vllm-openai has no tag to print")
+    assert (answer.code, answer.err.splitlines()[0]) == (4, "gb300serve: image vllm/vllm-openai has no tag")
 
 
 def test_notes_go_beside_the_result(recipes: Path) -> None:
@@ -156,3 +156,70 @@ def test_the_positions_of_an_inherited_fault(recipes: Path) -> None:
     answer = run("compile", "bench/v2", "--recipes", recipes)
     assert answer.code == 3
     assert f"{path}:14:5: error OPT001 unknown-option" in answer.err
+
+
+SHIPPED = Path(__file__).parents[3] / "recipes"
+RELEASES = sorted(f"{path.parent.name}/{path.stem}" for path in SHIPPED.glob("*/*.yaml"))
+TARGETS = {"compose": "compose.yaml", "quadlet": "container", "kubernetes": "kubernetes.yaml"}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("ref", RELEASES)
+def test_every_shipped_release_for_every_target(ref: str, target: str, golden: Golden) -> None:
+    answer = run("compile", ref, "--to", target, "--recipes", SHIPPED)
+    assert answer.code == 0
+    golden(f"targets/{ref.replace('/', '-')}.{TARGETS[target]}", answer.out)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_gaps_are_reported_on_stderr(recipes: Path, target: str, golden: Golden) -> None:
+    write(recipes, {"v1": EVERYTHING})
+    answer = run("compile", "bench/v1", "--recipes", recipes, "--to", target)
+    assert answer.code == 0
+    golden(f"targets/everything.{target}.err", answer.err.replace(str(recipes), "RECIPES"))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_with_json_it_stays_the_plan_and_has_the_diagnostics(recipes: Path, target: str) -> None:
+    write(recipes, {"v1": EVERYTHING})
+    words = ("compile", "bench/v1", "--recipes", recipes)
+    plain, found = run(*words, "--json").document, run(*words, "--to", target, "--json").document
+    said = found.pop("diagnostics")
+    assert plain.pop("diagnostics") == []
+    assert found == plain
+    assert {"TGT001", "TGT002", "TGT003"} >= {one["code"] for one in said} != set()
+    assert all(one["file"] and one["line"] and one["path"] for one in said)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_values_of_secrets_are_nowhere_compile_targets(recipes: Path, tmp_path: Path, target: str) -> None:
+    key = tmp_path / "key"
+    key.write_text("correct horse")
+    write(recipes, {"v1": EVERYTHING.replace("{file: /l}", f"{{file: {key}}}")})
+    answer = run("compile", "bench/v1", "--recipes", recipes, "--to", target, variables={"K": "hunter2"})
+    assert answer.code == 0
+    assert "hunter2" not in answer.out + answer.err
+    assert "correct horse" not in answer.out + answer.err
+
+
+def test_an_assignment_and_the_tag(recipes: Path) -> None:
+    write(recipes, {"v1": EVERYTHING})
+    words = ("--set", "container.name=other", "--image-ref", "tag", "--to", "compose")
+    answer = run("compile", "bench/v1", "--recipes", recipes, *words)
+    assert answer.out.startswith("# bench/v1+set as a compose file")
+    assert "    image: a/b:c\n    container_name: other\n" in answer.out
+
+
+@pytest.mark.parametrize(("boot", "seconds"), [
+    ("boot: {total: {seconds: 100, basis: a}, phases: {starting: {seconds: 21, basis: a}}}\n", 5500),
+    ("boot: {phases: {starting: {seconds: 21, basis: a}, serving: {seconds: 16.5, basis: a}}}\n", 5438),
+    ("", 7200),
+])  # fmt: skip
+def test_patience_is_the_recipes(recipes: Path, boot: str, seconds: int) -> None:
+    write(recipes, {"v1": container("name: bench") + boot})
+    answer = run("compile", "bench/v1", "--recipes", recipes, "--to", "compose")
+    assert f"start_period: {seconds}s\n" in answer.out
+
+
+def test_an_unknown_target_is_a_wrong_command_line(recipes: Path) -> None:
+    assert run("compile", "bench/v1", "--recipes", recipes, "--to", "swarm").code == 2

@@ -31,7 +31,7 @@ def test_a_text_that_is_no_log_of_a_boot(tmp_path: Path) -> None:
     log = tmp_path / "notes.txt"
     log.write_text("milk\nbread\n")
     answer = run("diagnose", log)
-    said = "no line tells how far a boot of vLLM or SGLang came: it has only begun, or this is no log of one\n"
+    said = "the log is too short, or it is not the log of a vLLM or SGLang boot\n"
     assert (answer.code, answer.out.splitlines()[0], answer.err) == (0, "booting in starting", said)
     log.write_text(f"milk\n{REFUSED}")
     assert run("diagnose", log).err == ""

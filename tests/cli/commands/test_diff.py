@@ -12,13 +12,13 @@ def test_text(recipes: Path) -> None:
     assert (answer.code, answer.err) == (0, "")
     assert answer.out == (
         "engine.options.max_model_len: 4096 → 8192\n"
-        "    longest context; tuning cache new: the engine's source and the boots on record agree\n"
+        "    longest context; tuning cache new: the engine's source and the recorded boots agree\n"
         "command:\n  - 4096\n  + 8192\n"
         'record:\n  release: "v1" → "v2"\n'
         "costs:\n"
         "  restart       needed\n"
-        "  tuning cache  new: max_model_len is part of its identity, "
-        "the engine's source and the boots on record agree\n"
+        "  tuning cache  new: max_model_len is part of the identity: "
+        "the engine's source and the recorded boots agree\n"
     )
 
 

@@ -37,7 +37,7 @@ def test_refused_with_the_nearest_settings(golden: Golden) -> None:
     golden("fit-offload-55.txt", answer.out)
 
 
-def test_the_staircase(golden: Golden) -> None:
+def test_a_sweep(golden: Golden) -> None:
     answer = run("fit", "v14", "--sweep", f"{OFFLOAD}=50..75")
     assert answer.code == 0
     golden("fit-sweep.txt", answer.out)
@@ -118,9 +118,9 @@ def test_all_experts_never_held() -> None:
 @pytest.mark.parametrize(
     ("assignment", "headline"),
     [
-        ("cpu_offload_gb=100000000000", "refused: 442 to 736 GiB of Grace are asked for, and 494.5 are there"),
-        ("cpu_offload_gb=150", "short: 341 to 544 GiB of Grace are asked for, and 494.5 are there"),
-        ("engram_config={cpu_offload: false}", "refused: 414.09 GiB of weights stay, and the GPU has 250.69"),
+        ("cpu_offload_gb=100000000000", "refused: needs 442 to 736 GiB of Grace memory, 494.5 GiB available"),
+        ("cpu_offload_gb=150", "short: needs 341 to 544 GiB of Grace memory, 494.5 GiB available"),
+        ("engram_config={cpu_offload: false}", "refused: 414.09 GiB of weights stay in HBM, the GPU has 250.69 GiB"),
         ("kv_cache_memory_bytes=8G", "fits, 5.80 GiB of KV cache to spare"),
         ("max_model_len=auto", "fits, 2.68 GiB of KV cache to spare"),
     ],
@@ -258,9 +258,9 @@ def test_a_boot_teaches_the_next_answer(tmp_path: Path) -> None:
     answer = run("fit", "v14", "--calibrate", log, variables=home)
     assert (answer.code, answer.out.splitlines()[0][:40]) == (0, f"{LANE}/v14 on one GB300: fits"[:40])
     assert answer.err.splitlines() == [
-        f"{log}: 67.50 moved, 9.00 GiB of KV cache: the constant is 300.82",
-        f"kept in {tmp_path}/home/.local/state/gb300serve/boots.json",
-        "it speaks for other settings than these: max_num_seqs 24 (here 16)",
+        f"{log}: 67.50 offloaded, 9.00 GiB of KV cache: the constant is 300.82",
+        f"saved in {tmp_path}/home/.local/state/gb300serve/boots.json",
+        "it does not apply to these settings: measured with max_num_seqs 24 (here 16)",
     ]
     after = run(*more, variables=home).document
     assert (before["basis"], after["basis"], after["details"]["stands_on"]) == ("assumed", "computed", [str(log)])
@@ -280,7 +280,7 @@ def test_a_log_that_teaches_nothing(tmp_path: Path) -> None:
     (tmp_path / "boot.log").write_text("nothing\n")
     answer = run("fit", "v14", "--calibrate", tmp_path / "boot.log", variables={"HOME": str(tmp_path)})
     assert (answer.code, answer.out) == (4, "")
-    assert "has no whole `non-default args:` line" in answer.err
+    assert "has no complete `non-default args:` line" in answer.err
     assert run("fit", "v14", "--calibrate", tmp_path / "absent.log").code == 2
 
 

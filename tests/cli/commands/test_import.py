@@ -9,7 +9,7 @@ from tests.support.invoke import run
 
 TEXT = "docker run -d --name bench --rm \\\n  vllm/vllm-openai:v0.33.0 --model /m --max-num-seqs 7 -e K=x\n"
 YAML = """\
-# not taken over: line 1: a recipe has no word for --privileged
+# not taken over: line 1: a recipe cannot express --privileged
 format: gb300serve/1
 lane: bench
 release: imported
@@ -38,7 +38,7 @@ def test_the_recipe(launch: Path) -> None:
     assert (answer.code, answer.out) == (0, YAML)
     assert answer.err.splitlines()[0] == (
         f"{launch}:2:3: note IMP013 image-without-digest: "
-        "the image vllm/vllm-openai:v0.33.0 has no digest: a tag can move"
+        "the image vllm/vllm-openai:v0.33.0 has no digest: its tag can move"
     )
 
 
@@ -83,7 +83,7 @@ def test_what_cannot_be_imported(launch: Path) -> None:
     ("content", "code"),
     [(None, 3), (b"\xff\xfe\x00", 3), (b"a\0b", 3), (b"{", 3), (b"[]", 3), (b"", 4), (b"echo\n", 4)],
 )
-def test_what_is_no_source(tmp_path: Path, content: bytes | None, code: int) -> None:
+def test_invalid_sources(tmp_path: Path, content: bytes | None, code: int) -> None:
     path = tmp_path / "x"
     if content is not None:
         path.write_bytes(content)
@@ -112,7 +112,7 @@ def test_a_container(tmp_path: Path) -> None:
         assert missing.code == 7
 
 
-def test_a_published_launch_lints_with_what_a_careful_reader_would_say(tmp_path: Path) -> None:
+def test_lint_findings_of_a_published_launch(tmp_path: Path) -> None:
     (tmp_path / "launch.sh").write_text(ARTICLE)
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(run("import", str(tmp_path / "launch.sh")).out)

@@ -1,7 +1,6 @@
 from pathlib import Path
 
-from gb300serve.adapters.clock import SystemClock
-from gb300serve.adapters.disk import SystemDisk
+from gb300serve.adapters.system import SystemClock, SystemDisk
 from gb300serve.journal.journal import Journal
 from tests.support.entries import V13, V14, entry
 from tests.support.fake_clock import START
@@ -21,24 +20,24 @@ def asked(tmp_path: Path, *words: str) -> Answer:
 
 def test_who_changed_what(tmp_path: Path) -> None:
     assert asked(tmp_path).out == (
-        "2026-11-29 19:50:03Z  up: ready, asked by alice@station, process 4711\n"
+        "2026-11-29 19:50:03Z  up: ready, requested by alice@station, process 4711\n"
         "    nothing → deepseek-v4.1-flash/v13 (dsv41-vllm)\n"
         "    v13 became READY\n"
         "    run r0\n"
-        "2026-11-29 19:51:03Z  up: ready, asked by alice@station, process 4711\n"
+        "2026-11-29 19:51:03Z  up: ready, requested by alice@station, process 4711\n"
         "    deepseek-v4.1-flash/v13 (dsv41-vllm) → deepseek-v4.1-flash/v14 (dsv41-vllm)\n"
         "    v14 became READY\n"
         "    reason: faster \n"
         "    run r1\n"
-        "2026-11-29 19:52:03Z  down on the simulated Station: stopped, asked by alice@station, process 4711\n"
+        "2026-11-29 19:52:03Z  down on the simulated Station: stopped, requested by alice@station, process 4711\n"
         "    deepseek-v4.1-flash/v14 (dsv41-vllm) → nothing\n"
     )
 
 
 def test_the_last_ones_only(tmp_path: Path) -> None:
     assert asked(tmp_path, "-n", "1").out.startswith("2026-11-29 19:52:03Z  down")
-    assert run("journal", "-n", "0", variables={"XDG_STATE_HOME": str(tmp_path)}).out == "no entry\n"
-    assert run("journal", "-n", "9", variables={"XDG_STATE_HOME": str(tmp_path)}).out.count("asked by") == 3
+    assert run("journal", "-n", "0", variables={"XDG_STATE_HOME": str(tmp_path)}).out == "no entries\n"
+    assert run("journal", "-n", "9", variables={"XDG_STATE_HOME": str(tmp_path)}).out.count("requested by") == 3
 
 
 def test_as_json(tmp_path: Path) -> None:
@@ -54,7 +53,7 @@ def test_what_was_cut_short_is_said(tmp_path: Path) -> None:
     with (tmp_path / "gb300serve" / "journal.jsonl").open("a") as file:
         file.write('{"at": "2026')
     answer = run("journal", variables={"XDG_STATE_HOME": str(tmp_path)})
-    assert (answer.code, answer.err) == (0, "lines that were cut short while they were written: 1\n")
+    assert (answer.code, answer.err) == (0, "incomplete lines of interrupted writes: 1\n")
 
 
 def test_a_journal_that_cannot_be_read(tmp_path: Path) -> None:

@@ -44,14 +44,14 @@ def test_a_file_that_is_no_recipe_is_named(recipes: Path) -> None:
     assert answer.code == 0
     file = recipes / "bench" / "v3.yaml"
     said = "line 1: the file does not state its format"
-    assert answer.err == f"{file} is not a valid recipe, and left out: {said}\n"
+    assert answer.err == f"{file} is not a valid recipe and is left out: {said}\n"
 
 
 def test_a_recipe_in_the_directory_of_another_lane_is_named(recipes: Path) -> None:
     write(recipes, {"v3": alone(release="v4")})
     answer = run("list", "--recipes", recipes)
     said = "line 3: the file lies at bench/v3.yaml and says release v4"
-    assert answer.err == f"{recipes / 'bench' / 'v3.yaml'} is not a valid recipe, and left out: {said}\n"
+    assert answer.err == f"{recipes / 'bench' / 'v3.yaml'} is not a valid recipe and is left out: {said}\n"
 
 
 def test_a_broken_site_does_not_matter(recipes: Path) -> None:

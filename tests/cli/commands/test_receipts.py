@@ -41,9 +41,7 @@ def test_a_receipt_that_a_good_boot_lacks_is_wrong(log: Path, tmp_path: Path) ->
     recipe.write_text(shown[:at] + "  receipts:\n" + line + shown[at + len("  receipts:\n") :])
     answer = receipts("check", recipe, log)
     assert answer.code == 9
-    assert answer.out.splitlines()[0] == (
-        "wrong: a good boot lacks it; missing: PIN_HOT rowmap layer {value}  (wanted 0)"
-    )
+    assert answer.out.splitlines()[0] == ("wrong in the recipe: missing: PIN_HOT rowmap layer {value}  (wanted 0)")
 
 
 def test_a_log_of_other_arguments_says_so_and_is_no_fault_of_the_recipe(tmp_path: Path) -> None:
@@ -52,7 +50,7 @@ def test_a_log_of_other_arguments_says_so_and_is_no_fault_of_the_recipe(tmp_path
     answer = receipts("check", "v14", log)
     assert answer.code == 0
     assert answer.err == (
-        "the log is of another command: different: engine argument port (wanted 30006, found 30007)\n"
+        "the log belongs to another command: different: engine argument port (wanted 30006, found 30007)\n"
     )
 
 

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-import jsonschema  # type: ignore[import-untyped] # its stubs would be one more dependency for two tests
+import jsonschema  # type: ignore[import-untyped] # its stubs would be one more dependency for a few tests
 import yaml
 
 from tests.support.invoke import run

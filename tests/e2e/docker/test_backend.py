@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.clock import SystemClock
-from gb300serve.adapters.docker_backend import LABEL_CHECK
-from gb300serve.adapters.docker_sdk import DockerEngine, Endpoint, connect
+from gb300serve.adapters.docker.backend import LABEL_CHECK
+from gb300serve.adapters.docker.client import DockerEndpoint, DockerEngine
 from gb300serve.core.errors import BackendError
-from gb300serve.lifecycle.ports import ContainerBackend
+from gb300serve.lifecycle.backend import ContainerBackend
 from gb300serve.plan.model import ContainerPlan, Mount, Plan
 from tests.support.backend_contract import EVERY, LABELS, BackendContract, texts
 from tests.support.docker_context import write_context
+from tests.support.docker_engine import watched_docker
 from tests.support.ssh import ssh_stand_in
 from tests.support.station import Docker, Importer
 
@@ -45,13 +45,13 @@ def image(sim_image: Importer) -> str:
 
 @pytest.fixture
 def backend(docker_host: str, container_name: str) -> ContainerBackend:
-    return connect(docker_host, None, SystemClock())
+    return watched_docker(docker_host)
 
 
 class TestContract(BackendContract):
     @pytest.fixture
     def backend(self, docker_host: str, container_name: str) -> ContainerBackend:
-        return connect(docker_host, None, SystemClock())
+        return watched_docker(docker_host)
 
     @pytest.fixture
     def plan(self, container_name: str, image: str) -> Plan:
@@ -157,14 +157,14 @@ def test_a_context_by_name(docker_host: str, tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     (tmp_path / "config.json").write_text("{}")
     write_context(tmp_path, "station", docker_host)
-    connect(None, "station", SystemClock()).check()
+    watched_docker(None, "station").check()
 
 
 def test_through_ssh(docker: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no ssh server here: a stand-in on PATH runs the last words, as ssh does on the other machine."""
     asked = ssh_stand_in(tmp_path, {"station": docker.host})
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    backend = connect("ssh://me@station", None, SystemClock())
+    backend = watched_docker("ssh://me@station")
     backend.check()
     assert backend.find("no-such-container") is None
     said = set(asked.read_text().splitlines())
@@ -172,5 +172,5 @@ def test_through_ssh(docker: Docker, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_the_engine_speaks_its_own_words(docker_host: str) -> None:
-    engine = DockerEngine(Endpoint(docker_host))
+    engine = DockerEngine(DockerEndpoint(docker_host))
     assert engine.get("/version")["ApiVersion"]

@@ -1,17 +1,16 @@
-"""The container that a compose file makes, beside the one that `up` creates: README lists the differences."""
+"""The container that a compose file makes, next to that of `up`: the guide `targets` lists the differences."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gb300serve.adapters.clock import SystemClock
-from gb300serve.adapters.docker_sdk import connect
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
 from gb300serve.render.compose import compose
 from tests.e2e.docker.test_docker_run import differences, inspected
 from tests.render.test_compose import for_debian
 from tests.support.command import run
+from tests.support.docker_engine import watched_docker
 from tests.support.station import Docker, Importer, part_program
 from tests.support.targets import SERVING
 
@@ -58,7 +57,7 @@ def created_both(docker: Docker, directory: Path, plan: Plan) -> dict[str, tuple
     run(*words, "up", "--no-start", env={"DOCKER_HOST": docker.host, **SECRETS})
     theirs = inspected(docker, plan.container.name)
     docker("rename", plan.container.name, f"{plan.container.name}-theirs")
-    ours = connect(docker.host, None, SystemClock()).create(plan, {}, SECRETS)
+    ours = watched_docker(docker.host).create(plan, {}, SECRETS)
     found = differences(settled(theirs), settled(inspected(docker, ours)))
     return {field: pair for field, pair in found.items() if any(pair)}
 

@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 
-from gb300serve.adapters.clock import SystemClock
-from gb300serve.adapters.docker_sdk import connect
 from gb300serve.core.errors import CompileError
-from gb300serve.lifecycle.ports import LABEL_LANE, LABEL_PLAN, LABEL_RELEASE
-from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
-from gb300serve.plan.words import SECRET
+from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_PLAN, LABEL_RELEASE
+from gb300serve.plan.model import SECRET, ContainerPlan, Mount, Plan, Secret
 from gb300serve.render.docker_run import docker_argv
+from tests.support.docker_engine import watched_docker
 from tests.support.station import Docker, Importer
 
 pytestmark = pytest.mark.docker
@@ -136,7 +134,7 @@ def create_both(docker: Docker, plan: Plan) -> tuple[dict[str, Any], dict[str, A
     theirs = docker("create", *read, secrets=SECRETS)
     reference = inspected(docker, theirs)
     docker("rename", theirs, f"{plan.container.name}-theirs")
-    ours = connect(docker.host, None, SystemClock()).create(plan, LABELS, SECRETS)
+    ours = watched_docker(docker.host).create(plan, LABELS, SECRETS)
     return reference, inspected(docker, ours)
 
 
@@ -162,7 +160,7 @@ def test_the_command_that_runs_is_the_one_that_is_created(docker: Docker, contai
     docker("wait", theirs)
     reference = inspected(docker, theirs)
     docker("rm", theirs)
-    ours = connect(docker.host, None, SystemClock()).create(plan, LABELS, {})
+    ours = watched_docker(docker.host).create(plan, LABELS, {})
     assert differences(reference, inspected(docker, ours)) == {}
 
 
@@ -181,4 +179,4 @@ def test_what_the_client_refuses_is_refused(docker: Docker, container_name: str,
     plan = plan_of(Case(options), container_name)
     docker.refused("create", *docker_argv(plan)[3:])
     with pytest.raises(CompileError, match="is not what docker takes"):
-        connect(docker.host, None, SystemClock()).create(plan, LABELS, {})
+        watched_docker(docker.host).create(plan, LABELS, {})

@@ -95,7 +95,7 @@ def test_an_engine_that_its_policy_brings_back_serves_again(program: Program, la
             break
     _, rest = serving.communicate(timeout=30)
     assert serving.returncode == 130, "".join(said) + rest
-    assert any("and its restart policy starts it again" in line for line in said)
+    assert any("; its restart policy starts it again" in line for line in said)
     assert policy(docker, lane.name) == "unless-stopped 1"
 
 
@@ -167,8 +167,8 @@ def test_a_detached_boot_that_fails_was_only_started(program: Program, lane: Doc
     docker("wait", lane.name)
     status = program.run("status")
     assert status.code == 0, status.err
-    assert f"{lane.name}: the journal says that it was started " in status.out
-    assert " and not watched until READY, and nobody asked gb300serve to end it" in status.out
+    assert f"{lane.name}: the journal records that it was started at " in status.out
+    assert " and not watched until READY; gb300serve did not stop it" in status.out
     (told,) = program.run("status", "--json").document["lanes"]
     assert (told["state"], told["health"]["reason"]) == ("failed", "kv-cache-too-small")
 
@@ -225,11 +225,11 @@ def test_rollback(program: Program, lane: DockerLane, docker: Docker) -> None:
     told = back.err[: back.err.index("wait until")].splitlines()
     shown = [
         r"back to workbench/v1, READY on 20\d\d-\d\d-\d\d \(run \S+-workbench-v1\)",
-        rf"its container is kept as {kept}, and is started again",
-        r"expected time: not known; on the Station 4 to 5 minutes for a kept container, 8 for a fresh one",
+        rf"its container is kept as {kept} and is restarted",
+        r"expected time: unknown; on the Station 4 to 5 minutes for a kept container, 8 for a fresh one",
         r"kernels: they were tuned in that run and saved; they are loaded unless the cache was changed since",
         rf"1\. set the restart policy of {lane.name} to no",
-        rf"2\. stop {lane.name}, killing it after 30 s; it stays as it is",
+        rf"2\. stop {lane.name} (SIGKILL after 30 s); the container is kept",
         rf"3\. rename {lane.name} to {lane.name}-kept-v2-\S+",
         rf"4\. rename {kept} to {lane.name}",
         rf"5\. start {lane.name} \(the kept container\)",

@@ -63,7 +63,7 @@ def test_a_kept_container_has_the_name(program: Program, lane: DockerLane, docke
     sentence, hint = refused.err.splitlines()[-2:]
     assert sentence == (
         f"gb300serve: the name {lane.name} is held by workbench/v2, stopped {ended[:10]} {ended[11:19]}Z "
-        f"with exit code {code}; it is the kept way back"
+        f"with exit code {code}; it is kept for rollback"
     )
     assert commands(hint) == [
         ["gb300serve", "up", "v3", "--replace"],
@@ -105,7 +105,7 @@ def test_somebody_elses_lane_is_on_the_gpu(program: Program, lane: DockerLane, d
             6,
             "",
             [
-                f"gb300serve: a container that gb300serve did not create is on the GPU: {facts}; "
+                f"gb300serve: a container that gb300serve did not create uses the GPU: {facts}; "
                 "it holds 195.3 GiB of the GPU's memory; it is never stopped for you",
                 f"  hint: docker stop {stranger}",
             ],

@@ -12,14 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.clock import SystemClock
-from gb300serve.adapters.docker_sdk import connect
 from gb300serve.plan.model import ContainerPlan, Plan
 from tests.e2e.docker.test_lanes import DAY_ZERO, SIMULATED
 from tests.support.aftermath import Aftermath, DockerPlace
 from tests.support.backend_contract import EVERY, texts
 from tests.support.checkpoints import write_whole
 from tests.support.command import run
+from tests.support.docker_engine import watched_docker
 from tests.support.docker_recipe import DockerLane
 from tests.support.forked import Forked
 from tests.support.free_port import free_port
@@ -170,7 +169,7 @@ def test_in_the_middle_of_a_boot(program: Program, lane: DockerLane, engine: Eng
 def test_a_followed_log_loses_no_line_and_repeats_none(engine: Engine) -> None:
     container = ContainerPlan("lane", network="host", entrypoint="/bin/sh")
     plan = Plan("l/r", "l", "r", "vllm", None, IMAGE, None, container, ("-c", COUNT), ("m",), None, None)
-    backend = connect(engine.host, None, SystemClock())
+    backend = watched_docker(engine.host)
     backend.create(plan, {}, {})
     backend.start("lane")
     followed = texts(backend.follow("lane", EVERY))

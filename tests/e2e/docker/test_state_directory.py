@@ -66,7 +66,7 @@ def judge(path: Path, served: Result, why: str) -> None:
     """Said once on the way and once in the end; the engine served, and what there is of its run can be read."""
     assert served.code == 130, served.err
     assert "READY: bench answers" in served.err
-    assert served.err.count(f"{path} cannot be written any more ({why}): the launch goes on") == 1
+    assert served.err.count(f"{path} can no longer be written ({why}): the launch continues") == 1
     assert served.err.count("the log of this run is incomplete from 2") == 1
     assert "Traceback" not in served.err
     assert (path / "log.txt").read_text().endswith("\n")
@@ -126,7 +126,7 @@ def refused(program: Program, docker: Docker, why: str) -> None:
         assert said == f"gb300serve: {why}; nothing was launched"
     assert happened(docker, since) == []
     assert program.run("status", "--json").document["lanes"] == []
-    assert program.run("journal").out == "no entry\n"
+    assert program.run("journal").out == "no entries\n"
 
 
 def test_a_read_only_file_system(program: Program, lane: DockerLane, tiny: Path, docker: Docker) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.recipe.dump import to_yaml
+from gb300serve.recipe.write import to_yaml
 from tests.e2e.docker.test_lanes import DAY_ZERO, SIMULATED
 from tests.support.checkpoints import write_whole
 from tests.support.command import run

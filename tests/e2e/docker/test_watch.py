@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.adapters.clock import SystemClock
-from gb300serve.adapters.docker_sdk import DockerEngine, Endpoint
-from gb300serve.adapters.docker_watch import WatchedDocker
-from gb300serve.lifecycle.receipts_patches import ReadsFiles
-from gb300serve.lifecycle.watch_ports import DumpsStacks, KnowsProcesses, ShowsBars, TellsVitals
+from gb300serve.adapters.docker.backend import DockerBackend
+from gb300serve.adapters.docker.client import DockerEndpoint, DockerEngine
+from gb300serve.adapters.system import SystemClock
 from gb300serve.plan.model import Mount
 from tests.e2e.docker.test_backend import shell_plan
 from tests.support.backend_contract import EVERY, LABELS, texts
@@ -34,13 +32,13 @@ def image(sim_image: Importer) -> str:
 
 
 @pytest.fixture
-def docker_engine(docker_host: str) -> WatchedDocker:
-    return WatchedDocker(DockerEngine(Endpoint.choose(docker_host, None)), SystemClock())
+def docker_engine(docker_host: str) -> DockerBackend:
+    return DockerBackend(DockerEngine(DockerEndpoint.choose(docker_host, None)), SystemClock())
 
 
 @pytest.fixture
 def running(
-    docker_engine: WatchedDocker, container_name: str, image: str, request: pytest.FixtureRequest
+    docker_engine: DockerBackend, container_name: str, image: str, request: pytest.FixtureRequest
 ) -> Iterator[str]:
     """A container that runs the script that the test names."""
     docker_engine.create(shell_plan(container_name, image, request.param), LABELS, {})
@@ -49,27 +47,21 @@ def running(
     docker_engine.stop(container_name, 1.0)
 
 
-def test_it_can_do_all_that_a_watch_asks_for(docker_engine: WatchedDocker) -> None:
-    assert isinstance(docker_engine, TellsVitals)
-    assert isinstance(docker_engine, ShowsBars)
-    assert isinstance(docker_engine, KnowsProcesses)
-    assert isinstance(docker_engine, DumpsStacks)
-    assert isinstance(docker_engine, ReadsFiles)
-
-
 @pytest.mark.parametrize("running", [BUSY], indirect=True)
-def test_its_processes_by_the_numbers_of_the_host(docker_engine: WatchedDocker, running: str) -> None:
+def test_its_processes_by_the_numbers_of_the_host(docker_engine: DockerBackend, running: str) -> None:
     (pid,) = docker_engine.processes(running)
     assert "done" in Path(f"/proc/{pid}/cmdline").read_text()
 
 
 @pytest.mark.parametrize("running", [BARS], indirect=True)
 def test_bars_are_seen_before_the_log_has_them_and_the_log_has_each_line_once(
-    docker_engine: WatchedDocker, running: str
+    docker_engine: DockerBackend, running: str
 ) -> None:
     seen: list[str] = []
     logged: list[str] = []
-    with docker_engine.bars(running) as bars:
+    attached = docker_engine.bars(running)
+    assert attached is not None
+    with attached as bars:
         for line in docker_engine.follow(running, EVERY):
             seen += bars.fresh()
             if line is not None:
@@ -83,7 +75,7 @@ def test_bars_are_seen_before_the_log_has_them_and_the_log_has_each_line_once(
 
 
 @pytest.mark.parametrize("running", [BUSY], indirect=True)
-def test_cpu_time_grows_where_something_computes(docker_engine: WatchedDocker, running: str) -> None:
+def test_cpu_time_grows_where_something_computes(docker_engine: DockerBackend, running: str) -> None:
     next(texts(docker_engine.follow(running, EVERY)))
     first = docker_engine.vitals(running)
     assert first.cpu_seconds is not None
@@ -93,7 +85,7 @@ def test_cpu_time_grows_where_something_computes(docker_engine: WatchedDocker, r
 
 
 def test_files_are_read_as_the_container_sees_them(
-    docker_engine: WatchedDocker, container_name: str, image: str, tmp_path: Path
+    docker_engine: DockerBackend, container_name: str, image: str, tmp_path: Path
 ) -> None:
     (tmp_path / "hook.py").write_bytes(b"pass\n")
     (tmp_path / "link.py").symlink_to("hook.py")
@@ -110,6 +102,6 @@ def test_files_are_read_as_the_container_sees_them(
 
 
 @pytest.mark.parametrize("running", [BUSY], indirect=True)
-def test_without_py_spy_there_is_no_stack_but_a_command(docker_engine: WatchedDocker, running: str) -> None:
+def test_without_py_spy_there_is_no_stack_but_a_command(docker_engine: DockerBackend, running: str) -> None:
     assert docker_engine.stacks(running) is None
     assert docker_engine.stack_command(running).startswith(f"docker exec {running} py-spy dump --pid 1")

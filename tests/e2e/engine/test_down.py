@@ -45,7 +45,7 @@ def test_down_while_it_boots(engine_program: Program, engine_lane: DockerLane, d
     assert found["phase"] in PHASES[PHASES.index(moment if moment in PHASES else "starting") :]
     code = found["health"]["exit_code"]
     assert code in ({137} if moment == "importing" else {0, 1, 130, 137, 143})
-    killed = "was killed: it did not answer the signal in time; kept"
+    killed = "was killed: it ignored the stop signal; kept"
     ended = f"ended with exit code {code}; kept"
     assert (killed if code == 137 else ended) in down.err
     (told,) = (each for each in engine_program.run("journal", "--json").document["entries"] if each["verb"] == "down")

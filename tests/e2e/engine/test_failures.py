@@ -71,7 +71,7 @@ FAILING = {
     ),
     "host-oom-killed": Failing(
         "host-oom-killed",
-        "the container was killed for want of host memory: its log just stops",
+        "the container was killed because host memory ran out; its log stops without an error",
         exit_code=137,
         container={"memory": "1100m"},
     ),

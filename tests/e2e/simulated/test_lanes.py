@@ -87,7 +87,7 @@ def test_of_a_lane_that_boots_nobody_expects_an_answer(program: Program, port: i
     assert heading.startswith("LANE ")
     assert lane.split()[2:5] == ["sim", "booting", "starting"]
     (found,) = program.run("status", "--on", "sim", "--json").document["lanes"]
-    assert "does not answer" in found["health"]["why"]
+    assert "does not respond" in found["health"]["why"]
 
 
 def test_detached_from_a_lane_that_runs(program: Program, port: int) -> None:

@@ -101,7 +101,7 @@ def test_a_kept_container_has_the_name(program: Program, port: int) -> None:
     assert told[0] == told[1]
     sentence, hint = told[0].splitlines()
     assert sentence.startswith("gb300serve: the name dsv41-vllm is held by deepseek-v4.1-flash/v13+set, stopped 20")
-    assert sentence.endswith("Z with exit code 0; it is the kept way back")
+    assert sentence.endswith("Z with exit code 0; it is kept for rollback")
     ways = [shlex.split(part.partition(": ")[2]) for part in hint.removeprefix("  hint: ").split("; ")]
     assert [way[0] for way in ways] == ["gb300serve"] * 2
     assert [program.run(*way[1:], "--show-steps").code for way in ways] == [0, 0]
@@ -151,7 +151,7 @@ def test_a_whole_story(program: Program, port: int) -> None:
     ]  # fmt: skip
     assert all(each["at"].endswith("Z") for each in told)
     text = program.run("journal", "-n", "1").out
-    assert "down on the simulated Station: stopped, asked by " in text
+    assert "down on the simulated Station: stopped, requested by " in text
     assert "deepseek-v4.1-flash/v14+set (dsv41-vllm) → nothing" in text
 
 
@@ -227,7 +227,7 @@ def test_a_launch_that_was_killed_between_its_record_and_the_journal(program: Pr
     assert entries(program) == [("up", "ready"), ("down", "stopped")]
     told = program.run("journal", "--json").document["entries"][0]
     assert told["said"] == (
-        "deepseek-v4.1-flash/v14+set became READY; its command was killed before it could write down what came of it"
+        "deepseek-v4.1-flash/v14+set became READY; its command was killed before it could record the result"
     )
     assert [run["state"] for run in runs(program)] == ["ready"]
 
@@ -240,7 +240,7 @@ def test_a_file_in_the_place_of_the_runs(program: Program, port: int) -> None:
     assert f"{state(program)}/runs cannot be written: it is a file; nothing was launched" in refused.err
     assert not (state(program) / "sim" / "containers").exists()
     assert program.run("status", "--on", "sim").code == 0
-    assert program.run("journal").out == "no entry\n"
+    assert program.run("journal").out == "no entries\n"
 
 
 def test_looking_writes_nothing(program: Program) -> None:
@@ -294,11 +294,11 @@ def test_a_stop_that_was_not_waited_for(program: Program, port: int, number: sig
     os.kill(engine, signal.SIGSTOP)  # it takes no SIGTERM in the 30 s that `down` would wait
     down = program.start("down", "--on", "sim")
     assert down.stderr is not None
-    assert down.stderr.readline() == "[simulated] stop dsv41-vllm, killing it after 30 s; it stays as it is\n"
+    assert down.stderr.readline() == "[simulated] stop dsv41-vllm (SIGKILL after 30 s); the container is kept\n"
     down.send_signal(number)
     _, err = down.communicate(timeout=30)
     assert (down.returncode, err.splitlines()) == (130, [
-        "gb300serve: interrupted; dsv41-vllm was asked to end, and its end was not waited for",
+        "gb300serve: interrupted; dsv41-vllm was told to stop, and down did not wait for its end",
         "  hint: see: gb300serve status --on sim; wait for its end: "
         "gb300serve down deepseek-v4.1-flash/v14 --on sim",
     ])  # fmt: skip

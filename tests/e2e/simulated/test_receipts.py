@@ -57,11 +57,11 @@ def test_a_hook_that_is_not_there_fails_by_name(program: Program, port: tuple[st
     up = program.run("up", "v15", *FAST, *port, "--sim-fault", "hook-failed")
     assert up.code == 8
     said = plain(up)
-    at = said.index("gb300serve: it serves, but not what the recipe describes")
+    at = said.index("gb300serve: it serves, but not as the recipe describes")
     assert said[at + 1 : at + 5] == [
-        "different: Available KV cache memory: {value} GiB (wanted 4.75 ± 0.03, found 4.87)",
-        "missing: PIN_HOT rehome done layers={value}  (wanted 40)",
-        "missing: HBM_expert={value}GiB (wanted 206.61)",
+        "different: Available KV cache memory: {value} GiB (expected 4.75 ± 0.03, found 4.87)",
+        "missing: PIN_HOT rehome done layers={value}  (expected 40)",
+        "missing: HBM_expert={value}GiB (expected 206.61)",
         said[at + 4],
     ]
     assert said[at + 4].startswith("3 of its receipts not kept, ")
@@ -73,10 +73,10 @@ def test_a_hook_that_is_not_there_fails_by_name(program: Program, port: tuple[st
     ("release", "fault", "sentence"),
     [
         ("v14", "argument-lost",
-         "different: engine argument long_prefill_token_threshold (wanted 6144, found not in the echo)"),
-        ("v14", "cache-miss", "missing: Loaded {value} configs (wanted 210)"),
-        ("v14", "cache-foreign", "missing: Loaded {value} configs (wanted 210)"),
-        ("v15", "patch-differs", "different: sha256 of /w/pin_hot_experts_hook.py in the container (wanted 723066dd"),
+         "different: engine argument long_prefill_token_threshold (expected 6144, found not in the echo)"),
+        ("v14", "cache-miss", "missing: Loaded {value} configs (expected 210)"),
+        ("v14", "cache-foreign", "missing: Loaded {value} configs (expected 210)"),
+        ("v15", "patch-differs", "different: sha256 of /w/pin_hot_experts_hook.py in the container (expected 723066dd"),
     ],
 )  # fmt: skip
 def test_what_serves_otherwise_than_it_should_is_degraded_and_keeps_running(
@@ -85,7 +85,9 @@ def test_what_serves_otherwise_than_it_should_is_degraded_and_keeps_running(
     up = program.run("up", release, *FAST, *port, "--sim-fault", fault)
     assert up.code == 9, up.err
     (degraded,) = [line for line in plain(up) if line.startswith("gb300serve: DEGRADED")]
-    assert degraded == ("gb300serve: DEGRADED: dsv41-vllm serves, but its boot did not show what a good one shows")
+    assert degraded == (
+        "gb300serve: DEGRADED: dsv41-vllm serves, but its boot does not match the receipts of a good boot"
+    )
     assert any(line.startswith(sentence) for line in plain(up))
     assert state(program) == "degraded"
     kept = program.run("receipts")
@@ -98,7 +100,7 @@ def test_what_serves_otherwise_than_it_should_is_degraded_and_keeps_running(
 def test_a_launch_that_set_changed_is_told_and_not_judged(program: Program, port: tuple[str, str]) -> None:
     up = program.up_until_ready("v14", *FAST, *port, "--set", "engine.options.cpu_offload_gb=70")
     assert "different: Total CPU offloaded parameters: {value} (wanted 61.17 ± 0.01, found 73.83)" in plain(up)
-    assert "--set changed this launch: lines that it changes do not count against it" in plain(up)
+    assert "--set changed this launch: receipts of changed lines are shown but do not count" in plain(up)
     assert up.code == 130
 
 
@@ -134,7 +136,7 @@ def test_a_boot_that_hangs_is_called_stuck_and_its_stack_is_shown(
     said = plain(up)
     (stuck,) = [at for at, line in enumerate(said) if " stuck (nothing new in the log for " in line]
     assert "no CPU time used, GPU idle); waiting for " in said[stuck]
-    assert said[stuck + 1].startswith("where it stands: docker exec ")
+    assert said[stuck + 1].startswith("print its stack: docker exec ")
     assert 'Thread 364 (idle): "MainThread"' in said[stuck:]
 
 
@@ -165,7 +167,7 @@ def test_another_set_is_said_and_degrades_only_where_the_recipe_says_so(
     program: Program, port: tuple[str, str]
 ) -> None:
     wanted = "boot.tuning_cache.configs=300"
-    remark = "210 configurations, the recipe expects 300: the rest will be tuned"
+    remark = "210 configurations, the recipe expects 300: the boot will tune the rest"
     served = up(program, port, wanted)
     assert (served.code, verdict(program)["tuning"]) == (130, "differs")
     assert f"tuning cache, for the next boot: {remark}" in served.err.splitlines()

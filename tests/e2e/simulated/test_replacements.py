@@ -11,11 +11,11 @@ from tests.support.forked import Forked
 CAUSE = "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered"
 FAST = ("--on", "sim", "--sim-speed", "800")
 STORY = """\
-<when>  up on the simulated Station: ready, asked by <whom>
+<when>  up on the simulated Station: ready, requested by <whom>
     nothing → deepseek-v4.1-flash/v13+set (dsv41-vllm)
     deepseek-v4.1-flash/v13+set became READY as dsv41-vllm
     run <UTC>-deepseek-v4.1-flash-v13+set
-<when>  up on the simulated Station: failed, asked by <whom>
+<when>  up on the simulated Station: failed, requested by <whom>
     deepseek-v4.1-flash/v13+set (dsv41-vllm) → deepseek-v4.1-flash/v13+set (dsv41-vllm)
     {cause}
     reason: rehearsed
@@ -24,7 +24,7 @@ STORY = """\
 # What differs from one run of the story to the next.
 _VARIES = (
     (re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", re.MULTILINE), "<when>"),
-    (re.compile(r"asked by \S+, process \d+"), "asked by <whom>"),
+    (re.compile(r"requested by \S+, process \d+"), "requested by <whom>"),
     (re.compile(r"\d{8}T\d{6}Z"), "<UTC>"),
     (re.compile(r"\(EngineCore pid=364\) ERROR \d\d-\d\d \d\d:\d\d:\d\d \[core\.py:\d+\] "), ""),
 )
@@ -89,7 +89,7 @@ def test_in_each_phase(after: Aftermath, program: Forked, port: int, phase: Phas
 
 # What is made first in each step.
 STEPS = {
-    "rename": ("os.rename", "/containers/{v13}/container.json"),
+    "rename": ("os.rename", "/containers/{v13}/.container.json."),
     "create": ("os.mkdir", "/containers/.new-"),
     "start": ("open", "/shim.log"),
 }

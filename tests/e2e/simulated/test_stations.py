@@ -40,7 +40,7 @@ def test_silent_stations_hide_nothing(program: Program, port: int) -> None:
         "STATION  LANE  RELEASE  ON      STATE      PHASE  CONTAINER  SINCE (UTC)",
         "east     -     -        docker  no answer  -      -          -",
         "west     -     -        docker  no answer  -      -          -",
-        "  east: nothing came from ssh://east.example within 2 s",
+        "  east: ssh://east.example did not answer within 2 s",
         "  west: no Docker Engine answers at unix:///nonexistent/docker.sock: No such file or directory",
     ]
     up = program.run(
@@ -62,6 +62,6 @@ def test_what_is_no_station(program: Program) -> None:
     answer = program.run("status", "--station", "wset")
     assert (answer.code, answer.err.splitlines()) == (
         2,
-        ["gb300serve: there is no station wset", "  hint: did you mean west?"],
+        ["gb300serve: station wset not found", "  hint: did you mean west?"],
     )
     assert program.run("status", "--all", "--station", "west").code == 2

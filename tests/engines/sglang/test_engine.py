@@ -1,11 +1,11 @@
 import pytest
 
 from gb300serve.core.values import Value, WrittenFloat
-from gb300serve.engines.normal import normalised
-from gb300serve.engines.parse import ArgumentRefusedError, parse_argv
-from gb300serve.engines.problem import Problem
+from gb300serve.engines.base import Problem
+from gb300serve.engines.parse import ArgumentRefusedError, normalised, parse_argv
 from gb300serve.engines.registry import engine
-from gb300serve.engines.shipped import table
+from gb300serve.engines.sglang.engine import check_limits
+from gb300serve.engines.tables import table
 
 SGLANG = engine("sglang")
 VERSION = "0.5.20"
@@ -51,13 +51,13 @@ def test_the_lane_s_options_are_right_and_give_its_words() -> None:
 
 def test_a_nightly_is_checked_against_its_neighbours() -> None:
     message = f"sglang {NIGHTLY} has no option table: its options are checked against 0.5.20 and 0.5.21"
-    assert SGLANG.check(DAILY, NIGHTLY) == (Problem((), "OPT008", message, None, "note"),)
+    assert SGLANG.check(DAILY, NIGHTLY) == (Problem((), "OPT008", message),)
     assert SGLANG.argv(DAILY, NIGHTLY) == tuple(DAILY_WORDS.split())
 
 
 def test_without_a_version_every_table_is_asked() -> None:
-    message = "engine.version is not stated: the options are checked against every table of sglang"
-    assert SGLANG.check({}, None) == (Problem((), "OPT008", message, None, "note"),)
+    message = "engine.version is not set: the options are checked against all sglang tables"
+    assert SGLANG.check({}, None) == (Problem((), "OPT008", message),)
 
 
 def test_lists_are_several_words_and_json_is_one() -> None:
@@ -213,3 +213,47 @@ def test_words_are_refused_as_sglang_refuses_them(argv: tuple[str, ...], text: s
     with pytest.raises(ArgumentRefusedError) as caught:
         parse_argv(argv, table("sglang", VERSION))
     assert caught.value.message == text
+
+
+def outside(key: str, said: str, wanted: str, hint: str | None = None) -> Problem:
+    return Problem((key,), "OPT007", f"{key} is {said}, not {wanted}", hint or f"write a number {wanted}")
+
+
+REFUSED_LIMITS: list[tuple[dict[str, Value], Problem]] = [
+    ({"tp_size": 0}, outside("tp_size", "0", "at least 1")),
+    ({"max_running_requests": 0}, outside("max_running_requests", "0", "at least 1")),
+    ({"speculative_dflash_block_size": 0}, outside("speculative_dflash_block_size", "0", "at least 1")),
+    ({"port": 70000}, outside("port", "70000", "between 0 and 65535")),
+    ({"context_length": 0}, outside("context_length", "0", "at least 1")),
+    (
+        {"mem_fraction_static": 85},
+        outside("mem_fraction_static", "85", "above 0 and below 1", "it is a fraction: write 0.85"),
+    ),
+    ({"mem_fraction_static": 1}, outside("mem_fraction_static", "1", "above 0 and below 1")),
+    (
+        {"served_model_name": "glm:flash"},
+        Problem(
+            ("served_model_name",),
+            "OPT014",
+            "served_model_name is 'glm:flash', but SGLang reserves the colon for adapters",
+            "write glm-flash",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "problem"), REFUSED_LIMITS)
+def test_refused(options: dict[str, Value], problem: Problem) -> None:
+    assert list(check_limits(options)) == [problem]
+
+
+def test_taken() -> None:
+    options: dict[str, Value] = {
+        "tp_size": 1,
+        "port": 30001,
+        "mem_fraction_static": 0.9,
+        "context_length": "1Mi",
+        "served_model_name": "s3://bucket/model",
+        "chunked_prefill_size": -1,
+    }
+    assert list(check_limits(options)) == []

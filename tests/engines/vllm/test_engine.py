@@ -4,13 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gb300serve.core.diagnostics import Severity
 from gb300serve.core.values import Value, WrittenFloat
-from gb300serve.engines.normal import normalised
-from gb300serve.engines.option import Option
-from gb300serve.engines.parse import parse_argv
-from gb300serve.engines.problem import Problem
+from gb300serve.engines.base import Problem
+from gb300serve.engines.options import EngineOption
+from gb300serve.engines.parse import normalised, parse_argv
 from gb300serve.engines.registry import engine
-from gb300serve.engines.shipped import table
+from gb300serve.engines.tables import table
+from gb300serve.engines.vllm.engine import LEAST, check_limits, check_parsers
 from tests.engines.samples import DAY_ZERO, V14, value_of
 
 VLLM = engine("vllm")
@@ -85,7 +86,7 @@ def test_problems_stand_in_the_order_of_the_options() -> None:
             ("gpu_memory_utilization",),
             "OPT007",
             "gpu_memory_utilization is 97, not above 0 and at most 1",
-            "a fraction is meant: write 0.97",
+            "it is a fraction: write 0.97",
         ),
         Problem(
             ("cpu_offload_param",),
@@ -102,7 +103,7 @@ def test_a_wrong_type_is_said_once() -> None:
 
 
 def note(message: str) -> Problem:
-    return Problem((), "OPT008", message, None, "note")
+    return Problem((), "OPT008", message)
 
 
 def test_a_version_without_table_asks_its_neighbours_and_says_so_once() -> None:
@@ -118,7 +119,7 @@ def test_a_version_without_table_asks_its_neighbours_and_says_so_once() -> None:
 
 
 def test_without_a_version_every_table_is_asked() -> None:
-    unstated = note("engine.version is not stated: the options are checked against every table of vllm")
+    unstated = note("engine.version is not set: the options are checked against all vllm tables")
     assert VLLM.check({**V14, "watchdog_config": {}, "enable_bf16x3_router_gemm": True}, None) == (unstated,)
     assert VLLM.argv(V14, None) == ARTICLE
 
@@ -144,7 +145,7 @@ _JSON = st.recursive(
 _WORD = st.text().filter(lambda text: not text.startswith("-"))
 
 
-def _values(option: Option) -> st.SearchStrategy[Value]:
+def _values(option: EngineOption) -> st.SearchStrategy[Value]:
     """Values that the check takes, hostile texts and nested JSON among them."""
     if option.kind == "bool":
         return st.booleans() if option.off else st.just(True)
@@ -178,3 +179,81 @@ def test_the_engine_s_parser_reads_back_what_is_said(options: dict[str, Value]) 
     assert [problem for problem in VLLM.check(options, DAY_ZERO) if problem.code not in ("OPT007", "OPT012")] == []
     words = VLLM.argv(options, DAY_ZERO)
     assert normalised(parse_argv(words, _TABLE), _TABLE) == normalised(options, _TABLE)
+
+
+OUTSIDE: list[tuple[str, Value, str, str]] = [
+    ("gpu_memory_utilization", 97, "above 0 and at most 1", "it is a fraction: write 0.97"),
+    ("gpu_memory_utilization", WrittenFloat("92.5"), "above 0 and at most 1", "it is a fraction: write 0.925"),
+    ("gpu_memory_utilization", 0, "above 0 and at most 1", "write a number above 0 and at most 1"),
+    ("gpu_memory_utilization", 970, "above 0 and at most 1", "write a number above 0 and at most 1"),
+    ("port", 70000, "between 0 and 65535", "write a number between 0 and 65535"),
+    ("port", -1, "between 0 and 65535", "write a number between 0 and 65535"),
+    ("max_model_len", 0, "at least 1, or auto", "write a number at least 1, or auto"),
+    ("max_model_len", "0", "at least 1, or auto", "write a number at least 1, or auto"),
+    ("cpu_offload_gb", -5, "at least 0", "write a number at least 0"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "wanted", "hint"), OUTSIDE)
+def test_outside(key: str, value: Value, wanted: str, hint: str) -> None:
+    (problem,) = check_limits({key: value})
+    said = f'"{value}"' if isinstance(value, str) else str(value)
+    assert (problem.path, problem.code, problem.message, problem.hint) == (
+        (key,),
+        "OPT007",
+        f"{key} is {said}, not {wanted}",
+        hint,
+    )
+
+
+def test_every_least_value_is_inside_and_one_less_is_not() -> None:
+    assert list(check_limits(dict(LEAST))) == []
+    below = {key: least - 1 for key, least in LEAST.items()}
+    assert [problem.path[0] for problem in check_limits(below)] == list(LEAST)
+
+
+def test_ends_are_inside() -> None:
+    for options in ({"gpu_memory_utilization": 1, "port": 0}, {"port": 65535, "max_model_len": -1}, {}):
+        assert list(check_limits(options)) == []
+
+
+def test_other_types_are_left_to_the_table() -> None:
+    assert list(check_limits({"port": "${secret:PORT}", "gpu_memory_utilization": True, "max_model_len": [1]})) == []
+
+
+KNOWN = (table("vllm", "0.29.0"), table("vllm", "0.30.0"))
+
+
+def told(options: dict[str, Value]) -> list[tuple[tuple[str | int, ...], Severity | None, str, str | None]]:
+    return [(found.path, found.severity, found.message, found.hint) for found in check_parsers(options, KNOWN)]
+
+
+def test_a_tool_parser_that_automatic_choice_needs_is_an_error() -> None:
+    assert told({"tool_call_parser": "deepseek_v42", "enable_auto_tool_choice": True}) == [
+        (
+            ("tool_call_parser",),
+            None,
+            "tool_call_parser is 'deepseek_v42', which vllm 0.30.0 does not register",
+            "write deepseek_v4",
+        )
+    ]
+
+
+def test_a_tool_parser_that_nobody_asks_for_is_a_warning() -> None:
+    ((_, severity, _, hint),) = told({"tool_call_parser": "zzz"})
+    assert severity == "warning"
+    assert hint is not None
+    assert hint.startswith("one of apertus, ")
+
+
+def test_a_reasoning_parser_is_always_looked_up() -> None:
+    ((path, severity, message, hint),) = told({"reasoning_parser": "deepseek_41"})
+    assert (path, severity, hint) == (("reasoning_parser",), None, "write deepseek_v41")
+    assert message == "reasoning_parser is 'deepseek_41', which vllm 0.30.0 does not register"
+
+
+def test_registered_names_and_plugins() -> None:
+    assert told({"tool_call_parser": "deepseek_v41", "reasoning_parser": "deepseek_v41"}) == []
+    assert told({"reasoning_parser": "none", "tool_call_parser": ""}) == []
+    assert told({"tool_call_parser": "own", "tool_parser_plugin": "/w/own.py"}) == []
+    assert told({"reasoning_parser": "own", "reasoning_parser_plugin": "/w/own.py"}) == []

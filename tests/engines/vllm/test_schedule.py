@@ -1,7 +1,7 @@
 import pytest
 
 from gb300serve.core.values import Value
-from gb300serve.engines.vllm.schedule import SCHEDULE, check_schedule, tiers
+from gb300serve.engines.vllm.schedule import SCHEDULE, SpeculationOptions, Tier, check_schedule, speculation, tiers
 
 PLACE = f"speculative_config.{SCHEDULE}"
 SHAPE = "write [start, end, tokens]"
@@ -56,12 +56,46 @@ def test_what_the_engine_refuses(schedule: Value, expected: list[tuple[tuple[int
     assert told(schedule) == expected
 
 
-def test_every_problem_is_an_error_of_its_own_code() -> None:
-    assert {(problem.code, problem.name, problem.severity) for problem in check_schedule({SCHEDULE: []})} == {
-        ("OPT010", "speculation-schedule-refused", "error")
-    }
+def test_every_problem_has_its_own_code_and_the_usual_severity() -> None:
+    assert {(problem.code, problem.severity) for problem in check_schedule({SCHEDULE: []})} == {("OPT010", None)}
 
 
 def test_tiers_leave_other_shapes_out() -> None:
     assert tiers([[1, 4, 5], [5, 16], "x", [6, 7, True]]) == ((1, 4, 5),)
     assert tiers(None) == ()
+
+
+def test_the_typed_form() -> None:
+    written: Value = {
+        "method": "dspark",
+        "num_speculative_tokens": 5,
+        "num_speculative_tokens_per_batch_size": [[5, 16, 1], [1, 4, 5]],
+    }
+    assert speculation(written) == SpeculationOptions("dspark", None, 5, (Tier(1, 4, 5), Tier(5, 16, 1)))
+
+
+def test_wrong_types_count_as_not_given() -> None:
+    assert speculation({"method": 1, "model": "/draft", "num_speculative_tokens": True}) == SpeculationOptions(
+        None, "/draft", None, ()
+    )
+    assert speculation(None) is None
+    assert speculation("dspark") is None
+
+
+@pytest.mark.parametrize(
+    ("schedule", "batches"),
+    [
+        ((), {1: 5, 99: 5}),
+        ((Tier(1, 4, 5), Tier(5, 16, 1)), {1: 5, 4: 5, 5: 1, 16: 1, 17: 1}),
+        ((Tier(1, 4, 5), Tier(7, 16, 1)), {5: 5, 6: 5, 7: 1}),
+        ((Tier(1, 4, 9), Tier(5, 16, 0)), {1: 5, 5: 0}),
+    ],
+)
+def test_draft_length_at_a_batch_size(schedule: tuple[Tier, ...], batches: dict[int, int]) -> None:
+    drafter = SpeculationOptions("dspark", None, 5, schedule)
+    assert {batch: drafter.tokens_at(batch) for batch in batches} == batches
+
+
+def test_draft_length_without_a_stated_number() -> None:
+    assert SpeculationOptions("dspark", None, None, (Tier(1, 4, 5),)).tokens_at(9) == 5
+    assert SpeculationOptions("dspark", None, None, ()).tokens_at(1) == 0

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from gb300serve.lint.run import RULES, findings
-from gb300serve.lint.subject import Subject
+from gb300serve.lint.subject import LintSubject
 from gb300serve.recipe.catalog import Catalog
-from gb300serve.recipe.load import Loader
+from gb300serve.recipe.load import RecipeLoader
 from tests.lint.samples import BASES, Case, changed
 
 MODULES = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py") if path.stem != "test_engines")
@@ -21,9 +21,9 @@ OF_ONE = [case for case in CASES if RULES[case.code].engine]
 def codes(path: Path, text: str) -> set[str]:
     """The codes of every rule that finds something, with options that the engine does not have left as they are."""
     path.write_text(text, encoding="utf-8")
-    loaded = Loader(Catalog(())).load_file(Catalog(()).at(path))
+    loaded = RecipeLoader(Catalog(())).load_file(Catalog(()).at(path))
     assert loaded.recipe is not None
-    return {one.code for one in findings(Subject(loaded, loaded.recipe))}
+    return {one.code for one in findings(LintSubject(loaded, loaded.recipe))}
 
 
 @pytest.mark.parametrize("case", OF_ONE, ids=lambda case: case.code)

@@ -93,3 +93,74 @@ CASES = (
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
 def test_one_finding_and_none_in_the_neighbour(tmp_path: Path, case: Case) -> None:
     judge(case, tmp_path)
+
+
+CASES_RECORDS = (
+    Case(
+        "REC001",
+        "known",
+        bad={"cpu_offload_gb: 70": "cpu_offload_gb: 56"},
+        said=Said(
+            "error",
+            (
+                "offload 56 never booted here: 55 left 0.65 GiB of KV cache at 1,048,576 tokens and "
+                "0.97; one request of 1,048,576 needs 2.20"
+            ),
+            "offload more, or raise gpu_memory_utilization; max_model_len 123264 would fit",
+            30,
+            21,
+            "engine.options.cpu_offload_gb",
+        ),
+        good={"cpu_offload_gb: 70": "cpu_offload_gb: 57"},
+    ),
+    Case(
+        "REC002",
+        "known",
+        bad={"token_threshold: 6144": "token_threshold: 1024"},
+        said=Said(
+            "note",
+            "a threshold of 2048 made an idle prefill 47 % and prose at ten streams 29 % slower",
+            "6144 is what the lane runs with",
+            40,
+            5,
+            "engine.options.long_prefill_token_threshold",
+        ),
+        good={"token_threshold: 6144": "token_threshold: 5120"},
+    ),
+    Case(
+        "REC003",
+        "known",
+        bad={"    port: 30777\n": "    default_chat_template_kwargs: {reasoning_effort: medium}\n    port: 30777\n"},
+        said=Said(
+            "note",
+            "this model answers reasoning_effort `medium` with HTTP 400",
+            "write low, high, xhigh or max",
+            44,
+            54,
+            "engine.options.default_chat_template_kwargs.reasoning_effort",
+        ),
+        good={"    port: 30777\n": "    default_chat_template_kwargs: {reasoning_effort: high}\n    port: 30777\n"},
+    ),
+    Case(
+        "REC004",
+        "known",
+        bad={"[[1, 4, 5], [5, 16, 1]]": "[[1, 6, 5], [7, 16, 1]]"},
+        said=Said(
+            "note",
+            ("no boot is on record with these breakpoints: the first one may tune for 75 to 80 minutes"),
+            (
+                "on record: [[1, 2, 5], [3, 4, 3], [5, 16, 1]]; [[1, 2, 5], [3, 16, 1]]; [[1, 3, 5], "
+                "[4, 16, 1]]; [[1, 4, 5], [5, 16, 1]]"
+            ),
+            35,
+            46,
+            "engine.options.speculative_config.num_speculative_tokens_per_batch_size",
+        ),
+        good={"[[1, 4, 5], [5, 16, 1]]": "[[1, 2, 5], [3, 16, 1]]"},
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES_RECORDS, ids=lambda case: case.code)
+def test_one_finding_and_none_in_the_neighbour_records(tmp_path: Path, case: Case) -> None:
+    judge(case, tmp_path)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lint.samples import KNOWN, Case, Said, changed, judge, lint
+from tests.lint.samples import KNOWN, OTHER, Case, Said, changed, judge, lint
 
 CASES = (
     Case(
@@ -102,3 +102,139 @@ def test_what_nothing_was_measured_with_is_a_warning(tmp_path: Path) -> None:
     (found,) = lint(tmp_path, changed(KNOWN, {"cpu_offload_gb: 70": "cpu_offload_gb: 48", **option}))
     assert (found.code, found.severity) == ("MEM001", "warning")
     assert found.message.endswith("(assumed)")
+
+
+CASES_LENGTHS = (
+    Case(
+        "LEN001",
+        "known",
+        bad={"max_model_len: 1048576": "max_model_len: 2097152", "cpu_offload_gb: 70": "cpu_offload_gb: 90"},
+        said=Said(
+            "error",
+            "max_model_len is 2097152, and the model's own context 1048576",
+            "write 1048576",
+            36,
+            20,
+            "engine.options.max_model_len",
+        ),
+        good={"max_model_len: 1048576": "max_model_len: 1M"},
+    ),
+    Case(
+        "LEN002",
+        "known",
+        bad={"token_threshold: 6144": "token_threshold: 8192"},
+        said=Said(
+            "warning",
+            "long_prefill_token_threshold 8192 has no effect: max_num_batched_tokens is 8192",
+            "write 6144",
+            40,
+            35,
+            "engine.options.long_prefill_token_threshold",
+        ),
+        good={"token_threshold: 6144": "token_threshold: 8000"},
+    ),
+    Case(
+        "LEN003",
+        "other",
+        bad={"max_num_batched_tokens: 8192": "max_num_batched_tokens: 131072\n    long_prefill_token_threshold: 98304"},
+        said=Said(
+            "error",
+            "long_prefill_token_threshold is 98304, and max_model_len 65536",
+            "write less than max_model_len",
+            33,
+            35,
+            "engine.options.long_prefill_token_threshold",
+        ),
+        good={
+            "max_num_batched_tokens: 8192": "max_num_batched_tokens: 131072\n    long_prefill_token_threshold: 65536"
+        },
+    ),
+    Case(
+        "LEN004",
+        "other",
+        bad={"max_num_batched_tokens: 8192": "max_num_batched_tokens: 24"},
+        said=Said(
+            "error",
+            "max_num_batched_tokens is 24, and max_num_seqs 32",
+            "write at least max_num_seqs; 8192 is common",
+            32,
+            29,
+            "engine.options.max_num_batched_tokens",
+        ),
+        good={"max_num_batched_tokens: 8192": "max_num_batched_tokens: 32"},
+    ),
+    Case(
+        "LEN005",
+        "other",
+        bad={"    port: 8000\n": "    enable_chunked_prefill: false\n    port: 8000\n"},
+        said=Said(
+            "error",
+            "without chunked prefill max_num_batched_tokens 8192 must hold max_model_len 65536",
+            "remove it",
+            34,
+            5,
+            "engine.options.enable_chunked_prefill",
+        ),
+        good={
+            "    port: 8000\n": "    enable_chunked_prefill: false\n    port: 8000\n",
+            "max_num_batched_tokens: 8192": "max_num_batched_tokens: 65536",
+        },
+    ),
+    Case(
+        "LEN006",
+        "other",
+        bad={"title: Orchard lane": "title: Orchard lane, half a million tokens"},
+        said=Said(
+            "warning",
+            "the title promises half a million, and the engine serves 65536 tokens",
+            "correct the title, or the context length",
+            4,
+            8,
+            "title",
+        ),
+        good={"title: Orchard lane": "title: Orchard lane, 64K context, 32 seats"},
+    ),
+    Case(
+        "LEN007",
+        "other",
+        bad={"max_model_len: 65536": "max_model_len: 524288"},
+        said=Said(
+            "note",
+            ("short requests wait for the whole prefill of a long one: there is no long_prefill_token_threshold"),
+            "add `long_prefill_token_threshold: 6144`",
+            30,
+            5,
+            "engine.options.max_model_len",
+        ),
+        good={"max_model_len: 65536": "max_model_len: 524288\n    long_prefill_token_threshold: 6144"},
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES_LENGTHS, ids=lambda case: case.code)
+def test_one_finding_and_none_in_the_neighbour_lengths(tmp_path: Path, case: Case) -> None:
+    judge(case, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "64K",
+        "64k context",
+        "Quince at 65K",
+        "65,536 tokens",
+        "64K context in 512K batches",
+        "Quince 4B, 32 seats",
+        "Sixty-K",
+    ],
+)
+def test_titles_that_hold(tmp_path: Path, title: str) -> None:
+    assert lint(tmp_path, changed(OTHER, {"title: Orchard lane": f'title: "{title}"'})) == []
+
+
+@pytest.mark.parametrize(
+    "title", ["128K", "Quince, 256k context", "1M context", "one million tokens", "131072 tokens", "0.5M"]
+)
+def test_titles_that_do_not(tmp_path: Path, title: str) -> None:
+    (found,) = lint(tmp_path, changed(OTHER, {"title: Orchard lane": f'title: "{title}"'}))
+    assert (found.code, found.severity, found.path) == ("LEN006", "warning", "title")

@@ -63,3 +63,169 @@ CASES = (
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
 def test_one_finding_and_none_in_the_neighbour(tmp_path: Path, case: Case) -> None:
     judge(case, tmp_path)
+
+
+CASES_ARGUMENTS = (
+    Case(
+        "ARG001",
+        "other",
+        bad={"  options:\n": "  launcher: [vllm, serve]\n  options:\n"},
+        said=Said(
+            "error", "`vllm` follows the entrypoint `vllm serve`", "remove engine.launcher", 27, 14, "engine.launcher.0"
+        ),
+        good={"vllm/vllm-openai": "acme/engine", "  options:\n": "  launcher: [vllm, serve]\n  options:\n"},
+    ),
+    Case(
+        "ARG002",
+        "sglang",
+        bad={"  launcher: [python3, -m, sglang.launch_server]\n": ""},
+        said=Said(
+            "error",
+            "this image starts no engine by itself",
+            "add `launcher: [python3, -m, sglang.launch_server]`",
+            21,
+            9,
+            "engine.name",
+        ),
+        good={"lmsysorg/sglang": "acme/sglang", "  launcher: [python3, -m, sglang.launch_server]\n": ""},
+    ),
+    Case(
+        "ARG003",
+        "other",
+        bad={
+            "    port: 8000\n": (
+                '    port: 8000\n  extra_args: [--max-num-seqs, "8"]\nlint: {ignore: {ARG004: on purpose}}\n'
+            )
+        },
+        said=Said(
+            "warning",
+            "`--max-num-seqs` is said already: the engine takes the last one",
+            "remove it here",
+            35,
+            16,
+            "engine.extra_args.0",
+        ),
+        good={
+            "    port: 8000\n": (
+                '    port: 8000\n  extra_args: [--new-flag, "8"]\nlint: {ignore: {ARG004: a new flag}}\n'
+            )
+        },
+    ),
+    Case(
+        "ARG004",
+        "other",
+        bad={"    port: 8000\n": '    port: 8000\n  extra_args: [--quince-mode, "3"]\n'},
+        said=Said("note", "`--quince-mode` is passed on unchecked", None, 35, 16, "engine.extra_args.0"),
+        good={},
+    ),
+    Case(
+        "ARG005",
+        "other",
+        bad={
+            "    port: 8000\n": (
+                "    port: 8000\n  extra_args: [--kv-cache-mem, 8G]\nlint: {ignore: {ARG004: on purpose}}\n"
+            )
+        },
+        said=Said(
+            "warning",
+            "`--kv-cache-mem` is short for --kv-cache-memory-bytes",
+            "write `kv_cache_memory_bytes:` in engine.options",
+            35,
+            16,
+            "engine.extra_args.0",
+        ),
+        good={},
+    ),
+    Case(
+        "ARG006",
+        "other",
+        bad={
+            "    port: 8000\n": (
+                "    speculative_config: {method: ngram, num_speculative_tokens: 1}\n"
+                "    port: 8000\n"
+                '  extra_args: [--speculative-config.num_speculative_tokens, "2"]\n'
+            )
+        },
+        said=Said(
+            "error",
+            ("`--speculative-config.num_speculative_tokens` replaces the whole of engine.options.speculative_config"),
+            "write `num_speculative_tokens:` inside speculative_config",
+            36,
+            16,
+            "engine.extra_args.0",
+        ),
+        good={},
+    ),
+    Case(
+        "ARG007",
+        "other",
+        bad={"    port: 8000\n": '    port: 8000\n  extra_args: ["--seed 7"]\n'},
+        said=Said(
+            "error", "`--seed \u2026` is one word for the engine", 'write [--seed, "7"]', 35, 16, "engine.extra_args.0"
+        ),
+        good={},
+    ),
+    Case(
+        "ARG008",
+        "other",
+        bad={
+            "    port: 8000\n": (
+                '    port: 8000\n  extra_args: [--quince-config, "{mode:3}"]\nlint: {ignore: {ARG004: a new flag}}\n'
+            )
+        },
+        said=Said(
+            "error",
+            "the argument looks like JSON, and is not",
+            "write it as a mapping in engine.options",
+            35,
+            33,
+            "engine.extra_args.1",
+        ),
+        good={
+            "    port: 8000\n": (
+                "    port: 8000\n"
+                "  extra_args: [--quince-config, '{\"mode\":3}']\n"
+                "lint: {ignore: {ARG004: a new flag}}\n"
+            )
+        },
+    ),
+    Case(
+        "ARG009",
+        "other",
+        bad={"    port: 8000\n": "    port: 8000\n    allowed_media_domains: [a.example]\n  extra_args: [b.example]\n"},
+        said=Said(
+            "error",
+            "allowed_media_domains would swallow `b.example`",
+            "move it up",
+            35,
+            5,
+            "engine.options.allowed_media_domains",
+        ),
+        good={"    port: 8000\n": "    allowed_media_domains: [a.example]\n    port: 8000\n"},
+    ),
+    Case(
+        "ARG010",
+        "other",
+        bad={
+            "    port: 8000\n": (
+                "    port: 8000\n"
+                '  extra_args: [--enable-prefix-caching, "true"]\n'
+                "lint: {ignore: {ARG004: on purpose}}\n"
+            )
+        },
+        said=Said(
+            "error",
+            "`--enable-prefix-caching` takes no value",
+            "write `enable_prefix_caching: true` in engine.options",
+            35,
+            16,
+            "engine.extra_args.0",
+        ),
+        good={"    port: 8000\n": "    enable_prefix_caching: true\n    port: 8000\n"},
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES_ARGUMENTS, ids=lambda case: case.code)
+def test_one_finding_and_none_in_the_neighbour_arguments(tmp_path: Path, case: Case) -> None:
+    judge(case, tmp_path)

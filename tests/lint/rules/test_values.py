@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.lint.samples import Case, Said, judge
+from tests.lint.samples import OTHER, Case, Said, changed, judge, lint
+from tests.support.invoke import run
 
 CASES = (
     Case(
@@ -104,3 +105,135 @@ CASES = (
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
 def test_one_finding_and_none_in_the_neighbour(tmp_path: Path, case: Case) -> None:
     judge(case, tmp_path)
+
+
+CASES_SECRETS = (
+    Case(
+        "SEC003",
+        "other",
+        bad={
+            "    VLLM_LOGGING_LEVEL: INFO\n": "    VLLM_LOGGING_LEVEL: INFO\n    UPSTREAM_PASSWORD: quince-and-pear\n"
+        },
+        said=Said(
+            "error",
+            ("container.env.UPSTREAM_PASSWORD holds a literal secret (the value of UPSTREAM_PASSWORD)"),
+            ("replace it at its issuer, and write container.secrets: {UPSTREAM_PASSWORD: {env: UPSTREAM_PASSWORD}}"),
+            24,
+            24,
+            "container.env.UPSTREAM_PASSWORD",
+        ),
+        good={
+            "    VLLM_LOGGING_LEVEL: INFO\n": (
+                "    VLLM_LOGGING_LEVEL: INFO\n    UPSTREAM_PASSWORD_FILE: /run/secrets/upstream\n"
+            )
+        },
+    ),
+    Case(
+        "SEC004",
+        "other",
+        bad={"status: draft\n": "status: draft  # pulled with ghp_9aZbYcXdWeVfUgThSiRjQkPl\n"},
+        said=Said(
+            "error",
+            "the comment on line 5 holds a literal secret (a GitHub token)",
+            "remove it, and replace it at its issuer",
+            5,
+            1,
+            None,
+        ),
+        good={"status: draft\n": "status: draft  # pulled with a token of the build\n"},
+    ),
+    Case(
+        "SEC005",
+        "other",
+        bad={"  ipc: host\n": "  ipc: host\n  secrets: {VLLM_API_KEY: {file: keys/orchard}}\n"},
+        said=Said(
+            "warning",
+            "the file of VLLM_API_KEY is not a whole path",
+            "begin with /",
+            19,
+            34,
+            "container.secrets.VLLM_API_KEY.file",
+        ),
+        good={"  ipc: host\n": "  ipc: host\n  secrets: {VLLM_API_KEY: {file: /srv/keys/orchard}}\n"},
+    ),
+    Case(
+        "SEC006",
+        "other",
+        bad={
+            "    VLLM_LOGGING_LEVEL: INFO\n": "    VLLM_LOGGING_LEVEL: INFO\n    VLLM_API_KEY: EMPTY\n",
+            "  ipc: host\n": "  ipc: host\n  secrets: {VLLM_API_KEY: {env: VLLM_API_KEY}}\n",
+        },
+        said=Said(
+            "note",
+            "VLLM_API_KEY is a secret too, which wins",
+            "remove it from env",
+            25,
+            5,
+            "container.env.VLLM_API_KEY",
+        ),
+        good={},
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES_SECRETS, ids=lambda case: case.code)
+def test_one_finding_and_none_in_the_neighbour_secrets(tmp_path: Path, case: Case) -> None:
+    judge(case, tmp_path)
+
+
+TOKEN = "hf_PlUmTrEeAnDpEaRtReE42"
+PLACES = {
+    "env": {"    VLLM_LOGGING_LEVEL: INFO\n": f"    HF_HOME: {TOKEN}\n"},
+    "option": {"served_model_name: quince": f"served_model_name: {TOKEN}"},
+    "json option": {"    port: 8000\n": f'    hf_overrides: {{auth: "{TOKEN}"}}\n    port: 8000\n'},
+    "api_key": {"    port: 8000\n": "    api_key: plum-tree\n    port: 8000\n"},
+    "api_key list": {"    port: 8000\n": "    api_key: [plum-tree, pear-tree]\n    port: 8000\n"},
+    "extra_args": {"    port: 8000\n": f'    port: 8000\n  extra_args: ["--hf-token={TOKEN}"]\n'},
+    "flag": {"    port: 8000\n": "    port: 8000\n  extra_args: [--api-key, plum-tree]\n"},
+    "label": {"  ipc: host\n": f"  ipc: host\n  labels: {{owner: {TOKEN}}}\n"},
+    "mount": {"    - {source": f"    - {{source: /srv/{TOKEN}, target: /x}}\n    - {{source"},
+    "title": {"title: Orchard lane": f"title: Orchard lane of {TOKEN}"},
+    "limit": {"status: draft\n": f'status: draft\nlimits: ["ask with {TOKEN}"]\n'},
+    "key": {"  ipc: host\n": f"  ipc: host\n  labels: {{{TOKEN}: owner}}\n"},
+    "URL": {"    VLLM_LOGGING_LEVEL: INFO\n": "    HTTP_PROXY: http://robot:plum-tree@proxy:3128\n"},
+    "number": {"    VLLM_LOGGING_LEVEL: INFO\n": '    DB_PASSWORD: "420042004200"\n'},
+    "comment": {"status: draft\n": f"status: draft # {TOKEN}\n"},
+}
+WORDS = (TOKEN, "plum-tree", "pear-tree", "420042004200")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_anywhere(tmp_path: Path, place: str) -> None:
+    found = lint(tmp_path, changed(OTHER, PLACES[place]))
+    assert {d.code for d in found if d.severity == "error"} == {"SEC004" if place == "comment" else "SEC003"}
+
+
+# Each makes another diagnostic quote the value: a wrong type, an unknown key, a wrong choice, a pattern.
+QUOTED = {
+    "wrong type": {"    VLLM_LOGGING_LEVEL: INFO\n": "    DB_PASSWORD: 420042004200\n"},
+    "unknown key": {"  ipc: host\n": f"  ipc: host\n  {TOKEN}: 1\n"},
+    "wrong choice": {"    port: 8000\n": f"    port: 8000\n    kv_cache_dtype: {TOKEN}\n"},
+    "pattern": {"name: orchard": f"name: {TOKEN}/x"},
+    "unknown option": {"    port: 8000\n": f"    port: 8000\n    {TOKEN}: 3\n"},
+    "not JSON": {"    port: 8000\n": f"    port: 8000\n    compilation_config: {TOKEN}\n"},
+    "duplicate": {"    port: 8000\n": f"    port: 8000\n    hf_token: {TOKEN}\n    hf_token: {TOKEN}\n"},
+}
+
+
+@pytest.mark.parametrize("form", ["text", "json", "sarif", "github"])
+@pytest.mark.parametrize("place", [*PLACES, *QUOTED])
+def test_no_output_repeats_it(tmp_path: Path, place: str, form: str) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(changed(OTHER, {**PLACES, **QUOTED}[place]), encoding="utf-8")
+    answer = run("lint", path, "--format", form)
+    assert answer.code in (3, 5)
+    assert [word for word in WORDS if word in answer.out + answer.err] == []
+    assert "SEC00" in answer.out
+
+
+def test_references_are_no_secrets(tmp_path: Path) -> None:
+    changes = {
+        "  ipc: host\n": "  ipc: host\n  secrets: {VLLM_API_KEY: {env: ORCHARD_TOKEN}, HF_TOKEN: {file: /srv/key}}\n",
+        "    port: 8000\n": "    port: 8000\n    api_key: {secret: VLLM_API_KEY}\n",
+    }
+    assert lint(tmp_path, changed(OTHER, changes)) == []

@@ -2,12 +2,12 @@ from dataclasses import replace
 
 import pytest
 
+from gb300serve.host.docker_info import DockerInfo
+from gb300serve.host.linux import Limit
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.docker_info import DockerInfo
-from gb300serve.host.sources.limits import Limit
 from tests.support.hosts import MIB, host, launched, said, station
 
-PLAIN = DockerInfo("28.2.2", "amd64", ("runc",), "runc")
+PLAIN = DockerInfo("28.2.2", "amd64", ("runc",))
 ROOTLESS = replace(PLAIN, rootless=True)
 
 

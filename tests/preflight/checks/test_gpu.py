@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from gb300serve.host.facts import Holder
+from gb300serve.host.facts import GpuHolder
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.compute_apps import ComputeProcess
+from gb300serve.host.nvidia import ComputeProcess
 from gb300serve.preflight.checks.gpu import DROP_CACHES
 from gb300serve.preflight.subject import Own
 from tests.support.hosts import DISPLAY, GB300, GIB, MIB, host, launched, said, station
@@ -43,9 +43,9 @@ def test_the_displays_gpu_among_all() -> None:
     assert said(launched(), "PRE021") == []
 
 
-def held(used: int | None = 200 * GIB, container: str | None = ID, name: str | None = "someone") -> Holder:
+def held(used: int | None = 200 * GIB, container: str | None = ID, name: str | None = "someone") -> GpuHolder:
     known = (name, "image:1", "2026-11-29 10:00:00Z") if name else ()
-    return Holder(ComputeProcess(4711, "python3", used, "GPU-300"), container, *known)
+    return GpuHolder(ComputeProcess(4711, "python3", used, "GPU-300"), container, *known)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def held(used: int | None = 200 * GIB, container: str | None = ID, name: str | N
         ),
     ],
 )
-def test_another_process(holder: Holder, severity: str, message: str, hint: str) -> None:
+def test_another_process(holder: GpuHolder, severity: str, message: str, hint: str) -> None:
     assert said(launched(host(processes=(holder,))), "PRE022") == [(severity, message, hint)]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from gb300serve.host.facts import ImageFact
 from gb300serve.host.missing import Missing
-from gb300serve.preflight.subject import Own, Subject
+from gb300serve.preflight.subject import Own, PreflightSubject
 from tests.support.hosts import IMAGE, host, launched, said, station
 from tests.support.launches import IMAGE as REFERENCE
 
@@ -12,7 +12,7 @@ CODES = ("PRE060", "PRE061", "PRE062", "PRE063")
 TAGGED = REFERENCE.partition("@")[0]
 
 
-def of(subject: Subject) -> dict[str, list[tuple[str, str, str | None]]]:
+def of(subject: PreflightSubject) -> dict[str, list[tuple[str, str, str | None]]]:
     return {code: found for code in CODES if (found := said(subject, code))}
 
 
@@ -21,7 +21,7 @@ def test_an_image_that_is_absent() -> None:
     message = f"the image {REFERENCE} is not on the machine"
     assert of(absent) == {"PRE060": [("error", message, f"docker pull {REFERENCE}")]}
     ((_, _, hint),) = said(launched(image=ImageFact(None), image_id="sha256:1"), "PRE060")
-    assert hint == "build or load it (docker load): it has no registry digest"
+    assert hint == "build it or load it (docker load): it has no registry digest"
 
 
 @pytest.mark.parametrize(

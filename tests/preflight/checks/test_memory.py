@@ -1,17 +1,17 @@
 from dataclasses import replace
 
-from gb300serve.fit.host import Grace, host_verdict
+from gb300serve.fit.model import GraceMemory, host_verdict
 from gb300serve.host.missing import Missing
-from gb300serve.preflight.subject import Subject
+from gb300serve.preflight.subject import PreflightSubject
 from tests.support.hosts import GB300, MIB, host, launched, memory, said, station
 
 H200 = replace(GB300, name="NVIDIA H200", memory=143771 * MIB, reserved=615 * MIB)
 HINT = "gb300serve fit deepseek-v4.1-flash/v14"
 
 
-def available(gib: float) -> Subject:
+def available(gib: float) -> PreflightSubject:
     """A launch on a host with so much memory available."""
-    grace, found = Grace(gib, "MemAvailable"), memory()
+    grace, found = GraceMemory(gib, "MemAvailable"), memory()
     return launched(answer=replace(found, grace=grace, host_verdict=host_verdict(found.plan.host, grace)))
 
 

@@ -1,17 +1,17 @@
-from gb300serve.host.facts import Heard, SecretFact, TuningCache
+from gb300serve.host.facts import ListeningSocket, SecretFact, TuningCache
 from gb300serve.host.missing import Missing
-from gb300serve.preflight.subject import Own, Refusal
+from gb300serve.preflight.subject import LaunchRefusal, Own
 from tests.support.hosts import launched, said, station
 
 
 def test_a_container_in_the_way() -> None:
-    subject = launched(refusal=Refusal("the name is held", "gb300serve up v14 --replace"))
+    subject = launched(refusal=LaunchRefusal("the name is held", "gb300serve up v14 --replace"))
     assert said(subject, "PRE070") == [("error", "the name is held", "gb300serve up v14 --replace")]
     assert said(launched(), "PRE070") == said(station(), "PRE070") == []
 
 
 def test_a_port_that_is_taken() -> None:
-    heard = (Heard(30006, "127.0.0.1", "python3, process 4711"), Heard(8021, "::"))
+    heard = (ListeningSocket(30006, "127.0.0.1", "python3, process 4711"), ListeningSocket(8021, "::"))
     ways = "end that program, or launch on another port (who it is: ss -ltnp 'sport = :{}')"
     assert said(launched(ports=heard), "PRE071") == [
         ("error", "port 30006 is taken: python3, process 4711 listens on 127.0.0.1", ways.format(30006)),

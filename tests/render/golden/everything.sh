@@ -1,7 +1,7 @@
 : "${K:?set it to the value of the secret}"
 export K
 L=$(cat /l)
-: "${L:?no value in the file of this secret}"
+: "${L:?the file of this secret is empty}"
 export L
 docker run -d \
   --name bench \

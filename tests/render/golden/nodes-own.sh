@@ -1,7 +1,7 @@
-: 'bench/v1 on 2 Stations: paste all of this on each of them'
-: "${LEADER_ADDRESS:?set it to the address of the Station that leads}"
-: "${NODE_RANK:?set it to 0 on the Station that leads, and 1 on the other}"
-: "${VLLM_HOST_IP:?set it to the address of the Station that you are on}"
+: 'bench/v1 on 2 Stations: paste all of this on each Station'
+: "${LEADER_ADDRESS:?set it to the address of the leader Station}"
+: "${NODE_RANK:?set it to 0 on the leader Station, and to 1 on the other}"
+: "${VLLM_HOST_IP:?set it to the address of this Station}"
 export VLLM_HOST_IP
 : "${KEY:?set it to the value of the secret}"
 export KEY

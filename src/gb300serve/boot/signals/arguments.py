@@ -81,72 +81,8 @@ CAUSES: tuple[Cause, ...] = (
         r"^[\w.-]+(?: serve)?: error: (?:argument (?P<argument>[^:\s]+): )?(?P<error>.*)",
         Rank.EXCEPTION,
     ),
-    cause(
-        Reason.UNKNOWN_PARSER,
-        "invalid tool call parser",
-        r"invalid tool call parser: (?P<parser>\S+?)(?: \(choo?se from \{ ?(?P<known>[^}]*?) ?\}|['\"]|$)",
-        engine="vllm",
-    ),
-    cause(
-        Reason.UNKNOWN_PARSER,
-        "invalid reasoning parser",
-        r"invalid reasoning parser: (?P<parser>\S+?)(?: \(choo?se from \{ ?(?P<known>[^}]*?) ?\}|['\"]|$)",
-        engine="vllm",
-    ),
-    cause(
-        Reason.UNKNOWN_PARSER,
-        "easoning parser '",
-        r"[Rr]easoning parser '(?P<parser>[^']*)' not found(?:\. Available parsers: (?P<known>[^\"]*))?",
-        engine="vllm",
-    ),
-    cause(
-        Reason.UNKNOWN_PARSER,
-        "ool parser '",
-        r"[Tt]ool parser '(?P<parser>[^']*)' not found(?:\. Available parsers: (?P<known>[^\"]*))?",
-        engine="vllm",
-    ),
-    cause(
-        Reason.BAD_ARGUMENT_VALUE,
-        "--enable-auto-tool-choice requires --tool-call-parser",
-        r"(?P<error>--enable-auto-tool-choice requires --tool-call-parser)",
-        engine="vllm",
-    ),
-    cause(
-        Reason.BAD_ARGUMENT_VALUE,
-        "reasoning parser could not locate think",
-        r"(?P<error>(?:\b\w+ )?reasoning parser could not locate think.*)",
-        engine="vllm",
-    ),
     cause(Reason.BAD_ARGUMENT_VALUE, "port must be 0-65535", r"(?P<error>port must be 0-65535)"),
-    cause(
-        Reason.BAD_ARGUMENT_VALUE,
-        "`model` should be provided as the first positional argument",
-        r"(?P<error>`model` should be provided as the first positional argument.*)",
-        engine="vllm",
-    ),
     cause(Reason.BAD_ARGUMENT_VALUE, "mutually exclusive", r"(?:Error|error): (?P<error>.*mutually exclusive)"),
-    cause(
-        Reason.BAD_ARGUMENT_VALUE, "atch-size range", r"(?P<error>(?:The first b|B)atch-size range.*)", engine="vllm"
-    ),
-    cause(
-        Reason.BAD_ARGUMENT_VALUE,
-        "must be divisible by n_predict",
-        r"(?P<error>num_speculative_tokens:? ?(?P<value>\d+) must be divisible by n_predict=(?P<divisor>\d+))",
-        engine="vllm",
-    ),
-    cause(
-        Reason.BAD_ARGUMENT_VALUE,
-        "must be greater than or equal to max_num_seqs",
-        r"(?P<error>max_num_batched_tokens \((?P<max_num_batched_tokens>\d+)\) must be greater than or equal to"
-        r" max_num_seqs \((?P<max_num_seqs>\d+)\))",
-        engine="vllm",
-    ),
-    cause(
-        Reason.BAD_ARGUMENT_VALUE,
-        "cannot be greater than the max_model_len",
-        r"\b(?P<argument>\w+) \((?P<value>\d+)\) cannot be greater than the max_model_len \((?P<max_model_len>\d+)\)",
-        engine="vllm",
-    ),
     cause(
         Reason.BAD_ARGUMENT_VALUE,
         "[type=",

@@ -4,21 +4,21 @@ import re
 
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
-from gb300serve.boot.signals.model import Cause, Mark, Rank, Signal, cause, signal
+from gb300serve.boot.signals.model import Cause, LineMark, Rank, Signal, cause, signal
 
 SIGNALS: tuple[Signal, ...] = (
-    signal("PIN_HOT finder armed", r".*?PIN_MODE=split\b", mark=Mark.HOOK_ARMED),
-    signal("PIN_HOT runner scanner hit", mark=Mark.HOOK_WORKS),
-    signal("PIN_HOT installed", mark=Mark.HOOK_WORKS),
-    signal("PIN_HOT rehome order", phase=Phase.OFFLOADING, mark=Mark.HOOK_WORKS),
-    signal("PIN_HOT rehome layer", phase=Phase.OFFLOADING, mark=Mark.HOOK_WORKS),
+    signal("PIN_HOT finder armed", r".*?PIN_MODE=split\b", mark=LineMark.HOOK_ARMED),
+    signal("PIN_HOT runner scanner hit", mark=LineMark.HOOK_WORKS),
+    signal("PIN_HOT installed", mark=LineMark.HOOK_WORKS),
+    signal("PIN_HOT rehome order", phase=Phase.OFFLOADING, mark=LineMark.HOOK_WORKS),
+    signal("PIN_HOT rehome layer", phase=Phase.OFFLOADING, mark=LineMark.HOOK_WORKS),
     signal(
         "PIN_HOT rehome done",
         r".*?layers=(?P<layers>\d+) HBM_expert=(?P<hbm_gib>[\d.]+)GiB pinned_expert=(?P<pinned_gib>[\d.]+)GiB"
         r"(?: hbm_free=(?P<hbm_free_gib>[\d.]+)GiB host_avail=(?P<host_available_gib>[\d.]+)GiB)?",
         phase=Phase.PROFILING,
         receipt="hook_residency",
-        mark=Mark.HOOK_WORKS,
+        mark=LineMark.HOOK_WORKS,
     ),
 )
 

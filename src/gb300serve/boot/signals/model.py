@@ -1,40 +1,41 @@
-"""What a line can mean, as data."""
+"""The rows of the signal tables, and what the boot machine needs to know of an engine's log."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum, auto
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
+from gb300serve.boot.lines import HeaderForm
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
+from gb300serve.core.values import EngineName
 
 Value: TypeAlias = "int | float | str"
-EngineName: TypeAlias = Literal["vllm", "sglang"]
 
 
-class Mark(Enum):
-    """What else a line says about the boot than its phase and its figures."""
+class LineMark(Enum):
+    """What a line means besides its phase and its figures."""
 
     PREAMBLE = auto()
-    """Printed before the arguments are parsed: the first thing that a process says."""
+    """Printed before the arguments are parsed: the first output of a process."""
     ARGUMENTS = auto()
-    """The engine's echo of the arguments that it got; once in a boot."""
+    """The engine's echo of its arguments; once in a boot."""
     SIZED = auto()
-    """The KV cache has its size: later graphs are the serving ones."""
+    """The KV cache has its final size: graphs captured later are the ones used for serving."""
     TUNING_LOADED = auto()
     TUNING_STARTS = auto()
     TUNING_ENDS = auto()
     BAR = auto()
-    """A progress bar was redrawn."""
+    """A progress bar."""
     TUNING_BAR = auto()
     GRAPH_BAR = auto()
     GRAPHS_CAPTURED = auto()
     COMPLETE = auto()
     STOP = auto()
-    """The engine was asked to end."""
+    """The engine was told to stop."""
     DIED = auto()
-    """A process of the engine is gone."""
+    """A process of the engine died."""
     HEARTBEAT = auto()
     """Alive, but neither progress nor an error."""
     HOOK_ARMED = auto()
@@ -42,18 +43,18 @@ class Mark(Enum):
 
 
 class Rank(IntEnum):
-    """How well a line explains a failure; the best one is the cause, among equals the first."""
+    """How well a line explains a failure. The highest rank is the cause; among equals, the first line."""
 
     CLOSING = 0
-    """Says that something failed, never what."""
+    """Only states that something failed."""
     CLOSING_WORKER = 1
-    """The same, nearer to the cause: of a process that the engine's process waited for."""
+    """The same, closer to the cause: from a process that the engine's process waited for."""
     BARE = 2
     """An exception without a message."""
     EXCEPTION = 3
-    """An exception whose text is not in our tables."""
+    """An exception whose text is not in the tables."""
     CONSEQUENCE = 4
-    """True, but rather the effect than the cause (a process ended by a signal)."""
+    """An effect rather than the cause (a process ended by a signal)."""
     BROAD = 5
     """A text that several causes share."""
     SPECIFIC = 6
@@ -61,42 +62,68 @@ class Rank(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A line that begins with `start` and (where there is one) matches `pattern` from its beginning.
+    """A line that begins with `start` and, if there is a `pattern`, matches it from its beginning.
 
-    Named groups of the pattern are the values of the receipt; numbers become numbers. `engine` is the only one whose
-    logs the row is for (None: any). `tells`: no other engine prints such a line, so that it tells which one runs.
+    Named groups of the pattern are the values of the receipt; numbers become numbers.
     """
 
     start: str
     pattern: re.Pattern[str] | None = None
     phase: Phase | None = None
     receipt: str | None = None
-    mark: Mark | None = None
+    mark: LineMark | None = None
     engine: EngineName | None = None
-    tells: bool = False
+    """The only engine that prints such a line; None if several do."""
+
+    def is_match(self, text: str) -> bool:
+        """Whether a text that begins with `start` also matches the pattern."""
+        return self.pattern is None or self.pattern.match(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A line that contains `needle` and matches `pattern` anywhere explains a failure.
-
-    `fatal`: the boot has failed when this line is seen; otherwise it only explains one that fails.
-    `lasting`: it counts even when the server starts in spite of it.
-    `refine` may turn the match into another reason.
-    `engine` is the only one whose logs the row is for (None: any).
-    """
+    """A line that contains `needle` and matches `pattern` anywhere explains a failure."""
 
     reason: Reason
     needle: str
     pattern: re.Pattern[str]
     rank: Rank = Rank.SPECIFIC
     fatal: bool = True
+    """The line itself means that the boot failed; otherwise it only explains a boot that fails."""
     lasting: bool = False
+    """It counts even if the server starts."""
     refine: Callable[[Mapping[str, Value]], Reason] | None = None
-    engine: EngineName | None = None
+    """Chooses the reason by the values of the match."""
 
 
-# Logs are cut and damaged: what is no number of a length that a figure has stays text.
+@dataclass(frozen=True)
+class EngineLog:
+    """How to read the log of one engine."""
+
+    engine: EngineName
+    signals: tuple[Signal, ...]
+    """Lines that only this engine prints."""
+    common_signals: tuple[Signal, ...]
+    """Lines that other engines print as well, with another meaning."""
+    causes: tuple[Cause, ...]
+    package: str
+    """A directory in the paths of its code, such as `/vllm/`: in the frames of its tracebacks."""
+    usage_errors: tuple[str, ...]
+    """How the last line of its parser's usage message begins."""
+    default_port: int
+    advised_arguments: tuple[str, ...]
+    """The arguments that advice may name, as its echo spells them."""
+    advice: Mapping[Reason, tuple[str, ...]] = field(default_factory=dict)
+    """Sentences in place of the general ones, or for reasons that have no general ones."""
+    own_header: HeaderForm | None = None
+    """The form of log header that no other program writes."""
+    unlevelled_header: HeaderForm | None = None
+    """The form of log header that has no level: a warning looks like any other line."""
+    offload_argument: str | None = None
+    """The argument for the GiB that the UVA backend offloads."""
+
+
+# Logs are cut and damaged: text that is not a number of plausible length stays text.
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _DECIMAL = re.compile(r"-?(?:[0-9]{1,18}\.[0-9]{0,18}|\.[0-9]{1,18})")
 
@@ -112,33 +139,22 @@ def number(text: str) -> Value:
 
 
 def values_of(match: re.Match[str]) -> dict[str, Value]:
-    """The named groups of a match that took part in it."""
+    """The named groups that took part in a match."""
     return {name: number(text) for name, text in match.groupdict().items() if text is not None}
 
 
-def signal(  # the shape of one row of a table
+def signal(
     start: str,
     pattern: str | None = None,
     *,
     phase: Phase | None = None,
     receipt: str | None = None,
-    mark: Mark | None = None,
+    mark: LineMark | None = None,
 ) -> Signal:
     """A row of a table of signals; `pattern` begins at the beginning of the line's text."""
     return Signal(start, re.compile(pattern) if pattern else None, phase, receipt, mark)
 
 
-def cause(
-    reason: Reason,
-    needle: str,
-    pattern: str | None = None,
-    rank: Rank = Rank.SPECIFIC,
-    engine: EngineName | None = None,
-) -> Cause:
-    """A row of a table of causes; without a pattern the needle is all of it."""
-    return Cause(reason, needle, re.compile(pattern or re.escape(needle)), rank, engine=engine)
-
-
-def said_by(engine: EngineName, signals: Iterable[Signal], *, tells: bool = True) -> tuple[Signal, ...]:
-    """The same rows, for logs of this engine only."""
-    return tuple(replace(row, engine=engine, tells=tells) for row in signals)
+def cause(reason: Reason, needle: str, pattern: str | None = None, rank: Rank = Rank.SPECIFIC) -> Cause:
+    """A row of a table of causes; without a pattern the needle is enough."""
+    return Cause(reason, needle, re.compile(pattern or re.escape(needle)), rank)

@@ -32,12 +32,6 @@ CAUSES: tuple[Cause, ...] = (
         "No such file or directory: '",
         r"FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<path>[^']*/config\.json)'",
     ),
-    cause(
-        Reason.MODEL_FILES_INCOMPLETE,
-        "Weight files referenced in index but missing",
-        r"Weight files referenced in index but missing: \{?(?P<files>[^}]*)",
-        engine="vllm",
-    ),
     cause(Reason.MODEL_FILES_INCOMPLETE, "Unable to load weights from", r"checkpoint file for '(?P<path>[^']*)'"),
     cause(Reason.MODEL_FILES_INCOMPLETE, "SafetensorError", r"SafetensorError: (?P<error>.*)"),
     cause(Reason.MODEL_FILES_INCOMPLETE, "Error while deserializing header", r"deserializing header: (?P<error>.*)"),
@@ -86,18 +80,6 @@ CAUSES: tuple[Cause, ...] = (
         r"[Mm]odel architectures \['?(?P<architectures>[^\]]*?)'?\] (?:are not supported|failed to be inspected)",
     ),
     cause(
-        Reason.MODEL_ARCHITECTURE_UNKNOWN,
-        "has no vLLM implementation",
-        r"\b(?P<architectures>\w+) has no vLLM implementation",
-        engine="vllm",
-    ),
-    cause(
-        Reason.MODEL_ARCHITECTURE_UNKNOWN,
-        "Cannot find model module",
-        r"Cannot find model module\.? '?(?P<architectures>\w*)",
-        engine="vllm",
-    ),
-    cause(
         Reason.MODEL_ARCHITECTURE_UNKNOWN, "Unrecognized model in", r"Unrecognized model in (?P<path>\S+?)\.?(?:\s|$)"
     ),
     cause(Reason.TOKENIZER_MISSING, "Couldn't instantiate the backend tokenizer"),
@@ -133,12 +115,5 @@ CAUSES: tuple[Cause, ...] = (
     ),
     cause(
         Reason.BAD_ARGUMENT_VALUE, "nknown quantization method", r"[Uu]nknown quantization method:? '?(?P<value>\w+)"
-    ),
-    cause(
-        Reason.CONTEXT_EXCEEDS_MODEL,
-        "is greater than the derived",
-        r"User-specified (?:max_model_len|context_length) \((?P<asked>\d+)\) is greater than the derived \w+"
-        r" \((?:\w+=)?(?P<limit>\d+)(?:\.0)?",
-        engine="vllm",
     ),
 )

@@ -1,27 +1,22 @@
 """`gb300serve compile`."""
 
-import importlib
 from typing import Annotated, Literal
 
 import typer
 
-from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station
-from gb300serve.cli.workspace import Workspace, workspace
-from gb300serve.plan.model import Plan
-from gb300serve.recipe.load import Loaded
-from gb300serve.recipe.model import Recipe
-from gb300serve.render.docker_run import shell
-from gb300serve.render.plan_json import plan_document
+from gb300serve.app.targets import render_target
+from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station, open_workspace
+from gb300serve.render.docker_run import plan_document, shell_text
 
 
 def run(
     ctx: typer.Context,
     ref: Ref,
     to: Annotated[
-        Literal["shell", "json", "compose", "quadlet", "kubernetes"], typer.Option("--to", help="The form.")
+        Literal["shell", "json", "compose", "quadlet", "kubernetes"], typer.Option("--to", help="The output format.")
     ] = "shell",
     image_ref: Annotated[
-        Literal["digest", "tag"], typer.Option("--image-ref", help="How the image is named.")
+        Literal["digest", "tag"], typer.Option("--image-ref", help="Name the image by digest or by tag.")
     ] = "digest",
     sets: Sets = None,
     site: SiteFile = None,
@@ -29,23 +24,18 @@ def run(
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
-    """Compile a release to the exact command that launches it, or to a file for another runtime."""
-    space = workspace(ctx, recipes, site, station)
-    loaded, recipe = space.shareable(ref, sets)
-    plan = space.compile(loaded, recipe, image_ref)
-    text = shell(plan) if to in ("shell", "json") else _targeted(to, space, loaded, recipe, plan)
-    if json or to == "json":
-        space.console.document(plan_document(plan, space.notes))
+    """Compile a release to the command that launches it, or to a file for another runtime."""
+    workspace, console = open_workspace(ctx, recipes, site, station)
+    loaded, recipe = workspace.shareable(ref, sets)
+    plan = workspace.compile(loaded, recipe, image_ref)
+    if to in ("shell", "json"):
+        text = shell_text(plan)
     else:
-        space.say_notes()
-        space.console.result(text.removesuffix("\n"))
+        text, gaps = render_target(to, plan, loaded, recipe)
+        workspace.notes += gaps
+    if json or to == "json":
+        console.document(plan_document(plan, workspace.notes))
+    else:
+        workspace.print_notes()
+        console.result(text.removesuffix("\n"))
     return 0
-
-
-def _targeted(to: str, space: Workspace, loaded: Loaded, recipe: Recipe, plan: Plan) -> str:
-    """The file for another runtime; what it does not say is noted."""
-    # Loaded when one is asked for: together they add 6 % to the start of every other `compile` (scripts/bench).
-    targeting = importlib.import_module("gb300serve.cli.targeting")
-    text, gaps = targeting.targeted(to, plan, loaded, recipe)
-    space.notes += gaps
-    return str(text)

@@ -4,27 +4,26 @@ from typing import Annotated
 
 import typer
 
+from gb300serve.app.diagnose import diagnosed, read_log
 from gb300serve.boot.diagnosis import exit_code
-from gb300serve.cli.boot_log import read_log
-from gb300serve.cli.diagnosing import diagnosed
 from gb300serve.cli.parameters import Json
 
-_UNTOLD = "no line tells how far a boot of vLLM or SGLang came: it has only begun, or this is no log of one"
+_NO_PROGRESS = "the log is too short, or it is not the log of a vLLM or SGLang boot"
 
 
 def run(
     ctx: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A boot log, whole or cut; - for standard input.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A boot log, complete or not; - for standard input.")],
     json: Json = False,
 ) -> int:
-    """Say what became of a boot, from its log."""
+    """Explain a boot log: how far the boot got, and why it failed."""
     _, console = ctx.obj
-    found = diagnosed(read_log(file))
+    result = diagnosed(read_log(file))
     if json:
-        console.document(found.as_json())
+        console.document(result.as_json())
     else:
-        for line in found.sentences():
+        for line in result.sentences():
             console.result(line)
-        if not found.told:
-            console.message(_UNTOLD, "warning")
-    return exit_code(found.diagnosis)
+        if not result.told:
+            console.message(_NO_PROGRESS, "warning")
+    return exit_code(result.diagnosis)

@@ -4,10 +4,9 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.cli import diff_view
-from gb300serve.cli.diffing import side
-from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station
-from gb300serve.cli.workspace import workspace
+from gb300serve.app.diff import side
+from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station, open_workspace
+from gb300serve.cli.views import diff
 from gb300serve.compare.diff import difference
 
 
@@ -15,22 +14,22 @@ def run(
     ctx: typer.Context,
     before: Ref,
     after: Ref,
-    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit 5 when there is a difference.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="For a pull request.")] = False,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 5 if there is a difference.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown for a pull request.")] = False,
     sets: Sets = None,
     site: SiteFile = None,
     station: Station = None,
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
-    """Show what the second release changes against the first, and what that costs; --set changes the second."""
-    space = workspace(ctx, recipes, site, station)
-    found = difference(side(space, before), side(space, after, sets or ()))
+    """Show what the second release changes, and what the change costs; --set applies to the second."""
+    workspace, console = open_workspace(ctx, recipes, site, station)
+    result = difference(side(workspace, before), side(workspace, after, sets or ()))
     if json:
-        space.console.document(found.as_json())
+        console.document(result.as_json())
     else:
-        space.say_notes()
+        workspace.print_notes()
         label = f"{after}+set" if sets else after
-        for line in diff_view.markdown(found, before, label) if markdown else diff_view.lines(found):
-            space.console.result(line)
-    return 5 if exit_code and found.any else 0
+        for line in diff.markdown(result, before, label) if markdown else diff.lines(result):
+            console.result(line)
+    return 5 if exit_code and result.any else 0

@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.cli.boot_view import SIMULATED
-from gb300serve.cli.doctor_view import document, lines
-from gb300serve.cli.doctoring import Doctor
-from gb300serve.cli.parameters import Json, On, RecipeDirs, Sets, SiteFile, Station
-from gb300serve.cli.services import Services
-from gb300serve.cli.workspace import workspace
+from gb300serve.app.doctor import Doctor
+from gb300serve.app.hosts import Hosts
+from gb300serve.app.state import StateDirectory
+from gb300serve.cli.parameters import Json, On, RecipeDirs, Sets, SiteFile, Station, open_workspace
+from gb300serve.cli.views.boot import SIMULATED
+from gb300serve.cli.views.doctor import document, lines
 from gb300serve.preflight.run import blocking, judge
 
 Release = Annotated[
@@ -29,21 +29,21 @@ def run(
     json: Json = False,
 ) -> int:
     """Say whether this machine can run a release as things stand, and what to do where it cannot; changes nothing."""
-    space = workspace(ctx, recipes, site, station)
+    workspace, console = open_workspace(ctx, recipes, site, station)
     where = on or "docker"
-    doctor = Doctor(Services(space), where)
+    doctor = Doctor(workspace, Hosts(workspace), StateDirectory(workspace), where)
     subject = doctor.host() if ref is None else doctor.examine(ref, sets or (), replace=replace)
     found = judge(subject)
     if where == "sim":
-        space.console.message(SIMULATED, "warning")
+        console.message(SIMULATED, "warning")
     if json:
-        space.console.document(document(subject, found, where))
+        console.document(document(subject, found, where))
     else:
-        space.say_notes()
+        workspace.print_notes()
         for line in lines(subject, found):
-            space.console.result(line)
+            console.result(line)
     blocks = blocking(found)
     if blocks:
         what = "one thing blocks" if len(blocks) == 1 else f"{len(blocks)} things block"
-        space.console.message(f"{what} {ref or 'every launch'} on this machine", "error")
+        console.message(f"{what} {ref or 'every launch'} on this machine", "error")
     return 6 if blocks else 0

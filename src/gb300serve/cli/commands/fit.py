@@ -6,20 +6,21 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.cli.boot_log import read_log
-from gb300serve.cli.fit_view import lesson_lines, lines, sweep_lines
-from gb300serve.cli.fitting import Fitter
-from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station
-from gb300serve.cli.state import learned_boots
-from gb300serve.cli.workspace import workspace
-from gb300serve.fit.document import document, sweep_document
-from gb300serve.fit.sweep import Step, Sweep, read_sweep
+from gb300serve.app.diagnose import read_log
+from gb300serve.app.fit import Fitter
+from gb300serve.app.workspace import Workspace, learned_boots
+from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station, open_workspace
+from gb300serve.cli.views.fit import lesson_lines, lines, sweep_lines
+from gb300serve.fit.result import Sweep, SweepStep, fit_document, parse_sweep, sweep_document
 
-Log = Annotated[str | None, typer.Option(metavar="FILE", help="Learn from a boot's log first.", show_default=False)]
+Log = Annotated[str | None, typer.Option(metavar="FILE", help="Calibrate with a boot log first.", show_default=False)]
 Directory = Annotated[
-    Path | None, typer.Option("--checkpoint", metavar="DIR", help="Read sizes from its files.", show_default=False)
+    Path | None,
+    typer.Option("--checkpoint", metavar="DIR", help="Read sizes from these checkpoint files.", show_default=False),
 ]
-Range = Annotated[str | None, typer.Option(metavar="PATH=a..b[:step]", help="One row a value.", show_default=False)]
+Range = Annotated[
+    str | None, typer.Option(metavar="PATH=a..b[:step]", help="Print one row per value.", show_default=False)
+]
 
 
 def run(
@@ -34,27 +35,27 @@ def run(
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
-    """Say whether a release fits the GPU's and the host's memory, before anything is downloaded."""
-    space = workspace(ctx, recipes, site, station)
-    fitter = Fitter(space, checkpoint)
-    swept = read_sweep(sweep) if sweep else None
-    lesson = fitter.calibrate(*space.load(ref), calibrate, read_log(calibrate)) if calibrate else None
-    found = fitter.fit(*space.load(ref, sets), sets or ())
+    """Predict whether a release fits GPU and host memory, before anything is downloaded."""
+    workspace, console = open_workspace(ctx, recipes, site, station)
+    fitter = Fitter(workspace, checkpoint)
+    swept = parse_sweep(sweep) if sweep else None
+    lesson = fitter.calibrate(*workspace.load(ref), calibrate, read_log(calibrate)) if calibrate else None
+    fitted = fitter.fit(*workspace.load(ref, sets), sets or ())
     if lesson:
-        for line in lesson_lines(lesson, str(learned_boots(space)), found.demand):
-            space.console.message(line)
-    steps = list(_steps(fitter, ref, sets or [], swept)) if swept else []
+        for line in lesson_lines(lesson, str(learned_boots(workspace)), fitted.demand):
+            console.message(line)
+    steps = list(_steps(workspace, fitter, ref, sets or [], swept)) if swept else []
     if json:
-        answer = document(found.name, found.demand, found.answer, found.remarks)
-        space.console.document(answer | ({"sweep": sweep_document(swept.path, steps)} if swept else {}))
+        result = fit_document(fitted.name, fitted.demand, fitted.answer, fitted.remarks)
+        console.document(result | ({"sweep": sweep_document(swept.path, steps)} if swept else {}))
     else:
-        space.say_notes()
-        for line in sweep_lines(swept, steps) if swept else lines(found):
-            space.console.result(line)
-    return 6 if found.verdict in ("short", "refused") else 0
+        workspace.print_notes()
+        for line in sweep_lines(swept, steps) if swept else lines(fitted):
+            console.result(line)
+    return 6 if fitted.verdict in ("short", "refused") else 0
 
 
-def _steps(fitter: Fitter, ref: str, sets: list[str], swept: Sweep) -> Iterator[Step]:
+def _steps(workspace: Workspace, fitter: Fitter, ref: str, sets: list[str], swept: Sweep) -> Iterator[SweepStep]:
     for value, assignment in zip(swept.values, swept.assignments(), strict=True):
         changes = [*sets, assignment]
-        yield Step(value, fitter.answer(*fitter.space.load(ref, changes), changes))
+        yield SweepStep(value, fitter.answer(*workspace.load(ref, changes), changes))

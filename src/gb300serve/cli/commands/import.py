@@ -4,9 +4,8 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.cli.importing import document, found_lines, imported, recipe_lines
-from gb300serve.cli.parameters import Json, SiteFile, Station
-from gb300serve.cli.workspace import workspace
+from gb300serve.app.import_launch import finding_lines, import_document, import_launch, recipe_lines
+from gb300serve.cli.parameters import Json, SiteFile, Station, open_workspace
 from gb300serve.core.errors import CompileError
 from gb300serve.importers.report import NotImportableError
 
@@ -15,29 +14,30 @@ def run(
     ctx: typer.Context,
     file: Annotated[
         str | None,
-        typer.Argument(metavar="[FILE]", help="Shell text, docker inspect output, jm-recipe/v1; - for standard input."),
+        typer.Argument(metavar="[FILE]", help="Shell, docker inspect or jm-recipe/v1 text; - for standard input."),
     ] = None,
     container: Annotated[
-        str | None, typer.Option("--container", metavar="NAME", help="A container, running or not.", show_default=False)
+        str | None,
+        typer.Option("--container", metavar="NAME", help="A running or stopped container.", show_default=False),
     ] = None,
     site: SiteFile = None,
     station: Station = None,
     json: Json = False,
 ) -> int:
-    """Make a recipe of a docker run line, a container or a jm-recipe. Nothing of what is read is run."""
-    space = workspace(ctx, None, site, station)
+    """Convert a docker run command, a container or a jm-recipe to a recipe. Nothing is executed."""
+    workspace, console = open_workspace(ctx, None, site, station)
     try:
-        result = imported(space, file, container)
+        result = import_launch(workspace, file, container)
     except CompileError as error:
         if json:
-            space.console.document(document(None, error.diagnostics))
+            console.document(import_document(None, error.diagnostics))
             return error.exit_code
-        space.console.messages(found_lines(error.diagnostics), "dim")
+        console.messages(finding_lines(error.diagnostics), "dim")
         raise NotImportableError(error.message, (), error.hint or "") from error
     if json:
-        space.console.document(document(result, result.diagnostics))
+        console.document(import_document(result, result.diagnostics))
         return 0
     for line in recipe_lines(result):
-        space.console.result(line)
-    space.console.messages(found_lines(result.diagnostics), "dim")
+        console.result(line)
+    console.messages(finding_lines(result.diagnostics), "dim")
     return 0

@@ -4,11 +4,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from gb300serve.cli.formats import github, sarif, text
-from gb300serve.cli.linting import Verdict, lint_paths
-from gb300serve.cli.parameters import Json, RecipeDirs
-from gb300serve.cli.rulebook import described
-from gb300serve.cli.workspace import workspace
+from gb300serve.app.lint import Verdict, described, lint_paths
+from gb300serve.cli.parameters import Json, RecipeDirs, open_workspace
+from gb300serve.cli.views import diagnostics
 from gb300serve.core.diagnostics import RANK
 
 SCHEMA = "gb300serve.lint/1"
@@ -27,25 +25,31 @@ def run(
     json: Json = False,
 ) -> int:
     """Say what is wrong with recipes, without a machine. Without a path: the recipes directory."""
-    space = workspace(ctx, recipes, None)
-    verdict = lint_paths(space, paths or [])
+    workspace, console = open_workspace(ctx, recipes, None)
+    verdict = lint_paths(workspace, paths or [])
     if json or form == "json":
         found = [d.as_json() for d in verdict.diagnostics]
-        space.console.document({"schema": SCHEMA, "files": verdict.files, "diagnostics": found})
+        console.document({"schema": SCHEMA, "files": verdict.files, "diagnostics": found})
     elif form == "sarif":
-        space.console.document(sarif.document(verdict.diagnostics, _explained()))
+        console.document(diagnostics.document(verdict.diagnostics, _explained()))
     else:
-        shown = text.lines(verdict.diagnostics) if form == "text" else github.lines(verdict.diagnostics)
+        shown = (
+            diagnostics.text_lines(verdict.diagnostics)
+            if form == "text"
+            else diagnostics.github_lines(verdict.diagnostics)
+        )
         for line in shown:
-            space.console.result(line)
-        space.console.message(_summary(verdict))
+            console.result(line)
+        console.message(_summary(verdict))
     if verdict.invalid:
         return 3
     return 5 if any(RANK[d.severity] >= RANK[fail_on] for d in verdict.diagnostics) else 0
 
 
-def _explained() -> dict[str, sarif.Help]:
-    return {row["code"]: sarif.Help(row["summary"], row["severity"], row["why"], row["fix"]) for row in described()}
+def _explained() -> dict[str, diagnostics.Help]:
+    return {
+        row["code"]: diagnostics.Help(row["summary"], row["severity"], row["why"], row["fix"]) for row in described()
+    }
 
 
 def _summary(verdict: Verdict) -> str:

@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 import typer
 
-from gb300serve.cli.parameters import Json, RecipeDirs
-from gb300serve.cli.table import table
-from gb300serve.cli.workspace import Workspace, workspace
-from gb300serve.recipe.load import Loaded
-from gb300serve.recipe.model import EvidenceSection, Recipe
+from gb300serve.app.workspace import Workspace
+from gb300serve.cli.parameters import Json, RecipeDirs, open_workspace
+from gb300serve.cli.views.table import table
+from gb300serve.recipe.load import LoadedRecipe
+from gb300serve.recipe.model import Recipe
 from gb300serve.recipe.pins import pin_path
 
 SCHEMA = "gb300serve.list/1"
@@ -16,42 +16,34 @@ SCHEMA = "gb300serve.list/1"
 
 def run(
     ctx: typer.Context,
-    everything: Annotated[bool, typer.Option("--all", help="Deprecated releases too.")] = False,
+    include_deprecated: Annotated[bool, typer.Option("--all", help="Include deprecated releases.")] = False,
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
-    """List lanes and their releases, each with its first figure and the load that it was measured on."""
-    space = workspace(ctx, recipes, None)
+    """List lanes and releases, each with its first figure and the workload of its measurement."""
+    workspace, console = open_workspace(ctx, recipes, None)
     rows = [
         row
-        for ref in space.catalog.refs()
-        if (row := _row(space, ref)) and (everything or row["status"] != "deprecated")
+        for ref in workspace.catalog.refs()
+        if (row := _row(workspace, ref)) and (include_deprecated or row["status"] != "deprecated")
     ]
     if json:
-        space.console.document({"schema": SCHEMA, "releases": rows})
+        console.document({"schema": SCHEMA, "releases": rows})
         return 0
-    cells = [
-        [
-            row["lane"],
-            row["release"],
-            row["status"],
-            "yes" if row["pinned"] else "no",
-            row["title"],
-            row["headline"] or "-",
-        ]
-        for row in rows
-    ]
+    columns = ("lane", "release", "status", "pinned", "title", "headline")
+    shown = [row | {"pinned": "yes" if row["pinned"] else "no", "headline": row["headline"] or "-"} for row in rows]
+    cells = [[row[column] for column in columns] for row in shown]
     for line in table(("LANE", "RELEASE", "STATUS", "PINNED", "TITLE", "FIGURE"), cells):
-        space.console.result(line)
+        console.result(line)
     return 0
 
 
-def _row(space: Workspace, ref: str) -> dict[str, Any] | None:
-    found = space.catalog.find(ref)
-    loaded = space.loader.load_file(found)
+def _row(workspace: Workspace, ref: str) -> dict[str, Any] | None:
+    file = workspace.catalog.find(ref)
+    loaded = workspace.loader.load_file(file)
     recipe = loaded.recipe
     if recipe is None:
-        space.console.message(f"{found.path} is not a valid recipe, and left out{_why(loaded)}", "warning")
+        workspace.console.message(f"{file.path} is not a valid recipe and is skipped{_first_error(loaded)}", "warning")
         return None
     return {
         "lane": recipe.lane,
@@ -59,22 +51,20 @@ def _row(space: Workspace, ref: str) -> dict[str, Any] | None:
         "title": recipe.title,
         "status": recipe.status,
         "extends": loaded.parent,
-        "pinned": pin_path(found.path).is_file(),
+        "pinned": pin_path(file.path).is_file(),
         "headline": _headline(recipe),
-        "file": str(found.path),
+        "file": str(file.path),
     }
 
 
-def _why(loaded: Loaded) -> str:
-    """The first problem: some of them are none to `lint`, which may not take its directory for one of recipes."""
-    first = next((found for found in loaded.problems if found.severity == "error"), None)
-    where = f"line {first.line}: " if first is not None and first.line else ""
-    return f": {where}{first.message}" if first is not None else ""
+def _first_error(loaded: LoadedRecipe) -> str:
+    """The first error; `lint` does not report all of them."""
+    error = next((problem for problem in loaded.problems if problem.severity == "error"), None)
+    if error is None:
+        return ""
+    return f": line {error.line}: {error.message}" if error.line else f": {error.message}"
 
 
 def _headline(recipe: Recipe) -> str | None:
-    return _figure(recipe.evidence[0]) if recipe.evidence else None
-
-
-def _figure(evidence: EvidenceSection) -> str:
-    return f"{evidence.figure}: {evidence.value} {evidence.unit} ({evidence.workload})"
+    first = next(iter(recipe.evidence), None)
+    return f"{first.figure}: {first.value} {first.unit} ({first.workload})" if first else None

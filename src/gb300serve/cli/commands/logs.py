@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.cli.hiding import held_secrets
-from gb300serve.cli.lanes import the_lane
-from gb300serve.cli.parameters import On, OptionalRef, RecipeDirs, SiteFile, Station
-from gb300serve.cli.services import Services
-from gb300serve.cli.workspace import workspace
+from gb300serve.app.actions import Invocation, suggesting
+from gb300serve.app.hosts import Hosts
+from gb300serve.app.lanes import find_lane, held_secrets
+from gb300serve.app.state import StateDirectory
+from gb300serve.cli.parameters import On, OptionalRef, RecipeDirs, SiteFile, Station, open_workspace
 from gb300serve.lifecycle.logs import logs
 
 
@@ -25,10 +25,10 @@ def run(
     recipes: RecipeDirs = None,
 ) -> int:
     """Print a lane's log since its last start, without the values of its secrets."""
-    space = workspace(ctx, recipes, site, station)
-    services = Services(space)
-    place, container = the_lane("logs", ref, services, on)
-    space.console.hide(held_secrets(container, services))
-    for line in logs(services.backend(place), container, tail=lines, follow=follow):
-        space.console.result(line.text)
+    workspace, console = open_workspace(ctx, recipes, site, station)
+    with suggesting(Invocation(ref or "", on, workspace.options)):
+        host, container = find_lane("logs", ref, workspace, Hosts(workspace), on)
+        console.hide(held_secrets(container, StateDirectory(workspace)))
+        for line in logs(host.backend, container, tail=lines, follow=follow):
+            console.result(line.text)
     return 0

@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.cli.parameters import RecipeDirs
-from gb300serve.cli.workspace import Workspace, workspace
+from gb300serve.app.workspace import Workspace
+from gb300serve.cli.parameters import RecipeDirs, open_workspace
 from gb300serve.core.errors import Gb300Error
-from gb300serve.core.words import changed_words
-from gb300serve.lint.rules.pinned import pinned_words
+from gb300serve.core.values import changed_arguments
+from gb300serve.lint.rules.image import pinned_arguments
 from gb300serve.recipe.pins import pin_path, read_pin, write_pin
-from gb300serve.render.docker_run import pinned
+from gb300serve.render.docker_run import pinned_text
 
 
 class PinDiffersError(Gb300Error):
@@ -35,23 +35,23 @@ def run(
     force: Annotated[bool, typer.Option("--force", help="Rewrite a pin that differs.")] = False,
 ) -> int:
     """Write the command that a release compiles to beside it, so that any later change is seen."""
-    space = workspace(ctx, recipes, None)
+    workspace, console = open_workspace(ctx, recipes, None)
     # All of them are compiled and compared before the first is written.
-    for path, ref, text in [_compiled(space, ref, force=force) for ref in refs]:
+    for path, ref, text in [_compiled(workspace, ref, force=force) for ref in refs]:
         if read_pin(path) == text:
-            space.console.message(f"{ref} is pinned already: {pin_path(path)}")
+            console.message(f"{ref} is pinned already: {pin_path(path)}")
         else:
-            space.console.message(f"pinned {ref}: {write_pin(path, text)}")
-    space.say_notes()
+            console.message(f"pinned {ref}: {write_pin(path, text)}")
+    workspace.print_notes()
     return 0
 
 
-def _compiled(space: Workspace, ref: str, *, force: bool) -> tuple[Path, str, str]:
-    loaded, recipe = space.shareable(ref)
-    text = pinned(space.pinned_plan(loaded, recipe))
-    before = read_pin(loaded.found.path)
+def _compiled(workspace: Workspace, ref: str, *, force: bool) -> tuple[Path, str, str]:
+    loaded, recipe = workspace.shareable(ref)
+    text = pinned_text(workspace.pinned_plan(loaded, recipe))
+    before = read_pin(loaded.file.path)
     if before is not None and not force:
-        removed, added = changed_words(pinned_words(before), pinned_words(text))
+        removed, added = changed_arguments(pinned_arguments(before), pinned_arguments(text))
         if removed or added:
             raise PinDiffersError(recipe.ref, removed, added)
-    return loaded.found.path, recipe.ref, text
+    return loaded.file.path, recipe.ref, text

@@ -4,14 +4,14 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.cli.asking import show_steps
-from gb300serve.cli.boot_view import SIMULATED
-from gb300serve.cli.launching import launch_and_watch
-from gb300serve.cli.parameters import On, Reason, RecipeDirs, SimFault, SimSpeed, SiteFile, Station
-from gb300serve.cli.rehearsing import only_simulated
-from gb300serve.cli.returning import asked_for, sought
-from gb300serve.cli.services import SIM_SPEED, Services
-from gb300serve.cli.workspace import workspace
+from gb300serve.app.actions import Invocation, suggesting
+from gb300serve.app.hosts import SIM_SPEED, Hosts
+from gb300serve.app.launch import LaunchRequest, launch_and_watch, refuse_rehearsal, show_steps
+from gb300serve.app.rollback import find_target, prepare_rollback, rollback_costs
+from gb300serve.app.state import StateDirectory
+from gb300serve.cli.parameters import On, Reason, RecipeDirs, SimFault, SimSpeed, SiteFile, Station, open_workspace
+from gb300serve.cli.views.boot import SIMULATED, BootView
+from gb300serve.cli.views.doctor import document
 from gb300serve.simulator.station import Rehearsal
 
 Goal = Annotated[
@@ -32,18 +32,36 @@ def run(
     sim_speed: SimSpeed = SIM_SPEED,
     sim_fault: SimFault = None,
 ) -> int:
-    """Return to the last release of the lane that was READY: say what is going to be done, do it, and see it serve.
+    """Return to the last release of the lane that was READY: print the steps, carry them out, watch it serve.
 
-    What serves is stopped and kept. When the other one fails, it is put back.
+    The running lane is stopped and kept. If the other one fails, the running lane is put back.
     """
-    space = workspace(ctx, recipes, site, station)
+    workspace, console = open_workspace(ctx, recipes, site, station)
     rehearsal = Rehearsal(sim_speed, sim_fault)
     if on is not None:
-        only_simulated(rehearsal, on)
-    services = Services(space, rehearsal)
-    found = sought(goal, services, on)
-    only_simulated(rehearsal, found.on)
-    asked = asked_for(found, services, reason)
-    if asked.launch.on == "sim":
-        space.console.message(SIMULATED, "warning")
-    return show_steps(asked, services) if steps_only else launch_and_watch(asked, services)
+        refuse_rehearsal(rehearsal, on)
+    hosts, state = Hosts(workspace, rehearsal), StateDirectory(workspace)
+    with suggesting(Invocation(on=on, options=workspace.options)):
+        found = find_target(goal, workspace, hosts, state, on)
+    refuse_rehearsal(rehearsal, found.on)
+    with suggesting(Invocation(found.record.ref, found.on, workspace.options)):
+        prepared = prepare_rollback(found, workspace, hosts, state)
+    with suggesting(prepared.invocation):
+        host = hosts.at(found.on, prepared.launch.plan)
+        request = LaunchRequest(
+            prepared,
+            "rollback",
+            f"rollback {found.record.ref}",
+            document,
+            replace=True,
+            follow=False,
+            names_back=True,
+            reason=reason,
+            preamble=tuple(rollback_costs(found, prepared, host, state)),
+        )
+        if found.on == "sim":
+            console.message(SIMULATED, "warning")
+        if steps_only:
+            console.results(show_steps(request, hosts, state))
+            return 0
+        return launch_and_watch(request, hosts, state, BootView.opener(console, prepared.invocation))

@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
+from gb300serve.app.lint import described
 from gb300serve.cli.parameters import Json
-from gb300serve.cli.rulebook import described
 from gb300serve.core.errors import CommandLineError
 from gb300serve.core.text import suggestion
 from gb300serve.lint.run import RULES

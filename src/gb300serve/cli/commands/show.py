@@ -2,9 +2,8 @@
 
 import typer
 
-from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station
-from gb300serve.cli.workspace import workspace
-from gb300serve.recipe.dump import to_yaml
+from gb300serve.cli.parameters import Json, RecipeDirs, Ref, Sets, SiteFile, Station, open_workspace
+from gb300serve.recipe.write import to_yaml
 
 SCHEMA = "gb300serve.show/1"
 
@@ -18,12 +17,12 @@ def run(
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
-    """Print a release with everything that it inherits; what is printed is a recipe that stands alone."""
-    space = workspace(ctx, recipes, site, station)
-    loaded, _ = space.shareable(ref, sets)
+    """Print a release with everything that it inherits, as a self-contained recipe."""
+    workspace, console = open_workspace(ctx, recipes, site, station)
+    loaded, _ = workspace.shareable(ref, sets)
     if json:
-        space.console.document({"schema": SCHEMA, "recipe": loaded.root})
+        console.document({"schema": SCHEMA, "recipe": loaded.root})
         return 0
-    space.say_notes()
-    space.console.result(to_yaml(loaded.root).rstrip("\n"))
+    workspace.print_notes()
+    console.result(to_yaml(loaded.root).rstrip("\n"))
     return 0

@@ -5,12 +5,11 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.cli.console import Console
-from gb300serve.cli.parameters import Json, On, RecipeDirs, SiteFile, Station
-from gb300serve.cli.services import Services
-from gb300serve.cli.stations import Seen, everywhere, one
-from gb300serve.cli.table import table
-from gb300serve.cli.workspace import workspace
+from gb300serve.app.hosts import Hosts
+from gb300serve.app.stations import StationStatus, all_stations, station_status
+from gb300serve.cli.console import TerminalConsole
+from gb300serve.cli.parameters import Json, On, RecipeDirs, SiteFile, Station, open_workspace
+from gb300serve.cli.views.table import table
 from gb300serve.core.errors import BackendError, CommandLineError
 from gb300serve.lifecycle.status import LaneStatus
 
@@ -20,10 +19,10 @@ DEADLINE = 15.0
 
 
 class OneOrAllError(CommandLineError):
-    """`--all` beside `--station`."""
+    """`--all` together with `--station`."""
 
     def __init__(self) -> None:
-        super().__init__("--all asks every station, and --station names one", hint="leave one of them out")
+        super().__init__("--all and --station cannot be combined", hint="leave out one of them")
 
 
 def run(
@@ -41,23 +40,23 @@ def run(
     """Show every lane, on Docker and on the simulated Station: what it is, in which state, since when."""
     if everything and station:
         raise OneOrAllError
-    space = workspace(ctx, recipes, site, station)
-    services = Services(space.at(None) if everything else space)
+    workspace, console = open_workspace(ctx, recipes, site, station)
+    hosts = Hosts(workspace.at(None) if everything else workspace)
     try:
-        seen = everywhere(services, on, deadline) if everything else (one(services, on),)
+        seen = all_stations(hosts, on, deadline) if everything else (station_status(hosts, on),)
     except BackendError:
         if json:  # whoever reads it gets an object, whatever the exit code
-            space.console.document({"schema": SCHEMA, "lanes": [], "stations": []})
+            console.document({"schema": SCHEMA, "lanes": [], "stations": []})
         raise
     if json:
         each = [lane for found in seen for lane in found.lanes_as_json()]
-        space.console.document({"schema": SCHEMA, "lanes": each, "stations": [found.as_json() for found in seen]})
+        console.document({"schema": SCHEMA, "lanes": each, "stations": [found.as_json() for found in seen]})
     else:
-        _show(seen, space.console, named=everything)
-    return _ended(seen, space.console, named=everything)
+        _show(seen, console, named=everything)
+    return _ended(seen, console, named=everything)
 
 
-def _show(seen: tuple[Seen, ...], console: Console, *, named: bool) -> None:
+def _show(seen: tuple[StationStatus, ...], console: TerminalConsole, *, named: bool) -> None:
     rows = [row for found in seen for row in _rows(found, named=named)]
     if not rows:
         console.result("no lane")
@@ -69,7 +68,7 @@ def _show(seen: tuple[Seen, ...], console: Console, *, named: bool) -> None:
             console.result(f"  {sentence}")
 
 
-def _ended(seen: tuple[Seen, ...], console: Console, *, named: bool) -> int:
+def _ended(seen: tuple[StationStatus, ...], console: TerminalConsole, *, named: bool) -> int:
     """7 where the status of one of them alone would be; what stays unsaid in the table is said."""
     for found in seen:
         if found.refused is not None and not named:
@@ -83,7 +82,7 @@ def _ended(seen: tuple[Seen, ...], console: Console, *, named: bool) -> int:
     return BackendError.exit_code
 
 
-def _rows(found: Seen, *, named: bool) -> Iterator[list[str]]:
+def _rows(found: StationStatus, *, named: bool) -> Iterator[list[str]]:
     station = [found.station or "-"] if named else []
     for lane in found.lanes:
         yield station + _row(lane)
@@ -91,7 +90,7 @@ def _rows(found: Seen, *, named: bool) -> Iterator[list[str]]:
         yield [*station, "-", "-", "docker", "no answer", "-", "-", "-"]
 
 
-def _sentences(found: Seen, *, named: bool) -> Iterator[str]:
+def _sentences(found: StationStatus, *, named: bool) -> Iterator[str]:
     for lane in found.lanes:
         for sentence in (*(each.message for each in lane.drift), *_why(lane)):
             yield f"{lane.container}: {sentence}"

@@ -5,13 +5,25 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.cli.asking import Asked, show_steps
-from gb300serve.cli.boot_view import SIMULATED
-from gb300serve.cli.launching import launch_and_watch
-from gb300serve.cli.parameters import On, Reason, RecipeDirs, Ref, Sets, SimFault, SimSpeed, SiteFile, Station
-from gb300serve.cli.rehearsing import only_simulated
-from gb300serve.cli.services import SIM_SPEED, Services
-from gb300serve.cli.workspace import workspace
+from gb300serve.app.actions import Invocation, suggesting
+from gb300serve.app.hosts import SIM_SPEED, Hosts
+from gb300serve.app.launch import LaunchRequest, launch_and_watch, refuse_rehearsal, show_steps
+from gb300serve.app.launchable import prepare
+from gb300serve.app.state import StateDirectory
+from gb300serve.cli.parameters import (
+    On,
+    Reason,
+    RecipeDirs,
+    Ref,
+    Sets,
+    SimFault,
+    SimSpeed,
+    SiteFile,
+    Station,
+    open_workspace,
+)
+from gb300serve.cli.views.boot import SIMULATED, BootView
+from gb300serve.cli.views.doctor import document
 from gb300serve.simulator.station import Rehearsal
 
 
@@ -38,14 +50,27 @@ def run(
     sim_fault: SimFault = None,
 ) -> int:
     """Launch a release, watch its boot until it serves, then show its log until Ctrl-C (the lane keeps running)."""
-    space = workspace(ctx, recipes, site, station)
+    workspace, console = open_workspace(ctx, recipes, site, station)
+    where, overrides = on or "docker", tuple(sets or ())
     rehearsal = Rehearsal(sim_speed, sim_fault)
-    only_simulated(rehearsal, on or "docker")
-    services = Services(space, rehearsal)
-    launch = replace_fields(services.launch(ref, sets, on or "docker"), stack_dump=stack_dump)
-    space.say_notes()
-    if launch.on == "sim":
-        space.console.message(SIMULATED, "warning")
-    words = f"up {ref}{' --replace' if replace else ''}"
-    asked = Asked(launch, "up", words, replace=replace, detach=detach, reason=reason)
-    return show_steps(asked, services) if steps_only else launch_and_watch(asked, services)
+    refuse_rehearsal(rehearsal, where)
+    hosts = Hosts(workspace, rehearsal)
+    with suggesting(Invocation(ref, where, workspace.options, overrides)):
+        prepared = prepare(workspace, hosts, ref, overrides, where)
+        workspace.print_notes()
+        if where == "sim":
+            console.message(SIMULATED, "warning")
+        request = LaunchRequest(
+            replace_fields(prepared, launch=replace_fields(prepared.launch, stack_dump=stack_dump)),
+            "up",
+            f"up {ref}{' --replace' if replace else ''}",
+            document,
+            replace=replace,
+            detach=detach,
+            reason=reason,
+        )
+        state = StateDirectory(workspace)
+        if steps_only:
+            console.results(show_steps(request, hosts, state))
+            return 0
+        return launch_and_watch(request, hosts, state, BootView.opener(console, prepared.invocation))

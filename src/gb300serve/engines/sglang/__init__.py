@@ -1,1 +1,1 @@
-"""SGLang's `serve`, and `python3 -m sglang.launch_server`: the same parser."""
+"""SGLang: `sglang serve` and `python3 -m sglang.launch_server`, which share a parser."""

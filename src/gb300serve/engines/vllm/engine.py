@@ -1,14 +1,70 @@
-"""The engine `vllm`: its options checked against the tables and against what it refuses later."""
+"""The engine vLLM, 0.29 to 0.33."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from gb300serve.engines.base import Options
-from gb300serve.engines.problem import Problem
-from gb300serve.engines.shipped import TableChoice
-from gb300serve.engines.tabled import TabledEngine
-from gb300serve.engines.vllm.limits import check_limits
-from gb300serve.engines.vllm.parsers import check_parsers
+from gb300serve.core.text import suggestion
+from gb300serve.core.values import Value
+from gb300serve.engines.base import Options, Problem, length, number, text
+from gb300serve.engines.check import check_least, check_port, meant_fraction, outside
+from gb300serve.engines.engine import ArgumentEcho, Engine, EngineParser, EngineProbe, NodeArguments
+from gb300serve.engines.tables import OptionTable, TableChoice
+from gb300serve.engines.vllm.arguments import rewrite
 from gb300serve.engines.vllm.schedule import check_schedule
+
+PORT = 8000
+# The lower bounds of the engine's configuration classes.
+LEAST = {
+    "block_size": 1,
+    "cpu_offload_gb": 0,
+    "data_parallel_size": 1,
+    "long_prefill_token_threshold": 0,
+    "max_num_batched_tokens": 1,
+    "max_num_seqs": 1,
+    "offload_group_size": 0,
+    "offload_num_in_group": 1,
+    "pipeline_parallel_size": 1,
+    "shutdown_timeout": 0,
+    "tensor_parallel_size": 1,
+}
+
+
+def check_limits(options: Options) -> Iterator[Problem]:
+    """Values that the parser accepts and the configuration rejects."""
+    yield from check_least(options, LEAST)
+    yield from _check_utilization(options.get("gpu_memory_utilization"))
+    yield from check_port(options.get("port"))
+    longest = length(options.get("max_model_len"))
+    if longest is not None and longest < 1 and longest != -1:
+        yield outside("max_model_len", options["max_model_len"], "at least 1, or auto")
+
+
+def _check_utilization(value: Value) -> Iterator[Problem]:
+    share = number(value)
+    if share is not None and not 0 < share <= 1:
+        yield outside("gpu_memory_utilization", value, "above 0 and at most 1", meant_fraction(share))
+
+
+def check_parsers(options: Options, tables: Iterable[OptionTable]) -> Iterator[Problem]:
+    """Names that no table has. With a plugin, any name may be right."""
+    known = tuple(tables)
+    if "tool_parser_plugin" not in options:
+        names = sorted({name for table in known for name in table.tool_call_parsers})
+        # Without automatic tool choice the engine accepts any name and ignores it.
+        is_error = options.get("enable_auto_tool_choice") is True
+        yield from _check_name(options, "tool_call_parser", names, known[-1].version, is_error=is_error)
+    if "reasoning_parser_plugin" not in options:
+        names = sorted({name for table in known for name in table.reasoning_parsers})
+        yield from _check_name(options, "reasoning_parser", [*names, "none"], known[-1].version, is_error=True)
+
+
+def _check_name(options: Options, key: str, names: list[str], version: str, *, is_error: bool) -> Iterator[Problem]:
+    name = text(options.get(key))
+    if not name or name in names:
+        return
+    close = suggestion(name, names)
+    hint = f"write {close}" if close else f"one of {', '.join(names)}"
+    message = f"{key} is '{name}', which vllm {version} does not register"
+    yield Problem((key,), "OPT012", message, hint, None if is_error else "warning")
 
 
 def _check_meaning(options: Options, choice: TableChoice) -> Iterator[Problem]:
@@ -17,4 +73,32 @@ def _check_meaning(options: Options, choice: TableChoice) -> Iterator[Problem]:
     yield from check_parsers(options, choice.tables)
 
 
-VLLM = TabledEngine("vllm", _check_meaning)
+def join_nodes(leader: str, rank: str) -> tuple[str, ...]:
+    """The arguments for one of several machines."""
+    return ("--master-addr", leader, *(() if rank == "0" else ("--headless",)))
+
+
+VLLM = Engine(
+    name="vllm",
+    title="vLLM",
+    meaning=_check_meaning,
+    model_key="model",
+    default_port=PORT,
+    default_host="0.0.0.0",  # noqa: S104 - the engine's default
+    image="vllm/vllm-openai",
+    launchers=(("vllm", "serve"),),
+    module="vllm.entrypoints",
+    parser=EngineParser(rewrite, prog="vllm serve", root="vllm", has_positional=True, rewrites_flags=True),
+    # vLLM guesses its machine's address, and a Station has several.
+    nodes=NodeArguments(("nnodes", "node_rank", "master_addr", "headless"), join_nodes, "VLLM_HOST_IP"),
+    echo=ArgumentEcho("non-default args:"),
+    probe=EngineProbe(
+        requests_running="vllm:num_requests_running",
+        requests_waiting="vllm:num_requests_waiting",
+        kv_cache_usage="vllm:kv_cache_usage_perc",
+        health_timeout=5.0,
+        key_variable="VLLM_API_KEY",
+    ),
+    own_flags=frozenset(("--max-model-len", "--gpu-memory-utilization", "--max-num-seqs", "--max-num-batched-tokens")),
+    serving_images=r"(?:^|/)vllm-openai[\w.-]*$",
+)

@@ -1,23 +1,23 @@
-"""The draft length by batch size (`num_speculative_tokens_per_batch_size`): what the engine refuses in it."""
+"""The draft length by batch size (`num_speculative_tokens_per_batch_size`)."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
 from gb300serve.core.values import Value, compact_json
-from gb300serve.engines.narrow import is_list, is_whole
-from gb300serve.engines.problem import Path, Problem
+from gb300serve.engines.base import Path, Problem, is_list, is_whole
 
 SCHEDULE = "num_speculative_tokens_per_batch_size"
 Tiers: TypeAlias = tuple[tuple[int, int, int], ...]
-"""(first batch size, last batch size, tokens drafted), the sizes included."""
+"""(first batch size, last batch size, drafted tokens), both sizes included."""
 
 
 def check_schedule(config: Value) -> Iterator[Problem]:
-    """What the engine refuses in the schedule.
+    """The problems for which the engine rejects a schedule.
 
-    It checks the shape when it reads the configuration, the rest only when the scheduler is built, after weights and
-    KV cache: on a Station minutes into the boot. Gaps, unsorted tiers and tiers past `max_num_seqs` it takes.
+    It checks the shape at the start, the rest only when it builds the scheduler, after weights and KV cache: on a
+    Station minutes into the boot. It accepts gaps, unsorted tiers and tiers beyond `max_num_seqs`.
     """
     value = config.get(SCHEDULE) if isinstance(config, Mapping) else None
     path: Path = ("speculative_config", SCHEDULE)
@@ -62,7 +62,7 @@ def _refused(path: Path, what: str, hint: str | None = None) -> Problem:
 
 
 def tiers(value: Value) -> Tiers:
-    """The (start, end, tokens) of a schedule in the order written; items of another shape are left out."""
+    """The (start, end, tokens) of a schedule in their written order; items of another shape are left out."""
     found = []
     for item in value if is_list(value) else ():
         if is_list(item) and len(item) == 3:
@@ -70,3 +70,47 @@ def tiers(value: Value) -> Tiers:
             if is_whole(start) and is_whole(end) and is_whole(tokens):
                 found.append((start, end, tokens))
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """`tokens` drafted per step from `start` to `end` running sequences, both included; 0 disables drafting."""
+
+    start: int
+    end: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpeculationOptions:
+    """The options of the drafter. Without a `model`, DSpark drafts with the target checkpoint's own head."""
+
+    method: str | None
+    model: str | None
+    num_speculative_tokens: int | None
+    schedule: tuple[Tier, ...]
+    """Sorted by batch size, as in the engine; empty without a schedule."""
+
+    def tokens_at(self, batch: int) -> int:
+        """Tokens drafted per step with this many running sequences.
+
+        As in the scheduler, a tier also covers the gap after it, and `num_speculative_tokens` is the limit.
+        """
+        most = self.num_speculative_tokens or 0
+        if not self.schedule:
+            return most
+        tokens = next((tier.tokens for tier in reversed(self.schedule) if tier.start <= batch), most)
+        return min(tokens, most) if self.num_speculative_tokens is not None else tokens
+
+
+def speculation(value: Value) -> SpeculationOptions | None:
+    """The typed form of `speculative_config`; values of a wrong type count as not set."""
+    if not isinstance(value, Mapping):
+        return None
+    method, model, tokens = value.get("method"), value.get("model"), value.get("num_speculative_tokens")
+    return SpeculationOptions(
+        method=method if isinstance(method, str) else None,
+        model=model if isinstance(model, str) else None,
+        num_speculative_tokens=tokens if is_whole(tokens) else None,
+        schedule=tuple(Tier(*tier) for tier in sorted(tiers(value.get(SCHEDULE)))),
+    )

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
-from gb300serve.lint.book import rule, vllm_rule
-from gb300serve.lint.subject import Subject, option_path
-from gb300serve.plan.sizes import read_size
+from gb300serve.lint.subject import LintSubject, option_path, rule, vllm_rule
+from gb300serve.plan.model import parse_size
 
 _CHOOSERS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 # Docker kills what has not ended 10 s after its stop.
@@ -14,7 +13,7 @@ _LEAST_SIZE = 1 << 20
 
 
 @rule("CON001", "warning")
-def restart_always(subject: Subject) -> Iterator[Finding]:
+def restart_always(subject: LintSubject) -> Iterator[Finding]:
     """The restart policy brings back what was stopped, or never fires.
 
     Why: with `always` a container that was stopped on purpose starts again with the daemon, and takes the GPU from
@@ -31,7 +30,7 @@ def restart_always(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("CON002", "warning")
-def cuda_visible_devices(subject: Subject) -> Iterator[Finding]:
+def cuda_visible_devices(subject: LintSubject) -> Iterator[Finding]:
     """A variable chooses GPUs that docker chose already.
 
     Why: docker gives the container its GPUs and numbers them from 0; CUDA_VISIBLE_DEVICES then counts among those, and
@@ -47,7 +46,7 @@ def cuda_visible_devices(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("CON003", "warning")
-def gpu_by_index(subject: Subject) -> Iterator[Finding]:
+def gpu_by_index(subject: LintSubject) -> Iterator[Finding]:
     """A GPU is chosen by its index.
 
     Why: the order differs between machines and boots: the GB300 was 1 on one Station and 0 on another, the display GPU
@@ -60,7 +59,7 @@ def gpu_by_index(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("CON004", "note")
-def all_gpus(subject: Subject) -> Iterator[Finding]:
+def all_gpus(subject: LintSubject) -> Iterator[Finding]:
     """The container gets every GPU that docker has.
 
     Why: a Station also has a display GPU; where the system does not hide it the engine may take it for a second one.
@@ -72,7 +71,7 @@ def all_gpus(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("CON005", "warning")
-def no_gpu(subject: Subject) -> Iterator[Finding]:
+def no_gpu(subject: LintSubject) -> Iterator[Finding]:
     """The container gets no GPU.
 
     Why: the engine finds no device and ends within seconds.
@@ -88,7 +87,7 @@ def no_gpu(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("CON006", "warning")
-def nameless_container(subject: Subject) -> Iterator[Finding]:
+def nameless_container(subject: LintSubject) -> Iterator[Finding]:
     """The container has no name.
 
     Why: docker invents one at each start: nothing refuses a second launch, and scripts do not find the lane.
@@ -99,7 +98,7 @@ def nameless_container(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("CON007", "warning")
-def shared_memory_small(subject: Subject) -> Iterator[Finding]:
+def shared_memory_small(subject: LintSubject) -> Iterator[Finding]:
     """Several ranks share 64 MiB.
 
     Why: without `ipc: host` or `shm_size` docker gives 64 MiB of /dev/shm, and ranks ask for 160 and more
@@ -116,7 +115,7 @@ def shared_memory_small(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("CON008", "note")
-def shm_size_without_effect(subject: Subject) -> Iterator[Finding]:
+def shm_size_without_effect(subject: LintSubject) -> Iterator[Finding]:
     """`shm_size` stands beside `ipc: host`.
 
     Why: with the host's IPC namespace the container sees the host's /dev/shm, whatever size is asked for.
@@ -127,7 +126,7 @@ def shm_size_without_effect(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("CON009", "warning")
-def killed_before_drained(subject: Subject) -> Iterator[Finding]:
+def killed_before_drained(subject: LintSubject) -> Iterator[Finding]:
     """Docker kills the server before it has drained.
 
     Why: `shutdown_timeout` lets running requests end; docker waits `stop_timeout` seconds (10 unless said) and kills.
@@ -141,7 +140,7 @@ def killed_before_drained(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("CON010", "error")
-def not_a_size(subject: Subject) -> Iterator[Finding]:
+def not_a_size(subject: LintSubject) -> Iterator[Finding]:
     """A size is none to docker, or lacks its unit.
 
     Why: docker refuses `huge` at launch, and takes a number without a unit for bytes: `shm_size: "16"` is 16 of them.
@@ -151,7 +150,7 @@ def not_a_size(subject: Subject) -> Iterator[Finding]:
         value = getattr(subject.container, name)
         if value is None:
             continue
-        size = read_size(value)
+        size = parse_size(value)
         if size is None:
             yield Finding(("container", name), f"`{value}` is no size", "write a number and its unit, as 16g")
         elif not size.unit and 0 < size.bytes < _LEAST_SIZE:  # 0 leaves the choice to docker

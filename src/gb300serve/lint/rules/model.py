@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
-from gb300serve.lint.book import rule
-from gb300serve.lint.subject import Subject, option_path
+from gb300serve.lint.subject import LintSubject, option_path, rule
 from gb300serve.recipe.model import ModelSection
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -16,7 +15,7 @@ _HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 HUB_CACHE = "/root/.cache/huggingface"
 
 
-def _models(subject: Subject) -> Iterator[tuple[Path, ModelSection]]:
+def _models(subject: LintSubject) -> Iterator[tuple[Path, ModelSection]]:
     if subject.recipe.model is not None:
         yield ("model",), subject.recipe.model
     for index, model in enumerate(subject.recipe.models):
@@ -24,7 +23,7 @@ def _models(subject: Subject) -> Iterator[tuple[Path, ModelSection]]:
 
 
 @rule("MOD001", "warning")
-def moving_revision(subject: Subject) -> Iterator[Finding]:
+def moving_revision(subject: LintSubject) -> Iterator[Finding]:
     """The revision is a branch, a tag or a shortened commit.
 
     Why: a branch moves, and a repository can be force-pushed: the files are then others than those that were measured,
@@ -40,7 +39,7 @@ def moving_revision(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("MOD002", "warning")
-def model_without_revision(subject: Subject) -> Iterator[Finding]:
+def model_without_revision(subject: LintSubject) -> Iterator[Finding]:
     """A checkpoint has no revision.
 
     Why: which files were measured is nowhere written down, and the next download may bring others.
@@ -54,7 +53,7 @@ def model_without_revision(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("MOD003", "error")
-def model_not_mounted(subject: Subject) -> Iterator[Finding]:
+def model_not_mounted(subject: LintSubject) -> Iterator[Finding]:
     """The engine looks for a model where nothing is mounted.
 
     Why: the engine takes a path that is not there for the name of a repository and dies after 7 s (`Repo id must be in
@@ -72,7 +71,7 @@ def model_not_mounted(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _told(subject: Subject) -> Iterator[tuple[Path, str]]:
+def _told(subject: LintSubject) -> Iterator[tuple[Path, str]]:
     """Every model, drafter and tokenizer that the engine is told, with its place."""
     keys = ("model_tag", "model", "model_path", "tokenizer", "tokenizer_path", "speculative_draft_model_path")
     for key in keys:
@@ -89,7 +88,7 @@ def covers(target: str, path: str) -> bool:
 
 
 @rule("MOD004", "error")
-def half_a_model_mount(subject: Subject) -> Iterator[Finding]:
+def half_a_model_mount(subject: LintSubject) -> Iterator[Finding]:
     """A model says where it lies and not where it is mounted, or the reverse.
 
     Why: only a model with both is mounted: the engine finds nothing.
@@ -102,7 +101,7 @@ def half_a_model_mount(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("MOD005", "error")
-def engine_without_model(subject: Subject) -> Iterator[Finding]:
+def engine_without_model(subject: LintSubject) -> Iterator[Finding]:
     """The engine is told no model.
 
     Why: vLLM then downloads and serves Qwen/Qwen3-0.6B without a word, and the container looks healthy; SGLang stops.
@@ -123,7 +122,7 @@ def engine_without_model(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("MOD006", "warning")
-def model_from_the_hub(subject: Subject) -> Iterator[Finding]:
+def model_from_the_hub(subject: LintSubject) -> Iterator[Finding]:
     """The engine is told the name of a repository instead of a path.
 
     Why: it downloads whatever the main branch holds at that moment, into the container unless the hub's cache is
@@ -142,7 +141,7 @@ def model_from_the_hub(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("MOD007", "warning")
-def path_of_another_revision(subject: Subject) -> Iterator[Finding]:
+def path_of_another_revision(subject: LintSubject) -> Iterator[Finding]:
     """The directory carries another commit than the revision.
 
     Why: the release says one set of files and mounts another one.

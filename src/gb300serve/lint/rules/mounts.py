@@ -5,10 +5,9 @@ from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
-from gb300serve.lint.book import rule, vllm_rule
 from gb300serve.lint.known import tuning_store
 from gb300serve.lint.rules.model import covers
-from gb300serve.lint.subject import Subject
+from gb300serve.lint.subject import LintSubject, rule, vllm_rule
 from gb300serve.recipe.model import MountSection
 
 VLLM_CACHE = "/root/.cache/vllm"
@@ -19,7 +18,7 @@ _IMAGE = re.compile(
 )
 
 
-def _sources(subject: Subject) -> Iterator[tuple[Path, str]]:
+def _sources(subject: LintSubject) -> Iterator[tuple[Path, str]]:
     """Every path on the host, with its place."""
     if subject.recipe.model is not None and subject.recipe.model.path:
         yield ("model", "path"), subject.recipe.model.path
@@ -30,7 +29,7 @@ def _sources(subject: Subject) -> Iterator[tuple[Path, str]]:
         yield ("container", "mounts", index, "source"), mount.source
 
 
-def _targets(subject: Subject) -> Iterator[tuple[Path, str]]:
+def _targets(subject: LintSubject) -> Iterator[tuple[Path, str]]:
     """Every path in the container, with its place."""
     if subject.recipe.model is not None and subject.recipe.model.mount:
         yield ("model", "mount"), subject.recipe.model.mount
@@ -42,7 +41,7 @@ def _targets(subject: Subject) -> Iterator[tuple[Path, str]]:
 
 
 @rule("MNT001", "error")
-def relative_source(subject: Subject) -> Iterator[Finding]:
+def relative_source(subject: LintSubject) -> Iterator[Finding]:
     """A path on the host does not begin at the root.
 
     Why: docker refuses a relative path, takes a bare word for the name of a volume (which is then empty), and knows no
@@ -58,7 +57,7 @@ def relative_source(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("MNT002", "error")
-def relative_target(subject: Subject) -> Iterator[Finding]:
+def relative_target(subject: LintSubject) -> Iterator[Finding]:
     """A path in the container does not begin at the root.
 
     Why: docker refuses the mount (`mount path must be absolute`).
@@ -70,7 +69,7 @@ def relative_target(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("MNT003", "error")
-def colon_in_path(subject: Subject) -> Iterator[Finding]:
+def colon_in_path(subject: LintSubject) -> Iterator[Finding]:
     """A path of a mount holds a colon.
 
     Why: `-v` separates its parts with colons: docker refuses the word or mounts something else. `:ro` at the end of a
@@ -89,7 +88,7 @@ def colon_in_path(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("MNT004", "error")
-def two_mounts_at_one_place(subject: Subject) -> Iterator[Finding]:
+def two_mounts_at_one_place(subject: LintSubject) -> Iterator[Finding]:
     """Two mounts have the same place in the container.
 
     Why: docker refuses the container (`Duplicate mount point`).
@@ -105,7 +104,7 @@ def two_mounts_at_one_place(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("MNT005", "warning")
-def patch_without_sha256(subject: Subject) -> Iterator[Finding]:
+def patch_without_sha256(subject: LintSubject) -> Iterator[Finding]:
     """A file is laid over the image, or code mounted into it, without its hash.
 
     Why: the release says nothing about what it runs: the file can change under it, and a hook that fails to install is
@@ -128,7 +127,7 @@ def _is_patch(mount: MountSection) -> bool:
 
 
 @vllm_rule("MNT006", "warning")
-def cache_not_mounted(subject: Subject) -> Iterator[Finding]:
+def cache_not_mounted(subject: LintSubject) -> Iterator[Finding]:
     """The engine's cache is lost with the container.
 
     Why: kernel tuning takes 74 minutes and its result lies in the cache: without a mount each new container tunes and
@@ -145,7 +144,7 @@ def cache_not_mounted(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("MNT007", "note")
-def tuning_outside_cache(subject: Subject) -> Iterator[Finding]:
+def tuning_outside_cache(subject: LintSubject) -> Iterator[Finding]:
     """This engine version keeps its kernel tuning outside the mounted cache.
 
     Why: vLLM 0.33 on one GPU leaves it to FlashInfer, under /root/.cache/flashinfer: with only /root/.cache/vllm
@@ -164,7 +163,7 @@ def tuning_outside_cache(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("MNT008", "warning")
-def writable_hashed_mount(subject: Subject) -> Iterator[Finding]:
+def writable_hashed_mount(subject: LintSubject) -> Iterator[Finding]:
     """A mount with a hash is said to be writable.
 
     Why: what has a hash is mounted read-only whatever `read_only` says, so that it stays what it was.

@@ -7,10 +7,9 @@ from gb300serve.core.diagnostics import Severity
 from gb300serve.core.rules import Finding
 from gb300serve.fit.checkpoint import GIB, Checkpoint
 from gb300serve.fit.model import GB300
-from gb300serve.fit.offload import matches
-from gb300serve.lint.book import vllm_rule
+from gb300serve.fit.request import is_match
 from gb300serve.lint.known import runner_v2_ignores
-from gb300serve.lint.subject import Subject, option_given, option_path
+from gb300serve.lint.subject import LintSubject, option_given, option_path, vllm_rule
 
 # Parameter names are dotted segments of these characters: anything else in a pattern can match nothing.
 _SEGMENTS = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
@@ -28,7 +27,7 @@ _UVA = ("cpu_offload_gb", "cpu_offload_params")
 
 
 @vllm_rule("OFF001", "warning")
-def offload_pattern_without_offload(subject: Subject) -> Iterator[Finding]:
+def offload_pattern_without_offload(subject: LintSubject) -> Iterator[Finding]:
     """Parameters to offload are named, and nothing is offloaded.
 
     Why: without `cpu_offload_gb` above 0 the uva backend is off: everything stays on the GPU, without a word.
@@ -45,7 +44,7 @@ def offload_pattern_without_offload(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("OFF002", "error")
-def offload_pattern_matches_nothing(subject: Subject) -> Iterator[Finding]:
+def offload_pattern_matches_nothing(subject: LintSubject) -> Iterator[Finding]:
     """A pattern of `cpu_offload_params` matches no parameter of the model.
 
     Why: vLLM compares whole dotted segments and knows no wildcards; a pattern that matches nothing offloads nothing,
@@ -73,7 +72,7 @@ def offload_pattern_matches_nothing(subject: Subject) -> Iterator[Finding]:
 
 
 def _found(checkpoint: Checkpoint | None, pattern: str) -> bool:
-    return checkpoint is not None and any(matches(pattern, parameter.name) for parameter in checkpoint.parameters)
+    return checkpoint is not None and any(is_match(pattern, parameter.name) for parameter in checkpoint.parameters)
 
 
 def _close(checkpoint: Checkpoint, pattern: str) -> bool:
@@ -90,7 +89,7 @@ def _hint(checkpoint: Checkpoint | None) -> str:
 
 
 @vllm_rule("OFF003", "warning")
-def settings_of_another_backend(subject: Subject) -> Iterator[Finding]:
+def settings_of_another_backend(subject: LintSubject) -> Iterator[Finding]:
     """Offload settings belong to a backend that is not chosen.
 
     Why: the engine ignores them; at most a Python warning says so.
@@ -113,7 +112,7 @@ def settings_of_another_backend(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("OFF004", "warning")
-def offload_of_nothing(subject: Subject) -> Iterator[Finding]:
+def offload_of_nothing(subject: LintSubject) -> Iterator[Finding]:
     """An offload backend is chosen, and nothing is given to it.
 
     Why: `uva` moves `cpu_offload_gb` GiB, `prefetch` groups of `offload_group_size` layers: both are 0 unless said.
@@ -133,7 +132,7 @@ def offload_of_nothing(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("OFF005", "note")
-def offload_without_pattern(subject: Subject) -> Iterator[Finding]:
+def offload_without_pattern(subject: LintSubject) -> Iterator[Finding]:
     """The engine offloads whatever comes first.
 
     Why: without `cpu_offload_params` the first layers move as a whole, attention included, which every token reads:
@@ -157,7 +156,7 @@ def offload_without_pattern(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("OFF006", "warning")
-def nothing_to_gain_from_offload(subject: Subject) -> Iterator[Finding]:
+def nothing_to_gain_from_offload(subject: LintSubject) -> Iterator[Finding]:
     """Weights are offloaded although everything fits on the GPU.
 
     Why: every step reads them over the link: on one machine a stale setting made 120 tokens a second of 2,434.
@@ -186,7 +185,7 @@ def named_gib(repo: str) -> float | None:
 
 
 @vllm_rule("OFF007", "warning")
-def offload_ignored_by_runner(subject: Subject) -> Iterator[Finding]:
+def offload_ignored_by_runner(subject: LintSubject) -> Iterator[Finding]:
     """This engine version runs the model with a runner that is reported to ignore offload.
 
     Why: on model runner V2 releases took `cpu_offload_gb`, echoed it and moved nothing (vllm issue 51396): the only
@@ -207,7 +206,7 @@ def offload_ignored_by_runner(subject: Subject) -> Iterator[Finding]:
         yield Finding(option_path("cpu_offload_gb"), message, hint, of_key=True)
 
 
-def uses_runner_v2(subject: Subject) -> bool:
+def uses_runner_v2(subject: LintSubject) -> bool:
     """Whether the recipe asks for runner V2, by its variable or by a method that only runs there."""
     said = subject.container.env.get("VLLM_USE_V2_MODEL_RUNNER")
     drafts = subject.vllm.speculation if subject.vllm else None

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
-from gb300serve.lint.book import rule, vllm_rule
 from gb300serve.lint.known import plain_models, thinking
-from gb300serve.lint.subject import Subject, option_given, option_path
+from gb300serve.lint.subject import LintSubject, option_given, option_path, rule, vllm_rule
 
 
 @vllm_rule("PRS001", "error")
-def tool_choice_without_parser(subject: Subject) -> Iterator[Finding]:
+def tool_choice_without_parser(subject: LintSubject) -> Iterator[Finding]:
     """Automatic tool choice is on, and no tool parser is named.
 
     Why: the engine refuses it seconds into the boot (`--enable-auto-tool-choice requires --tool-call-parser`).
@@ -24,7 +23,7 @@ def tool_choice_without_parser(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("PRS002", "warning")
-def tool_parser_without_choice(subject: Subject) -> Iterator[Finding]:
+def tool_parser_without_choice(subject: LintSubject) -> Iterator[Finding]:
     """A tool parser is named, and automatic tool choice is off.
 
     Why: the parser is never asked: a request with tools gets HTTP 400, or a call told as text.
@@ -37,7 +36,7 @@ def tool_parser_without_choice(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("PRS003", "warning")
-def thinking_without_parser(subject: Subject) -> Iterator[Finding]:
+def thinking_without_parser(subject: LintSubject) -> Iterator[Finding]:
     """The model thinks before it answers, and no reasoning parser is named.
 
     Why: its thoughts become part of the answer, tool calls inside them are lost, and no plain smoke test notices.
@@ -53,7 +52,7 @@ def thinking_without_parser(subject: Subject) -> Iterator[Finding]:
         yield Finding(("engine", "options"), message, hint, of_key=True)
 
 
-def _registered(subject: Subject, key: str, parser: str) -> str | None:
+def _registered(subject: LintSubject, key: str, parser: str) -> str | None:
     """The engine's own name of a parser: vLLM's deepseek_v41 is deepseekv41 and deepseek-v41 to SGLang."""
     if subject.vllm is not None:
         return parser
@@ -66,7 +65,7 @@ def _folded(parser: str) -> str:
     return parser.lower().replace("_", "").replace("-", "")
 
 
-def _reasoning_parser(subject: Subject) -> str | None:
+def _reasoning_parser(subject: LintSubject) -> str | None:
     if subject.checkpoint is not None:
         return subject.checkpoint.reasoning_parser if subject.checkpoint.thinking else None
     name = subject.repo.rpartition("/")[2]
@@ -76,7 +75,7 @@ def _reasoning_parser(subject: Subject) -> str | None:
 
 
 @rule("PRS004", "warning")
-def parser_of_another_model(subject: Subject) -> Iterator[Finding]:
+def parser_of_another_model(subject: LintSubject) -> Iterator[Finding]:
     """A parser is not the one that the checkpoint was made for.
 
     Why: the engine takes any registered name; tool calls and thoughts of another format pass through as text.
@@ -94,7 +93,7 @@ def parser_of_another_model(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("PRS005", "note")
-def no_tool_parser(subject: Subject) -> Iterator[Finding]:
+def no_tool_parser(subject: LintSubject) -> Iterator[Finding]:
     """The model calls tools, and the lane does not take calls.
 
     Why: an agent's tool calls come back as text: it tells what it would do instead of doing it.

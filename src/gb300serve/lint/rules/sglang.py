@@ -2,16 +2,19 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from gb300serve.core.rules import Finding
 from gb300serve.core.text import suggestion
-from gb300serve.engines.common import POSITIONAL
-from gb300serve.engines.narrow import is_whole, si_length, text
-from gb300serve.lint.book import sglang_rule
-from gb300serve.lint.subject import Subject, option_given, option_path
+from gb300serve.engines.base import is_whole, si_length, text
+from gb300serve.engines.options import POSITIONAL
+from gb300serve.engines.sglang.engine import SGLANG
+from gb300serve.lint.subject import RULES, LintSubject, option_given, option_path
 
 _THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
 _NEEDS_ONE_THREAD = re.compile(r"(?i)glm-5\.3-flash")
+sglang_rule = partial(RULES.rule, engine="sglang")
+
 _LONGER = "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"
 # sglang.srt.speculative.spec_info.SpeculativeAlgorithm and its aliases, 0.5.20 to 0.5.23; case does not count.
 _ALGORITHMS = ("DFLASH", "DSPARK", "EAGLE", "EAGLE3", "FROZEN_KV_MTP", "NEXTN", "NGRAM", "STANDALONE", "UNO", "NONE")
@@ -20,8 +23,22 @@ _DECIMAL = re.compile(r"\d+(?:\.\d+)?[kMGT]")
 _SUFFIXED = ("context_length", "max_total_tokens", "max_prefill_tokens")
 
 
+@sglang_rule("ARG002", "error")
+def launcher_missing(subject: LintSubject) -> Iterator[Finding]:
+    """The image starts no engine by itself, and nothing in the recipe does.
+
+    Why: lmsysorg/sglang has no fitting entrypoint: the container would try to run `--model-path` as a program.
+    Fix: add `launcher: [python3, -m, sglang.launch_server]`.
+    """
+    section = subject.recipe.engine
+    bare = not section.launcher and subject.container.entrypoint is None
+    if bare and subject.recipe.image.repository == SGLANG.image:
+        hint = "add `launcher: [python3, -m, sglang.launch_server]`"
+        yield Finding(("engine", "name"), "this image starts no engine by itself", hint)
+
+
 @sglang_rule("SGL001", "warning")
-def compile_threads_not_one(subject: Subject) -> Iterator[Finding]:
+def compile_threads_not_one(subject: LintSubject) -> Iterator[Finding]:
     """GLM-5.3-Flash is served without `TORCHINDUCTOR_COMPILE_THREADS=1`.
 
     Why: the lane of this model needs it on this machine: every launch that served had it.
@@ -34,7 +51,7 @@ def compile_threads_not_one(subject: Subject) -> Iterator[Finding]:
 
 
 @sglang_rule("SGL002", "warning")
-def layers_copied_at_each_use(subject: Subject) -> Iterator[Finding]:
+def layers_copied_at_each_use(subject: LintSubject) -> Iterator[Finding]:
     """Whole layers are copied from host memory each time they run.
 
     Why: the offloader keeps N of every M layers on the host and copies all experts of one (6.7 GB for a layer of
@@ -51,7 +68,7 @@ def layers_copied_at_each_use(subject: Subject) -> Iterator[Finding]:
 
 
 @sglang_rule("SGL003", "warning")
-def graphs_and_requests_differ(subject: Subject) -> Iterator[Finding]:
+def graphs_and_requests_differ(subject: LintSubject) -> Iterator[Finding]:
     """CUDA graphs are captured for other batches than those that run.
 
     Why: a graph above `max_running_requests` costs memory and boot time and never runs; a batch above the largest
@@ -76,7 +93,7 @@ def _largest(value: object) -> int | None:
 
 
 @sglang_rule("SGL004", "error")
-def bare_model_refused(subject: Subject) -> Iterator[Finding]:
+def bare_model_refused(subject: LintSubject) -> Iterator[Finding]:
     """The model stands bare where SGLang takes none.
 
     Why: only `sglang serve` makes `--model-path` of a bare first word; `sglang.launch_server` refuses it
@@ -90,7 +107,7 @@ def bare_model_refused(subject: Subject) -> Iterator[Finding]:
 
 
 @sglang_rule("SGL005", "error")
-def draft_missing(subject: Subject) -> Iterator[Finding]:
+def draft_missing(subject: LintSubject) -> Iterator[Finding]:
     """Speculation needs a draft model, and none is named; or one is named and nothing speculates.
 
     Why: SGLang refuses the algorithm (`requires setting --speculative-draft-model-path`); a draft without an algorithm
@@ -108,7 +125,7 @@ def draft_missing(subject: Subject) -> Iterator[Finding]:
 
 
 @sglang_rule("SGL006", "warning")
-def unknown_speculative_algorithm(subject: Subject) -> Iterator[Finding]:
+def unknown_speculative_algorithm(subject: LintSubject) -> Iterator[Finding]:
     """The algorithm of speculation is none of SGLang's own.
 
     Why: its parser takes any text, and the launch ends later (`Unknown speculative algorithm name`) unless a plugin
@@ -123,7 +140,7 @@ def unknown_speculative_algorithm(subject: Subject) -> Iterator[Finding]:
 
 
 @sglang_rule("SGL007", "error")
-def context_above_checkpoint(subject: Subject) -> Iterator[Finding]:
+def context_above_checkpoint(subject: LintSubject) -> Iterator[Finding]:
     """The context is longer than the model's.
 
     Why: SGLang refuses it before any weight (`greater than the derived context_length`).
@@ -139,7 +156,7 @@ def context_above_checkpoint(subject: Subject) -> Iterator[Finding]:
 
 
 @sglang_rule("SGL008", "note")
-def decimal_suffix(subject: Subject) -> Iterator[Finding]:
+def decimal_suffix(subject: LintSubject) -> Iterator[Finding]:
     """A length has a decimal suffix.
 
     Why: `1M` is 1,000,000 tokens to SGLang and 1,048,576 to vLLM; SGLang's binary suffixes are Ki, Mi and Gi.
@@ -153,7 +170,7 @@ def decimal_suffix(subject: Subject) -> Iterator[Finding]:
 
 
 @sglang_rule("SGL009", "error")
-def argument_in_other_form(subject: Subject) -> Iterator[Finding]:
+def argument_in_other_form(subject: LintSubject) -> Iterator[Finding]:
     """A raw argument is written as only vLLM takes it.
 
     Why: vLLM makes dashes of underscores and JSON of dotted flags; SGLang refuses both (`unrecognized arguments`).

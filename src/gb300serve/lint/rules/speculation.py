@@ -6,13 +6,11 @@ from itertools import pairwise
 from gb300serve.core.diagnostics import Severity
 from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
-from gb300serve.engines.narrow import is_whole
-from gb300serve.engines.vllm.schedule import SCHEDULE, tiers
-from gb300serve.engines.vllm.speculation import Speculation
-from gb300serve.lint.book import vllm_rule
+from gb300serve.engines.base import is_whole
+from gb300serve.engines.vllm.schedule import SCHEDULE, SpeculationOptions, tiers
 from gb300serve.lint.known import divides_draft, drafter_block, runner_v2_ignores
 from gb300serve.lint.rules.offload import uses_runner_v2
-from gb300serve.lint.subject import Subject, option_path
+from gb300serve.lint.subject import LintSubject, option_path, vllm_rule
 
 _CONFIG = "speculative_config"
 _NEED_A_MODEL = frozenset({"eagle", "eagle3", "draft_model", "medusa", "mlp_speculator", "dflash"})
@@ -20,11 +18,11 @@ _NEED_A_MODEL = frozenset({"eagle", "eagle3", "draft_model", "medusa", "mlp_spec
 _MANY = 8
 
 
-def _drafts(subject: Subject) -> Speculation | None:
+def _drafts(subject: LintSubject) -> SpeculationOptions | None:
     return subject.vllm.speculation if subject.vllm is not None else None
 
 
-def _tier(subject: Subject, start: int) -> Path:
+def _tier(subject: LintSubject, start: int) -> Path:
     """The place of the tier that begins at `start`: the schedule is judged sorted, and shown as written."""
     written = tiers(subject.options[_CONFIG][SCHEDULE])
     index = next(index for index, tier in enumerate(written) if tier[0] == start)
@@ -32,7 +30,7 @@ def _tier(subject: Subject, start: int) -> Path:
 
 
 @vllm_rule("SPC001", "warning")
-def schedule_gap(subject: Subject) -> Iterator[Finding]:
+def schedule_gap(subject: LintSubject) -> Iterator[Finding]:
     """Batch sizes between two ranges of the schedule are in neither.
 
     Why: the engine carries the draft length before the gap on, without a word: the larger batches then draft as much as
@@ -50,7 +48,7 @@ def schedule_gap(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("SPC002", "warning")
-def schedule_ends_early(subject: Subject) -> Iterator[Finding]:
+def schedule_ends_early(subject: LintSubject) -> Iterator[Finding]:
     """The schedule's last range ends before `max_num_seqs`.
 
     Why: the engine carries the last draft length on; whether that was meant nobody can tell.
@@ -64,7 +62,7 @@ def schedule_ends_early(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("SPC003", "warning")
-def schedule_past_max_num_seqs(subject: Subject) -> Iterator[Finding]:
+def schedule_past_max_num_seqs(subject: LintSubject) -> Iterator[Finding]:
     """The schedule speaks of more sequences than the engine takes.
 
     Why: the part above `max_num_seqs` is cut off: either the schedule was made for another number of seats, or the
@@ -79,7 +77,7 @@ def schedule_past_max_num_seqs(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("SPC004", "warning")
-def schedule_above_draft_length(subject: Subject) -> Iterator[Finding]:
+def schedule_above_draft_length(subject: LintSubject) -> Iterator[Finding]:
     """A range of the schedule drafts more than `num_speculative_tokens`.
 
     Why: the engine cuts it down to `num_speculative_tokens` without a word.
@@ -97,7 +95,7 @@ def schedule_above_draft_length(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("SPC005", "warning")
-def draft_longer_than_block(subject: Subject) -> Iterator[Finding]:
+def draft_longer_than_block(subject: LintSubject) -> Iterator[Finding]:
     """More tokens are drafted at once than the checkpoint's drafter was made for.
 
     Why: seven tokens from a drafter with a block of five took the acceptance of all positions from 34.7 to 4.4 %; vLLM
@@ -116,7 +114,7 @@ def draft_longer_than_block(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("SPC006", "error")
-def method_of_another_model(subject: Subject) -> Iterator[Finding]:
+def method_of_another_model(subject: LintSubject) -> Iterator[Finding]:
     """The checkpoint has no drafter for this method.
 
     Why: DeepSeek V4.1 has no classic MTP head: the engine refuses `mtp` after it read the configuration.
@@ -135,7 +133,7 @@ def method_of_another_model(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("SPC007", "error")
-def drafter_missing(subject: Subject) -> Iterator[Finding]:
+def drafter_missing(subject: LintSubject) -> Iterator[Finding]:
     """The method drafts with a model of its own, and none is named.
 
     Why: the engine refuses the configuration, or tries to draft with the target itself.
@@ -148,7 +146,7 @@ def drafter_missing(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("SPC008", "warning")
-def schedule_dropped(subject: Subject) -> Iterator[Finding]:
+def schedule_dropped(subject: LintSubject) -> Iterator[Finding]:
     """The engine drops the schedule of draft lengths.
 
     Why: with data parallelism it says so in one warning among hundreds of lines; on model runner V2 releases are
@@ -169,7 +167,7 @@ def schedule_dropped(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("SPC009", "warning")
-def capture_sizes_in_sequences(subject: Subject) -> Iterator[Finding]:
+def capture_sizes_in_sequences(subject: LintSubject) -> Iterator[Finding]:
     """The CUDA graphs do not cover the tokens of a full batch.
 
     Why: capture sizes are tokens: n sequences that draft k make n x (1 + k) of them. Sizes written in sequences left
@@ -197,16 +195,16 @@ def capture_sizes_in_sequences(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _tokens(drafts: Speculation | None, batch: int) -> int:
+def _tokens(drafts: SpeculationOptions | None, batch: int) -> int:
     return batch * (1 + (drafts.tokens_at(batch) if drafts else 0))
 
 
-def _edges(drafts: Speculation | None, most: int) -> list[int]:
+def _edges(drafts: SpeculationOptions | None, most: int) -> list[int]:
     """The batch sizes at which the number of tokens can be largest: ends of ranges, and the full batch."""
     return sorted({min(tier.end, most) for tier in drafts.schedule} | {most} if drafts else {most})
 
 
-def _largest_capture(subject: Subject) -> tuple[Path, int] | None:
+def _largest_capture(subject: LintSubject) -> tuple[Path, int] | None:
     config = subject.options.get("compilation_config")
     for path, holder in ((option_path(), subject.options), (option_path("compilation_config"), config)):
         if not isinstance(holder, Mapping):
@@ -220,7 +218,7 @@ def _largest_capture(subject: Subject) -> tuple[Path, int] | None:
 
 
 @vllm_rule("SPC010", "note")
-def static_draft_length(subject: Subject) -> Iterator[Finding]:
+def static_draft_length(subject: LintSubject) -> Iterator[Finding]:
     """The same number of tokens is drafted at every batch size.
 
     Why: at many streams drafts cost more expert reads than they save: a schedule took 8 streams from 234 to 319 and 16
@@ -237,7 +235,7 @@ def static_draft_length(subject: Subject) -> Iterator[Finding]:
 
 
 @vllm_rule("SPC011", "error")
-def runner_cannot_draft(subject: Subject) -> Iterator[Finding]:
+def runner_cannot_draft(subject: LintSubject) -> Iterator[Finding]:
     """The recipe forces a model runner that does not know the method.
 
     Why: model runner V1 has no DSpark: the engine says `Model Runner V1 does not support: dspark` and ends.

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
+from gb300serve.core.redaction import holds_secret
 from gb300serve.core.rules import Finding
 from gb300serve.core.text import printable
 from gb300serve.document.nodes import Path
-from gb300serve.lint.book import rule
-from gb300serve.lint.subject import OPTIONS, Subject
+from gb300serve.lint.subject import OPTIONS, LintSubject, rule
+from gb300serve.plan.secrets import LiteralSecret, literal_secrets, secrets_in_comments
 
 _QUOTED = re.compile(r"(?s)\\?([\"']).*\\?\1")
 _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
@@ -53,7 +55,7 @@ def _possibly_placeholder(text: str) -> bool:
 
 
 @rule("VAL001", "warning")
-def quotes_inside_value(subject: Subject) -> Iterator[Finding]:
+def quotes_inside_value(subject: LintSubject) -> Iterator[Finding]:
     """A value carries quotation marks of its own.
 
     Why: no shell removes them here: the engine or the variable gets them as part of the value.
@@ -72,7 +74,7 @@ def quotes_inside_value(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("VAL002", "error")
-def unrendered_template(subject: Subject) -> Iterator[Finding]:
+def unrendered_template(subject: LintSubject) -> Iterator[Finding]:
     """A template's braces were left in a value.
 
     Why: nothing renders them: the engine, docker or the path gets `{{ … }}` as text.
@@ -88,7 +90,7 @@ def unrendered_template(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("VAL003", "warning")
-def unexpanded_variable(subject: Subject) -> Iterator[Finding]:
+def unexpanded_variable(subject: LintSubject) -> Iterator[Finding]:
     """A value names a variable of the shell.
 
     Why: `$` is a plain character but for `${…}` in paths: the container gets the text, not the variable's value.
@@ -107,7 +109,7 @@ def unexpanded_variable(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("VAL004", "warning")
-def blank_around_value(subject: Subject) -> Iterator[Finding]:
+def blank_around_value(subject: LintSubject) -> Iterator[Finding]:
     """A value begins or ends with a blank or a line break.
 
     Why: names, paths and tokens with a blank at the end are other ones, and nobody sees it in a log.
@@ -123,7 +125,7 @@ def blank_around_value(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("VAL005", "error")
-def invisible_character(subject: Subject) -> Iterator[Finding]:
+def invisible_character(subject: LintSubject) -> Iterator[Finding]:
     """A value holds a character that is not what it looks like.
 
     Why: a no-break space, a zero-width mark, a long dash or curly quotes, as web pages and chats put them in, make
@@ -142,7 +144,7 @@ def invisible_character(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("VAL006", "warning")
-def number_as_text(subject: Subject) -> Iterator[Finding]:
+def number_as_text(subject: LintSubject) -> Iterator[Finding]:
     """A number or a boolean stands as text inside an option's JSON.
 
     Why: `"5"` and `"true"` reach the engine as text: some classes convert it, others compare it and are never equal.
@@ -156,7 +158,7 @@ def number_as_text(subject: Subject) -> Iterator[Finding]:
 
 
 @rule("VAL007", "error")
-def placeholder_value(subject: Subject) -> Iterator[Finding]:
+def placeholder_value(subject: LintSubject) -> Iterator[Finding]:
     """A placeholder was never filled in.
 
     Why: docker makes an empty directory of a path that is not there, and the engine dies in it or serves nothing.
@@ -167,3 +169,73 @@ def placeholder_value(subject: Subject) -> Iterator[Finding]:
     for path, _, value in subject.plain_texts:
         if (match := _PLACEHOLDER.search(value)) and not value.startswith("<|"):
             yield Finding(path, f"{_where(path)} is a placeholder: {_shown(match[0])}", "write the real value")
+
+
+@rule("SEC003", "error")
+def literal_secret_in_recipe(subject: LintSubject) -> Iterator[Finding]:
+    """A token, key or password stands in the recipe.
+
+    Why: recipes are committed, copied and printed: a literal secret must be taken for known.
+    Fix: replace it at its issuer, and write `container.secrets: {NAME: {env: NAME}}` (or `{file: /path}`); an option
+    then says `{secret: NAME}`.
+    """
+    yield from map(_finding, subject.literals)
+
+
+def in_values(root: Any) -> Iterator[Finding]:
+    """The findings about the values and keys of any file, a recipe or not."""
+    yield from map(_finding, literal_secrets(root))
+
+
+def _finding(literal: LiteralSecret) -> Finding:
+    if literal.in_key:
+        hint = "replace it at its issuer, and remove it"
+        return Finding(literal.path, f"a key here holds a literal secret ({literal.kind})", hint, of_key=True)
+    path = literal.path
+    name = str(path[-1]) if path[:2] == ("container", "env") else "NAME"
+    hint = f"replace it at its issuer, and write container.secrets: {{{name}: {{env: {name}}}}}"
+    return Finding(path, f"{'.'.join(map(str, path))} holds a literal secret ({literal.kind})", hint)
+
+
+@rule("SEC004", "error")
+def literal_secret_in_comment(subject: LintSubject) -> Iterator[Finding]:
+    """A comment holds a token, key or password.
+
+    Why: a comment is committed and copied like everything else.
+    Fix: remove it, and replace the secret at its issuer.
+    """
+    yield from in_text(subject.loaded.source.text)
+
+
+def in_text(text: str) -> Iterator[Finding]:
+    """The findings about the comments of any file."""
+    for number, kind in secrets_in_comments(text):
+        message = f"the comment on line {number} holds a literal secret ({kind})"
+        yield Finding((), message, "remove it, and replace it at its issuer", line=number)
+
+
+@rule("SEC005", "warning")
+def secret_file_relative(subject: LintSubject) -> Iterator[Finding]:
+    """The file of a secret is not a whole path.
+
+    Why: it is looked for wherever the command happens to be started.
+    Fix: write the whole path.
+    """
+    for name, secret in subject.container.secrets.items():
+        if secret.file and not secret.file.startswith(("/", "${", "~/")):
+            place = ("container", "secrets", name, "file")
+            yield Finding(place, f"the file of {name} is not a whole path", "begin with /")
+
+
+@rule("SEC006", "note")
+def variable_and_secret(subject: LintSubject) -> Iterator[Finding]:
+    """A name stands both in `env` and in `secrets`.
+
+    Why: docker takes the later one, which is the secret: the value in `env` only looks as if it counted.
+    Fix: keep the secret.
+    """
+    for name in subject.container.env:
+        if name in subject.container.secrets and holds_secret(name):
+            yield Finding(
+                ("container", "env", name), f"{name} is a secret too, which wins", "remove it from env", of_key=True
+            )

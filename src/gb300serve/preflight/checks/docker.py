@@ -3,15 +3,14 @@
 from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
+from gb300serve.core.text import gib
+from gb300serve.host.linux import UNLIMITED
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.limits import UNLIMITED
-from gb300serve.preflight.book import check
-from gb300serve.preflight.sizes import gib
-from gb300serve.preflight.subject import Subject
+from gb300serve.preflight.subject import PreflightSubject, check
 
 
 @check("PRE010", "error")
-def docker_not_there(subject: Subject) -> Iterator[Finding]:
+def docker_not_there(subject: PreflightSubject) -> Iterator[Finding]:
     """No Docker Engine answers.
 
     Why: nothing can be launched, and nothing can be said of images and containers.
@@ -24,7 +23,7 @@ def docker_not_there(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE011", "warning")
-def gpu_runtime_not_seen(subject: Subject) -> Iterator[Finding]:
+def gpu_runtime_not_seen(subject: PreflightSubject) -> Iterator[Finding]:
     """Neither the NVIDIA runtime nor a CDI device is known to Docker.
 
     Why: without NVIDIA's container toolkit `--gpus` ends with `could not select device driver`. A hook on the daemon's
@@ -42,7 +41,7 @@ def gpu_runtime_not_seen(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE012", "error")
-def memlock_not_allowed(subject: Subject) -> Iterator[Finding]:
+def memlock_not_allowed(subject: PreflightSubject) -> Iterator[Finding]:
     """The release asks for unlimited locked memory, and a rootless Docker cannot lift its user's limit.
 
     Why: pinning the offloaded weights fails minutes into the load, or the container does not start at all.

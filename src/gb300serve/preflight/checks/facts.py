@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
 from gb300serve.host.missing import Missing
-from gb300serve.preflight.book import check
-from gb300serve.preflight.subject import Subject
+from gb300serve.preflight.subject import PreflightSubject, check
 
 _GPU = (
     ("gpus", "which GPUs there are, their memory in use, power cap and clocks"),
@@ -28,7 +27,7 @@ _RELEASE = (
 )
 
 
-def missing(subject: Subject) -> Iterator[tuple[str, str, Missing]]:
+def missing(subject: PreflightSubject) -> Iterator[tuple[str, str, Missing]]:
     """Facts that this launch needs and that are not known: name, what is not checked without it, why."""
     host = (*(_GPU if subject.wants_gpu else ()), *_HOST)
     for name, unchecked in host:
@@ -43,7 +42,7 @@ def missing(subject: Subject) -> Iterator[tuple[str, str, Missing]]:
 
 
 @check("PRE001", "note")
-def fact_unknown(subject: Subject) -> Iterator[Finding]:
+def fact_unknown(subject: PreflightSubject) -> Iterator[Finding]:
     """A fact of the host could not be read, and what stands on it was not checked.
 
     Why: a check that is left out in silence looks like one that passed.
@@ -55,7 +54,7 @@ def fact_unknown(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE002", "note")
-def fact_not_asked(subject: Subject) -> Iterator[Finding]:
+def fact_not_asked(subject: PreflightSubject) -> Iterator[Finding]:
     """The containers run on another machine, and the facts of this one say nothing of it.
 
     Why: nvidia-smi and the files of the client would answer for the wrong machine.

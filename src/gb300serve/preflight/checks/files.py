@@ -3,15 +3,14 @@
 from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
-from gb300serve.host.facts import Patch
+from gb300serve.core.text import GIB, gib, summarize_names
+from gb300serve.host.facts import DiskSpace, Patch
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.model_files import ModelFiles
-from gb300serve.preflight.book import check
-from gb300serve.preflight.sizes import some
-from gb300serve.preflight.subject import Subject
+from gb300serve.host.model_files import ModelFiles
+from gb300serve.preflight.subject import PreflightSubject, check
 
 
-def _models(subject: Subject) -> tuple[ModelFiles, ...]:
+def _models(subject: PreflightSubject) -> tuple[ModelFiles, ...]:
     if subject.release is None or isinstance(subject.release.facts.models, Missing):
         return ()
     return subject.release.facts.models
@@ -26,7 +25,7 @@ def _fetching(model: ModelFiles) -> str | None:
 
 
 @check("PRE050", "error")
-def model_not_there(subject: Subject) -> Iterator[Finding]:
+def model_not_there(subject: PreflightSubject) -> Iterator[Finding]:
     """The model's directory does not exist, or cannot be read.
 
     Why: Docker makes an empty directory, owned by root, of a mount source that is missing, and the engine looks for
@@ -41,7 +40,7 @@ def model_not_there(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE051", "error")
-def model_incomplete(subject: Subject) -> Iterator[Finding]:
+def model_incomplete(subject: PreflightSubject) -> Iterator[Finding]:
     """Files of the model are missing, or shorter than they say themselves.
 
     Why: the engine finds out minutes into the load, or takes another loader in silence.
@@ -59,13 +58,14 @@ def _lacks(model: ModelFiles) -> Iterator[str]:
     if not model.shards:
         yield "no *.safetensors and no index of them"
     if model.absent:
-        yield f"{len(model.absent)} of {model.shards} files missing ({some(model.absent)})"
+        yield f"{len(model.absent)} of {model.shards} files missing ({summarize_names(model.absent)})"
     if model.cut:
-        yield f"{len(model.cut)} of {model.shards} files are not as long as their headers say ({some(model.cut)})"
+        names = summarize_names(model.cut)
+        yield f"{len(model.cut)} of {model.shards} files are not as long as their headers say ({names})"
 
 
 @check("PRE052", "error")
-def model_of_another_revision(subject: Subject) -> Iterator[Finding]:
+def model_of_another_revision(subject: PreflightSubject) -> Iterator[Finding]:
     """The model's directory claims another revision than the recipe pins.
 
     Why: every figure and receipt of the release was measured with the pinned one.
@@ -78,7 +78,7 @@ def model_of_another_revision(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE053", "note")
-def model_revision_unknown(subject: Subject) -> Iterator[Finding]:
+def model_revision_unknown(subject: PreflightSubject) -> Iterator[Finding]:
     """Nothing in the model's directory says of which revision it is.
 
     Why: two revisions of one model have the same file names.
@@ -90,7 +90,7 @@ def model_revision_unknown(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE054", "error")
-def model_links_lead_away(subject: Subject) -> Iterator[Finding]:
+def model_links_lead_away(subject: PreflightSubject) -> Iterator[Finding]:
     """Files of the model are links that lead out of the directory that is mounted.
 
     Why: a snapshot of the Hugging Face cache is links into `../../blobs`: in the container they lead nowhere.
@@ -98,12 +98,13 @@ def model_links_lead_away(subject: Subject) -> Iterator[Finding]:
     """
     for model in _models(subject):
         if model.linked_away:
-            message = f"{some(model.linked_away)} in {model.path} link out of it: in the container they lead nowhere"
+            names = summarize_names(model.linked_away)
+            message = f"{names} in {model.path} link out of it: in the container they lead nowhere"
             yield Finding(("models",), message, _fetching(model))
 
 
 @check("PRE055", "error")
-def mount_source_missing(subject: Subject) -> Iterator[Finding]:
+def mount_source_missing(subject: PreflightSubject) -> Iterator[Finding]:
     """A mount's source does not exist.
 
     Why: Docker makes an empty directory of it, owned by root, and mounts that: a patch is silently not there, a cache
@@ -120,7 +121,7 @@ def mount_source_missing(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE056", "error")
-def patch_differs(subject: Subject) -> Iterator[Finding]:
+def patch_differs(subject: PreflightSubject) -> Iterator[Finding]:
     """A mounted file is not the one whose sha256 the recipe states.
 
     Why: a patch over the image that is another version serves, and serves wrongly.
@@ -132,13 +133,13 @@ def patch_differs(subject: Subject) -> Iterator[Finding]:
             yield Finding(("patches",), _differs(patch), "put the file that the recipe pins there: sha256sum tells")
 
 
-def _patches(subject: Subject) -> tuple[Patch, ...]:
+def _patches(subject: PreflightSubject) -> tuple[Patch, ...]:
     if subject.release is None or isinstance(subject.release.facts.patches, Missing):
         return ()
     return subject.release.facts.patches
 
 
-def _missing_sources(subject: Subject) -> tuple[str, ...]:
+def _missing_sources(subject: PreflightSubject) -> tuple[str, ...]:
     if subject.release is None or isinstance(subject.release.facts.sources, Missing):
         return ()
     return tuple(source.path for source in subject.release.facts.sources if not source.exists)
@@ -152,3 +153,56 @@ def _differs(patch: Patch) -> str:
     if patch.found is None:
         return f"the patch {patch.problem or patch.path} (its sha256 should be {patch.wanted[:12]}…)"
     return f"{patch.path} has sha256 {patch.found[:12]}…, and the recipe states {patch.wanted[:12]}…"
+
+
+# A tuned cache is some MiB and what the engine compiles some hundred.
+_CACHE_FREE = 2 * GIB
+
+
+def _disks(subject: PreflightSubject) -> tuple[DiskSpace, ...]:
+    if subject.release is None or isinstance(subject.release.facts.disks, Missing):
+        return ()
+    return subject.release.facts.disks
+
+
+@check("PRE040", "warning")
+def network_filesystem(subject: PreflightSubject) -> Iterator[Finding]:
+    """The model lies on a network filesystem.
+
+    Why: 510 GB took 1,246 s and then about 600 s for the drafter from a CIFS share, more at every boot; from a local
+    NVMe 133 s and 20 s.
+    Fix: copy the model to a local disk and name that directory in the site file (`models`).
+    """
+    for disk in _disks(subject):
+        if disk.use == "model" and disk.filesystem is not None and disk.filesystem.network:
+            kind, source = disk.filesystem.kind, disk.filesystem.source
+            message = (
+                f"{disk.path} lies on {kind} ({source}): a load that takes 153 s from a local NVMe took 1,246 s and "
+                "then about 600 s for the drafter from a CIFS share"
+            )
+            yield Finding(("disks",), message, "copy it to a local disk, and name that in the site file (models)")
+
+
+@check("PRE041", "warning")
+def disk_nearly_full(subject: PreflightSubject) -> Iterator[Finding]:
+    """The disk of a cache is nearly full.
+
+    Why: the engine compiles and tunes into it without a word when it cannot write: the next boot tunes again, 74
+    minutes.
+    Fix: free some space, or name another directory in the site file (`cache`).
+    """
+    for disk in _disks(subject):
+        if disk.use == "cache" and disk.free < _CACHE_FREE:
+            yield Finding(("disks",), f"{gib(disk.free)} are free at {disk.path}", "free some space there")
+
+
+@check("PRE042", "error")
+def state_directory_unwritable(subject: PreflightSubject) -> Iterator[Finding]:
+    """Nothing can be written to the state directory.
+
+    Why: the launch would leave no log and no record, and nobody could say later what was started.
+    Fix: give the directory to your user, or name another one in the site file (`state`).
+    """
+    state = subject.host.state
+    if not isinstance(state, Missing) and state.problem is not None:
+        yield Finding(("state",), f"{state.path}: {state.problem}", "`state` in the site file names another directory")

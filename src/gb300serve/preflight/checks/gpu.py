@@ -3,14 +3,11 @@
 from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
-from gb300serve.host.facts import Holder
+from gb300serve.core.text import GIB, gib
+from gb300serve.host.facts import GpuHolder
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.gpu_state import GpuState
-from gb300serve.host.sources.memory_mode import CDMM
-from gb300serve.preflight.book import check
-from gb300serve.preflight.selection import is_meant, words
-from gb300serve.preflight.sizes import GIB, gib
-from gb300serve.preflight.subject import Subject
+from gb300serve.host.nvidia import CDMM, GpuState
+from gb300serve.preflight.subject import PreflightSubject, check, is_meant, words
 
 # The owners start nothing with more in use: 0.97 of the memory leaves 7.5 GiB, and CUDA's own context needs some.
 IN_USE = 2 * GIB
@@ -22,7 +19,7 @@ _WATT = 1.0
 
 
 @check("PRE020", "error")
-def gpu_not_there(subject: Subject) -> Iterator[Finding]:
+def gpu_not_there(subject: PreflightSubject) -> Iterator[Finding]:
     """The GPU that the release asks for is not on this machine.
 
     Why: the container starts without it, or with another one, and the engine fails while it loads.
@@ -41,7 +38,7 @@ def gpu_not_there(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE021", "note")
-def small_gpu_among_all(subject: Subject) -> Iterator[Finding]:
+def small_gpu_among_all(subject: PreflightSubject) -> Iterator[Finding]:
     """`gpus: all` gives the container another GPU beside the large one.
 
     Why: which of them is the first differs between boxes, and an engine on the display's GPU fails while it loads.
@@ -57,7 +54,7 @@ def small_gpu_among_all(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE022", "error")
-def another_process_on_gpu(subject: Subject) -> Iterator[Finding]:
+def another_process_on_gpu(subject: PreflightSubject) -> Iterator[Finding]:
     """Another process computes on the GPU.
 
     Why: only one large model fits; the second one runs out of memory while it loads, and may take the first with it.
@@ -71,7 +68,7 @@ def another_process_on_gpu(subject: Subject) -> Iterator[Finding]:
         yield Finding(("processes",), message, _ending(holder), severity="warning" if harmless else None)
 
 
-def _who(holder: Holder) -> str:
+def _who(holder: GpuHolder) -> str:
     process = f"{holder.process.name or 'a process'}, process {holder.process.pid}"
     if holder.name:
         since = f", running since {holder.since}" if holder.since else ""
@@ -79,14 +76,14 @@ def _who(holder: Holder) -> str:
     return f"container {holder.container[:12]} ({process})" if holder.container else process
 
 
-def _ending(holder: Holder) -> str:
+def _ending(holder: GpuHolder) -> str:
     if holder.container:
         return f"docker stop {holder.name or holder.container[:12]}"
     return f"see whose it is and end it: ps -fp {holder.process.pid}"
 
 
 @check("PRE023", "error")
-def gpu_memory_in_use(subject: Subject) -> Iterator[Finding]:
+def gpu_memory_in_use(subject: PreflightSubject) -> Iterator[Finding]:
     """More than 2 GiB of the GPU's memory are in use before the launch.
 
     Why: the engine refuses to start, minutes later, when less than its share is free; or the KV cache gets too small.
@@ -104,14 +101,14 @@ def gpu_memory_in_use(subject: Subject) -> Iterator[Finding]:
             yield Finding(("gpus",), f"{left} of {gpu.name} are in use before the launch", _freeing(subject))
 
 
-def _freeing(subject: Subject) -> str:
+def _freeing(subject: PreflightSubject) -> str:
     if subject.host.hbm_page_cache and not isinstance(subject.host.hbm_page_cache, Missing):
         return f"page cache is part of it; to drop it: {DROP_CACHES}"
     return "end what holds it: nvidia-smi shows the processes; a container that was stopped may take seconds to let go"
 
 
 @check("PRE024", "warning")
-def memory_mode_not_cdmm(subject: Subject) -> Iterator[Finding]:
+def memory_mode_not_cdmm(subject: PreflightSubject) -> Iterator[Finding]:
     """The driver lets the kernel use HBM as ordinary memory.
 
     Why: in NUMA mode page cache lands in HBM and counts as used; MemTotal reads 780 GB instead of 518 GB.
@@ -125,7 +122,7 @@ def memory_mode_not_cdmm(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE025", "warning")
-def page_cache_in_hbm(subject: Subject) -> Iterator[Finding]:
+def page_cache_in_hbm(subject: PreflightSubject) -> Iterator[Finding]:
     """Page cache lies in the GPU's memory.
 
     Why: it counts as used, and the engine finds less memory than it asks for.
@@ -137,7 +134,7 @@ def page_cache_in_hbm(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE026", "warning")
-def power_cap_lowered(subject: Subject) -> Iterator[Finding]:
+def power_cap_lowered(subject: PreflightSubject) -> Iterator[Finding]:
     """The GPU's power cap stands below its highest.
 
     Why: a moved cap looks like drift: 1600 W are shared by both GPUs of a Station, and a daemon may move them.
@@ -151,7 +148,7 @@ def power_cap_lowered(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE027", "warning")
-def clocks_held_back(subject: Subject) -> Iterator[Finding]:
+def clocks_held_back(subject: PreflightSubject) -> Iterator[Finding]:
     """Heat, power or the hardware holds the GPU's clocks back.
 
     Why: every figure that is measured now is too low, and on an idle GPU it points at cooling or supply.

@@ -6,17 +6,16 @@ from gb300serve.core.rules import Finding
 from gb300serve.host.facts import ImageFact
 from gb300serve.host.missing import Missing
 from gb300serve.plan.model import Plan
-from gb300serve.preflight.book import check
-from gb300serve.preflight.subject import Release, Subject
+from gb300serve.preflight.subject import PreflightSubject, Release, check
 
 
-def _judged(subject: Subject) -> tuple[Release, ImageFact] | None:
+def _judged(subject: PreflightSubject) -> tuple[Release, ImageFact] | None:
     release, image = subject.release, subject.image
     return None if release is None or image is None else (release, image)
 
 
 @check("PRE060", "error")
-def image_missing(subject: Subject) -> Iterator[Finding]:
+def image_missing(subject: PreflightSubject) -> Iterator[Finding]:
     """The image is not on the machine.
 
     Why: nothing is ever pulled by itself: what a tag means may have moved, and 30 GB take a while.
@@ -31,7 +30,7 @@ def image_missing(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE061", "error")
-def image_differs(subject: Subject) -> Iterator[Finding]:
+def image_differs(subject: PreflightSubject) -> Iterator[Finding]:
     """The reference means another image here than the recipe pins.
 
     Why: a tag moves, and nobody can say later what served.
@@ -57,7 +56,7 @@ def _pull(plan: Plan) -> str:
 
 
 @check("PRE062", "error")
-def image_for_another_architecture(subject: Subject) -> Iterator[Finding]:
+def image_for_another_architecture(subject: PreflightSubject) -> Iterator[Finding]:
     """The image is built for another processor than the machine has.
 
     Why: the container ends at once with `exec format error`.
@@ -73,7 +72,7 @@ def image_for_another_architecture(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE063", "error")
-def nothing_to_start(subject: Subject) -> Iterator[Finding]:
+def nothing_to_start(subject: PreflightSubject) -> Iterator[Finding]:
     """The image has no entrypoint, and the command begins with an option.
 
     Why: Docker takes the first word for a program: `exec: "--model": executable file not found`.

@@ -3,25 +3,23 @@
 from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
-from gb300serve.fit.answer import Answer
-from gb300serve.fit.host import FREE_GIB
-from gb300serve.fit.model import GB300, HbmPlan
+from gb300serve.core.text import GIB
+from gb300serve.fit.model import FREE_GIB, GB300, HbmPlan
+from gb300serve.fit.result import FitResult
 from gb300serve.host.missing import Missing
-from gb300serve.host.sources.gpu_state import GpuState
-from gb300serve.preflight.book import check
-from gb300serve.preflight.sizes import GIB
-from gb300serve.preflight.subject import Subject
+from gb300serve.host.nvidia import GpuState
+from gb300serve.preflight.subject import PreflightSubject, check
 
 # nvidia-smi counts whole MiB; another product differs by tens of GiB.
 _SAME_GIB = 0.5
 
 
-def _answer(subject: Subject) -> Answer | None:
+def _answer(subject: PreflightSubject) -> FitResult | None:
     return subject.release.memory if subject.release else None
 
 
 @check("PRE030", "error")
-def gpu_memory_too_small(subject: Subject) -> Iterator[Finding]:
+def gpu_memory_too_small(subject: PreflightSubject) -> Iterator[Finding]:
     """What the release leaves for the KV cache does not hold one request of the full length, or barely.
 
     Why: the engine finds out after the whole load; `short` boots today and fails on another day.
@@ -48,7 +46,7 @@ def _is_gb300(gpu: GpuState) -> bool:
     return gpu.cuda_memory is None or abs(gpu.cuda_memory / GIB - GB300.total_gib) < _SAME_GIB
 
 
-def _elsewhere(found: Answer, gpu: GpuState) -> Iterator[str]:
+def _elsewhere(found: FitResult, gpu: GpuState) -> Iterator[str]:
     """On another GPU the same weights and overhead are taken from another total."""
     hbm, total = found.plan.hbm, (gpu.cuda_memory or 0) / GIB
     left = _left(hbm, total)
@@ -68,7 +66,7 @@ def _left(hbm: HbmPlan, total_gib: float) -> float | None:
 
 
 @check("PRE031", "error")
-def host_memory_too_small(subject: Subject) -> Iterator[Finding]:
+def host_memory_too_small(subject: PreflightSubject) -> Iterator[Finding]:
     """The host's available memory does not hold what is to be pinned, or barely.
 
     Why: the kernel kills the engine without a line in its log, and may take other programs first.
@@ -87,7 +85,7 @@ def host_memory_too_small(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE032", "note")
-def memory_not_computed(subject: Subject) -> Iterator[Finding]:
+def memory_not_computed(subject: PreflightSubject) -> Iterator[Finding]:
     """Whether the release fits the memory is not known.
 
     Why: no boot of this model was measured, or its sizes are not known here.

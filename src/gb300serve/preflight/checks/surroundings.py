@@ -4,12 +4,11 @@ from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
 from gb300serve.host.missing import Missing
-from gb300serve.preflight.book import check
-from gb300serve.preflight.subject import Subject
+from gb300serve.preflight.subject import PreflightSubject, check
 
 
 @check("PRE070", "error")
-def container_in_the_way(subject: Subject) -> Iterator[Finding]:
+def container_in_the_way(subject: PreflightSubject) -> Iterator[Finding]:
     """`up` would refuse because of a container that is there: its name, the GPU or a port is taken.
 
     Why: one lane holds the GPU, and a kept container is the way back: neither is ever removed for you.
@@ -21,7 +20,7 @@ def container_in_the_way(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE071", "error")
-def port_taken(subject: Subject) -> Iterator[Finding]:
+def port_taken(subject: PreflightSubject) -> Iterator[Finding]:
     """A program listens on a port that the launch needs.
 
     Why: with the host's network the engine finds out only after the whole load; two servers on one port may both start
@@ -35,7 +34,7 @@ def port_taken(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE072", "error")
-def secret_unavailable(subject: Subject) -> Iterator[Finding]:
+def secret_unavailable(subject: PreflightSubject) -> Iterator[Finding]:
     """The value of a secret cannot be read on the client.
 
     Why: the engine would start without its key: unguarded, or refused by the Hub.
@@ -49,7 +48,7 @@ def secret_unavailable(subject: Subject) -> Iterator[Finding]:
 
 
 @check("PRE073", "warning")
-def tuning_cache_missing(subject: Subject) -> Iterator[Finding]:
+def tuning_cache_missing(subject: PreflightSubject) -> Iterator[Finding]:
     """The kernel-tuning cache that the release was measured with is not there.
 
     Why: the first boot tunes for 15 to 74 minutes, almost silently, and what it finds may serve slower than the set

@@ -1,0 +1,1 @@
+"""The Docker Engine as a container backend."""

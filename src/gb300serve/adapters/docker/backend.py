@@ -1,0 +1,387 @@
+"""The Docker Engine as a container backend, over its HTTP API."""
+
+import hashlib
+import io
+import json
+import math
+import re
+import tarfile
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, Protocol
+from urllib.parse import quote
+
+from gb300serve.adapters.docker import inspect
+from gb300serve.adapters.docker.bars import AttachedBars
+from gb300serve.adapters.docker.body import create_body, restart_policy, seccomp_files
+from gb300serve.adapters.docker.errors import (
+    DockerImageMissingError,
+    DockerRefusedError,
+    NameInUseError,
+    NoSuchContainerError,
+    SeccompProfileError,
+)
+from gb300serve.adapters.docker.inspect import NANO, nanoseconds
+from gb300serve.adapters.docker.logs import EARLY, Follower, OpenChunks, Start, frames
+from gb300serve.core.ports import Clock
+from gb300serve.lifecycle.backend import Container, Image, LogLine, Vitals
+from gb300serve.plan.model import Plan
+
+Json = dict[str, Any]
+
+LABEL_CHECK = "gb300serve.check"
+# A start sets up devices and mounts; on a loaded machine it has been seen to take over a minute.
+START_TIMEOUT = 300.0
+# What the Engine needs, beyond the time given, to kill a container and to take it down.
+STOP_MARGIN = 60.0
+# A long line comes in several entries of 16 KiB, a progress bar's states in one: ask for more, keep the last ones.
+ENTRIES_A_LINE = 4
+# Between a container's death and the moment at which the Engine notes it, its runtime has nothing to update.
+_NOT_UPDATED = "Cannot update container"
+UPDATE_TRIES = 25
+UPDATE_EVERY = 0.2
+# Seconds for which an inspection is good for what a watch asks at the same tick; a question takes 1.2 ms of a core.
+GLANCE = 0.25
+# The Engine remembers its last 256 events and answers at once.
+EVENTS_TIMEOUT = 10.0
+# Seconds for a stack dump or a small file.
+PATIENCE = 30.0
+_PY_SPY = ("py-spy", "dump", "--pid", "1", "--subprocesses")
+# Exit codes of a shell whose program is missing.
+_NOT_FOUND = frozenset({126, 127})
+_LINKS = 5
+_NO_SOURCE = re.compile(r"bind source path does not exist: (.*)", re.DOTALL)
+
+
+class DockerApi(Protocol):
+    """The HTTP API below its version. Raises DockerUnreachableError and DockerRefusedError."""
+
+    def get(self, path: str, params: Mapping[str, Any] = ...) -> Any: ...
+
+    def post(self, path: str, params: Mapping[str, Any] = ..., body: Any = ..., timeout: float = ...) -> Any: ...
+
+    def delete(self, path: str, params: Mapping[str, Any] = ...) -> None: ...
+
+    def stream(self, path: str, params: Mapping[str, Any], *, method: str = ..., body: Any = ...) -> OpenChunks: ...
+
+
+class DockerBackend:
+    """`lifecycle.backend.ContainerBackend` over the Docker Engine. `gpu_use` is 0 to 1, None if unknown.
+
+    Logs come through the Engine's log, which passes a line on when its line feed is written: a progress bar that only
+    returns the carriage shows all its states at once, when it ends.
+    """
+
+    def __init__(self, engine: DockerApi, clock: Clock, gpu_use: Callable[[], float | None] = lambda: None) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._gpu_use = gpu_use
+        self._ahead: float | None = None
+        self._seen: tuple[str, float, Json] | None = None
+
+    @property
+    def kind(self) -> Literal["docker"]:
+        return "docker"
+
+    def check(self) -> None:
+        self._engine.get("/version")
+
+    def find(self, name: str) -> Container | None:
+        try:
+            return inspect.container(self._inspect(name))
+        except NoSuchContainerError:
+            return None
+
+    def containers(self) -> tuple[Container, ...]:
+        listed = self._engine.get("/containers/json", {"all": 1})
+        names = (item["Id"] for item in listed if LABEL_CHECK not in (item["Labels"] or {}))
+        found = (self.find(name) for name in names)
+        return tuple(container for container in found if container)  # one may have gone since it was listed
+
+    def image(self, reference: str) -> Image | None:
+        try:
+            return inspect.image(self._engine.get(f"/images/{quote(reference, safe='/:@')}/json"))
+        except DockerRefusedError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def missing_sources(self, plan: Plan) -> tuple[str, ...]:
+        """The Engine, which may be remote, is asked: it refuses a mount whose source is missing, and makes nothing.
+
+        The container that is created when none is missing never starts, and is removed at once.
+        """
+        self._remove_checks()
+        sources = list(dict.fromkeys(mount.source for mount in plan.container.mounts))
+        missing: list[str] = []
+        try:
+            while left := [source for source in sources if source not in missing]:
+                refused = self._missing_one(plan.image, left)
+                if refused is None:
+                    break
+                missing.append(refused)
+        finally:
+            self._remove_checks()
+        return tuple(source for source in sources if source in missing)
+
+    def create(self, plan: Plan, labels: Mapping[str, str], secrets: Mapping[str, str]) -> str:
+        profiles = {file: _seccomp_profile(file) for file in seccomp_files(plan.container)}
+        return self._create(
+            create_body(plan, labels, secrets, profiles), {"name": plan.container.name} if plan.container.name else {}
+        )
+
+    def start(self, container: str) -> None:
+        self._post(container, "start", timeout=START_TIMEOUT)
+
+    def stop(self, container: str, timeout: float) -> None:
+        whole = math.ceil(timeout)  # the API takes seconds
+        self._post(container, "stop", {"t": whole}, timeout=whole + STOP_MARGIN)
+
+    def rename(self, container: str, name: str) -> None:
+        self._post(container, "rename", {"name": name})
+
+    def remove(self, container: str) -> None:
+        """With the volumes that the Engine made for it alone."""
+        try:
+            self._engine.delete(_path(container), {"v": 1})
+        except DockerRefusedError as error:
+            raise _of_container(error, container) from error
+
+    def set_restart(self, container: str, policy: str) -> None:
+        for left in reversed(range(UPDATE_TRIES)):
+            try:
+                self._post(container, "update", body={"RestartPolicy": restart_policy(policy)})
+            except DockerRefusedError as error:
+                if _NOT_UPDATED not in error.said or not left:
+                    raise
+                self._clock.sleep(UPDATE_EVERY)
+            else:
+                return
+
+    def elapsed(self, container: str) -> float:
+        """By the clock of the Engine's machine, which may be another one."""
+        started = nanoseconds(self._glance(container)["State"]["StartedAt"])
+        if self._ahead is None:
+            theirs = nanoseconds(self._engine.get("/info")["SystemTime"]) / NANO
+            self._ahead = theirs - self._clock.now()
+        return max(0.0, self._clock.now() + self._ahead - started / NANO) if started else 0.0
+
+    def follow(self, container: str, every: float) -> Iterator[LogLine | None]:
+        yield from Follower(self, self._clock, container).follow(every)
+
+    def log(self, container: str, tail: int | None = None) -> Iterator[LogLine]:
+        lines = Follower(self, self._clock, container).log(None if tail is None else tail * ENTRIES_A_LINE)
+        yield from lines if tail is None else deque(lines, maxlen=tail)
+
+    def vitals(self, container: str) -> Vitals:
+        """One look: without `one-shot` the Engine would take a second for two."""
+        stats = self._engine.get(f"{_path(container)}/stats", {"stream": 0, "one-shot": 1})
+        spent = stats.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage")
+        seconds = None if spent is None else spent / NANO
+        return Vitals(seconds, self._gpu_use(), self._glance(container).get("RestartCount", 0))
+
+    def processes(self, container: str) -> frozenset[int]:
+        """As `docker top` shows them."""
+        told = self._engine.get(f"{_path(container)}/top", {"ps_args": "-eo pid"})
+        return frozenset(int(row[0]) for row in told.get("Processes") or () if row and str(row[0]).isdecimal())
+
+    def bars(self, container: str) -> AttachedBars | None:
+        """None where the Engine refuses to attach."""
+        try:
+            tty = bool(self._inspect(container)["Config"]["Tty"])
+            query = {"stream": 1, "stdout": 1, "stderr": 1}
+            opened = self._engine.stream(f"{_path(container)}/attach", query, method="POST")
+        except DockerRefusedError:
+            return None
+        return AttachedBars(opened, tty=tty)
+
+    def stack_command(self, container: str) -> str:
+        name = str(self._inspect(container)["Name"]).lstrip("/")
+        pid = f"$(docker inspect --format '{{{{.State.Pid}}}}' {name})"
+        return f"docker exec {name} {' '.join(_PY_SPY)}  (or on the host: sudo py-spy dump --subprocesses --pid {pid})"
+
+    def stacks(self, container: str) -> str | None:
+        body = {"AttachStdout": True, "AttachStderr": True, "Cmd": list(_PY_SPY)}
+        run = self._engine.post(f"{_path(container)}/exec", {}, body)["Id"]
+        try:
+            said = self._whole(f"/exec/{run}/start", {}, {"Detach": False, "Tty": False})
+        except DockerRefusedError:
+            return None
+        text = b"".join(payload for _, payload in frames(said)[0]).decode("utf-8", "replace")
+        return None if self._engine.get(f"/exec/{run}/json").get("ExitCode") in _NOT_FOUND else text.strip() or None
+
+    def file_sha256(self, container: str, path: str) -> str | None:
+        """From the archive API, which sees what the container sees, mounts included."""
+        place = PurePosixPath(path)
+        for _ in range(_LINKS):
+            try:
+                archive = self._whole(f"{_path(container)}/archive", {"path": str(place)})
+            except DockerRefusedError as error:
+                if error.status == 404:
+                    return None
+                raise
+            digest, link = _first(archive)
+            if link is None:
+                return digest
+            place = place.parent / link
+        return None
+
+    def last_start(self, container: str) -> Start:
+        """Implements `docker_follow.LogSource`."""
+        inspected = self._inspect(container)
+        state = inspected["State"]
+        at, ended = nanoseconds(state["StartedAt"]), nanoseconds(state["FinishedAt"])
+        running = inspect.runs(state)
+        if at and not running:  # it says when this start ended (which for a short one lies before it)
+            ended = self._end_before(inspected["Id"], at)
+        return Start(at, ended, running=running, tty=inspected["Config"]["Tty"])
+
+    def started_at(self, container: str) -> int:
+        """Implements `docker_follow.LogSource`."""
+        state = self._inspect(container)["State"]
+        return nanoseconds(state["StartedAt"]) if inspect.runs(state) else inspect.NEVER
+
+    def open_log(self, container: str, since: int, *, live: bool, entries: int | None = None) -> OpenChunks:
+        """Implements `docker_follow.LogSource`."""
+        which = {"stdout": 1, "stderr": 1, "timestamps": 1, "since": _stamp(since)}
+        tail = "all" if entries is None else str(entries)
+        try:
+            return self._engine.stream(f"{_path(container)}/logs", {**which, "follow": int(live), "tail": tail})
+        except DockerRefusedError as error:
+            raise _of_container(error, container) from error
+
+    def _end_before(self, identity: str, started: int) -> int:
+        """When the start before ended, where that is close enough to matter; else 0.
+
+        The Engine tells of an end after it has noted the start, so the end of this start is never among them.
+        """
+        events = json.dumps({"type": ["container"], "container": [identity], "event": ["die"]})
+        span = {"since": _stamp(started - EARLY), "until": _stamp(started)}
+        with self._engine.stream("/events", {**span, "filters": events}) as chunks:
+            answer = b"".join(iter(lambda: chunks.next(EVENTS_TIMEOUT) or b"", b""))
+        ends: list[int] = [json.loads(line)["timeNano"] for line in answer.splitlines()]
+        return max((end for end in ends if end < started), default=0)
+
+    def _inspect(self, container: str) -> Json:
+        try:
+            inspected: Json = self._engine.get(f"{_path(container)}/json")
+        except DockerRefusedError as error:
+            raise _of_container(error, container) from error
+        self._seen = container, self._clock.now(), inspected
+        return inspected
+
+    def _glance(self, container: str) -> Json:
+        """As it was a moment ago: for figures that do not change within one."""
+        if self._seen is not None:
+            name, at, inspected = self._seen
+            if name == container and 0 <= self._clock.now() - at < GLANCE:
+                return inspected
+        return self._inspect(container)
+
+    def _whole(self, path: str, params: dict[str, str], body: dict[str, bool] | None = None) -> bytes:
+        pieces = []
+        with self._engine.stream(path, params, method="GET" if body is None else "POST", body=body) as chunks:
+            while (piece := chunks.next(PATIENCE)) is not None:
+                if not piece:
+                    break  # nothing came for so long: what is there has to do
+                pieces.append(piece)
+        return b"".join(pieces)
+
+    def _post(
+        self,
+        container: str,
+        verb: str,
+        params: Mapping[str, Any] | None = None,
+        body: Json | None = None,
+        timeout: float = 60.0,
+    ) -> None:
+        try:
+            self._engine.post(f"{_path(container)}/{verb}", params or {}, body, timeout)
+        except DockerRefusedError as error:
+            raise _of_container(error, container) from error
+
+    def _create(self, body: Json, params: Mapping[str, str]) -> str:
+        try:
+            created: str = self._engine.post("/containers/create", params, body)["Id"]
+        except DockerRefusedError as error:
+            if error.status == 404:
+                raise DockerImageMissingError(body["Image"]) from error
+            raise (NameInUseError(error.said) if error.status == 409 else error) from error
+        return created
+
+    def _missing_one(self, image: str, sources: list[str]) -> str | None:
+        """The first of the sources that the Engine does not find."""
+        mounts = [
+            {"Type": "bind", "Source": source, "Target": f"/{LABEL_CHECK}/{index}", "ReadOnly": True}
+            for index, source in enumerate(sources)
+        ]
+        body = {"Image": image, "Cmd": ["true"], "Labels": {LABEL_CHECK: ""}, "HostConfig": {"Mounts": mounts}}
+        try:
+            self._create(body, {})
+        except DockerRefusedError as error:
+            found = _NO_SOURCE.search(error.said)
+            if found and found[1] in sources:
+                return found[1]
+            raise
+        return None
+
+    def _remove_checks(self) -> None:
+        """Those of this call, and of one that was killed."""
+        query = {"all": 1, "filters": json.dumps({"label": [LABEL_CHECK]})}
+        for item in self._engine.get("/containers/json", query):
+            try:
+                self.remove(item["Id"])
+            except NoSuchContainerError:
+                continue  # another command of ours was faster
+
+
+def _first(archive: bytes) -> tuple[str | None, str | None]:
+    """The sha256 of the first file of a tar archive, or where it leads to if it is a link."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        member = tar.next()
+        if member is None or member.isdir():
+            return None, None
+        if member.issym():
+            return None, member.linkname
+        file = tar.extractfile(member)
+        return (hashlib.sha256(file.read()).hexdigest() if file else None), None
+
+
+def _stamp(nanos: int) -> str:
+    """As the API takes times: seconds and nanoseconds."""
+    return f"{nanos // NANO}.{nanos % NANO:09d}"
+
+
+def _path(container: str) -> str:
+    return f"/containers/{quote(container, safe='')}"
+
+
+def _of_container(error: DockerRefusedError, container: str) -> DockerRefusedError | NoSuchContainerError:
+    # While `docker rm --force` is at it, its log is refused with a conflict: "… which is dead or marked for removal".
+    if error.status == 404 or (error.status == 409 and "marked for removal" in error.said):
+        return NoSuchContainerError(container)
+    return NameInUseError(error.said) if error.status == 409 and "already in use" in error.said else error
+
+
+def _seccomp_profile(file: str) -> str:
+    """The client reads the file and sends its content, without blanks."""
+    try:
+        return json.dumps(json.loads(Path(file).read_bytes()), separators=(",", ":"), ensure_ascii=False)
+    except (OSError, ValueError) as error:
+        raise SeccompProfileError(file, str(error)) from error
+
+
+def raw_inspect(engine: DockerApi, name: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The container, and its image where it is still there. Raises NoSuchContainerError and other BackendErrors."""
+    try:
+        container: dict[str, Any] = engine.get(f"/containers/{quote(name, safe='')}/json")
+    except DockerRefusedError as error:
+        raise (NoSuchContainerError(name) if error.status == 404 else error) from error
+    try:
+        image: dict[str, Any] = engine.get(f"/images/{quote(container['Image'], safe=':')}/json")
+    except DockerRefusedError as error:
+        if error.status != 404:
+            raise
+        return container, None
+    return container, image

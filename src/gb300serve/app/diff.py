@@ -1,0 +1,61 @@
+"""Two releases as `diff` compares them: compiled, with what is known of each."""
+
+from collections.abc import Sequence
+
+from gb300serve.app.fit import Fitter
+from gb300serve.app.workspace import Workspace
+from gb300serve.compare.costs import RecordedIdentity, ReleaseSummary, recorded_identity
+from gb300serve.compare.diff import Side
+from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.fit.checkpoint import Checkpoint
+from gb300serve.fit.result import FitResult
+from gb300serve.lint.run import place_finding
+from gb300serve.lint.subject import RULES, LintSubject
+from gb300serve.plan.model import digest
+from gb300serve.recipe.load import LoadedRecipe
+from gb300serve.recipe.model import Recipe
+from gb300serve.render.docker_run import docker_argv
+
+# The rules that speak of what was tried.
+_LEDGER = ("REC001", "REC002", "REC003", "REC004")
+
+
+def side(space: Workspace, ref: str, sets: Sequence[str] = ()) -> Side:
+    """One side, with `--set` laid over it. Raises RecipeError, CommandLineError, CompileError."""
+    loaded, recipe = space.shareable(ref, sets)
+    plan = space.compile(loaded, recipe)
+    return Side(loaded.root, docker_argv(plan), digest(plan), facts(space, loaded, recipe, sets))
+
+
+def facts(space: Workspace, loaded: LoadedRecipe, recipe: Recipe, sets: Sequence[str] = ()) -> ReleaseSummary:
+    """What is known of a release."""
+    fitter = Fitter(space)
+    subject = fitter.subject(loaded, recipe)
+    known = fitter.checkpoint(subject, sets)
+    found = fitter.answer(loaded, recipe, sets)
+    total = recipe.boot.total
+    return ReleaseSummary(
+        engine_version=recipe.engine.version,
+        memory=found.plan if found else None,
+        boot_seconds=total.seconds if total else None,
+        tuning_seconds=(known.autotune.tuning_seconds or None) if known else None,
+        recorded=_stated(loaded, recipe) or _of_boots(known, recipe, found),
+        evidence=() if loaded.changed else tuple(recipe.evidence),
+        ledger=tuple(_ledger(subject)),
+    )
+
+
+def _stated(loaded: LoadedRecipe, recipe: Recipe) -> RecordedIdentity | None:
+    """The release's own statement; what it inherits was said of another release."""
+    cache = recipe.boot.tuning_cache
+    own = loaded.place(("boot", "tuning_cache")).file == loaded.source.name
+    return RecordedIdentity(cache.identity, recipe.ref) if cache is not None and own and not loaded.changed else None
+
+
+def _of_boots(known: Checkpoint | None, recipe: Recipe, found: FitResult | None) -> RecordedIdentity | None:
+    return recorded_identity(known, found.request, recipe.engine.options) if known and found else None
+
+
+def _ledger(subject: LintSubject) -> list[Diagnostic]:
+    rules = [rule for rule in RULES if rule.code in _LEDGER]
+    return [place_finding(subject.loaded, rule, found) for rule in rules for found in rule.check(subject)]

@@ -1,0 +1,184 @@
+"""Doctor and preflight: the facts of the machine, of one release, and of the containers beside it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from gb300serve.adapters.docker.client import DockerEngine
+from gb300serve.adapters.host import BackendEngine, usable_state
+from gb300serve.app.actions import Invocation, render_suggestions
+from gb300serve.app.fit import Fitter
+from gb300serve.app.hosts import Hosts, On
+from gb300serve.app.launchable import (
+    PreparedLaunch,
+    SecretUnavailableError,
+    launchable,
+    read_secrets,
+    site_with_gpu,
+)
+from gb300serve.app.state import StateDirectory
+from gb300serve.app.workspace import Workspace
+from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.errors import BackendError, MachineError
+from gb300serve.core.text import GIB
+from gb300serve.fit.model import STATION, GraceMemory, host_verdict
+from gb300serve.fit.result import FitResult
+from gb300serve.host.collect import Elsewhere, Silent, host_facts, release_facts
+from gb300serve.host.facts import HostFacts, SecretFact
+from gb300serve.host.missing import Missing
+from gb300serve.host.ports import HostDocker, Machine
+from gb300serve.lifecycle.backend import Container, Image, told_by
+from gb300serve.lifecycle.launch import Launch, host_ports
+from gb300serve.lifecycle.observe import Observed
+from gb300serve.lifecycle.reconcile import containers_on_port, is_live, reconcile
+from gb300serve.lifecycle.steps import AwaitReady, StartContainer, Step, StopContainer
+from gb300serve.plan.compile import Compiler
+from gb300serve.plan.model import Plan
+from gb300serve.preflight.run import MachineUnfitError, blocking, judge
+from gb300serve.preflight.subject import LaunchRefusal, Own, PreflightSubject, Release, wanted
+from gb300serve.recipe.load import LoadedRecipe
+from gb300serve.recipe.model import Recipe
+from gb300serve.simulator.host import INFO, StationMachine
+
+NOTHING_BEARABLE: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class PreflightResult:
+    """The facts that preflight collected, and its findings."""
+
+    subject: PreflightSubject
+    found: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True)
+class Doctor:
+    """Inspects the machine that the containers run on, or the simulated Station. Changes nothing."""
+
+    workspace: Workspace
+    hosts: Hosts
+    state: StateDirectory
+    on: On
+
+    def host(self) -> PreflightSubject:
+        """The host alone."""
+        return PreflightSubject(self._host)
+
+    def examine(self, ref: str, sets: Sequence[str], *, replace: bool) -> PreflightSubject:
+        """One release, judged as `up` would (`replace`: as `up --replace`). Raises RecipeError, CompileError."""
+        loaded, recipe = self.workspace.load(ref, sets)
+        site = site_with_gpu(self.workspace, self.hosts, loaded, recipe, self.on)
+        plan = launchable(Compiler(site).plan(recipe, changed=loaded.changed))
+        launch = Launch(plan, address=self.hosts.address(self.on), on=self.on, overrides=tuple(sets))
+        invocation = Invocation(ref, self.on, self.workspace.options, tuple(sets))
+        containers, refusal = self.containers(), None
+        steps: tuple[Step, ...] = ()
+        try:
+            steps = reconcile(launch, self._observed(plan, containers), 0.0, replace=replace)
+        except MachineError as error:
+            render_suggestions(error, invocation)
+            refusal = LaunchRefusal(error.message, error.hint)
+        prepared = PreparedLaunch(launch, loaded, recipe, ref, tuple(sets), invocation, {})
+        return self.subject(prepared, _own(launch, steps, containers), refusal)
+
+    def subject(self, prepared: PreparedLaunch, own: Own, refusal: LaunchRefusal | None = None) -> PreflightSubject:
+        """Everything that the checks need."""
+        host, launch, recipe = self._host, prepared.launch, prepared.recipe
+        plan = launch.plan
+        facts = release_facts(
+            wanted(plan, recipe, host_ports(plan)), self._machine(), self._engine(), self._secrets(plan)
+        )
+        memory = self._memory(launch, prepared.loaded, recipe, _grace(host, own))
+        return PreflightSubject(host, Release(plan, facts, memory, own, refusal, prepared.invocation.command("fit")))
+
+    def containers(self) -> tuple[Container, ...]:
+        """All of this host; none where nothing answers, which is a finding of its own."""
+        if self.on == "sim" and not self.hosts.simulated_directory.is_dir():
+            return ()
+        try:
+            return self.hosts.at(self.on).backend.containers()
+        except BackendError:
+            return ()
+
+    def _observed(self, plan: Plan, containers: tuple[Container, ...]) -> Observed:
+        """The containers alone: image, sources and sockets have checks of their own and count as fine here."""
+        others = self.hosts.neighbours(self.on)
+        beside = tuple(each for other in others for each in other.containers() if each.state == "running")
+        gpu = told_by(self._host.gpus, self._host.processes)
+        return Observed(containers, image=Image(plan.image_id or "", (), ""), neighbours=beside, gpu=gpu)
+
+    @cached_property
+    def _host(self) -> HostFacts:
+        state = usable_state(self.state.path, self.state.runs.directory, self.state.journal.path)
+        return host_facts(self._machine(), self._engine(), state)
+
+    def _machine(self) -> Machine:
+        if self.on == "sim":
+            return StationMachine(self.hosts.machine.heard)
+        if self.hosts.is_local(self.on):
+            return self.hosts.machine
+        return Elsewhere(f"the containers run on {self.hosts.docker_address}: run doctor there")
+
+    def _engine(self) -> HostDocker:
+        if self.on == "sim":
+            return BackendEngine(self.hosts.at("sim").backend, lambda: INFO)
+        try:
+            engine = DockerEngine(self.hosts.endpoint)
+        except BackendError as error:
+            return Silent(error.message)
+        return BackendEngine(self.hosts.at("docker").backend, lambda: dict(engine.get("/info")))
+
+    def _secrets(self, plan: Plan) -> tuple[SecretFact, ...]:
+        """Each secret is read on its own; the values are dropped at once."""
+        found = []
+        for secret in plan.container.secrets:
+            alone = replace(plan, container=replace(plan.container, secrets=(secret,)))
+            try:
+                read_secrets(alone, self.workspace.environment.variables)
+                found.append(SecretFact(secret.name))
+            except SecretUnavailableError as error:
+                found.append(SecretFact(secret.name, error.message, error.hint))
+        return tuple(found)
+
+    def _memory(self, launch: Launch, loaded: LoadedRecipe, recipe: Recipe, grace: GraceMemory) -> FitResult | None:
+        """The result of `fit` with the memory that this host has."""
+        found = Fitter(self.workspace).answer(loaded, recipe, launch.overrides)
+        return found and replace(found, grace=grace, host_verdict=host_verdict(found.plan.host, grace))
+
+
+def check_launch(
+    doctor: Doctor, prepared: PreparedLaunch, steps: Sequence[Step], bearable: frozenset[str] = NOTHING_BEARABLE
+) -> PreflightResult:
+    """The warnings before the steps of `up`, and checks that could not be made.
+
+    Changes nothing. Raises MachineUnfitError (exit 6) with everything that blocks; codes in `bearable` only warn. A
+    lane that runs already is left alone: nothing is launched, and only the host is inspected.
+    """
+    if any(isinstance(step, AwaitReady) and step.running for step in steps):
+        return PreflightResult(doctor.host())
+    invocation = prepared.invocation
+    subject = doctor.subject(prepared, _own(prepared.launch, steps, doctor.containers()))
+    judged = judge(subject)
+    found = tuple(replace(each, severity="warning") if each.code in bearable else each for each in judged)
+    if blocking(found):
+        raise MachineUnfitError(invocation.ref, invocation.command("doctor"), found)
+    return PreflightResult(subject, found)
+
+
+def _grace(host: HostFacts, own: Own) -> GraceMemory:
+    """What a lane that is stopped first holds comes back, and nothing says how much: then all of it may be there."""
+    if isinstance(host.memory, Missing):
+        return STATION
+    if own.containers:
+        return GraceMemory(host.memory.total / GIB, "MemTotal: what runs is stopped first")
+    return GraceMemory(host.memory.available / GIB, "MemAvailable")
+
+
+def _own(launch: Launch, steps: Sequence[Step], containers: Sequence[Container]) -> Own:
+    """What the steps stop or use."""
+    ids = {step.container for step in steps if isinstance(step, StopContainer | AwaitReady)}
+    mine = tuple(each for each in containers if each.id in ids and is_live(each))
+    ports = frozenset(port for port in host_ports(launch.plan) if any(containers_on_port(port, mine)))
+    kept = any(isinstance(step, StartContainer) and step.kept for step in steps)
+    watched = any(isinstance(step, AwaitReady) and step.running for step in steps)
+    return Own(frozenset(each.id for each in mine), ports, kept or watched)

@@ -1,0 +1,197 @@
+"""The memory answer of a release: its sizes, what this machine has learned, and what has to be said beside it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gb300serve.adapters.safetensors import CheckpointUnreadableError, read_config, read_tensors
+from gb300serve.adapters.system import read_document, write_document
+from gb300serve.app.workspace import Workspace, learned_boots
+from gb300serve.core.diagnostics import Diagnostic, diagnostic
+from gb300serve.core.errors import CompileError
+from gb300serve.engines.base import number
+from gb300serve.fit.checkpoint import Checkpoint, checkpoint_from_tensors, missing_sizes, with_memory_section
+from gb300serve.fit.learned import LearnedOverhead, learn_overhead, parse_boots, with_boots, with_learned_overhead
+from gb300serve.fit.request import MemoryRequest, recipe_environment, request_from_options, with_environment
+from gb300serve.fit.result import (
+    ANOTHER_MACHINE,
+    MATCHES_NOTHING,
+    OFFLOAD_IGNORED,
+    SIZES_UNKNOWN,
+    FitResult,
+    fit_diagnostics,
+    fit_result,
+    with_nearest_settings,
+)
+from gb300serve.lint.known import runner_v2_ignores
+from gb300serve.lint.rules.offload import uses_runner_v2
+from gb300serve.lint.run import place_finding
+from gb300serve.lint.subject import RULES, LintSubject
+from gb300serve.recipe.load import LoadedRecipe
+from gb300serve.recipe.merge import split_assignment, split_path
+from gb300serve.recipe.model import Recipe
+
+# Settings that stand in the arithmetic beside F: changing them leaves it as it is.
+_BESIDE_F = frozenset({"cpu_offload_gb", "cpu_offload_params", "gpu_memory_utilization"})
+# What lint finds in the settings that the answer stands on.
+_RECORDS = ("OFF001", "OFF002", "OFF003", "OFF004", "OFF005", "REC001", "REC002")
+
+
+class SizesUnknownError(CompileError):
+    """Nothing can be learned about a model whose sizes are not known."""
+
+    def __init__(self, why: Diagnostic) -> None:
+        super().__init__(why.message, hint=why.hint)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """`answer` is None where nothing can be computed; `remarks` say why."""
+
+    name: str
+    demand: MemoryRequest
+    answer: FitResult | None
+    remarks: tuple[Diagnostic, ...]
+
+    @property
+    def verdict(self) -> str:
+        return self.answer.verdict if self.answer else "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Fitter:
+    """`directory` is a local checkpoint that goes before what the package knows."""
+
+    space: Workspace
+    directory: Path | None = None
+
+    def fit(self, loaded: LoadedRecipe, recipe: Recipe, sets: Sequence[str] = ()) -> Fitted:
+        """The answer for a release, with `--set` as it was loaded, and everything that is to be said beside it."""
+        subject = self.subject(loaded, recipe)
+        known = self.checkpoint(subject, sets)
+        name = f"{recipe.ref}+set" if sets else recipe.ref
+        why = _elsewhere(subject) or (None if known else _sizes_unknown(recipe))
+        if why is not None or known is None:
+            return Fitted(name, _demand(recipe, known), None, tuple(filter(None, (why,))))
+        found = with_nearest_settings(known, fit_result(known, _demand(recipe, known), changed=bool(sets)))
+        return Fitted(name, found.request, found, tuple(self._remarks(subject, known, found)))
+
+    def answer(self, loaded: LoadedRecipe, recipe: Recipe, sets: Sequence[str] = ()) -> FitResult | None:
+        """The figures alone; None where nothing can be computed."""
+        subject = self.subject(loaded, recipe)
+        known = None if _elsewhere(subject) else self.checkpoint(subject, sets)
+        return fit_result(known, _demand(recipe, known), changed=bool(sets)) if known else None
+
+    def checkpoint(self, subject: LintSubject, sets: Sequence[str] = ()) -> Checkpoint | None:
+        """From the local directory or the package, then the recipe's `memory`, then the boots of this machine."""
+        recipe = subject.recipe
+        known = subject.checkpoint if self.directory is None else _read(subject, self.directory)
+        found = with_memory_section(known, recipe.memory, _repo(recipe))
+        if found is None:
+            return None
+        if found.overhead is not None and (_inherited(subject) or not all(map(_beside_f, sets))):
+            found = replace(found, overhead=replace(found.overhead, basis="assumed"))
+        return with_boots(found, parse_boots(read_document(learned_boots(self.space)), found.repo))
+
+    def calibrate(self, loaded: LoadedRecipe, recipe: Recipe, log: str, lines: Iterable[str]) -> LearnedOverhead:
+        """Learn from a boot's log and keep it. Raises NothingToLearnError, MachineError."""
+        known = self.checkpoint(self.subject(loaded, recipe))
+        if known is None:
+            raise SizesUnknownError(_sizes_unknown(recipe))
+        _, lesson = learn_overhead(known, log, lines, recipe_environment(recipe, known.variant(recipe.container.env)))
+        path = learned_boots(self.space)
+        write_document(path, with_learned_overhead(read_document(path), known.repo, lesson))
+        return lesson
+
+    def subject(self, loaded: LoadedRecipe, recipe: Recipe) -> LintSubject:
+        """What lint's rules look at."""
+        return LintSubject(loaded, recipe, lambda: self.space.site(loaded.file.directory))
+
+    def _remarks(self, subject: LintSubject, known: Checkpoint, found: FitResult) -> Iterator[Diagnostic]:
+        rules = [rule for rule in RULES if rule.code in _RECORDS]
+        recorded = [place_finding(subject.loaded, rule, one) for rule in rules for one in rule.check(subject)]
+        named = any(one.code == "OFF002" for one in recorded)
+        for one in fit_diagnostics(found, known.boots):
+            if not (named and one.code == MATCHES_NOTHING):
+                yield one
+        yield from recorded
+        if found.request.offloads and runner_v2_ignores(subject.version) and uses_runner_v2(subject):
+            yield _ignored(subject, known, found)
+
+
+def _read(subject: LintSubject, directory: Path) -> Checkpoint:
+    """The local checkpoint; what the package knows of the same one stays known."""
+    asked = subject.vllm.kv_cache_dtype if subject.vllm else None
+    config = read_config(directory)
+    try:
+        found = checkpoint_from_tensors(_repo(subject.recipe), config, read_tensors(directory), asked or "auto")
+    except (KeyError, TypeError) as error:
+        raise CheckpointUnreadableError(directory / "config.json", f"no {error}") from error
+    known = subject.checkpoint
+    if known is None or known.architecture != found.architecture:
+        return found
+    same = known.bytes == found.bytes
+    return replace(found, kv_cache=known.kv_cache, variants=known.variants, boots=known.boots if same else ())
+
+
+def _demand(recipe: Recipe, known: Checkpoint | None) -> MemoryRequest:
+    variant = known.variant(recipe.container.env) if known else None
+    if recipe.engine.name != "vllm":
+        # The share that it gives to weights and KV cache; without one it computes its own, which is not known here.
+        share = number(recipe.engine.options.get("mem_fraction_static"))
+        return MemoryRequest(recipe.engine.version, variant, gpu_memory_utilization=share or 0.0)
+    return with_environment(
+        request_from_options(recipe.engine.options, recipe.engine.version, variant), recipe_environment(recipe, variant)
+    )
+
+
+def _repo(recipe: Recipe) -> str:
+    model = recipe.model
+    return (model.repo or (model.path or "").rpartition("/")[2]) if model else ""
+
+
+def _inherited(subject: LintSubject) -> bool:
+    """`memory` may have been written for a parent of other settings."""
+    return subject.loaded.place(("memory",)).file != subject.loaded.source.name
+
+
+def _beside_f(assignment: str) -> bool:
+    words = split_path(split_assignment(assignment)[0])
+    return words[:2] != ("engine", "options") or words[2:][0] in _BESIDE_F
+
+
+def _elsewhere(subject: LintSubject) -> Diagnostic | None:
+    """Where the arithmetic of one GB300 and vLLM's offload does not apply."""
+    view, gpus = subject.vllm, subject.container.gpus
+    if view is None:
+        return diagnostic(
+            ANOTHER_MACHINE, f"{subject.recipe.engine.name} places its memory by rules that are not known here"
+        )
+    if gpus is not None and gpus.by == "name" and gpus.values != ("GB300",):
+        return diagnostic(ANOTHER_MACHINE, f"{', '.join(map(str, gpus.values))} is no GB300", path="container.gpus")
+    if subject.recipe.nodes > 1:
+        message = f"the model is spread over {subject.recipe.nodes} Stations, and the arithmetic is of one"
+        return diagnostic(ANOTHER_MACHINE, message, path="nodes")
+    if view.tensor_parallel_size > 1 or view.data_parallel_size > 1:
+        return diagnostic(ANOTHER_MACHINE, "the model is spread over several GPUs, and the arithmetic is of one")
+    if view.offload.backend == "prefetch":
+        return diagnostic(ANOTHER_MACHINE, "no boot was measured with the prefetch backend, which moves whole layers")
+    return None
+
+
+def _sizes_unknown(recipe: Recipe) -> Diagnostic:
+    keys = ", ".join(f"memory.{key}" for key in missing_sizes(recipe.memory))
+    message = f"the sizes of {_repo(recipe) or 'this model'} are not known"
+    return diagnostic(
+        SIZES_UNKNOWN, message, f"--checkpoint DIR reads them from its files; or write {keys}", path="memory"
+    )
+
+
+def _ignored(subject: LintSubject, known: Checkpoint, found: FitResult) -> Diagnostic:
+    without = fit_result(known, replace(found.request, cpu_offload_gb=0.0), changed=True)
+    message = (
+        f"vllm {subject.version} runs this with model runner V2, which is reported to take cpu_offload_gb and move "
+        f"nothing: then {without.plan.hbm.weights_gib:.2f} GiB of weights stay and the launch is {without.verdict}"
+    )
+    hint = "look for `Total CPU offloaded parameters` in the first boot's log"
+    return diagnostic(OFFLOAD_IGNORED, message, hint, path="engine.options.cpu_offload_gb")

@@ -1,0 +1,383 @@
+"""`up` and `rollback`: decide the steps, check the machine, carry the steps out, watch the boot, write it down."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from gb300serve.adapters.host import file_refusal, refusal
+from gb300serve.adapters.system import once
+from gb300serve.app.actions import Invocation, render_suggestions
+from gb300serve.app.cache import CacheDirectories, ReleaseCache
+from gb300serve.app.console import Console
+from gb300serve.app.doctor import NOTHING_BEARABLE, Doctor, PreflightResult, check_launch
+from gb300serve.app.hosts import SIM_SPEED, ContainerHost, Hosts, On
+from gb300serve.app.launch_journal import LaunchJournal, locked
+from gb300serve.app.launchable import PreparedLaunch
+from gb300serve.app.state import StateDirectory
+from gb300serve.autotune.pins import CacheVerdict
+from gb300serve.autotune.sets import short_identity
+from gb300serve.core.errors import Action, CommandLineError, Gb300Error, ServiceError
+from gb300serve.core.values import indented_json
+from gb300serve.journal.history import MeasuredTimes, RunHistory, measure_times
+from gb300serve.journal.journal import StateUnusableError
+from gb300serve.journal.runs import HOST
+from gb300serve.lifecycle.backend import Container
+from gb300serve.lifecycle.events import Announcement
+from gb300serve.lifecycle.execute import LaunchResult, execute
+from gb300serve.lifecycle.failures import CrashLoopError, LaneEndedError, LaunchInterruptedError, LaunchOvertakenError
+from gb300serve.lifecycle.launch import Launch, display_time
+from gb300serve.lifecycle.logs import follow_lane
+from gb300serve.lifecycle.ready import Served
+from gb300serve.lifecycle.receipts import refuse_degraded
+from gb300serve.lifecycle.reconcile import plan_launch
+from gb300serve.lifecycle.recorder import Recorder
+from gb300serve.lifecycle.status import verify_serving
+from gb300serve.lifecycle.steps import AwaitReady, StartContainer, Step, detached
+from gb300serve.lifecycle.tools import Tools
+from gb300serve.preflight.subject import PreflightSubject
+from gb300serve.simulator.station import Rehearsal
+
+INTERRUPTED = 130
+# The GPU's memory and the host's, as `fit` computes them.
+_MEMORY = frozenset({"PRE030", "PRE031"})
+_WRONG = frozenset({"missing", "differs"})
+
+
+class BootDisplay(Protocol):
+    """The screen of a launch."""
+
+    serving: bool
+    """Whether log lines of the engine are shown."""
+
+    def show(self, announcement: Announcement) -> None: ...
+
+    def stop(self) -> None:
+        """End the live line: plain messages follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRequest:
+    """One command that launches."""
+
+    prepared: PreparedLaunch
+    verb: str
+    command: str
+    """Shown to other commands that wait for this one."""
+    describe_host: Callable[[PreflightSubject, Sequence[Any], str], dict[str, Any]]
+    """The `doctor --json` object, which is kept with the run."""
+    replace: bool = False
+    detach: bool = False
+    follow: bool = True
+    names_back: bool = False
+    reason: str | None = None
+    preamble: tuple[str, ...] | None = None
+    """Sentences to print, with the steps, before these are carried out."""
+
+    @property
+    def launch(self) -> Launch:
+        return self.prepared.launch
+
+    @property
+    def invocation(self) -> Invocation:
+        return self.prepared.invocation
+
+
+class TuningDegradedError(ServiceError):
+    """The lane serves with another tuning set than measured, and its recipe calls that degraded (exit 9)."""
+
+    def __init__(self, launch: Launch, verified: CacheVerdict) -> None:
+        super().__init__(
+            f"DEGRADED: {launch.name} serves, but its tuning set is not the one of its recipe\n"
+            + "\n".join(f"  {remark}" for remark in verified.remarks),
+            hint="it keeps running",
+            suggest=(Action("cache verify", "see the tuning set"), Action("down", "stop it")),
+        )
+
+
+class SimulatedOptionError(CommandLineError):
+    """A rehearsal was requested for a real launch."""
+
+    def __init__(self, option: str) -> None:
+        super().__init__(
+            f"{option} works on the simulated Station only, but this is a real launch", hint="add --on sim"
+        )
+
+
+def refuse_rehearsal(rehearsal: Rehearsal, on: On) -> None:
+    """Raises SimulatedOptionError (2) where `rehearsal` asks for what Docker does not offer."""
+    if on == "sim":
+        return
+    if rehearsal.fault is not None:
+        raise SimulatedOptionError(f"--sim-fault {rehearsal.fault}")
+    if rehearsal.speed != SIM_SPEED:
+        raise SimulatedOptionError(f"--sim-speed {rehearsal.speed:g}")
+
+
+def plan_steps(launch: Launch, host: ContainerHost, *, replace: bool) -> tuple[Step, ...]:
+    """Observe and decide; changes nothing. Raises MachineError (6) or BackendError (7)."""
+    host.backend.check()
+    return plan_launch(launch, host.tools(), replace=replace, listeners=host.listeners, neighbours=host.neighbours)
+
+
+def preflight(request: LaunchRequest, steps: tuple[Step, ...], hosts: Hosts, state: StateDirectory) -> PreflightResult:
+    """Raises MachineUnfitError (6). On the simulated Station, where boots that fail are rehearsed, memory does not
+    block and notes are left to `doctor`."""
+    simulated = request.launch.on == "sim"
+    doctor = Doctor(hosts.workspace, hosts, state, request.launch.on)
+    result = check_launch(doctor, request.prepared, steps, _MEMORY if simulated else NOTHING_BEARABLE)
+    if not simulated:
+        return result
+    return replace(result, found=tuple(finding for finding in result.found if finding.severity == "warning"))
+
+
+def starts_kept(steps: tuple[Step, ...]) -> bool:
+    """Whether a kept container is started instead of a fresh one."""
+    return any(isinstance(step, StartContainer) and step.kept for step in steps)
+
+
+def measured_times(launch: Launch, steps: tuple[Step, ...], history: RunHistory) -> MeasuredTimes:
+    """The durations of earlier boots of this plan, of fresh or of kept containers."""
+    return measure_times(history.runs, launch.digest, launch.on, kept=starts_kept(steps))
+
+
+def expected_seconds(launch: Launch, steps: tuple[Step, ...], usual: MeasuredTimes) -> dict[str, float]:
+    """By phase. The recipe's figures are those of a fresh container; measured ones of a kept container outrank them."""
+    return {**launch.expected, **usual.phases} if starts_kept(steps) else {**usual.phases, **launch.expected}
+
+
+def numbered(steps: tuple[Step, ...]) -> tuple[str, ...]:
+    """One line per step."""
+    return tuple(f"{number}. {step.describe()}" for number, step in enumerate(steps, 1))
+
+
+def show_steps(request: LaunchRequest, hosts: Hosts, state: StateDirectory) -> tuple[str, ...]:
+    """The lines of `--show-steps`, after the same checks as a launch: refused with the same message and exit code."""
+    runs, journal = state.runs.directory, state.journal.path
+    for path, problem in ((runs, refusal(runs)), (journal, file_refusal(journal))):
+        if problem is not None:
+            raise StateUnusableError(path, problem)
+    steps = plan_steps(request.launch, hosts.at(request.launch.on, request.launch.plan), replace=request.replace)
+    hosts.workspace.console.diagnostics(preflight(request, steps, hosts, state).found)
+    return (*(request.preamble or ()), *numbered(steps))
+
+
+def launch_and_watch(
+    request: LaunchRequest,
+    hosts: Hosts,
+    state: StateDirectory,
+    display: Callable[[dict[str, float]], BootDisplay],
+) -> int:
+    """Exit code: 0 where it serves already, was detached, ended on request or is not followed, 130 after Ctrl-C.
+
+    `display` opens the screen of the boot for the expected seconds by phase.
+    """
+    state.runs.check()
+    state.journal.check()
+    console = hosts.workspace.console
+    host = hosts.at(request.launch.on, request.launch.plan)
+    with once(), locked(state.lock(host.on, request.command), state, console) as lock:
+        journal = LaunchJournal(state, host, console, hosts.workspace.station, request.verb)
+        journal.settle()
+        steps = plan_steps(request.launch, host, replace=request.replace)
+        checked = preflight(request, steps, hosts, state)
+        console.diagnostics(checked.found)
+        usual = measured_times(request.launch, steps, state.history())
+        launch = replace(request.launch, expected=expected_seconds(request.launch, steps, usual))
+        if request.preamble is not None:
+            console.messages((*request.preamble, *numbered(steps)))
+        described = request.describe_host(checked.subject, checked.found, host.on)
+        artifacts = {**request.prepared.artifacts, HOST: indented_json(described) + "\n"}
+        recorder = journal.begin(launch, steps, artifacts, request.reason)
+        screen = display(dict(launch.expected))
+        try:
+            tools = host.tools(_both(recorder, screen), lock)
+            run = _Run(request, launch, hosts, state, tools, journal, recorder, screen)
+            return run.carry_out(detached(steps) if request.detach else steps)
+        finally:
+            screen.stop()
+
+
+def _both(recorder: Recorder, screen: BootDisplay) -> Callable[[Announcement], None]:
+    def announce(announcement: Announcement) -> None:
+        recorder.hear(announcement)
+        screen.show(announcement)
+
+    return announce
+
+
+@dataclass(slots=True)
+class _Run:
+    """One launch, from its first step to its last line."""
+
+    request: LaunchRequest
+    launch: Launch
+    hosts: Hosts
+    state: StateDirectory
+    tools: Tools
+    journal: LaunchJournal
+    recorder: Recorder
+    screen: BootDisplay
+
+    @property
+    def console(self) -> Console:
+        return self.hosts.workspace.console
+
+    def carry_out(self, steps: tuple[Step, ...]) -> int:
+        """Raises what execute raises, after recording it; and DegradedError (9)."""
+        try:
+            launched = execute(steps, self.launch, self.tools, names_back=self.request.names_back)
+        except Gb300Error as error:
+            self._fail(error, _result(error))
+            raise
+        self.screen.stop()
+        try:
+            return self._serve(launched, steps)
+        except KeyboardInterrupt:
+            return self._leave()
+        finally:
+            self.tools.lock.release()
+
+    def _serve(self, launched: LaunchResult, steps: tuple[Step, ...]) -> int:
+        launch, served = self.launch, launched.served
+        if served is not None and served.already:
+            self.recorder.run.discard()  # its record would replace the one of the launch that started the container
+            notices = verify_serving(launched.container, launch, self.tools, self.state.history())
+            self.console.messages(notices, "warning")
+            return self._already("serves", launched.container)
+        if not steps:  # detached, and already running: whether it serves was not checked
+            return self._already("runs", launched.container)
+        result = "ready" if served else "started"
+        watched = any(isinstance(step, AwaitReady) and step.running for step in steps)
+        text = f"{launch.plan.recipe} {'became READY' if served else 'boots'} as {launch.name}"
+        self._enter(result, f"{text}; it was booting already" if watched else text)
+        self.tools.lock.release()
+        if served is None:
+            self.recorder.learn(launched.container)
+            self.recorder.close(state="started", exit={"tool": 0})
+            self.console.message(f"{launch.name} boots; watch it with {self.request.invocation.command('up')}")
+            return 0
+        self.recorder.keep_metrics(self.tools.http)
+        verified = self._check_tuning()
+        self.recorder.save_verdict(tuning=verified.state if verified else None)
+        try:
+            refuse_degraded(launch, served.receipts)
+            refuse_wrong_tuning(verified, launch)
+        except Gb300Error as error:
+            self._close(error)
+            raise
+        return self._follow(served) if self.request.follow else self._done()
+
+    def _already(self, does: str, container: Container) -> int:
+        """Nothing was launched, so nothing is kept."""
+        launch, since = self.launch, display_time(container.started_at)
+        self.recorder.run.discard()
+        ref = self.request.invocation.ref
+        self.console.message(f"{ref} already {does}: {container.name}, at {launch.endpoint.url}, since {since}")
+        return 0
+
+    def _done(self) -> int:
+        self.recorder.close(exit={"tool": 0})
+        stop = self.request.invocation.command("down")
+        self.console.message(f"serving at {self.launch.endpoint.url}; stop it with {stop}")
+        return 0
+
+    def _follow(self, served: Served) -> int:
+        self.screen.serving = True
+        self.console.message(f"serving at {self.launch.endpoint.url}; its log follows, Ctrl-C leaves it running")
+        try:
+            ended = follow_lane(served, self.launch, self.tools)
+        except (LaneEndedError, CrashLoopError) as error:
+            self._fail(error, "crash-loop" if isinstance(error, CrashLoopError) else "died")
+            raise
+        self.recorder.close(state="stopped", exit={"tool": 0, **_ending(ended)})
+        self.console.message(f"{self.launch.name} was stopped" if ended else f"{self.launch.name} was removed")
+        return 0
+
+    def _leave(self) -> int:
+        """Ctrl-C while the lane serves."""
+        self.recorder.keep_metrics(self.tools.http)
+        self.recorder.close(exit={"tool": INTERRUPTED})
+        stop = self.request.invocation.command("down")
+        self.console.message(f"\n{self.launch.name} keeps running; stop it with {stop}")
+        return INTERRUPTED
+
+    def _fail(self, error: Gb300Error, result: str) -> None:
+        """Record a failure in the journal and in the run."""
+        cause = error.message.partition("\n")[0]
+        render_suggestions(error, self.request.invocation)
+        self._enter(result, cause, tuple(self.launch.secrets.values()))
+        self._close(error, state=result)
+
+    def _enter(self, result: str, text: str, secrets: tuple[str, ...] = ()) -> None:
+        run = self.recorder.run.path.name
+        self.journal.enter(result, text, reason=self.request.reason, run=run, secrets=secrets)
+
+    def _close(self, error: Gb300Error, **changes: object) -> None:
+        render_suggestions(error, self.request.invocation)
+        ending = getattr(error, "ending", None)
+        verdict = {"message": error.message, "hint": error.hint}
+        left = {}
+        if ending is not None:
+            verdict |= {"reason": ending.reason.value, "diagnosis": ending.diagnosis.as_json()}
+            left = {"container": ending.exit_code, "oom_killed": ending.oom_killed, "kept_as": ending.container}
+        known = self.recorder.clean({"verdict": verdict, "exit": {"tool": error.exit_code, **left}})
+        self.recorder.close(**{**known, **changes})
+
+    def _check_tuning(self) -> CacheVerdict | None:
+        """The verdict of `cache verify` now that the engine has saved its set; None where nothing is expected.
+
+        Never raises: a cache that cannot be read is reported and is no fault of the launch.
+        """
+        try:
+            cache = _cache(self.request, self.hosts)
+            verified = cache.verified() if cache else None
+            expected = cache is not None and (cache.pin is not None or cache.expected.identity is not None)
+        except Gb300Error as error:
+            self.console.message(f"tuning cache: not verified: {error.message}", "warning")
+            self.console.messages([f"  hint: {error.hint}"] if error.hint else [], "dim")
+            return None
+        if verified is None or not expected:
+            return None
+        for text, style in tuning_lines(verified):
+            self.console.message(text, style)
+        return verified
+
+
+def refuse_wrong_tuning(verified: CacheVerdict | None, launch: Launch) -> None:
+    """Raises TuningDegradedError where the set is wrong and the recipe says `missing: degrade`."""
+    if verified is not None and verified.state in _WRONG and launch.tuning.degrades:
+        raise TuningDegradedError(launch, verified)
+
+
+def tuning_lines(verified: CacheVerdict) -> Iterator[tuple[str, str]]:
+    """Text and style: one line for the expected set, else one for each remark."""
+    found = verified.found
+    if verified.state == "ready" and found is not None and found.content is not None:
+        yield (
+            f"tuning cache: {short_identity(found.identity)} as expected, {found.content.configs} configurations",
+            "good",
+        )
+    style = "warning" if verified.state in _WRONG else "dim"
+    yield from ((f"tuning cache, for the next boot: {remark}", style) for remark in verified.remarks)
+
+
+def _cache(request: LaunchRequest, hosts: Hosts) -> ReleaseCache | None:
+    """None where the cache cannot be read from here, or where the container keeps its tuning to itself."""
+    launch, prepared = request.launch, request.prepared
+    if launch.overrides and not prepared.sets:
+        return None  # a rolled-back `--set` launch: the release's record does not apply to it
+    if not hosts.is_local(launch.on) or not launch.plan.container.mounts:
+        return None
+    place = CacheDirectories(hosts, launch.on, request.invocation.command("cache verify"))
+    cache = ReleaseCache(place, prepared.source, prepared.sets, prepared.recipe, launch.plan)
+    return cache if place.is_mounted(launch.plan) else None
+
+
+def _result(error: Gb300Error) -> str:
+    if isinstance(error, LaunchOvertakenError):
+        return "stopped"  # by another command of ours, on purpose: not a failure
+    return "interrupted" if isinstance(error, LaunchInterruptedError) else "failed"
+
+
+def _ending(container: Container | None) -> dict[str, object]:
+    return {"container": container.exit_code, "oom_killed": container.oom_killed} if container else {}

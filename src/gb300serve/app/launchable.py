@@ -1,0 +1,238 @@
+"""Launches from a REF or from an earlier run: compiled, complete, with the values of their secrets."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gb300serve.adapters.process import output
+from gb300serve.app.actions import Invocation
+from gb300serve.app.hosts import Hosts, On
+from gb300serve.app.workspace import Workspace
+from gb300serve.autotune.sets import ExpectedSet
+from gb300serve.boot.receipts import ExpectedLine
+from gb300serve.compare.costs import RecordedIdentity, recorded_identity
+from gb300serve.core.errors import Action, CompileError, MachineError
+from gb300serve.fit.checkpoint import Checkpoint, checkpoint_at_path
+from gb300serve.fit.request import request_from_options
+from gb300serve.host.nvidia import Gpu, gpus_named, parse_gpu_list
+from gb300serve.journal.runs import RunRecord
+from gb300serve.lifecycle.launch import CHANGED, Launch, pinned_arguments
+from gb300serve.lifecycle.rollback import PlanDiffersError
+from gb300serve.plan.compile import Compiler
+from gb300serve.plan.model import Plan, Secret, digest
+from gb300serve.recipe.load import LoadedRecipe
+from gb300serve.recipe.model import Recipe
+from gb300serve.recipe.pins import read_pin
+from gb300serve.recipe.site import DIRECTORIES, FORMAT, Site, load_site
+from gb300serve.recipe.write import to_yaml
+from gb300serve.simulator.host import GB300_UUID
+
+NVIDIA_SMI_PATIENCE = 30.0
+# Files of a run, from which the launch can be repeated.
+RECIPE, SITE = "recipe.yaml", "site.yaml"
+
+
+class NoContainerNameError(CompileError):
+    """A lane is identified by the name of its container."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(f"{plan.recipe} has no container.name to launch it under", hint=f"add `name: {plan.lane}`")
+
+
+class UnreachablePortError(CompileError):
+    """The engine's port is neither on the host's network nor published."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(
+            f"no port of the host leads to the engine of {plan.recipe}, so its health cannot be checked",
+            hint="add `network: host`, or the engine's port to container.ports as HOST:CONTAINER",
+        )
+
+
+class SeveralMachinesError(CompileError):
+    """`up` launches on one Station only."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(
+            f"{plan.recipe} runs on {plan.nodes} Stations at once, but up starts one container on one Station",
+            suggest=(
+                Action("compile", "print the command of each Station"),
+                Action("compile", "or a LeaderWorkerSet", ("--to", "kubernetes")),
+            ),
+        )
+
+
+class SecretUnavailableError(MachineError):
+    """The value of a secret cannot be read from its source. The value is never part of a message."""
+
+    def __init__(self, secret: Secret, reason: str) -> None:
+        hint = f"export {secret.env}=…" if secret.env else "put the value there, readable by your user alone"
+        super().__init__(f"secret {secret.name}: {reason}", hint=hint)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedLaunch:
+    """A launch with the recipe that it was compiled from, and how the user addressed it."""
+
+    launch: Launch
+    loaded: LoadedRecipe
+    recipe: Recipe
+    source: str
+    """The REF that loads the recipe, with `sets` applied; for a run, its own file."""
+    sets: tuple[str, ...]
+    invocation: Invocation
+    artifacts: Mapping[str, str]
+    """Texts by file name from which the launch can be repeated; kept with its run."""
+
+
+def prepare(workspace: Workspace, hosts: Hosts, ref: str, sets: tuple[str, ...], on: On) -> PreparedLaunch:
+    """The launch of a release. Raises RecipeError, CompileError, MachineError."""
+    loaded, recipe = workspace.shareable(ref, sets)
+    site = site_with_gpu(workspace, hosts, loaded, recipe, on)
+    plan = launchable(Compiler(site).plan(recipe, changed=loaded.changed))
+    if recipe.status == "deprecated":
+        workspace.console.message(f"{recipe.ref} is deprecated: {' '.join(recipe.limits)}", "warning")
+    pinned = None if sets else pinned_arguments(read_pin(loaded.file.path), plan)
+    launch = replace(_with_secrets(workspace, hosts, plan, recipe, on), overrides=sets, pinned=pinned)
+    invocation = Invocation(ref, on, workspace.options, sets)
+    return PreparedLaunch(launch, loaded, recipe, ref, sets, invocation, _artifacts(loaded, site))
+
+
+def prepare_run(workspace: Workspace, hosts: Hosts, runs: Path, record: RunRecord, on: On) -> PreparedLaunch:
+    """The launch of an earlier run, from its own files; PlanDiffersError where these compile to another plan now."""
+    own = str(runs / record.run / RECIPE)
+    loaded, recipe = workspace.load(own)
+    site = load_site(runs / record.run / SITE, None)
+    plan = Compiler(site).plan(recipe, changed=record.release.endswith(CHANGED))
+    if digest(plan) != record.plan:
+        raise PlanDiffersError(record, "its recipe and site compile to another plan now")
+    launch = replace(_with_secrets(workspace, hosts, plan, recipe, on), overrides=record.overrides)
+    invocation = Invocation(record.ref.removesuffix(CHANGED), on, workspace.options, record.overrides)
+    return PreparedLaunch(launch, loaded, recipe, own, (), invocation, _artifacts(loaded, site))
+
+
+def known_launches(workspace: Workspace, hosts: Hosts, on: On) -> tuple[Launch, ...]:
+    """Launches of all releases that compile here, without their secrets: to compare containers with."""
+    launches = []
+    for ref in workspace.catalog.refs():
+        loaded = workspace.loader.load_file(workspace.catalog.find(ref))
+        compiler = Compiler(workspace.site(loaded.file.directory))
+        if loaded.recipe is not None and (plan := compiler.try_plan(loaded.recipe)) is not None:
+            pinned = pinned_arguments(read_pin(loaded.file.path), plan)
+            launches.append(replace(_launch(plan, loaded.recipe, hosts.address(on), on), pinned=pinned))
+    return tuple(launches)
+
+
+def site_with_gpu(workspace: Workspace, hosts: Hosts, loaded: LoadedRecipe, recipe: Recipe, on: On) -> Site:
+    """The site that applies, with the UUID of a local GPU that it does not name."""
+    site = workspace.site(loaded.file.directory)
+    return with_gpu(site, recipe, simulated=on == "sim") if hosts.is_local(on) else site
+
+
+def _with_secrets(workspace: Workspace, hosts: Hosts, plan: Plan, recipe: Recipe, on: On) -> Launch:
+    secrets = read_secrets(plan, workspace.environment.variables)
+    workspace.console.hide(secrets.values())
+    return replace(_launch(plan, recipe, hosts.address(on), on), secrets=secrets)
+
+
+def _launch(plan: Plan, recipe: Recipe, address: str, on: On) -> Launch:
+    expected = {name: float(phase.seconds) for name, phase in recipe.boot.phases.items()}
+    receipts, tuning = receipts_of(recipe), tuning_of(recipe)
+    return Launch(plan, expected=expected, address=address, on=on, receipts=receipts, tuning=tuning)
+
+
+def _artifacts(loaded: LoadedRecipe, site: Site) -> dict[str, str]:
+    known = site.model_dump(include={*DIRECTORIES, "gpus", "lanes"}, exclude_none=True)
+    return {RECIPE: to_yaml(loaded.root), SITE: to_yaml({"format": FORMAT, **known})}
+
+
+def launchable(plan: Plan) -> Plan:
+    """Raises CompileError for a plan that can be compiled but not launched."""
+    if plan.nodes > 1:
+        raise SeveralMachinesError(plan)
+    if not plan.container.name:
+        raise NoContainerNameError(plan)
+    if plan.port is None:
+        raise UnreachablePortError(plan)
+    return plan
+
+
+def with_gpu(site: Site, recipe: Recipe, *, simulated: bool) -> Site:
+    """The site, with the UUID of a GPU that it lacks and the machine has exactly one of."""
+    gpus = recipe.container.gpus
+    if gpus is None or gpus.by != "name" or str(gpus.values[0]) in site.gpus:
+        return site
+    name = str(gpus.values[0])
+    # The simulated Station has one GPU of every name that a recipe asks for.
+    uuids = [GB300_UUID] if simulated else [gpu.uuid for gpu in gpus_named(_machine_gpus(), name)]
+    return site.model_copy(update={"gpus": {**site.gpus, name: uuids[0]}}) if len(uuids) == 1 else site
+
+
+def _machine_gpus() -> tuple[Gpu, ...]:
+    return parse_gpu_list(output(("nvidia-smi", "-L"), NVIDIA_SMI_PATIENCE) or "")
+
+
+def read_secrets(plan: Plan, variables: Mapping[str, str]) -> dict[str, str]:
+    """Values by name, read on the client; raises SecretUnavailableError."""
+    return {secret.name: _read_secret(secret, variables) for secret in plan.container.secrets}
+
+
+def _read_secret(secret: Secret, variables: Mapping[str, str]) -> str:
+    if secret.env:
+        if not variables.get(secret.env):
+            raise SecretUnavailableError(secret, f"the variable {secret.env} is not set")
+        return variables[secret.env]
+    path = Path(secret.file or "").expanduser()
+    try:
+        value = path.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise SecretUnavailableError(secret, f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SecretUnavailableError(secret, f"{path} is not UTF-8") from error
+    if not value:
+        raise SecretUnavailableError(secret, f"{path} is empty")
+    return value
+
+
+def receipts_of(recipe: Recipe) -> tuple[ExpectedLine, ...]:
+    """The receipts of `boot.receipts`."""
+    return tuple(
+        ExpectedLine(
+            one.line,
+            None if one.value is None else float(one.value),
+            float(one.tolerance or 0.0),
+            one.missing,
+            one.forbidden,
+            one.basis,
+        )
+        for one in recipe.boot.receipts
+    )
+
+
+def tuning_of(recipe: Recipe) -> ExpectedSet:
+    """The recipe's own record of its tuning cache, else a recorded boot of the same settings; the price of a miss."""
+    known = checkpoint_of(recipe)
+    seconds = known.autotune.tuning_seconds if known and known.autotune.tuning_seconds else None
+    said = recipe.boot.tuning_cache
+    if said is not None:
+        return ExpectedSet(said.identity, said.configs, said.basis, seconds, said.missing == "degrade")
+    found = recorded_of(recipe, known)
+    if found is None:
+        return ExpectedSet(tuning_seconds=seconds)
+    return ExpectedSet(found.identity, None, f"recorded for {found.boot}", seconds)
+
+
+def checkpoint_of(recipe: Recipe) -> Checkpoint | None:
+    """What the package knows of the recipe's model."""
+    model = recipe.model
+    return checkpoint_at_path(model.repo or model.path or "") if model else None
+
+
+def recorded_of(recipe: Recipe, known: Checkpoint | None) -> RecordedIdentity | None:
+    """The identity that a recorded boot of these settings showed."""
+    if known is None:
+        return None
+    options: Mapping[str, Any] = recipe.engine.options
+    demand = request_from_options(options, recipe.engine.version, known.variant(recipe.container.env))
+    return recorded_identity(known, demand, options)

@@ -1,0 +1,263 @@
+"""The state of a boot: how signals change it, and when a silent boot is tuning or stalled."""
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from gb300serve.boot.events import (
+    Event,
+    PhaseEntered,
+    Progress,
+    Receipt,
+    ReceiptValue,
+    Stalled,
+    StartupComplete,
+    Stopped,
+    TuningHit,
+    TuningMiss,
+)
+from gb300serve.boot.findings import LogFinding
+from gb300serve.boot.lines import Stopwatch
+from gb300serve.boot.phases import PATIENCE, Phase
+from gb300serve.boot.progress import read_bar
+from gb300serve.boot.reasons import Reason
+from gb300serve.boot.signals.model import EngineLog, LineMark, Rank, Signal, Value, values_of
+
+MAX_FINDINGS = 64
+# A failing request logs a traceback and the engine goes on. Only findings this close before the line that reports the
+# engine's death explain it; a traceback of the engine has about 60 lines.
+LINES_BEFORE_DEATH = 400
+_DECISIVE = frozenset({Rank.SPECIFIC, Rank.CLOSING})
+_SELF_EVIDENT = frozenset({Reason.PORT_IN_USE, Reason.HOST_OOM_KILLED, Reason.KILLED})
+
+
+@dataclass(slots=True)
+class TuningState:
+    """The state of kernel tuning. Times are seconds since the start of the boot."""
+
+    loaded: int = 0
+    started: float | None = None
+    ended: bool = False
+    missed: bool = False
+
+    @property
+    def running(self) -> bool:
+        return self.started is not None and not self.ended
+
+
+@dataclass(slots=True)
+class BootState:
+    """Everything kept of a boot; its size does not grow with the log."""
+
+    number: int
+    log: EngineLog
+    """How to read its log; of the default engine until the log shows another one."""
+    watch: Stopwatch = field(default_factory=Stopwatch)
+    visits: list[tuple[Phase, float]] = field(default_factory=list)
+    arguments: str = ""
+    arguments_at: tuple[int, str] | None = None
+    receipts: dict[str, dict[str, ReceiptValue]] = field(default_factory=dict)
+    receipts_at: dict[str, tuple[int, str]] = field(default_factory=dict)
+    findings: list[LogFinding] = field(default_factory=list)
+    recent: deque[LogFinding] = field(default_factory=lambda: deque(maxlen=16))
+    tuning: TuningState = field(default_factory=TuningState)
+    progressed: tuple[int, str] = (0, "")
+    quiet_from: float = 0.0
+    active: bool = True
+    sized: bool = False
+    opened: bool = False
+    """The engine has printed its first line."""
+    served: bool = False
+    stopped: bool = False
+    stalled: bool = False
+    hook_armed: tuple[int, str] | None = None
+    hook_works: bool = False
+
+    @property
+    def phase(self) -> Phase:
+        return self.visits[-1][0] if self.visits else Phase.STARTING
+
+    @property
+    def failed(self) -> bool:
+        return not self.stopped and any(self.is_fatal(finding) for finding in self.findings)
+
+    @property
+    def ended(self) -> bool:
+        return self.stopped or self.failed
+
+    def is_over(self, *, or_failed: bool = False) -> bool:
+        """Whether the next lines belong to another boot; a bare exception before the first line does not end one."""
+        sure = any(finding.fatal and finding.rank in _DECISIVE for finding in self.findings)
+        return self.served or self.stopped or sure or (or_failed and self.failed)
+
+    def is_fatal(self, finding: LogFinding) -> bool:
+        """Whether the finding means that the boot failed; uncertain ones no longer count after progress."""
+        if not finding.fatal or finding.rank in _DECISIVE:
+            return finding.fatal
+        return finding.line > self.progressed[0]
+
+    def add(self, finding: LogFinding) -> bool:
+        """Add a finding. False if it does not count (yet): a request's error does not end an engine that serves."""
+        if self.stopped:
+            return False
+        if self.served and not self.failed and finding.reason not in _SELF_EVIDENT and finding.rank is not Rank.CLOSING:
+            self.recent.append(finding)
+            return False
+        if self.served:
+            self.findings += [item for item in self.recent if item.line > finding.line - LINES_BEFORE_DEATH]
+            self.recent.clear()
+        if len(self.findings) < MAX_FINDINGS or finding.rank >= Rank.CONSEQUENCE:
+            self.findings.append(finding)
+            self._drop_weakest()
+        return True
+
+    def complete(self) -> None:
+        """The server started: earlier findings were not causes, unless they are lasting.
+
+        A port in use stays in use: SGLang's first request to itself is answered by the server that holds the port.
+        """
+        self.served = True
+        self.findings = [
+            finding for finding in self.findings if finding.lasting or finding.reason is Reason.PORT_IN_USE
+        ]
+
+    def argument(self, name: str) -> str | None:
+        """The value of one argument as the engine's echo prints it."""
+        match = re.search(rf"(?:'{name}': |\b{name}=)('[^']*'|\[[^\]]*\]|[^,}})]*)", self.arguments)
+        return match[1].strip("'") if match else None
+
+    def _drop_weakest(self) -> None:
+        if len(self.findings) > 2 * MAX_FINDINGS:
+            strong = sorted(self.findings, key=lambda finding: (-finding.rank, finding.line))[:MAX_FINDINGS]
+            self.findings = sorted(strong, key=lambda finding: finding.line)
+
+
+# With a loaded cache, tuning takes a few seconds (6.5 s on the Station); longer means that kernels are being measured.
+HIT_SECONDS = 60.0
+_ONLY_BEFORE_SIZING = frozenset({Phase.COMPILING, Phase.PROFILING})
+
+
+def apply(boot: BootState, signal: Signal, text: str, line: int) -> Iterator[Event]:
+    """Change the boot by a signal that `text` (on line `line`) begins with."""
+    match = signal.pattern.match(text) if signal.pattern else None
+    if signal.pattern is not None and match is None:
+        return
+    if not boot.served:
+        boot.progressed = (line, text)
+        phase = _phase(boot, signal)
+        if phase is not None:
+            yield from enter(boot, phase)
+    if signal.receipt is not None and match is not None and not boot.served:
+        yield from _receipt(boot, signal.receipt, values_of(match), (line, text))
+    if signal.mark is not None:
+        yield from _mark(boot, signal.mark, text, line)
+
+
+def enter(boot: BootState, phase: Phase) -> Iterator[Event]:
+    """Enter `phase`, unless the boot is already in it."""
+    if boot.phase is not phase or not boot.visits:
+        at = boot.watch.now()
+        boot.visits.append((phase, at))
+        yield PhaseEntered(phase, at)
+
+
+def report_tuning_miss(boot: BootState) -> Iterator[Event]:
+    """Kernels are being tuned: reported once in a boot."""
+    if not boot.tuning.missed:
+        boot.tuning.missed = True
+        yield TuningMiss(boot.tuning.loaded, boot.watch.now())
+
+
+def _phase(boot: BootState, signal: Signal) -> Phase | None:
+    """The phase that a signal leads to in the boot's present state."""
+    if signal.mark is LineMark.GRAPH_BAR:
+        return Phase.CAPTURING_GRAPHS if boot.sized else Phase.PROFILING
+    if signal.mark is LineMark.GRAPHS_CAPTURED:
+        return Phase.SERVING if boot.sized else Phase.PROFILING
+    if signal.mark is LineMark.TUNING_ENDS and boot.argument("enforce_eager") != "True":
+        return Phase.CAPTURING_GRAPHS
+    if boot.sized and signal.phase in _ONLY_BEFORE_SIZING:
+        return None
+    return signal.phase
+
+
+def _receipt(boot: BootState, name: str, values: dict[str, Value], place: tuple[int, str]) -> Iterator[Event]:
+    boot.receipts[name], boot.receipts_at[name] = values, place
+    yield Receipt(name, values, place[1], boot.watch.now())
+    if name == "tuning_saved" and values.get("new"):
+        yield from report_tuning_miss(boot)
+
+
+def _mark(boot: BootState, mark: LineMark, text: str, line: int) -> Iterator[Event]:
+    match mark:
+        case LineMark.ARGUMENTS:
+            boot.arguments, boot.arguments_at = text, (line, text)
+        case LineMark.SIZED:
+            boot.sized = True
+        case LineMark.HOOK_ARMED:
+            boot.hook_armed = boot.hook_armed or (line, text)
+        case LineMark.HOOK_WORKS:
+            boot.hook_works = True
+        case LineMark.COMPLETE if not boot.served:
+            boot.complete()
+            yield StartupComplete(boot.watch.now())
+        case LineMark.STOP if not boot.ended:
+            boot.stopped = True
+            yield Stopped(boot.watch.now())
+        case LineMark.BAR | LineMark.TUNING_BAR | LineMark.GRAPH_BAR:
+            yield from _bar(boot, mark, text)
+        case _:
+            yield from _tuning(boot, mark)
+
+
+def _bar(boot: BootState, mark: LineMark, text: str) -> Iterator[Event]:
+    if mark is LineMark.TUNING_BAR:
+        yield from report_tuning_miss(boot)
+    bar = read_bar(text)
+    if bar is not None and not boot.served:
+        yield Progress(boot.phase, bar.title, bar.done, bar.total, boot.watch.now())
+
+
+def _tuning(boot: BootState, mark: LineMark) -> Iterator[Event]:
+    tuning = boot.tuning
+    match mark:
+        case LineMark.TUNING_LOADED:
+            loaded = boot.receipts.get("tuning_loaded", {}).get("configs", 0)
+            tuning.loaded = loaded if isinstance(loaded, int) else 0
+            if tuning.loaded:
+                yield TuningHit(tuning.loaded, boot.watch.now())
+        case LineMark.TUNING_STARTS:
+            tuning.started, tuning.ended = boot.watch.now(), False
+        case LineMark.TUNING_ENDS:
+            tuning.ended = True
+        case _:
+            pass
+
+
+def start_silence(boot: BootState) -> None:
+    """At a heartbeat or a tick: the line before it was the last sign of progress."""
+    if boot.active:
+        boot.active = False
+        boot.quiet_from = boot.watch.now()
+
+
+def check_silence(boot: BootState) -> Iterator[Event]:
+    """Report tuning or a stall if the boot has been silent for long enough."""
+    if boot.served or boot.ended:
+        return
+    now = boot.watch.now()
+    silent = now - boot.quiet_from
+    tuning = boot.tuning
+    if tuning.running and tuning.started is not None:
+        waited = now - tuning.started
+        if waited > (HIT_SECONDS if tuning.loaded else 0.0):
+            yield from report_tuning_miss(boot)
+    if not boot.stalled and silent > PATIENCE[boot.phase]:
+        boot.stalled = True
+        yield Stalled(boot.phase, silent, now)
+
+
+def is_stalled(boot: BootState) -> bool:
+    """Tuning never counts as stalled: healthy boots have been silent for longer than any limit while they tuned."""
+    return boot.stalled and boot.phase is not Phase.TUNING_KERNELS

@@ -1,1 +1,0 @@
-"""Diagnostics in the forms that `lint --format` offers: one module a form."""

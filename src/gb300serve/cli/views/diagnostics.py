@@ -1,0 +1,142 @@
+"""Diagnostics as SARIF 2.1.0 (OASIS), for code-scanning services."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gb300serve import __version__
+from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.redaction import redact_line
+from gb300serve.core.text import printable
+
+# The findings about literal secrets: their lines are not shown again, and neither is any line that looks like one.
+_LITERAL = frozenset({"SEC003", "SEC004"})
+# A longer line would fill the terminal, and hide the next finding.
+_LONGEST = 500
+
+
+def text_lines(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
+    """The lines to print, without colour."""
+    texts: dict[str, list[str]] = {}
+    given = tuple(diagnostics)
+    hidden = {(found.file, found.line) for found in given if found.code in _LITERAL}
+    for found in given:
+        place = ":".join(str(part) for part in (found.file, found.line, found.column) if part is not None)
+        prefix = f"{place}: " if place else ""
+        yield printable(f"{prefix}{found.severity} {found.code} {found.name}: {found.message}")
+        if (found.file, found.line) not in hidden:
+            yield from _shown(found, texts)
+        if found.hint:
+            yield printable(f"    hint: {found.hint}")
+
+
+def _shown(found: Diagnostic, texts: dict[str, list[str]]) -> Iterator[str]:
+    if found.file is None or found.line is None or found.column is None:
+        return
+    if found.file not in texts:
+        texts[found.file] = _read(found.file)
+    if not 0 < found.line <= len(texts[found.file]):
+        return
+    raw = texts[found.file][found.line - 1]
+    line = printable(raw)  # before secrets are looked for: a control character may stand in one
+    literal = found.code in _LITERAL or (found.path or "").startswith("container.secrets")
+    if literal or len(line) > _LONGEST or redact_line(line) != line:
+        return
+    yield f"    {line}"
+    start = min(len(printable(raw[: found.column - 1])), len(line))
+    end = _end_of_word(line, start)
+    yield "    " + "".join("\t" if c == "\t" else " " for c in line[:start]) + "^" + "~" * (end - start - 1)
+
+
+def _read(file: str) -> list[str]:
+    try:
+        return Path(file).read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        return []
+
+
+def _end_of_word(line: str, start: int) -> int:
+    end = start + 1
+    while end < len(line) and line[end] not in " ,]}#:":
+        end += 1
+    return end
+
+
+_LEVEL = {"error": "error", "warning": "warning", "note": "notice"}
+
+
+def github_lines(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
+    """One command a diagnostic; source: GitHub's documentation of workflow commands."""
+    for found in diagnostics:
+        places = (("file", found.file), ("line", found.line), ("col", found.column))
+        properties = [f"{key}={_property(str(value))}" for key, value in places if value is not None]
+        properties.append(f"title={_property(f'{found.code} {found.name}')}")
+        text = found.message + (f"\n{found.hint}" if found.hint else "")
+        yield f"::{_LEVEL[found.severity]} {','.join(properties)}::{_data(text)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+
+class Help(NamedTuple):
+    """What a rule says about itself."""
+
+    summary: str
+    severity: str
+    why: str | None = None
+    fix: str | None = None
+
+
+def document(diagnostics: Iterable[Diagnostic], rules: Mapping[str, Help]) -> dict[str, Any]:
+    """One run of one tool; `rules` explains codes. Rules that found nothing are left out."""
+    found = tuple(diagnostics)
+    names = dict(sorted({d.code: d.name for d in found}.items()))
+    index = {code: place for place, code in enumerate(names)}
+    driver = {
+        "name": "gb300serve",
+        "semanticVersion": __version__,
+        "rules": [_rule(code, name, rules.get(code)) for code, name in names.items()],
+    }
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": [_result(d, index) for d in found]}
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _rule(code: str, name: str, said: Help | None) -> dict[str, Any]:
+    rule: dict[str, Any] = {"id": code, "name": name}
+    if said is not None:
+        rule["shortDescription"] = {"text": said.summary}
+        rule["defaultConfiguration"] = {"level": said.severity}
+        parts = [text for text in (said.why and f"Why: {said.why}", said.fix and f"Fix: {said.fix}") if text]
+        rule["help"] = {"text": "\n\n".join(parts) or said.summary}
+    return rule
+
+
+def _result(found: Diagnostic, index: Mapping[str, int]) -> dict[str, Any]:
+    text = found.message + (f" ({found.hint})" if found.hint else "")
+    result: dict[str, Any] = {
+        "ruleId": found.code,
+        "ruleIndex": index[found.code],
+        "level": found.severity,
+        "message": {"text": text},
+    }
+    if found.file is not None:
+        region = {"startLine": found.line, "startColumn": found.column or 1} if found.line else None
+        physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(found.file)}}
+        result["locations"] = [{"physicalLocation": physical | ({"region": region} if region else {})}]
+    return result
+
+
+def _uri(file: str) -> str:
+    return "".join(c if (c.isascii() and c.isalnum()) or c in "/._-~" else _escaped(c) for c in file)
+
+
+def _escaped(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogateescape"))

@@ -1,0 +1,218 @@
+"""The memory fit on the terminal: a table and a bar for each memory, and the basis of the figures."""
+
+from collections.abc import Iterator, Sequence
+
+from gb300serve.app.fit import Fitted
+from gb300serve.cli.views import diagnostics
+from gb300serve.cli.views.table import table
+from gb300serve.fit.learned import LearnedOverhead
+from gb300serve.fit.memory import shape_of
+from gb300serve.fit.model import GB300
+from gb300serve.fit.request import MemoryRequest
+from gb300serve.fit.result import FitResult, Sweep, SweepStep, repeated_steps
+
+WIDTH = 64
+
+
+def lines(fitted: Fitted) -> Iterator[str]:
+    """The whole fit result."""
+    result = fitted.answer
+    yield f"{fitted.name} on one GB300: {_headline(fitted)}"
+    if result is not None:
+        yield ""
+        yield from _hbm(result)
+        yield ""
+        yield from _host(result)
+        yield ""
+        yield from _bars(result)
+        yield ""
+        yield from _basis_lines(result)
+        yield from _nearest(result)
+    if fitted.remarks:
+        yield ""
+        yield from diagnostics.text_lines(fitted.remarks)
+
+
+def _headline(fitted: Fitted) -> str:
+    result = fitted.answer
+    if result is None:
+        return fitted.verdict
+    plan, host = result.plan, result.plan.host
+    if not plan.weights_fit:
+        weights = f"{plan.hbm.weights_gib:.2f} GiB of weights stay in HBM"
+        return f"{fitted.verdict}: {weights}, the GPU has {plan.hbm.visible_gib:.2f} GiB"
+    if plan.verdict == "refused":
+        needed = f"one request of {plan.max_model_len:,} tokens needs {plan.needed_gib:.2f} GiB"
+        return f"{fitted.verdict}: {needed}, {_left(result)} left for the KV cache"
+    if result.host_verdict in ("refused", "short"):
+        needed = f"needs {host.resident_gib:.0f} to {host.resident_bound_gib:.0f} GiB of Grace memory"
+        return f"{fitted.verdict}: {needed}, {result.grace.available_gib:g} GiB available"
+    spare = "" if result.margin_gib is None else f", {result.margin_gib:.2f} GiB of KV cache to spare"
+    return f"{fitted.verdict}{spare}"
+
+
+def _left(result: FitResult) -> str:
+    left = result.plan.hbm.kv_cache_gib
+    return "less is" if left is None else f"{left:.2f} GiB"
+
+
+def _rows(rows: Sequence[tuple[str, float | int | str | None, str]]) -> Iterator[str]:
+    for name, value, note in rows:
+        shown = "?" if value is None else f"{value:,}" if isinstance(value, int) else value
+        shown = f"{shown:.2f}" if isinstance(shown, float) else shown
+        yield f"  {name:<30} {shown:>18}  {note}".rstrip()
+
+
+def _hbm(result: FitResult) -> Iterator[str]:
+    hbm, plan = result.plan.hbm, result.plan
+    share = hbm.usable_gib / GB300.total_gib
+    whole = hbm.weights_gib + plan.host.offloaded_gib
+    yield "HBM, GiB"
+    yield from _rows(
+        (
+            ("visible to nvidia-smi", hbm.visible_gib, ""),
+            ("total for CUDA", GB300.total_gib, ""),
+            ("usable", hbm.usable_gib, f"gpu_memory_utilization {share:.6g}"),
+            ("weights in HBM", hbm.weights_gib, f"{whole:.2f} less {plan.host.offloaded_gib:.2f} offloaded"),
+            ("overhead", hbm.overhead_gib, f"{_beside(hbm.overhead_gib)}: {_basis(result)}"),
+            ("KV cache", hbm.kv_cache_gib, _both(result)),
+            ("one request at full length", plan.needed_gib, f"{plan.max_model_len:,} tokens"),
+            ("tokens in the KV cache", plan.kv_cache_tokens, ""),
+            ("requests at full length", plan.concurrency_at_max_len, ""),
+        )
+    )
+
+
+def _beside(overhead_gib: float | None) -> str:
+    """What the overhead contains. Without speculation, the checkpoint's drafter is not loaded."""
+    is_negative = overhead_gib is not None and overhead_gib < 0
+    return "activations, graphs, buffers" + (", minus weights that are not loaded" if is_negative else "")
+
+
+def _basis(result: FitResult) -> str:
+    return "unknown" if result.plan.hbm.kv_cache_gib is None else result.plan.basis
+
+
+def _both(result: FitResult) -> str:
+    """The basis, with the computed figure next to a measured one."""
+    computed = result.computed.hbm.kv_cache_gib
+    if result.measured_gib is None or computed is None:
+        return _basis(result)
+    return f"measured; computed {computed:.2f}"
+
+
+def _host(result: FitResult) -> Iterator[str]:
+    host, moved = result.plan.host, result.plan.offload.moved
+    least, most, free = host.resident_gib, host.resident_bound_gib, result.grace.available_gib
+    kinds = ", ".join(dict.fromkeys(parameter.name.rpartition(".")[2] for parameter in moved))
+    held = host.measured_shared_gb
+    yield "Grace, GiB"
+    yield from _rows(
+        (
+            ("requested", float(host.requested_gib), "cpu_offload_gb"),
+            ("offloaded", host.offloaded_gib, f"{len(moved)} whole parameters: {kinds}" if moved else "nothing"),
+            ("Engram", host.engram_gib, ""),
+            (
+                "resident",
+                f"{least:.2f} to {most:.2f}",
+                "the upper bound if each tensor is rounded up to a power of two",
+            ),
+            *(
+                [("resident, measured", float(held), "shared memory, GB or GiB: the record does not specify")]
+                if held
+                else []
+            ),
+            ("MemAvailable", free, result.grace.basis),
+            ("left", f"{free - most:.2f} to {free - least:.2f}", ""),
+        )
+    )
+
+
+def _bars(result: FitResult) -> Iterator[str]:
+    hbm, host = result.plan.hbm, result.plan.host
+    cache, overhead = hbm.kv_cache_gib or 0.0, hbm.overhead_gib or 0.0
+    total = max(hbm.visible_gib, hbm.weights_gib + max(cache, 0.0) + overhead)
+    yield f"HBM    [{bar((('#', hbm.weights_gib), ('=', overhead), ('~', cache)), total)}]"
+    rounding = host.resident_bound_gib - host.resident_gib
+    parts = (("#", host.offloaded_gib), ("E", host.engram_gib), ("?", rounding))
+    yield f"Grace  [{bar(parts, max(result.grace.available_gib, host.resident_bound_gib))}]"
+    yield "       # weights  = overhead  ~ KV cache  E Engram  ? rounding, if any  . free"
+
+
+def bar(parts: Sequence[tuple[str, float]], total: float) -> str:
+    """Each part to scale, at least one character for a part above 0, `.` for the rest."""
+    drawn, end, filled = "", 0.0, 0
+    for character, size in parts:
+        end += max(size, 0.0)
+        until = min(max(round(WIDTH * end / total), filled + (size > 0)), WIDTH)
+        drawn += character * (until - filled)
+        filled = until
+    return drawn + "." * (WIDTH - filled)
+
+
+def _basis_lines(result: FitResult) -> Iterator[str]:
+    plan, computed = result.plan, result.computed
+    if plan.basis == "measured":
+        yield f"measured: {', '.join(plan.boots)} logged this KV cache with exactly these settings"
+    left = computed.hbm.kv_cache_gib
+    if left is None:
+        return
+    constant = computed.hbm.usable_gib + computed.host.offloaded_gib - left
+    if computed.boots:
+        yield (
+            f"{computed.basis}: {computed.hbm.usable_gib:.2f} usable + {computed.host.offloaded_gib:.2f} offloaded - "
+            f"{constant:.2f} = {left:.2f}; {constant:.2f} is from {', '.join(computed.boots)}"
+        )
+    else:
+        yield f"{computed.basis}: kv_cache_memory_bytes sets the size, independent of gpu_memory_utilization"
+
+
+def _nearest(result: FitResult) -> Iterator[str]:
+    if not result.nearest:
+        return
+    yield ""
+    yield "nearest settings that fit"
+    for change in result.nearest:
+        plan = change.plan
+        setting, left = f"{change.option} {change.value}", plan.hbm.kv_cache_gib or 0.0
+        yield f"  {setting:<30} offloads {plan.host.offloaded_gib:.2f}, KV cache {left:.2f} ({plan.basis})"
+
+
+def sweep_lines(sweep: Sweep, steps: Sequence[SweepStep]) -> Iterator[str]:
+    """One row per step; `=` marks a step with the same launch as the step above."""
+    head = (sweep.path.rpartition(".")[2], "requested", "offloaded", "KV cache", "requests", "resident", "verdict", "")
+    yield from table(head, [_row(step, same=same) for step, same in zip(steps, repeated_steps(steps), strict=True)])
+
+
+def _row(step: SweepStep, *, same: bool) -> tuple[str, ...]:
+    if step.result is None:
+        return (step.value, "?", "?", "?", "?", "?", "unknown", "")
+    plan = step.result.plan
+    requests = plan.concurrency_at_max_len
+    return (
+        step.value,
+        f"{plan.host.requested_gib:g}",
+        f"{plan.host.offloaded_gib:.2f}",
+        "?" if plan.hbm.kv_cache_gib is None else f"{plan.hbm.kv_cache_gib:.2f}",
+        "-" if requests is None else f"{requests:.2f}",
+        f"{plan.host.resident_gib:.1f}-{plan.host.resident_bound_gib:.1f}",
+        step.result.verdict,
+        "=" if same else "",
+    )
+
+
+def lesson_lines(lesson: LearnedOverhead, saved_in: str, demand: MemoryRequest) -> Iterator[str]:
+    """What was learned, and whether it applies to the settings of `demand`."""
+    figures = lesson.boot.figures
+    moved = f"{figures['offloaded_gib']:.2f} offloaded, " if figures["offloaded_gib"] else ""
+    left = f"{figures['kv_cache_gib']:.2f} GiB of KV cache"
+    yield f"{lesson.boot.name}: {moved}{left}: the constant is {lesson.constant_gib:.2f}"
+    if lesson.has_unexpected_offload:
+        yield f"by its sizes {lesson.computed_offload_gib:.2f} GiB should be offloaded: is it this checkpoint?"
+    yield f"saved in {saved_in}"
+    shape = shape_of(demand)
+    other = [
+        f"{name} {value} (here {shape[name]})" for name, value in lesson.depends_on.items() if shape[name] != value
+    ]
+    if other:
+        yield f"it does not apply to these settings: measured with {', '.join(other)}"

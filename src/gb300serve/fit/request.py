@@ -1,0 +1,202 @@
+"""The memory request of a launch, and the parameters that vLLM's UVA backend offloads for it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gb300serve.core.values import compact_json
+from gb300serve.engines.base import Options
+from gb300serve.engines.vllm.options import DEFAULT_UTILIZATION, VllmOptions, view
+from gb300serve.engines.vllm.schedule import SpeculationOptions
+from gb300serve.fit.checkpoint import GIB, Parameter
+from gb300serve.recipe.model import Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class SpeculationRequest:
+    """Speculation: method, maximum draft tokens, and the schedule of (first batch size, last, tokens)."""
+
+    method: str
+    tokens: int
+    schedule: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRequest:
+    """One launch. `max_model_len` None means the checkpoint's maximum, -1 as much as fits."""
+
+    engine_version: str | None = None
+    variant: str | None = None
+    cpu_offload_gb: float = 0.0
+    cpu_offload_params: tuple[str, ...] = ()
+    offload_backend: str = "auto"
+    host_tables: bool = True
+    gpu_memory_utilization: float = DEFAULT_UTILIZATION
+    kv_cache_memory_bytes: int | None = None
+    kv_cache_dtype: str = "auto"
+    max_model_len: int | None = None
+    max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
+    speculation: SpeculationRequest | None = None
+    enforce_eager: bool = False
+    others: tuple[tuple[str, str], ...] = ()
+    """Options with an unknown effect on memory, sorted by name, with their values as JSON."""
+
+    @property
+    def offloads(self) -> bool:
+        return self.offload_backend in ("auto", "uva") and self.cpu_offload_gb > 0
+
+
+def _speculation(options: SpeculationOptions | None) -> SpeculationRequest | None:
+    if options is None:
+        return None
+    tiers = tuple((tier.start, tier.end, tier.tokens) for tier in options.schedule)
+    return SpeculationRequest(options.method or "", options.num_speculative_tokens or 0, tiers)
+
+
+def request_from_view(
+    view: VllmOptions, engine_version: str | None = None, variant: str | None = None
+) -> MemoryRequest:
+    """From the typed view of an engine's options; `variant` names a patch that changes the memory."""
+    return MemoryRequest(
+        engine_version=engine_version,
+        variant=variant,
+        cpu_offload_gb=view.offload.gigabytes,
+        cpu_offload_params=view.offload.params,
+        offload_backend=view.offload.backend,
+        host_tables=view.engram_cpu_offload is not False,
+        gpu_memory_utilization=view.gpu_memory_utilization,
+        kv_cache_memory_bytes=view.kv_cache_memory_bytes,
+        kv_cache_dtype=view.kv_cache_dtype or "auto",
+        max_model_len=view.max_model_len,
+        max_num_seqs=view.max_num_seqs,
+        max_num_batched_tokens=view.max_num_batched_tokens,
+        speculation=_speculation(view.speculation),
+        enforce_eager=view.enforce_eager,
+    )
+
+
+def request_from_options(
+    options: Options, engine_version: str | None = None, variant: str | None = None, *, seen: VllmOptions | None = None
+) -> MemoryRequest:
+    """From `engine.options`; values of a wrong type count as absent. `seen` is the view of the options, if known."""
+    return replace(request_from_view(seen or view(options), engine_version, variant), others=_others(options))
+
+
+# Options that have a field of their own in the request.
+_READ = frozenset(
+    {
+        "cpu_offload_gb", "cpu_offload_params", "offload_backend", "engram_config", "gpu_memory_utilization",
+        "kv_cache_memory_bytes", "kv_cache_dtype", "max_model_len", "max_num_seqs", "max_num_batched_tokens",
+        "speculative_config", "enforce_eager",
+    }
+)  # fmt: skip
+# Options without an effect on the engine's memory: names, addresses, parsers, logs, sources of weights.
+_NO_EFFECT = frozenset(
+    {
+        "model", "model_tag", "served_model_name", "tokenizer", "revision", "tokenizer_revision", "trust_remote_code",
+        "load_format", "safetensors_load_strategy", "download_dir", "seed", "generation_config",
+        "override_generation_config", "host", "port", "uds", "api_key", "allowed_origins", "root_path",
+        "uvicorn_log_level", "disable_uvicorn_access_log", "disable_log_stats", "enable_log_requests",
+        "enable_prompt_tokens_details", "chat_template", "chat_template_content_format", "default_chat_template_kwargs",
+        "reasoning_effort_map", "response_role", "tool_call_parser", "reasoning_parser", "enable_auto_tool_choice",
+        "long_prefill_token_threshold", "enable_prefix_caching", "enable_flashinfer_autotune",
+    }
+)  # fmt: skip
+_SPECULATION_READ = frozenset({"method", "num_speculative_tokens", "num_speculative_tokens_per_batch_size"})
+_ONE_GPU = frozenset({"tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"})
+
+
+def _others(options: Options) -> tuple[tuple[str, str], ...]:
+    others = {
+        name: compact_json(value)
+        for name, value in options.items()
+        if name not in _READ and name not in _NO_EFFECT and not (name in _ONE_GPU and value == 1)
+    }
+    speculation = options.get("speculative_config")
+    for key, value in speculation.items() if isinstance(speculation, Mapping) else ():
+        if key not in _SPECULATION_READ:
+            others[f"speculative_config.{key}"] = compact_json(value)
+    return tuple(sorted(others.items()))
+
+
+def with_environment(request: MemoryRequest, environment: Iterable[tuple[str, str]]) -> MemoryRequest:
+    """The request with the part of the environment that may change its memory."""
+    added = tuple(environment)
+    return replace(request, others=tuple(sorted({*request.others, *added}))) if added else request
+
+
+_CACHES = "/root/.cache"
+_HARMLESS = frozenset(
+    {"VLLM_LOGGING_LEVEL", "VLLM_API_KEY", "VLLM_AUTOTUNE_CACHE_KEY", "VLLM_CACHE_ROOT", "VLLM_HOST_IP", "VLLM_PORT"}
+)
+_ENGINE = ("VLLM_", "PYTORCH_", "FLASHINFER_", "CUDA_")
+
+
+def recipe_environment(recipe: Recipe, variant: str | None) -> tuple[tuple[str, str], ...]:
+    """Mounts, variables and extra arguments that may change the memory, as name and value.
+
+    The mounts of a patch that is known as `variant` are not listed: the variant stands for them.
+    """
+    found = [
+        ("container.mounts", mount.target)
+        for mount in recipe.container.mounts
+        if variant is None and not mount.target.startswith(_CACHES)
+    ]
+    found += [
+        (f"container.env.{name}", value)
+        for name, value in recipe.container.env.items()
+        if name.startswith(_ENGINE) and name not in _HARMLESS
+    ]
+    if recipe.engine.extra_args:
+        found.append(("engine.extra_args", compact_json(recipe.engine.extra_args)))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class OffloadResult:
+    """The requested size and the parameters that move. `unmatched` are the patterns that match no parameter."""
+
+    requested_gib: float
+    moved: tuple[Parameter, ...]
+    unmatched: tuple[str, ...] = ()
+
+    @property
+    def moved_bytes(self) -> int:
+        return sum(parameter.bytes for parameter in self.moved)
+
+    @property
+    def moved_gib(self) -> float:
+        return self.moved_bytes / GIB
+
+    @property
+    def rounded_bytes(self) -> int:
+        """Upper bound: every pinned tensor rounded up to a power of two, as some allocators do."""
+        return sum(rounded_up(parameter.bytes) for parameter in self.moved)
+
+
+def rounded_up(size: int) -> int:
+    """The next power of two at or above `size` bytes."""
+    return 1 << (size - 1).bit_length()
+
+
+def is_match(pattern: str, name: str) -> bool:
+    """Whether `pattern` matches whole segments of `name`, as in the engine: `.pattern.` occurs in `.name.`."""
+    return f".{pattern}." in f".{name}."
+
+
+def offload(parameters: Sequence[Parameter], requested_gib: float, patterns: Sequence[str]) -> OffloadResult:
+    """Move whole parameters, in order, until their total reaches the requested size: the last one exceeds it.
+
+    So the offload grows in steps. Without patterns, every parameter matches. Source: vLLM's `offloader/uva.py`.
+    """
+    budget = int(requested_gib * GIB)
+    chosen = [p for p in parameters if not patterns or any(is_match(pattern, p.name) for pattern in patterns)]
+    moved: list[Parameter] = []
+    total = 0
+    for parameter in chosen:
+        if total >= budget:
+            break
+        moved.append(parameter)
+        total += parameter.bytes
+    unmatched = tuple(pattern for pattern in patterns if not any(is_match(pattern, p.name) for p in parameters))
+    return OffloadResult(requested_gib, tuple(moved), unmatched)

@@ -1,0 +1,154 @@
+"""`/proc/net/tcp` and `tcp6`: which sockets listen (Linux, Documentation/networking/proc_net_tcp.rst)."""
+
+import ipaddress
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gb300serve.host.missing import Missing
+
+# `…/docker-<id>.scope` (systemd), `…/docker/<id>` (cgroupfs), `…:cri-containerd:<id>`, `…/libpod-<id>.scope`.
+_CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+
+
+def cgroup_path(pid: int) -> str:
+    """The file of a process."""
+    return f"/proc/{pid}/cgroup"
+
+
+def container_of_cgroup(text: str) -> str | None:
+    """The container's full id; None for a process of the host itself."""
+    found = _CONTAINER.search(text)
+    return found[0] if found else None
+
+
+MOUNTINFO_PATH = "/proc/self/mountinfo"
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+_NETWORK = frozenset(
+    {"cifs", "smb2", "smb3", "smbfs", "nfs", "nfs4", "ncpfs", "afs", "9p", "ceph", "glusterfs", "lustre", "beegfs"}
+)
+_OVER_NETWORK = ("fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.s3fs", "fuse.rclone", "fuse.gcsfuse", "fuse.goofys")
+
+
+@dataclass(frozen=True, slots=True)
+class Filesystem:
+    """`kind` is its type, such as `xfs` or `cifs`; `source` is a device or a share."""
+
+    mounted_on: str
+    kind: str
+    source: str
+
+    @property
+    def network(self) -> bool:
+        """Whether its data come over a network."""
+        return self.kind in _NETWORK or self.kind.startswith(_OVER_NETWORK)
+
+
+def parse_mountinfo(text: str) -> tuple[Filesystem, ...]:
+    """The mounts in their order; lines that are none are passed over."""
+    found = []
+    for line in text.splitlines():
+        before, separator, after = line.partition(" - ")
+        place, kind = before.split(" "), after.split(" ")
+        if separator and len(place) > 4 and len(kind) > 1:
+            found.append(Filesystem(_plain(place[4]), kind[0], _plain(kind[1])))
+    return tuple(found)
+
+
+def filesystem_of(filesystems: tuple[Filesystem, ...], path: str) -> Filesystem | None:
+    """The one that holds a path without links: the longest mount point above it, of equals the one mounted last."""
+    over = [one for one in filesystems if path == one.mounted_on or path.startswith(one.mounted_on.rstrip("/") + "/")]
+    longest = max((len(one.mounted_on) for one in over), default=0)
+    return next((one for one in reversed(over) if len(one.mounted_on) == longest), None)
+
+
+def _plain(text: str) -> str:
+    """Blanks are written in octal."""
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 8)), text)
+
+
+UNLIMITED = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Bytes; -1 is no limit, as `--ulimit` has it."""
+
+    soft: int
+    hard: int
+
+
+MEMINFO_PATH = "/proc/meminfo"
+_LINE = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class HostMemory:
+    """Bytes. `available` is what can be had without swapping; `page_cache` is part of it, but for what is pinned."""
+
+    total: int
+    available: int
+    page_cache: int
+
+
+def parse_meminfo(text: str) -> HostMemory | Missing:
+    """The three figures."""
+    found = {name: int(size) * 1024 for name, size in _LINE.findall(text)}
+    try:
+        return HostMemory(found["MemTotal"], found["MemAvailable"], found.get("Cached", 0))
+    except KeyError as error:
+        return Missing(f"{MEMINFO_PATH} has no {error.args[0]}")
+
+
+NUMA_NODES = "/sys/devices/system/node"
+_NODE = re.compile(r"node\d+")
+_PAGES = re.compile(r"^Node \d+ FilePages:\s+(\d+) kB$", re.MULTILINE)
+
+
+def numa_nodes(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The nodes among the names of the directory."""
+    return tuple(name for name in names if _NODE.fullmatch(name))
+
+
+def numa_cpulist(node: str) -> str:
+    """The file with a node's CPUs; empty for memory alone."""
+    return f"{NUMA_NODES}/{node}/cpulist"
+
+
+def numa_meminfo(node: str) -> str:
+    """The file with a node's memory."""
+    return f"{NUMA_NODES}/{node}/meminfo"
+
+
+def numa_page_cache(text: str) -> int:
+    """Bytes of file pages on a node."""
+    found = _PAGES.search(text)
+    return int(found[1]) * 1024 if found else 0
+
+
+_LISTEN = "0A"
+
+
+@dataclass(frozen=True, slots=True)
+class Socket:
+    """A listening socket; `inode` is what its owner's file descriptor names."""
+
+    address: str
+    port: int
+    inode: str
+
+
+def parse_listening_sockets(text: str) -> Iterator[Socket]:
+    """The listening sockets of a table; lines that are not entries are passed over."""
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) > 9 and words[3] == _LISTEN and ":" in words[1]:
+            address, _, port = words[1].rpartition(":")
+            yield Socket(_address(address), int(port, 16), words[9])
+
+
+def _address(text: str) -> str:
+    """Words of 32 bits in the machine's byte order, which is little-endian wherever this runs."""
+    raw = bytes.fromhex(text)
+    words = [raw[start : start + 4][::-1] for start in range(0, len(raw), 4)]
+    return str(ipaddress.ip_address(b"".join(words)))

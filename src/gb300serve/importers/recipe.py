@@ -1,0 +1,228 @@
+"""A draft and the engine arguments as a recipe, validated like any other file, and compiled."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from gb300serve.core.errors import CompileError
+from gb300serve.core.redaction import HIDDEN
+from gb300serve.document.nodes import Source
+from gb300serve.document.read import parse
+from gb300serve.document.validate import validate
+from gb300serve.engines.registry import engine as engine_named
+from gb300serve.importers.docker_arguments import extract_misplaced, split_arguments
+from gb300serve.importers.docker_options import apply_options
+from gb300serve.importers.draft import Draft
+from gb300serve.importers.engine_options import Flags, OptionReader
+from gb300serve.importers.launcher import CommandReader, EngineCommand
+from gb300serve.importers.report import (
+    BY_CONTAINER,
+    CLEAR_TEXT,
+    MISPLACED,
+    NOT_TAKEN_OVER,
+    REFUSED_VALUE,
+    TOKEN,
+    UNPINNED,
+    UNREADABLE,
+    UnresolvedError,
+    shorten,
+)
+from gb300serve.importers.shell.words import ExpandedWord
+from gb300serve.plan.compile import Compiler
+from gb300serve.plan.model import Plan, with_secret_placeholders
+from gb300serve.plan.secrets import literal_secrets
+from gb300serve.recipe.model import FORMAT, ContainerSection, Recipe
+from gb300serve.recipe.site import Site
+from gb300serve.recipe.write import to_yaml
+
+_VERSION = re.compile(r"v?(\d+\.\d+\.\d+(?:\.post\d+|rc\d+)?)(?:-.*)?")
+_IMAGE = re.compile(r"(?P<repository>[^@]*?)(?::(?P<tag>[\w][\w.-]{0,127}))?(?:@(?P<digest>.*))?")
+# github.com/distribution/reference: a host, then names in lower case.
+_REPOSITORY = re.compile(
+    r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::\d+)?/)?"
+    r"[a-z0-9]+(?:(?:__?|\.|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:__?|\.|-+)[a-z0-9]+)*)*"
+)
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+DIGEST_HINT = "write sha256: and 64 hexadecimal digits"
+_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+# `model_tag` is the positional argument of `vllm serve`, which overrides --model.
+_MODEL_OPTIONS = ("model_tag", "model", "model_path")
+_KEYS = tuple(ContainerSection.model_fields)
+# A launch has about a hundred arguments.
+MAX_ARGUMENTS = 2_000
+
+
+class ImportedRecipe(NamedTuple):
+    """The document of a recipe, and its plan."""
+
+    document: dict[str, Any]
+    plan: Plan
+
+
+def from_arguments(draft: Draft, words: Sequence[ExpandedWord]) -> ImportedRecipe:
+    """The recipe of the arguments of `docker run`."""
+    place = words[0].place if words else None
+    if len(words) > MAX_ARGUMENTS:
+        raise UnresolvedError(f"the command has {len(words):,} arguments", place, "cut the text down to the command")
+    arguments = split_arguments(words)
+    if arguments.image is None:
+        raise UnresolvedError("the command names no image", place, "write the image after the options of docker run")
+    image = image_section(draft, arguments.image)
+    apply_options(draft, arguments.options)
+    return from_command(draft, image, arguments.command)
+
+
+def from_command(draft: Draft, image: dict[str, Any], command: Sequence[ExpandedWord]) -> ImportedRecipe:
+    """The recipe of a draft, its image and the arguments after the image."""
+    engine_command = CommandReader(draft, image["repository"]).read(command)
+    version = _version(image)
+    flags = Flags(engine_command.engine, version)
+    engine_command = _take_docker_options(draft, engine_command, flags)
+    options = OptionReader(draft, flags, engine_command.engine)
+    options.read(engine_command.words)
+    return complete_recipe(draft, image, engine_section(engine_command, version, options))
+
+
+def _take_docker_options(draft: Draft, engine_command: EngineCommand, flags: Flags) -> EngineCommand:
+    """Apply docker options after the image, which docker would pass to the engine."""
+    options, words = extract_misplaced(engine_command.words, flags.__contains__)
+    for option in options:
+        flag = f"--{option.name}"
+        written = draft.as_written(f"{flag} {shorten(option.value or '')}".strip(), None, flag)
+        message = draft.report.clean(f"{written} is a docker option after the image: docker passes it to the engine")
+        draft.report.add(MISPLACED, message, "read as a docker option; write it before the image", option.place)
+    if options:
+        apply_options(draft, options)
+    return engine_command._replace(words=tuple(words))
+
+
+def image_section(draft: Draft, word: ExpandedWord) -> dict[str, Any]:
+    """`repository[:tag][@digest]`."""
+    text = draft.redacted(word.text, word.place, "the image")
+    match = _IMAGE.fullmatch(text)
+    section: dict[str, Any] = {"repository": match["repository"] if match else text}
+    if match and match["tag"]:
+        section["tag"] = match["tag"]
+    if match and match["digest"]:
+        if _DIGEST.fullmatch(match["digest"]):
+            section["digest"] = match["digest"]
+        else:
+            message = f"@{shorten(match['digest'], 30)} is not a valid digest"
+            draft.report.add(NOT_TAKEN_OVER, message, DIGEST_HINT, word.place)
+    if "digest" not in section:
+        hint = "`docker image inspect --format '{{.RepoDigests}}' IMAGE` prints it"
+        message = f"the image {shorten(text)} has no digest: its tag can move"
+        draft.report.add(UNPINNED, message, hint, word.place, "image")
+    if not section["repository"]:
+        raise UnresolvedError("the image has no name", word.place, "write repository:tag")
+    if not _REPOSITORY.fullmatch(section["repository"]) and "$" not in text:
+        message, hint = f"{shorten(text)} is not a valid image reference", "write repository:tag, in lower case"
+        draft.report.add(REFUSED_VALUE, message, hint, word.place, "image.repository")
+    return section
+
+
+def _version(image: dict[str, Any]) -> str | None:
+    match = _VERSION.fullmatch(image.get("tag", ""))
+    return match[1] if match else None
+
+
+def engine_section(command: EngineCommand, version: str | None, options: OptionReader) -> dict[str, Any]:
+    """The `engine` section of the recipe, without empty values."""
+    section: dict[str, Any] = {"name": command.engine, "version": version, "launcher": list(command.launcher)}
+    section |= {"options": options.options, "extra_args": options.extra_args}
+    return {key: value for key, value in section.items() if value}
+
+
+def complete_recipe(
+    draft: Draft, image: dict[str, Any], engine: dict[str, Any], metadata: dict[str, Any] | None = None
+) -> ImportedRecipe:
+    """The whole recipe. `metadata` is what another format adds: title, model, limits, evidence."""
+    sections = draft.container | {"env": draft.env, "secrets": draft.secrets}
+    container = {key: sections[key] for key in _KEYS if sections.get(key)}
+    known = metadata or {}
+    model = _model(container, engine, known.pop("model", {}))
+    lane = known.pop("lane", None) or _lane(container, engine)
+    title = known.pop("title", None) or f"Imported {container.get('name') or lane}"
+    document: dict[str, Any] = {"format": FORMAT, "lane": lane, "release": "imported", "title": title}
+    document["status"] = "draft"
+    document |= {"image": image} | ({"model": model} if model else {})
+    document |= ({"container": container} if container else {}) | {"engine": engine} | known
+    return _compiled(draft, _without_tokens(draft, _without_literal_secrets(draft, document)))
+
+
+def _model(container: dict[str, Any], engine: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    """The checkpoint: the first mount if it is read-only and the engine loads it, or the repository it loads."""
+    options = engine.get("options", {})
+    loaded = next((options[key] for key in _MODEL_OPTIONS if isinstance(options.get(key), str)), "")
+    mounts = container.get("mounts") or []
+    model = {"repo": loaded} if _HUB.fullmatch(loaded) and not known.get("repo") else {}
+    if mounts and mounts[0]["target"] == loaded and mounts[0].get("read_only"):
+        model |= {"path": mounts[0]["source"], "mount": loaded}
+        container["mounts"] = mounts[1:]
+        if not mounts[1:]:
+            del container["mounts"]
+    return known | model
+
+
+def _lane(container: dict[str, Any], engine: dict[str, Any]) -> str:
+    """The name of the lane: the served model, the container or the loaded model."""
+    options = engine.get("options", {})
+    served = options.get("served_model_name")
+    served = served[0] if isinstance(served, list) and served else served
+    for candidate in (served, container.get("name"), *map(options.get, _MODEL_OPTIONS), engine["name"]):
+        if isinstance(candidate, str):
+            name = re.sub(r"[^a-z0-9._-]+", "-", candidate.rpartition("/")[2].lower()).strip("-._")[:80]
+            if name:
+                return name
+    return "imported"
+
+
+def _without_literal_secrets(draft: Draft, document: dict[str, Any]) -> dict[str, Any]:
+    """The document without the literal secrets that are left anywhere in it."""
+    for literal in list(literal_secrets(document)):
+        draft.report.hide(literal.value)
+        node: Any = document
+        for item in literal.path[:-1]:
+            node = node[item]
+        last = literal.path[-1]
+        if literal.in_key:
+            node.pop(last, None)
+        else:
+            node[last] = HIDDEN
+        where = ".".join(map(str, literal.path))
+        message = f"{where} contained {literal.kind} as plain text: it was left out"
+        draft.report.add(CLEAR_TEXT, message, "use a secret reference", None, where)
+    return document
+
+
+def _without_tokens(draft: Draft, node: Any) -> Any:
+    """The document without tokens that are part of a longer word, which recipe validation does not find."""
+    if isinstance(node, dict):
+        return {_without_tokens(draft, key): _without_tokens(draft, value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_without_tokens(draft, value) for value in node]
+    if not isinstance(node, str) or TOKEN.search(node) is None:
+        return node
+    draft.report.add(CLEAR_TEXT, "a value contained a token as plain text: it was left out", "use a secret reference")
+    return TOKEN.sub(HIDDEN, node)
+
+
+def _compiled(draft: Draft, document: dict[str, Any]) -> ImportedRecipe:
+    source = Source("imported recipe", to_yaml(document))
+    parsed = parse(source)
+    recipe, invalid = validate(Recipe, FORMAT, parsed.root, source)
+    findings = [*parsed.problems, *invalid]
+    if recipe is None or findings:
+        for finding in findings:
+            draft.report.add(UNREADABLE, finding.message, finding.hint, None, finding.path)
+        hint = "fix the values above, or import the running container"
+        raise UnresolvedError("the text does not make a valid recipe", None, hint)
+    options = with_secret_placeholders(recipe.engine.options)
+    for problem in engine_named(recipe.engine.name).check(options, recipe.engine.version):
+        if problem.code != "OPT008":
+            path = ".".join(map(str, ("engine", "options", *problem.path)))
+            draft.report.add(problem.code, problem.message, problem.hint, None, path, severity="warning")
+    try:
+        return ImportedRecipe(document, Compiler(Site()).plan(recipe))
+    except CompileError as error:
+        raise UnresolvedError(error.message, None, error.hint or BY_CONTAINER) from error

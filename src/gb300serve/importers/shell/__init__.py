@@ -1,0 +1,1 @@
+"""Shell text: words, expansion, scripts."""

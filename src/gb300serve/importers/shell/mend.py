@@ -1,0 +1,312 @@
+"""Repair text that was damaged by copying, word processors or other systems, and report each repair."""
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from itertools import islice
+from typing import Any, NamedTuple
+
+from gb300serve.core.values import WrittenFloat, compact_json
+from gb300serve.importers.report import COPIED, MENDED, Report
+from gb300serve.importers.shell.words import SourceText
+
+_LONGEST = 20_000
+_OPENING = re.compile(r"[{\[]\s*(?:[\"'{\[}\]]|[A-Za-z_][\w.-]*\s*:|\\\")")
+_BARE = re.compile(r"(?<=[{,\[:])\s*([A-Za-z_][\w./-]*|\.?/[\w./-]+)\s*(?=[:,}\]])")
+_WORDS = {"True": "true", "False": "false", "None": "null"}
+_CONSTANTS = ("true", "false", "null")
+
+
+class JsonSpan(NamedTuple):
+    """JSON in a text: its repaired text, and where it ends."""
+
+    text: str
+    end: int
+
+
+def find_json(text: str, start: int) -> JsonSpan | None:
+    """JSON that begins at `start` without quotes, or in double quotes that its own quotes would close.
+
+    None for JSON that a shell passes on unchanged.
+    """
+    quoted = text[start] == '"'
+    begin = start + quoted
+    if not _OPENING.match(text, begin):
+        return None
+    end = _balanced(text, begin)
+    if end is None or (quoted and text[end : end + 1] != '"'):
+        return None
+    inner = text[begin:end]
+    if quoted and ('"' not in inner or '\\"' in inner or "$" in inner):
+        return None
+    is_list_of_numbers = inner[0] == "[" and re.search(r"[\s\"'\\{}]", inner) is None
+    loaded = None if is_list_of_numbers and not quoted else load_json(inner)
+    if loaded is None:
+        return None
+    value, repair = loaded
+    return JsonSpan(inner if repair is None else compact_json(value), end + quoted)
+
+
+def _balanced(text: str, start: int) -> int | None:
+    """The end of the bracket that opens at `start`; brackets in strings do not count."""
+    depth, at, limit = 0, start, min(len(text), start + _LONGEST)
+    while at < limit:
+        character = text[at]
+        if character == '"':
+            end = re.compile(r'"(?:[^"\\\n]|\\.)*"').match(text, at)
+            at = end.end() if end else at + 1
+            continue
+        depth += (character in "{[") - (character in "}]")
+        at += 1
+        if depth == 0:
+            return at
+    return None
+
+
+def parse_json(text: str) -> Any:
+    """The object or list in the text, or None."""
+    try:
+        found = json.loads(text, parse_float=parse_fraction, parse_constant=_reject_constant)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, (dict, list)) else None
+
+
+def parse_fraction(text: str) -> float:
+    """A decimal number without an exponent, as a recipe writes it. ValueError if it is not one, or too long."""
+    if re.fullmatch(r"-?\d{1,40}\.\d{1,40}", text):
+        return WrittenFloat(text)
+    try:
+        number = Decimal(text)
+    except InvalidOperation as error:
+        raise ValueError(text) from error
+    if not number.is_finite() or abs(number.adjusted()) > 40:
+        raise ValueError(text)
+    written = format(number, "f")
+    return WrittenFloat(written if "." in written else f"{written}.0")
+
+
+def _reject_constant(text: str) -> float:
+    raise ValueError(text)
+
+
+def load_json(text: str) -> tuple[Any, str | None] | None:
+    """The value of the JSON and what was repaired; None if the text is not JSON in any spelling."""
+    if len(text) > _LONGEST:
+        return None
+    if (found := parse_json(text)) is not None:
+        return found, None
+    for damage, repair in _JSON_REPAIRS:
+        repaired = repair(text)
+        if repaired != text and (found := parse_json(repaired)) is not None:
+            return found, damage
+    return None
+
+
+def _single_braces(text: str) -> str:
+    return text.replace("{{", "{").replace("}}", "}") if text.startswith("{{") else text
+
+
+def _drop_outer_braces(text: str) -> str:
+    return text[1:-1] if text.startswith("{{") and text.endswith("}}") else text
+
+
+def _unescape(text: str) -> str:
+    return text.replace('\\"', '"')
+
+
+def _double_quotes(text: str) -> str:
+    return text if '"' in text else _json_constants(text.replace("'", '"'))
+
+
+def _json_constants(text: str) -> str:
+    return re.sub(r"(?<=[:,\[{\s])(True|False|None)(?=[,}\]\s])", lambda match: _WORDS[match[1]], text)
+
+
+def _undouble(text: str) -> str:
+    return re.sub(r'""(?=[^"]|$)', '"', text)
+
+
+def _quote_words(text: str) -> str:
+    return _BARE.sub(lambda m: m[1] if m[1] in _CONSTANTS else json.dumps(_WORDS.get(m[1], m[1])), text)
+
+
+def _drop_last_comma(text: str) -> str:
+    return re.sub(r",\s*(?=[}\]])", "", text)
+
+
+def _drop_outer_quotes(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
+
+
+_JSON_REPAIRS = (
+    ("its braces are doubled, as in a template ({{ and }})", _single_braces),
+    ("its braces are doubled, as in a template ({{ and }})", _drop_outer_braces),
+    ("its quotes are escaped with backslashes", _unescape),
+    ("it has single quotes, as in Python", _double_quotes),
+    ("it has Python's constants (True, False, None)", _json_constants),
+    ("its quotes are doubled", _undouble),
+    ("its quotes are missing", _quote_words),
+    ("it has a comma before a closing bracket", _drop_last_comma),
+    ("it is quoted twice", _drop_outer_quotes),
+    ("it is quoted twice and escaped", lambda text: _unescape(_drop_outer_quotes(text))),
+    ("its braces are doubled and its quotes escaped, as in a template", lambda text: _unescape(_single_braces(text))),
+)
+
+
+_PROMPT = r"^([ \t]*)((?:\([\w.-]+\) ?)?(?:[\w.-]+@[\w.-]+[^\n$#]{0,60}[$#]|PS [^>\n]{0,80}>|[$%\u276f\u279c]) +)(?=\S)"
+_ROOT_PROMPT = r"^([ \t]*)(# +)(?=(?:sudo +)?(?:docker|podman) +(?:container +)?run\b)"
+_SECOND_PROMPT = r"^([ \t]*)(>{1,2} ?)(?=[ \t]*\S|$)"
+_FENCE = r"^[ \t]*(?:```|~~~)[^\n]*$"
+_CURLY = "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2018\u2019\u201a\u201b"
+_STRAIGHT = dict(zip(_CURLY, '"' * 6 + "'" * 4, strict=True))
+_SPACES = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
+_INVISIBLE = "\u200b-\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ufeff\ue000\ue001"
+# ECMA-48: sequences for colours and the cursor, and for the window title.
+_ESCAPE = r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)"
+_SINGLE_QUOTED = re.compile(r"(?<![^\s=\"])'[^'\n]*'(?=[\s'\"\\]|$)", re.MULTILINE)
+_DASH = r"(?<![^\s'\"])(-?)([\u2014\u2013\u2012\u2015\u2212])(-?)(?=([A-Za-z][\w-]*))"
+_DOUBLED_BACKSLASH = r"(?<=[ \t])\\\\(?=[ \t]*\n[ \t]*\S)"
+_AFTER_BACKSLASH = r"(?<=[ \t])\\(?:[ \t]+(?:#[^\n]*)?)$"
+_AS_BACKSLASH = "read as a backslash"
+_MAX_REPORTED = 20  # repairs of one kind
+
+
+def mend(text: str, report: Report) -> SourceText:
+    """The text as it was typed; each kind of repair is reported with its first position."""
+    source = SourceText(text)
+    for step in _STEPS:
+        source = step(source, report)
+    return source
+
+
+class Unquoted:
+    """The matches of a pattern outside single quotes, where text is literal.
+
+    A match in single-quoted JSON counts if the JSON is valid only after the replacement.
+    """
+
+    def __init__(self, source: SourceText, pattern: str) -> None:
+        self._source, self._pattern = source, pattern
+        quoted = (match for match in _SINGLE_QUOTED.finditer(source.text) if re.search(pattern, match[0]))
+        self._literal = [match.span() for match in quoted if not _is_damaged_json(match[0][1:-1])]
+        self.first = next((m for m in re.finditer(pattern, source.text) if not self._is_literal(m)), None)
+
+    def sub(self, new: Callable[[re.Match[str]], str]) -> SourceText:
+        """The text with these matches replaced."""
+        return self._source.sub(self._pattern, lambda match: match[0] if self._is_literal(match) else new(match))
+
+    def _is_literal(self, match: re.Match[str]) -> bool:
+        at = bisect_right(self._literal, (match.start(), len(self._source.text))) - 1
+        return at >= 0 and match.start() < self._literal[at][1]
+
+
+def _is_damaged_json(text: str) -> bool:
+    """Whether the text is JSON only with straight quotes and plain spaces."""
+    if text[:1] not in ("{", "["):
+        return False
+    straight = re.sub(f"[{_SPACES}]", " ", re.sub(f"[{_CURLY}]", lambda match: _STRAIGHT[match[0]], text))
+    return parse_json(text) is None and parse_json(straight) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Replacement:
+    """A repair that replaces every match of a pattern."""
+
+    pattern: str
+    new: str
+    message: str
+    hint: str
+    code: str = MENDED
+
+    def __call__(self, source: SourceText, report: Report) -> SourceText:
+        match = re.search(self.pattern, source.text, re.MULTILINE)
+        if match is None:
+            return source
+        report.add(self.code, self.message, self.hint, source.place(match.start()))
+        return source.sub(self.pattern, lambda _: self.new, re.MULTILINE)
+
+
+def _invisible(source: SourceText, report: Report) -> SourceText:
+    spaces = Unquoted(source, f"[{_SPACES}]")
+    invisible = re.search(f"[{_INVISIBLE}]", source.text)
+    first = min(filter(None, (invisible, spaces.first)), key=lambda match: match.start(), default=None)
+    if first is None:
+        return source
+    message = f"U+{ord(first[0]):04X} is a non-breaking space or an invisible character, which bash takes as text"
+    report.add(MENDED, message, "read as a plain space or as nothing", source.place(first.start()))
+    return spaces.sub(lambda _: " ").sub(f"[{_INVISIBLE}]", lambda _: "")
+
+
+def _prompts(source: SourceText, report: Report) -> SourceText:
+    first = re.search(_PROMPT, source.text, re.MULTILINE) or re.search(_ROOT_PROMPT, source.text, re.MULTILINE)
+    if first is None:
+        return source
+    message = f"prompt characters (`{first[2].strip()}`) were copied with the command"
+    report.add(MENDED, message, "they were left out", source.place(first.start(2)))
+    for pattern in (_PROMPT, _ROOT_PROMPT, _SECOND_PROMPT):
+        source = source.sub(pattern, lambda match: match[1] + " " * len(match[2]), re.MULTILINE)
+    return source
+
+
+def _dashes(source: SourceText, report: Report) -> SourceText:
+    dashes = Unquoted(source, _DASH)
+    first = dashes.first
+    if first is None:
+        return source
+    message = f"a word processor replaced hyphens by a dash (U+{ord(first[2]):04X})"
+    hint = "read as `--` before a word, as `-` before a single letter"
+    report.add(MENDED, message, hint, source.place(first.start()))
+    return dashes.sub(_hyphens)
+
+
+def _hyphens(match: re.Match[str]) -> str:
+    return "-" if match[2] in "\u2013\u2212" and len(match[4]) == 1 and not match[1] else "--"
+
+
+def _curly_quotes(source: SourceText, report: Report) -> SourceText:
+    quotes = Unquoted(source, f"[{_CURLY}]")
+    first = quotes.first
+    if first is None:
+        return source
+    message = f"a word processor replaced straight quotes by curly quotes (U+{ord(first[0]):04X})"
+    report.add(MENDED, message, "read as straight quotes", source.place(first.start()))
+    return quotes.sub(lambda match: _STRAIGHT[match[0]])
+
+
+def _after_backslashes(source: SourceText, report: Report) -> SourceText:
+    for match in islice(re.finditer(_AFTER_BACKSLASH, source.text, re.MULTILINE), _MAX_REPORTED):
+        what = "a comment follows" if "#" in match[0] else "trailing spaces follow"
+        message = f"{what} the backslash, so bash ends the command here"
+        hint = "read as a continuation; nothing may follow the backslash"
+        report.add(MENDED, message, hint, source.place(match.start()))
+    return source.sub(_AFTER_BACKSLASH, lambda _: "\\", re.MULTILINE)
+
+
+_STEPS: tuple[Callable[[SourceText, Report], SourceText], ...] = (
+    _Replacement(
+        r"\r\n?",
+        "\n",
+        r"the lines end in CRLF (\r\n): bash would read the carriage return as text",
+        r"read as plain line ends; `sed -i 's/\r$//' FILE` repairs the file",
+    ),
+    _Replacement(_ESCAPE, "", "the text contains terminal escape sequences (colours, titles)", "they were left out"),
+    _invisible,
+    _Replacement(_FENCE, "", "the text contains Markdown fences", "they were left out", COPIED),
+    _prompts,
+    _dashes,
+    _curly_quotes,
+    # A pair of backticks in one line is a substitution; a single one at the end of a line continues it.
+    _Replacement(r"(?<=[ \t])`[ \t]*$", "\\", "lines end in the continuation of PowerShell (`)", _AS_BACKSLASH, COPIED),
+    _Replacement(r"(?<=[ \t])\^[ \t]*$", "\\", "lines end in the continuation of cmd.exe (^)", _AS_BACKSLASH, COPIED),
+    _Replacement(
+        _DOUBLED_BACKSLASH,
+        "\\",
+        "the line ends in two backslashes, which bash reads as a literal backslash",
+        "read as one, which continues the line",
+    ),
+    _after_backslashes,
+)

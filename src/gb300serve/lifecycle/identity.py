@@ -1,0 +1,139 @@
+"""Server identity: is the server that answers on the port the engine in our container?"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from gb300serve.boot.events import BootBegan, Event, Receipt, ReceiptValue, StartupComplete
+from gb300serve.engines.engine import EngineProbe
+from gb300serve.engines.logs import boot_machine
+from gb300serve.engines.registry import ENGINES, engine_in
+from gb300serve.engines.vllm.engine import VLLM
+from gb300serve.lifecycle.backend import Container, ContainerBackend, Listener
+from gb300serve.lifecycle.launch import Launch, option_values
+from gb300serve.lifecycle.reconcile import containers_on_port, engine_port, is_live
+from gb300serve.probe.endpoint import ServerEndpoint
+from gb300serve.probe.readiness import Readiness
+
+_SERVER_INFOS = tuple(info for engine in ENGINES.values() if (info := engine.probe.server_info))
+_RECEIPTS = frozenset(name for info in _SERVER_INFOS for name in info.receipts)
+
+
+@dataclass(slots=True)
+class BootIdentity:
+    """Facts of a boot log that identify its server; `figures` by the engine's own names."""
+
+    _figures: dict[str, ReceiptValue] = field(default_factory=dict)
+    served: bool = False
+    """Whether its log shows that it serves."""
+
+    @property
+    def figures(self) -> Mapping[str, ReceiptValue]:
+        return self._figures
+
+    def take(self, event: Event) -> None:
+        """Take in an event; a new boot starts over."""
+        if isinstance(event, BootBegan):
+            self._figures.clear()
+            self.served = False
+        elif isinstance(event, StartupComplete):
+            self.served = True
+        elif isinstance(event, Receipt) and event.name in _RECEIPTS:
+            self._figures.update(event.values)
+
+    def take_line(self, text: str) -> None:
+        """Take in a log line, after its events."""
+        for info in _SERVER_INFOS:
+            self._figures.update(info.figures_in(text))
+
+
+def boot_identity(container: Container, endpoint: ServerEndpoint, backend: ContainerBackend) -> BootIdentity:
+    """Read the log of a booted container up to READY, if identifying its engine needs the log."""
+    identity = BootIdentity()
+    if endpoint.engine.server_info is None:
+        return identity
+    machine = boot_machine()
+    for line in backend.log(container.id):
+        for event in machine.feed(line.text, line.elapsed):
+            identity.take(event)
+        identity.take_line(line.text)
+        if identity.served:
+            break
+    return identity
+
+
+def is_plausible(answer: Readiness, endpoint: ServerEndpoint, boot: BootIdentity) -> bool:
+    """Whether our container may have answered: if the server does not identify itself, its log must show serving."""
+    return answer.identity != "unknown" or endpoint.engine.server_info is None or boot.served
+
+
+def exclude_other_containers(
+    answer: Readiness, container: Container, endpoint: ServerEndpoint, backend: ContainerBackend
+) -> Readiness:
+    """The answer, unless another container on the port is the likelier sender. Raises BackendError."""
+    started = answer.metrics.process_start if answer.metrics else None
+    port = endpoint.url.rpartition(":")[2]
+    if answer.state != "ready" or started is None or not port.isdecimal():
+        return answer
+    others = (each for each in backend.containers() if is_live(each) and each.id != container.id)
+    for rival in containers_on_port(int(port), others):
+        if abs(_start(rival) - started) < abs(_start(container) - started):
+            why = f"the container {rival.name} answers on this port, not {container.name}"
+            return replace(answer, state="other-server", why=why, identity="other")
+    return answer
+
+
+def _start(container: Container) -> float:
+    return container.created_at if container.started_at is None else container.started_at
+
+
+# Programs that forward a published port into its container; they are not processes of the container.
+_FORWARDERS = ("docker-proxy", "rootlessport", "rootlesskit", "slirp4netns", "pasta", "conmon", "com.docker", "vpnkit")
+_EVERY = ("0.0.0.0", "::", "*")  # noqa: S104 - what sockets are compared with; nothing is bound
+
+
+def foreign_listener(listeners: Iterable[Listener], own: frozenset[int], address: str) -> Listener | None:
+    """The listener that a client of `address` reaches, if it is certainly not ours; `own`: the container's processes.
+
+    The kernel prefers a socket on the exact address over one on every address. None if the owner is not visible.
+    """
+    every = tuple(listeners)
+    exact = [each for each in every if each.address == address]
+    reached = exact or [each for each in every if each.address in _EVERY]
+    foreign = (each for each in reached if each.pid is not None and each.pid not in own)
+    return next((each for each in foreign if not (each.process or "").startswith(_FORWARDERS)), None)
+
+
+def endpoint_of(container: Container, launch: Launch | None) -> ServerEndpoint | None:
+    """None if no host port leads to its engine. `launch` supplies the address, and a port the command lacks."""
+    port = engine_port(container) if container.host_network else next(iter(container.published), None)
+    address = launch.endpoint.url.rpartition(":")[0] if launch else "http://127.0.0.1"
+    if port is None and launch is not None:
+        port = launch.plan.port
+    if port is None:
+        return None
+    engine = engine_of(container, launch)
+    key = next(iter(option_values(container.command, "--api-key")), None) or container.env.get(
+        engine.key_variable or ""
+    )
+    return ServerEndpoint(f"{address}:{port}", key, engine)
+
+
+def engine_of(container: Container, launch: Launch | None) -> EngineProbe:
+    """The engine of its recipe, else the one that its image and command name."""
+    if launch is not None:
+        return ENGINES[launch.plan.engine].probe
+    return (engine_in((container.image, *container.command[:3])) or VLLM).probe
+
+
+def served_names(container: Container, launch: Launch | None) -> tuple[str, ...]:
+    """The names that `/v1/models` should list; by default the engine uses the model's path."""
+    given = option_values(container.command, "--served-model-name")
+    if given:
+        return given
+    if launch is not None:
+        return launch.plan.served_names
+    return (
+        option_values(container.command, "--model")[:1]
+        or option_values(container.command, "--model-path")[:1]
+        or container.command[:1]
+    )

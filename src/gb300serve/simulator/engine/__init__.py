@@ -1,0 +1,1 @@
+"""The simulated engine: `python -m gb300serve.simulator.engine`."""

@@ -1,0 +1,1 @@
+"""What the simulated engine prints and answers as vLLM."""

@@ -1,1 +1,0 @@
-"""What differs between machines, not between releases."""

@@ -1,0 +1,81 @@
+import pytest
+
+from gb300serve.boot.lines import Record, Stopwatch, parse
+
+
+@pytest.mark.parametrize(
+    ("line", "record"),
+    [
+        (
+            "(APIServer pid=1) INFO 11-29 19:58:59 [core.py:133] text",
+            Record("APIServer", "INFO", "11-29 19:58:59", "text", "levelled"),
+        ),
+        (
+            "(Worker_TP0 pid=9) ERROR 11-29 19:58:59 [core.py:133]   File",
+            Record("Worker_TP0", "ERROR", "11-29 19:58:59", "  File", "levelled"),
+        ),
+        ("INFO 11-29 19:58:59 core.py:133] older", Record("", "INFO", "11-29 19:58:59", "older", "levelled")),
+        (
+            "(EngineCore pid=4) 2026-09-18 17:51:30,911 - INFO - autotuner.py:972 - flashinfer.jit: [Autotuner]: x",
+            Record("EngineCore", "INFO", "09-18 17:51:30.911", "[Autotuner]: x"),
+        ),
+        ("(APIServer pid=1) INFO:     Started", Record("APIServer", "INFO", "", "Started")),
+        ("ERROR:    [Errno 98] x", Record("", "ERROR", "", "[Errno 98] x")),
+        (
+            "[2026-09-29 21:29:50 TP0] Load weight begin.",
+            Record("", "", "09-29 21:29:50", "Load weight begin.", "bracketed"),
+        ),
+        ("[2026-09-29 21:29:50] INFO:     Started", Record("", "INFO", "09-29 21:29:50", "Started", "bracketed")),
+        ("[2026-09-29 21:29:50] SIGTERM received.", Record("", "", "09-29 21:29:50", "SIGTERM received.", "bracketed")),
+        ("[rank0]:[W1014 16:49:28.106652696 a.cpp:3] low", Record("", "W", "", "low")),
+        ("[rank0]: ValueError: x", Record("", "", "", "ValueError: x")),
+        (
+            "2026-10-18T03:58:41.060119862Z (APIServer pid=1) INFO 10-18 03:58:40 [a.py:1] x",
+            Record("APIServer", "INFO", "10-18 03:58:41.060119862", "x", "levelled"),
+        ),
+        ("2026-10-18T03:58:41.06Z bare", Record("", "", "10-18 03:58:41.06", "bare")),
+        ("vllm-1  | (APIServer pid=1) INFO:     x", Record("APIServer", "INFO", "", "x")),
+        (
+            "\x1b[0;36m(APIServer pid=1)\x1b[0;0m INFO 11-29 19:58:59 [a.py:1] x",
+            Record("APIServer", "INFO", "11-29 19:58:59", "x", "levelled"),
+        ),
+        ("just words | and more", Record("", "", "", "just words | and more")),
+    ],
+)
+def test_a_record_is_taken_apart(line: str, record: Record) -> None:
+    assert parse(line) == record
+
+
+@pytest.mark.parametrize(
+    ("stamps", "seconds"),
+    [
+        (("12-03 08:00:00", "12-03 08:01:30"), 90.0),
+        (("12-31 23:59:59", "01-01 00:00:04"), 5.0),
+        (("12-31 23:59:59", "01-01 00:00:04", "01-01 00:00:06"), 7.0),
+        (("02-28 23:59:00", "03-01 00:00:00"), 60.0),
+        (("02-29 23:59:00", "03-01 00:00:00", "03-01 00:00:30"), 90.0),
+        (("12-03 08:00:00.250", "12-03 08:00:01"), 0.75),
+        (("12-03 08:00:10", "12-03 08:00:20", "12-03 08:00:18.750"), 10.0),
+        (("12-03 08:00:10", "12-03 08:00:05", "12-03 08:00:11"), 1.0),
+    ],
+)
+def test_seconds_pass_between_stamps(stamps: tuple[str, ...], seconds: float) -> None:
+    watch = Stopwatch()
+    for stamp in stamps:
+        watch.take_stamp(stamp)
+        watch.now()
+    assert watch.now() == pytest.approx(seconds)
+
+
+def test_stamps_that_nobody_asked_for_are_not_needed() -> None:
+    watch = Stopwatch()
+    for minute in range(10):
+        watch.take_stamp(f"12-03 08:{minute:02d}:00")
+    assert watch.now() == 540.0
+
+
+def test_what_the_caller_says_never_runs_backwards() -> None:
+    watch = Stopwatch()
+    watch.advance(12.0)
+    watch.advance(11.0)
+    assert watch.now() == 12.0

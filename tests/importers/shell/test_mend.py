@@ -1,0 +1,156 @@
+import pytest
+
+from gb300serve.core.values import compact_json
+from gb300serve.importers.report import Report
+from gb300serve.importers.shell.mend import find_json, load_json, mend
+from tests.support.imports import command, container, read, said
+
+WORDS = ["/model", "--max-num-seqs", "7", "--port", "31"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "place"),
+    [
+        ("docker run i:1 \\\r\n /model --max-num-seqs 7 \\\r\n --port 31\r\n", "damaged-text", (1, 17)),
+        ("docker run i:1 /model \\ \n --max-num-seqs 7 \\\t\n --port 31\n", "damaged-text", (1, 23)),
+        ("docker run i:1 /model \\ # the model\n --max-num-seqs 7 --port 31\n", "damaged-text", (1, 23)),
+        ("docker run i:1 /model \\\n# more\n --max-num-seqs 7 --port 31\n", "damaged-text", (3, 2)),
+        ("docker run i:1 /model\\\n--max-num-seqs 7\\\n--port 31\n", "damaged-text", (1, 22)),
+        ("docker run i:1 /model \\\\\n--max-num-seqs 7 \\\\ \n--port 31\n", "damaged-text", (1, 23)),
+        ("docker run i:1 /model\n --max-num-seqs 7 --port 31\n", "damaged-text", (2, 2)),
+        ("docker run \\\n\n --name ab i:1 /model --max-num-seqs 7 --port 31\n", "damaged-text", (3, 2)),
+        ("docker run --name ab\norg/i:1 /model --max-num-seqs 7 --port 31\n", "damaged-text", (2, 1)),
+        ("$ docker run i:1 /model \\\n> --max-num-seqs 7 \\\n> --port 31\n", "damaged-text", (1, 1)),
+        ("me@box:~/x$ docker run i:1 /model --max-num-seqs 7 --port 31\n", "damaged-text", (1, 1)),
+        ("# docker run i:1 /model --max-num-seqs 7 --port 31\n", "damaged-text", (1, 1)),
+        ("docker run i:1 /model \u2014max-num-seqs 7 \u2013port 31\n", "damaged-text", (1, 23)),
+        ("docker run i:1 \u201c/model\u201d --max-num-seqs \u20187\u2019 --port 31\n", "damaged-text", (1, 16)),
+        ("docker run i:1 /model\u00a0--max-num-seqs 7 --port 31\n", "damaged-text", (1, 22)),
+        ("\ufeffdocker run i:1 /model --max-num-seqs 7 --po\u200brt 31\n", "damaged-text", (1, 1)),
+        ("\x1b]0;title\x07docker \x1b[1;31mrun\x1b[0m i:1 /model --max-num-seqs 7 --port 31\n", "damaged-text", (1, 1)),
+        ("```bash\ndocker run i:1 /model --max-num-seqs 7 --port 31\n```\n", "copied-text", (1, 1)),
+        ("docker run i:1 /model `\n --max-num-seqs 7 `\n --port 31\n", "copied-text", (1, 23)),
+        ("docker run i:1 /model ^\n --max-num-seqs 7 ^\n --port 31\n", "copied-text", (1, 23)),
+    ],
+)
+def test_damage_is_repaired_and_reported(text: str, name: str, place: tuple[int, int]) -> None:
+    assert command(text) == WORDS
+    found = [(found_name, (line, column)) for _, found_name, line, column in said(text) if "text" in found_name]
+    assert (name, place) in found
+
+
+def test_a_sound_text_is_left_alone() -> None:
+    text = "docker run i:1 \\\n  --served-model-name 'a - b > c' \\\n  --model /m # a comment\n"
+    report = Report()
+    assert mend(text, report).text == text
+    assert report.diagnostics == ()
+
+
+def test_an_intended_join() -> None:
+    assert command("docker run i:1 --model=\\\n/model --port \\\n 31\n") == ["--model", "/model", "--port", "31"]
+
+
+def test_places_are_those_of_the_file() -> None:
+    marked = mend("$ a \u2014b\r\n> c\r\n", Report())
+    assert marked.text == "  a --b\n  c\n"
+    assert marked.place(marked.text.index("--")) == (1, 5)
+    assert marked.place(marked.text.index("c")) == (2, 3)
+
+
+def test_a_dash_in_a_word_stays() -> None:
+    assert read("docker run i:1 /m --served-model-name a\u2013b\n").document["engine"]["options"] == {
+        "model_tag": "/m",
+        "served_model_name": "a\u2013b",
+    }
+
+
+def test_a_text_that_ends_in_a_continuation() -> None:
+    for end in ("\\\n", " \\\n", "\\", " \\"):
+        assert command(f"docker run i:1 /model --port 31{end}")[:2] == ["/model", "--port"]
+
+
+@pytest.mark.parametrize("value", ["\u00bbx\u00ab", "\u201cx\u201d", "a \u2014b", "a\u00a0b"])
+def test_text_in_single_quotes_is_literal(value: str) -> None:
+    assert container(f"-e 'A={value}'")["env"] == {"A": value}
+    assert container(f"-e A='{value}'")["env"] == {"A": value}
+
+
+def test_damaged_json_in_single_quotes_is_repaired() -> None:
+    found = read("docker run i:1 /m --speculative-config '{\u201cmethod\u201d:\u00a0\u201cdspark\u201d}'\n")
+    assert found.document["engine"]["options"]["speculative_config"] == {"method": "dspark"}
+
+
+MEANT = {"method": "mtp", "num_speculative_tokens": 3, "draft": {"on": True, "off": None}}
+PLAIN = '{"method": "mtp", "num_speculative_tokens": 3, "draft": {"on": true, "off": null}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "mended"),
+    [
+        (PLAIN, None),
+        (PLAIN.replace('"', '\\"'), "escaped"),
+        (PLAIN.replace('"', '""'), "doubled"),
+        (PLAIN.replace("{", "{{").replace("}", "}}"), "template"),
+        ("{" + PLAIN + "}", "template"),
+        (PLAIN.replace('"', "'").replace("true", "True").replace("null", "None"), "Python"),
+        (PLAIN.replace("true", "True").replace("null", "None"), "Python"),
+        (PLAIN.replace('"', ""), "missing"),
+        (PLAIN.replace("null}", "null,}"), "comma"),
+        (f"'{PLAIN}'", "twice"),
+    ],
+)
+def test_every_way_to_damage_json(text: str, mended: str | None) -> None:
+    found = load_json(text)
+    assert found is not None
+    assert found[0] == MEANT
+    assert (found[1] is None) if mended is None else mended in (found[1] or "")
+
+
+@pytest.mark.parametrize("text", ["", "x", "{", "{a b}", '{"a": 1e999}', "[" * 50_000, "1", '"a"'])
+def test_text_that_is_not_json(text: str) -> None:
+    assert load_json(text) is None
+
+
+def test_numbers_keep_their_spelling_without_exponents() -> None:
+    found = load_json('{"a": 0.90, "b": 1e-2, "c": 12}')
+    assert found is not None
+    assert compact_json(found[0]) == '{"a":0.90,"b":0.01,"c":12}'
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ('{"a":1} --x', 7),
+        ('{"a": "}"} --x', 10),
+        ("{a:b,c:1} --x", 9),
+        ('"{"a":1}" --x', 9),
+        ("[[1, 2], [3, 4]] x", 16),
+        ("{1,2}", None),
+        ("[1,2]", None),
+        ('"{\\"a\\":1}"', None),
+        ("{a", None),
+    ],
+)
+def test_json_outside_of_quotes(text: str, end: int | None) -> None:
+    found = find_json(text, 0)
+    assert (None if found is None else found.end) == end
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        '{"method":"mtp","num_speculative_tokens":3}',
+        '{"method": "mtp", "num_speculative_tokens": 3}',
+        '"{"method":"mtp","num_speculative_tokens":3}"',
+        '{\\"method\\":\\"mtp\\",\\"num_speculative_tokens\\":3}',
+        "{method:mtp,num_speculative_tokens:3}",
+        '\'{{"method":"mtp","num_speculative_tokens":3}}\'',
+        "\"{'method':'mtp','num_speculative_tokens':3}\"",
+    ],
+)
+@pytest.mark.parametrize("joint", [" ", "="])
+def test_json_in_a_command(written: str, joint: str) -> None:
+    text = f"docker run i:1 /m --speculative-config{joint}{written} --port 31\n"
+    wanted = ["/m", "--speculative-config", '{"method":"mtp","num_speculative_tokens":3}', "--port", "31"]
+    assert command(text) == wanted
+    assert [(severity, name, line) for severity, name, line, _ in said(text)] == [("warning", "json-mended", 1)]

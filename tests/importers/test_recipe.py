@@ -1,0 +1,74 @@
+import pytest
+
+from gb300serve.importers.report import NotImportableError
+from tests.support.imports import read, said
+
+
+@pytest.mark.parametrize(
+    ("image", "section", "engine"),
+    [
+        ("vllm/vllm-openai:v0.33.0", {"repository": "vllm/vllm-openai", "tag": "v0.33.0"}, "0.33.0"),
+        ("vllm/vllm-openai:v0.33.0-cu130", {"repository": "vllm/vllm-openai", "tag": "v0.33.0-cu130"}, "0.33.0"),
+        ("localhost:5000/x/vllm", {"repository": "localhost:5000/x/vllm"}, None),
+        (f"r/vllm:t@sha256:{'a' * 64}", {"repository": "r/vllm", "tag": "t", "digest": f"sha256:{'a' * 64}"}, None),
+        (f"r/vllm@sha256:{'a' * 64}", {"repository": "r/vllm", "digest": f"sha256:{'a' * 64}"}, None),
+    ],
+)
+def test_the_image(image: str, section: dict[str, str], engine: str | None) -> None:
+    found = read(f"docker run {image} --model /m\n").document
+    assert (found["image"], found["engine"].get("version")) == (section, engine)
+
+
+@pytest.mark.parametrize(
+    ("image", "refused"),
+    [
+        ("ghcr.io/Foo/bar:x", True),
+        ("a:b:c", True),
+        ("A=2", True),
+        ("Foo/bar:x", False),
+        ("host.io:5000/a/b__c-d.e", False),
+        ("'$IMAGE'", False),
+    ],
+)
+def test_invalid_image_references(image: str, refused: bool) -> None:
+    found = [one for one in read(f"docker run {image} --model /m\n").diagnostics if one.path == "image.repository"]
+    assert [one.code for one in found] == ["IMP012"] * refused
+
+
+def test_an_invalid_digest() -> None:
+    assert ("warning", "not-taken-over", 1, 12) in said("docker run r/vllm@sha256:abc --model /m\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "lane"),
+    [
+        ("--name a.b vllm:1 --model /m --served-model-name X/Flash_2", "flash_2"),
+        ("--name a.b vllm:1 --model /m", "a.b"),
+        ("vllm:1 --model /models/GLM-5.3", "glm-5.3"),
+        ("vllm:1", "vllm"),
+    ],
+)
+def test_the_lane(words: str, lane: str) -> None:
+    assert read(f"docker run {words}\n").document["lane"] == lane
+
+
+def test_the_model_is_the_first_mount_if_the_engine_loads_it() -> None:
+    found = read("docker run -v /srv/m:/model:ro -v /c:/d vllm:1 --model /model\n").document
+    assert found["model"] == {"path": "/srv/m", "mount": "/model"}
+    assert found["container"] == {"mounts": [{"source": "/c", "target": "/d"}]}
+    assert read("docker run vllm:1 --model deepseek-ai/DeepSeek-V4.1\n").document["model"] == {
+        "repo": "deepseek-ai/DeepSeek-V4.1"
+    }
+
+
+def test_no_image_and_too_many_arguments() -> None:
+    with pytest.raises(NotImportableError, match="names no image"):
+        read("docker run --gpus all\n")
+    with pytest.raises(NotImportableError, match="2,002 arguments"):
+        read(f"docker run i:1 {'x ' * 2001}\n")
+
+
+def test_no_token_is_left_anywhere() -> None:
+    token = "hf_Qw3rTy7uIoPaSdFgHjKl"
+    found = read(f"docker run --label x=a{token} -v /a{token}:/b vllm:1 --model /m --chat-template x{token}\n")
+    assert token not in repr(found)
