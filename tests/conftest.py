@@ -2,15 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-END_TO_END = Path(__file__).parent / "e2e"
 
 pytest.register_assert_rewrite("tests.support")
 
 pytest_plugins = [
+    "tests.support.distribution",
     "tests.support.golden",
     "tests.support.program",
     "tests.support.station",
@@ -29,17 +27,6 @@ def terminal() -> Iterator[None]:
         for name, value in (("TERM", "xterm-256color"), ("COLUMNS", "80"), ("LINES", "25")):
             patch.setenv(name, value)
         yield
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """End-to-end tests first, so that no worker is left with a long one at the end."""
-    kinds = ("engine", "docker", "simulated")
-
-    def place(item: pytest.Item) -> int:
-        folder = item.path.parent
-        return kinds.index(folder.name) if folder.parent == END_TO_END else len(kinds)
-
-    items.sort(key=place)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -2,7 +2,7 @@
 
 One boot takes 18 s on two quiet cores (25 s of CPU time; eager, with a cache of model classes), an early failure 8 s
 (10 s of CPU time). All tests with it together take about 400 s of CPU time. What a comment at a test says is for two
-quiet cores. Two of them run at a time at most (their xdist_group): each boot takes 3 GB of memory and a whole core.
+quiet cores.
 """
 
 import json

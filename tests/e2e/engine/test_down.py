@@ -11,7 +11,7 @@ from tests.support.program import Program
 from tests.support.real_engine import hold, said_at_last, said_until
 from tests.support.station import Docker
 
-pytestmark = [pytest.mark.docker, pytest.mark.engine, pytest.mark.xdist_group("engine")]
+pytestmark = [pytest.mark.docker, pytest.mark.engine]
 
 # The line of `up` at which the boot is stopped, and the line of the log at which the engine is held, so that the phase
 # of the tiny model lasts as that of a large one does.

@@ -12,7 +12,7 @@ from tests.support.program import Program
 from tests.support.real_engine import PATIENCE, kill, said_at_last, said_until
 from tests.support.station import Docker
 
-pytestmark = [pytest.mark.docker, pytest.mark.engine, pytest.mark.xdist_group("engine-failures")]
+pytestmark = [pytest.mark.docker, pytest.mark.engine]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from tests.support.program import Program
 from tests.support.real_engine import PATIENCE, answer, entries, kill, lanes, said_at_last, said_until
 from tests.support.station import Docker
 
-pytestmark = [pytest.mark.docker, pytest.mark.engine, pytest.mark.xdist_group("engine")]
+pytestmark = [pytest.mark.docker, pytest.mark.engine]
 
 
 # Three boots: 60 s. The engine is stopped with SIGTERM while it serves (replace, down), and killed while it serves.

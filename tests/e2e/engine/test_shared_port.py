@@ -12,7 +12,7 @@ from tests.support.program import Program
 from tests.support.real_engine import PATIENCE, REFERENCE, answer, lanes, said_at_last, said_until
 from tests.support.station import Docker
 
-pytestmark = [pytest.mark.docker, pytest.mark.engine, pytest.mark.xdist_group("engine")]
+pytestmark = [pytest.mark.docker, pytest.mark.engine]
 
 
 def listening(port: object) -> bool:
