@@ -52,10 +52,11 @@ class SimulatedPlace:
 def _simulated(home: Path) -> Seen:
     record = json.loads((home / "container.json").read_text())
     logs = tuple(path.read_bytes() for path in sorted(home.glob("log*.jsonl")))
-    lock = home / "lock"
-    return Seen(
-        record["id"], record["name"], record["labels"]["gb300serve.release"], lock.exists() and not is_free(lock), logs
-    )
+    lock, state = home / "lock", home / "state.json"
+    # The lock first: a shim writes the exit code before it releases the lock.
+    locked = lock.exists() and not is_free(lock)
+    live = locked and not (state.exists() and "exit_code" in json.loads(state.read_text()))
+    return Seen(record["id"], record["name"], record["labels"]["gb300serve.release"], live, logs)
 
 
 @dataclass(frozen=True, slots=True)

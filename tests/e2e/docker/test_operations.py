@@ -76,7 +76,7 @@ def test_a_crash_loop_after_ready_is_stopped(program: Program, lane: DockerLane,
     os.kill(int(docker("inspect", "--format", "{{.State.Pid}}", lane.name)), signal.SIGKILL)
     _, err = serving.communicate(timeout=120)
     assert serving.returncode == 8, err
-    assert "times in a row under its restart policy; its restart policy was taken away and it was stopped" in err
+    assert "times in a row under its restart policy; its restart policy was removed and it was stopped" in err
     assert docker("inspect", "--format", "{{.State.Status}}", lane.name) == "exited"
     assert policy(docker, lane.name).startswith("no ")
     assert entries(program)[-1] == ("up", "crash-loop")
@@ -222,14 +222,14 @@ def test_rollback(program: Program, lane: DockerLane, docker: Docker) -> None:
     back = program.run("rollback", "--reason", "slower")
     assert back.code == 0, back.err
 
-    told = back.err[: back.err.index("wait until")].splitlines()
+    told = back.err[: back.err.index("wait for READY")].splitlines()
     shown = [
         r"back to workbench/v1, READY on 20\d\d-\d\d-\d\d \(run \S+-workbench-v1\)",
         rf"its container is kept as {kept} and is restarted",
         r"expected time: unknown; on the Station 4 to 5 minutes for a kept container, 8 for a fresh one",
-        r"kernels: they were tuned in that run and saved; they are loaded unless the cache was changed since",
+        r"kernels: that run tuned and saved them; they are loaded unless the cache has changed since",
         rf"1\. set the restart policy of {lane.name} to no",
-        rf"2\. stop {lane.name} (SIGKILL after 30 s); the container is kept",
+        rf"2\. stop {lane.name} \(SIGKILL after 30 s\); the container is kept",
         rf"3\. rename {lane.name} to {lane.name}-kept-v2-\S+",
         rf"4\. rename {kept} to {lane.name}",
         rf"5\. start {lane.name} \(the kept container\)",

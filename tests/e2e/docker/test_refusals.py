@@ -41,9 +41,9 @@ def lane(switched_lane: DockerLane) -> DockerLane:
     return switched_lane
 
 
-def commands(hint: str) -> list[list[str]]:
-    """What a hint of the form `to …: COMMAND; to …: COMMAND` says to type."""
-    return [shlex.split(part.partition(": ")[2]) for part in hint.removeprefix("  hint: ").split("; ")]
+def commands(hints: list[str]) -> list[list[str]]:
+    """The commands of hints `PURPOSE: COMMAND`."""
+    return [shlex.split(hint.removeprefix("  hint: ").partition(": ")[2]) for hint in hints]
 
 
 def test_a_kept_container_has_the_name(program: Program, lane: DockerLane, docker: Docker) -> None:
@@ -60,12 +60,12 @@ def test_a_kept_container_has_the_name(program: Program, lane: DockerLane, docke
     refused, shown = program.run("up", "v3"), program.run("up", "v3", "--show-steps")
     assert (refused.code, shown.code, shown.err) == (6, 6, refused.err)
     assert refused.out + shown.out == ""
-    sentence, hint = refused.err.splitlines()[-2:]
+    sentence, *hints = refused.err.splitlines()[-3:]
     assert sentence == (
         f"gb300serve: the name {lane.name} is held by workbench/v2, stopped {ended[:10]} {ended[11:19]}Z "
         f"with exit code {code}; it is kept for rollback"
     )
-    assert commands(hint) == [
+    assert commands(hints) == [
         ["gb300serve", "up", "v3", "--replace"],
         ["gb300serve", "up", "v3", "--set", f"container.name={lane.name}-v3"],
     ]
@@ -74,7 +74,7 @@ def test_a_kept_container_has_the_name(program: Program, lane: DockerLane, docke
     assert docker("ps", "--quiet", "--filter", f"name={lane.name}") == ""
     assert entries(program) == before
 
-    for _, *words in commands(hint):
+    for _, *words in commands(hints):
         assert program.run(*words, "--show-steps").code == 0
     assert program.up_until_ready("v3", "--replace").code == 130
     (moved,) = [each for each in names(docker, lane) if each != lane.name]

@@ -38,7 +38,7 @@ def test_down_while_it_boots(engine_program: Program, engine_lane: DockerLane, d
         said += said_until(booting, words)
     down = engine_program.run("down", "--timeout", "3", "--reason", moment)
     said += said_at_last(booting)
-    assert (booting.returncode, "was stopped while it booted, by gb300serve down" in said) == (8, True), said
+    assert (booting.returncode, "was stopped during its boot by gb300serve down" in said) == (8, True), said
     assert down.code == 0, down.err
     (found,) = engine_program.run("status", "--json", "--on", "docker").document["lanes"]
     assert (found["state"], found["container"], found["drift"]) == ("stopped", engine_lane.name, [])

@@ -1,4 +1,4 @@
-"""Rules for draft lengths that the engine cuts, keeps or ignores, and for CUDA graphs that are too small."""
+"""Rules for speculative decoding: gaps in the k-schedule, draft lengths cut or ignored, CUDA graphs too small."""
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
