@@ -55,7 +55,7 @@ def _simulated(home: Path) -> Seen:
     lock, state = home / "lock", home / "state.json"
     # The lock first: a shim writes the exit code before it releases the lock.
     locked = lock.exists() and not is_free(lock)
-    live = locked and not (state.exists() and "exit_code" in json.loads(state.read_text()))
+    live = locked and not (state.exists() and json.loads(state.read_text()).get("exit_code") is not None)
     return Seen(record["id"], record["name"], record["labels"]["gb300serve.release"], live, logs)
 
 
