@@ -45,9 +45,9 @@ ENDED = {"state": "exited", "finished_at": START - 60.0, "exit_code": 0}
 NEW = [
     "create dsv41-vllm for deepseek-v4.1-flash/v14 from vllm/vllm-openai:deepseekv41-flash-0909@sha256:00d5",
     "start dsv41-vllm",
-    "wait for READY: right model listed, our process answers, one completion succeeds",
+    "wait for READY (right model listed, our process answers, one completion succeeds)",
 ]
-WATCH = ["check for READY: right model listed, our process answers, one completion succeeds"]
+WATCH = ["check for READY (right model listed, our process answers, one completion succeeds)"]
 
 
 def seen(*containers: Container) -> Observed:

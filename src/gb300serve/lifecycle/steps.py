@@ -66,7 +66,7 @@ class AwaitReady:
 
     def describe(self) -> str:
         verb = "check" if self.running else "wait"
-        return f"{verb} for READY: right model listed, our process answers, one completion succeeds"
+        return f"{verb} for READY (right model listed, our process answers, one completion succeeds)"
 
 
 @dataclass(frozen=True, slots=True)
