@@ -1,4 +1,4 @@
-"""The log of vLLM: what the boot machine needs to know of it."""
+"""The log of vLLM: advice for each reason. Its patterns are in signals.py (progress) and causes.py (failures)."""
 
 from gb300serve.boot.reasons import Reason
 from gb300serve.boot.signals.model import EngineLog
