@@ -250,5 +250,5 @@ def test_architecture_lists_every_package() -> None:
     text = (ROOT / "src/gb300serve/guides/architecture.md").read_text(encoding="utf-8")
     rows = text.split("| package | content |", 1)[1].split("\n\n", 1)[0]
     named = set(re.findall(r"^\| `(\w+)` \|", rows, re.MULTILINE))
-    packages = {path.name for path in (ROOT / "src/gb300serve").iterdir() if path.is_dir()} - {"__pycache__"}
+    packages = {path.parent.name for path in (ROOT / "src/gb300serve").glob("*/*.*")} - {"__pycache__"}
     assert packages == named
