@@ -33,7 +33,7 @@ def texts(lines: Iterator[LogLine | None]) -> Iterator[str]:
 
 
 class BackendContract:
-    """Semantics of `lifecycle.ports.ContainerBackend`.
+    """Semantics of `lifecycle.backend.ContainerBackend`.
 
     The suite of each backend brings the first three fixtures: here they are only described, and raise.
     """

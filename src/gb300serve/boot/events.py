@@ -81,7 +81,7 @@ class CauseFound:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The engine was told to stop, and stops."""
+    """The engine received the stop signal and is stopping."""
 
     at: float
 

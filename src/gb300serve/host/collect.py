@@ -176,7 +176,7 @@ def collect_model_files(model: Model, machine: Machine) -> ModelFiles:
 
 
 def _wanted_files(path: str, names: tuple[str, ...], machine: Machine) -> tuple[str, ...]:
-    """The shards that the index names; every safetensors file where there is no index."""
+    """The shards that the index names; every safetensors file if the index is missing."""
     index = machine.read(f"{path}/{model_files.INDEX}") if model_files.INDEX in names else None
     named = model_files.indexed(index) if isinstance(index, str) else None
     return tuple(name for name in names if name.endswith(".safetensors")) if named is None else named

@@ -126,7 +126,7 @@ class TuningCache:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseFacts:
-    """Facts of the machine for one release; None or empty if the release has nothing of the kind."""
+    """Facts of the machine for one release; a fact that does not apply to the release is None or empty."""
 
     image: ImageFact | Missing
     models: tuple[ModelFiles, ...] | Missing = ()

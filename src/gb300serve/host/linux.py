@@ -72,7 +72,7 @@ UNLIMITED = -1
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Bytes; -1 is no limit, as `--ulimit` has it."""
+    """Bytes; -1 means unlimited, as in `--ulimit`."""
 
     soft: int
     hard: int

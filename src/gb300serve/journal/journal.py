@@ -234,7 +234,7 @@ class Journal:
             raise StateUnusableError(self.path, error.strerror or str(error)) from error
 
     def add(self, entry: JournalEntry) -> None:
-        """Append an entry and sync it to disk; raises OSError, and then nothing of it is left."""
+        """Append an entry and sync it to disk; on OSError the journal is unchanged."""
         line = (json.dumps(entry.as_json(), ensure_ascii=True) + "\n").encode("ascii")
         self._disk.make(self.path.parent)
         lock = self._lock()

@@ -107,7 +107,7 @@ class ContainerBackend(Protocol):
     def kind(self) -> Literal["docker", "sim"]: ...
 
     def check(self) -> None:
-        """Raise unless the engine answers; the message says what it said."""
+        """Raise BackendError with the engine's own words unless it answers."""
 
     def find(self, name: str) -> Container | None:
         """By name or id, running or not."""

@@ -57,7 +57,7 @@ def test_connecting_waits_until_something_is_asked(tmp_path: Path) -> None:
         refused.value.message == f"no Docker Engine answers at unix://{tmp_path}/none.sock: No such file or directory"
     )
     assert (refused.value.hint, refused.value.exit_code) == (
-        f"there is no such socket: install Docker or start it, {ANOTHER}",
+        f"the socket does not exist: install Docker or start it, {ANOTHER}",
         7,
     )
 
@@ -107,7 +107,7 @@ def test_what_each_errno_asks_for() -> None:
         for cause in (FileNotFoundError(), ConnectionRefusedError(), PermissionError(), TimeoutError(), OSError())
     }
     assert told == {
-        "FileNotFoundError": "there is no such socket: install Docker or start it",
+        "FileNotFoundError": "the socket does not exist: install Docker or start it",
         "ConnectionRefusedError": "nobody listens there: start it (sudo systemctl start docker)",
         "PermissionError": "your user may not use its socket: run as root",
         "TimeoutError": "it does not answer in time: restart it (sudo systemctl restart docker)",

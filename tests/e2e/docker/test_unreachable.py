@@ -30,7 +30,7 @@ class Absence:
 def missing(home: Path) -> Iterator[Absence]:
     program = Forked(home, {"DOCKER_HOST": f"unix://{home}/docker.sock"})
     yield Absence(
-        program, "No such file or directory", f"there is no such socket: install Docker or start it, {ANOTHER}"
+        program, "No such file or directory", f"the socket does not exist: install Docker or start it, {ANOTHER}"
     )
 
 

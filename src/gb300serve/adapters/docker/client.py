@@ -28,7 +28,7 @@ _WHAT_TO_DO: tuple[tuple[type[OSError], str], ...] = (
         PermissionError,
         "your user may not use its socket: run as root, or join its group (sudo usermod -aG docker $USER)",
     ),
-    (FileNotFoundError, f"there is no such socket: install Docker or start it, {_ANOTHER}"),
+    (FileNotFoundError, f"the socket does not exist: install Docker or start it, {_ANOTHER}"),
     (ConnectionRefusedError, f"nobody listens there: start it (sudo systemctl start docker), {_ANOTHER}"),
     (TimeoutError, f"it does not answer in time: restart it (sudo systemctl restart docker), {_ANOTHER}"),
 )
@@ -235,7 +235,7 @@ def _over(adapter: DialAdapter, version: str, timeout: float) -> docker.APIClien
 class DockerEngine:
     """Implements `backend.DockerApi` with the SDK's session, which is opened by the first request.
 
-    After a failure to connect there is no second attempt: the timeouts of several requests must not add up.
+    A failed connection is not retried: the timeouts of several requests must not add up.
     """
 
     def __init__(self, endpoint: DockerEndpoint) -> None:

@@ -62,7 +62,7 @@ class LogDecoder:
     """Bytes of `GET /containers/ID/logs?timestamps=1` → entries, independent of chunk boundaries.
 
     Without a terminal, data arrives in frames. The Engine splits lines at 16 KiB into frames with one timestamp, of
-    which the last ends with a line feed (not with the log driver `local`). With a terminal there are no headers.
+    which the last ends with a line feed (except with the log driver `local`). A terminal sends no headers.
     """
 
     def __init__(self, *, tty: bool = False) -> None:

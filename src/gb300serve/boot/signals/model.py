@@ -33,7 +33,7 @@ class LineMark(Enum):
     GRAPHS_CAPTURED = auto()
     COMPLETE = auto()
     STOP = auto()
-    """The engine was told to stop."""
+    """The engine received the stop signal."""
     DIED = auto()
     """A process of the engine died."""
     HEARTBEAT = auto()
