@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from gb300serve.core.values import compact_json
 from gb300serve.engines.base import Options
@@ -103,14 +104,19 @@ _NO_EFFECT = frozenset(
     }
 )  # fmt: skip
 _SPECULATION_READ = frozenset({"method", "num_speculative_tokens", "num_speculative_tokens_per_batch_size"})
-_ONE_GPU = frozenset({"tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"})
+_RANKS = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
+
+
+def is_on_one_gpu(options: Mapping[str, Any]) -> bool:
+    """Whether the options leave the whole model on one GPU."""
+    return all(options.get(key) in (None, 1) for key in _RANKS)
 
 
 def _others(options: Options) -> tuple[tuple[str, str], ...]:
     others = {
         name: compact_json(value)
         for name, value in options.items()
-        if name not in _READ and name not in _NO_EFFECT and not (name in _ONE_GPU and value == 1)
+        if name not in _READ and name not in _NO_EFFECT and not (name in _RANKS and value == 1)
     }
     speculation = options.get("speculative_config")
     for key, value in speculation.items() if isinstance(speculation, Mapping) else ():
