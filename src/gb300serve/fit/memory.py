@@ -366,8 +366,8 @@ def _constant(checkpoint: Checkpoint, request: MemoryRequest, hbm: Hbm) -> Const
     stated = checkpoint.overhead
     if stated is not None and stated.basis == "computed":
         return stated
-    found = constant_for(measured_boots(checkpoint, hbm.total_gib), request, weights_gib(checkpoint, request))
-    return found if stated is None or (found is not None and found.basis == "computed") else stated
+    measured = constant_for(measured_boots(checkpoint, hbm.total_gib), request, weights_gib(checkpoint, request))
+    return measured if stated is None or (measured is not None and measured.basis == "computed") else stated
 
 
 def _hbm(

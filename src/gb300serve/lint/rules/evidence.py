@@ -7,7 +7,7 @@ from functools import lru_cache
 from gb300serve.core.rules import Finding
 from gb300serve.fit.checkpoint import Checkpoint
 from gb300serve.fit.memory import request_of_boot
-from gb300serve.fit.request import request_from_view
+from gb300serve.fit.request import request_from_options
 from gb300serve.lint.known import tried
 from gb300serve.lint.rules.memory import deciding_place, judged, way_out
 from gb300serve.lint.subject import LintSubject, option_path, rule, vllm_rule
@@ -153,7 +153,7 @@ def breakpoints_never_tuned(subject: LintSubject) -> Iterator[Finding]:
     for 80 minutes; others with the same two lengths did not.
     Fix: Allow time for tuning in the first boot, or use recorded breakpoints.
     """
-    request = request_from_view(subject.vllm)
+    request = request_from_options(subject.options, seen=subject.vllm)
     recorded = _recorded(subject.checkpoint, subject.version) if subject.checkpoint is not None else frozenset()
     if request.speculation is None or not request.speculation.schedule or not recorded:
         return
