@@ -36,4 +36,4 @@ def judge(subject: PreflightSubject) -> tuple[Diagnostic, ...]:
 
 def blocking(found: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
     """The errors among them: exit 6."""
-    return tuple(one for one in found if one.severity == "error")
+    return tuple(finding for finding in found if finding.severity == "error")
