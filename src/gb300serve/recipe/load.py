@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
-from gb300serve.document.nodes import MapNode, Place, Source, place_of, spot_at
+from gb300serve.document.nodes import MapNode, Place, Source, place_at
 from gb300serve.document.nodes import Path as NodePath
 from gb300serve.document.read import Document, parse
 from gb300serve.document.validate import first_per_position, format_problem, validate
@@ -42,8 +42,7 @@ class LoadedRecipe:
 
     def place(self, path: NodePath, *, of_key: bool = False) -> Place:
         """The position of the entry at `path`, or of its nearest ancestor."""
-        spot, exact = spot_at(self.root, path)
-        return place_of(spot, of_key=of_key or not exact) if spot else Place(self.source.name, 1, 1)
+        return place_at(self.root, path, self.source, of_key=of_key)
 
 
 @dataclass(slots=True)
@@ -104,11 +103,9 @@ def _misplaced(root: MapNode, file: RecipeFile, document: Document) -> list[Diag
     for key, expected in (("lane", file.lane_directory.name), ("release", file.path.stem)):
         stated = root.get(key) if key in document.root else None  # a missing key is reported elsewhere
         if isinstance(stated, str) and stated != expected:
-            spot, _ = spot_at(root, (key,))
-            place = place_of(spot) if spot else (document.source.name, 1, 1)
             message = f"the path of the file is {file.lane_directory.name}/{file.path.name}, but {key} is {stated}"
             hint = f"write `{key}: {expected}`, or move the file"
-            problems.append(diagnostic("FMT007", message, hint, place, key))
+            problems.append(diagnostic("FMT007", message, hint, place_at(root, (key,), document.source), key))
     return problems
 
 
@@ -196,6 +193,5 @@ class _ExtendsChain:
                 self._problem(KEY_MISSING, document, key, f"`{key}` is missing: it is not inherited", f"add `{key}:`")
 
     def _problem(self, code: str, document: Document, key: str, message: str, hint: str | None) -> None:
-        spot, _ = spot_at(document.root, (key,))
-        place = place_of(spot) if spot else (document.source.name, 1, 1)
+        place = place_at(document.root, (key,), document.source)
         self.problems.append(diagnostic(code, message, hint, place, key))

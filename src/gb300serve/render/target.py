@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from gb300serve.boot.phases import DEFAULT_PATIENCE, PATIENCE, Phase
-from gb300serve.core.diagnostics import CATALOGUE
+from gb300serve.core.diagnostics import CATALOGUE, dotted_path
 from gb300serve.core.text import printable
 from gb300serve.document.read import is_plain_text
 from gb300serve.plan.model import SECRET, ContainerPlan, Mount, Plan, digest, secret_placeholder
@@ -127,7 +127,7 @@ def file_header(plan: Plan, target: str, start: Iterable[str], gaps: Iterable[Ga
 
 def _gap_line(gap: Gap) -> str:
     hint = f" ({gap.hint})" if gap.hint else ""
-    return f"{CATALOGUE[gap.code].severity} {gap.code} {'.'.join(map(str, gap.path))}: {gap.message}{hint}"
+    return f"{CATALOGUE[gap.code].severity} {gap.code} {dotted_path(gap.path)}: {gap.message}{hint}"
 
 
 def _one_line(text: str) -> str:
