@@ -56,7 +56,7 @@ def parse_pins(document: Mapping[str, Any]) -> dict[str, Pin]:
 def with_pin(document: Mapping[str, Any], pin: Pin) -> dict[str, Any]:
     """The document with the pin, which replaces an older one of the same release."""
     pins = {**parse_pins(document), pin.release: pin}
-    return {"format": FORMAT, "pins": [asdict(one) for _, one in sorted(pins.items())]}
+    return {"format": FORMAT, "pins": [asdict(pins[release]) for release in sorted(pins)]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +102,8 @@ def verify_set(wanted: ExpectedSet, pin: Pin | None, sets: Sequence[TuningSet], 
         return CacheVerdict("unknown", (note,))
     identity = pin.identity if pin else wanted.identity
     if identity is None:
-        return CacheVerdict(
-            "unknown", ("no boot with these settings is recorded: the first boot will show the identity",)
-        )
+        remark = "no boot with these settings is recorded: the first boot will show the identity"
+        return CacheVerdict("unknown", (remark,))
     same_identity = sets_of_identity(sets, identity)
     name = file_name(version)
     found = next((tuning_set for tuning_set in same_identity if tuning_set.file == name), None)
@@ -113,7 +112,7 @@ def verify_set(wanted: ExpectedSet, pin: Pin | None, sets: Sequence[TuningSet], 
     if found.content is None:
         state = "unknown" if found.problem and "another user" in found.problem else "missing"
         return CacheVerdict(state, (found.problem or "the set cannot be read",), found)
-    return _compared(wanted, pin, found)
+    return _compared(wanted, pin, found, found.content)
 
 
 def _missing(identity: str, other_files: Sequence[TuningSet], name: str, wanted: ExpectedSet) -> Iterator[str]:
@@ -122,10 +121,7 @@ def _missing(identity: str, other_files: Sequence[TuningSet], name: str, wanted:
         yield f"{other.path} exists, but this engine version loads {name}: seed it under that name"
 
 
-def _compared(wanted: ExpectedSet, pin: Pin | None, found: TuningSet) -> CacheVerdict:
-    content = found.content
-    if content is None:
-        return CacheVerdict("unknown", ("the set cannot be read",), found)
+def _compared(wanted: ExpectedSet, pin: Pin | None, found: TuningSet, content: SetContent) -> CacheVerdict:
     if found.mismatch:
         remark = f"{found.mismatch}. Nothing is saved either: every boot tunes until it is removed"
         return CacheVerdict("differs", (remark,), found)
