@@ -120,11 +120,6 @@ def measured_caches(checkpoint: Checkpoint, version: str) -> dict[str, int]:
     }
 
 
-def _variant_boot(settings: Settings) -> MeasuredBoot | None:
-    variant = settings.demand.variant
-    return next((boot for boot in settings.checkpoint.boots if variant and boot.variant == variant), None)
-
-
 def simulate_tuning(settings: Settings, stored: int | None) -> SimulatedTuning:
     """What this boot does with `stored` kernels in its file; None: as if the reference Station had tuned before."""
     checkpoint, options = settings.checkpoint, settings.options
@@ -133,7 +128,8 @@ def simulate_tuning(settings: Settings, stored: int | None) -> SimulatedTuning:
     configs = int(known.figures["configs"]) if known else checkpoint.autotune.configs
     if stored is None:
         stored = configs if known or not checkpoint.boots else 0
-    patched = _variant_boot(settings)
+    variant = settings.memory_request.variant
+    patched = next((boot for boot in checkpoint.boots if variant and boot.variant == variant), None)
     wanted = int(patched.figures.get("saved_configs", configs)) if patched else configs
     if stored >= wanted:
         return SimulatedTuning(path, stored, stored, 0.0)
