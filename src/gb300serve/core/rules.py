@@ -78,8 +78,5 @@ def _sections(name: str, doc: str) -> tuple[str, str, str]:
     match = re.fullmatch(r"(?P<summary>.+?)\n+Why: (?P<why>.+?)\n+Fix: (?P<fix>.+)", doc, re.DOTALL)
     if match is None:
         raise ValueError(f"{name}: the docstring of a rule must be one sentence, `Why:` and `Fix:`")
-    return (_joined(match["summary"]), _joined(match["why"]), _joined(match["fix"]))
-
-
-def _joined(text: str) -> str:
-    return " ".join(text.split())
+    summary, why, fix = (" ".join(text.split()) for text in match.groups())
+    return summary, why, fix

@@ -133,8 +133,10 @@ class Compiler:
         recipe_engine = engine(recipe.engine.name)
         options = with_secret_placeholders(recipe.engine.options)
         port = recipe_engine.port(options)
-        if recipe.nodes > 1:
-            _refuse_node_options(recipe)
+        for key in recipe_engine.nodes.options if recipe.nodes > 1 else ():
+            if key in options:
+                message = f"engine.options.{key} conflicts with `nodes`, which sets it on each machine"
+                raise CompileError(message, hint=f"remove {key}, or `nodes`")
         return Plan(
             recipe=recipe.ref + ("+set" if changed else ""),
             lane=recipe.lane,
@@ -260,10 +262,3 @@ def _command(recipe: Recipe) -> tuple[str, ...]:
         message = f"engine.options.{key} would take the positional arguments at the start of engine.extra_args"
         raise CompileError(message, hint=f"move {key} up: the next option ends its list")
     return (*section.launcher, *recipe_engine.argv(options, section.version), *section.extra_args)
-
-
-def _refuse_node_options(recipe: Recipe) -> None:
-    for key in engine(recipe.engine.name).nodes.options:
-        if key in recipe.engine.options:
-            message = f"engine.options.{key} conflicts with `nodes`, which sets it on each machine"
-            raise CompileError(message, hint=f"remove {key}, or `nodes`")

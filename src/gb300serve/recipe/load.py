@@ -55,8 +55,8 @@ class RecipeLoader:
     def load_file(self, file: RecipeFile, assignments: Sequence[str] = ()) -> LoadedRecipe:
         """Load the recipe of a file; its problems are returned, not raised."""
         document = _read(file.path)
-        chain = _ExtendsChain(self, document, file)
-        root = chain.resolve()
+        chain = _ExtendsChain(self, document.problems)
+        root = chain.resolve(document, file)
         recipe = None
         problems = chain.problems
         if root is not None:
@@ -110,18 +110,14 @@ def _misplaced(root: MapNode, file: RecipeFile, document: Document) -> list[Diag
 
 
 class _ExtendsChain:
-    def __init__(self, loader: RecipeLoader, document: Document, file: RecipeFile) -> None:
+    def __init__(self, loader: RecipeLoader, problems: Sequence[Diagnostic]) -> None:
         self.loader = loader
-        self.document = document
-        self.file = file
-        self.problems = list(document.problems)
+        self.problems = list(problems)
         self.is_broken = False
         """A parent could not be loaded; `problems` states why."""
 
-    def resolve(self) -> MapNode | None:
-        return self._resolved(self.document, self.file, ())
-
-    def _resolved(self, document: Document, file: RecipeFile, seen: tuple[Path, ...]) -> MapNode | None:
+    def resolve(self, document: Document, file: RecipeFile, children: tuple[Path, ...] = ()) -> MapNode | None:
+        """The nodes of the document over those of its parents; `children` are the files that extend it."""
         root = document.root
         if not isinstance(root, MapNode):
             if not document.problems:
@@ -131,7 +127,7 @@ class _ExtendsChain:
         if not isinstance(root.get("extends"), str):
             return self._merged(MapNode(), root)
         self._check_own_keys(document)
-        parent = self._parent(document, file, (*seen, file.path.resolve()))
+        parent = self._parent(document, file, (*children, file.path.resolve()))
         self.is_broken = self.is_broken or parent is None
         result = self._merged(MapNode() if parent is None else parent, root)
         result.drop("extends")
@@ -144,7 +140,7 @@ class _ExtendsChain:
         self.problems += () if self.is_broken else merge.problems
         return result
 
-    def _parent(self, document: Document, file: RecipeFile, seen: tuple[Path, ...]) -> MapNode | None:
+    def _parent(self, document: Document, file: RecipeFile, children: tuple[Path, ...]) -> MapNode | None:
         name: str = document.root["extends"]
         lane, slash, release = name.rpartition("/")
         own = document.root.get("lane")
@@ -158,20 +154,20 @@ class _ExtendsChain:
         if target is None:
             self._not_found(document, own, release)
             return None
-        if target.path.resolve() in seen:
-            loop = " → ".join(path.stem for path in (*seen, target.path))
+        if target.path.resolve() in children:
+            loop = " → ".join(path.stem for path in (*children, target.path))
             self._problem(CYCLE, document, "extends", f"extends forms a cycle: {loop}", "remove one `extends`")
             return None
-        return self._read_parent(target, seen)
+        return self._read_parent(target, children)
 
-    def _read_parent(self, target: RecipeFile, seen: tuple[Path, ...]) -> MapNode | None:
+    def _read_parent(self, target: RecipeFile, children: tuple[Path, ...]) -> MapNode | None:
         parent = self.loader.parent(target.path)
         self.problems += parent.problems
         wrong = format_problem(FORMAT, parent.root, parent.source) if isinstance(parent.root, MapNode) else None
         if wrong is not None:
             self.problems.append(wrong)
             return None
-        return self._resolved(parent, target, seen)
+        return self.resolve(parent, target, children)
 
     def _find(self, lane: str, release: str, file: RecipeFile) -> RecipeFile | None:
         """Search the child's own recipes directory first, then the search path."""

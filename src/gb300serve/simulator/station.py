@@ -255,8 +255,8 @@ class SimulatedStation:
         home = self._home(record)
         # The lock first: a shim records the end before it releases the lock.
         locked, log = records.is_locked(home / records.LOCK), home / records.LOG
-        seen = log.stat().st_mtime if log.exists() else None
-        return records.parse_state(records.read_json(home / records.STATE), locked=locked, last_seen=seen)
+        written = log.stat().st_mtime if log.exists() else None
+        return records.parse_state(records.read_json(home / records.STATE), locked=locked, last_seen=written)
 
     @contextmanager
     def _exclusively(self) -> Iterator[None]:

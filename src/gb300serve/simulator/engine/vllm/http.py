@@ -66,8 +66,8 @@ def metrics(settings: Settings, memory: MemoryPlan, counters: Counters, started:
         lines.append(sample("vllm:request_success_total", number, {**labels, "finished_reason": reason}))
     lines += _speculation(counters, settings, labels)
     lines += _cache(settings, memory)
-    for name, seen in counters.histograms.items():
-        lines += histogram_lines(f"vllm:{name}", seen, labels)
+    for name, histogram in counters.histograms.items():
+        lines += histogram_lines(f"vllm:{name}", histogram, labels)
     return "\n".join(lines) + "\n"
 
 
