@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from gb300serve.core.text import MIB
 from gb300serve.core.values import Missing
 
-MIB = 1024**2
 # `[N/A]`, `[Not Supported]`, `[Insufficient Permissions]`, `[Unknown Error]`, and `N/A` in older releases.
 _NOTHING = re.compile(r"\[.*\]|N/A|")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")

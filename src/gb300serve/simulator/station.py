@@ -70,6 +70,8 @@ Thread 364 (idle): "MainThread"
 class SimulatedStation:
     """`lifecycle.backend.ContainerBackend`. Several processes may use one directory at once."""
 
+    kind: Literal["sim"] = "sim"
+
     def __init__(
         self, directory: Path, processes: Processes, clock: Clock, python: str, rehearsal: Rehearsal = Rehearsal()
     ) -> None:
@@ -78,10 +80,6 @@ class SimulatedStation:
         self._clock = clock
         self._python = python
         self._rehearsal = rehearsal
-
-    @property
-    def kind(self) -> Literal["sim"]:
-        return "sim"
 
     @property
     def _containers(self) -> Path:
