@@ -193,7 +193,7 @@ class SystemMachine:
     def program(self, name: str) -> str | None:
         return shutil.which(name, path=self._path) or shutil.which(name, path=_MORE_PATH)
 
-    def heard(self, port: int) -> ListeningSocket | Missing | None:
+    def listener(self, port: int) -> ListeningSocket | Missing | None:
         found = SystemListeners().on(port)
         return None if found is None else ListeningSocket(found.port, found.address, found.process)
 

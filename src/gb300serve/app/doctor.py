@@ -27,7 +27,7 @@ from gb300serve.lifecycle.steps import AwaitReady, StartContainer, Step, StopCon
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan
 from gb300serve.preflight.run import MachineUnfitError, blocking, judge
-from gb300serve.preflight.subject import LaunchRefusal, Own, PreflightSubject, Release, wanted
+from gb300serve.preflight.subject import LaunchRefusal, OwnResources, PreflightSubject, Release, host_requirements
 from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.model import Recipe
 from gb300serve.simulator.host import INFO, StationMachine
@@ -74,12 +74,14 @@ class Doctor:
         prepared = PreparedLaunch(launch, loaded, recipe, ref, tuple(sets), invocation, {})
         return self.subject(prepared, _own(launch, steps, containers), refusal)
 
-    def subject(self, prepared: PreparedLaunch, own: Own, refusal: LaunchRefusal | None = None) -> PreflightSubject:
+    def subject(
+        self, prepared: PreparedLaunch, own: OwnResources, refusal: LaunchRefusal | None = None
+    ) -> PreflightSubject:
         """Everything that the checks need."""
         host, launch, recipe = self._host, prepared.launch, prepared.recipe
         plan = launch.plan
         facts = release_facts(
-            wanted(plan, recipe, host_ports(plan)), self._machine(), self._engine(plan), self._secrets(plan)
+            host_requirements(plan, recipe, host_ports(plan)), self._machine(), self._engine(plan), self._secrets(plan)
         )
         memory = self._memory(launch, prepared.loaded, recipe, _grace(host, own))
         return PreflightSubject(host, Release(plan, facts, memory, own, refusal, prepared.invocation.command("fit")))
@@ -107,7 +109,7 @@ class Doctor:
 
     def _machine(self) -> Machine:
         if self.on == "sim":
-            return StationMachine(self.hosts.machine.heard)
+            return StationMachine(self.hosts.machine.listener)
         if self.hosts.is_local(self.on):
             return self.hosts.machine
         return RemoteMachine(f"the containers run on {self.hosts.docker_address}: run doctor there")
@@ -159,7 +161,7 @@ def check_launch(
     return PreflightResult(subject, found)
 
 
-def _grace(host: HostFacts, own: Own) -> GraceMemory:
+def _grace(host: HostFacts, own: OwnResources) -> GraceMemory:
     """A lane that is stopped first frees an unknown amount: then assume the total memory."""
     if isinstance(host.memory, Missing):
         return STATION
@@ -168,10 +170,10 @@ def _grace(host: HostFacts, own: Own) -> GraceMemory:
     return GraceMemory(host.memory.available / GIB, "MemAvailable")
 
 
-def _own(launch: Launch, steps: Sequence[Step], containers: Sequence[Container]) -> Own:
+def _own(launch: Launch, steps: Sequence[Step], containers: Sequence[Container]) -> OwnResources:
     ids = {step.container for step in steps if isinstance(step, StopContainer | AwaitReady)}
     mine = tuple(each for each in containers if each.id in ids and is_live(each))
     ports = frozenset(port for port in host_ports(launch.plan) if any(containers_on_port(port, mine)))
     kept = any(isinstance(step, StartContainer) and step.kept for step in steps)
     watched = any(isinstance(step, AwaitReady) and step.running for step in steps)
-    return Own(frozenset(each.id for each in mine), ports, kept or watched)
+    return OwnResources(frozenset(each.id for each in mine), ports, kept or watched)
