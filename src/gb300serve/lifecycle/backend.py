@@ -56,6 +56,11 @@ class Container:
     def ours(self) -> bool:
         return LABEL_PLAN in self.labels
 
+    @property
+    def began(self) -> float:
+        """Its last start, else its creation."""
+        return self.created_at if self.started_at is None else self.started_at
+
 
 @dataclass(frozen=True, slots=True)
 class Image:

@@ -16,7 +16,7 @@ from gb300serve.lifecycle.failures import (
 )
 from gb300serve.lifecycle.launch import Launch, failed_name
 from gb300serve.lifecycle.ready import ContainerGoneError, Served, await_ready
-from gb300serve.lifecycle.reconcile import STOP_TIMEOUT, is_being_removed, is_live
+from gb300serve.lifecycle.reconcile import STOP_TIMEOUT, find_remaining, is_live
 from gb300serve.lifecycle.steps import (
     ApplyRestart,
     AwaitReady,
@@ -31,8 +31,8 @@ from gb300serve.lifecycle.tools import Tools
 
 def set_aside(container: str, name: str, tools: Tools) -> str | None:
     """Stop a failed container and keep it as `NAME-failed-<UTC>`; None if it is gone or cannot be renamed."""
-    found = tools.backend.find(container)
-    if found is None or is_being_removed(found):
+    found = find_remaining(tools.backend, container)
+    if found is None:
         return None
     after = failed_name(name, tools.clock.now())
     try:
@@ -47,8 +47,8 @@ def set_aside(container: str, name: str, tools: Tools) -> str | None:
 
 def end(container: str, tools: Tools) -> str | None:
     """Stop a failed container under its own name; returns the name, None if it is gone or does not stop."""
-    found = tools.backend.find(container)
-    if found is None or is_being_removed(found):
+    found = find_remaining(tools.backend, container)
+    if found is None:
         return None
     try:
         _quiet(found, tools)

@@ -76,14 +76,10 @@ def exclude_other_containers(
         return answer
     others = (each for each in backend.containers() if is_live(each) and each.id != container.id)
     for rival in containers_on_port(int(port), others):
-        if abs(_start(rival) - started) < abs(_start(container) - started):
+        if abs(rival.began - started) < abs(container.began - started):
             why = f"the container {rival.name} answers on this port, not {container.name}"
             return replace(answer, state="other-server", why=why, identity="other")
     return answer
-
-
-def _start(container: Container) -> float:
-    return container.created_at if container.started_at is None else container.started_at
 
 
 # Programs that forward a published port into its container; they are not processes of the container.

@@ -11,7 +11,7 @@ from gb300serve.lifecycle.events import LogSeen, NotReady, StepBegan
 from gb300serve.lifecycle.failures import BootFailedError, CrashLoopError, Ending, LaneEndedError
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.ready import SETTLE_EVERY, SETTLE_TRIES, TAIL, TICK, Served, await_ready
-from gb300serve.lifecycle.reconcile import STOP_TIMEOUT, is_being_removed, is_live
+from gb300serve.lifecycle.reconcile import STOP_TIMEOUT, find_remaining, is_live
 from gb300serve.lifecycle.steps import ApplyRestart, AwaitReady, StopContainer
 from gb300serve.lifecycle.tools import Tools
 
@@ -107,7 +107,7 @@ def _ended(ended: Container, last: tuple[str, ...], launch: Launch, tools: Tools
     try:
         diagnosis = diagnose_container(ended, tools)
     except BackendError:
-        if _remaining(tools.backend.find(ended.id)) is None:
+        if find_remaining(tools.backend, ended.id) is None:
             return None
         raise
     asked = diagnosis.state == "stopped" or tools.lock.stopped_by(ended.id) is not None
@@ -180,15 +180,10 @@ def _cause(diagnosis: Diagnosis) -> str:
 
 def _settled(container: Container, tools: Tools) -> Container | None:
     """The container once Docker reports that it has ended, or that it runs again."""
-    now = _remaining(tools.backend.find(container.id))
+    now = find_remaining(tools.backend, container.id)
     for _ in range(SETTLE_TRIES):
         if now is None or not is_live(now) or now.started_at != container.started_at or now.state == "restarting":
             return now
         tools.clock.sleep(SETTLE_EVERY)
-        now = _remaining(tools.backend.find(container.id))
+        now = find_remaining(tools.backend, container.id)
     return now
-
-
-def _remaining(found: Container | None) -> Container | None:
-    """None for a container that is being removed: its log and exit code are gone."""
-    return None if found is None or is_being_removed(found) else found

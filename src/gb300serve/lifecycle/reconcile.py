@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from dataclasses import replace as changed
 
 from gb300serve.engines.registry import engine_in
+from gb300serve.lifecycle import refusals
 from gb300serve.lifecycle.backend import (
     LABEL_LANE,
     LABEL_PLAN,
@@ -16,20 +17,6 @@ from gb300serve.lifecycle.backend import (
     Listeners,
 )
 from gb300serve.lifecycle.launch import Launch, changed_secrets, host_ports, is_failed, kept_name, option_values
-from gb300serve.lifecycle.refusals import (
-    ContainerUnusableError,
-    GpuBusyError,
-    ImageDiffersError,
-    ImageMissingError,
-    MountSourceMissingError,
-    NameHeldByLaneError,
-    NameHeldByStrangerError,
-    NameHeldError,
-    PortHeldError,
-    PortListenedError,
-    SecretsChangedError,
-    image_found,
-)
 from gb300serve.lifecycle.steps import (
     ApplyRestart,
     AwaitReady,
@@ -100,18 +87,24 @@ def is_being_removed(container: Container) -> bool:
     return container.state in {"removing", "dead"}
 
 
+def find_remaining(backend: ContainerBackend, container: str) -> Container | None:
+    """The container; None if it is removed or being removed: then its log and its exit code are gone."""
+    found = backend.find(container)
+    return None if found is None or is_being_removed(found) else found
+
+
 def refuse_conflicts(launch: Launch, observed: Observed, leaving: frozenset[str]) -> None:
     """Raise for the first holder of the GPU or of a port. `leaving`: ids that the launch itself uses or stops."""
     staying = tuple(each for each in observed.containers if is_live(each) and each.id not in leaving)
     for holder in containers_on_gpu(launch.plan.container.gpus, staying):
-        raise GpuBusyError(launch, holder, observed.gpu)
+        raise refusals.GpuBusyError(launch, holder, observed.gpu)
     stopping = tuple(each for each in observed.containers if is_live(each) and each.id in leaving)
     for port in host_ports(launch.plan):
         for holder in containers_on_port(port, (*staying, *observed.neighbours)):
-            raise PortHeldError(port, holder)
+            raise refusals.PortHeldError(port, holder)
         listener = next((socket for socket in observed.listeners if socket.port == port), None)
         if listener and not any(containers_on_port(port, stopping)):
-            raise PortListenedError(listener)
+            raise refusals.PortListenedError(listener)
 
 
 def containers_on_gpu(gpus: str | None, containers: Iterable[Container]) -> Iterator[Container]:
@@ -162,19 +155,19 @@ def reconcile(launch: Launch, observed: Observed, at: float, *, replace: bool = 
     kept = _same_plan(launch, observed)
     if kept and changed_secrets(launch, kept):
         if not replace and (is_live(kept) or kept.name == launch.name):
-            raise SecretsChangedError(kept, changed_secrets(launch, kept))
+            raise refusals.SecretsChangedError(kept, changed_secrets(launch, kept))
         kept = None
     if kept and is_live(kept):
         return _taken_up(launch, kept)
     if kept and is_being_removed(kept):
-        raise ContainerUnusableError(kept)
+        raise refusals.ContainerUnusableError(kept)
     holder = observed.named(launch.name)
     if holder is not None and (kept is None or holder.id != kept.id):
         _refuse_holder(launch, holder, replace=replace)
     leaving = _leaving(launch, observed, holder) if replace else ()
     refuse_conflicts(launch, observed, frozenset(each.id for each in leaving))
     if observed.missing_sources:
-        raise MountSourceMissingError(observed.missing_sources)
+        raise refusals.MountSourceMissingError(observed.missing_sources)
     if kept is None:
         _refuse_image(launch, observed)
     away = tuple(step for each in leaving for step in _retired(launch, each, at))
@@ -199,7 +192,7 @@ def _same_plan(launch: Launch, observed: Observed) -> Container | None:
 
 def _taken_up(launch: Launch, container: Container) -> tuple[Step, ...]:
     if container.state == "paused":
-        raise ContainerUnusableError(container)
+        raise refusals.ContainerUnusableError(container)
     if container.state == "restarting":
         # A crash loop under a restart policy: one boot without the policy shows the first error.
         ending = changed(container, restart_policy="no")
@@ -209,13 +202,13 @@ def _taken_up(launch: Launch, container: Container) -> tuple[Step, ...]:
 
 def _refuse_holder(launch: Launch, holder: Container, *, replace: bool) -> None:
     if not holder.ours:
-        raise NameHeldByStrangerError(launch, holder)
+        raise refusals.NameHeldByStrangerError(launch, holder)
     if is_being_removed(holder):
-        raise ContainerUnusableError(holder)
+        raise refusals.ContainerUnusableError(holder)
     if is_live(holder) and not _same_lane(launch, holder):
-        raise NameHeldByLaneError(launch, holder)
+        raise refusals.NameHeldByLaneError(launch, holder)
     if not replace:
-        raise NameHeldError(launch, holder)
+        raise refusals.NameHeldError(launch, holder)
 
 
 def _leaving(launch: Launch, observed: Observed, holder: Container | None) -> tuple[Container, ...]:
@@ -236,13 +229,13 @@ def _refuse_image(launch: Launch, observed: Observed) -> None:
     plan, image = launch.plan, observed.image
     reference, pinned, digest = plan.image.partition("@")
     if image is None and observed.tagged is not None:
-        raise ImageDiffersError(reference, digest, image_found(observed.tagged), pull=plan.image)
+        raise refusals.ImageDiffersError(reference, digest, refusals.image_found(observed.tagged), pull=plan.image)
     if image is None:
-        raise ImageMissingError(plan.image, local=plan.image_id is not None)
-    if pinned and image.digests and digest not in image_found(image):
-        raise ImageDiffersError(reference, digest, image_found(image), pull=plan.image)
+        raise refusals.ImageMissingError(plan.image, local=plan.image_id is not None)
+    if pinned and image.digests and digest not in refusals.image_found(image):
+        raise refusals.ImageDiffersError(reference, digest, refusals.image_found(image), pull=plan.image)
     if plan.image_id is not None and image.id != plan.image_id:
-        raise ImageDiffersError(reference, plan.image_id, (image.id,))
+        raise refusals.ImageDiffersError(reference, plan.image_id, (image.id,))
 
 
 def _retired(launch: Launch, container: Container, at: float) -> tuple[Step, ...]:

@@ -86,7 +86,7 @@ class Recorder:
 
     def learn(self, container: Container) -> None:
         """Note the container; the next save writes it."""
-        self._started_at = container.started_at or container.created_at
+        self._started_at = container.began
         known = {"name": container.name, "id": container.id, "image_id": container.image_id}
         started = {} if container.started_at is None else {"started_at": format_time(container.started_at)}
         self.run.record = replace(self.run.record, container=known | started)

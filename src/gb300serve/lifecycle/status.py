@@ -195,9 +195,8 @@ def _running(container: Container, launch: Launch | None, tools: Tools) -> _Obse
 def _presence(container: Container, launch: Launch | None, tools: Tools, endpoint: ServerEndpoint | None) -> Readiness:
     if endpoint is None:
         return Readiness("silent", "no host port leads to its engine")
-    started_at = container.created_at if container.started_at is None else container.started_at
     identity = boot_identity(container, endpoint, tools.backend)
-    answer = check_presence(tools.http, endpoint, served_names(container, launch), started_at, identity.figures)
+    answer = check_presence(tools.http, endpoint, served_names(container, launch), container.began, identity.figures)
     if answer.state == "ready" and not is_plausible(answer, endpoint, identity):
         return replace(answer, state="other-server", why="it has not booted, but another server answers on its port")
     return exclude_other_containers(answer, container, endpoint, tools.backend)
@@ -301,7 +300,7 @@ def choose_container(
         raise SeveralLanesError(verb, running)
     if running or lane is None:
         return running[0] if running else None
-    return max(ours, key=lambda each: (not is_failed(each), _last_seen(each)), default=None)
+    return max(ours, key=lambda each: (not is_failed(each), each.finished_at or each.began), default=None)
 
 
 def _matches(container: Container, lane: str | None, release: str | None) -> bool:
@@ -310,7 +309,3 @@ def _matches(container: Container, lane: str | None, release: str | None) -> boo
     if release is None:
         return container.labels.get(LABEL_LANE) == lane
     return ref_of(container) == f"{lane}/{release}"
-
-
-def _last_seen(container: Container) -> float:
-    return container.finished_at or container.started_at or container.created_at
