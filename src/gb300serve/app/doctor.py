@@ -23,7 +23,7 @@ from gb300serve.host.facts import HostDocker, HostFacts, Machine, SecretFact
 from gb300serve.lifecycle.backend import Container, Image, told_by
 from gb300serve.lifecycle.launch import Launch, host_ports
 from gb300serve.lifecycle.reconcile import Observed, containers_on_port, is_live, reconcile
-from gb300serve.lifecycle.steps import AwaitReady, StartContainer, Step, StopContainer
+from gb300serve.lifecycle.steps import AwaitReady, Step, StopContainer, runs_already, starts_kept
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan
 from gb300serve.preflight.run import MachineUnfitError, blocking, judge
@@ -148,7 +148,7 @@ def check_launch(
     Changes nothing. Raises MachineUnfitError (exit 6) with everything that blocks; codes in `bearable` only warn. A
     lane that runs already is left alone: nothing is launched, and only the host is inspected.
     """
-    if any(isinstance(step, AwaitReady) and step.running for step in steps):
+    if runs_already(steps):
         return PreflightResult(doctor.host())
     invocation = prepared.invocation
     subject = doctor.subject(prepared, _own(prepared.launch, steps, doctor.containers()))
@@ -172,6 +172,4 @@ def _own(launch: Launch, steps: Sequence[Step], containers: Sequence[Container])
     ids = {step.container for step in steps if isinstance(step, StopContainer | AwaitReady)}
     mine = tuple(each for each in containers if each.id in ids and is_live(each))
     ports = frozenset(port for port in host_ports(launch.plan) if any(containers_on_port(port, mine)))
-    kept = any(isinstance(step, StartContainer) and step.kept for step in steps)
-    watched = any(isinstance(step, AwaitReady) and step.running for step in steps)
-    return Own(frozenset(each.id for each in mine), ports, kept or watched)
+    return Own(frozenset(container.id for container in mine), ports, starts_kept(steps) or runs_already(steps))

@@ -31,7 +31,7 @@ from gb300serve.lifecycle.receipts import refuse_degraded
 from gb300serve.lifecycle.reconcile import plan_launch
 from gb300serve.lifecycle.recorder import Recorder
 from gb300serve.lifecycle.status import verify_serving
-from gb300serve.lifecycle.steps import AwaitReady, StartContainer, Step, detached
+from gb300serve.lifecycle.steps import Step, detached, runs_already, starts_kept
 from gb300serve.lifecycle.tools import Tools
 from gb300serve.preflight.subject import PreflightSubject
 from gb300serve.simulator.station import Rehearsal
@@ -126,11 +126,6 @@ def preflight(request: LaunchRequest, steps: tuple[Step, ...], hosts: Hosts, sta
     if not simulated:
         return result
     return replace(result, found=tuple(finding for finding in result.found if finding.severity == "warning"))
-
-
-def starts_kept(steps: tuple[Step, ...]) -> bool:
-    """Whether a kept container is started instead of a new one."""
-    return any(isinstance(step, StartContainer) and step.kept for step in steps)
 
 
 def measured_times(launch: Launch, steps: tuple[Step, ...], history: RunHistory) -> MeasuredTimes:
@@ -240,9 +235,8 @@ class _Run:
         if not steps:  # detached and already running: readiness was not checked
             return self._already("runs", launched.container)
         result = "ready" if served else "started"
-        watched = any(isinstance(step, AwaitReady) and step.running for step in steps)
         text = f"{launch.plan.recipe} {'became READY' if served else 'boots'} as {launch.name}"
-        self._enter(result, f"{text}; it was booting already" if watched else text)
+        self._enter(result, f"{text}; it was booting already" if runs_already(steps) else text)
         self.tools.lock.release()
         if served is None:
             self.recorder.learn(launched.container)

@@ -17,7 +17,7 @@ from gb300serve.journal.runs import UNFINISHED, UNWATCHED, RunRecord
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.recorder import Recorder, running_lanes
 from gb300serve.lifecycle.status import lane_status
-from gb300serve.lifecycle.steps import StartContainer, Step
+from gb300serve.lifecycle.steps import Step, starts_kept
 from gb300serve.plan.model import Plan
 from gb300serve.render.docker_run import plan_document, shell_text
 
@@ -121,7 +121,7 @@ class LaunchJournal:
             process=SystemProcesses().start_mark(os.getpid()),
             reason=redact(reason) if reason else None,
             overrides=tuple(map(redact, launch.overrides)),
-            kept=any(isinstance(step, StartContainer) and step.kept for step in steps),
+            kept=starts_kept(steps),
             image=self._image(plan.image),
             patches=_pinned_files(plan) or None,
             station=self._station,

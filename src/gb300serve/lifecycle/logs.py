@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterator
 
-from gb300serve.boot.diagnosis import Diagnosis
+from gb300serve.boot.diagnosis import LOOP, Diagnosis
 from gb300serve.core.errors import BackendError
 from gb300serve.fit.remedy import BootLogReader
 from gb300serve.lifecycle.backend import Container, ContainerBackend, LogLine
@@ -69,8 +69,6 @@ def has_died(container: Container, diagnosis: Diagnosis) -> bool:
     return container.exit_code not in {130, 137, 143}
 
 
-# Consecutive deaths without READY that make a crash loop; `diagnose` uses the same number.
-LOOP = 3
 LOCK_PATIENCE = 60.0
 # Docker waits 0.1 s before a restart, then twice as long each time, up to a minute.
 RESTART_TRIES = 360

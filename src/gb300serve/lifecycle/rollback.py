@@ -1,7 +1,6 @@
 """`rollback`: the earlier run to return to, and what that costs. Pure; `up --replace` carries it out."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from gb300serve.core.errors import Action, MachineError
 from gb300serve.journal.journal import format_time
@@ -46,22 +45,19 @@ class PlanDiffersError(MachineError):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RollbackGoal:
-    """The lane to roll back, and the release to return to; None where the user named none."""
+def target(
+    lane: str | None, release: str | None, on: str, containers: Iterable[Container], history: RunHistory
+) -> RunRecord:
+    """The last good run of the lane whose plan differs from the one that runs (or ran last).
 
-    lane: str | None = None
-    release: str | None = None
-
-
-def target(goal: RollbackGoal, on: str, containers: Iterable[Container], history: RunHistory) -> RunRecord:
-    """The last good run of the lane whose plan differs from the one that runs (or ran last)."""
-    ours = [each for each in containers if each.ours]
-    lane = goal.lane or _lane(on, ours, history)
-    found = history.last_good(lane, on, other_than=_plan(lane, on, ours, history), release=goal.release)
-    if found is None:
-        raise NothingToReturnToError(lane, goal.release)
-    return found
+    `lane` and `release` are None where the user named none.
+    """
+    ours = [container for container in containers if container.ours]
+    lane = lane or _lane(on, ours, history)
+    record = history.last_good(lane, on, other_than=_plan(lane, on, ours, history), release=release)
+    if record is None:
+        raise NothingToReturnToError(lane, release)
+    return record
 
 
 def costs(record: RunRecord, kept: Container | None, usual: MeasuredTimes, *, simulated: bool) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
-from gb300serve.boot.diagnosis import Diagnosis
+from gb300serve.boot.diagnosis import LOOP, Diagnosis
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from gb300serve.boot.receipts import UNKEPT
@@ -31,8 +31,6 @@ LaneState = Literal["ready", "booting", "tuning", "stalled", "failed", "stopped"
 
 
 NOTHING_KNOWN = RunHistory()
-# Restarts without an answer that make a crash loop; `diagnose` uses the same number.
-LOOP = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +186,7 @@ def _running(container: Container, launch: Launch | None, tools: Tools) -> _Obse
         return _Observation("ready" if lives else "degraded", Phase.SERVING, {**facts, "why": why})
     diagnosis = diagnose_container(container, tools)
     state: LaneState = "degraded" if diagnosis.state == "ready" else diagnosis.state
-    told = {**facts, "reason": _reason(diagnosis), "why": answer.why, **_looping(container)}
+    told = {**facts, "reason": diagnosis.reason, "why": answer.why, **_looping(container)}
     return _Observation("died" if container.restart_count >= LOOP else state, diagnosis.phase, told)
 
 
@@ -216,11 +214,7 @@ def _ended(container: Container, diagnosis: Diagnosis, *, asked: bool, due: bool
         state = "failed"
     elif not asked and (has_died(container, diagnosis) or (due and diagnosis.state != "stopped")):
         state = "died" if served else "failed"
-    return _Observation(state, diagnosis.phase, {**_ending(container), "reason": _reason(diagnosis)})
-
-
-def _reason(diagnosis: Diagnosis) -> str | None:
-    return diagnosis.reason.value if diagnosis.reason else None
+    return _Observation(state, diagnosis.phase, {**_ending(container), "reason": diagnosis.reason})
 
 
 def _ending(container: Container) -> dict[str, Any]:
