@@ -80,7 +80,8 @@ def masked(container: Container, launch: Launch) -> tuple[str, ...]:
 def _differences(container: Container, launch: Launch, image: Image | None) -> Iterator[Drift]:
     plan = launch.plan
     yield from _image(container, launch, image)
-    yield from _arguments(masked(container, launch), plan.command)
+    for lacks, has in _changed(masked(container, launch), plan.command):
+        yield from _field("command", lacks or "nothing", has or "nothing")
     yield from _field("gpus", plan.container.gpus or "none", container.gpus or "none")
     for name, value in plan.container.env.items():
         if container.env.get(name) != value:
@@ -107,11 +108,6 @@ def _image(container: Container, launch: Launch, image: Image | None) -> Iterato
 def _field(name: str, wanted: str, found: str, verb: str = "has") -> Iterator[Drift]:
     if wanted != found:
         yield Drift(name, "recipe", f"{name}: the recipe has {wanted}, the container {verb} {found}", wanted, found)
-
-
-def _arguments(actual: tuple[str, ...], wanted: tuple[str, ...]) -> Iterator[Drift]:
-    for lacks, has in _changed(actual, wanted):
-        yield from _field("command", lacks or "nothing", has or "nothing")
 
 
 def _from_pin(container: Container, launch: Launch) -> Iterator[Drift]:

@@ -92,11 +92,15 @@ def _take_back(step: Step, tools: Tools, *, certain: bool) -> bool:
         case CreateContainer():
             changed = _uncreate(step, found, tools)
         case StartContainer():
-            changed = _unstart(found, tools)
+            changed = is_live(found)
+            if changed:
+                tools.backend.stop(found.id, STOP_TIMEOUT)
         case StopContainer():
             changed = _unstop(step, found, tools, certain=certain)
         case RenameContainer():
-            changed = _unrename(step, found, tools)
+            changed = found.name != step.before
+            if changed:
+                tools.backend.rename(found.id, step.before)
         case ApplyRestart():
             tools.backend.set_restart(found.id, step.before)
             changed = True
@@ -117,13 +121,6 @@ def _uncreate(step: CreateContainer, found: Container, tools: Tools) -> bool:
     return set_aside(found.id, found.name, tools) is not None
 
 
-def _unstart(found: Container, tools: Tools) -> bool:
-    if not is_live(found):
-        return False
-    tools.backend.stop(found.id, STOP_TIMEOUT)
-    return True
-
-
 def _unstop(step: StopContainer, found: Container, tools: Tools, *, certain: bool) -> bool:
     """An interrupted stop continues in Docker: it must end before the container can start again."""
     if is_live(found) and certain:
@@ -131,13 +128,6 @@ def _unstop(step: StopContainer, found: Container, tools: Tools, *, certain: boo
     if is_live(found):
         tools.backend.stop(found.id, step.timeout)
     tools.backend.start(found.id)
-    return True
-
-
-def _unrename(step: RenameContainer, found: Container, tools: Tools) -> bool:
-    if found.name == step.before:
-        return False
-    tools.backend.rename(found.id, step.before)
     return True
 
 
@@ -225,15 +215,9 @@ class _Execution:
         return container
 
     def _running(self) -> Container | None:
-        plan = self.launch.digest
-        return next(
-            (
-                each
-                for each in self.tools.backend.containers()
-                if each.ours and is_live(each) and each.labels.get(LABEL_PLAN) == plan
-            ),
-            None,
-        )
+        plan, containers = self.launch.digest, self.tools.backend.containers()
+        live = (container for container in containers if is_live(container))
+        return next((container for container in live if container.labels.get(LABEL_PLAN) == plan), None)
 
     def _interrupted(self, step: Step | None) -> LaunchInterruptedError:
         """A started container keeps running; before the start, everything is undone.

@@ -7,12 +7,13 @@ from gb300serve.boot.diagnosis import LOOP, Diagnosis
 from gb300serve.core.errors import BackendError
 from gb300serve.fit.remedy import BootLogReader
 from gb300serve.lifecycle.backend import Container, ContainerBackend, LogLine
-from gb300serve.lifecycle.events import LogSeen, NotReady, StepBegan
+from gb300serve.lifecycle.down import remove_policy, stop
+from gb300serve.lifecycle.events import LogSeen, NotReady
 from gb300serve.lifecycle.failures import BootFailedError, CrashLoopError, Ending, LaneEndedError
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.ready import SETTLE_EVERY, SETTLE_TRIES, TAIL, TICK, Served, await_ready
 from gb300serve.lifecycle.reconcile import STOP_TIMEOUT, find_remaining, is_live
-from gb300serve.lifecycle.steps import ApplyRestart, AwaitReady, StopContainer
+from gb300serve.lifecycle.steps import AwaitReady, StopContainer
 from gb300serve.lifecycle.tools import Tools
 
 
@@ -156,15 +157,10 @@ def _running_again(before: Container, now: Container, tools: Tools) -> Container
 
 def _stop(container: Container, tools: Tools) -> bool:
     """Stop it without its restart policy, so that it stays stopped; False if Docker refuses."""
-    away = ApplyRestart(container.id, container.name, "no", container.restart_policy)
-    stop = StopContainer(container.id, container.name, STOP_TIMEOUT)
     try:
         tools.lock.acquire(LOCK_PATIENCE)
-        tools.announce(StepBegan(away))
-        tools.backend.set_restart(container.id, "no")
-        tools.announce(StepBegan(stop))
-        tools.lock.stopping(container.id)
-        tools.backend.stop(container.id, STOP_TIMEOUT)
+        remove_policy(container, tools)
+        stop(StopContainer(container.id, container.name, STOP_TIMEOUT), tools)
     except BackendError:
         return False
     finally:

@@ -176,18 +176,14 @@ def reconcile(launch: Launch, observed: Observed, at: float, *, replace: bool = 
 
 def _same_plan(launch: Launch, observed: Observed) -> Container | None:
     """The best container of exactly this plan, also under a kept name: a live one, else the named, else the last."""
-    same = [each for each in observed.containers if each.labels.get(LABEL_PLAN) == launch.digest]
-    usable = [each for each in same if not is_failed(each) and (each.name == launch.name or not is_being_removed(each))]
-    return max(
-        usable,
-        key=lambda each: (
-            is_live(each),
-            not changed_secrets(launch, each),
-            each.name == launch.name,
-            each.finished_at or 0.0,
-        ),
-        default=None,
-    )
+
+    def rank(container: Container) -> tuple[bool, bool, bool, float]:
+        named, current = container.name == launch.name, not changed_secrets(launch, container)
+        return is_live(container), current, named, container.finished_at or 0.0
+
+    same = (each for each in observed.containers if each.labels.get(LABEL_PLAN) == launch.digest)
+    usable = (each for each in same if not is_failed(each) and (each.name == launch.name or not is_being_removed(each)))
+    return max(usable, key=rank, default=None)
 
 
 def _taken_up(launch: Launch, container: Container) -> tuple[Step, ...]:
@@ -196,7 +192,7 @@ def _taken_up(launch: Launch, container: Container) -> tuple[Step, ...]:
     if container.state == "restarting":
         # A crash loop under a restart policy: one boot without the policy shows the first error.
         ending = changed(container, restart_policy="no")
-        return (*_policy(container, "no"), _stop(container), *_restarted(launch, ending))
+        return (*_policy(container, "no"), stop_step(container), *_restarted(launch, ending))
     return (AwaitReady(container.id, container.name, running=True), *_policy(container, launch.plan.container.restart))
 
 
@@ -240,7 +236,7 @@ def _refuse_image(launch: Launch, observed: Observed) -> None:
 
 def _retired(launch: Launch, container: Container, at: float) -> tuple[Step, ...]:
     """Stopped and kept. The policy goes first: `always` would start it with the daemon, beside the new one."""
-    running = (_stop(container),) if is_live(container) else ()
+    running = (stop_step(container),) if is_live(container) else ()
     name = kept_name(launch.name, container, at)
     moved = (RenameContainer(container.id, container.name, name),) if container.name == launch.name else ()
     return (*_policy(container, "no"), *running, *moved)
@@ -268,7 +264,8 @@ def _restarted(launch: Launch, kept: Container) -> tuple[Step, ...]:
     )
 
 
-def _stop(container: Container) -> StopContainer:
+def stop_step(container: Container) -> StopContainer:
+    """With the container's own timeout, else STOP_TIMEOUT."""
     timeout = STOP_TIMEOUT if container.stop_timeout is None else float(container.stop_timeout)
     return StopContainer(container.id, container.name, timeout)
 

@@ -60,10 +60,6 @@ class Recorder:
         self._at = 0.0
         self._lost_at: float | None = None
 
-    @property
-    def path(self) -> str:
-        return str(self.run.path)
-
     def hear(self, announcement: Announcement) -> None:
         """Record one announcement."""
         if isinstance(announcement, LogSeen):
@@ -122,7 +118,7 @@ class Recorder:
         self.save(ended=self._clock.now(), **changes)
         self._guarded(self.run.close)
         if self._lost_at is not None:
-            self._warn(f"the log of this run is incomplete from {format_time(self._lost_at)} on: {self.path}/{LOG}")
+            self._warn(f"the log of this run is incomplete from {format_time(self._lost_at)} on: {self.run.path}/{LOG}")
 
     def clean(self, value: Any) -> Any:
         """The value without secrets, as JSON types."""
@@ -198,17 +194,14 @@ class Recorder:
         try:
             write()
         except OSError as error:
-            self._lost(error)
-
-    def _lost(self, error: OSError) -> None:
-        if self._lost_at is not None:
-            return
-        self._lost_at = self._clock.now()
-        self._warn(
-            f"{self.path} can no longer be written ({error.strerror or error}): the launch continues, but its log "
-            f"is incomplete from {format_time(self._lost_at)} on"
-        )
-        self._guarded(self.run.release_reserve)
+            if self._lost_at is not None:
+                return
+            self._lost_at = self._clock.now()
+            self._warn(
+                f"{self.run.path} can no longer be written ({error.strerror or error}): the launch continues, but its "
+                f"log is incomplete from {format_time(self._lost_at)} on"
+            )
+            self._guarded(self.run.release_reserve)
 
 
 def _plain(value: Any) -> Any:
