@@ -110,7 +110,8 @@ def _interrupted(request: DownRequest, begun: list[Step], tools: Tools, journal:
     container = request.container
     if any(isinstance(step, StopContainer) for step in begun):
         message = f"{container.name} received the stop signal, but down did not wait for its end"
-        journal.enter_stop_request(container.id, f"{release_of(container)}: {message}", reason=request.reason)
+        text = f"{release_of(container)}: {message}"
+        journal.enter("interrupted", text, reason=request.reason, stopping=container.id)
         return DownInterruptedError(message, container)
     if begun:
         tools.backend.set_restart(container.id, container.restart_policy)

@@ -106,14 +106,17 @@ def _same_items(sent: Any, echoed: Any) -> bool:
     return all(same(first, second) for first, second in zip(one, other, strict=True))
 
 
+def pinned_files(plan: Plan) -> Iterator[tuple[str, str, str]]:
+    """Mounted files whose content the plan pins: path on the host, path in the container, sha256."""
+    for mount in plan.container.mounts:
+        files = {"": mount.sha256} if isinstance(mount.sha256, str) else mount.sha256 or {}
+        for name, sha256 in files.items():
+            yield str(PurePosixPath(mount.source) / name), str(PurePosixPath(mount.target) / name), sha256
+
+
 def patches(plan: Plan) -> Iterator[tuple[str, str]]:
     """Pinned files by their path in the container, with sha256."""
-    for mount in plan.container.mounts:
-        if isinstance(mount.sha256, str):
-            yield mount.target, mount.sha256
-        elif mount.sha256:
-            for name, digest in mount.sha256.items():
-                yield str(PurePosixPath(mount.target) / name), digest
+    return ((target, sha256) for _, target, sha256 in pinned_files(plan))
 
 
 def check_patches(plan: Plan, container: str, backend: ContainerBackend) -> tuple[CheckedReceipt, ...]:

@@ -36,8 +36,7 @@ def run(
     if json:
         console.document({"schema": SCHEMA, "rules": chosen})
         return 0
-    for row in chosen:
-        console.result(_line(row) if code is None else _page(row))
+    console.results(map(_line if code is None else _page, chosen))
     return 0
 
 
