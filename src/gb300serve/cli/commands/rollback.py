@@ -1,5 +1,6 @@
 """`gb300serve rollback`."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -64,4 +65,4 @@ def run(
         if steps_only:
             console.results(show_steps(request, hosts, state))
             return 0
-        return launch_and_watch(request, hosts, state, BootView.opener(console, prepared.invocation))
+        return launch_and_watch(request, hosts, state, partial(BootView, console, prepared.invocation))
