@@ -211,13 +211,13 @@ class ReleaseCache:
 
 def mounted_cache(plan: Plan) -> str | None:
     """The host directory mounted over the engine's cache; without it, the tuning is lost with the container."""
-    return next((one.source for one in plan.container.mounts if one.target.rstrip("/") == MOUNT), None)
+    return next((mount.source for mount in plan.container.mounts if mount.target.rstrip("/") == MOUNT), None)
 
 
 def _learned(document: Mapping[str, Any]) -> list[str]:
     boots = document.get("boots", ())
     figures = (boot.get("figures", {}) for boot in boots if isinstance(boot, Mapping))
-    return [one["autotune"] for one in figures if isinstance(one.get("autotune"), str)]
+    return [boot["autotune"] for boot in figures if isinstance(boot.get("autotune"), str)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +329,8 @@ def _under_another_name(cache: ReleaseCache) -> TuningSet | None:
     if cache.expected.identity is None:
         return None
     wanted = file_name(cache.recipe.engine.version)
-    return next((one for one in sets_of_identity(cache.sets, cache.expected.identity) if one.file != wanted), None)
+    same = sets_of_identity(cache.sets, cache.expected.identity)
+    return next((tuning_set for tuning_set in same if tuning_set.file != wanted), None)
 
 
 def _warnings(found: TuningSetSource, flashinfer: str, identity: str, cache: ReleaseCache) -> tuple[str, ...]:
@@ -337,10 +338,11 @@ def _warnings(found: TuningSetSource, flashinfer: str, identity: str, cache: Rel
     measured = flashinfer_of(content.metadata)
     if measured is not None and measured != flashinfer:
         remarks.append(f"it was measured with FlashInfer {measured}; FlashInfer {flashinfer} will ignore it")
-    there = next((one.content for one in sets_of_identity(cache.sets, identity) if one.content), None)
+    contents = (tuning_set.content for tuning_set in sets_of_identity(cache.sets, identity))
+    there = next(filter(None, contents), None)
     if there is not None:
         others = metadata_differences(content.metadata, there.metadata)
-        remarks += [f"its environment differs from the set it replaces: {one}" for one in others]
+        remarks += [f"its environment differs from the set it replaces: {difference}" for difference in others]
     if found.identity is not None and found.identity != identity:
         remarks.append("it was tuned under another identity: kernels of missing shapes will still be tuned")
     if cache.expected.configs is not None and content.configs < cache.expected.configs:

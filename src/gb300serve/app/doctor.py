@@ -95,8 +95,8 @@ class Doctor:
 
     def _observed(self, plan: Plan, containers: tuple[Container, ...]) -> Observed:
         """The containers only: image, sources and sockets have checks of their own."""
-        others = self.hosts.neighbours(self.on)
-        beside = tuple(each for other in others for each in other.containers() if each.state == "running")
+        others = (container for host in self.hosts.neighbours(self.on) for container in host.containers())
+        beside = tuple(container for container in others if container.state == "running")
         gpu = told_by(self._host.gpus, self._host.processes)
         return Observed(containers, image=Image(plan.image_id or "", (), ""), neighbours=beside, gpu=gpu)
 
@@ -153,7 +153,7 @@ def check_launch(
     invocation = prepared.invocation
     subject = doctor.subject(prepared, _own(prepared.launch, steps, doctor.containers()))
     judged = judge(subject)
-    found = tuple(replace(each, severity="warning") if each.code in bearable else each for each in judged)
+    found = tuple(replace(finding, severity="warning") if finding.code in bearable else finding for finding in judged)
     if blocking(found):
         raise MachineUnfitError(invocation.ref, invocation.command("doctor"), found)
     return PreflightResult(subject, found)
@@ -170,6 +170,6 @@ def _grace(host: HostFacts, own: Own) -> GraceMemory:
 
 def _own(launch: Launch, steps: Sequence[Step], containers: Sequence[Container]) -> Own:
     ids = {step.container for step in steps if isinstance(step, StopContainer | AwaitReady)}
-    mine = tuple(each for each in containers if each.id in ids and is_live(each))
+    mine = tuple(container for container in containers if container.id in ids and is_live(container))
     ports = frozenset(port for port in host_ports(launch.plan) if any(containers_on_port(port, mine)))
     return Own(frozenset(container.id for container in mine), ports, starts_kept(steps) or runs_already(steps))

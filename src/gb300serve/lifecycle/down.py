@@ -165,8 +165,9 @@ def down(
 
 def remove_failed(like: Container, tools: Tools) -> tuple[str, ...]:
     """Remove the kept containers of failed boots of the same release; returns their names. Raises BackendError (7)."""
-    failed = (each for each in tools.backend.containers() if each.ours and is_failed(each) and not is_live(each))
-    same = [container for container in failed if ref_of(container) == ref_of(like) and container.id != like.id]
+    failed = filter(is_failed, tools.backend.containers())
+    ended = (container for container in failed if container.ours and not is_live(container))
+    same = [container for container in ended if ref_of(container) == ref_of(like) and container.id != like.id]
     for container in same:
         tools.backend.remove(container.id)
     return tuple(container.name for container in same)

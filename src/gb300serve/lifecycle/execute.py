@@ -225,7 +225,7 @@ class _Execution:
         `step` is the interrupted one, if it had begun.
         """
         done = (*self.done, *((step,) if step else ()))
-        started = next((each for each in done if isinstance(each, StartContainer | AwaitReady)), None)
+        started = next((earlier for earlier in done if isinstance(earlier, StartContainer | AwaitReady)), None)
         found = self.tools.backend.find(started.container) if started else None
         if found is not None and is_live(found):
             return LaunchInterruptedError(self.launch, running=True)
@@ -234,16 +234,15 @@ class _Execution:
 
     def _failed(self, error: Gb300Error, step: Step) -> Gb300Error:
         done = tuple(self.done)
-        if any(isinstance(each, AwaitReady) for each in done):
+        if any(isinstance(earlier, AwaitReady) for earlier in done):
             return error  # It serves; only the restart policy could not be set.
         if not isinstance(step, AwaitReady):
             # A container that could not be created is not removed: another launch may have taken the name.
             if self._alone(step):
                 undo(done if isinstance(step, CreateContainer) else (*done, step), self.tools)
             return error
-        others = tuple(
-            each for each in done if not (isinstance(each, CreateContainer) or each.container == step.container)
-        )
+        existing = (earlier for earlier in done if not isinstance(earlier, CreateContainer))
+        others = tuple(earlier for earlier in existing if earlier.container != step.container)
         if isinstance(error, BootTimedOutError) and not others:
             return error  # Keep an hour-long boot running: the next `up` continues to watch it.
         if not isinstance(error, BootFailedError | BootTimedOutError | WrongServerError) or not self._alone(step):
@@ -256,10 +255,11 @@ class _Execution:
         by = self.tools.lock.stopped_by(self.watched)
         if by is not None:
             return LaunchOvertakenError(self.launch, by)
-        if self.names_back and not any(isinstance(each, CreateContainer) for each in self.done):
+        if self.names_back and not any(isinstance(earlier, CreateContainer) for earlier in self.done):
             kept = end(step.container, self.tools)
             ending = replace(error.ending, container=kept, put_back=undo(tuple(self.done), self.tools))
-            ending = replace(ending, container=_named(self.watched, self.tools) or kept)
+            found = self.tools.backend.find(self.watched)  # undone, it has its kept name again
+            ending = replace(ending, container=found.name if found else kept)
         else:
             kept = set_aside(step.container, step.name, self.tools)
             ending = replace(error.ending, container=kept, put_back=undo(others, self.tools))
@@ -273,11 +273,6 @@ class _Execution:
             self.tools.announce(UndoFailed(step, error.message))
             return False
         return True
-
-
-def _named(container: str, tools: Tools) -> str | None:
-    found = tools.backend.find(container)
-    return found.name if found else None
 
 
 def _with_ending(

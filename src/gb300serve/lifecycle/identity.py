@@ -70,7 +70,7 @@ def exclude_other_containers(
     port = endpoint.url.rpartition(":")[2]
     if answer.state != "ready" or started is None or not port.isdecimal():
         return answer
-    others = (each for each in backend.containers() if is_live(each) and each.id != container.id)
+    others = (other for other in backend.containers() if is_live(other) and other.id != container.id)
     for rival in containers_on_port(int(port), others):
         if abs(rival.began - started) < abs(container.began - started):
             why = f"the container {rival.name} answers on this port, not {container.name}"

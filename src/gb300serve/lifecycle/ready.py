@@ -252,7 +252,7 @@ class _Boot:
         receipts = self.collector.results(self.container.id, self.tools.backend)
         self.tools.announce(ReceiptsChecked(receipts, binding(self.launch)))
         if verdict(receipts, self.launch) == "failed":
-            unkept = tuple(one.sentence() for one in receipts if not one.good)
+            unkept = tuple(receipt.sentence() for receipt in receipts if not receipt.good)
             raise BootFailedError(self.launch, replace(self._ending(), unkept=unkept))
         return receipts
 

@@ -195,8 +195,8 @@ class ReceiptCollector:
 
 def verdict(receipts: Iterable[CheckedReceipt], launch: Launch) -> Verdict:
     """The worst consequence of a missing receipt. `--set` changes log figures: then line receipts do not count."""
-    wrong = [one for one in receipts if not one.good and (binding(launch) or one.kind != "line")]
-    if any(one.missing == "fail" for one in wrong):
+    wrong = [receipt for receipt in receipts if not receipt.good and (binding(launch) or receipt.kind != "line")]
+    if any(receipt.missing == "fail" for receipt in wrong):
         return "failed"
     return "degraded" if wrong else "kept"
 

@@ -95,10 +95,11 @@ def find_remaining(backend: ContainerBackend, container: str) -> Container | Non
 
 def refuse_conflicts(launch: Launch, observed: Observed, leaving: frozenset[str]) -> None:
     """Raise for the first holder of the GPU or of a port. `leaving`: ids that the launch itself uses or stops."""
-    staying = tuple(each for each in observed.containers if is_live(each) and each.id not in leaving)
+    live = tuple(filter(is_live, observed.containers))
+    staying = tuple(container for container in live if container.id not in leaving)
     for holder in containers_on_gpu(launch.plan.container.gpus, staying):
         raise refusals.GpuBusyError(launch, holder, observed.gpu)
-    stopping = tuple(each for each in observed.containers if is_live(each) and each.id in leaving)
+    stopping = tuple(container for container in live if container.id in leaving)
     for port in host_ports(launch.plan):
         for holder in containers_on_port(port, (*staying, *observed.neighbours)):
             raise refusals.PortHeldError(port, holder)
@@ -117,7 +118,7 @@ def containers_on_gpu(gpus: str | None, containers: Iterable[Container]) -> Iter
 
 def foreign_on_gpu(gpus: str | None, containers: Iterable[Container]) -> Iterator[Container]:
     """Live foreign containers that may use one of `gpus`."""
-    return containers_on_gpu(gpus, (each for each in containers if is_live(each) and not each.ours))
+    return containers_on_gpu(gpus, (container for container in containers if is_live(container) and not container.ours))
 
 
 def containers_on_port(port: int, containers: Iterable[Container]) -> Iterator[Container]:
@@ -165,12 +166,12 @@ def reconcile(launch: Launch, observed: Observed, at: float, *, replace: bool = 
     if holder is not None and (kept is None or holder.id != kept.id):
         _refuse_holder(launch, holder, replace=replace)
     leaving = _leaving(launch, observed, holder) if replace else ()
-    refuse_conflicts(launch, observed, frozenset(each.id for each in leaving))
+    refuse_conflicts(launch, observed, frozenset(container.id for container in leaving))
     if observed.missing_sources:
         raise refusals.MountSourceMissingError(observed.missing_sources)
     if kept is None:
         _refuse_image(launch, observed)
-    away = tuple(step for each in leaving for step in _retired(launch, each, at))
+    away = tuple(step for container in leaving for step in _retired(launch, container, at))
     return (*away, *(_created(launch) if kept is None else _restarted(launch, kept)))
 
 
@@ -181,8 +182,9 @@ def _same_plan(launch: Launch, observed: Observed) -> Container | None:
         named, current = container.name == launch.name, not changed_secrets(launch, container)
         return is_live(container), current, named, container.finished_at or 0.0
 
-    same = (each for each in observed.containers if each.labels.get(LABEL_PLAN) == launch.digest)
-    usable = (each for each in same if not is_failed(each) and (each.name == launch.name or not is_being_removed(each)))
+    same = (container for container in observed.containers if container.labels.get(LABEL_PLAN) == launch.digest)
+    kept = (container for container in same if not is_failed(container))
+    usable = (container for container in kept if container.name == launch.name or not is_being_removed(container))
     return max(usable, key=rank, default=None)
 
 
@@ -209,12 +211,13 @@ def _refuse_holder(launch: Launch, holder: Container, *, replace: bool) -> None:
 
 def _leaving(launch: Launch, observed: Observed, holder: Container | None) -> tuple[Container, ...]:
     """What `--replace` stops: the holder of the name, and live releases of this lane on the GPU or the port."""
-    lane = tuple(each for each in observed.containers if each.ours and is_live(each) and _same_lane(launch, each))
-    blocking = {each.id for each in containers_on_gpu(launch.plan.container.gpus, lane)}
-    blocking |= {each.id for port in host_ports(launch.plan) for each in containers_on_port(port, lane)}
+    ours = (container for container in observed.containers if container.ours and is_live(container))
+    lane = tuple(container for container in ours if _same_lane(launch, container))
+    blocking = {container.id for container in containers_on_gpu(launch.plan.container.gpus, lane)}
+    blocking |= {container.id for port in host_ports(launch.plan) for container in containers_on_port(port, lane)}
     if holder is not None and (holder.labels.get(LABEL_PLAN) != launch.digest or changed_secrets(launch, holder)):
         blocking.add(holder.id)
-    return tuple(each for each in observed.containers if each.id in blocking)
+    return tuple(container for container in observed.containers if container.id in blocking)
 
 
 def _same_lane(launch: Launch, container: Container) -> bool:

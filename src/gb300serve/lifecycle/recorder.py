@@ -163,7 +163,7 @@ class Recorder:
                 pass
 
     def _keep_receipts(self, checked: ReceiptsChecked) -> None:
-        receipts = [self.clean(one.as_json()) for one in checked.receipts]
+        receipts = [self.clean(receipt.as_json()) for receipt in checked.receipts]
         self._receipts += receipts
         judged, name = verdict(checked.receipts, self._launch), (self.run.record.container or {}).get("name")
         self._verdict = {"message": "it serves", "hint": None, "reason": None, "receipts": judged}
@@ -209,7 +209,7 @@ def _plain(value: Any) -> Any:
     if callable(describe):
         return describe()
     if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, list | tuple):
@@ -223,7 +223,7 @@ def running_lanes(backend: ContainerBackend) -> tuple[RunningLane, ...]:
         found = backend.containers()
     except BackendError:
         return ()
-    return tuple(running_lane(each) for each in found if each.ours and is_live(each))
+    return tuple(running_lane(container) for container in found if container.ours and is_live(container))
 
 
 def running_lane(container: Container) -> RunningLane:
@@ -233,4 +233,4 @@ def running_lane(container: Container) -> RunningLane:
 
 def lane_names(servings: tuple[RunningLane, ...]) -> str:
     """`deepseek-v4.1-flash/v14 (dsv41-vllm)`, or `nothing`."""
-    return ", ".join(f"{each.release} ({each.container})" for each in servings) or "nothing"
+    return ", ".join(f"{lane.release} ({lane.container})" for lane in servings) or "nothing"

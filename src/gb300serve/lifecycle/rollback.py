@@ -78,14 +78,15 @@ def costs(record: RunRecord, kept: Container | None, usual: MeasuredTimes, *, si
 
 def kept_container(record: RunRecord, containers: Iterable[Container]) -> Container | None:
     """The container of the run, else the newest of its plan; never a failed one."""
-    same = [each for each in containers if each.ours and each.labels.get(LABEL_PLAN) == record.plan]
-    own = [each for each in same if each.id == record.container_id]
-    usable = [each for each in (own or same) if "-failed-" not in each.name]
-    return max(usable, key=lambda each: each.finished_at or 0.0, default=None)
+    same = [container for container in containers if container.ours and container.labels.get(LABEL_PLAN) == record.plan]
+    own = [container for container in same if container.id == record.container_id]
+    usable = [container for container in (own or same) if "-failed-" not in container.name]
+    return max(usable, key=lambda container: container.finished_at or 0.0, default=None)
 
 
 def _lane(on: str, ours: list[Container], history: RunHistory) -> str:
-    running = sorted({each.labels[LABEL_LANE] for each in ours if is_live(each) and LABEL_LANE in each.labels})
+    live = filter(is_live, ours)
+    running = sorted({container.labels[LABEL_LANE] for container in live if LABEL_LANE in container.labels})
     if len(running) > 1:
         raise NoLaneToReturnError(running)
     if running:
@@ -98,9 +99,9 @@ def _lane(on: str, ours: list[Container], history: RunHistory) -> str:
 
 
 def _plan(lane: str, on: str, ours: list[Container], history: RunHistory) -> str | None:
-    for each in ours:
-        if is_live(each) and each.labels.get(LABEL_LANE) == lane:
-            return each.labels.get(LABEL_PLAN)
+    for container in ours:
+        if is_live(container) and container.labels.get(LABEL_LANE) == lane:
+            return container.labels.get(LABEL_PLAN)
     for entry in reversed(history.entries):
         for served in (*entry.after, *entry.before) if entry.on == on else ():
             if served.release.startswith(f"{lane}/"):
@@ -109,7 +110,7 @@ def _plan(lane: str, on: str, ours: list[Container], history: RunHistory) -> str
 
 
 def _tuning(record: RunRecord) -> str:
-    tuning = [each.get("values") or {} for each in record.receipts if each.get("name") == "tuning"]
+    tuning = [receipt.get("values") or {} for receipt in record.receipts if receipt.get("name") == "tuning"]
     if any(values.get("missed") for values in tuning):
         return "kernels: that run tuned and saved them; they are loaded unless the cache has changed since"
     if tuning:

@@ -104,7 +104,7 @@ def options(host: Json, config: Json) -> dict[str, str]:
             place = f"mounts.{words.target(mount['Target'])}"
             found[place] = words.mount_text(mount["Source"], bool(mount.get("ReadOnly")))
     limits = host.get("Ulimits") or ()
-    return found | {f"ulimits.{each['Name']}": words.limit_text(each["Soft"], each["Hard"]) for each in limits}
+    return found | {f"ulimits.{limit['Name']}": words.limit_text(limit["Soft"], limit["Hard"]) for limit in limits}
 
 
 def published(inspected: Json) -> tuple[int, ...]:

@@ -113,11 +113,7 @@ def _host(result: FitResult) -> Iterator[str]:
             ("requested", float(host.requested_gib), "cpu_offload_gb"),
             ("offloaded", host.offloaded_gib, f"{len(moved)} whole parameters: {kinds}" if moved else "nothing"),
             ("Engram", host.engram_gib, ""),
-            (
-                "resident",
-                f"{least:.2f} to {most:.2f}",
-                "the upper bound if each tensor is rounded up to a power of two",
-            ),
+            ("resident", f"{least:.2f} to {most:.2f}", rounding),
             *measured,
             ("MemAvailable", free, result.grace.basis),
             ("left", f"{free - most:.2f} to {free - least:.2f}", ""),
