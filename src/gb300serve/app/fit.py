@@ -108,10 +108,10 @@ class Fitter:
 
     def _remarks(self, subject: LintSubject, known: Checkpoint, found: FitResult) -> Iterator[Diagnostic]:
         recorded = rule_findings(subject, _RECORDS)
-        named = any(one.code == "OFF002" for one in recorded)
-        for one in fit_diagnostics(found, known.boots):
-            if not (named and one.code == MATCHES_NOTHING):
-                yield one
+        named = any(finding.code == "OFF002" for finding in recorded)
+        for finding in fit_diagnostics(found, known.boots):
+            if not (named and finding.code == MATCHES_NOTHING):
+                yield finding
         yield from recorded
         if found.request.offloads and runner_v2_ignores(subject.version) and uses_runner_v2(subject):
             yield _ignored(subject, known, found)

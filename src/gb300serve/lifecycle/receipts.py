@@ -106,14 +106,17 @@ def _same_items(sent: Any, echoed: Any) -> bool:
     return all(same(first, second) for first, second in zip(one, other, strict=True))
 
 
+def pinned_files(plan: Plan) -> Iterator[tuple[str, str, str]]:
+    """Mounted files whose content the plan pins: path on the host, path in the container, sha256."""
+    for mount in plan.container.mounts:
+        files = {"": mount.sha256} if isinstance(mount.sha256, str) else mount.sha256 or {}
+        for name, sha256 in files.items():
+            yield str(PurePosixPath(mount.source) / name), str(PurePosixPath(mount.target) / name), sha256
+
+
 def patches(plan: Plan) -> Iterator[tuple[str, str]]:
     """Pinned files by their path in the container, with sha256."""
-    for mount in plan.container.mounts:
-        if isinstance(mount.sha256, str):
-            yield mount.target, mount.sha256
-        elif mount.sha256:
-            for name, digest in mount.sha256.items():
-                yield str(PurePosixPath(mount.target) / name), digest
+    return ((target, sha256) for _, target, sha256 in pinned_files(plan))
 
 
 def check_patches(plan: Plan, container: str, backend: ContainerBackend) -> tuple[CheckedReceipt, ...]:
@@ -192,8 +195,8 @@ class ReceiptCollector:
 
 def verdict(receipts: Iterable[CheckedReceipt], launch: Launch) -> Verdict:
     """The worst consequence of a missing receipt. `--set` changes log figures: then line receipts do not count."""
-    wrong = [one for one in receipts if not one.good and (binding(launch) or one.kind != "line")]
-    if any(one.missing == "fail" for one in wrong):
+    wrong = [receipt for receipt in receipts if not receipt.good and (binding(launch) or receipt.kind != "line")]
+    if any(receipt.missing == "fail" for receipt in wrong):
         return "failed"
     return "degraded" if wrong else "kept"
 
