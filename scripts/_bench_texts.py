@@ -6,9 +6,6 @@ As a program: WHAT TEXT COUNT, which reads so many of the text once.
 import sys
 from collections.abc import Callable, Iterator
 
-from gb300serve.importers.marked import Marked
-from gb300serve.importers.other_forms import refuse_other_form
-
 from gb300serve.core.redaction import redact
 
 TEXTS = ("sk-", "eyJ", "a://", "KEY=AAAA", "Bearer ", "A=", " ")

@@ -73,9 +73,6 @@ PROC = Path("/proc")
 class SystemListeners:
     """Implements `lifecycle.backend.Listeners` for the client's machine."""
 
-    def on(self, port: int) -> Listener | None:
-        return next(iter(self.each_on(port)), None)
-
     def each_on(self, port: int) -> tuple[Listener, ...]:
         tables = [table for name in ("tcp", "tcp6") if (table := PROC / "net" / name).exists()]
         if not tables:
@@ -184,7 +181,7 @@ class SystemMachine:
         return shutil.which(name, path=self._path) or shutil.which(name, path=_MORE_PATH)
 
     def listener(self, port: int) -> ListeningSocket | Missing | None:
-        found = SystemListeners().on(port)
+        found = next(iter(SystemListeners().each_on(port)), None)
         return None if found is None else ListeningSocket(found.port, found.address, found.process)
 
 

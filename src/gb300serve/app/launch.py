@@ -16,7 +16,7 @@ from gb300serve.app.launchable import PreparedLaunch
 from gb300serve.app.state import StateDirectory
 from gb300serve.autotune.pins import CacheVerdict
 from gb300serve.autotune.sets import short_identity
-from gb300serve.core.errors import Action, CommandLineError, Gb300Error, ServiceError
+from gb300serve.core.errors import Action, CommandLineError, Gb300Error
 from gb300serve.core.redaction import redact
 from gb300serve.core.values import indented_json
 from gb300serve.journal.journal import StateUnusableError
@@ -28,7 +28,7 @@ from gb300serve.lifecycle.failures import CrashLoopError, LaneEndedError, Launch
 from gb300serve.lifecycle.launch import Launch, display_time
 from gb300serve.lifecycle.logs import follow_lane
 from gb300serve.lifecycle.ready import Served
-from gb300serve.lifecycle.receipts import refuse_degraded
+from gb300serve.lifecycle.receipts import DegradedError, refuse_degraded
 from gb300serve.lifecycle.reconcile import plan_launch
 from gb300serve.lifecycle.recorder import Recorder
 from gb300serve.lifecycle.status import verify_serving
@@ -80,18 +80,6 @@ class LaunchRequest:
     @property
     def invocation(self) -> Invocation:
         return self.prepared.invocation
-
-
-class TuningDegradedError(ServiceError):
-    """The lane serves without the measured tuning set, which its recipe treats as degraded (exit 9)."""
-
-    def __init__(self, launch: Launch, verified: CacheVerdict) -> None:
-        super().__init__(
-            f"DEGRADED: {launch.name} serves, but its tuning set differs from the recipe\n"
-            + "\n".join(f"  {remark}" for remark in verified.remarks),
-            hint="it keeps running",
-            suggest=(Action("cache verify", "see the tuning set"), Action("down", "stop it")),
-        )
 
 
 class SimulatedOptionError(CommandLineError):
@@ -320,9 +308,10 @@ class _Run:
 
 
 def refuse_wrong_tuning(verified: CacheVerdict | None, launch: Launch) -> None:
-    """Raises TuningDegradedError if the set is wrong and the recipe sets `missing: degrade`."""
+    """Raises DegradedError if the set is wrong and the recipe sets `missing: degrade`."""
     if verified is not None and verified.state in _WRONG and launch.tuning.degrades:
-        raise TuningDegradedError(launch, verified)
+        differs, see = "its tuning set differs from the recipe", Action("cache verify", "see the tuning set")
+        raise DegradedError(launch, differs, verified.remarks, see)
 
 
 def tuning_lines(verified: CacheVerdict) -> Iterator[tuple[str, str]]:

@@ -185,8 +185,6 @@ class Listener:
 class Listeners(Protocol):
     """The listening sockets of the machine that runs the containers, on any address: the engine binds 0.0.0.0."""
 
-    def on(self, port: int) -> Listener | None: ...
-
     def each_on(self, port: int) -> tuple[Listener, ...]:
         """All of them: on different addresses several may listen on one port."""
 

@@ -156,15 +156,11 @@ _HARMLESS = (
 
 
 class DegradedError(ServiceError):
-    """The lane serves and keeps running, but its boot does not match the receipts of a good boot (exit 9)."""
+    """The lane serves and keeps running, but not as a good boot does (exit 9); `remarks` name what `differs`."""
 
-    def __init__(self, launch: Launch, receipts: Iterable[CheckedReceipt]) -> None:
-        named = "\n".join(f"  {one.sentence()}" for one in receipts if not one.good)
-        super().__init__(
-            f"DEGRADED: {launch.name} serves, but its boot does not match the receipts of a good boot\n{named}",
-            hint="it keeps running",
-            suggest=(Action("receipts", "see the receipts"), Action("down", "stop it")),
-        )
+    def __init__(self, launch: Launch, differs: str, remarks: Iterable[str], see: Action) -> None:
+        message = "\n  ".join((f"DEGRADED: {launch.name} serves, but {differs}", *remarks))
+        super().__init__(message, hint="it keeps running", suggest=(see, Action("down", "stop it")))
 
 
 class ReceiptCollector:
@@ -205,7 +201,9 @@ def refuse_degraded(launch: Launch, receipts: Iterable[CheckedReceipt]) -> None:
     """Raises DegradedError if a receipt of the serving lane is missing."""
     found = tuple(receipts)
     if verdict(found, launch) != "kept":
-        raise DegradedError(launch, found)
+        wrong = (receipt.sentence() for receipt in found if not receipt.good)
+        differs = "its boot does not match the receipts of a good boot"
+        raise DegradedError(launch, differs, wrong, Action("receipts", "see the receipts"))
 
 
 def binding(launch: Launch) -> bool:

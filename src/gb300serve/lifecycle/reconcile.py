@@ -59,7 +59,7 @@ def observe(
     """Without `listeners` (Docker on another machine) sockets are not checked. Raises BackendError."""
     image = backend.image(plan.image)
     reference, at, _ = plan.image.partition("@")
-    found = (listeners.on(port) for port in host_ports(plan)) if listeners else ()
+    sockets = (listener for port in host_ports(plan) for listener in listeners.each_on(port)) if listeners else ()
     return Observed(
         containers=backend.containers(),
         image=image,
@@ -67,7 +67,7 @@ def observe(
         neighbours=tuple(
             container for other in neighbours for container in other.containers() if container.state == "running"
         ),
-        listeners=tuple(listener for listener in found if listener),
+        listeners=tuple(sockets),
     )
 
 

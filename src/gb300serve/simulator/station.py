@@ -199,7 +199,8 @@ class SimulatedStation:
     def remove(self, container: str) -> None:
         with self._exclusively():
             record = self._existing(container)
-            if self._state(record).locked:
+            # The shim of an engine that has ended holds the lock a moment longer; then `_end` only waits.
+            if self._state(record).running or not self._end(record, signal.SIGKILL, _KILL_PATIENCE):
                 raise BackendError(f"the simulated container {record['name']} is running", hint="stop it first")
             shutil.rmtree(self._home(record).rename(self._containers / f".gone-{record['id']}"))
 

@@ -19,7 +19,7 @@ _WORD = re.compile(r"[^ ,\]}#:]*")
 
 
 def text_lines(diagnostics: Iterable[Diagnostic], *, quote: bool = True) -> Iterator[str]:
-    """The lines to print, without colour. With `quote`, the source lines too: a pasted command may contain a secret."""
+    """The lines to print, without colour. Not `quote`: no source lines, as a pasted command may contain a secret."""
     texts: dict[str, list[str]] = {}
     given = tuple(diagnostics)
     hidden = {(found.file, found.line) for found in given if found.code in _LITERAL}
