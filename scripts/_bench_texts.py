@@ -12,7 +12,7 @@ TEXTS = ("sk-", "eyJ", "a://", "KEY=AAAA", "Bearer ", "A=", " ")
 COUNT = 200_000
 READERS: dict[str, Callable[[str], object]] = {
     "redact": redact,
-    "refuse_other_form": lambda text: refuse_other_form(Marked(text)),
+    "reject_other_formats": lambda text: reject_other_formats(SourceText(text)),
 }
 
 
