@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Iterator
 
 from gb300serve.core.redaction import redact
+from gb300serve.importers.read import reject_other_formats
+from gb300serve.importers.shell.words import SourceText
 
 TEXTS = ("sk-", "eyJ", "a://", "KEY=AAAA", "Bearer ", "A=", " ")
 COUNT = 200_000
