@@ -83,6 +83,17 @@ def test_leaving_does_not_wait_for_what_never_comes(address: str) -> None:
         assert threading.active_count() <= before + 1
 
 
+@pytest.mark.parametrize("path", ["", "/whole", "/attached"])
+def test_leaving_ends_another_thread_that_reads(address: str, path: str) -> None:
+    for _ in range(20):
+        with requests.Session() as session:
+            with ResponseChunks(session.get(f"{address}{path}", stream=True)) as chunks:
+                reader = threading.Thread(target=lambda chunks=chunks: list(iter(lambda: chunks.next(PATIENCE), None)))
+                reader.start()
+            reader.join(PATIENCE / 2)
+            assert not reader.is_alive()
+
+
 def test_leaving_what_has_ended_unread(address: str) -> None:
     with requests.Session() as session, ResponseChunks(session.get(f"{address}/whole", stream=True)) as chunks:
         chunks._thread.join(PATIENCE)  # it has read all, and nobody has asked for it

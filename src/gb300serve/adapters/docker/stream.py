@@ -33,10 +33,12 @@ class ResponseChunks:
 
     def __exit__(self, *error: Any) -> None:
         with suppress(RuntimeError, ValueError, OSError):  # the response has just ended
-            self._response.raw.shutdown()  # wakes the thread; close() does not
-        while self._thread.is_alive():  # it may wait for room in the queue
+            if self._thread.is_alive():  # otherwise its connection may serve another request already
+                self._response.raw.shutdown()  # wakes the thread; close() does not
+        while self._thread.is_alive() or not self._pieces.empty():  # the thread may wait for room in the queue
             with suppress(queue.Empty):
                 self._pieces.get(timeout=_GATHER)
+        self._pieces.put(None)  # for another thread that is in `next`
         self._response.close()
 
     def next(self, timeout: float) -> bytes | None:
