@@ -1,5 +1,6 @@
 """Carry out the steps, and undo them in reverse if one fails or is interrupted."""
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -27,6 +28,9 @@ from gb300serve.lifecycle.steps import (
     StopContainer,
 )
 from gb300serve.lifecycle.tools import Tools
+
+# After SIGKILL and SIGTERM.
+_STOPPED = frozenset({137, 143})
 
 
 def set_aside(container: str, name: str, tools: Tools) -> str | None:
@@ -263,7 +267,15 @@ class _Execution:
         else:
             kept = set_aside(step.container, step.name, self.tools)
             ending = replace(error.ending, container=kept, put_back=undo(others, self.tools))
-        return _with_ending(error, self.launch, ending)
+        return _with_ending(error, self.launch, replace(ending, exit_code=self._exit_code(ending)))
+
+    def _exit_code(self, ending: Ending) -> int | None:
+        """Of an engine that was about to end by itself when it was stopped; 137 and 143 would be the stop's own."""
+        with suppress(BackendError):
+            kept = find_remaining(self.tools.backend, self.watched)
+            if ending.exit_code is None and kept and not is_live(kept) and kept.exit_code not in _STOPPED:
+                return kept.exit_code
+        return ending.exit_code
 
     def _alone(self, step: Step) -> bool:
         """Whether the lock is held for changes; if not, that is announced and nothing is changed."""
