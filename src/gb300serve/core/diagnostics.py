@@ -3,7 +3,7 @@
 Codes of lint rules and machine checks are declared by their decorators (`core.rules`); every other code is below.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 Severity = Literal["error", "warning", "note"]
@@ -17,7 +17,11 @@ NOWHERE: Position = (None, None, None)
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding. Lines and columns count from 1; `path` joins keys and indexes with dots."""
+    """One finding. Lines and columns count from 1; `path` joins keys and indexes with dots.
+
+    `fix` is the YAML text to write in place of the key or value at the position, if it is certain what was meant.
+    `release` is the one that the finding is about. Its cause may be in another file, which is then in `related`.
+    """
 
     code: str
     name: str
@@ -28,10 +32,28 @@ class Diagnostic:
     line: int | None = None
     column: int | None = None
     path: str | None = None
+    fix: str | None = field(default=None, compare=False)
+    release: str | None = None
+    related: tuple["RelatedPlace", ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The object of every `--json` output."""
-        return asdict(self)
+        """The object of every `--json` output; `release` and `related` only where they are known."""
+        document = asdict(self)
+        del document["fix"]
+        for key in ("release", "related"):
+            if not document[key]:
+                del document[key]
+        return document
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedPlace:
+    """Another place that a finding is about."""
+
+    file: str
+    line: int
+    column: int
+    message: str
 
 
 def diagnostic(  # noqa: PLR0913 - the fields of a diagnostic
@@ -42,10 +64,11 @@ def diagnostic(  # noqa: PLR0913 - the fields of a diagnostic
     path: str | None = None,
     *,
     severity: Severity | None = None,
+    fix: str | None = None,
 ) -> Diagnostic:
     """A diagnostic with the name and the severity of the catalogue, unless `severity` overrides it."""
     entry = CATALOGUE[code]
-    return Diagnostic(code, entry.name, severity or entry.severity, message, hint, *place, path)
+    return Diagnostic(code, entry.name, severity or entry.severity, message, hint, *place, path, fix)
 
 
 class CatalogueEntry(NamedTuple):

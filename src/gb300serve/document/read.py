@@ -7,6 +7,7 @@ readers interpret differently is an error with its position. All errors of a tex
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
 
@@ -300,7 +301,7 @@ class _NodeReader:
             kind, plain = reading
             hint = f'write "{text}" (quoted) if text is meant' + (f", else {plain}" if plain else "")
             if plain is None and "number" in kind:
-                hint += ", or a plain decimal number if a number is meant"
+                hint += f", or {_decimal(text) or 'a plain decimal number'} if a number is meant"
             message = f"`{text}` is read as {kind} by some YAML readers and as text by others"
             self.report(AMBIGUOUS, event.start_mark, message, hint)
         return text
@@ -321,6 +322,15 @@ def _number(text: str) -> int | WrittenFloat | None:
     if _INTEGER.fullmatch(text):
         return int(text) if len(text) < 4300 else None  # CPython rejects longer ones
     return WrittenFloat(text) if _FRACTION.fullmatch(text) else None
+
+
+def _decimal(text: str) -> str | None:
+    """A number with an exponent, underscores or a missing digit, as JSON without an exponent has it."""
+    try:
+        number = Decimal(text.replace("_", ""))
+    except InvalidOperation:
+        return None
+    return f"{number:f}" if number.is_finite() and abs(number.adjusted()) < 20 else None
 
 
 def is_plain_text(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Iterable, Iterator
 
-from gb300serve.core.diagnostics import Diagnostic, diagnostic
+from gb300serve.core.diagnostics import CATALOGUE, Diagnostic, diagnostic
 from gb300serve.core.rules import Finding, Rule
 from gb300serve.lint.rules import FAMILIES
 from gb300serve.lint.rules.values import in_text, in_values
@@ -15,6 +15,9 @@ __all__ = ["FAMILIES", "RULES", "findings", "findings_in_any", "rule_findings"]
 _NO_REASONS = frozenset(
     {"", "todo", "tbd", "fixme", "ignore", "ignored", "none", "n/a", "x", "xxx", "-", "?", "yes", "true", "ok"}
 )
+
+
+PEDANTIC = frozenset(rule.code for rule in RULES if rule.pedantic)
 
 
 def findings(subject: LintSubject, noticed: Iterable[Diagnostic] = ()) -> tuple[Diagnostic, ...]:
@@ -53,14 +56,16 @@ def _place(loaded: LoadedRecipe, rule: Rule[LintSubject], finding: Finding) -> D
         place = loaded.place(())._replace(file=loaded.source.name, line=finding.line)
     path = ".".join(map(str, finding.path)) or None
     severity = finding.severity or rule.severity
-    return Diagnostic(rule.code, rule.name, severity, finding.message, finding.hint, *place, path)
+    return Diagnostic(rule.code, rule.name, severity, finding.message, finding.hint, *place, path, finding.fix)
 
 
 def _idle(subject: LintSubject, codes: set[str]) -> Iterator[Diagnostic]:
     for code in sorted(codes):
         path = ("lint", "ignore", code)
         place = subject.loaded.place(path, of_key=True)
-        known = code in RULES
+        if place.file != subject.loaded.source.name:
+            continue  # a parent needs it
+        known = code in RULES or code in CATALOGUE
         message = f"{code} is ignored but was not reported" if known else f"rule {code} does not exist"
         hint = "remove the line" if known else "`rules` lists them"
         yield diagnostic("LNT001", message, hint, place, ".".join(path))

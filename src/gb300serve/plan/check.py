@@ -159,7 +159,8 @@ def _placed(loaded: LoadedRecipe, problem: Problem) -> Diagnostic:
         path = ("engine", "version")
     place = loaded.place(path, of_key=problem.code in _AT_THE_KEY)
     address = ".".join(map(str, path)) if problem.code == "OPT008" else dotted(problem.path)
-    return diagnostic(problem.code, problem.message, problem.hint, place, address, severity=problem.severity)
+    words = (problem.code, problem.message, problem.hint)
+    return diagnostic(*words, place, address, severity=problem.severity, fix=problem.fix)
 
 
 def _secrets(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
