@@ -160,5 +160,6 @@ _ROWS: tuple[tuple[str, str, Severity, str], ...] = (
     # LNT: the list of ignored codes.
     ("LNT001", "idle-ignore", "warning", "`lint.ignore` contains a code that does not exist or finds nothing here."),
     ("LNT002", "ignore-without-reason", "warning", "`lint.ignore` contains a code without a reason."),
+    ("LNT003", "no-recipe", "error", "No file below the directory is a recipe."),
 )  # fmt: skip
 CATALOGUE = {row[0]: CatalogueEntry(*row) for row in _ROWS}

@@ -174,6 +174,22 @@ def parse(source: Source) -> Document:
     return document
 
 
+def replace_scalar(text: str, line: int, column: int, new: str) -> str:
+    """`text` with the key or value that begins at a position (from 1) replaced; all else stays as it is."""
+    loader = yaml.CLoader(text)
+    following: Callable[[], Any] = loader.get_event
+    try:
+        while type(event := following()) is not StreamEndEvent:
+            start, end = event.start_mark, event.end_mark
+            if type(event) is ScalarEvent and (start.line + 1, start.column + 1) == (line, column):
+                return text if event.style in ("|", ">") else text[: start.index] + new + text[end.index :]
+    except yaml.YAMLError:
+        pass  # nothing after an error has a position
+    finally:
+        loader.dispose()
+    return text
+
+
 def _uncommon(source: Source) -> Diagnostic | None:
     match = _UNCOMMON.search(source.text)
     if match is None:

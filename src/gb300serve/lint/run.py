@@ -1,6 +1,6 @@
 """Lint one file: errors of the format, or the findings of every rule."""
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from gb300serve.core.diagnostics import CATALOGUE, Diagnostic, diagnostic
 from gb300serve.core.rules import Finding, Rule
@@ -10,7 +10,16 @@ from gb300serve.lint.subject import RULES, LintSubject
 from gb300serve.plan.check import redact_diagnostics, without_secrets
 from gb300serve.recipe.load import LoadedRecipe
 
-__all__ = ["FAMILIES", "RULES", "findings", "findings_in_any", "rule_findings"]
+__all__ = [
+    "FAMILIES",
+    "PEDANTIC",
+    "RULES",
+    "all_findings",
+    "findings",
+    "findings_in_any",
+    "rule_findings",
+    "without_ignored",
+]
 
 _NO_REASONS = frozenset(
     {"", "todo", "tbd", "fixme", "ignore", "ignored", "none", "n/a", "x", "xxx", "-", "?", "yes", "true", "ok"}
@@ -21,18 +30,27 @@ PEDANTIC = frozenset(rule.code for rule in RULES if rule.pedantic)
 
 
 def findings(subject: LintSubject, noticed: Iterable[Diagnostic] = ()) -> tuple[Diagnostic, ...]:
-    """The findings, in the order of the file, without ignored rules but with ignores that have no effect.
+    """The findings without ignored rules, but with ignores that have no effect.
 
     `noticed`: warnings and notes from loading the recipe, which can be ignored too.
     """
+    return without_ignored(subject, all_findings(subject, noticed))
+
+
+def all_findings(subject: LintSubject, noticed: Iterable[Diagnostic] = ()) -> tuple[Diagnostic, ...]:
+    """The findings, also those that the recipe ignores."""
+    return without_secrets([*rule_findings(subject), *noticed], subject.literals)
+
+
+def without_ignored(subject: LintSubject, reported: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The findings in the order of the file, without ignored rules, but with ignores that have no effect."""
     ignored = subject.recipe.lint.ignore
-    reported = [*rule_findings(subject), *noticed]
     shown = [diagnostic for diagnostic in reported if diagnostic.code not in ignored]
     if ignored:
         shown += _idle(subject, ignored.keys() - {diagnostic.code for diagnostic in reported})
         shown += _unreasoned(subject)
     own = subject.loaded.source.name
-    return without_secrets(sorted(shown, key=lambda d: (d.file != own, d.file or "", d.line or 0)), subject.literals)
+    return tuple(sorted(shown, key=lambda d: (d.file != own, d.file or "", d.line or 0)))
 
 
 def rule_findings(subject: LintSubject, codes: Container[str] | None = None) -> list[Diagnostic]:
