@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.text import parse_digits, suggestion
 from gb300serve.document.nodes import ListNode, MapNode, Path, Source, place_of, spot_at
+from gb300serve.document.read import is_plain_text
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -27,6 +28,7 @@ _KIND = {
 }
 # Every word of these is an item of its own.
 _ARGUMENTS = ("launcher", "extra_args")
+_RESTART = ('"no"', "unless-stopped")
 _SIZES = (("container", "memory"), ("container", "shm_size"))
 # A wrong value here is likely to be the secret itself, so messages never repeat it.
 PRIVATE = ("container", "secrets")
@@ -214,7 +216,7 @@ def _meant(kind: str, value: Any, path: Path) -> str | None:
         return None
     text = str(value).lower() if isinstance(value, bool) else str(value)
     if kind == "string_type":
-        return _meant_text(text, path)
+        return _meant_text(text, path) if path != ("container", "restart") else _RESTART[text in ("true", "1")]
     if kind == "list_type" and path[:2] != ("container", "mounts"):
         words = text.split() if path[-1] in _ARGUMENTS else [_meant_port(text) if path[-1] == "ports" else text]
         return f"[{', '.join(map(_item, words))}]"
@@ -234,7 +236,7 @@ def _quotes(value: Any, meant: str) -> str:
 def _meant_text(text: str, path: Path) -> str:
     if path == ("engine", "version") and re.fullmatch(r"\d+\.\d+", text):
         return f"{text}.0"
-    if path in _SIZES and len(text) < 6:  # nobody means bytes
+    if path in _SIZES and text.isdecimal() and len(text) < 6:  # nobody means bytes
         return f"{text}g"
     return f'"{_meant_port(text)}"' if path[:2] == ("container", "ports") else f'"{text}"'
 
@@ -245,7 +247,8 @@ def _meant_port(text: str) -> str:
 
 def _item(word: str) -> str:
     """A text as an item of a list in brackets; quotes keep YAML from reading it as something else."""
-    return word if re.fullmatch(r"[A-Za-z_/-][\w./=@-]*", word) else json.dumps(word, ensure_ascii=False)
+    is_plain = re.fullmatch(r"[A-Za-z_/-][\w./=@-]*", word) is not None and is_plain_text(word)
+    return word if is_plain else json.dumps(word, ensure_ascii=False)
 
 
 def _value_hint(item: Any, written: str) -> str:

@@ -59,7 +59,8 @@ def shown(value: Value) -> str:
 
 def _wrong_arity(option: EngineOption, path: Path, value: Value) -> Problem:
     values = items(value)
-    hint = f"write {shown(values[0])}" if len(values) == 1 else "write one value"
+    is_right = len(values) == 1 and not is_list(values[0]) and not any(_check_one(option, path, values[0]))
+    hint = f"write {shown(values[0])}" if is_right else "write one value"
     return Problem(path, "OPT004", f"{option.key} takes one value, not the list {shown(value)}", hint)
 
 
@@ -129,26 +130,30 @@ def _right_human(option: EngineOption, value: Value) -> bool:
 def _meant(option: EngineOption, value: Value) -> str | None:
     """What to write instead of a value of the wrong type, if that is clear."""
     if option.kind == "text":
-        return None if isinstance(value, Mapping) else f'"{argument(value)}"'
+        is_choice = not option.choices or argument(value) in option.values
+        return f'"{argument(value)}"' if is_choice and not isinstance(value, Mapping) else None
     if not isinstance(value, str):
         return None
     plain = value.replace(" ", "")
+    if re.fullmatch(r"\d{1,3}(,\d{3})+", plain):
+        plain = plain.replace(",", "")
     if option.kind == "float":
-        return _meant_fraction(option, plain)
+        return _meant_number(option, plain.replace(",", "."))
     try:
-        return str(human_int(plain.replace(",", "").removesuffix(".0")))
+        return str(human_int(plain.removesuffix(".0")))
     except ValueError:
         return None
 
 
-def _meant_fraction(option: EngineOption, text: str) -> str | None:
-    """`95%` and `0,95` are 0.95; a unit after a number is left out."""
-    number = re.match(_NUMBER, text if re.search(r",\d{3}(?!\d)", text) else text.replace(",", "."))
-    if number is None:
+def _meant_number(option: EngineOption, text: str) -> str | None:
+    """The number without its unit; of a share, `95%` and `95` are 0.95."""
+    match = re.fullmatch(rf"({_NUMBER})([A-Za-z]*|%)", text)
+    if match is None:
         return None
-    if not text.endswith("%"):
-        return number.group()
-    return f"{Decimal(number.group()) / 100:f}" if _FRACTIONS.search(option.key) else None
+    number, is_percentage = Decimal(match[1]), match[2] == "%" or 1 < Decimal(match[1]) <= 100
+    if _FRACTIONS.search(option.key):
+        return f"{number / 100:f}" if is_percentage else match[1] if number <= 1 else None
+    return match[1] if match[2] != "%" else None
 
 
 def _certain(value: Value, meant: str, *words: str) -> str | None:

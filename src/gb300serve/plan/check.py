@@ -159,8 +159,10 @@ def _placed(loaded: LoadedRecipe, problem: Problem) -> Diagnostic:
         path = ("engine", "version")
     place = loaded.place(path, of_key=problem.code in _AT_THE_KEY)
     address = ".".join(map(str, path)) if problem.code == "OPT008" else dotted(problem.path)
-    words = (problem.code, problem.message, problem.hint)
-    return diagnostic(*words, place, address, severity=problem.severity, fix=problem.fix)
+    is_secret = problem.path[:1] and problem.path[0] in SECRET_OPTIONS
+    hint = "write {secret: NAME}, and declare NAME in container.secrets" if is_secret else problem.hint
+    fix = None if is_secret else problem.fix
+    return diagnostic(problem.code, problem.message, hint, place, address, severity=problem.severity, fix=fix)
 
 
 def _secrets(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
