@@ -147,6 +147,27 @@ def test_a_grandchild_does_not_repeat_what_the_child_causes(garden: Path) -> Non
     assert [(d["code"], d["release"]) for d in found] == [("SPC002", "garden/v2")]
 
 
+def test_parents_in_a_circle_are_a_finding(garden: Path) -> None:
+    (garden / "v1.yaml").write_text(
+        GARDEN.replace("v1", "v0").replace("v2", "v1").replace("v0", "v2"), encoding="utf-8"
+    )
+    (garden / "v2.yaml").write_text(GARDEN, encoding="utf-8")
+    answer = run("lint", garden, "--json")
+    found = answer.document["diagnostics"]
+    assert answer.code == 3
+    assert [(d["code"], Path(d["file"]).name) for d in found] == [("EXT002", "v1.yaml"), ("EXT002", "v2.yaml")]
+    assert [Path(d["related"][0]["file"]).name for d in found] == ["v2.yaml", "v1.yaml"]
+
+
+def test_an_entry_that_another_requires_is_not_the_cause(garden: Path) -> None:
+    """Without its version the child would be invalid, so that no rule would run."""
+    own = "engine:\n  version: 0.30.0\n  options: {engram_config: {cpu_offload: true}, max_num_seqs: 32}\n"
+    (garden / "v1.yaml").write_text(KNOWN.replace("0.1.dev20904+g179dd0fa9", "0.29.0").replace("_v41", "_v4"), "utf-8")
+    (garden / "v2.yaml").write_text(f"{GARDEN}{own}", encoding="utf-8")
+    found = run("lint", garden / "v2.yaml", "--json").document["diagnostics"]
+    assert [(d["line"], d["column"]) for d in found if d["code"] == "SPC002"] == [(9, 49)]
+
+
 def test_an_ignored_rule_that_only_the_parent_needs(garden: Path) -> None:
     noisy = KNOWN.replace("{name: GB300}", "{index: [1]}") + "lint: {ignore: {CON003: the only Station}}\n"
     (garden / "v1.yaml").write_text(noisy, encoding="utf-8")

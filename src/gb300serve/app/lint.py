@@ -26,7 +26,7 @@ from gb300serve.lint.subject import LintSubject
 from gb300serve.plan.check import check
 from gb300serve.plan.compile import Compiler
 from gb300serve.recipe.catalog import SUFFIXES, Catalog, RecipeFile
-from gb300serve.recipe.load import NOT_INHERITED, LoadedRecipe, RecipeLoader
+from gb300serve.recipe.load import LARGEST, NOT_INHERITED, LoadedRecipe, RecipeLoader
 from gb300serve.recipe.site import Site, load_site
 from gb300serve.recipe.write import pin_path, read_pin
 from gb300serve.render.docker_run import pinned_text
@@ -154,7 +154,7 @@ def _moved(loaded: LoadedRecipe, finding: Diagnostic, cause: NodePath) -> Diagno
     spot, _ = spot_at(loaded.own, cause)
     place = place_of(spot, of_key=True) if spot else (loaded.source.name, 1, 1)
     file, line, column = place
-    message = f"`{finding.path}` is inherited from here" if finding.path else "inherited from here"
+    message = f"`{finding.path}` is stated here" if finding.path else "the text is here"
     related = RelatedPlace(finding.file or "", finding.line or 1, finding.column or 1, message)
     return replace(finding, file=file, line=line, column=column, fix=None, related=(related,))
 
@@ -190,7 +190,7 @@ class Judge:
         self.names: dict[Path, frozenset[str]] = {}
         self.parents: dict[Path, dict[FindingKey, Diagnostic]] = {}
 
-    def verdict(self, file: "Target | Diagnostic") -> FileVerdict | None:
+    def verdict(self, file: Target | Diagnostic) -> FileVerdict | None:
         """None for a file of a directory that is not a recipe."""
         if isinstance(file, Diagnostic):
             return FileVerdict(invalid=True, found=(file,), files=0)
@@ -199,8 +199,7 @@ class Judge:
 
     def judge(self, loaded: LoadedRecipe) -> FileVerdict:
         """The findings of one recipe."""
-        subject, found = self._findings(loaded)
-        found = self._attributed(loaded, found)
+        subject, found = self._attributed_findings(loaded)
         return FileVerdict(subject is None, found if subject is None else without_ignored(subject, found))
 
     def command(self, file: RecipeFile) -> list[str] | None:
@@ -221,38 +220,39 @@ class Judge:
         subject = LintSubject(loaded, loaded.recipe, self._reference(file.directory), self._pin(file))
         return subject, _of_release(loaded, all_findings(subject, problems))
 
-    def _attributed(self, loaded: LoadedRecipe, found: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-        """The findings in parents: those that the parent has itself, and those that this file causes, at its key."""
-        if loaded.parent_file is None or all(finding.file == loaded.source.name for finding in found):
-            return found
+    def _attributed_findings(self, loaded: LoadedRecipe) -> tuple[LintSubject | None, tuple[Diagnostic, ...]]:
+        """Of the findings in parents, those that this file causes are at the entry that does it."""
+        subject, found = self._findings(loaded)
+        own = loaded.source.name
+        if loaded.parent_file is None or all(finding.file == own for finding in found):
+            return subject, found
         inherited = self._of_parent(loaded.parent_file)
-        foreign = {key_of(finding) for finding in found if finding.file != loaded.source.name}
-        causes = self._causes(loaded, foreign - inherited.keys())
+        foreign = {key_of(finding) for finding in found if finding.file != own}
+        causes = self._causes(loaded, foreign - inherited.keys(), is_valid=subject is not None)
 
         def attributed(finding: Diagnostic) -> Diagnostic:
             key = key_of(finding)
-            if key not in foreign or finding.file == loaded.source.name:
+            if finding.file == own:
                 return finding
             return inherited[key] if key in inherited else _moved(loaded, finding, causes.get(key, ("extends",)))
 
-        return tuple(map(attributed, found))
+        return subject, tuple(map(attributed, found))
 
     def _of_parent(self, file: RecipeFile) -> dict[FindingKey, Diagnostic]:
+        """The findings that a parent has itself."""
         if file.path not in self.parents:
-            loaded = self.loader.load_file(file)
-            found = self._attributed(loaded, self._findings(loaded)[1])
+            self.parents[file.path] = {}  # releases may extend each other in a circle
+            _, found = self._attributed_findings(self.loader.load_file(file))
             self.parents[file.path] = {key_of(finding): finding for finding in found}
         return self.parents[file.path]
 
-    def _causes(self, loaded: LoadedRecipe, caused: set[FindingKey]) -> dict[FindingKey, NodePath]:
+    def _causes(self, loaded: LoadedRecipe, caused: set[FindingKey], *, is_valid: bool) -> dict[FindingKey, NodePath]:
         """For each finding, the first entry of the file without which it disappears."""
         causes: dict[FindingKey, NodePath] = {}
         for path in islice(_own_entries(loaded.own), MOST_ENTRIES) if caused else ():
-            other = self.loader.load_file(loaded.file, without=path)
-            if (other.recipe is None) > (loaded.recipe is None):
-                continue  # the entry is required
-            remaining = {key_of(finding) for finding in self._findings(other)[1]}
-            causes |= dict.fromkeys(caused - remaining - causes.keys(), path)
+            subject, found = self._findings(self.loader.load_file(loaded.file, without=path))
+            if subject is not None or not is_valid:  # without a required entry, rules find nothing
+                causes |= dict.fromkeys(caused - {key_of(finding) for finding in found} - causes.keys(), path)
             if len(causes) == len(caused):
                 break
         return causes
@@ -273,10 +273,10 @@ class Judge:
 
 def is_recipe(loaded: LoadedRecipe) -> bool:
     """Whether the file states the format of a recipe; True if that cannot be found out."""
-    # A file that is not UTF-8 has no text; search its bytes.
     if any(problem.code == "YAML008" for problem in loaded.problems):
-        try:  # a file that is not UTF-8 has no text; search its bytes
-            return _IS_RECIPE.search(loaded.file.path.read_bytes()) is not None
+        try:  # a file that is not UTF-8 or too large has no text; search its bytes
+            with loaded.file.path.open("rb") as file:
+                return _IS_RECIPE.search(file.read(LARGEST)) is not None
         except OSError:
             return True
     return _IS_RECIPE.search(loaded.source.text.encode()) is not None
