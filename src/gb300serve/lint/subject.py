@@ -195,12 +195,12 @@ class LintSubject:
         return model.repo or (model.path or "").rpartition("/")[2]
 
 
-def from_json(text: str) -> Any:
-    """The mapping in a text that is a JSON object; any other text as it is."""
+def from_json(value: Any) -> Any:
+    """The mapping in a text that is a JSON object; any other value as it is."""
     try:
-        return json.loads(text) if text.startswith("{") else text
+        return json.loads(value) if isinstance(value, str) and value.startswith("{") else value
     except (ValueError, RecursionError):
-        return text
+        return value
 
 
 def contains(target: str, path: str) -> bool:

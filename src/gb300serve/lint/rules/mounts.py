@@ -145,7 +145,7 @@ def _executed(subject: LintSubject) -> Iterator[tuple[str, str]]:
 
 def _paths(value: Any) -> Iterator[str]:
     """The paths in a value: words of a text, also as `name=path`, and everything in JSON."""
-    value = from_json(value) if isinstance(value, str) else value
+    value = from_json(value)
     if isinstance(value, str):
         yield from (match["path"] for word in re.split(r"[\s:]+", value) if (match := _PATH.fullmatch(word)))
     elif isinstance(value, Mapping | list):

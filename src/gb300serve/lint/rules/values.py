@@ -138,9 +138,9 @@ def number_as_text(subject: LintSubject) -> Iterator[Finding]:
             is_boolean = text.lower() in ("true", "false", "null")
             # A template may want the text of a number, but it takes every quoted boolean for true.
             if is_boolean or (key != "default_chat_template_kwargs" and _NUMBER.fullmatch(text)):
-                where = (*place, *path) if place[:2] == OPTIONS else place
+                where, fix = ((*place, *path), text.lower()) if place[:2] == OPTIONS else (place, None)
                 message = f"{'.'.join(map(str, (*place[:2], key, *path)))} is the text {_shown(text)}"
-                yield Finding(where, message, f"write {text.lower()}, without quotes", fix=text.lower())
+                yield Finding(where, message, f"write {text.lower()}, without quotes", fix=fix)
 
 
 @rule("VAL007", "error")
