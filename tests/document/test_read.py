@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from gb300serve.core.values import WrittenFloat
 from gb300serve.document.nodes import Source
-from gb300serve.document.read import MAX_DEPTH, Document, explain_syntax_error, parse
+from gb300serve.document.read import MAX_DEPTH, Document, explain_syntax_error, parse, replace_scalar
 
 
 def read(text: str) -> Document:
@@ -232,3 +232,27 @@ def test_the_mistakes_of_a_hand(text: str, line: int, message: str, hint: str | 
 
 def test_a_message_without_a_place() -> None:
     assert explain_syntax_error("a", "broken", "", None, None) == ("broken", None, None)
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "new", "changed"),
+    [
+        (2, 1, "c", {1: 'c: "x" # é'}),
+        (2, 4, "y", {1: "b: y # é"}),
+        (3, 5, "g", {2: "d: {g: [1, 'é'], f: no}"}),
+        (3, 12, '"h"', {2: 'd: {e: [1, "h"], f: no}'}),
+        (3, 18, "g", {2: "d: {e: [1, 'é'], g: no}"}),
+        (4, 4, "x", {}),  # a block of text
+        (9, 1, "x", {}),
+        (2, 2, "x", {}),
+    ],
+)
+def test_one_scalar_is_replaced(line: int, column: int, new: str, changed: dict[int, str]) -> None:
+    lines = ["# a", 'b: "x" # é', "d: {e: [1, 'é'], f: no}", "g: |", "  one", ""]
+    expected = [changed.get(index, text) for index, text in enumerate(lines)]
+    assert replace_scalar("\n".join(lines), line, column, new) == "\n".join(expected)
+
+
+def test_a_scalar_before_a_syntax_error_is_replaced() -> None:
+    assert replace_scalar("a: b\nc: [\n", 1, 1, "d") == "d: b\nc: [\n"
+    assert replace_scalar("a: b\nc: [}\n", 2, 9, "d") == "a: b\nc: [}\n"

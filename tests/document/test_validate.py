@@ -43,7 +43,7 @@ boot: soon
         ("FMT003", "{source", "add `target:`"),
         ("FMT001", "readonly", "write `read_only`"),
         ("FMT004", "vlm, version", "write vllm or sglang"),
-        ("FMT002", "0.30", 'write "0.30" (quoted)'),
+        ("FMT002", "0.30", "write 0.30.0"),
         ("FMT002", "soon", "write its keys below it: phases, total, receipts, tuning_cache"),
     ]
 
@@ -131,3 +131,45 @@ def test_a_file_that_is_no_mapping(text: str) -> None:
 def test_a_long_value_is_cut(tmp_path: Path) -> None:
     (problem,) = problems(tmp_path, container(f"restart: {'x' * 500}"))
     assert problem.message == f"container.restart: `{'x' * 97}…` is not allowed"
+
+
+@pytest.mark.parametrize(
+    ("key", "written", "hint"),
+    [
+        ("ports", '"30:22"', 'write ["30:22"]'),
+        ("ports", "8021", 'write ["8021:8021"]'),
+        ("ports", "[8021]", 'write "8021:8021" (quoted)'),
+        ("cap_add", "IPC_LOCK", "write [IPC_LOCK]"),
+        ("cap_add", "true", 'write ["true"]'),
+        ("devices", "/dev/a:/dev/b", 'write ["/dev/a:/dev/b"]'),
+        ("shm_size", "16", "write 16g"),
+        ("memory", "17179869184", 'write "17179869184" (quoted)'),
+        ("stop_timeout", "30s", "write 30 (without quotes)"),
+        ("stop_timeout", '"10.5"', None),
+        ("ulimits", '{memlock: "-1"}', "write -1 (without quotes)"),
+        ("restart", "false", 'write "no" (quoted)'),
+        ("restart", "true", "write unless-stopped"),
+    ],
+)
+def test_the_hint_does_not_lead_to_the_next_error(tmp_path: Path, key: str, written: str, hint: str | None) -> None:
+    (found,) = problems(tmp_path, container(f"{key}: {written}"))
+    assert found.hint == hint
+    if hint is not None and "[" not in written and "{" not in written:
+        meant = hint.removeprefix("write ").removesuffix(" (quoted)").removesuffix(" (without quotes)")
+        assert problems(tmp_path, container(f"{key}: {meant}")) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "written", "hint"),
+    [
+        ("launcher", "python3 -m sglang.launch_server", "write [python3, -m, sglang.launch_server]"),
+        ("extra_args", "--plum 3 --pear={}", 'write [--plum, "3", "--pear={}"]'),
+        ("version", "0.33", "write 0.33.0"),
+        ("version", "33", 'write "33" (quoted)'),
+    ],
+)
+def test_arguments_are_one_item_each_and_versions_have_three_numbers(
+    tmp_path: Path, key: str, written: str, hint: str
+) -> None:
+    found = problems(tmp_path, alone(f"engine:\n  name: vllm\n  {key}: {written}\n"))
+    assert [problem.hint for problem in found if problem.severity == "error"] == [hint]

@@ -180,3 +180,8 @@ def judge(case: Case, directory: Path) -> None:
     file = str(directory / "recipe.yaml")
     assert found == [Diagnostic(case.code, name, severity, message, hint, file, line, column, path)]
     assert lint(directory, changed(base, case.good)) == []
+
+
+def reported(directory: Path, base: str, changes: Changes) -> list[tuple[str, str, str | None]]:
+    """Code, path and hint of each finding about a changed base."""
+    return [(found.code, found.path or "", found.hint) for found in lint(directory, changed(BASES[base], changes))]

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.core.errors import CommandLineError
+from gb300serve.core.errors import CommandLineError, NoSuchFileError
 from gb300serve.recipe.catalog import Catalog, is_path
 from tests.support.recipes import alone, write
 
@@ -109,7 +109,8 @@ def test_the_directory_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_user_who_is_not_there() -> None:
-    assert Catalog(()).find("~nobody-of-that-name/v1").path == Path("~nobody-of-that-name/v1")
+    with pytest.raises(NoSuchFileError, match="~nobody-of-that-name/v1: No such file or directory"):
+        Catalog(()).find("~nobody-of-that-name/v1")
 
 
 def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:

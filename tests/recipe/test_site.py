@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from gb300serve.core.errors import Gb300Error
 from gb300serve.recipe.site import DockerSection, LaneSection, Site, SiteInvalidError, SiteUnreadableError, load_site
 
 REFERENCE = """\
@@ -88,10 +89,11 @@ def test_a_fault_of_the_reference_site_stands_there(tmp_path: Path) -> None:
 
 
 def test_a_site_that_cannot_be_read(tmp_path: Path) -> None:
-    for path, reason in ((tmp_path / "absent.yaml", "No such file or directory"), (tmp_path, "Is a directory")):
-        with pytest.raises(SiteUnreadableError) as error:
+    absent = tmp_path / "absent.yaml"
+    for path, code, reason in ((absent, 2, "No such file or directory"), (tmp_path, 3, "Is a directory")):
+        with pytest.raises(Gb300Error) as error:
             load_site(path, None)
-        assert (error.value.exit_code, error.value.message) == (3, f"site {path}: {reason}")
+        assert (error.value.exit_code, error.value.message) == (code, f"site {path}: {reason}")
     path = tmp_path / "latin.yaml"
     path.write_bytes(b"cache: /\xe4\n")
     with pytest.raises(SiteUnreadableError, match="not UTF-8"):

@@ -19,7 +19,7 @@ from gb300serve.app.diagnose import diagnosed
 from gb300serve.app.diff import side
 from gb300serve.app.environment import read_environment
 from gb300serve.app.fit import Fitter
-from gb300serve.app.lint import FileLinter
+from gb300serve.app.lint import FileLinter, Target
 from gb300serve.app.workspace import Workspace
 from gb300serve.cli.console import TerminalConsole
 from gb300serve.cli.views import diagnostics, diff, fit
@@ -128,7 +128,7 @@ class RecipeJudge:
             self._space.notes.clear()
 
     def _all(self, path: Path, recipe: str, *, lint_only: bool) -> None:
-        verdict = self._lint.verdict((self._space.catalog.at(path), True))
+        verdict = self._lint.verdict(Target(self._space.catalog.at(path), named=True))
         if verdict is None:
             raise BrokenError("lint: no verdict of a file that was asked for")
         outputs = list(_forms(verdict.found))

@@ -10,7 +10,7 @@ from gb300serve.app.environment import standard_input
 from gb300serve.app.hosts import Hosts
 from gb300serve.app.workspace import Workspace
 from gb300serve.core.diagnostics import Diagnostic
-from gb300serve.core.errors import CommandLineError, RecipeError
+from gb300serve.core.errors import CommandLineError, NoSuchFileError, RecipeError
 from gb300serve.core.files import expand_user
 from gb300serve.importers.draft import ReadFile
 from gb300serve.importers.read import MAX_CHARACTERS, Result, read_inspected, read_text
@@ -23,6 +23,9 @@ SCHEMA = "gb300serve.import/1"
 _MAX_ENV_FILE = 1 << 20  # bytes; a larger file is not an env file
 
 
+_SOURCES = "name a file, or - for standard input"
+
+
 class OneSourceError(CommandLineError):
     """The command line names no source or two sources."""
 
@@ -31,14 +34,14 @@ class OneSourceError(CommandLineError):
 
 
 class UnreadableError(RecipeError):
-    """The file does not exist or cannot be read."""
+    """The file cannot be read."""
 
     def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"{name}: {reason}", hint="name a file, or - for standard input")
+        super().__init__(f"{name}: {reason}", hint=_SOURCES)
 
 
 def import_launch(space: Workspace, file: str | None, container: str | None) -> Result:
-    """The recipe of the source. Raises RecipeError (3), CompileError (4), BackendError (7)."""
+    """The recipe of the source. Raises NoSuchFileError (2), RecipeError (3), CompileError (4), BackendError (7)."""
     if (file is None) == (container is None):
         raise OneSourceError
     if container is not None:
@@ -55,6 +58,8 @@ def _text(file: str, name: str) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UnreadableError(name, f"not UTF-8: byte {error.start} is {error.object[error.start]:#04x}") from error
+    except FileNotFoundError as error:
+        raise NoSuchFileError(name, _SOURCES) from error
     except OSError as error:
         raise UnreadableError(name, error.strerror or str(error)) from error
 

@@ -7,24 +7,29 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from gb300serve.app.workspace import Workspace
-from gb300serve.core.diagnostics import CATALOGUE, CatalogueEntry, Diagnostic
-from gb300serve.core.errors import CommandLineError, Gb300Error
+from gb300serve.core.diagnostics import CATALOGUE, CatalogueEntry, Diagnostic, RelatedPlace, diagnostic
+from gb300serve.core.errors import CompileError, Gb300Error, NoSuchFileError
 from gb300serve.core.files import is_directory, is_file
 from gb300serve.core.rules import Rule
-from gb300serve.lint.run import RULES, findings, findings_in_any
+from gb300serve.document.nodes import MapNode, place_of, spot_at
+from gb300serve.document.nodes import Path as NodePath
+from gb300serve.lint.rules.image import pinned_arguments
+from gb300serve.lint.run import PEDANTIC, RULES, all_findings, findings_in_any, without_ignored
 from gb300serve.lint.subject import LintSubject
 from gb300serve.plan.check import check
+from gb300serve.plan.compile import Compiler
 from gb300serve.recipe.catalog import SUFFIXES, Catalog, RecipeFile
-from gb300serve.recipe.load import LoadedRecipe
+from gb300serve.recipe.load import LARGEST, NOT_INHERITED, LoadedRecipe, RecipeLoader
 from gb300serve.recipe.site import Site, load_site
 from gb300serve.recipe.write import pin_path, read_pin
+from gb300serve.render.docker_run import pinned_text
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -78,13 +83,6 @@ def _processors() -> int:
 _IS_RECIPE = re.compile(rb"""^["']?format["']?\s*:\s*["']?gb300serve/""", re.MULTILINE)
 
 
-class NothingThereError(CommandLineError):
-    """A path names neither a file nor a directory."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{path}: no such file or directory")
-
-
 @dataclass(slots=True)
 class Verdict:
     """`invalid`: at least one file is not a recipe (exit 3 beats 5)."""
@@ -103,43 +101,149 @@ class Verdict:
         return tuple(self._found)
 
 
-def lint_paths(space: Workspace, paths: list[str]) -> Verdict:
-    """The verdict over `paths`: files, directories, releases; by default the recipes directory."""
-    verdict = Verdict()
-    for linted in spread(FileLinter(space).verdict, tuple(_files(space, paths))):
-        if linted is not None:
-            verdict.files += 1
-            verdict.invalid |= linted.invalid
-            verdict.add(linted.found)
+def lint_paths(space: Workspace, paths: list[str], *, pedantic: bool = False) -> Verdict:
+    """The verdict over `paths`: files, directories, releases; by default the recipes directory.
+
+    Raises NoSuchFileError (exit 2).
+    """
+    verdict, linter = Verdict(), FileLinter(space)
+    targets = targets_of(space, paths)
+    linted = spread(linter.verdict, tuple(chain.from_iterable(targets.values())))
+    for word, files in targets.items():
+        results = [result for result in islice(linted, len(files)) if result is not None]
+        for result in results or [FileVerdict(invalid=True, found=(_no_recipe(word),), files=0)]:
+            verdict.files += result.files
+            verdict.invalid |= result.invalid
+            verdict.add(finding for finding in result.found if pedantic or finding.code not in PEDANTIC)
     return verdict
 
 
+FindingKey: TypeAlias = tuple[str, str | None, str]
+# A child states a few entries; each takes a lint of its own.
+MOST_ENTRIES = 64
+
+
+def key_of(finding: Diagnostic) -> FindingKey:
+    """The finding without its place, which differs between a release and its parents."""
+    return finding.code, finding.path, finding.message
+
+
+def _own_entries(node: Any, path: NodePath = ()) -> Iterator[NodePath]:
+    """The entries that a child itself states, below the mappings."""
+    for key, value in node.items():
+        if isinstance(value, MapNode) and value:
+            yield from _own_entries(value, (*path, key))
+        elif path or key not in (*NOT_INHERITED, "extends"):
+            yield (*path, key)
+
+
+def _moved(loaded: LoadedRecipe, finding: Diagnostic, cause: NodePath) -> Diagnostic:
+    """The finding at the entry that causes it; its place in the parent becomes a related one."""
+    spot, _ = spot_at(loaded.own, cause)
+    place = place_of(spot, of_key=True) if spot else (loaded.source.name, 1, 1)
+    file, line, column = place
+    message = f"`{finding.path}` is stated here" if finding.path else "the text is here"
+    related = RelatedPlace(finding.file or "", finding.line or 1, finding.column or 1, message)
+    return replace(finding, file=file, line=line, column=column, fix=None, related=(related,))
+
+
+def _of_release(loaded: LoadedRecipe, found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    lane, release = (loaded.root.get(key) if isinstance(loaded.root, MapNode) else None for key in ("lane", "release"))
+    ref = f"{lane}/{release}" if isinstance(lane, str) and isinstance(release, str) else None
+    return tuple(replace(finding, release=ref) for finding in found)
+
+
+class Target(NamedTuple):
+    """A file to check; other files of a directory than those that were `named` need not be recipes."""
+
+    file: RecipeFile
+    named: bool
+
+
 class FileVerdict(NamedTuple):
-    """The findings of one file."""
+    """The findings of one file, or of a directory that was not read or has no recipe."""
 
     invalid: bool
     found: tuple[Diagnostic, ...]
+    files: int = 1
 
 
 class FileLinter:
-    """Lints file after file; sites and listings of directories are read once."""
+    """Lints file after file; sites, listings of directories and the findings of parents are read once."""
 
-    def __init__(self, space: Workspace) -> None:
+    def __init__(self, space: Workspace, loader: RecipeLoader | None = None) -> None:
         self.space = space
+        self.loader = loader or space.loader
         self.sites: dict[Path | None, Callable[[], Site]] = {}
         self.names: dict[Path, frozenset[str]] = {}
+        self.parents: dict[Path, dict[FindingKey, Diagnostic]] = {}
 
-    def verdict(self, file: tuple[RecipeFile, bool]) -> FileVerdict | None:
+    def verdict(self, file: Target | Diagnostic) -> FileVerdict | None:
         """None for a file of a directory that is not a recipe."""
-        found, named = file
-        loaded = self.space.loader.load_file(found)
-        if not named and not _is_recipe(loaded):
+        if isinstance(file, Diagnostic):
+            return FileVerdict(invalid=True, found=(file,), files=0)
+        loaded = self.loader.load_file(file.file)
+        return self.judge(loaded) if file.named or is_recipe(loaded) else None
+
+    def judge(self, loaded: LoadedRecipe) -> FileVerdict:
+        """The findings of one recipe."""
+        subject, found = self._attributed_findings(loaded)
+        return FileVerdict(subject is None, found if subject is None else without_ignored(subject, found))
+
+    def command(self, file: RecipeFile) -> list[str] | None:
+        """The arguments of the release's command; None if it does not compile."""
+        recipe = self.loader.load_file(file).recipe
+        try:
+            plan = Compiler(self._reference(file.directory)()).plan(recipe) if recipe is not None else None
+        except CompileError:
             return None
+        return pinned_arguments(pinned_text(plan)) if plan is not None else None
+
+    def _findings(self, loaded: LoadedRecipe) -> tuple[LintSubject | None, tuple[Diagnostic, ...]]:
+        """All findings, and the subject of the rules; None if the file is not a valid recipe."""
         problems = check(loaded)
         if loaded.recipe is None or any(d.severity == "error" for d in problems):
-            return FileVerdict(invalid=True, found=(*problems, *findings_in_any(loaded)))
-        subject = LintSubject(loaded, loaded.recipe, self._reference(found.directory), self._pin(found))
-        return FileVerdict(invalid=False, found=findings(subject, problems))
+            return None, _of_release(loaded, (*problems, *findings_in_any(loaded)))
+        file = loaded.file
+        subject = LintSubject(loaded, loaded.recipe, self._reference(file.directory), self._pin(file))
+        return subject, _of_release(loaded, all_findings(subject, problems))
+
+    def _attributed_findings(self, loaded: LoadedRecipe) -> tuple[LintSubject | None, tuple[Diagnostic, ...]]:
+        """Of the findings in parents, those that this file causes are at the entry that does it."""
+        subject, found = self._findings(loaded)
+        own = loaded.source.name
+        if loaded.parent_file is None or all(finding.file == own for finding in found):
+            return subject, found
+        inherited = self._of_parent(loaded.parent_file)
+        foreign = {key_of(finding) for finding in found if finding.file != own}
+        causes = self._causes(loaded, foreign - inherited.keys(), is_valid=subject is not None)
+
+        def attributed(finding: Diagnostic) -> Diagnostic:
+            key = key_of(finding)
+            if finding.file == own:
+                return finding
+            return inherited[key] if key in inherited else _moved(loaded, finding, causes.get(key, ("extends",)))
+
+        return subject, tuple(map(attributed, found))
+
+    def _of_parent(self, file: RecipeFile) -> dict[FindingKey, Diagnostic]:
+        """The findings that a parent has itself."""
+        if file.path not in self.parents:
+            self.parents[file.path] = {}  # releases may extend each other in a circle
+            _, found = self._attributed_findings(self.loader.load_file(file))
+            self.parents[file.path] = {key_of(finding): finding for finding in found}
+        return self.parents[file.path]
+
+    def _causes(self, loaded: LoadedRecipe, caused: set[FindingKey], *, is_valid: bool) -> dict[FindingKey, NodePath]:
+        """For each finding, the first entry of the file without which it disappears."""
+        causes: dict[FindingKey, NodePath] = {}
+        for path in islice(_own_entries(loaded.own), MOST_ENTRIES) if caused else ():
+            subject, found = self._findings(self.loader.load_file(loaded.file, without=path))
+            if subject is not None or not is_valid:  # without a required entry, rules find nothing
+                causes |= dict.fromkeys(caused - {key_of(finding) for finding in found} - causes.keys(), path)
+            if len(causes) == len(caused):
+                break
+        return causes
 
     def _reference(self, directory: Path | None) -> Callable[[], Site]:
         """The reference site of one directory, read when a rule asks for it."""
@@ -155,41 +259,58 @@ class FileLinter:
         return read_pin(found.path) if pin_path(found.path).name in self.names[parent] else None
 
 
-def _is_recipe(loaded: LoadedRecipe) -> bool:
-    # A file that is not UTF-8 has no text; search its bytes.
-    return _IS_RECIPE.search(loaded.source.text.encode() or loaded.file.path.read_bytes()) is not None
+def is_recipe(loaded: LoadedRecipe) -> bool:
+    """Whether the file states the format of a recipe; True if that cannot be found out."""
+    if any(problem.code == "YAML008" for problem in loaded.problems):
+        try:  # a file that is not UTF-8 or too large has no text; search its bytes
+            with loaded.file.path.open("rb") as file:
+                return _IS_RECIPE.search(file.read(LARGEST)) is not None
+        except OSError:
+            return True
+    return _IS_RECIPE.search(loaded.source.text.encode()) is not None
 
 
-def _files(space: Workspace, paths: list[str]) -> Iterator[tuple[RecipeFile, bool]]:
-    """Every file, and whether it was named explicitly; other files of a directory need not be recipes."""
-    for word in paths or [str(space.catalog.directories[0])]:
-        path = Path(word).expanduser()
-        if is_directory(path):
-            yield from ((found, False) for found in _below(space.catalog, path))
-        elif is_file(path) or path.suffix in SUFFIXES:
-            yield space.catalog.at(path), True
-        elif "/" in word and is_directory(path.parent) and path.suffix:
-            raise NothingThereError(word)
-        else:
-            yield space.find(word), True
+def targets_of(space: Workspace, paths: list[str]) -> dict[str, tuple[Target | Diagnostic, ...]]:
+    """The files of each path."""
+    return {word: tuple(_of_path(space, word)) for word in paths or [str(space.catalog.directories[0])]}
 
 
-def _below(catalog: Catalog, path: Path) -> Iterator[RecipeFile]:
-    """The YAML files below a directory, in the order of their paths."""
+def _of_path(space: Workspace, word: str) -> Iterator[Target | Diagnostic]:
+    path = Path(word).expanduser()
+    if is_directory(path):
+        yield from _below(space.catalog, path)
+    elif is_file(path) or path.suffix in SUFFIXES or word.endswith("/"):
+        yield Target(space.catalog.existing(path), named=True)
+    elif "/" in word and is_directory(path.parent) and path.suffix:
+        raise NoSuchFileError(word)
+    else:
+        yield Target(space.find(word), named=True)
+
+
+def _below(catalog: Catalog, path: Path) -> Iterator[Target | Diagnostic]:
+    """The YAML files below a directory, in the order of their paths; what cannot be read is a finding."""
     recipes_directory = cache(lambda parent: catalog.at(parent / "any.yaml").directory)
-    for directory, below, names in os.walk(path):
+    unreadable: list[OSError] = []
+    for directory, below, names in os.walk(path, onerror=unreadable.append):
         below.sort()
-        for name in sorted(names):
-            if name.endswith(SUFFIXES) and (file := Path(directory, name)).is_file():
-                yield RecipeFile(file, recipes_directory(file.parent))
+        for file in (Path(directory, name) for name in sorted(names) if name.endswith(SUFFIXES)):
+            yield Target(RecipeFile(file, recipes_directory(file.parent)), named=not is_file(file))
+    for error in unreadable:
+        message = f"cannot read {error.filename}: {error.strerror}"
+        yield diagnostic("YAML008", message, None, (str(error.filename), None, None))
+
+
+def _no_recipe(directory: str) -> Diagnostic:
+    message = f"no file below {directory} is a recipe: none contains `format: gb300serve/…`"
+    return diagnostic("LNT003", message, "name a recipes directory, or a file", (directory, None, None))
 
 
 def described(rules: Iterable[Rule[Any]] = RULES) -> list[dict[str, Any]]:
     """Every code, rules (lint's, when no others are given) and findings of the format, in the order of the codes."""
-    keys = ("code", "name", "severity", "summary", "why", "fix", "engine")
+    keys = ("code", "name", "severity", "summary", "why", "fix", "engine", "pedantic")
     explained = [{key: getattr(rule, key) for key in keys} for rule in rules]
     return sorted([*explained, *map(_plain, CATALOGUE.values())], key=lambda row: str(row["code"]))
 
 
 def _plain(entry: CatalogueEntry) -> dict[str, Any]:
-    return {**entry._asdict(), "why": None, "fix": None, "engine": None}
+    return {**entry._asdict(), "why": None, "fix": None, "engine": None, "pedantic": False}

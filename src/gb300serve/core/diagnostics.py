@@ -4,7 +4,7 @@ Codes of lint rules and machine checks are declared by their decorators (`core.r
 """
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 Severity = Literal["error", "warning", "note"]
@@ -18,7 +18,11 @@ NOWHERE: Position = (None, None, None)
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding. Lines and columns count from 1; `path` joins keys and indexes with dots."""
+    """One finding. Lines and columns count from 1; `path` joins keys and indexes with dots.
+
+    `fix` is the YAML text to write in place of the key or value at the position, if it is certain what was meant.
+    `release` is the one that the finding is about. Its cause may be in another file, which is then in `related`.
+    """
 
     code: str
     name: str
@@ -29,6 +33,9 @@ class Diagnostic:
     line: int | None = None
     column: int | None = None
     path: str | None = None
+    fix: str | None = field(default=None, compare=False)
+    release: str | None = None
+    related: tuple["RelatedPlace", ...] = ()
 
     @property
     def position(self) -> tuple[str, int, int]:
@@ -36,8 +43,23 @@ class Diagnostic:
         return self.file or "", self.line or 0, self.column or 0
 
     def as_json(self) -> dict[str, Any]:
-        """The object of every `--json` output."""
-        return asdict(self)
+        """The object of every `--json` output; `release` and `related` only where they are known."""
+        document = asdict(self)
+        del document["fix"]
+        for key in ("release", "related"):
+            if not document[key]:
+                del document[key]
+        return document
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedPlace:
+    """Another place that a finding is about."""
+
+    file: str
+    line: int
+    column: int
+    message: str
 
 
 def dotted_path(path: Iterable[str | int]) -> str:
@@ -53,10 +75,11 @@ def diagnostic(  # noqa: PLR0913 - the fields of a diagnostic
     path: str | None = None,
     *,
     severity: Severity | None = None,
+    fix: str | None = None,
 ) -> Diagnostic:
     """A diagnostic with the name and the severity of the catalogue, unless `severity` overrides it."""
     entry = CATALOGUE[code]
-    return Diagnostic(code, entry.name, severity or entry.severity, message, hint, *place, path)
+    return Diagnostic(code, entry.name, severity or entry.severity, message, hint, *place, path, fix)
 
 
 class CatalogueEntry(NamedTuple):
@@ -148,5 +171,6 @@ _ROWS: tuple[tuple[str, str, Severity, str], ...] = (
     # LNT: the list of ignored codes.
     ("LNT001", "idle-ignore", "warning", "`lint.ignore` contains a code that does not exist or finds nothing here."),
     ("LNT002", "ignore-without-reason", "warning", "`lint.ignore` contains a code without a reason."),
+    ("LNT003", "no-recipe", "error", "No file below the directory is a recipe."),
 )  # fmt: skip
 CATALOGUE = {row[0]: CatalogueEntry(*row) for row in _ROWS}

@@ -49,6 +49,13 @@ class CommandLineError(Gb300Error):
     exit_code = 2
 
 
+class NoSuchFileError(CommandLineError):
+    """The command line names a file or directory that does not exist."""
+
+    def __init__(self, path: object, hint: str | None = None) -> None:
+        super().__init__(f"{path}: No such file or directory", hint=hint)
+
+
 class RecipeError(Gb300Error):
     """A recipe or site file is unreadable or invalid."""
 

@@ -45,6 +45,17 @@ def is_file(path: Path) -> bool:
         return False
 
 
+def exists(path: Path) -> bool:
+    """Whether something is at the path; True if that cannot be found out."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError):
+        return True
+    return True
+
+
 def is_directory(path: Path) -> bool:
     """Like `is_file`, for a directory."""
     try:

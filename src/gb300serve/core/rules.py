@@ -15,7 +15,7 @@ S = TypeVar("S")
 class Finding:
     """A finding of a rule. `path` is its address in the subject, `severity` overrides that of the rule.
 
-    `line` (from 1) is the position of a finding without a path, such as a comment.
+    `line` (from 1) is the position of a finding without a path, such as a comment. `fix` is as in a diagnostic.
     """
 
     path: tuple[str | int, ...]
@@ -24,11 +24,15 @@ class Finding:
     of_key: bool = False
     severity: Severity | None = None
     line: int | None = None
+    fix: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Rule(Generic[S]):
-    """`summary`, `why` and `fix` come from the function's docstring; `engine` restricts the rule to one engine."""
+    """`summary`, `why` and `fix` come from the function's docstring; `engine` restricts the rule to one engine.
+
+    A pedantic rule is about the record or taste, not about the launch: it is shown on request only.
+    """
 
     code: str
     name: str
@@ -38,6 +42,7 @@ class Rule(Generic[S]):
     fix: str
     check: Callable[[S], Iterator[Finding]]
     engine: str | None = None
+    pedantic: bool = False
 
 
 class RuleBook(Generic[S]):
@@ -48,7 +53,7 @@ class RuleBook(Generic[S]):
         self._ordered: tuple[Rule[S], ...] = ()
 
     def rule(
-        self, code: str, severity: Severity, engine: str | None = None
+        self, code: str, severity: Severity, *, engine: str | None = None, pedantic: bool = False
     ) -> Callable[[Callable[[S], Iterator[Finding]]], Callable[[S], Iterator[Finding]]]:
         """Register a rule under the function's name, with dashes. Without `engine` it applies to every engine."""
 
@@ -57,7 +62,7 @@ class RuleBook(Generic[S]):
             if code in self._rules:
                 raise ValueError(f"{name}: code {code} is taken")
             sections = _sections(name, inspect.getdoc(check) or "")
-            self._rules[code] = Rule(code, name, severity, *sections, check, engine)
+            self._rules[code] = Rule(code, name, severity, *sections, check, engine, pedantic)
             return check
 
         return register

@@ -7,6 +7,7 @@ readers interpret differently is an error with its position. All errors of a tex
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
 
@@ -173,6 +174,22 @@ def parse(source: Source) -> Document:
     return document
 
 
+def replace_scalar(text: str, line: int, column: int, new: str) -> str:
+    """`text` with the key or value that begins at a position (from 1) replaced; all else stays as it is."""
+    loader = yaml.CLoader(text)
+    following: Callable[[], Any] = loader.get_event
+    try:
+        while type(event := following()) is not StreamEndEvent:
+            start, end = event.start_mark, event.end_mark
+            if type(event) is ScalarEvent and (start.line + 1, start.column + 1) == (line, column):
+                return text if event.style in ("|", ">") else text[: start.index] + new + text[end.index :]
+    except yaml.YAMLError:
+        pass  # nothing after an error has a position
+    finally:
+        loader.dispose()
+    return text
+
+
 def _uncommon(source: Source) -> Diagnostic | None:
     match = _UNCOMMON.search(source.text)
     if match is None:
@@ -300,7 +317,7 @@ class _NodeReader:
             kind, plain = reading
             hint = f'write "{text}" (quoted) if text is meant' + (f", else {plain}" if plain else "")
             if plain is None and "number" in kind:
-                hint += ", or a plain decimal number if a number is meant"
+                hint += f", or {_decimal(text) or 'a plain decimal number'} if a number is meant"
             message = f"`{text}` is read as {kind} by some YAML readers and as text by others"
             self.report(AMBIGUOUS, event.start_mark, message, hint)
         return text
@@ -321,6 +338,15 @@ def _number(text: str) -> int | WrittenFloat | None:
     if _INTEGER.fullmatch(text):
         return int(text) if len(text) < 4300 else None  # CPython rejects longer ones
     return WrittenFloat(text) if _FRACTION.fullmatch(text) else None
+
+
+def _decimal(text: str) -> str | None:
+    """A number with an exponent, underscores or a missing digit, as JSON without an exponent has it."""
+    try:
+        number = Decimal(text.replace("_", ""))
+    except InvalidOperation:
+        return None
+    return f"{number:f}" if number.is_finite() and abs(number.adjusted()) < 20 else None
 
 
 def is_plain_text(text: str) -> bool:

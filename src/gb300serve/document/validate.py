@@ -1,5 +1,6 @@
 """Validate nodes against a typed model: every error has its position and a hint what to write instead."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar, get_args
@@ -9,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from gb300serve.core.diagnostics import Diagnostic, diagnostic, dotted_path
 from gb300serve.core.text import parse_digits, suggestion
 from gb300serve.document.nodes import ListNode, MapNode, Path, Source, place_at
+from gb300serve.document.read import is_plain_text
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -24,6 +26,10 @@ _KIND = {
     "model_type": "a mapping",
     "dataclass_type": "a mapping",
 }
+# Every word of these is an item of its own.
+_ARGUMENTS = ("launcher", "extra_args")
+_RESTART = ('"no"', "unless-stopped")
+_SIZES = (("container", "memory"), ("container", "shm_size"))
 # A wrong value here is likely to be the secret itself, so messages never repeat it.
 PRIVATE = ("container", "secrets")
 
@@ -112,8 +118,11 @@ def _diagnostic(model: type[BaseModel], root: MapNode, source: Source, item: Any
             else f"{written} ({_type_of(value)})"
         )
         message = f"{dotted} must be {_KIND[kind]}, not {actual}"
-        hint = _type_hint(kind, written, _fields_at(model, path))
-        return diagnostic("FMT002", message, hint, place, dotted)
+        meant = _meant(kind, value, path) if not is_private else None
+        quotes = _quotes(value, meant) if meant else ""
+        hint = f"write {meant}{quotes}" if meant else _type_hint(kind, _fields_at(model, path))
+        is_same = meant is not None and not isinstance(value, bool) and meant.strip('"') == str(value)
+        return diagnostic("FMT002", message, hint, place, dotted, fix=meant if is_same else None)
     message = f"{dotted}: {written} is not allowed"
     return diagnostic("FMT004", message, _value_hint(item, written), place, dotted)
 
@@ -130,7 +139,8 @@ def _unknown_key(model: type[BaseModel], root: MapNode, source: Source, path: Pa
     meant = suggestion(key, known)
     hint = f"write `{meant}`" if meant else "valid keys: " + ", ".join(known)
     message = f"{dotted_path(path[:-1]) or 'the file'} has no key `{key}`"
-    return diagnostic("FMT001", message, hint, place_at(root, path, source, of_key=True), dotted_path(path))
+    place = place_at(root, path, source, of_key=True)
+    return diagnostic("FMT001", message, hint, place, dotted_path(path), fix=meant)
 
 
 def _missing_key(root: MapNode, source: Source, path: Path) -> Diagnostic:
@@ -175,26 +185,55 @@ def _type_of(value: Any) -> str:
     return types.get(type(value), "a number")
 
 
-def _type_hint(kind: str, written: str, fields: list[str]) -> str | None:
+def _type_hint(kind: str, fields: list[str]) -> str | None:
     """`fields` are the keys of the expected mapping, or of the mappings in the expected list."""
-    keys, plain = ", ".join(fields), written.strip("`")
+    keys = ", ".join(fields)
     if _KIND[kind] == "a mapping":
         return f"write its keys below it: {keys}" if keys else "write `key: value` lines below it"
     if kind == "list_type" and keys:
         return f"write a list of mappings with the keys {keys}"
-    return _plain_hint(kind, plain) if plain != written or kind == "bool_type" else None
+    return "write true or false, without quotes" if kind == "bool_type" else None
 
 
-def _plain_hint(kind: str, plain: str) -> str | None:
+def _meant(kind: str, value: Any, path: Path) -> str | None:
+    """What to write instead of a scalar of the wrong type, if that is clear."""
+    if isinstance(value, (dict, list, type(None))):
+        return None
+    text = str(value).lower() if isinstance(value, bool) else str(value)
     if kind == "string_type":
-        return f'write "{plain}" (quoted)'
-    if kind == "bool_type":
-        return "write true or false, without quotes"
-    if kind == "list_type":
-        return f"write [{plain}]"
-    if plain.replace(".", "", 1).isdigit():
-        return f"write {plain} (without quotes)" if kind != "int_type" or "." not in plain else "write a whole number"
+        return _meant_text(text, path) if path != ("container", "restart") else _RESTART[text in ("true", "1")]
+    if kind == "list_type" and path[:2] != ("container", "mounts"):
+        words = text.split() if path[-1] in _ARGUMENTS else [_meant_port(text) if path[-1] == "ports" else text]
+        return f"[{', '.join(map(_item, words))}]"
+    if kind in ("int_type", "int_from_float", "float_type", "float_parsing"):
+        number = re.fullmatch(r"(-?\d+(?:\.\d+)?) ?(?:s|sec|seconds)?", text)
+        is_whole = number is not None and "." not in number[1]
+        return number[1] if number and (is_whole or kind.startswith("float")) else None
     return None
+
+
+def _quotes(value: Any, meant: str) -> str:
+    if meant.startswith('"'):
+        return " (quoted)"
+    return " (without quotes)" if isinstance(value, str) and not meant.startswith("[") else ""
+
+
+def _meant_text(text: str, path: Path) -> str:
+    if path == ("engine", "version") and re.fullmatch(r"\d+\.\d+", text):
+        return f"{text}.0"
+    if path in _SIZES and text.isdecimal() and len(text) < 6:  # nobody means bytes
+        return f"{text}g"
+    return f'"{_meant_port(text)}"' if path[:2] == ("container", "ports") else f'"{text}"'
+
+
+def _meant_port(text: str) -> str:
+    return f"{text}:{text}" if text.isdecimal() else text
+
+
+def _item(word: str) -> str:
+    """A text as an item of a list in brackets; quotes keep YAML from reading it as something else."""
+    is_plain = re.fullmatch(r"[A-Za-z_/-][\w./=@-]*", word) is not None and is_plain_text(word)
+    return word if is_plain else json.dumps(word, ensure_ascii=False)
 
 
 def _value_hint(item: Any, written: str) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias, TypeGuard
 
 from gb300serve.core.diagnostics import Severity
@@ -21,6 +21,8 @@ class Problem:
     hint: str | None = None
     severity: Severity | None = None
     """Overrides the severity of the catalogue."""
+    fix: str | None = field(default=None, compare=False)
+    """As in a diagnostic."""
 
 
 def dotted(path: Path) -> str:

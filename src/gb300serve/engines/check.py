@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 
 from gb300serve.core.text import suggestion
 from gb300serve.core.values import Value, compact_json
@@ -23,6 +24,8 @@ _FEW = 8  # choices that a message lists
 _HUMAN = {"human-int": human_int, "human-int-or-auto": human_int_or_auto, "si-int": si_int}
 _BRACED = r"(?s)\s*\{.*\}\s*"
 _NUMBER = r"\d+(?:\.\d+)?"
+# Options whose value is a share: at most 1.
+_FRACTIONS = re.compile(r"utilization|fraction|ratio")
 _WANTED = {
     **WANTED,
     "human-int": "a whole number, also with a suffix (8K is 8192, 8k is 8000)",
@@ -56,15 +59,17 @@ def shown(value: Value) -> str:
 
 def _wrong_arity(option: EngineOption, path: Path, value: Value) -> Problem:
     values = items(value)
-    hint = f"write {shown(values[0])}" if len(values) == 1 else "write one value"
+    is_right = len(values) == 1 and not is_list(values[0]) and not any(_check_one(option, path, values[0]))
+    hint = f"write {shown(values[0])}" if is_right else "write one value"
     return Problem(path, "OPT004", f"{option.key} takes one value, not the list {shown(value)}", hint)
 
 
 def _check_bool(option: EngineOption, value: Value) -> Iterator[Problem]:
     path: Path = (option.key,)
     if not isinstance(value, bool):
-        meant = {"true": "true", "yes": "true", "on": "true", "1": "true"}.get(argument(value).lower(), "false")
-        yield Problem(path, "OPT002", f"{option.key} is {shown(value)}, not true or false", f"write {meant}")
+        meant = "true" if argument(value).lower() in ("true", "yes", "on", "1") else "false"
+        message = f"{option.key} is {shown(value)}, not true or false"
+        yield Problem(path, "OPT002", message, f"write {meant}", fix=_certain(value, meant, "yes", "no", "on", "off"))
     elif not value and not option.off:
         yield Problem(
             path, "OPT005", f"{option.key} cannot be switched off: {option.flag} has no off form", "leave it out"
@@ -93,9 +98,9 @@ def _check_one(option: EngineOption, path: Path, value: Value) -> Iterator[Probl
     elif option.takes_json:
         yield from _check_json(option, path, value)
     elif not _right_type(option, value):
-        yield Problem(
-            path, "OPT002", f"{option.key} is {shown(value)}, not {_WANTED[option.kind]}", _write(option, value)
-        )
+        meant = _meant(option, value)
+        message = f"{option.key} is {shown(value)}, not {_WANTED[option.kind]}"
+        yield Problem(path, "OPT002", message, meant and f"write {meant}", fix=meant and _certain(value, meant))
     elif option.choices and not _chosen(option, value):
         yield _wrong_choice(option, path, value)
 
@@ -122,20 +127,38 @@ def _right_human(option: EngineOption, value: Value) -> bool:
     return is_whole(value)
 
 
-def _write(option: EngineOption, value: Value) -> str | None:
+def _meant(option: EngineOption, value: Value) -> str | None:
     """What to write instead of a value of the wrong type, if that is clear."""
     if option.kind == "text":
-        return None if isinstance(value, Mapping) else f'write "{argument(value)}"'
+        is_choice = not option.choices or argument(value) in option.values
+        return f'"{argument(value)}"' if is_choice and not isinstance(value, Mapping) else None
     if not isinstance(value, str):
         return None
-    plain = value.strip().replace(",", "")
+    plain = value.replace(" ", "")
+    if re.fullmatch(r"\d{1,3}(,\d{3})+", plain):
+        plain = plain.replace(",", "")
     if option.kind == "float":
-        number = re.match(_NUMBER, plain)
-        return f"write {number.group()}" if number else None
+        return _meant_number(option, plain.replace(",", "."))
     try:
-        return f"write {human_int(plain.removesuffix('.0'))}"
+        return str(human_int(plain.removesuffix(".0")))
     except ValueError:
         return None
+
+
+def _meant_number(option: EngineOption, text: str) -> str | None:
+    """The number without its unit; of a share, `95%` and `95` are 0.95."""
+    match = re.fullmatch(rf"({_NUMBER})([A-Za-z]*|%)", text)
+    if match is None:
+        return None
+    number, is_percentage = Decimal(match[1]), match[2] == "%" or 1 < Decimal(match[1]) <= 100
+    if _FRACTIONS.search(option.key):
+        return f"{number / 100:f}" if is_percentage else match[1] if number <= 1 else None
+    return match[1] if match[2] != "%" else None
+
+
+def _certain(value: Value, meant: str, *words: str) -> str | None:
+    """`meant`, if the value says the same with or without quotes."""
+    return meant if argument(value).lower() in (meant.strip('"').lower(), *words) else None
 
 
 def _chosen(option: EngineOption, value: Value) -> bool:
@@ -158,7 +181,7 @@ def _wrong_choice(option: EngineOption, path: Path, value: Value) -> Problem:
         hint: str | None = f"write {' or '.join(map(shown, longer))}"
     else:
         hint = f"write {shown(close)}" if close else None if few else f"one of {', '.join(choices)}"
-    return Problem(path, "OPT003", message, hint)
+    return Problem(path, "OPT003", message, hint, fix=None if longer and not same else close)
 
 
 def _check_json(option: EngineOption, path: Path, value: Value) -> Iterator[Problem]:

@@ -97,7 +97,14 @@ class OptionTable:
         message = f"engine.options has no '{key}' in {self.engine} {self.version}"
         refused = (self.refused or {}).get(key)
         right = None if refused else self.correct_key(key)
-        return Problem((key,), "OPT001", message, refused or (f"write '{right}'" if right else None))
+        hint = refused or (f"write '{right}'" if right else None)
+        return Problem((key,), "OPT001", message, hint, fix=None if _turns(key, right) else right)
+
+
+def _turns(key: str, right: str | None) -> bool:
+    """Whether one of two names is the off form of the other: their values have opposite meanings."""
+    off = ("no_", "disable_")
+    return right is not None and key.lstrip("-").replace("-", "_").startswith(off) != right.startswith(off)
 
 
 VersionKey: TypeAlias = tuple[tuple[int, ...], tuple[int, int], int, str]
@@ -182,6 +189,9 @@ def tables_for(engine: str, version: str | None) -> TableChoice:
     key = version_key(version) if version else None
     if key is None:
         return TableChoice(exact=False, tables=tuple(table(engine, name) for name in known))
+    same = [name for name in known if _key(name)[:-1] == key[:-1]]
+    if same:  # 0.33 and v0.33.0 are 0.33.0
+        return TableChoice(exact=True, tables=(table(engine, same[0]),))
     below = [name for name in known if _key(name) < key][-1:]
     above = [name for name in known if _key(name) > key][:1]
     return TableChoice(exact=False, tables=tuple(table(engine, name) for name in (*below, *above)))

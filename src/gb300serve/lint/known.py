@@ -68,6 +68,13 @@ def runner_v2_ignores(version: str | None) -> bool:
 
 
 @functools.cache
+def runner_v2_lacks_offload(version: str | None) -> bool:
+    """Whether this release runs most models with model runner V2, and that runner has no offload backend yet."""
+    lacking = _read("engines.json")["runner_v2"]["lacks_offload"]
+    return _since(version, lacking["since"]) and not _since(version, lacking["until"])
+
+
+@functools.cache
 def divides_draft(version: str | None) -> bool:
     """Whether this version rejects a draft length that is not a multiple of the drafter's block."""
     return version is not None and public(version) in _read("engines.json")["draft_multiple_of_block"]

@@ -1,8 +1,8 @@
 """Lint one file: errors of the format, or the findings of every rule."""
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 
-from gb300serve.core.diagnostics import Diagnostic, diagnostic
+from gb300serve.core.diagnostics import CATALOGUE, Diagnostic, diagnostic
 from gb300serve.core.rules import Finding, Rule
 from gb300serve.lint.rules import FAMILIES
 from gb300serve.lint.rules.values import in_text, in_values
@@ -10,26 +10,47 @@ from gb300serve.lint.subject import RULES, LintSubject
 from gb300serve.plan.check import redact_diagnostics, without_secrets
 from gb300serve.recipe.load import LoadedRecipe
 
-__all__ = ["FAMILIES", "RULES", "findings", "findings_in_any", "rule_findings"]
+__all__ = [
+    "FAMILIES",
+    "PEDANTIC",
+    "RULES",
+    "all_findings",
+    "findings",
+    "findings_in_any",
+    "rule_findings",
+    "without_ignored",
+]
 
 _NO_REASONS = frozenset(
     {"", "todo", "tbd", "fixme", "ignore", "ignored", "none", "n/a", "x", "xxx", "-", "?", "yes", "true", "ok"}
 )
 
 
+PEDANTIC = frozenset(rule.code for rule in RULES if rule.pedantic)
+
+
 def findings(subject: LintSubject, noticed: Iterable[Diagnostic] = ()) -> tuple[Diagnostic, ...]:
-    """The findings, in the order of the file, without ignored rules but with ignores that have no effect.
+    """The findings without ignored rules, but with ignores that have no effect.
 
     `noticed`: warnings and notes from loading the recipe, which can be ignored too.
     """
+    return without_ignored(subject, all_findings(subject, noticed))
+
+
+def all_findings(subject: LintSubject, noticed: Iterable[Diagnostic] = ()) -> tuple[Diagnostic, ...]:
+    """The findings, also those that the recipe ignores."""
+    return without_secrets([*rule_findings(subject), *noticed], subject.literals)
+
+
+def without_ignored(subject: LintSubject, reported: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The findings in the order of the file, without ignored rules, but with ignores that have no effect."""
     ignored = subject.recipe.lint.ignore
-    reported = [*rule_findings(subject), *noticed]
     shown = [diagnostic for diagnostic in reported if diagnostic.code not in ignored]
     if ignored:
         shown += _idle(subject, ignored.keys() - {diagnostic.code for diagnostic in reported})
         shown += _unreasoned(subject)
     own = subject.loaded.source.name
-    return without_secrets(sorted(shown, key=lambda d: (d.file != own, d.file or "", d.line or 0)), subject.literals)
+    return tuple(sorted(shown, key=lambda d: (d.file != own, d.file or "", d.line or 0)))
 
 
 def rule_findings(subject: LintSubject, codes: Container[str] | None = None) -> list[Diagnostic]:
@@ -53,14 +74,16 @@ def _place(loaded: LoadedRecipe, rule: Rule[LintSubject], finding: Finding) -> D
         place = loaded.place(())._replace(file=loaded.source.name, line=finding.line)
     path = ".".join(map(str, finding.path)) or None
     severity = finding.severity or rule.severity
-    return Diagnostic(rule.code, rule.name, severity, finding.message, finding.hint, *place, path)
+    return Diagnostic(rule.code, rule.name, severity, finding.message, finding.hint, *place, path, finding.fix)
 
 
 def _idle(subject: LintSubject, codes: set[str]) -> Iterator[Diagnostic]:
     for code in sorted(codes):
         path = ("lint", "ignore", code)
         place = subject.loaded.place(path, of_key=True)
-        known = code in RULES
+        if place.file != subject.loaded.source.name:
+            continue  # a parent needs it
+        known = code in RULES or code in CATALOGUE
         message = f"{code} is ignored but was not reported" if known else f"rule {code} does not exist"
         hint = "remove the line" if known else "`rules` lists them"
         yield diagnostic("LNT001", message, hint, place, ".".join(path))

@@ -1,5 +1,6 @@
 """The input of a rule: a valid recipe, its compiled plan, and its pinned command."""
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
@@ -8,6 +9,7 @@ from typing import Any
 from gb300serve.core.rules import RuleBook
 from gb300serve.document.nodes import DocumentTexts, Path, Text, document_texts
 from gb300serve.engines.base import Options
+from gb300serve.engines.registry import engine as engine_named
 from gb300serve.engines.tables import TableChoice, tables_for
 from gb300serve.engines.vllm.options import VllmOptions, view
 from gb300serve.fit.checkpoint import Checkpoint, MeasuredBoot, checkpoint_at_path, find_checkpoint, with_memory_section
@@ -133,7 +135,9 @@ class LintSubject:
         """The memory plan; None if the sizes are unknown, or for other GPUs than one GB300."""
         gpus = self.container.gpus
         elsewhere = gpus is not None and gpus.by == "name" and gpus.values != ("GB300",)
-        if elsewhere or self.recipe.nodes > 1 or not self.is_vllm or not is_on_one_gpu(self.options):
+        if elsewhere or self.recipe.nodes > 1 or not is_on_one_gpu(self.options):
+            return None
+        if not self.is_vllm or self.starts_itself:
             return None
         checkpoint = with_memory_section(self.checkpoint, self.recipe.memory, self.repo)
         if checkpoint is None:
@@ -155,6 +159,29 @@ class LintSubject:
         for index, model in enumerate(self.recipe.models):
             yield ("models", index), model
 
+    @property
+    def is_official_image(self) -> bool:
+        return self.recipe.image.repository == engine_named(self.recipe.engine.name).image
+
+    @property
+    def starts_itself(self) -> bool:
+        """Whether an image of the user's own starts the engine, with settings that the recipe does not contain."""
+        section = self.recipe.engine
+        return not (self.is_official_image or section.options or section.launcher or section.extra_args)
+
+    @cached_property
+    def arguments(self) -> list[tuple[Path, str, Any]]:
+        """The place, key and value of each engine option, and of each value among the raw arguments."""
+        arguments = [(option_path(key), key, value) for key, value in self.options.items()]
+        key = ""
+        for index, word in enumerate(self.recipe.engine.extra_args):
+            flag, equals, value = word.partition("=")
+            if word.startswith("-"):
+                key = flag.lstrip("-").replace("-", "_")
+            if equals or not word.startswith("-"):
+                arguments.append((("engine", "extra_args", index), key, from_json(value if equals else word)))
+        return arguments
+
     def is_mounted(self, path: str) -> bool:
         """Whether a mount other than those of the models contains this path in the container."""
         return any(contains(mount.target, path) for mount in self.container.mounts)
@@ -166,6 +193,14 @@ class LintSubject:
         if model is None:
             return ""
         return model.repo or (model.path or "").rpartition("/")[2]
+
+
+def from_json(value: Any) -> Any:
+    """The mapping in a text that is a JSON object; any other value as it is."""
+    try:
+        return json.loads(value) if isinstance(value, str) and value.startswith("{") else value
+    except (ValueError, RecursionError):
+        return value
 
 
 def contains(target: str, path: str) -> bool:

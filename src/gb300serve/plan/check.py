@@ -149,7 +149,10 @@ def _options(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
 def _placed(loaded: LoadedRecipe, problem: Problem) -> Diagnostic:
     path: Path = ("engine", "version") if problem.code == "OPT008" else (*_OPTIONS, *problem.path)
     place = loaded.place(path, of_key=problem.code in _AT_THE_KEY)
-    return diagnostic(problem.code, problem.message, problem.hint, place, dotted_path(path), severity=problem.severity)
+    is_secret = problem.path[:1] and problem.path[0] in SECRET_OPTIONS
+    hint = "write {secret: NAME}, and declare NAME in container.secrets" if is_secret else problem.hint
+    fix = None if is_secret else problem.fix
+    return diagnostic(problem.code, problem.message, hint, place, dotted_path(path), severity=problem.severity, fix=fix)
 
 
 def _secrets(loaded: LoadedRecipe) -> Iterator[Diagnostic]:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gb300serve.core.errors import Action, CommandLineError
-from gb300serve.core.files import expand_user, is_file
+from gb300serve.core.errors import Action, CommandLineError, NoSuchFileError
+from gb300serve.core.files import exists, expand_user, is_file
 from gb300serve.core.text import suggestion
 
 SUFFIXES = (".yaml", ".yml")
@@ -48,7 +48,7 @@ class Catalog:
     def find(self, ref: str, default_lane: str | None = None) -> RecipeFile:
         """The file of a REF; raises CommandLineError (exit 2)."""
         if is_path(ref):
-            return self.at(expand_user(ref))
+            return self.existing(expand_user(ref))
         lane, slash, release = ref.partition("/")
         if not slash:
             lane, release = self._lane_of(ref, default_lane), ref
@@ -56,6 +56,12 @@ class Catalog:
         if file is None:
             raise UnknownReleaseError(ref, self.directories, tuple(self.refs()))
         return file
+
+    def existing(self, path: Path) -> RecipeFile:
+        """The recipe file at a path; raises NoSuchFileError."""
+        if not exists(path):
+            raise NoSuchFileError(path)
+        return self.at(path)
 
     def at(self, path: Path) -> RecipeFile:
         """The recipe file at a path."""

@@ -1,8 +1,9 @@
 """Load a recipe: resolve `extends`, apply `--set`, validate; all errors of all files are reported at once."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import Any
 
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
@@ -16,6 +17,8 @@ from gb300serve.recipe.model import FORMAT, Recipe
 
 # Cached documents of parents: more than the chain of any lane, few enough for a lint of 10,000 files.
 CACHED = 64
+# Recipes have a few KiB.
+LARGEST = 4 << 20
 
 # A child must state these keys itself.
 NOT_INHERITED = ("format", "lane", "release", "title", "status")
@@ -39,6 +42,9 @@ class LoadedRecipe:
     """Changed by `--set`."""
     parent: str | None = None
     """The value of `extends`."""
+    parent_file: RecipeFile | None = None
+    own: Any = None
+    """The content of the file alone, without its parents."""
 
     def place(self, path: NodePath, *, of_key: bool = False) -> Place:
         """The position of the entry at `path`, or of its nearest ancestor."""
@@ -47,14 +53,23 @@ class LoadedRecipe:
 
 @dataclass(slots=True)
 class RecipeLoader:
-    """Loads recipes of one catalog; it caches the documents of parents."""
+    """Loads recipes of one catalog; it caches the documents of parents.
+
+    `texts` are read in place of the files at these paths.
+    """
 
     catalog: Catalog
+    texts: Mapping[Path, str] = field(default_factory=dict)
     _documents: dict[Path, Document] = field(default_factory=dict)
 
-    def load_file(self, file: RecipeFile, assignments: Sequence[str] = ()) -> LoadedRecipe:
-        """Load the recipe of a file; its problems are returned, not raised."""
-        document = _read(file.path)
+    def load_file(self, file: RecipeFile, assignments: Sequence[str] = (), *, without: NodePath = ()) -> LoadedRecipe:
+        """Load the recipe of a file; its problems are returned, not raised.
+
+        `without` leaves an entry out that the file itself contains.
+        """
+        document = self._read(file.path)
+        if without:
+            _entry(document.root, without[:-1]).drop(str(without[-1]))
         chain = _ExtendsChain(self, document.problems)
         root = chain.resolve(document, file)
         recipe = None
@@ -68,20 +83,37 @@ class RecipeLoader:
         reported = tuple(first_per_position(problems))
         valid = None if reported else recipe
         parent = document.root.get("extends") if isinstance(document.root, MapNode) else None
-        return LoadedRecipe(file, document.source, root, valid, reported, bool(assignments), parent)
+        return LoadedRecipe(
+            file, document.source, root, valid, reported, bool(assignments), parent, chain.parent_file, document.root
+        )
 
     def parent(self, path: Path) -> Document:
         """The document of a parent, which the releases of a lane share."""
         if path not in self._documents:
             if len(self._documents) == CACHED:
                 del self._documents[next(iter(self._documents))]
-            self._documents[path] = _read(path)
+            self._documents[path] = self._read(path)
         return self._documents[path]
+
+    def _read(self, path: Path) -> Document:
+        return parse(Source(str(path), self.texts[path])) if path in self.texts else _read(path)
+
+
+def _entry(node: Any, path: NodePath) -> Any:
+    for item in path:
+        node = node[item]
+    return node
 
 
 def _read(path: Path) -> Document:
     source = Source(str(path), "")
     try:
+        status = path.stat()
+        if not S_ISREG(status.st_mode):
+            kind = "Is a directory" if S_ISDIR(status.st_mode) else "not a regular file"
+            return Document(source, None, [_unreadable(path, kind)])
+        if status.st_size > LARGEST:
+            return Document(source, None, [_unreadable(path, f"larger than {LARGEST >> 20} MiB")])
         source = Source(str(path), path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         message = f"not UTF-8: byte {error.start} is {error.object[error.start]:#04x}"
@@ -115,6 +147,7 @@ class _ExtendsChain:
         self.problems = list(problems)
         self.is_broken = False
         """A parent could not be loaded; `problems` states why."""
+        self.parent_file: RecipeFile | None = None
 
     def resolve(self, document: Document, file: RecipeFile, children: tuple[Path, ...] = ()) -> MapNode | None:
         """The nodes of the document over those of its parents; `children` are the files that extend it."""
@@ -158,6 +191,7 @@ class _ExtendsChain:
             loop = " → ".join(path.stem for path in (*children, target.path))
             self._problem(CYCLE, document, "extends", f"extends forms a cycle: {loop}", "remove one `extends`")
             return None
+        self.parent_file = self.parent_file or target
         return self._read_parent(target, children)
 
     def _read_parent(self, target: RecipeFile, children: tuple[Path, ...]) -> MapNode | None:

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from gb300serve.core.diagnostics import Diagnostic
-from gb300serve.core.errors import RecipeError
+from gb300serve.core.errors import NoSuchFileError, RecipeError
 from gb300serve.document.nodes import MapNode, Source
 from gb300serve.document.read import parse
 from gb300serve.document.validate import first_per_position, format_problem, validate
@@ -90,11 +90,14 @@ class Site(Section):
         return {name: value for name, value in values.items() if value is not None}
 
 
+_SITE_FILES = "check --site FILE, $GB300SERVE_SITE, or the user's site.yaml"
+
+
 class SiteUnreadableError(RecipeError):
-    """The file does not exist or cannot be read."""
+    """The file cannot be read."""
 
     def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"site {path}: {reason}", hint="check --site FILE, $GB300SERVE_SITE, or the user's site.yaml")
+        super().__init__(f"site {path}: {reason}", hint=_SITE_FILES)
 
 
 class SiteInvalidError(RecipeError):
@@ -127,6 +130,8 @@ def load_site(path: Path | None, reference: Path | None) -> Site:
 def _read(file: Path) -> tuple[Source, MapNode, tuple[Diagnostic, ...]]:
     try:
         source = Source(str(file), file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise NoSuchFileError(f"site {file}", _SITE_FILES) from error
     except OSError as error:
         raise SiteUnreadableError(file, error.strerror or str(error)) from error
     except UnicodeDecodeError as error:

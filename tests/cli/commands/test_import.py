@@ -81,7 +81,7 @@ def test_what_cannot_be_imported(launch: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "code"),
-    [(None, 3), (b"\xff\xfe\x00", 3), (b"a\0b", 3), (b"{", 3), (b"[]", 3), (b"", 4), (b"echo\n", 4)],
+    [(None, 2), (b"\xff\xfe\x00", 3), (b"a\0b", 3), (b"{", 3), (b"[]", 3), (b"", 4), (b"echo\n", 4)],
 )
 def test_invalid_sources(tmp_path: Path, content: bytes | None, code: int) -> None:
     path = tmp_path / "x"

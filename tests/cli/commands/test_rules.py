@@ -10,6 +10,7 @@ def test_one_rule_by_code_or_name() -> None:
     assert run("rules", "OFF002").out == page
     assert run("rules", "off002").out == page
     assert run("rules", rule.name).out == page
+    assert run("rules", "CON004").out.startswith("CON004 all-gpus (note, with lint --pedantic)\n")
 
 
 def test_a_finding_of_the_format() -> None:
@@ -38,6 +39,7 @@ def test_json() -> None:
                 "why": rule.why,
                 "fix": rule.fix,
                 "engine": None,
+                "pedantic": True,
             }
         ],
     }

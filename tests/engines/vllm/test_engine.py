@@ -99,7 +99,7 @@ def test_problems_stand_in_the_order_of_the_options() -> None:
 
 def test_a_wrong_type_is_said_once() -> None:
     (problem,) = VLLM.check({"gpu_memory_utilization": "97%"}, DAY_ZERO)
-    assert (problem.code, problem.hint) == ("OPT002", "write 97")
+    assert (problem.code, problem.hint) == ("OPT002", "write 0.97")
 
 
 def note(message: str) -> Problem:

@@ -10,7 +10,7 @@ from gb300serve.recipe.catalog import Catalog
 from gb300serve.recipe.load import RecipeLoader
 from gb300serve.recipe.site import Site
 from gb300serve.render.docker_run import pinned_text
-from tests.lint.samples import KNOWN, OTHER, Case, Said, changed, judge, lint
+from tests.lint.samples import KNOWN, OTHER, Case, Said, changed, judge, lint, reported
 
 CASES = (
     Case(
@@ -207,3 +207,14 @@ def test_words_of_a_text_that_no_shell_reads() -> None:
 def test_known_checkpoints_are_linted_without_a_site(tmp_path: Path) -> None:
     text = changed(KNOWN, {"lane: garden": "lane: orchard"})
     assert findings(subject(tmp_path, text, None)) == ()
+
+
+@pytest.mark.parametrize("version", ["v0.32.0", '"0.32"', "v0.32"])
+def test_a_version_in_another_spelling_has_its_table(tmp_path: Path, version: str) -> None:
+    found = reported(tmp_path, "other", {"version: 0.32.0": f"version: {version}"})
+    assert found == [("IMG007", "engine.version", "write 0.32.0")]
+
+
+@pytest.mark.parametrize("version", ["0.32.0", "0.32.0+cu130"])
+def test_a_version_as_the_engine_prints_it(tmp_path: Path, version: str) -> None:
+    assert reported(tmp_path, "other", {"version: 0.32.0": f"version: {version}"}) == []

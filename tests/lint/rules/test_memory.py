@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lint.samples import KNOWN, OTHER, Case, Said, changed, judge, lint
+from tests.lint.samples import KNOWN, OTHER, Case, Said, changed, judge, lint, reported
 
 CASES = (
     Case(
@@ -229,3 +229,45 @@ def test_titles_that_hold(tmp_path: Path, title: str) -> None:
 def test_titles_that_do_not(tmp_path: Path, title: str) -> None:
     (found,) = lint(tmp_path, changed(OTHER, {"title: Orchard lane": f'title: "{title}"'}))
     assert (found.code, found.severity, found.path) == ("LEN006", "warning", "title")
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"    port: 8000\n": "    kv_cache_memory_bytes: 8G\n    num_gpu_blocks_override: 900\n    port: 8000\n",
+          "    gpu_memory_utilization: 0.9\n": ""}, "engine.options.kv_cache_memory_bytes"),
+        ({"    port: 8000\n": "    enable_sleep_mode: true\n    port: 8000\n",
+          "    VLLM_LOGGING_LEVEL: INFO\n": "    PYTORCH_CUDA_ALLOC_CONF: expandable_segments:True\n"},
+         "container.env.PYTORCH_CUDA_ALLOC_CONF"),
+        ({"Quince-9B\n  revision": "Quince-200B\n  revision",
+          "    port: 8000\n": "    cpu_offload_gb: 60\n    cpu_offload_params: [w2_weight]\n    port: 8000\n",
+          "    VLLM_LOGGING_LEVEL: INFO\n": '    VLLM_WEIGHT_OFFLOADING_DISABLE_UVA: "1"\n'},
+         "container.env.VLLM_WEIGHT_OFFLOADING_DISABLE_UVA"),
+        ({"Quince-9B\n  revision": "Quince-200B\n  revision",
+          "    port: 8000\n": "    cpu_offload_gb: 60\n    cpu_offload_params: [w2_weight]\n    port: 8000\n",
+          "  ipc: host\n": "  ipc: host\n  memory: 48g\n"}, "container.memory"),
+    ],
+)  # fmt: skip
+def test_two_memory_settings_that_contradict_each_other(tmp_path: Path, changes: dict[str, str], path: str) -> None:
+    assert [found[:2] for found in reported(tmp_path, "other", changes)] == [("MEM005", path)]
+
+
+def test_a_memory_limit_above_the_offload_is_accepted(tmp_path: Path) -> None:
+    offload = "    cpu_offload_gb: 60\n    cpu_offload_params: [w2_weight]\n    port: 8000\n"
+    changes = {"Quince-9B\n  revision": "Quince-200B\n  revision", "    port: 8000\n": offload}
+    assert reported(tmp_path, "other", {**changes, "  ipc: host\n": "  ipc: host\n  memory: 64g\n"}) == []
+
+
+def test_sglang_ignores_the_ratio_of_a_sized_cache(tmp_path: Path) -> None:
+    changes = {"    port: 30778\n": "    hicache_ratio: 2.0\n    hicache_size: 60\n    port: 30778\n"}
+    assert reported(tmp_path, "sglang", changes) == [
+        ("MEM005", "engine.options.hicache_ratio", "keep one of them"),
+    ]
+
+
+@pytest.mark.parametrize(("batch", "threshold"), [(2048, 1536), (4096, 3072), (8192, 6144), (65536, 6144)])
+def test_the_proposed_threshold_is_accepted(tmp_path: Path, batch: int, threshold: int) -> None:
+    long = {"max_model_len: 65536": "max_model_len: 524288", "batched_tokens: 8192": f"batched_tokens: {batch}"}
+    hint = f"long_prefill_token_threshold: {threshold}"
+    assert reported(tmp_path, "other", long) == [("LEN007", "engine.options.max_model_len", f"add `{hint}`")]
+    assert reported(tmp_path, "other", {**long, "    port: 8000\n": f"    {hint}\n    port: 8000\n"}) == []

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lint.samples import Case, Said, judge
+from tests.lint.samples import BASES, Case, Said, changed, judge, lint, reported
 
 CASES = (
     Case(
@@ -185,3 +185,94 @@ CASES = (
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
 def test_one_finding_and_none_in_the_neighbour(tmp_path: Path, case: Case) -> None:
     judge(case, tmp_path)
+
+
+CACHE = '    - {source: "${cache}", target: /root/.cache/vllm}\n'
+MOUNTED = f"{CACHE}    - {{source: /srv/pear, target: /pear}}\n"
+PORT = "    port: 8000\n"
+NOTHING = "mount it, and write the path below the target of the mount"
+
+
+@pytest.mark.parametrize(
+    ("options", "path", "hint"),
+    [
+        ("chat_template: /srv/pear/chat.jinja", "chat_template", "write /pear/chat.jinja"),
+        ("chat_template: /data/chat.jinja", "chat_template", NOTHING),
+        ("chat_template: ~/chat.jinja", "chat_template", NOTHING),
+        ("chat_template: ./chat.jinja", "chat_template", NOTHING),
+        ("lora_modules: [plum=/srv/pear/plum]", "lora_modules", "write /pear/plum"),
+        ("lora_modules: [{name: plum, path: /data/plum}]", "lora_modules", NOTHING),
+        ("default_mm_loras: {image: /data/plum}", "default_mm_loras", NOTHING),
+        ("ssl_keyfile: /etc/plum/key.pem", "ssl_keyfile", NOTHING),
+        ("ssl_ca_certs: /srv/pear/ca.pem", "ssl_ca_certs", "write /pear/ca.pem"),
+        ("tool_parser_plugin: /data/plum.py", "tool_parser_plugin", NOTHING),
+        ("download_dir: /srv/pear/hub", "download_dir", "write /pear/hub"),
+    ],
+)
+def test_a_file_outside_every_mount(tmp_path: Path, options: str, path: str, hint: str) -> None:
+    changes = {CACHE: MOUNTED, PORT: f"{PORT}    {options}\n"}
+    assert reported(tmp_path, "other", changes) == [("MNT009", f"engine.options.{path}", hint)]
+
+
+def test_a_file_outside_every_mount_in_raw_arguments_and_variables(tmp_path: Path) -> None:
+    raw = f"{PORT}  extra_args: [--chat-template, /srv/pear/chat.jinja, --ssl-certfile=/data/cert.pem]\n"
+    variable = "    VLLM_LOGGING_LEVEL: INFO\n    SSL_CERT_FILE: /data/ca.pem\n    PLUM: /srv/pear/plum\n"
+    changes = {CACHE: MOUNTED, PORT: raw, "    VLLM_LOGGING_LEVEL: INFO\n": variable}
+    findings = [found for found in reported(tmp_path, "other", changes) if found[0] == "MNT009"]
+    assert findings == [
+        ("MNT009", "container.env.SSL_CERT_FILE", NOTHING),
+        ("MNT009", "container.env.PLUM", "write /pear/plum"),
+        ("MNT009", "engine.extra_args.1", "write /pear/chat.jinja"),
+        ("MNT009", "engine.extra_args.2", NOTHING),
+    ]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "chat_template: /pear/chat.jinja",
+        "chat_template: /vllm-workspace/examples/tool_chat_template_hermes.jinja",
+        'chat_template: "{% for plum in plums %}/data/{{ plum }}{% endfor %}"',
+        "ssl_ca_certs: /etc/ssl/certs/ca-certificates.crt",
+        "generation_config: vllm",
+        "hf_config_path: acme/Quince-9B",
+        "root_path: /api",
+        "lora_modules: [plum=/pear/plum, peach=acme/peach]",
+    ],
+)
+def test_a_file_in_the_container_is_not_reported(tmp_path: Path, options: str) -> None:
+    assert reported(tmp_path, "other", {CACHE: MOUNTED, PORT: f"{PORT}    {options}\n"}) == []
+
+
+def test_an_image_of_ones_own_may_contain_the_file(tmp_path: Path) -> None:
+    template = f"{PORT}    chat_template: /data/chat.jinja\n"
+    changes = {"repository: vllm/vllm-openai": "repository: acme/serve", PORT: template}
+    assert [found.severity for found in lint(tmp_path, changed(BASES["other"], changes))] == ["note"]
+
+
+HASH = "5a" * 32
+
+
+@pytest.mark.parametrize(
+    ("setting", "is_reported"),
+    [
+        ({"    VLLM_LOGGING_LEVEL: INFO\n": "    PLUM_HOOK: /pear/hook.py\n"}, True),
+        ({"    VLLM_LOGGING_LEVEL: INFO\n": "    PYTHONPATH: /opt/plum:/pear\n"}, True),
+        ({"    VLLM_LOGGING_LEVEL: INFO\n": "    LD_PRELOAD: /pear/lib/plum.so.1\n"}, True),
+        ({PORT: f"{PORT}    tool_parser_plugin: /pear/plum.py\n"}, True),
+        ({"  ipc: host\n": "  ipc: host\n  entrypoint: /pear/start.sh\n"}, True),
+        ({"  version: 0.32.0\n": "  version: 0.32.0\n  launcher: [bash, /pear/start.sh]\n"}, True),
+        ({"    VLLM_LOGGING_LEVEL: INFO\n": "    PLUM_TABLE: /pear/table.json\n"}, False),
+        ({"    VLLM_LOGGING_LEVEL: INFO\n": "    PLUM_HOOK: /peach/hook.py\n"}, False),
+    ],
+)
+def test_code_from_a_mounted_directory_needs_a_hash(tmp_path: Path, setting: dict[str, str], is_reported: bool) -> None:
+    found = {code: path for code, path, _ in reported(tmp_path, "other", {CACHE: MOUNTED, **setting})}
+    assert found.get("MNT005") == ("container.mounts.1.target" if is_reported else None)
+
+
+@pytest.mark.parametrize(("name", "is_reported"), [("hook.py", False), ("other.py", True)])
+def test_the_file_that_is_executed_needs_its_own_hash(tmp_path: Path, name: str, is_reported: bool) -> None:
+    hashed = f"{CACHE}    - {{source: /srv/pear, target: /pear, sha256: {{{name}: {HASH}}}}}\n"
+    changes = {CACHE: hashed, "    VLLM_LOGGING_LEVEL: INFO\n": "    PLUM_HOOK: /pear/hook.py\n"}
+    assert ("MNT005" in [code for code, _, _ in reported(tmp_path, "other", changes)]) == is_reported

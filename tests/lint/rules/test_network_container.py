@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lint.samples import Case, Said, judge
+from tests.lint.samples import Case, Said, judge, reported
 
 CASES = (
     Case(
@@ -134,3 +134,30 @@ CASES = (
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
 def test_one_finding_and_none_in_the_neighbour(tmp_path: Path, case: Case) -> None:
     judge(case, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("setting", "path", "hint"),
+    [
+        ("ipc: Host", "ipc", "write host"),
+        ("ipc: hots", "ipc", "write host"),
+        ("ipc: Private", "ipc", "write private"),
+        ("ipc: yes-please", "ipc", "write host"),
+        ("ipc: host\n  pid: HOST", "pid", "write host"),
+        ("ipc: host\n  pid: private", "pid", "write host"),
+        ('ipc: "container:"', "ipc", "write host"),
+    ],
+)
+def test_a_mode_that_docker_does_not_know(tmp_path: Path, setting: str, path: str, hint: str) -> None:
+    found = reported(tmp_path, "other", {"  ipc: host\n": f"  {setting}\n"})
+    assert found == [("CON011", f"container.{path}", hint)]
+
+
+@pytest.mark.parametrize("setting", ["ipc: shareable", "ipc: container:quince", "ipc: host\n  pid: host"])
+def test_a_mode_that_docker_knows(tmp_path: Path, setting: str) -> None:
+    assert reported(tmp_path, "other", {"  ipc: host\n": f"  {setting}\n"}) == []
+
+
+def test_a_network_in_capitals_is_not_the_hosts(tmp_path: Path) -> None:
+    found = reported(tmp_path, "sglang", {"  network: host\n": '  network: HOST\n  ports: ["30778:30778"]\n'})
+    assert ("CON011", "container.network", "write host") in found

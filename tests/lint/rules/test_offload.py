@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from gb300serve.lint.rules.offload import named_gib
-from tests.lint.samples import KNOWN, OTHER, Case, Said, changed, judge, lint
+from tests.lint.samples import KNOWN, OTHER, Case, Said, changed, judge, lint, reported
 
 CASES = (
     Case(
@@ -189,3 +189,42 @@ def test_a_known_checkpoint_that_does_not_fit_without_its_offload(tmp_path: Path
 def test_sizes_that_names_tell(repo: str, gib: float | None) -> None:
     found = named_gib(repo)
     assert found is None if gib is None else found == pytest.approx(gib, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "path"),
+    [
+        ("cpu_offload_params: [w2_weight]", "OFF001", "cpu_offload_params"),
+        ("cpu_offload_params: [w2_weight]\n    cpu_offload_gb: 0", "OFF001", "cpu_offload_params"),
+        ("offload_params: [w2_weight]", "OFF001", "offload_params"),
+        ("offload_params: [w2_weight]\n    offload_group_size: 0", "OFF001", "offload_params"),
+        ("offload_backend: prefetch", "OFF004", "offload_backend"),
+    ],
+)
+def test_patterns_without_a_backend(tmp_path: Path, options: str, code: str, path: str) -> None:
+    found = reported(tmp_path, "other", {"    port: 8000\n": f"    {options}\n    port: 8000\n"})
+    assert [finding[:2] for finding in found] == [(code, f"engine.options.{path}")]
+
+
+@pytest.mark.parametrize(
+    ("version", "variable", "codes"),
+    [
+        ("0.27.1", "INFO", ["OFF007"]),
+        ("0.26.0", "INFO", ["OFF007"]),
+        ("0.28.0", "INFO", []),
+        ("0.25.0", "INFO", []),
+        ("0.27.1", 'INFO\n    VLLM_USE_V2_MODEL_RUNNER: "0"', []),
+    ],
+)
+def test_a_release_whose_runner_has_no_offload_backend(
+    tmp_path: Path, version: str, variable: str, codes: list[str]
+) -> None:
+    offload = "    cpu_offload_gb: 60\n    cpu_offload_params: [w2_weight]\n    port: 8000\n"
+    changes = {
+        "Quince-9B\n  revision": "Quince-200B\n  revision",
+        "    port: 8000\n": offload,
+        "tag: v0.32.0": f"tag: v{version}",
+        "version: 0.32.0": f"version: {version}",
+        "LEVEL: INFO": f"LEVEL: {variable}",
+    }
+    assert [finding[0] for finding in reported(tmp_path, "other", changes)] == codes

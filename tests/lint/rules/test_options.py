@@ -38,9 +38,9 @@ CASES = (
         "other",
         bad={"    port: 8000\n": "    kv_cache_memory_bytes: 8G\n    port: 8000\n"},
         said=Said(
-            "note",
+            "warning",
             "kv_cache_memory_bytes sets the size of the KV cache, gpu_memory_utilization does not",
-            None,
+            "keep one of them",
             33,
             5,
             "engine.options.gpu_memory_utilization",

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lint.samples import Case, Said, judge
+from tests.lint.samples import BASES, Case, Said, changed, judge, lint, reported
 
 CASES = (
     Case(
@@ -114,3 +114,56 @@ CASES = (
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
 def test_one_finding_and_none_in_the_neighbour(tmp_path: Path, case: Case) -> None:
     judge(case, tmp_path)
+
+
+HUB = {
+    "  path: ${models}/Quince-9B-${model.revision}\n": "",
+    "  mount: /model\n": "",
+    "    model: /model\n": "    model: acme/Quince-9B\n",
+    '    - {source: "${cache}", target: /root/.cache/vllm}\n': '    - {source: "${cache}", target: /root/.cache}\n',
+}
+NO_REVISION = {"  revision: 0123456789abcdef0123456789abcdef01234567\n": ""}
+
+
+def test_one_missing_revision_is_reported_once(tmp_path: Path) -> None:
+    assert [found[:2] for found in reported(tmp_path, "other", HUB | NO_REVISION)] == [
+        ("MOD006", "engine.options.model")
+    ]
+
+
+def test_the_revision_of_a_download_may_be_an_option(tmp_path: Path) -> None:
+    option = {"    port: 8000\n": "    port: 8000\n    revision: 0123456789abcdef0123456789abcdef01234567\n"}
+    assert reported(tmp_path, "other", HUB | NO_REVISION | option) == []
+
+
+@pytest.mark.parametrize(
+    ("revision", "codes"), [("", ["MOD006"]), (", revision: 0123456789abcdef0123456789abcdef01234567", [])]
+)
+def test_a_downloaded_drafter_has_its_own_revision(tmp_path: Path, revision: str, codes: list[str]) -> None:
+    drafter = f"    speculative_config: {{method: eagle3, model: acme/plum{revision}, num_speculative_tokens: 1}}\n"
+    cache = {key: value for key, value in HUB.items() if "cache" in key}
+    found = reported(tmp_path, "other", {**cache, "    port: 8000\n": f"{drafter}    port: 8000\n"})
+    assert [finding[0] for finding in found] == codes
+
+
+OPTIONS = """\
+  options:
+    model: /model
+    served_model_name: quince
+    max_model_len: 65536
+    max_num_seqs: 32
+    max_num_batched_tokens: 8192
+    gpu_memory_utilization: 0.9
+    port: 8000
+"""
+OWN = {"repository: vllm/vllm-openai": "repository: acme/quince-serve", "  tag: v0.32.0\n": "  tag: r11\n"}
+
+
+def test_an_image_that_starts_itself_needs_no_model(tmp_path: Path) -> None:
+    assert reported(tmp_path, "other", {**OWN, OPTIONS: ""}) == []
+    assert [found[0] for found in reported(tmp_path, "other", {OPTIONS: ""})] == ["MOD005"]
+
+
+def test_options_for_an_image_of_ones_own_may_lack_the_model(tmp_path: Path) -> None:
+    (found,) = lint(tmp_path, changed(BASES["other"], {**OWN, "    model: /model\n": ""}))
+    assert (found.code, found.severity) == ("MOD005", "warning")

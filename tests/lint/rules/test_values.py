@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lint.samples import OTHER, Case, Said, changed, judge, lint
+from tests.lint.samples import OTHER, Case, Said, changed, judge, lint, reported
 from tests.support.invoke import run
 
 CASES = (
@@ -228,3 +228,31 @@ def test_references_are_no_secrets(tmp_path: Path) -> None:
         "    port: 8000\n": "    port: 8000\n    api_key: {secret: VLLM_API_KEY}\n",
     }
     assert lint(tmp_path, changed(OTHER, changes)) == []
+
+
+@pytest.mark.parametrize(
+    ("option", "path", "hint"),
+    [
+        ('default_chat_template_kwargs: {thinking: "False"}', "thinking", "write false, without quotes"),
+        (
+            'default_chat_template_kwargs: {a: {thinking: "true"}}',
+            "a.thinking",
+            "write true, without quotes",
+        ),
+        ('default_chat_template_kwargs: {tools: "null"}', "tools", "write null, without quotes"),
+    ],
+)
+def test_a_quoted_boolean_in_template_arguments(tmp_path: Path, option: str, path: str, hint: str) -> None:
+    found = reported(tmp_path, "other", {"    port: 8000\n": f"    port: 8000\n    {option}\n"})
+    assert found == [("VAL006", f"engine.options.default_chat_template_kwargs.{path}", hint)]
+
+
+def test_a_quoted_boolean_in_json_as_text_has_no_correction(tmp_path: Path) -> None:
+    raw = """  extra_args: [--default-chat-template-kwargs, '{"thinking": "False"}']\n"""
+    found = lint(tmp_path, changed(OTHER, {"    port: 8000\n": f"    port: 8000\n{raw}"}))
+    assert [(d.path, d.fix) for d in found if d.code == "VAL006"] == [("engine.extra_args.1", None)]
+
+
+def test_a_template_may_want_the_text_of_a_number(tmp_path: Path) -> None:
+    option = 'default_chat_template_kwargs: {date: "2026", mode: "on", thinking: false}'
+    assert reported(tmp_path, "other", {"    port: 8000\n": f"    port: 8000\n    {option}\n"}) == []

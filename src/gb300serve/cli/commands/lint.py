@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from gb300serve.app.corrections import fix_paths
 from gb300serve.app.lint import Verdict, described, lint_paths
 from gb300serve.cli.parameters import Json, RecipeDirs, open_workspace
 from gb300serve.cli.views import diagnostics
@@ -23,20 +24,38 @@ def run(
     fail_on: Annotated[
         Literal["error", "warning", "note"], typer.Option(help="The lowest severity that exits with 5.")
     ] = "error",
+    fix: Annotated[
+        bool,
+        typer.Option("--fix", help="Correct misspelt keys and options, letter case and quotes; shows the changes."),
+    ] = False,
+    pedantic: Annotated[
+        bool, typer.Option("--pedantic", help="Also report what does not affect the launch, such as missing records.")
+    ] = False,
+    all_errors: Annotated[
+        bool, typer.Option("--all-errors", help="Print all errors of a file, not only the first 50.")
+    ] = False,
     recipes: RecipeDirs = None,
     json: Json = False,
 ) -> int:
     """Check recipes for mistakes; needs no GPU. Without a path, check the recipes directory."""
     workspace, console = open_workspace(ctx, recipes, None)
-    verdict = lint_paths(workspace, paths or [])
+    if fix:
+        for correction in fix_paths(workspace, paths or []):
+            show = console.message if json or form != "text" or correction.refused else console.result
+            show(correction.text)
+    verdict = lint_paths(workspace, paths or [], pedantic=pedantic)
     if json or form == "json":
-        found = [d.as_json() for d in verdict.diagnostics]
-        console.document({"schema": SCHEMA, "files": verdict.files, "diagnostics": found})
+        documents = [d.as_json() for d in verdict.diagnostics]
+        console.document({"schema": SCHEMA, "files": verdict.files, "diagnostics": documents})
     elif form == "sarif":
         console.document(diagnostics.document(verdict.diagnostics, _explained()))
     else:
-        lines = diagnostics.text_lines if form == "text" else diagnostics.github_lines
-        console.results(lines(verdict.diagnostics))
+        found = verdict.diagnostics
+        if form == "github":
+            lines = diagnostics.github_lines(found)
+        else:
+            lines = diagnostics.text_lines(found, len(found) if all_errors else diagnostics.MOST_ERRORS)
+        console.results(lines)
         console.message(_summary(verdict))
     if verdict.invalid:
         return 3
@@ -49,8 +68,6 @@ def _explained() -> dict[str, diagnostics.Help]:
 
 
 def _summary(verdict: Verdict) -> str:
-    if not verdict.files:
-        return "0 files: no YAML file contains `format: gb300serve/…`"
     counts = dict.fromkeys(("error", "warning", "note"), 0)
     for found in verdict.diagnostics:
         counts[found.severity] += 1

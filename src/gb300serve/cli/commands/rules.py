@@ -51,6 +51,7 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _page(row: dict[str, Any]) -> str:
-    parts = [f"{row['code']} {row['name']} ({row['severity']})", row["summary"]]
+    severity = f"{row['severity']}, with lint --pedantic" if row.get("pedantic") else row["severity"]
+    parts = [f"{row['code']} {row['name']} ({severity})", row["summary"]]
     parts += [f"{title}: {row[key]}" for title, key in (("Why", "why"), ("Fix", "fix")) if row[key]]
     return "\n\n".join(parts)

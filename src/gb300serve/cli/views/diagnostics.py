@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,17 +14,28 @@ from gb300serve.core.text import printable
 
 # The findings about literal secrets: lines with secrets are never shown.
 _LITERAL = frozenset({"SEC003", "SEC004"})
+# More errors of one file usually have one cause.
+MOST_ERRORS = 50
 # A longer line would fill the terminal, and hide the next finding.
 _LONGEST = 500
 _WORD = re.compile(r"[^ ,\]}#:]*")
 
 
-def text_lines(diagnostics: Iterable[Diagnostic], *, quote: bool = True) -> Iterator[str]:
-    """The lines to print, without colour. Not `quote`: no source lines, as a pasted command may contain a secret."""
+def text_lines(
+    diagnostics: Iterable[Diagnostic], most_errors: int = MOST_ERRORS, *, quote: bool = True
+) -> Iterator[str]:
+    """The lines to print, without colour: at most so many errors of each file, then the number of the others.
+
+    Not `quote`: no source lines, as a pasted command may contain a secret.
+    """
     texts: dict[str, list[str]] = {}
     given = tuple(diagnostics)
     hidden = {(found.file, found.line) for found in given if found.code in _LITERAL}
+    errors: Counter[str | None] = Counter()
     for found in given:
+        errors[found.file] += found.severity == "error"
+        if found.severity == "error" and errors[found.file] > most_errors:
+            continue
         place = ":".join(str(part) for part in (found.file, found.line, found.column) if part is not None)
         prefix = f"{place}: " if place else ""
         yield printable(f"{prefix}{found.severity} {found.code} {found.name}: {found.message}")
@@ -31,6 +43,16 @@ def text_lines(diagnostics: Iterable[Diagnostic], *, quote: bool = True) -> Iter
             yield from _shown(found, texts)
         if found.hint:
             yield printable(f"    hint: {found.hint}")
+        for related in found.related:
+            yield printable(f"    {related.file}:{related.line}:{related.column}: {related.message}")
+    for file, count in errors.items():
+        if count > most_errors:
+            yield printable(f"{file}: {count - most_errors} more errors; `lint --all-errors` prints them")
+
+
+def _place(found: Diagnostic) -> str:
+    parts = [str(part) for part in (found.file, found.line, found.column) if part is not None]
+    return f"{':'.join(parts)}: " if parts else ""
 
 
 def _shown(found: Diagnostic, texts: dict[str, list[str]]) -> Iterator[str]:
@@ -124,10 +146,18 @@ def _result(found: Diagnostic, index: Mapping[str, int]) -> dict[str, Any]:
         "message": {"text": text},
     }
     if found.file is not None:
-        region = {"startLine": found.line, "startColumn": found.column or 1} if found.line else None
-        physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(found.file)}}
-        result["locations"] = [{"physicalLocation": physical | ({"region": region} if region else {})}]
+        result["locations"] = [_location(found.file, found.line, found.column)]
+    if found.related:
+        result["relatedLocations"] = [
+            _location(place.file, place.line, place.column) | {"message": {"text": place.message}}
+            for place in found.related
+        ]
     return result
+
+
+def _location(file: str, line: int | None, column: int | None) -> dict[str, Any]:
+    region = {"region": {"startLine": line, "startColumn": column or 1}} if line else {}
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(file)}} | region}
 
 
 def _uri(file: str) -> str:

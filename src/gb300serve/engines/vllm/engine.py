@@ -139,7 +139,8 @@ def _check_name(options: Options, key: str, names: list[str], version: str, *, i
     close = suggestion(name, names)
     hint = f"write {close}" if close else f"one of {', '.join(names)}"
     message = f"{key} is '{name}', which vllm {version} does not register"
-    yield Problem((key,), "OPT012", message, hint, None if is_error else "warning")
+    fix = close if close and close.lower() == name.lower() else None
+    yield Problem((key,), "OPT012", message, hint, None if is_error else "warning", fix)
 
 
 def _check_meaning(options: Options, choice: TableChoice) -> Iterator[Problem]:

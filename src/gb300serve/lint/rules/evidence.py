@@ -64,7 +64,7 @@ def figure_outside_evidence(subject: LintSubject) -> Iterator[Finding]:
             yield Finding(path, f"`{match[0]}` is a figure without workload or method", "move it to evidence:")
 
 
-@rule("EVD004", "note")
+@rule("EVD004", "note", pedantic=True)
 def verified_without_receipts(subject: LintSubject) -> Iterator[Finding]:
     """The release is `verified` but has no boot receipts.
 
@@ -76,7 +76,7 @@ def verified_without_receipts(subject: LintSubject) -> Iterator[Finding]:
         yield Finding(("status",), "status is verified, but boot.receipts is missing", "add boot.receipts from its log")
 
 
-@rule("EVD005", "note")
+@rule("EVD005", "note", pedantic=True)
 def figure_without_run(subject: LintSubject) -> Iterator[Finding]:
     """A figure does not name the run that it was measured in.
 

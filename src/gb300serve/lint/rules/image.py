@@ -104,7 +104,7 @@ def local_image_without_tag(subject: LintSubject) -> Iterator[Finding]:
         yield Finding(("image", "id"), "an image pinned by id needs a tag to be started by", "add image.tag")
 
 
-@rule("IMG005", "note")
+@rule("IMG005", "note", pedantic=True)
 def local_image(subject: LintSubject) -> Iterator[Finding]:
     """The image is pinned by an id that only one machine has.
 
@@ -134,6 +134,21 @@ def tag_of_another_version(subject: LintSubject) -> Iterator[Finding]:
     if tagged and stated and tagged[1] != stated[1]:
         message = f"engine.version is {engine.version}, but the image tag is {image.tag}"
         yield Finding(("engine", "version"), message, f"write {tagged[1]}, or use the matching image")
+
+
+@rule("IMG007", "warning")
+def version_in_other_spelling(subject: LintSubject) -> Iterator[Finding]:
+    """The engine version is not written as the engine prints it.
+
+    Why: Measured boots, logs and image tags are compared with the version by its text.
+    Fix: Write three numbers without `v`: 0.33.0.
+    """
+    version = subject.version or ""
+    tables = subject.tables.tables if subject.tables.exact else ()
+    for table in tables:
+        if public(version) != table.version and version != table.version:
+            message = f"engine.version is {version}, but the engine prints {table.version}"
+            yield Finding(("engine", "version"), message, f"write {table.version}", fix=table.version)
 
 
 @rule("PIN001", "error")

@@ -7,9 +7,11 @@ from dataclasses import replace
 from gb300serve.core.diagnostics import Severity
 from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
-from gb300serve.engines.base import length, si_length
+from gb300serve.engines.base import length, number, si_length
+from gb300serve.fit.checkpoint import GIB
 from gb300serve.fit.memory import STATION, MemoryPlan, host_verdict
 from gb300serve.lint.subject import Fitting, LintSubject, option_given, option_path, rule, vllm_rule
+from gb300serve.plan.model import parse_size
 
 # 0.97 is the highest share that booted; the driver and the CUDA context need the rest.
 HIGHEST_SHARE = 0.98
@@ -105,8 +107,46 @@ def utilization_near_all(subject: LintSubject) -> Iterator[Finding]:
         yield Finding(option_path("gpu_memory_utilization"), message, "write at most 0.97")
 
 
+# Of two options that size the same memory, the engine uses the first.
+_OVERRIDES = (
+    ("num_gpu_blocks_override", "kv_cache_memory_bytes"),
+    ("hicache_size", "hicache_ratio"),
+)
+_ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+_NO_UVA = "VLLM_WEIGHT_OFFLOADING_DISABLE_UVA"
+
+
+@rule("MEM005", "warning")
+def memory_settings_conflict(subject: LintSubject) -> Iterator[Finding]:
+    """Two settings of the memory contradict each other.
+
+    Why: The engine uses one of them without a warning, or exits: sleep mode rejects expandable segments, and CUDA
+    graphs need UVA to read offloaded weights. A container with less memory than the offload is killed without a log.
+    Fix: Keep the setting that you mean.
+    """
+    options, env = subject.options, subject.container.env
+    for winner, loser in _OVERRIDES:
+        if option_given(options, winner) and option_given(options, loser):
+            yield Finding(option_path(loser), f"{winner} overrides {loser}", "keep one of them", of_key=True)
+    for name in _ALLOCATOR:
+        if options.get("enable_sleep_mode") is True and "expandable_segments:true" in env.get(name, "").lower():
+            message = "enable_sleep_mode does not start with expandable segments"
+            hint = "remove expandable_segments, or enable_sleep_mode"
+            yield Finding(("container", "env", name), message, hint, of_key=True, severity="error")
+    gigabytes = number(options.get("cpu_offload_gb")) or 0
+    if gigabytes > 0 and env.get(_NO_UVA, "").lower() in ("1", "true") and not subject.vllm.enforce_eager:
+        message = f"{_NO_UVA} disables the uva backend, and CUDA graphs cannot read offloaded weights without it"
+        yield Finding(("container", "env", _NO_UVA), message, "remove the variable", of_key=True)
+    limit = parse_size(subject.container.memory or "")
+    needed = subject.fitting.plan.host.resident_gib if subject.fitting else gigabytes
+    if limit is not None and 0 < limit.bytes < needed * GIB:
+        message = f"the container may use {limit.bytes / GIB:.1f} GiB, but the offloaded weights need {needed:.1f} GiB"
+        yield Finding(("container", "memory"), message, "raise the limit, or remove it")
+
+
 # From here on one prompt occupies several seconds of steps that short requests wait for.
 _LONG = 262144
+_THRESHOLD = 6144
 _SCALE = {"k": 1000, "m": 1000_000}
 _BINARY = {"k": 1024, "m": 1024 * 1024}
 _PROMISE = re.compile(r"(?<![\w.,-])(\d+(?:[.,]\d+)?)[ -]?([kKmM])(?:i?[bB]?)?(?![A-Za-z0-9])(?! ?/ ?s)")
@@ -132,6 +172,11 @@ def context_above_model(subject: LintSubject) -> Iterator[Finding]:
         yield Finding(option_path("max_model_len"), message, f"write {known.max_position_embeddings}")
 
 
+def threshold_below(batch: int) -> int:
+    """The threshold for long prompts with `batch` tokens per step: three quarters of a step, at most the proven one."""
+    return max(1, min(_THRESHOLD, batch * 3 // 4))
+
+
 @vllm_rule("LEN002", "warning")
 def threshold_without_effect(subject: LintSubject) -> Iterator[Finding]:
     """`long_prefill_token_threshold` is not below `max_num_batched_tokens` and has no effect.
@@ -143,7 +188,7 @@ def threshold_without_effect(subject: LintSubject) -> Iterator[Finding]:
     threshold, batch = subject.vllm.long_prefill_token_threshold, subject.vllm.max_num_batched_tokens
     if threshold and batch is not None and threshold >= batch:
         message = f"long_prefill_token_threshold {threshold} has no effect: max_num_batched_tokens is {batch}"
-        yield Finding(option_path("long_prefill_token_threshold"), message, f"write {batch * 3 // 4}")
+        yield Finding(option_path("long_prefill_token_threshold"), message, f"write {threshold_below(batch)}")
 
 
 @vllm_rule("LEN003", "error")
@@ -235,9 +280,10 @@ def no_long_prefill_threshold(subject: LintSubject) -> Iterator[Finding]:
     reduced that to 0.89 to 1.09 s; the long prompt took 16 % longer.
     Fix: Add `long_prefill_token_threshold: 6144` (below `max_num_batched_tokens`).
     """
-    view = subject.vllm
+    view, batch = subject.vllm, subject.vllm.max_num_batched_tokens
     has_several_streams = view.max_num_seqs is None or view.max_num_seqs > 1
     is_long = view.max_model_len is not None and view.max_model_len >= _LONG
     if is_long and has_several_streams and not view.long_prefill_token_threshold:
         message = "short requests wait for the whole prefill of a long one: long_prefill_token_threshold is not set"
-        yield Finding(option_path("max_model_len"), message, "add `long_prefill_token_threshold: 6144`", of_key=True)
+        hint = f"add `long_prefill_token_threshold: {_THRESHOLD if batch is None else threshold_below(batch)}`"
+        yield Finding(option_path("max_model_len"), message, hint, of_key=True)

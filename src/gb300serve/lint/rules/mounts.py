@@ -1,17 +1,35 @@
 """Rules for mounts: invalid paths, patches without a sha256, caches that are lost."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
 
 from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
 from gb300serve.lint.known import tuning_store
-from gb300serve.lint.subject import LintSubject, rule, vllm_rule
+from gb300serve.lint.rules.parsers import MODEL_OPTIONS
+from gb300serve.lint.subject import LintSubject, contains, from_json, rule, vllm_rule
 from gb300serve.recipe.model import MountSection
 
 VLLM_CACHE = "/root/.cache/vllm"
+# Options whose values are files or directories in the container; a value may also be `name=path`, or JSON.
+_FILES = frozenset(
+    {
+        "chat_template", "completion_template", "config", "default_mm_loras", "generation_config", "hf_config_path",
+        "lora_modules", "lora_paths", "quantization_param_path", "reasoning_parser_plugin", "ssl_ca_certs",
+        "ssl_certfile", "ssl_keyfile", "structured_outputs_config", "tool_parser_plugin", "uno_lora_path",
+    }
+)  # fmt: skip
+_CHECKED_ELSEWHERE = frozenset({*MODEL_OPTIONS, "speculative_config"})
+_FILE_VARIABLES = frozenset({"CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "VLLM_LOGGING_CONFIG_PATH"})
+# Every file below these paths may be executed.
+_CODE_VARIABLES = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "PYTHONSTARTUP"})
 _VOLUME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _CODE = re.compile(r"\.(?:py|pyc|pth|so(?:\.\d+)*|cu|cuh|sh)$")
+# What the engines' official images contain, besides system libraries.
+_IN_OFFICIAL = re.compile(r"/(?:usr|opt|vllm-workspace|sgl-workspace|workspace|etc/ssl/certs)/")
+_PATH = re.compile(r"(?:[\w.-]+=)?(?P<path>(?:~|\.\.?)?/[^/].*)")
 _IMAGE = re.compile(
     r"/(?:usr|opt|lib|lib64|bin|sbin|etc)/|/(?:dist|site)-packages/|^/(?:sgl-workspace|vllm-workspace|workspace)/"
 )
@@ -96,10 +114,43 @@ def patch_without_sha256(subject: LintSubject) -> Iterator[Finding]:
     the lane serves at half the speed.
     Fix: Add `sha256:` (`sha256sum FILE`); for a directory, one line per file.
     """
+    executed = list(_executed(subject))
     for index, mount in enumerate(subject.container.mounts):
+        place = ("container", "mounts", index, "target")
         if mount.sha256 is None and _is_patch(mount):
             message = f"{mount.target} is code from outside the image, without a sha256"
-            yield Finding(("container", "mounts", index, "target"), message, "add `sha256:` of the file")
+            yield Finding(place, message, "add `sha256:` of the file")
+        elif not isinstance(mount.sha256, str):
+            below = (entry for entry in executed if contains(mount.target, entry[0]))
+            for path, cause in islice((entry for entry in below if not _is_hashed(entry[0], mount)), 1):
+                message = f"{cause} runs code from {path}, which is mounted without a sha256"
+                yield Finding(place, message, "add `sha256: {FILE: …}`, one entry for each file (`sha256sum FILE`)")
+
+
+def _is_hashed(path: str, mount: MountSection) -> bool:
+    """Whether the file has a hash; for a directory, whether any file has."""
+    hashed = mount.sha256 if isinstance(mount.sha256, dict) else {}
+    return path.removeprefix(mount.target.rstrip("/") + "/") in hashed if _CODE.search(path) else bool(hashed)
+
+
+def _executed(subject: LintSubject) -> Iterator[tuple[str, str]]:
+    """Paths in the container that hold code to execute, each with the setting that names it."""
+    section, container = subject.recipe.engine, subject.container
+    words = [("the entrypoint", container.entrypoint), *(("engine.launcher", word) for word in section.launcher)]
+    for name, value in (*words, *((key, value) for _, key, value in subject.arguments), *container.env.items()):
+        for path in _paths(value):
+            if name in _CODE_VARIABLES or _CODE.search(path):
+                yield path, name
+
+
+def _paths(value: Any) -> Iterator[str]:
+    """The paths in a value: words of a text, also as `name=path`, and everything in JSON."""
+    value = from_json(value)
+    if isinstance(value, str):
+        yield from (match["path"] for word in re.split(r"[\s:]+", value) if (match := _PATH.fullmatch(word)))
+    elif isinstance(value, Mapping | list):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _paths(item)
 
 
 def _is_patch(mount: MountSection) -> bool:
@@ -152,3 +203,36 @@ def writable_hashed_mount(subject: LintSubject) -> Iterator[Finding]:
         if mount.sha256 is not None and mount.read_only is False:
             place = ("container", "mounts", index, "read_only")
             yield Finding(place, "a mount with sha256 is read-only", "remove `read_only: false`")
+
+
+@rule("MNT009", "warning")
+def file_outside_mounts(subject: LintSubject) -> Iterator[Finding]:
+    """The engine reads a file from a path where nothing is mounted.
+
+    Why: The container sees only the image and the mounts. A chat template, an adapter, a certificate or a plugin that
+    is named by its path on the host is not found, and the engine exits or looks for a repository of that name.
+    Fix: Mount the file or its directory, and write the path below the target of the mount.
+    """
+    targets = [target for _, target in _targets(subject)]
+    variables = [(("container", "env", name), name, value) for name, value in subject.container.env.items()]
+    for place, key, value in (*subject.arguments, *variables):
+        is_inline = isinstance(value, str) and ("{{" in value or "{%" in value)
+        for path in () if is_inline or key in _CHECKED_ELSEWHERE else _paths(value):
+            if any(contains(target, path) for target in targets):
+                continue
+            source = next((mount for mount in subject.container.mounts if contains(mount.source, path)), None)
+            if source is not None and source.source != "/":
+                inside = source.target.rstrip("/") + path.removeprefix(source.source.rstrip("/"))
+                message = f"{key} names {path}, a path on the host: in the container the mount puts it at {inside}"
+                yield Finding(place, message, f"write {inside}")
+            elif key in _FILES or key in _FILE_VARIABLES:
+                yield from _not_mounted(subject, place, key, path)
+
+
+def _not_mounted(subject: LintSubject, place: Path, key: str, path: str) -> Iterator[Finding]:
+    if _IN_OFFICIAL.match(path):
+        return
+    message = f"{key} names {path}, but nothing is mounted there"
+    hint = "mount it, and write the path below the target of the mount"
+    # An image of the user's own may contain the file.
+    yield Finding(place, message, hint, severity="warning" if subject.is_official_image else "note")

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
+from gb300serve.core.text import suggestion
 from gb300serve.engines.registry import engine
 from gb300serve.lint.subject import LintSubject, gpu_count, option_path, rule, vllm_rule
 from gb300serve.plan.model import parse_size
@@ -63,8 +64,9 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def _bridged(subject: LintSubject) -> bool:
+    """Whether the engine is reached through published ports, and its port is known."""
     network = subject.container.network or ""
-    return network not in ("host", "none") and not network.startswith("container:")
+    return network not in ("host", "none") and not network.startswith("container:") and not subject.starts_itself
 
 
 def _inside(subject: LintSubject) -> int:
@@ -209,7 +211,7 @@ def gpu_by_index(subject: LintSubject) -> Iterator[Finding]:
         yield Finding(("container", "gpus"), "a GPU's index differs between machines", "write {name: GB300}")
 
 
-@rule("CON004", "note")
+@rule("CON004", "note", pedantic=True)
 def all_gpus(subject: LintSubject) -> Iterator[Finding]:
     """The container gets every GPU of the machine.
 
@@ -301,3 +303,31 @@ def not_a_size(subject: LintSubject) -> Iterator[Finding]:
         elif size is not None and not size.unit and 0 < size.bytes < _LEAST_SIZE:  # 0 leaves the choice to Docker
             hint = f"write a unit, for example {size.number}g"
             yield Finding(("container", name), f"`{value}` is {size.number} bytes", hint)
+
+
+# Docker's modes; of a namespace that another container has, only the form is checked.
+_MODES = {
+    "ipc": re.compile(r"none|private|shareable|host|container:.+"),
+    "pid": re.compile(r"host|container:.+"),
+    "network": re.compile(r"none|bridge|host|default|container:.+|[A-Za-z0-9][A-Za-z0-9_.-]*"),
+}
+
+
+_HOST_MODES = ("host", "none", "private", "shareable", "bridge", "default")
+
+
+@rule("CON011", "error")
+def not_a_mode(subject: LintSubject) -> Iterator[Finding]:
+    """The ipc, pid or network mode is not valid for Docker.
+
+    Why: Docker rejects the container (`invalid IPC mode`), and modes are case-sensitive: `Host` is not `host`, and as
+    a network it is the name of one that does not exist.
+    Fix: Write `host`, or another mode of Docker in lower case.
+    """
+    for name, modes in _MODES.items():
+        mode: str | None = getattr(subject.container, name)
+        meant = mode.strip().lower() if mode is not None else ""
+        if mode is None or (modes.fullmatch(mode) and (meant == mode or meant not in _HOST_MODES)):
+            continue
+        close = suggestion(meant, filter(modes.fullmatch, _HOST_MODES)) or "host"
+        yield Finding(("container", name), f"`{mode}` is not a valid {name} mode", f"write {close}")

@@ -8,7 +8,7 @@ from gb300serve.core.rules import Finding
 from gb300serve.fit.checkpoint import GIB, Checkpoint
 from gb300serve.fit.memory import GB300
 from gb300serve.fit.request import is_match
-from gb300serve.lint.known import runner_v2_ignores
+from gb300serve.lint.known import runner_v2_ignores, runner_v2_lacks_offload
 from gb300serve.lint.subject import LintSubject, option_path, vllm_rule
 
 # Parameter names are dotted segments of these characters: other patterns cannot match.
@@ -23,22 +23,30 @@ _BYTES = (
     (re.compile(r"(?i)fp32"), 4.0),
 )
 _PREFETCH = ("offload_group_size", "offload_num_in_group", "offload_prefetch_step", "offload_params")
+RUNNER_V2 = "VLLM_USE_V2_MODEL_RUNNER"
+_OFF = ("0", "false", "False")
 _UVA = ("cpu_offload_gb", "cpu_offload_params")
 
 
 @vllm_rule("OFF001", "warning")
 def offload_pattern_without_offload(subject: LintSubject) -> Iterator[Finding]:
-    """Parameters to offload are named, but nothing is offloaded.
+    """Parameters to offload are named, but no backend offloads them.
 
-    Why: Without a positive `cpu_offload_gb` the uva backend is off, and all weights stay on the GPU without a warning.
-    Fix: Add `cpu_offload_gb`, or remove `cpu_offload_params`.
+    Why: Without a positive `cpu_offload_gb` the uva backend is off, and without `offload_group_size` the prefetch
+    backend. All weights stay on the GPU without a warning.
+    Fix: Add the size, or remove the patterns.
     """
-    offload, place = subject.vllm.offload, option_path("cpu_offload_params")
+    offload = subject.vllm.offload
+    refused = subject.fitting is not None and subject.fitting.plan.verdict == "refused"
+    severity: Severity = "error" if refused else "warning"
     if offload.params and offload.gigabytes <= 0 and offload.backend != "prefetch":
-        refused = subject.fitting is not None and subject.fitting.plan.verdict == "refused"
         message = "cpu_offload_params is set, but cpu_offload_gb offloads nothing"
-        severity: Severity = "error" if refused else "warning"
+        place = option_path("cpu_offload_params")
         yield Finding(place, message, "add `cpu_offload_gb`", of_key=True, severity=severity)
+    if subject.options.get("offload_params") and offload.group_size <= 0 and offload.backend == "auto":
+        message = "offload_params is set, but no offload_group_size selects the prefetch backend"
+        place = option_path("offload_params")
+        yield Finding(place, message, "add `offload_group_size`", of_key=True, severity=severity)
 
 
 @vllm_rule("OFF002", "error")
@@ -159,16 +167,21 @@ def offload_ignored_by_runner(subject: LintSubject) -> Iterator[Finding]:
     only sign is an out-of-memory error later in the boot. DSpark needs that runner; the day-0 build does both.
     Fix: Check the first boot for `Total CPU offloaded parameters`, and make that line a receipt.
     """
-    if subject.vllm.offload.gigabytes <= 0 or not runner_v2_ignores(subject.version) or not uses_runner_v2(subject):
+    offload, version = subject.vllm.offload, subject.version
+    if offload.gigabytes <= 0 and offload.group_size <= 0:
+        return
+    is_default = runner_v2_lacks_offload(version) and subject.container.env.get(RUNNER_V2) not in _OFF
+    if not is_default and not (runner_v2_ignores(version) and uses_runner_v2(subject)):
         return
     if not any("CPU offloaded" in receipt.line for receipt in subject.recipe.boot.receipts):
-        message = f"vllm {subject.version} runs this with model runner V2, which is reported to ignore cpu_offload_gb"
+        key = "cpu_offload_gb" if offload.gigabytes > 0 else "offload_group_size"
+        message = f"vllm {version} runs this with model runner V2, which is reported to ignore {key}"
         hint = 'add a receipt: {line: "Total CPU offloaded parameters: {value}", missing: fail}'
-        yield Finding(option_path("cpu_offload_gb"), message, hint, of_key=True)
+        yield Finding(option_path(key), message, hint, of_key=True)
 
 
 def uses_runner_v2(subject: LintSubject) -> bool:
     """Whether the recipe selects runner V2, by its variable or by a method that only runs there."""
-    forced = subject.container.env.get("VLLM_USE_V2_MODEL_RUNNER")
+    forced = subject.container.env.get(RUNNER_V2)
     drafts = subject.vllm.speculation
     return forced in ("1", "true", "True") or (forced is None and drafts is not None and drafts.method == "dspark")

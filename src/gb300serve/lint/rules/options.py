@@ -56,7 +56,7 @@ def graphs_while_eager(subject: LintSubject) -> Iterator[Finding]:
             yield Finding(option_path(key), message, "keep one of them", of_key=True)
 
 
-@vllm_rule("OPT103", "note")
+@vllm_rule("OPT103", "warning")
 def utilization_overridden(subject: LintSubject) -> Iterator[Finding]:
     """`kv_cache_memory_bytes` overrides `gpu_memory_utilization`.
 
@@ -65,7 +65,7 @@ def utilization_overridden(subject: LintSubject) -> Iterator[Finding]:
     """
     if subject.vllm.kv_cache_memory_bytes and option_given(subject.options, "gpu_memory_utilization"):
         message = "kv_cache_memory_bytes sets the size of the KV cache, gpu_memory_utilization does not"
-        yield Finding(option_path("gpu_memory_utilization"), message, None, of_key=True)
+        yield Finding(option_path("gpu_memory_utilization"), message, "keep one of them", of_key=True)
 
 
 @rule("OPT104", "error")

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
+from gb300serve.core.diagnostics import Severity
 from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
 from gb300serve.lint.known import reasoning_parser
@@ -98,7 +100,7 @@ def no_tool_parser(subject: LintSubject) -> Iterator[Finding]:
     Why: The tool calls of an agent arrive as text and are not executed.
     Fix: Add `tool_call_parser` and `enable_auto_tool_choice: true`, unless no agent uses the lane.
     """
-    parser = subject.checkpoint.tool_call_parser if subject.checkpoint else None
+    parser = subject.checkpoint.tool_call_parser if subject.checkpoint and not subject.starts_itself else None
     if parser and not subject.vllm.tool_call_parser and not subject.vllm.enable_auto_tool_choice:
         message = "tool calls are returned as text: tool_call_parser is not set"
         hint = f"add `tool_call_parser: {parser}` and `enable_auto_tool_choice: true`"
@@ -109,6 +111,13 @@ _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SHORT = re.compile(r"[0-9a-f]{7,39}")
 _IN_PATH = re.compile(r"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
 _HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+# The options whose values are models or tokenizers.
+MODEL_OPTIONS = ("model_tag", "model", "model_path", "tokenizer", "tokenizer_path", "speculative_draft_model_path")
+_REVISIONS = {
+    "tokenizer": "tokenizer_revision",
+    "tokenizer_path": "revision",
+    "speculative_draft_model_path": "speculative_draft_model_revision",
+}
 HUB_CACHE = "/root/.cache/huggingface"
 
 
@@ -134,8 +143,10 @@ def model_without_revision(subject: LintSubject) -> Iterator[Finding]:
     Why: Nobody can tell which files were measured, and the next download may bring others.
     Fix: Add `revision:` with the 40 digits of the commit.
     """
+    downloaded = {location for _, location, _ in _locations(subject)}
     for path, model in subject.models:
-        if model.revision is None and (model.repo or model.path):
+        # For a model that the engine downloads, MOD006 checks the revision in its options.
+        if model.revision is None and (model.repo or model.path) and (model.path or model.repo not in downloaded):
             place = (*path, "repo" if model.repo else "path")
             message = f"{model.repo or model.path} has no revision"
             yield Finding(place, message, "add revision: and the commit's 40 digits")
@@ -150,21 +161,20 @@ def model_not_mounted(subject: LintSubject) -> Iterator[Finding]:
     """
     targets = [*(m.mount for m in subject.recipe.all_models if m.mount), *(m.target for m in subject.container.mounts)]
     mounted = f" (mounted: {', '.join(targets)})" if targets else ""
-    for path, location in _locations(subject):
+    for path, location, _ in _locations(subject):
         if location.startswith("/") and not any(contains(target, location) for target in targets):
             message = f"the engine loads {location}, but nothing is mounted there{mounted}"
             yield Finding(path, message, "mount it, or set the engine's model to the mount")
 
 
-def _locations(subject: LintSubject) -> Iterator[tuple[Path, str]]:
-    """Every model, drafter and tokenizer of the options, with its place."""
-    keys = ("model_tag", "model", "model_path", "tokenizer", "tokenizer_path", "speculative_draft_model_path")
-    for key in keys:
+def _locations(subject: LintSubject) -> Iterator[tuple[Path, str, Any]]:
+    """Every model, drafter and tokenizer of the options: its place, its path or repository, and its revision."""
+    for key in MODEL_OPTIONS:
         if isinstance(value := subject.options.get(key), str):
-            yield option_path(key), value
+            yield option_path(key), value, subject.options.get(_REVISIONS.get(key, "revision"))
     config = subject.options.get("speculative_config")
     if isinstance(config, dict) and isinstance(value := config.get("model"), str):
-        yield option_path("speculative_config", "model"), value
+        yield option_path("speculative_config", "model"), value, config.get("revision")
 
 
 @rule("MOD004", "error")
@@ -191,12 +201,15 @@ def engine_without_model(subject: LintSubject) -> Iterator[Finding]:
     engine = subject.recipe.engine
     named = ("model_tag", "model", "model_path", "config")
     words = (word.lstrip("-").partition("=")[0].replace("-", "_") for word in (*engine.launcher, *engine.extra_args))
-    if option_given(subject.options, *named) or any(word in named or word.startswith("/") for word in words):
+    has_model = option_given(subject.options, *named) or any(word in named or word.startswith("/") for word in words)
+    if has_model or subject.starts_itself:
         return
     key = "model" if subject.is_vllm else "model_path"
     place = ("engine", "options") if engine.options else ("engine", "name")
     hint = f"add `{key}: /model`, where the model is mounted"
-    yield Finding(place, f"engine.options has no `{key}`", hint, of_key=True)
+    # The entrypoint of an image of the user's own may name the model.
+    severity: Severity = "error" if subject.is_official_image or engine.launcher else "warning"
+    yield Finding(place, f"engine.options has no `{key}`", hint, of_key=True, severity=severity)
 
 
 @rule("MOD006", "warning")
@@ -207,10 +220,10 @@ def model_from_the_hub(subject: LintSubject) -> Iterator[Finding]:
     downloads hundreds of GiB, and the weights may differ.
     Fix: Download the commit once, mount it and set the mount; or write `revision` and mount the Hub cache.
     """
-    for path, location in _locations(subject):
+    for path, location, revision in _locations(subject):
         if not _HUB.fullmatch(location):
             continue
-        if subject.options.get("revision") is None and path[-1] != "tokenizer":
+        if revision is None and path[-1] != "tokenizer":
             message = f"`{location}` is downloaded at boot, at no fixed revision"
             yield Finding(path, message, "mount the files, or add `revision:`")
         elif not subject.is_mounted(HUB_CACHE):

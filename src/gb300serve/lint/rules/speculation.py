@@ -191,7 +191,7 @@ def _largest_capture(subject: LintSubject) -> tuple[Path, int] | None:
     return None
 
 
-@vllm_rule("SPC010", "note")
+@vllm_rule("SPC010", "note", pedantic=True)
 def static_draft_length(subject: LintSubject) -> Iterator[Finding]:
     """The draft length is the same at every batch size.
 

@@ -1,13 +1,13 @@
 """Rules for values that were copied from a guide, a template or a shell."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gb300serve.core.redaction import holds_secret
 from gb300serve.core.rules import Finding
 from gb300serve.core.text import printable
-from gb300serve.document.nodes import Path
+from gb300serve.document.nodes import Path, document_texts
 from gb300serve.lint.subject import OPTIONS, LintSubject, rule
 from gb300serve.plan.check import LiteralSecret, literal_secrets, secrets_in_comments
 
@@ -30,7 +30,7 @@ _TYPESET = re.compile("[\u2010-\u2015\u2018-\u201f\u2032-\u2036\u2212]")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 # Ports, addresses and connector settings are texts there.
-_LOOSE = frozenset({"kv_transfer_config", "ec_transfer_config", "additional_config", "default_chat_template_kwargs"})
+_LOOSE = frozenset({"kv_transfer_config", "ec_transfer_config", "additional_config"})
 _EXPANDED = frozenset({"path", "source", "file"})
 
 
@@ -128,14 +128,19 @@ def invisible_character(subject: LintSubject) -> Iterator[Finding]:
 def number_as_text(subject: LintSubject) -> Iterator[Finding]:
     """A number or boolean inside an option's JSON is quoted.
 
-    Why: The engine gets `"5"` and `"true"` as text. Some classes convert it; others compare it and never match.
+    Why: The engine gets `"5"` and `"true"` as text. Some classes convert it; others compare it and never match. A chat
+    template takes every text that is not empty for true, also `"False"`.
     Fix: Write it without quotes.
     """
-    for path, _, value in subject.plain_texts:
-        if path[:2] != OPTIONS or len(path) < 4 or path[2] in _LOOSE or isinstance(path[3], int):
-            continue
-        if _NUMBER.fullmatch(value) or value in ("true", "false", "null"):
-            yield Finding(path, f"{_where(path)} is the text {_shown(value)}", f"write {value}, without quotes")
+    for place, key, value in subject.arguments:
+        texts = document_texts(value).texts if isinstance(value, Mapping) and key not in _LOOSE else ()
+        for path, _, text in texts:
+            is_boolean = text.lower() in ("true", "false", "null")
+            # A template may want the text of a number, but it takes every quoted boolean for true.
+            if is_boolean or (key != "default_chat_template_kwargs" and _NUMBER.fullmatch(text)):
+                where, fix = ((*place, *path), text.lower()) if place[:2] == OPTIONS else (place, None)
+                message = f"{'.'.join(map(str, (*place[:2], key, *path)))} is the text {_shown(text)}"
+                yield Finding(where, message, f"write {text.lower()}, without quotes", fix=fix)
 
 
 @rule("VAL007", "error")

@@ -1,0 +1,97 @@
+"""Correct recipes: what a finding is certain about is written into the file."""
+
+from collections.abc import Iterator
+from difflib import unified_diff
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from gb300serve.app.lint import FileLinter, FindingKey, Target, is_recipe, key_of, targets_of
+from gb300serve.app.workspace import Workspace
+from gb300serve.core.files import is_file, write_atomically
+from gb300serve.core.redaction import redact, redact_line
+from gb300serve.core.text import printable
+from gb300serve.document.read import replace_scalar
+from gb300serve.lint.rules.image import pinned_arguments
+from gb300serve.plan.check import literal_secrets
+from gb300serve.recipe.catalog import RecipeFile
+from gb300serve.recipe.load import LoadedRecipe, RecipeLoader
+from gb300serve.recipe.write import SUFFIX, read_pin
+
+# More corrections of one file are made by the next call.
+MOST_FIXES = 200
+
+
+class Correction(NamedTuple):
+    """What was changed in a file, as a diff, or why it was left as it is."""
+
+    text: str
+    refused: bool = False
+
+
+def fix_paths(space: Workspace, paths: list[str]) -> Iterator[Correction]:
+    """Write what is certain into the files: the spelling of keys and options, letter case, and quotes."""
+    for target in chain.from_iterable(targets_of(space, paths).values()):
+        loader = RecipeLoader(space.catalog)
+        loaded = loader.load_file(target.file) if isinstance(target, Target) else None
+        if loaded is None or not is_recipe(loaded):
+            continue
+        fixed = _fixed(FileLinter(space, loader), loaded)
+        if fixed == loaded.source.text:
+            continue
+        path, pinned = loaded.file.path, _changed_pins(space, loaded.file, fixed)
+        if pinned:
+            reason = f"the corrections would change the pinned command of {', '.join(pinned)}"
+            yield Correction(f"{path}: not changed, because {reason}; write a new release", refused=True)
+            continue
+        try:
+            _write(path, fixed)
+        except OSError as error:
+            yield Correction(f"{path}: {error.strerror}", refused=True)
+            continue
+        yield Correction("\n".join(_diff(loaded, fixed)))
+
+
+def _fixed(judge: FileLinter, loaded: LoadedRecipe) -> str:
+    """The text after all corrections; one that does not remove its finding, or repeats a key, is left out."""
+    text, tried = loaded.source.text, set[FindingKey]()
+    found = judge.judge(loaded).found
+    for _ in range(MOST_FIXES):
+        finding = next((d for d in found if d.fix and d.file == loaded.source.name and key_of(d) not in tried), None)
+        if finding is None or finding.fix is None:
+            break
+        tried.add(key_of(finding))
+        changed = replace_scalar(text, finding.line or 0, finding.column or 0, finding.fix)
+        loader = RecipeLoader(judge.space.catalog, {loaded.file.path: changed})
+        after = FileLinter(judge.space, loader).judge(loader.load_file(loaded.file)).found
+        if key_of(finding) not in map(key_of, after) and not any(d.code == "YAML002" for d in after):
+            text, found = changed, after
+    return text
+
+
+def _changed_pins(space: Workspace, file: RecipeFile, text: str) -> list[str]:
+    """The pinned releases of the lane whose command would change with this text of a file."""
+    before = FileLinter(space, RecipeLoader(space.catalog))
+    after = FileLinter(space, RecipeLoader(space.catalog, {file.path: text}))
+    changed = []
+    for pin in sorted(file.path.parent.glob(f"*{SUFFIX}")):
+        release = RecipeFile(pin.with_suffix(file.path.suffix), file.directory)
+        command = after.command(release) if is_file(release.path) else None
+        pinned = pinned_arguments(read_pin(release.path) or "")
+        if command is not None and command not in (pinned, before.command(release)):
+            changed.append(pin.stem)
+    return changed
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace the content of a file; line ends stay as they were."""
+    path = path.resolve()
+    data = text.replace("\n", "\r\n") if b"\r\n" in path.read_bytes() else text
+    write_atomically(path, data.encode("utf-8"), path.stat().st_mode & 0o777)
+
+
+def _diff(loaded: LoadedRecipe, text: str) -> Iterator[str]:
+    name, secrets = loaded.source.name, [literal.value for literal in literal_secrets(loaded.root)]
+    before, after = loaded.source.text.split("\n"), text.split("\n")
+    for line in unified_diff(before, after, name, name, n=1, lineterm=""):
+        yield redact_line(redact(printable(line), secrets))
