@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
+from gb300serve.boot.prefixes import strip_prefixes
 from gb300serve.boot.receipts import LogFacts
 from gb300serve.core.errors import CompileError
 from gb300serve.engines.logs import boot_machine
@@ -112,8 +113,8 @@ def learn_overhead(
 
 def _read(lines: Iterable[str]) -> LogFacts:
     machine, facts = boot_machine(), LogFacts(ECHO)
-    for line in lines:
-        facts.take(line, machine.feed(line))
+    for line, at in strip_prefixes(lines):
+        facts.take(line, machine.feed(line, at))
     return facts
 
 
