@@ -108,9 +108,10 @@ def test_equal_lines_of_the_greatest_width_are_not_wrapped() -> None:
     [
         (["2026-10-24T21:21:03.0Z stderr P ab", "2026-10-24T21:21:03.1Z stderr F  c"], ["ab c", ""]),
         (
-            ['{"log":"ab ","stream":"stderr","time":"t"}', '{"log":"c\\n","stream":"stderr","time":"t"}', "{}"],
-            ["ab c", "", "{}"],
+            [f'{{"log":"{"ab " * 5000}","stream":"stderr"}}', '{"log":"c\\n","stream":"stderr"}', "{}"],
+            ["ab " * 5000 + "c", "", "{}"],
         ),
+        (['{"log":"a","stream":"stderr"}', '{"log":"b","stream":"stderr","kubernetes":{}}'], ["a", "b"]),
         (['{"MESSAGE":[27,91,51,54,109,120,27,91,48,109],"__REALTIME_TIMESTAMP":"1"}'], ["x"]),
         (['{"MESSAGE":[900],"__REALTIME_TIMESTAMP":"1"}', "x"], ['{"MESSAGE":[900],"__REALTIME_TIMESTAMP":"1"}', "x"]),
         (["{" * 9000 + "}", '{"log": 1, "stream": 2}', "{}"], ["{" * 9000 + "}", '{"log": 1, "stream": 2}', "{}"]),
@@ -180,6 +181,12 @@ def test_docker_stamps_and_escapes_do_not_hide_a_line() -> None:
     assert diagnosis.reason == "permission-denied"
     assert diagnosis.values == {"path": "/root/.cache/vllm/x"}
     assert diagnosis.evidence == (Evidence(3, lines[2].partition(" ")[2]),)
+
+
+def test_seconds_of_lines_out_of_order() -> None:
+    moments = ("09.5", "10.25", "10.75", "10.5", "09.75", "09.875", "11", "11.5")
+    found = [at for _, at in strip_prefixes(f"2026-11-04T08:44:{moment}Z x" for moment in moments)]
+    assert found == [0.0, 0.75, 1.25, 1.25, 1.25, 1.25, 1.5, 2.0]
 
 
 def test_seconds_in_json() -> None:

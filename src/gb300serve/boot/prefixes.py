@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain, islice, pairwise, repeat
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from gb300serve.boot.lines import Stopwatch
 
@@ -25,17 +25,12 @@ _DEEPEST = 8
 _LONGEST = 1 << 20
 
 
-Line: TypeAlias = "tuple[str, float | None]"
+Line: TypeAlias = tuple[str, float | None]
 """A text, and seconds since the first time that the prefixes of the log state; None without a time."""
 
 
-class Stripped(NamedTuple):
-    """A line without one prefix. `stamp` is the prefix's time as it prints it, or ""."""
-
-    text: str
-    stamp: str = ""
-    continues: bool = False
-    """The next line is another part of this one."""
+Stripped: TypeAlias = tuple[str, str, bool]
+"""A line without one prefix, the time in that prefix as it prints it or "", and whether the next line continues it."""
 
 
 class PrefixForm(Protocol):
@@ -54,7 +49,7 @@ class PrefixForm(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TextPrefix:
-    """A prefix that `pattern` matches. Its groups: `stamp`, and `part`, which is `P` if the line is continued."""
+    """A prefix that `pattern` matches. Its groups: the time, then a `P` if the next line continues the line."""
 
     pattern: re.Pattern[str]
     share: float = 0.0
@@ -67,8 +62,8 @@ class TextPrefix:
         match = self.pattern.match(text)
         if match is None:
             return None
-        groups = match.groupdict()
-        return Stripped(text[match.end() :], groups.get("stamp") or "", groups.get("part") == "P")
+        rest, groups = text[match.end() :], self.pattern.groups
+        return rest, (match[1] or "" if groups else ""), groups > 1 and match[2] == "P"
 
     def is_plausible(self, prefixes: Sequence[str]) -> bool:
         if self.variants is not None and len(set(prefixes)) > self.variants:
@@ -88,6 +83,10 @@ def _is_ascending(prefixes: Sequence[str]) -> bool:
         return prefixes[0].endswith(("\t", ":"))
     falls = sum(after <= before for before, after in pairwise(numbers))
     return falls * 10 <= len(numbers)
+
+
+# Characters that a full entry of 16 KiB has at least.
+_DOCKER_ENTRY = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +110,10 @@ class JsonPrefix:
         line = next((line for key in self.text if (line := _json_text(entry.get(key))) is not None), None)
         if line is None:
             return None
-        stamp = next((str(entry[key]) for key in self.stamp if isinstance(entry.get(key), str)), "")
+        stamp = next((time.removesuffix("Z") for key in self.stamp if isinstance(time := entry.get(key), str)), "")
         # Docker writes a line of more than 16 KiB as several entries; only the last one ends with a line feed.
-        continues = "stream" in entry and not line.endswith("\n")
-        return Stripped(line.removesuffix("\n").replace("\n", "\r"), stamp, continues)
+        continues = len(line) >= _DOCKER_ENTRY and not line.endswith("\n")
+        return line.removesuffix("\n").replace("\n", "\r"), stamp, continues
 
     def is_plausible(self, prefixes: Sequence[str]) -> bool:
         return bool(prefixes)
@@ -133,10 +132,10 @@ def _json_text(value: Any) -> str | None:
 _DATE = r"\d{4}-\d\d-\d\d"
 _TIME = r"\d\d:\d\d:\d\d(?:\.\d{1,9})?"
 _ZONE = r"(?:Z|[+-]\d\d:?\d\d)"
-_ISO = rf"(?P<stamp>{_DATE}T{_TIME}){_ZONE}"
+_ISO = rf"({_DATE}T{_TIME}){_ZONE}"
 # `Nov 04 08:44:09`, `Tue 2026-11-04 08:44:09 CET`, seconds since 1970 or since the start of the machine.
 _JOURNAL = (
-    rf"(?:<\d{{1,3}}>)?(?P<stamp>[^\W\d_]{{3}}\.? [ \d]\d {_TIME}|[^\W\d_]{{2,3}}\.? {_DATE} {_TIME}"
+    rf"(?:<\d{{1,3}}>)?([^\W\d_]{{3}}\.? [ \d]\d {_TIME}|[^\W\d_]{{2,3}}\.? {_DATE} {_TIME}"
     rf"|{_DATE}T{_TIME}|\d{{10}}\.\d{{6}}|\[ {{0,12}}\d{{1,12}}\.\d{{6}}\])(?: ?(?:{_ZONE}|[+-]\d\d|[A-Z]{{2,5}}))?"
 )
 _END = r"(?: |$)"
@@ -154,7 +153,7 @@ _CERTAIN: tuple[PrefixForm, ...] = (
         TextPrefix,
         (
             # CRI: /var/log/pods, and Podman's k8s-file.
-            re.compile(rf"{_ISO} std(?:out|err) (?P<part>[FP])(?::\w{{1,16}})?{_END}"),
+            re.compile(rf"{_ISO} std(?:out|err) ([FP])(?::\w{{1,16}})?{_END}"),
             re.compile(rf"{_JOURNAL} (?:[\w.-]{{1,64}} )?(?:[^\s\[\]]{{1,128}}\[\d{{1,10}}\]|kernel):{_END}"),
             # docker logs -t, kubectl logs --timestamps, GitHub Actions
             re.compile(rf"\[?{_ISO}\]?(?:[ \t]|$)"),
@@ -189,10 +188,10 @@ _COMPOSE = TextPrefix(re.compile(rf"\[?[A-Za-z0-9][\w.@/-]{{0,127}}\]? {{1,64}}\
 _COLLECTED: tuple[PrefixForm, ...] = (
     _COMPOSE,
     # Docker Desktop, Grafana
-    TextPrefix(re.compile(rf"(?P<stamp>{_DATE}[ T]{_TIME})(?: ?(?:{_ZONE}|UTC))?(?: \| ?|\t| |$)(?!- )"), 0.5),
+    TextPrefix(re.compile(rf"({_DATE}[ T]{_TIME})(?: ?(?:{_ZONE}|UTC))?(?: \| ?|\t| |$)(?!- )"), 0.5),
     _JSON[2],
     # ts
-    TextPrefix(re.compile(rf"(?P<stamp>[A-Z][a-z]{{2}} [ \d]\d {_TIME}) "), 0.5),
+    TextPrefix(re.compile(rf"([A-Z][a-z]{{2}} [ \d]\d {_TIME}) "), 0.5),
     TextPrefix(re.compile(rf"\[?{_TIME}\]?{_END}"), 0.8),
     # stern: the pod and its container
     TextPrefix(
@@ -242,7 +241,7 @@ def _indentation(sample: Sequence[str]) -> PrefixForm | None:
 
 
 _FORMS = (*_CERTAIN, *_COPIED, *_COLLECTED)
-_Finder: TypeAlias = "Callable[[Sequence[str]], PrefixForm | None]"
+_Finder: TypeAlias = Callable[[Sequence[str]], PrefixForm | None]
 
 
 def _layers(sample: list[str], forms: Sequence[PrefixForm], others: Sequence[_Finder]) -> list[PrefixForm]:
@@ -255,9 +254,9 @@ def _layers(sample: list[str], forms: Sequence[PrefixForm], others: Sequence[_Fi
             break
         layers.append(form)
         found = [form.strip(text) for text in sample]
-        inner = [line.text for line in found if line is not None]
+        inner = [line[0] for line in found if line is not None]
         if len(inner) < 0.3 * len(sample):  # a few lines of another log: the others count as well
-            inner = [text if line is None else line.text for text, line in zip(sample, found, strict=True)]
+            inner = [text if line is None else line[0] for text, line in zip(sample, found, strict=True)]
         sample = [text for text in inner if text]
     return layers
 
@@ -266,7 +265,7 @@ def _is_used(form: PrefixForm, sample: Sequence[str]) -> bool:
     found = [(text, line) for text in sample if (line := form.strip(text)) is not None]
     if not found or len(found) < form.share * len(sample):
         return False
-    return form.is_plausible([text[: len(text) - len(line.text)] for text, line in found])
+    return form.is_plausible([text[: len(text) - len(line[0])] for text, line in found])
 
 
 def _sample(texts: Sequence[str]) -> list[str]:
@@ -323,22 +322,38 @@ _NAMED = re.compile(rf"([A-Z][a-z]{{2}}) ([ \d]\d) ({_TIME})")
 _COUNTED = re.compile(r"\[? *(\d{1,10}(?:\.\d{1,9})?)(\d{6})?\]?$")
 
 
+# The length of `2026-11-04T08:44:09`; a fraction may follow.
+_SECOND = 19
+
+
 class _Clock:
     """Seconds since the first stamp that a log's prefixes have."""
 
     def __init__(self) -> None:
         self._watch = Stopwatch()
-        self._stamp = ""
+        self._second = ""
+        self._began = 0.0
+        self._now = 0.0
 
     def seconds(self, stamp: str) -> float | None:
         """None without a stamp, or if it is in another language."""
-        if stamp != self._stamp:
-            moment = _moment(stamp)
-            if moment is None:
-                return None
-            self._stamp = stamp
-            self._watch.take_stamp(moment)
-        return self._watch.now() if stamp else None
+        if not stamp:
+            return None
+        second, fraction = stamp[:_SECOND], stamp[_SECOND:]
+        is_plain = not fraction or (fraction[0] == "." and fraction[1:].isdecimal())
+        if second == self._second and is_plain:  # parsing it again takes half of the time of a line
+            self._now = max(self._now, self._began + float(fraction or 0))
+            return self._now
+        moment = _moment(stamp)
+        if moment is None:
+            return None
+        before, self._second = self._now, ""
+        self._watch.advance(before)
+        self._watch.take_stamp(moment)
+        self._now = self._watch.now()
+        if is_plain and _DATED.match(stamp) and self._now != before:
+            self._second, self._began = second, self._now - float(fraction or 0)
+        return self._now
 
 
 def _moment(stamp: str) -> str | None:
@@ -408,7 +423,7 @@ class _PrefixReader:
         texts = _readable(texts)
         copied = _layers(_sample(texts), _COPIED, (_indentation,))
         if copied:
-            texts = [_strip(text, copied).text for text in texts]
+            texts, _ = _joined(texts, copied)
         texts = _unwrapped(texts)
         layers = _layers(_sample(texts), _FORMS, (_indentation, _constant))
         if layers:
@@ -423,24 +438,19 @@ def _joined(texts: Iterable[str], layers: Sequence[PrefixForm]) -> tuple[list[st
     joined: list[str] = []
     stamps: list[str] = []
     begin = None
-    for index, text in enumerate(texts):
-        line = _strip(text, layers)
-        joined.append(line.text if line.continues else line.text.rstrip())
-        stamps.append(line.stamp)
+    for index, outer in enumerate(texts):
+        text, stamp, continues = outer, "", False
+        for form in layers:
+            line = form.strip(text)
+            if line is not None:
+                text, stamp, continues = line[0], line[1] or stamp, continues or line[2]
+        joined.append(text if continues else text.rstrip())
+        stamps.append(stamp)
         if begin is not None:
             joined[begin] += joined[index]
             joined[index] = ""
-        begin = (index if begin is None else begin) if line.continues else None
+        begin = (index if begin is None else begin) if continues else None
     return joined, stamps
-
-
-def _strip(text: str, layers: Iterable[PrefixForm]) -> Stripped:
-    stamp, continues = "", False
-    for form in layers:
-        line = form.strip(text)
-        if line is not None:
-            text, stamp, continues = line.text, line.stamp or stamp, continues or line.continues
-    return Stripped(text, stamp, continues)
 
 
 # The longest lines have a mebibyte.
