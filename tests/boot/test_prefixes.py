@@ -38,7 +38,7 @@ def diagnosed(lines: Iterable[str]) -> Diagnosis:
 def result(lines: Iterable[str]) -> tuple[object, ...]:
     """Everything but the seconds."""
     found = diagnosed(lines)
-    values = {name: value for name, value in found.values.items() if name != "silent_seconds"}
+    values = {name: value for name, value in found.values.items() if "seconds" not in name}
     return found.state, found.phase, found.reason, values, found.boots, [item.line for item in found.evidence]
 
 
@@ -48,7 +48,7 @@ def slice_of(number: int, count: int) -> list[list[str]]:
 
 def in_styles(lines: list[str], *styles: str) -> list[str]:
     """The first style is the outermost one."""
-    printed = list(times(lines))
+    printed = times(lines)
     for style in reversed(styles):
         lines = STYLES[style](lines, printed)
     return lines

@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from gb300serve.boot.lines import parse
@@ -16,15 +16,19 @@ _ZONE = timedelta(hours=2)
 _PROCESS = re.compile(r"\(\w+ pid=\d+\)")
 
 
-def times(lines: Iterable[str]) -> Iterator[datetime]:
+def times(lines: Iterable[str]) -> list[datetime]:
     """When each line was printed: by its own stamp, or a little after the line before."""
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    for line in lines:
-        stamp = parse(line.split("\r", 1)[0]).stamp
-        now += timedelta(milliseconds=1)
-        if stamp:
-            now = max(now, datetime.strptime(f"2026-{stamp[:14]}+0000", "%Y-%m-%d %H:%M:%S%z"))
-        yield now
+    stamps = [parse(line.split("\r", 1)[0]).stamp for line in lines]
+    now = _moment(next(filter(None, stamps), "01-01 00:00:00"))
+    printed = []
+    for stamp in stamps:
+        now = max(now, _moment(stamp)) if stamp else now + timedelta(milliseconds=1)
+        printed.append(now)
+    return printed
+
+
+def _moment(stamp: str) -> datetime:
+    return datetime.strptime(f"2026-{stamp[:14]}+0000", "%Y-%m-%d %H:%M:%S%z")
 
 
 def _stamped(form: str) -> Style:
@@ -111,7 +115,6 @@ STYLES: dict[str, Style] = {
     "journal short-full": _stamped("%a %Y-%m-%d %H:%M:%S CEST kestrel gannet.service[3118]: %L"),
     "journal without host": _stamped("%b %d %H:%M:%S (vllm)[3118]: %L"),
     "journal json": _journal_json,
-    "syslog without pid": _stamped("%b %d %H:%M:%S %L"),
     "docker json-file": _json_file,
     "docker -t": _stamped("%Y-%m-%dT%H:%M:%S.%f001Z %L"),
     "docker desktop": _stamped("%Y-%m-%d %H:%M:%S | %L"),

@@ -191,7 +191,7 @@ _COLLECTED: tuple[PrefixForm, ...] = (
     TextPrefix(re.compile(rf"({_DATE}[ T]{_TIME})(?: ?(?:{_ZONE}|UTC))?(?: \| ?|\t| |$)(?!- )"), 0.5),
     _JSON[2],
     # ts
-    TextPrefix(re.compile(rf"([A-Z][a-z]{{2}} [ \d]\d {_TIME}) "), 0.5),
+    TextPrefix(re.compile(rf"([A-Z][a-z]{{2}} [ \d]\d {_TIME}){_END}"), 0.5),
     TextPrefix(re.compile(rf"\[?{_TIME}\]?{_END}"), 0.8),
     # stern: the pod and its container
     TextPrefix(
