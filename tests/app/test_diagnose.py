@@ -2,14 +2,32 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.app.diagnose import LogUnreadableError, diagnosed, read_log
+from gb300serve.app.diagnose import LONGEST_LINE, LogUnreadableError, diagnosed, read_log
 from tests.support.simulated import V14, boot_script, changed, said
 
 
 def test_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
     path = tmp_path / "boot.log"
     path.write_bytes(b"a\rb\r\nc\xff\n")
-    assert list(read_log(str(path))) == ["a\rb\r\n", "c\ufffd\n"]
+    assert list(read_log(str(path))) == ["a\rb\r", "c\ufffd"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("ending", ["", "\r\n"])
+def test_the_encodings_of_powershell(encoding: str, ending: str, tmp_path: Path) -> None:
+    path = tmp_path / "boot.log"
+    path.write_bytes(f"(APIServer pid=1) x\r\nModèle \u2588{ending}".encode(encoding))
+    assert [line.rstrip() for line in read_log(str(path))] == ["(APIServer pid=1) x", "Modèle \u2588"]
+    path.write_bytes(b"")
+    assert list(read_log(str(path))) == []
+
+
+def test_the_middle_of_an_endless_line_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "boot.log"
+    path.write_bytes(b"begin" + b"x" * 5 * LONGEST_LINE + b"end\nnext")
+    line, after = read_log(str(path))
+    assert (line[:5], line[-3:], after) == ("begin", "end", "next")
+    assert len(line) <= 3 * LONGEST_LINE
 
 
 def test_a_log_that_is_not_there(tmp_path: Path) -> None:

@@ -30,11 +30,13 @@ from gb300serve.boot.lines import Record, Stopwatch, parse
         ("[rank0]:[W1014 16:49:28.106652696 a.cpp:3] low", Record("", "W", "", "low")),
         ("[rank0]: ValueError: x", Record("", "", "", "ValueError: x")),
         (
-            "2026-10-18T03:58:41.060119862Z (APIServer pid=1) INFO 10-18 03:58:40 [a.py:1] x",
-            Record("APIServer", "INFO", "10-18 03:58:41.060119862", "x", "levelled"),
+            "(EngineCore pid=402) (RayWorkerWrapper pid=911, ip=192.0.2.52) INFO 10-09 20:15:59 [a.py:1] x",
+            Record("RayWorkerWrapper", "INFO", "10-09 20:15:59", "x", "levelled"),
         ),
-        ("2026-10-18T03:58:41.06Z bare", Record("", "", "10-18 03:58:41.06", "bare")),
-        ("vllm-1  | (APIServer pid=1) INFO:     x", Record("APIServer", "INFO", "", "x")),
+        ("(W pid=9) x: 6.91 GiB [repeated 2x across cluster]", Record("W", "", "", "x: 6.91 GiB")),
+        ("x (repeated 2x across cluster, see [1])", Record("", "", "", "x")),
+        ("ERROR [core.py:1385]     raise x", Record("", "ERROR", "", "    raise x", "levelled")),
+        ("2026-10-18T03:58:41.06Z a log's prefix", Record("", "", "", "2026-10-18T03:58:41.06Z a log's prefix")),
         (
             "\x1b[0;36m(APIServer pid=1)\x1b[0;0m INFO 11-29 19:58:59 [a.py:1] x",
             Record("APIServer", "INFO", "11-29 19:58:59", "x", "levelled"),

@@ -1,4 +1,3 @@
-from gb300serve.boot.diagnosis import Evidence
 from gb300serve.boot.events import (
     BootBegan,
     CauseFound,
@@ -202,20 +201,6 @@ def test_the_last_of_several_boots_counts() -> None:
     diagnosis = diagnosed([*first.lines, *Log(second=600).boot().lines])
     assert (diagnosis.state, diagnosis.reason, diagnosis.boots) == ("ready", None, 2)
     assert diagnosis.phases[0] == (Phase.STARTING, 25.0)
-
-
-def test_docker_stamps_and_escapes_do_not_hide_a_line() -> None:
-    lines = [
-        "2026-12-31T23:59:50.000000001Z \x1b[0;36m(APIServer pid=1)\x1b[0;0m INFO 12-31 23:59:50 [a.py:1]"
-        " non-default args: {'port': 31007}",
-        "2027-01-01T00:00:20.500000000Z (EngineCore pid=8) INFO 01-01 00:00:20 [a.py:1] Starting to load model /m...",
-        "2027-01-01T00:00:21.000000000Z PermissionError: [Errno 13] Permission denied: '/root/.cache/vllm/x'",
-    ]
-    diagnosis = diagnosed(lines)
-    assert diagnosis.phases[0] == (Phase.STARTING, 30.5)
-    assert diagnosis.reason == "permission-denied"
-    assert diagnosis.values == {"path": "/root/.cache/vllm/x"}
-    assert diagnosis.evidence == (Evidence(3, lines[2]),)
 
 
 def test_memory_does_not_grow_with_the_log() -> None:

@@ -1,12 +1,14 @@
 """Read and diagnose a boot log."""
 
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, BinaryIO
 
 from gb300serve.app.environment import standard_input
 from gb300serve.boot.diagnosis import Diagnosis, Evidence
 from gb300serve.boot.events import BootBegan, PhaseEntered
+from gb300serve.boot.prefixes import strip_prefixes
 from gb300serve.boot.receipts import LogFacts
 from gb300serve.core.errors import CommandLineError
 from gb300serve.core.files import expand_user
@@ -49,8 +51,8 @@ class Diagnosed:
 def diagnosed(lines: Iterable[str]) -> Diagnosed:
     """Read a log line by line; its size does not matter."""
     reading, has_progress = BootLogReader(), False
-    for line in lines:
-        events = reading.feed(line)
+    for line, at in strip_prefixes(lines):
+        events = reading.feed(line, at)
         has_progress = has_progress or any(not isinstance(event, (BootBegan, PhaseEntered)) for event in events)
     return Diagnosed(_without_secrets(reading.result(), tuple(_secrets(reading.facts))), reading.facts, has_progress)
 
@@ -83,12 +85,42 @@ class LogUnreadableError(CommandLineError):
         super().__init__(f"{path}: {reason}", hint=f"name a log file{run}, or - for standard input")
 
 
+# Characters of a line that are kept. The states of a progress bar are one line; the first and the last ones count.
+LONGEST_LINE = 1 << 20
+_CHUNK = 1 << 20
+
+
 def read_log(file: str) -> Iterator[str]:
-    """The lines of the log; `-` is standard input."""
+    """The lines of the log, without their line feeds; `-` is standard input. Numbers are those of `grep -n`."""
     try:
         source = standard_input().fileno() if file == "-" else expand_user(file)
-        # A carriage return does not end a line: numbers are those of `grep -n`.
-        with open(source, encoding="utf-8", errors="replace", newline="\n") as log:  # noqa: PTH123 - standard input has no path
-            yield from log
+        with open(source, "rb") as log:  # noqa: PTH123 - standard input has no path
+            yield from _lines(log)
     except OSError as error:
         raise LogUnreadableError(file, error.strerror or str(error)) from error
+
+
+def _lines(log: BinaryIO) -> Iterator[str]:
+    chunk = log.read(_CHUNK)
+    decoder = getincrementaldecoder(_encoding(chunk))(errors="replace")
+    rest = ""
+    while chunk:
+        *lines, rest = (rest + decoder.decode(chunk)).split("\n")
+        yield from lines
+        if len(rest) > LONGEST_LINE:
+            rest = rest[: LONGEST_LINE // 2] + rest[-LONGEST_LINE // 2 :]
+        chunk = log.read(_CHUNK)
+    rest += decoder.decode(b"", final=True)
+    if rest:
+        yield rest
+
+
+def _encoding(beginning: bytes) -> str:
+    """The encoding of a log. PowerShell writes UTF-16: of its characters, most have a zero byte."""
+    if beginning.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return "utf-16"
+    sample = beginning[:4096]
+    low, high = sample[::2].count(0), sample[1::2].count(0)
+    if 4 * max(low, high) > len(sample) and 8 * min(low, high) < len(sample):
+        return "utf-16-le" if high > low else "utf-16-be"
+    return "utf-8-sig"

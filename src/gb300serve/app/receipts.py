@@ -13,6 +13,7 @@ from gb300serve.app.state import StateDirectory
 from gb300serve.app.workspace import Workspace, state_directory
 from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.boot.events import BootBegan, Event, StartupComplete
+from gb300serve.boot.prefixes import strip_prefixes
 from gb300serve.boot.receipts import CheckedReceipt, LearnedBoot
 from gb300serve.core.errors import Action, BootError
 from gb300serve.core.files import expand_user
@@ -87,8 +88,8 @@ def learned(workspace: Workspace, log: str) -> LearnedBoot:
 def _good_boot(workspace: Workspace, log: str) -> Iterator[tuple[str, tuple[Event, ...]]]:
     """Lines with their events. Raises NotAGoodBootError after the last line if the last boot never served."""
     machine, served = boot_machine(), False
-    for line in log_lines(workspace, log):
-        events = machine.feed(line)
+    for line, at in strip_prefixes(log_lines(workspace, log)):
+        events = machine.feed(line, at)
         served = served and not any(isinstance(event, BootBegan) for event in events)
         served = served or any(isinstance(event, StartupComplete) for event in events)
         yield line, events

@@ -12,17 +12,17 @@ HeaderForm: TypeAlias = Literal["levelled", "bracketed"]
 QUIET = frozenset({"INFO", "WARNING", "DEBUG", "TRACE", "W", "I"})
 
 _HEADER = re.compile(
-    r"(?:[\w.-]+ +\| (?=.))?"
-    r"(?:(?P<docker>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?)(?:Z|[+-]\d\d:\d\d) )?"
-    r"(?:\((?P<process>[\w.:-]+)(?: pid=\d+)?\) ?)?"
+    r"(?:\((?P<process>[\w.:-]+)(?: pid=\d+)?(?:, ip=[\w.:]+)?\) ?){0,3}"
     r"(?:\[rank\d+\]:\s?)?"
-    r"(?:(?P<level>[A-Z]{4,8}) (?P<levelled>\d\d-\d\d \d\d:\d\d:\d\d) \[?[\w./-]+:\d+\] ?"
+    r"(?:(?P<level>[A-Z]{4,8}) (?:(?P<levelled>\d\d-\d\d \d\d:\d\d:\d\d) \[?|\[)[\w./-]+:\d+\] ?"
     r"|(?P<dated>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?P<fraction>,\d+)? - (?P<level2>[A-Z]+) - (?:\S+ - )?(?:[\w.]+: )?"
     r"|\[(?P<bracketed>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?: [^\]]*)?\] "
     r"(?:(?P<level5>DEBUG|INFO|WARNING|ERROR|CRITICAL|TRACE):? +)?"
     r"|(?P<level3>INFO|WARNING|ERROR|CRITICAL): {2,}"
     r"|\[(?P<level4>[IWEF])\d{4} [^\]]*\] )?"
 )
+# Ray prints a line of several workers once, and says so at its end.
+_REPEATED = re.compile(r" [\[(]repeated \d+x across cluster.*")
 
 
 class Record(NamedTuple):
@@ -39,14 +39,14 @@ def parse(line: str) -> Record:
     """Split one record into its parts; a record without a known header is all text."""
     if "\x1b" in line:
         line = printable(line)
+    if "across cluster" in line:
+        line = _REPEATED.sub("", line)
     match = _HEADER.match(line)
     if match is None or not match.end():
         return Record("", "", "", line)
-    docker, process, level, levelled, dated, fraction, level2, bracketed, level5, level3, level4 = match.groups()
-    form: HeaderForm | None = "levelled" if levelled else "bracketed" if bracketed else None
-    if docker:
-        stamp = f"{docker[5:10]} {docker[11:]}"
-    elif levelled:
+    process, level, levelled, dated, fraction, level2, bracketed, level5, level3, level4 = match.groups()
+    form: HeaderForm | None = "levelled" if level else "bracketed" if bracketed else None
+    if levelled:
         stamp = levelled
     elif dated:
         stamp = dated[5:] + (fraction or "").replace(",", ".")
@@ -111,7 +111,7 @@ class Stopwatch:
         self._day = stamp[:5]
         time = seconds(stamp) + self._shift
         if self._origin is None:
-            self._origin = self._latest = time
+            self._origin, self._latest = time - self._now, time
         elif time < self._latest - _YEAR / 2:
             self._shift += _YEAR
             time += _YEAR
