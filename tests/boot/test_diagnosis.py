@@ -33,6 +33,7 @@ def test_the_object_has_the_keys_of_its_schema() -> None:
         advice=("max_model_len 123264 would fit.",),
         phases=((Phase.STARTING, 21.00049), (Phase.LOADING_WEIGHTS, 3.0)),
         boots=2,
+        summary="It failed.",
     )
     assert diagnosis.as_json() == {
         "schema": "gb300serve.diagnosis/1",
@@ -44,6 +45,7 @@ def test_the_object_has_the_keys_of_its_schema() -> None:
         "advice": ["max_model_len 123264 would fit."],
         "phases": [{"name": "starting", "seconds": 21.0}, {"name": "loading-weights", "seconds": 3.0}],
         "boots": 2,
+        "summary": "It failed.",
     }
 
 

@@ -23,7 +23,14 @@ def test_a_good_boot_is_ready_and_its_phases_have_seconds() -> None:
         "state": "ready",
         "phase": "serving",
         "reason": None,
-        "values": {},
+        "values": {
+            "engine_version": "0.30.0",
+            "weights_gib": 201.5,
+            "kv_cache_gib": 6.02,
+            "kv_cache_tokens": 2870016,
+            "concurrency": 10.95,
+            "seconds_to_ready": 282.0,
+        },
         "evidence": [],
         "advice": [],
         "phases": [
@@ -36,6 +43,7 @@ def test_a_good_boot_is_ready_and_its_phases_have_seconds() -> None:
             {"name": "serving", "seconds": 6.0},
         ],
         "boots": 1,
+        "summary": "vLLM 0.30.0 with /ckpt (DeepseekV41ForCausalLM) is ready, 282 s after its start.",
     }
 
 

@@ -1,7 +1,7 @@
 """The explanations of a failure: of one line, and the best one of a boot."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from gb300serve.boot.lines import Record
@@ -9,16 +9,28 @@ from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from gb300serve.boot.signals.index import SignalTable
 from gb300serve.boot.signals.model import Cause, Rank, Value, values_of
+from gb300serve.boot.tracebacks import LineRole
 
 # The exception that Python prints last; its class may be dotted, its message may be empty.
 _EXCEPTION = re.compile(
-    r"^(?P<exception>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Failure|Timeout|Fault|Abort))"
+    r"^(?P<exception>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Failure|Timeout|Fault|Abort|Exit))"
     r"(?:: ?(?P<message>.*))?$"
 )
-# An error of Docker's client whose text is not in the tables.
-_DOCKER = re.compile(r"^docker: (?:Error response from daemon: )?(?P<message>.+)$")
+# In a traceback the line after the stack is an exception, whatever its class is called.
+_RAISED = re.compile(r"^(?P<exception>[\w.]+)(?:: ?(?P<message>.*))?$")
+# Text outside an exception that states that the program goes on.
+_GOES_ON = re.compile(
+    r"(?i)\bwill (?:be )?(?:ignored?|skip(?:ped)?|retry|continue|fall back)\b|\bignor(?:ed?|ing) (?:import )?error"
+    r"|\bignoring\b|\bfall(?:ing|s)? back\b|\bskipping\b|\bretrying\b|\bcan (?:safely )?be (?:safely )?ignored\b"
+    r"|\bplease ignore\b|\bharmless\b|\bnon-fatal\b|\bnot fatal\b|^\S*Warning: |: \w*Warning: "
+)
+_IN_EXCEPTION = frozenset({LineRole.EXCEPTION, LineRole.MESSAGE})
+# An error of a container tool whose text is not in the tables.
+_TOOL = re.compile(r"^(?:docker: |Error response from daemon: |Cannot connect to the Docker daemon|Error from server)")
 # The line that pydantic prints before its message: the name of the field.
 _FIELD = re.compile(r"[a-z_]\w{0,60}(?:\.[\w-]{1,60}){0,8}")
+# Groups that only help a pattern or its `refine`.
+_UNSHOWN = ("quote", "refused")
 # The longest lines that name a cause are 3 kB. A search may take the square of a line's length: 8 kB is 0.2 s.
 LONGEST = 8192
 
@@ -42,21 +54,38 @@ class LogFinding(Explanation):
     text: str
     phase: Phase
     at: float
+    process: str = ""
+    chain: int = 0
+    """Exceptions of one failure share it; 0 outside a traceback."""
 
 
-def explain(record: Record, table: SignalTable) -> Explanation | None:
-    """The best explanation that a record gives, or None."""
+def explain(
+    record: Record,
+    table: SignalTable,
+    role: LineRole = LineRole.NONE,
+    functions: Collection[str] = (),
+) -> Explanation | None:
+    """The best explanation that a record gives, or None.
+
+    `role` is what the record is in a traceback, `functions` are those that the traceback goes through.
+    """
     text = record.text[:LONGEST]
-    if text.startswith(("  File ", "    ", "Traceback ")):
+    if role is LineRole.FRAME or role is LineRole.HANDLED or text.startswith(("  File ", "    ", "Traceback ")):
+        return None
+    if role is LineRole.NONE and _EXCEPTION.match(text) is None and _GOES_ON.search(text):
         return None
     # Without a level the record may be a warning, unless a row of the engine itself matches it.
     unlevelled = record.form is not None and record.form == table.unlevelled_header and not record.level
     best: Explanation | None = None
     # A loop over a hundred substring searches takes a twentieth of the time of one expression with all alternatives.
     for cause in table.own_causes if unlevelled else table.causes:
-        if cause.needle in text and (best is None or cause.rank > best.rank):
+        if (
+            cause.needle in text
+            and (best is None or cause.rank > best.rank)
+            and (cause.function is None or cause.function in functions)
+        ):
             best = _match(cause, text) or best
-    return best if unlevelled else best or _explain_exception(record)
+    return best if unlevelled else best or _explain_exception(record, role)
 
 
 def with_field(explanation: Explanation, before: str) -> Explanation:
@@ -71,26 +100,35 @@ def _match(cause: Cause, text: str) -> Explanation | None:
     if match is None:
         return None
     values = values_of(match)
-    values.pop("quote", None)
     reason = cause.refine(values) if cause.refine else cause.reason
+    for name in _UNSHOWN:
+        values.pop(name, None)
     return Explanation(reason, cause.rank, values, cause.fatal, cause.lasting)
 
 
-def _explain_exception(record: Record) -> Explanation | None:
-    match = _EXCEPTION.match(record.text)
+def _explain_exception(record: Record, role: LineRole) -> Explanation | None:
+    match = (_RAISED if role is LineRole.EXCEPTION else _EXCEPTION).match(record.text)
     if match:
         rank = Rank.EXCEPTION if match["message"] else Rank.BARE
         return Explanation(Reason.UNKNOWN, rank, {"exception": match["exception"]})
-    if _DOCKER.match(record.text):
+    if _TOOL.match(record.text):
         return Explanation(Reason.UNKNOWN, Rank.EXCEPTION, {})
-    if record.level in {"ERROR", "CRITICAL"} and record.text.strip() and not record.text.startswith((" ", "Traceback")):
-        return Explanation(Reason.UNKNOWN, Rank.BARE, {}, fatal=False)
+    is_noted = record.level in {"ERROR", "CRITICAL"} and role is not LineRole.MESSAGE
+    if is_noted and record.text.strip() and not record.text.startswith(" "):
+        return Explanation(Reason.UNKNOWN, Rank.NOTED, {}, fatal=False)
     return None
 
 
 def best(findings: Iterable[LogFinding]) -> LogFinding | None:
-    """The finding with the highest rank; among equals, the first one in the log."""
-    return max(findings, key=lambda finding: (_rank(finding), -finding.line), default=None)
+    """The finding with the highest rank; among equals, the first one in the log.
+
+    Of chained exceptions that no table knows, the last one: it describes the failure in the words of its caller.
+    """
+    given = tuple(findings)
+    first = max(given, key=lambda finding: (_rank(finding), -finding.line), default=None)
+    if first is None or first.rank is not Rank.EXCEPTION or first.reason is not Reason.UNKNOWN or not first.chain:
+        return first
+    return [finding for finding in given if finding.chain == first.chain and finding.rank is first.rank][-1]
 
 
 def _rank(finding: LogFinding) -> Rank:

@@ -1,5 +1,6 @@
 """The boot machine: takes lines and ticks, returns events, and gives a diagnosis at any time."""
 
+import re
 from collections.abc import Iterator
 
 from gb300serve.boot import state
@@ -12,15 +13,15 @@ from gb300serve.boot.progress import BarClock, read_bar
 from gb300serve.boot.signals.index import BootSignals, first_word
 from gb300serve.boot.signals.model import LineMark, Rank, Signal
 from gb300serve.boot.state import BootState, apply, enter
+from gb300serve.boot.tracebacks import LineRole, Traceback, TracebackReader
 from gb300serve.core.values import EngineName
 
+# A boot takes longer than that to load weights after the last one ended.
+SECONDS_BETWEEN_RANKS = 5.0
 _NOTHING: tuple[Event, ...] = ()
-# Python prints these lines between two exceptions: the next line may repeat a text without being another boot.
-_CHAINED = frozenset(
-    {
-        "During handling of the above exception, another exception occurred:",
-        "The above exception was the direct cause of the following exception:",
-    }
+# vLLM's and SGLang's regular reports, and an answered request. SGLang's own first request is no sign of readiness.
+_GENERATES = re.compile(
+    r"Avg generation throughput: |Decode batch[,.].* gen throughput|\"POST /v1/\S+ HTTP/1\.[01]\" 200"
 )
 
 
@@ -47,7 +48,7 @@ class BootMachine:
         self._bars = BarClock()
         self._events: list[Event] = []
         self._before = ""
-        self._chained = False
+        self._tracebacks = TracebackReader()
 
     @property
     def engine(self) -> EngineName | None:
@@ -74,7 +75,7 @@ class BootMachine:
         """A line, with or without its line feed; carriage returns split it into records."""
         self._line += 1
         if "HTTP/1." in line or " throughput" in line or "SpecDecoding metrics" in line:
-            return _NOTHING
+            return self._serve(line, at)
         if "\r" in line:
             for piece in _first_and_last(line.split("\r")):
                 self._take(piece, at)
@@ -96,7 +97,18 @@ class BootMachine:
 
     def result(self) -> Diagnosis:
         """The diagnosis of the boot so far; of the last one if the log holds several."""
-        return diagnose(self._boot, self._history)
+        return diagnose(self._boot, self._history, self._table.engine)
+
+    def _serve(self, line: str, at: float | None) -> tuple[Event, ...]:
+        """A line about requests: an engine that answers serves, even if the log does not show its start."""
+        if (self._boot and (self._boot.served or self._boot.is_over())) or not _GENERATES.search(line):
+            return _NOTHING
+        record = parse(line.rstrip("\n"))
+        boot = self._current(at)
+        self._note_progress(boot, record, at)
+        self._events += state.serve(boot)
+        events, self._events = tuple(self._events), []
+        return events
 
     def _take(self, piece: str, at: float | None) -> None:
         piece = piece.rstrip("\n")
@@ -107,16 +119,18 @@ class BootMachine:
             engine = self._signals.engine_of(record)
             if engine is not None:
                 self._identify(engine)
+        role, traceback = self._tracebacks.read(record)
         candidates = self._table.by_word.get(first_word(record.text))
         if candidates and self._read(record, candidates, at):
             return
         self._note_progress(self._current(at), record, at)
-        if record.level not in QUIET:
-            explanation = explain(record, self._table)
-            if explanation is not None:
-                self._add_finding(with_field(explanation, self._before), piece, record, at)
-            self._before = record.text
-            self._chained = self._chained or record.text in _CHAINED
+        if record.level in QUIET:
+            return
+        explanation = explain(record, self._table, role, traceback.functions)
+        if explanation is not None:
+            of_one = traceback if role is not LineRole.NONE else None
+            self._add_finding(with_field(explanation, self._before), piece, record, at, of_one)
+        self._before = record.text
 
     def _read(self, record: Record, candidates: tuple[Signal, ...], at: float | None) -> bool:
         text = record.text
@@ -130,9 +144,9 @@ class BootMachine:
             if self._table.engine is None and signal.engine is not None and signal.is_match(text):
                 self._identify(signal.engine)
             if boot is None:
-                boot = self._select_boot(signal, at)
+                boot = self._select_boot(signal, at, record)
                 self._note_progress(boot, record, at)
-            self._events += apply(boot, signal, text, self._line)
+            self._events += apply(boot, signal, text, self._line, record.process)
             if signal.mark is LineMark.DIED:
                 self._died(record, at)
         return boot is not None
@@ -147,7 +161,7 @@ class BootMachine:
         self._advance_clock(boot, record, at)
         self._events += state.check_silence(boot)
 
-    def _select_boot(self, signal: Signal, at: float | None) -> BootState:
+    def _select_boot(self, signal: Signal, at: float | None, record: Record) -> BootState:
         """The boot that a signal belongs to: the first line of an engine begins another boot if one was running."""
         boot = self._current(at)
         mark = signal.mark
@@ -155,12 +169,24 @@ class BootMachine:
             again = bool(boot.arguments) or boot.is_over()
         elif mark is LineMark.PREAMBLE:
             again = bool(boot.arguments) or boot.is_over(or_failed=boot.opened)
+        elif mark is LineMark.HOOK_ARMED:
+            again = boot.is_over(or_failed=boot.opened)
         else:
-            again = mark is LineMark.HOOK_ARMED and boot.is_over(or_failed=boot.opened)
+            again = self._begins_without_banner(boot, signal, at, record)
         if again:
             boot = self._begin(at)
         boot.opened = boot.opened or mark is LineMark.PREAMBLE or mark is LineMark.ARGUMENTS
         return boot
+
+    def _begins_without_banner(self, boot: BootState, signal: Signal, at: float | None, record: Record) -> bool:
+        """Some logs are filtered: a boot that is over does not load weights or size its KV cache again.
+
+        Ranks fail within seconds of each other, and kernels may be compiled while the engine serves.
+        """
+        if not boot.is_over() or not (signal.mark is LineMark.SIZED or signal.phase is Phase.LOADING_WEIGHTS):
+            return False
+        self._advance_clock(boot, record, at)
+        return boot.watch.now() - boot.over_at > SECONDS_BETWEEN_RANKS
 
     def _died(self, record: Record, at: float | None) -> None:
         explanation = explain(record, self._table)
@@ -182,11 +208,14 @@ class BootMachine:
             if bar is not None:
                 boot.watch.advance(self._bars.time_of(bar, boot.watch.now()))
 
-    def _add_finding(self, explanation: Explanation, piece: str, record: Record, at: float | None) -> None:
+    def _add_finding(
+        self, explanation: Explanation, piece: str, record: Record, at: float | None, traceback: Traceback | None = None
+    ) -> None:
         boot = self._current(at)
-        if not self._chained and self._repeats_boot(boot, explanation, record):
+        chain = traceback.chain if traceback else 0
+        of_rank = "[rank" in piece or (traceback is not None and traceback.of_child)
+        if not of_rank and self._repeats_boot(boot, explanation, record, chain):
             boot = self._begin(at)
-        self._chained = False
         finding = LogFinding(
             reason=explanation.reason,
             rank=explanation.rank,
@@ -197,17 +226,24 @@ class BootMachine:
             at=boot.watch.now(),
             fatal=explanation.fatal,
             lasting=explanation.lasting,
+            process=record.process,
+            chain=chain,
         )
         if boot.add(finding) and finding.rank > Rank.BARE:
             self._events.append(CauseFound(finding.reason, finding.values, finding.line, finding.text, finding.at))
 
-    def _repeats_boot(self, boot: BootState, explanation: Explanation, record: Record) -> bool:
-        """A boot that dies before it prints its arguments prints the same error when it is run again."""
+    def _repeats_boot(self, boot: BootState, explanation: Explanation, record: Record, chain: int) -> bool:
+        """A boot that dies before it prints a line of its own prints the same error when it is run again."""
         if explanation.lasting:
             return boot.served or boot.ended
-        if boot.arguments or not boot.failed or record.level or not explanation.fatal:
+        if boot.progressed[0] or not boot.failed or record.level or record.process or not explanation.fatal:
             return False
-        return any(finding.text.endswith(record.text) and finding.rank >= Rank.EXCEPTION for finding in boot.findings)
+        return any(
+            finding.text.endswith(record.text)
+            and finding.rank >= Rank.EXCEPTION
+            and (chain == 0 or finding.chain != chain)
+            for finding in boot.findings
+        )
 
     def _current(self, at: float | None) -> BootState:
         return self._boot or self._begin(at)

@@ -61,7 +61,7 @@ def test_receipts() -> None:
     }
     assert found == {
         "model_loading": {"seconds": 61.2, "gib": 179.2},
-        "kv_cache_tokens": {"tokens": 812345},
+        "kv_cache_tokens": {"tokens": 812345, "k_gib": 12.4, "v_gib": 12.4},
         "tuning_cache": {"path": "/root/.cache/sglang/flashinfer/autotune/rank_tp0.json"},
         "graph_capture": {"seconds": 9.4, "gib": 0.71},
         "token_pool": {"tokens": 812345, "max_running_requests": 16, "context_len": 131072, "available_gib": 40.19},

@@ -44,6 +44,17 @@ _MEMORY: tuple[Cause, ...] = (
 )
 
 _MODEL: tuple[Cause, ...] = (
+    # models/registry.py and model_loader/utils.py.
+    cause(
+        Reason.MODEL_ARCHITECTURE_UNKNOWN,
+        "nsupported architectures",
+        r"Error: Unsupported architectures:? \[?'?(?P<architectures>\w+)",
+    ),
+    cause(
+        Reason.MODEL_ARCHITECTURE_UNKNOWN,
+        "no SG",
+        r"(?P<architectures>\w+) has no SG[Ll]ang implementation",
+    ),
     # configs/model_config.py; as a bare warning it is no failure.
     cause(
         Reason.CONTEXT_EXCEEDS_MODEL,
@@ -82,13 +93,13 @@ _SERVER: tuple[Cause, ...] = (
         Reason.KILLED,
         "scheduler died during initialization",
         r"(?P<process>Rank \d+ scheduler) died during initialization \(exit code: -(?P<signal>\d+)\)",
-        Rank.CONSEQUENCE,
+        Rank.BARE,
     ),
     cause(
         Reason.KILLED,
         "Triggering SIGQUIT for cleanup",
         r"Subprocess (?P<process>\w+) \(pid=\d+\) crashed with exit code -(?P<signal>\d+)\.",
-        Rank.CONSEQUENCE,
+        Rank.BARE,
     ),
 )
 

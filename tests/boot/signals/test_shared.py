@@ -1,0 +1,86 @@
+"""Failures of libraries that all engines use: compilers, imports, NCCL; and what resembles them."""
+
+import pytest
+
+from gb300serve.boot.reasons import Reason
+from tests.boot.cases import Case, check, config, engine, name
+from tests.boot.logs import Log, diagnosed
+
+NINJA = engine("RuntimeError: Ninja build failed. Ninja output:")
+NINJA[8:8] = [
+    f"{NINJA[7].partition('RuntimeError')[0]}{text}"
+    for text in (
+        "[1/2] nvcc -c topk.cu -o topk.o",
+        "/opt/kernels/topk.cu:9:10: fatal error: cub/cub.cuh: No such file or directory",
+        "ninja: build stopped: subcommand failed.",
+    )
+]
+
+CASES = [
+    Case(Reason.KERNEL_BUILD_FAILED, NINJA, 10, {"file": "cub/cub.cuh"}),
+    Case(
+        Reason.IMAGE_BROKEN,
+        config("ImportError: /opt/vllm/_C.abi3.so: undefined symbol: _ZN3c104cuda9SetDeviceE"),
+        5,
+        {"error": "/opt/vllm/_C.abi3.so: undefined symbol: _ZN3c104cuda9SetDeviceE"},
+    ),
+    Case(
+        Reason.DISTRIBUTED_INIT_FAILED,
+        engine("torch.distributed.DistStoreError: Timed out after 31 seconds waiting for clients. 1/4 joined."),
+        8,
+        {"error": "Timed out after 31 seconds waiting for clients. 1/4 joined."},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_the_line_that_names_the_cause_is_found(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("torch._inductor.exc.InductorError: RuntimeError: Failed to find C compiler.", Reason.KERNEL_BUILD_FAILED),
+        (
+            "subprocess.CalledProcessError: Command '['/usr/bin/gcc', '/tmp/a/cuda_utils.c', '-O3']' returned non-zero"
+            " exit status 1.",
+            Reason.KERNEL_BUILD_FAILED,
+        ),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'ninja'", Reason.KERNEL_BUILD_FAILED),
+        (
+            "RuntimeError: Could not find nvcc and cuda_home='/opt/cuda' doesn't exist",
+            Reason.KERNEL_BUILD_FAILED,
+        ),
+        (
+            "triton.runtime.errors.PTXASError: PTXAS error: Internal PTX codegen error",
+            Reason.KERNEL_BUILD_FAILED,
+        ),
+        ("AttributeError: '_OpNamespace' '_C' object has no attribute 'silu_and_mul'", Reason.IMAGE_BROKEN),
+        ("RuntimeError: operator torchvision::nms does not exist", Reason.IMAGE_BROKEN),
+        ("ImportError: libcuda.so.1: cannot open shared object file: No such file", Reason.NO_GPU_RUNTIME),
+        ("RuntimeError: NCCL error: unhandled system error (run with NCCL_DEBUG=INFO)", Reason.DISTRIBUTED_INIT_FAILED),
+        ("RuntimeError: Gloo connectFullMesh failed with [pair.cc:144] no error", Reason.DISTRIBUTED_INIT_FAILED),
+        (
+            "torch.distributed.DistNetworkError: The server socket has failed to listen. port: 29511, code: -98,"
+            " name: EADDRINUSE, message: address already in use",
+            Reason.PORT_IN_USE,
+        ),
+        ("RuntimeError: NCCL error: remote process exited or there was a network error", Reason.UNKNOWN),
+        ("ValueError: Draft models are not supported with pipeline parallelism.", Reason.UNSUPPORTED_ON_ENGINE),
+        ("RuntimeError: view size is not compatible with input tensor's size and stride", Reason.UNKNOWN),
+        ("TypeError: unsupported operand type(s) for //: 'NoneType' and 'int'", Reason.UNKNOWN),
+        ("torch._dynamo.exc.Unsupported: Attempted to call function marked as skipped", Reason.UNKNOWN),
+        ("NotImplementedError: Could not run 'ops::norm' with arguments from the 'CUDA' backend.", Reason.UNKNOWN),
+        ("AttributeError: 'PloverConfig' object has no attribute 'rope_scaling'", Reason.UNKNOWN),
+    ],
+)
+def test_an_exception_of_a_library(text: str, reason: Reason) -> None:
+    diagnosis = diagnosed(engine(text))
+    assert (diagnosis.state, diagnosis.reason, diagnosis.evidence[0].line) == ("failed", reason, 8)
+
+
+def test_a_rank_that_lost_its_peer_does_not_name_the_cause() -> None:
+    lost = Log().raw("[rank1]: torch.distributed.DistBackendError: NCCL error: remote process exited")
+    diagnosis = diagnosed(engine("RuntimeError: the disk said no", lost.arguments().engine()))
+    assert diagnosis.evidence[0].text.endswith("the disk said no")
