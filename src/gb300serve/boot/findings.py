@@ -9,7 +9,7 @@ from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from gb300serve.boot.signals.index import SignalTable
 from gb300serve.boot.signals.model import Cause, Rank, Value, values_of
-from gb300serve.boot.tracebacks import LineRole
+from gb300serve.boot.tracebacks import USAGE_ERROR, LineRole
 
 # The exception that Python prints last; its class may be dotted, its message may be empty.
 _EXCEPTION = re.compile(
@@ -22,11 +22,15 @@ _RAISED = re.compile(r"^(?P<exception>[\w.]+)(?:: ?(?P<message>.*))?$")
 _GOES_ON = re.compile(
     r"(?i)\bwill (?:be )?(?:ignored?|skip(?:ped)?|retry|continue|fall back)\b|\bignor(?:ed?|ing) (?:import )?error"
     r"|\bignoring\b|\bfall(?:ing|s)? back\b|\bskipping\b|\bretrying\b|\bcan (?:safely )?be (?:safely )?ignored\b"
-    r"|\bplease ignore\b|\bharmless\b|\bnon-fatal\b|\bnot fatal\b|^\S*Warning: |: \w*Warning: "
+    r"|\bplease ignore\b|\bharmless\b|\bnon-fatal\b|\bnot fatal\b|^\S*Warning: |: \w*Warning: |\bNCCL (?:INFO|TRACE)\b"
 )
+_VAGUE = frozenset({Rank.VAGUE, Rank.BROAD})
 _IN_EXCEPTION = frozenset({LineRole.EXCEPTION, LineRole.MESSAGE})
 # An error of a container tool whose text is not in the tables.
-_TOOL = re.compile(r"^(?:docker: |Error response from daemon: |Cannot connect to the Docker daemon|Error from server)")
+_TOOL = re.compile(
+    r"^(?:docker: |nvidia-container-cli: |Error response from daemon: |Cannot connect to the Docker daemon|"
+    r"Error from server)"
+)
 # The line that pydantic prints before its message: the name of the field.
 _FIELD = re.compile(r"[a-z_]\w{0,60}(?:\.[\w-]{1,60}){0,8}")
 # Groups that only help a pattern or its `refine`.
@@ -72,7 +76,8 @@ def explain(
     text = record.text[:LONGEST]
     if role is LineRole.FRAME or role is LineRole.HANDLED or text.startswith(("  File ", "    ", "Traceback ")):
         return None
-    if role is LineRole.NONE and _EXCEPTION.match(text) is None and _GOES_ON.search(text):
+    raised = role in _IN_EXCEPTION or _EXCEPTION.match(text) or _TOOL.match(text) or USAGE_ERROR in text
+    if not raised and _GOES_ON.search(text):
         return None
     # Without a level the record may be a warning, unless a row of the engine itself matches it.
     unlevelled = record.form is not None and record.form == table.unlevelled_header and not record.level
@@ -85,6 +90,9 @@ def explain(
             and (cause.function is None or cause.function in functions)
         ):
             best = _match(cause, text) or best
+    if best is not None and not raised and best.rank in _VAGUE and best.reason is not Reason.HOST_OOM_KILLED:
+        # Printed on the way: an exception explains the failure better.
+        best = replace(best, rank=Rank.BARE)
     return best if unlevelled else best or _explain_exception(record, role)
 
 

@@ -10,6 +10,7 @@ from gb300serve.boot.findings import Explanation, LogFinding, explain, with_fiel
 from gb300serve.boot.lines import QUIET, Record, parse
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.progress import BarClock, read_bar
+from gb300serve.boot.reasons import Reason
 from gb300serve.boot.signals.index import BootSignals, first_word
 from gb300serve.boot.signals.model import LineMark, Rank, Signal
 from gb300serve.boot.state import BootState, apply, enter
@@ -18,6 +19,17 @@ from gb300serve.core.values import EngineName
 
 # A boot takes longer than that to load weights after the last one ended.
 SECONDS_BETWEEN_RANKS = 5.0
+# Docker or a shell prints these before the engine starts; later, such a line is about something else.
+_BEFORE_THE_ENGINE = frozenset(
+    {
+        Reason.ENTRYPOINT_MISSING,
+        Reason.IMAGE_MISSING,
+        Reason.IMAGE_PULL_REFUSED,
+        Reason.IMAGE_WRONG_ARCHITECTURE,
+        Reason.CONTAINER_NAME_TAKEN,
+        Reason.MOUNT_SOURCE_MISSING,
+    }
+)
 _NOTHING: tuple[Event, ...] = ()
 # vLLM's and SGLang's regular reports, and an answered request. SGLang's own first request is no sign of readiness.
 _GENERATES = re.compile(
@@ -212,6 +224,8 @@ class BootMachine:
         self, explanation: Explanation, piece: str, record: Record, at: float | None, traceback: Traceback | None = None
     ) -> None:
         boot = self._current(at)
+        if explanation.reason in _BEFORE_THE_ENGINE and boot.arguments:
+            return
         chain = traceback.chain if traceback else 0
         of_rank = "[rank" in piece or (traceback is not None and traceback.of_child)
         if not of_rank and self._repeats_boot(boot, explanation, record, chain):

@@ -28,10 +28,17 @@ _HANDLED = (
 _HANDLED_THREAD = re.compile(r"Exception in thread .*usage")
 # A record that says that the program goes on; its traceback follows without a header.
 _GOES_ON = re.compile(r"(?i)\bignor(?:e|ed|ing)\b|\bfall(?:ing|s)? back\b|\bwill continue\b|\bskipp(?:ed|ing)\b")
+# Headers of further lines of a record: vLLM repeats its own, the others have none.
+_CONTINUES = frozenset({None, "levelled"})
 _MAX_FUNCTIONS = 256
 # Lines: the output of a compiler is part of an exception's message.
 _MAX_MESSAGE = 400
+_MAX_PLAIN_MESSAGE = 5
 _MAX_PROCESSES = 64
+# A parser of arguments ends its process with such a line.
+USAGE_ERROR = ": error: "
+# Of exceptions; searched in every line.
+_NAMES = ("Error: ", "Exception: ")
 
 
 class LineRole(Enum):
@@ -70,18 +77,30 @@ class Traceback:
         text = record.text
         if text.endswith(_TRACEBACK):
             return self._begin(record, chain)
-        own = record.level == self._level and record.form in {None, "levelled"}
-        if self._role is LineRole.FRAME and own:
-            return self._result(self._read_frame(text))
         if text.startswith(_CHAINED):
             self._continues, self._role = True, LineRole.NONE
             return LineRole.FRAME
-        if self._role is LineRole.MESSAGE and own and self._left:
+        own = record.level == self._level and record.form in _CONTINUES
+        if self._role is LineRole.FRAME:  # another record may stand between its lines
+            return self._result(self._read_frame(text)) if own else LineRole.NONE
+        if self._role is LineRole.MESSAGE and own and self._left and USAGE_ERROR not in text:
             self._left -= 1
             self._continues = self._continues and not text
             return self._result(LineRole.MESSAGE)
-        if text and self._role is not LineRole.FRAME:
-            self._role, self._continues, self._before = LineRole.NONE, False, record
+        self._role = LineRole.NONE
+        return self._read_plain(record, chain)
+
+    def _read_plain(self, record: Record, chain: int) -> LineRole:
+        """A line outside a traceback; an exception whose traceback is missing has a message as well."""
+        text = record.text
+        raised = USAGE_ERROR in text or (any(name in text for name in _NAMES) and _EXCEPTION.match(text))
+        if raised and not self._handled:
+            self.chain, self._handled, self.of_child = self.chain if self._continues else chain, False, False
+            self.functions.clear()
+            self._role, self._level, self._left = LineRole.MESSAGE, record.level, _MAX_PLAIN_MESSAGE
+            return LineRole.EXCEPTION
+        if text:
+            self._continues, self._handled, self._before = False, False, record
         return LineRole.NONE
 
     def _begin(self, record: Record, chain: int) -> LineRole:

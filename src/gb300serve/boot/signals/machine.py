@@ -5,6 +5,9 @@ import re
 from gb300serve.boot.reasons import Reason
 from gb300serve.boot.signals.model import Cause, Rank, cause
 
+# Engines call these while they run.
+_NO_COMPILER = r"(?!\S*(?:nvcc|ninja|gcc|g\+\+|ptxas|clang))"
+
 CAUSES: tuple[Cause, ...] = (
     cause(Reason.PORT_IN_USE, "ddress already in use", r"bind on address \('(?P<address>[^']*)', (?P<port>\d+)"),
     cause(
@@ -33,8 +36,16 @@ CAUSES: tuple[Cause, ...] = (
     ),
     cause(Reason.ENTRYPOINT_MISSING, "o command specified", r"[Nn]o command specified"),
     cause(Reason.ENTRYPOINT_MISSING, "No module named", r"^\S*python[\d.]*: No module named (?P<executable>[\w.]+)"),
-    cause(Reason.ENTRYPOINT_MISSING, "command not found", r"(?<![\w./-])(?P<executable>[\w./-]+): command not found"),
-    cause(Reason.ENTRYPOINT_MISSING, ": not found", r"^\S*sh: \d+: (?:exec: )?(?P<executable>\S+): not found"),
+    cause(
+        Reason.ENTRYPOINT_MISSING,
+        "command not found",
+        rf"(?<![\w./-]){_NO_COMPILER}(?P<executable>[\w./-]+): command not found",
+    ),
+    cause(
+        Reason.ENTRYPOINT_MISSING,
+        ": not found",
+        rf"^\S*sh: \d+: (?:exec: )?{_NO_COMPILER}(?P<executable>\S+): not found",
+    ),
     cause(Reason.IMAGE_WRONG_ARCHITECTURE, "exec format error", r"exec (?P<executable>\S+): exec format error"),
     cause(Reason.IMAGE_WRONG_ARCHITECTURE, "exec format error", rank=Rank.BROAD),
     cause(Reason.IMAGE_WRONG_ARCHITECTURE, "no matching manifest for", r"no matching manifest for (?P<platform>\S+)"),
@@ -53,19 +64,24 @@ CAUSES: tuple[Cause, ...] = (
         for needle in (
             "toomanyrequests",
             "pull rate limit",
-            "429 Too Many Requests",
             "unauthorized: authentication required",
             "unauthorized: incorrect username or password",
             "no basic auth credentials",
             "failed to authorize: ",
         )
     ),
-    cause(
-        Reason.IMAGE_PULL_REFUSED,
-        "denied",
-        r"(?:from daemon|[Ff]ailed to pull image|rror response).{0,400}?"
-        r"(?:: denied$|: denied: |status(?: code)?:? 40[13])",
-        Rank.BROAD,
+    *(
+        cause(
+            Reason.IMAGE_PULL_REFUSED,
+            needle,
+            rf"(?:from daemon|[Ff]ailed to pull image|rror response).{{0,400}}?{pattern}",
+            Rank.BROAD,
+        )
+        for needle, pattern in (
+            ("denied", r": denied(?:$|: )"),
+            ("status", r"status(?: code)?:? 40[13]"),
+            ("429 Too Many", "429 Too Many"),
+        )
     ),
     cause(
         Reason.CONTAINER_NAME_TAKEN,
@@ -284,7 +300,7 @@ MEMORY_CAUSES: tuple[Cause, ...] = (
     ),
     cause(Reason.HOST_OOM_KILLED, "oom-kill:", r"oom-kill:constraint=(?P<constraint>\w+)", Rank.BROAD),
     cause(Reason.HOST_OOM_KILLED, "invoked oom-killer", r"(?<!\S)(?P<process>\S+) invoked oom-killer", Rank.BROAD),
-    cause(Reason.HOST_OOM_KILLED, "OOMKilled", r"OOMKilled\"?[=:] ?true", Rank.BROAD),
+    cause(Reason.HOST_OOM_KILLED, "OOMKilled", r"OOMKilled\"?[=:] ?true|Reason: +OOMKilled", Rank.BROAD),
     cause(Reason.HOST_OOM_KILLED, "DefaultCPUAllocator", r"DefaultCPUAllocator: .*?allocate (?P<bytes>\d+) bytes"),
     cause(Reason.HOST_OOM_KILLED, "Cannot allocate memory", r"\[Errno 12\] Cannot allocate memory", Rank.BROAD),
     # After an exception an engine kills its own processes: these lines only count if nothing else explains the end.

@@ -87,6 +87,7 @@ CAUSES: tuple[Cause, ...] = (
         for function in ("load_weights", "weight_loader")
         for needle, pattern in (
             ("KeyError: ", r"^KeyError: ['\"](?P<weights>[\w.]{1,200})['\"]$"),
+            ("AssertionError", r"^AssertionError(?:$|: .{0,200}(?:[Ss]hape|[Ss]ize))"),
             ("must match the size of tensor", r"(?P<error>The size of tensor .{0,200})"),
             ("exceeds dimension size", r"(?P<error>start \(\d+\) \+ length \(\d+\) exceeds dimension size .{0,60})"),
         )

@@ -128,6 +128,7 @@ _BUILD_CAUSES: tuple[Cause, ...] = (
         "fatal error: ",
         r"fatal error: (?P<file>[\w./+-]{1,200}\.(?:h|hpp|cuh|hxx|inc)): No such file",
     ),
+    cause(Reason.KERNEL_BUILD_FAILED, "cannot find -l", r"\bld(?:\.\w+)?: (?P<error>cannot find -l\w+)"),
     cause(Reason.KERNEL_BUILD_FAILED, "ailed to find C compiler", r"(?P<error>[Ff]ailed to find C compiler)"),
     cause(Reason.KERNEL_BUILD_FAILED, "ould not find nvcc", r"(?P<error>[Cc]ould not find nvcc.{0,200})"),
     cause(Reason.KERNEL_BUILD_FAILED, "CUDA_HOME environment variable is not set"),
@@ -177,10 +178,10 @@ _IMPORT_CAUSES: tuple[Cause, ...] = (
     *(
         cause(Reason.IMAGE_BROKEN, needle, pattern, rank)
         for needle, pattern, rank in (
-            ("undefined symbol", r"(?P<error>[^\s:]+: undefined symbol: \S+)", Rank.BROAD),
+            ("undefined symbol", r"rror: .{0,300}?(?P<error>[^\s:]+: undefined symbol: \S+)", Rank.BROAD),
             (
                 "cannot open shared object file",
-                r"(?P<error>[\w.+-]+\.so[\w.]*: cannot open shared object file)",
+                r"rror: .{0,300}?(?P<error>[\w.+-]+\.so[\w.]*: cannot open shared object file)",
                 Rank.BROAD,
             ),
             ("' not found (required by", r"(?P<error>version `\w+' not found|version `GLIBC\S+ not found)", Rank.BROAD),
@@ -253,6 +254,13 @@ _DISTRIBUTED_CAUSES: tuple[Cause, ...] = (
     ),
     *(cause(Reason.UNKNOWN, needle, rank=Rank.CLOSING_WORKER) for needle in _PEER_GONE),
     cause(Reason.UNKNOWN, "timed out", r"TimeoutError: RPC call to \w+ timed out", Rank.CLOSING_WORKER),
+    cause(
+        Reason.KILLED,
+        " died",
+        r"\b(?P<process>(?:[Ee]ngine|[Ww]orker|[Cc]hild)\w*(?: process| proc| core)?\b.{0,40}?) (?:has )?died\b"
+        r"(?!.*exit code: (?:-15|\d))",
+        Rank.BARE,
+    ),
     cause(Reason.KILLED, "ActorDiedError", rank=Rank.BARE),
     cause(Reason.KILLED, "died unexpectedly before finishing this task", rank=Rank.BARE),
 )

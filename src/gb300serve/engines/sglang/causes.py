@@ -109,7 +109,7 @@ _CLOSING: tuple[Cause, ...] = tuple(
     cause(Reason.UNKNOWN, needle, pattern, Rank.CLOSING)
     for needle, pattern in (
         ("hit an exception:", r"^(?:\w+) hit an exception: "),
-        ("Received sigquit from a child process", None),
+        ("Received sigquit from a child proc", None),
         ("It usually means one child failed", r"^SIGQUIT received\."),
         ("Initialization failed.", r"Initialization failed\. (?:warmup error|Please see the error messages above)"),
         ("scheduler died during initialization", None),
