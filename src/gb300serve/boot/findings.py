@@ -61,6 +61,8 @@ class LogFinding(Explanation):
     process: str = ""
     chain: int = 0
     """Exceptions of one failure share it; 0 outside a traceback."""
+    dealt_with: int = 0
+    """How many exceptions of the chain the program had dealt with before this one."""
 
 
 def explain(
@@ -130,13 +132,17 @@ def _explain_exception(record: Record, role: LineRole) -> Explanation | None:
 def best(findings: Iterable[LogFinding]) -> LogFinding | None:
     """The finding with the highest rank; among equals, the first one in the log.
 
-    Of chained exceptions that no table knows, the last one: it describes the failure in the words of its caller.
+    Of chained exceptions that are equally vague, one that the program had dealt with is not the cause; of those that no
+    table knows, the last one describes the failure in the words of its caller.
     """
     given = tuple(findings)
     first = max(given, key=lambda finding: (_rank(finding), -finding.line), default=None)
-    if first is None or first.rank is not Rank.EXCEPTION or first.reason is not Reason.UNKNOWN or not first.chain:
+    if first is None or not first.chain or first.rank is Rank.SPECIFIC:
         return first
-    return [finding for finding in given if finding.chain == first.chain and finding.rank is first.rank][-1]
+    chain = [finding for finding in given if finding.chain == first.chain and finding.rank is first.rank]
+    if first.reason is Reason.UNKNOWN:
+        return chain[-1] if first.rank is Rank.EXCEPTION else first
+    return max(chain, key=lambda finding: (finding.dealt_with, -finding.line))
 
 
 def _rank(finding: LogFinding) -> Rank:

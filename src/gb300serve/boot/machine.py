@@ -195,7 +195,8 @@ class BootMachine:
 
         Ranks fail within seconds of each other, and kernels may be compiled while the engine serves.
         """
-        if not boot.is_over() or not (signal.mark is LineMark.SIZED or signal.phase is Phase.LOADING_WEIGHTS):
+        starts_loading = signal.phase is Phase.LOADING_WEIGHTS and signal.mark is not LineMark.BAR
+        if not boot.is_over() or not (starts_loading or signal.mark is LineMark.SIZED):
             return False
         self._advance_clock(boot, record, at)
         return boot.watch.now() - boot.over_at > SECONDS_BETWEEN_RANKS
@@ -242,6 +243,7 @@ class BootMachine:
             lasting=explanation.lasting,
             process=record.process,
             chain=chain,
+            dealt_with=traceback.dealt_with if traceback else 0,
         )
         if boot.add(finding) and finding.rank > Rank.BARE:
             self._events.append(CauseFound(finding.reason, finding.values, finding.line, finding.text, finding.at))

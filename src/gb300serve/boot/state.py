@@ -30,6 +30,8 @@ MAX_FINDINGS = 64
 LINES_BEFORE_DEATH = 400
 _CLOSING = frozenset({Rank.CLOSING, Rank.CLOSING_WORKER})
 MAX_PROCESSES = 64
+# Processes that start the others: these would not go on without them.
+_PARENTS = frozenset({"APIServer"})
 _SELF_EVIDENT = frozenset({Reason.PORT_IN_USE, Reason.HOST_OOM_KILLED, Reason.KILLED})
 
 
@@ -65,7 +67,7 @@ class BootState:
     tuning: TuningState = field(default_factory=TuningState)
     progressed: tuple[int, str] = (0, "")
     progress_of: dict[str, int] = field(default_factory=dict)
-    """The line of the last progress, by process; "" is any process."""
+    """The line of the last progress, by process."""
     over_at: float = 0.0
     """Seconds when the boot ended or began to serve."""
     ready_at: float = 0.0
@@ -104,9 +106,9 @@ class BootState:
 
     def is_survived(self, finding: LogFinding) -> bool:
         """Whether the process of the finding went on. Progress of one rank does not mean that another one survived."""
-        if not finding.process:
+        if not finding.process or finding.process in _PARENTS:
             return finding.line < self.progressed[0]
-        return finding.line < max(self.progress_of.get(finding.process, 0), self.progress_of.get("", 0))
+        return finding.line < self.progress_of.get(finding.process, 0)
 
     def note_progress(self, process: str, line: int, text: str) -> None:
         """A line of the boot that only a living engine prints."""

@@ -6,11 +6,10 @@ from enum import Enum, auto
 
 from gb300serve.boot.lines import Record
 
-# Python prints these lines between two exceptions of one failure.
-_CHAINED = (
-    "During handling of the above exception, another exception occurred:",
-    "The above exception was the direct cause of the following exception:",
-)
+# Python prints these lines between two exceptions of one failure. After the first one, the program had already dealt
+# with the exception before.
+_DURING_HANDLING = "During handling of the above exception, another exception occurred:"
+_CHAINED = (_DURING_HANDLING, "The above exception was the direct cause of the following exception:")
 _TRACEBACK = "Traceback (most recent call last):"
 _FRAME = re.compile(r'\s*File "[^"]*", line \d+, in (?P<function>\S+)')
 _CHILD = re.compile(r"Process \S+:")
@@ -61,6 +60,8 @@ class Traceback:
 
     chain: int = 0
     functions: set[str] = field(default_factory=set)
+    dealt_with: int = 0
+    """How many exceptions of the chain the program had dealt with before this one."""
     of_child: bool = False
     """Python's multiprocessing printed it for a child; several children may print the same one."""
     _role: LineRole = LineRole.NONE
@@ -79,6 +80,7 @@ class Traceback:
             return self._begin(record, chain)
         if text.startswith(_CHAINED):
             self._continues, self._role = True, LineRole.NONE
+            self.dealt_with += text.startswith(_DURING_HANDLING)
             return LineRole.FRAME
         own = record.level == self._level and record.form in _CONTINUES
         if self._role is LineRole.FRAME:  # another record may stand between its lines
@@ -105,7 +107,7 @@ class Traceback:
 
     def _begin(self, record: Record, chain: int) -> LineRole:
         if not self._continues and not record.text.startswith("Original "):
-            self.chain, self._handled = chain, self._is_handled(record)
+            self.chain, self.dealt_with, self._handled = chain, 0, self._is_handled(record)
             self.of_child = self._before is not None and _CHILD.fullmatch(self._before.text) is not None
         self.functions.clear()
         self._role, self._level, self._continues = LineRole.FRAME, record.level, False
