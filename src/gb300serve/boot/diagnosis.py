@@ -211,7 +211,9 @@ def _explain(boot: BootState, finding: LogFinding | None, state: State) -> _Expl
     if finding is None:
         return _explain_without_cause(boot, state)
     evidence: tuple[Evidence, ...] = (Evidence(finding.line, finding.text),)
-    if finding.rank is Rank.CLOSING and not boot.opened:  # the log was cut: its beginning is missing
+    # The log was cut: its beginning is missing. Or ranks that had found each other lost each other.
+    is_cut = finding.rank is Rank.CLOSING and not boot.opened
+    if is_cut or (finding.reason is Reason.DISTRIBUTED_INIT_FAILED and boot.served):
         return Reason.UNKNOWN, dict(finding.values), evidence
     if finding.reason is Reason.GPU_OOM or finding.reason is Reason.KV_CACHE_NEGATIVE:
         requested = _requested_offload(boot)

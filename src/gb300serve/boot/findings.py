@@ -1,7 +1,7 @@
 """The explanations of a failure: of one line, and the best one of a boot."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from gb300serve.boot.lines import Record
@@ -9,7 +9,7 @@ from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from gb300serve.boot.signals.index import SignalTable
 from gb300serve.boot.signals.model import Cause, Rank, Value, values_of
-from gb300serve.boot.tracebacks import USAGE_ERROR, LineRole
+from gb300serve.boot.tracebacks import USAGE_ERROR, LineRole, Traceback
 
 # The exception that Python prints last; its class may be dotted, its message may be empty.
 _EXCEPTION = re.compile(
@@ -69,13 +69,13 @@ def explain(
     record: Record,
     table: SignalTable,
     role: LineRole = LineRole.NONE,
-    functions: Collection[str] = (),
+    traceback: Traceback | None = None,
 ) -> Explanation | None:
-    """The best explanation that a record gives, or None.
-
-    `role` is what the record is in a traceback, `functions` are those that the traceback goes through.
-    """
+    """The best explanation that a record gives, or None. `role` is what the record is in the traceback."""
     text = record.text[:LONGEST]
+    functions = traceback.functions if traceback else ()
+    if text == "AssertionError" and traceback and traceback.source:
+        text = f"{text}: {traceback.source}"  # the condition that does not hold
     if role is LineRole.FRAME or role is LineRole.HANDLED or text.startswith(("  File ", "    ", "Traceback ")):
         return None
     raised = role in _IN_EXCEPTION or _EXCEPTION.match(text) or _TOOL.match(text) or USAGE_ERROR in text
@@ -132,8 +132,8 @@ def _explain_exception(record: Record, role: LineRole) -> Explanation | None:
 def best(findings: Iterable[LogFinding]) -> LogFinding | None:
     """The finding with the highest rank; among equals, the first one in the log.
 
-    Of chained exceptions that are equally vague, one that the program had dealt with is not the cause; of those that no
-    table knows, the last one describes the failure in the words of its caller.
+    Of chained exceptions with different reasons that are equally vague, one that the program had dealt with is not the
+    cause; of those that no table knows, the last one describes the failure in the words of its caller.
     """
     given = tuple(findings)
     first = max(given, key=lambda finding: (_rank(finding), -finding.line), default=None)
@@ -142,7 +142,8 @@ def best(findings: Iterable[LogFinding]) -> LogFinding | None:
     chain = [finding for finding in given if finding.chain == first.chain and finding.rank is first.rank]
     if first.reason is Reason.UNKNOWN:
         return chain[-1] if first.rank is Rank.EXCEPTION else first
-    return max(chain, key=lambda finding: (finding.dealt_with, -finding.line))
+    last = max(chain, key=lambda finding: (finding.dealt_with, -finding.line))
+    return last if last.reason is not first.reason else first
 
 
 def _rank(finding: LogFinding) -> Rank:

@@ -138,10 +138,10 @@ class BootMachine:
         self._note_progress(self._current(at), record, at)
         if record.level in QUIET:
             return
-        explanation = explain(record, self._table, role, traceback.functions)
+        part_of = traceback if role is not LineRole.NONE else None
+        explanation = explain(record, self._table, role, part_of)
         if explanation is not None:
-            of_one = traceback if role is not LineRole.NONE else None
-            self._add_finding(with_field(explanation, self._before), piece, record, at, of_one)
+            self._add_finding(with_field(explanation, self._before), piece, record, at, part_of)
         self._before = record.text
 
     def _read(self, record: Record, candidates: tuple[Signal, ...], at: float | None) -> bool:

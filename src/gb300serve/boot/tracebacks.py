@@ -29,7 +29,7 @@ _HANDLED_THREAD = re.compile(r"Exception in thread .*usage")
 _GOES_ON = re.compile(r"(?i)\bignor(?:e|ed|ing)\b|\bfall(?:ing|s)? back\b|\bwill continue\b|\bskipp(?:ed|ing)\b")
 # Headers of further lines of a record: vLLM repeats its own, the others have none.
 _CONTINUES = frozenset({None, "levelled"})
-_MAX_FUNCTIONS = 256
+_MAX_FUNCTIONS, _MAX_SOURCE = 256, 400
 # Lines: the output of a compiler is part of an exception's message.
 _MAX_MESSAGE = 400
 _MAX_PLAIN_MESSAGE = 5
@@ -60,6 +60,8 @@ class Traceback:
 
     chain: int = 0
     functions: set[str] = field(default_factory=set)
+    source: str = ""
+    """The last line of source code: where the exception was raised, or the condition of an assertion."""
     dealt_with: int = 0
     """How many exceptions of the chain the program had dealt with before this one."""
     of_child: bool = False
@@ -99,6 +101,7 @@ class Traceback:
         if raised and not self._handled:
             self.chain, self._handled, self.of_child = self.chain if self._continues else chain, False, False
             self.functions.clear()
+            self.source = ""
             self._role, self._level, self._left = LineRole.MESSAGE, record.level, _MAX_PLAIN_MESSAGE
             return LineRole.EXCEPTION
         if text:
@@ -110,6 +113,7 @@ class Traceback:
             self.chain, self.dealt_with, self._handled = chain, 0, self._is_handled(record)
             self.of_child = self._before is not None and _CHILD.fullmatch(self._before.text) is not None
         self.functions.clear()
+        self.source = ""
         self._role, self._level, self._continues = LineRole.FRAME, record.level, False
         return self._result(LineRole.FRAME)
 
@@ -128,6 +132,8 @@ class Traceback:
         if frame and len(self.functions) < _MAX_FUNCTIONS:
             self.functions.add(frame["function"])
         if frame or not text or text[0].isspace() or text.startswith("["):
+            if not frame and text.strip(" ^~"):
+                self.source = text.strip()[:_MAX_SOURCE]
             return LineRole.FRAME
         if _EXCEPTION.match(text) is None:
             return LineRole.NONE

@@ -66,7 +66,10 @@ def test_the_line_that_names_the_cause_is_found(case: Case) -> None:
             " name: EADDRINUSE, message: address already in use",
             Reason.PORT_IN_USE,
         ),
-        ("RuntimeError: NCCL error: remote process exited or there was a network error", Reason.UNKNOWN),
+        (
+            "RuntimeError: NCCL error: remote process exited or there was a network error",
+            Reason.DISTRIBUTED_INIT_FAILED,
+        ),
         ("ValueError: Draft models are not supported with pipeline parallelism.", Reason.UNSUPPORTED_ON_ENGINE),
         ("RuntimeError: view size is not compatible with input tensor's size and stride", Reason.UNKNOWN),
         ("TypeError: unsupported operand type(s) for //: 'NoneType' and 'int'", Reason.UNKNOWN),
@@ -84,3 +87,16 @@ def test_a_rank_that_lost_its_peer_does_not_name_the_cause() -> None:
     lost = Log().raw("[rank1]: torch.distributed.DistBackendError: NCCL error: remote process exited")
     diagnosis = diagnosed(engine("RuntimeError: the disk said no", lost.arguments().engine()))
     assert diagnosis.evidence[0].text.endswith("the disk said no")
+
+
+def test_ranks_that_lose_each_other_while_they_serve_did_not_fail_to_start() -> None:
+    log = Log().boot().core("EngineCore encountered a fatal error.", level="ERROR")
+    log.core("RuntimeError: NCCL error: remote process exited or there was a network error", level="ERROR")
+    assert (diagnosed(log.lines).state, diagnosed(log.lines).reason) == ("failed", Reason.UNKNOWN)
+
+
+def test_the_condition_of_an_assertion_explains_it() -> None:
+    lines = engine("AssertionError")
+    lines = [line.replace("raise ValueError(", "assert is_sm100_supported() or is_sm90_supported()") for line in lines]
+    assert (diagnosed(lines).reason, diagnosed(lines).evidence[0].line) == (Reason.KERNEL_UNSUPPORTED, 8)
+    assert diagnosed(engine("AssertionError")).reason is Reason.UNKNOWN

@@ -170,8 +170,8 @@ CAUSES: tuple[Cause, ...] = (
             Reason.KERNEL_UNSUPPORTED,
             needle,
             r"(?:Error: |Value error, |Exception: )(?P<detail>(?=.{0,400}?(?:support|requires?\b|\bonly\b|must be run))"
-            r".{0,400}?(?:\bSM ?_?\d{1,3}[\daf.x]{0,3}\b|\bsm_?\d{2,3}[af]?\b|\bcompute_\d\d|\bHopper\b|\bBlackwell\b)"
-            r".{0,200})",
+            r".{0,400}?(?:\bSM ?_?\d{1,3}[\daf.x]{0,3}\b|(?:\b|_)sm_?\d{2,3}[af]?(?:\b|_)"
+            r"|\bcompute_\d\d|\bHopper\b|\bBlackwell\b).{0,200})",
             Rank.BROAD,
         )
         for needle in ("SM", "sm", "Hopper", "Blackwell")

@@ -206,7 +206,6 @@ _IMPORT_CAUSES: tuple[Cause, ...] = (
 
 # NCCL, Gloo and torch's store report that another rank is gone; that rank names the cause.
 _PEER_GONE = (
-    "remote process exited or there was a network error",
     "Connection closed by peer",
     "Connection closed by remote peer",
     "Connection reset by peer",
@@ -250,6 +249,13 @@ _DISTRIBUTED_CAUSES: tuple[Cause, ...] = (
             ("Duplicate GPU detected", r"(?P<error>Duplicate GPU detected.{0,100})", Rank.BROAD),
             ("nable to find address for", r"Error: .{0,100}(?P<error>[Uu]nable to find address for: \S+)", Rank.BROAD),
             ("Bootstrap : no socket interface found", None, Rank.SPECIFIC),
+            (
+                "NCCL WARN",
+                r"NCCL WARN (?P<error>.{0,200}(?:Connection refused|Connection timed out|No route to host).{0,100})",
+                Rank.BROAD,
+            ),
+            # The process that is gone names the cause, if it is of this log.
+            ("remote process exited or there was a network", None, Rank.CLOSING_WORKER),
         )
     ),
     *(cause(Reason.UNKNOWN, needle, rank=Rank.CLOSING_WORKER) for needle in _PEER_GONE),
