@@ -83,6 +83,7 @@ def explain(
         return None
     # Without a level the record may be a warning, unless a row of the engine itself matches it.
     unlevelled = record.form is not None and record.form == table.unlevelled_header and not record.level
+    unlevelled = unlevelled and "NCCL WARN" not in text
     best: Explanation | None = None
     # A loop over a hundred substring searches takes a twentieth of the time of one expression with all alternatives.
     for cause in table.own_causes if unlevelled else table.causes:

@@ -93,7 +93,8 @@ CAUSES: tuple[Cause, ...] = (
             Rank.BROAD,
         )
         for needle, pattern in (
-            ("alid ", r"(?:[Vv]alid|[Aa]vailable|[Ss]upported) (?:options|values|choices|backends|types)\b"),
+            ("alid ", r"[Vv]alid (?:options|values|choices|backends)\b"),
+            ("vailable ", r"[Aa]vailable (?:options|values|choices|backends)\b"),
             ("must be ", r"must be (?:one of|in \[|divisible by|a multiple of|between|greater|less|positive|at least)"),
             (
                 "is not a valid ",

@@ -171,10 +171,10 @@ CAUSES: tuple[Cause, ...] = (
             needle,
             r"(?:Error: |Value error, |Exception: )(?P<detail>(?=.{0,400}?(?:support|requires?\b|\bonly\b|must be run))"
             r".{0,400}?(?:\bSM ?_?\d{1,3}[\daf.x]{0,3}\b|(?:\b|_)sm_?\d{2,3}[af]?(?:\b|_)"
-            r"|\bcompute_\d\d|\bHopper\b|\bBlackwell\b).{0,200})",
+            r"|\bcompute_\d\d|\bAmpere\b|\bHopper\b|\bBlackwell\b).{0,200})",
             Rank.BROAD,
         )
-        for needle in ("SM", "sm", "Hopper", "Blackwell")
+        for needle in ("SM", "sm", "Ampere", "Hopper", "Blackwell")
     ),
     cause(
         Reason.KERNEL_UNSUPPORTED,
@@ -268,7 +268,8 @@ MEMORY_CAUSES: tuple[Cause, ...] = (
         r"Memory on the node .{0,300}? was (?P<used>[\d.]+ ?[KMGT]i?B) / (?P<total>[\d.]+ ?[KMGT]i?B)",
         Rank.BROAD,
     ),
-    cause(Reason.HOST_OOM_KILLED, "MemoryError", r"^(?:MemoryError$|MemoryError: |.*std::bad_alloc)", Rank.BROAD),
+    cause(Reason.HOST_OOM_KILLED, "MemoryError", r"^MemoryError(?:$|: )", Rank.BROAD),
+    cause(Reason.HOST_OOM_KILLED, "std::bad_alloc", rank=Rank.BROAD),
     cause(Reason.GPU_OOM, "OutOfMemoryError", r"\b(?:cuda\.|torch\.)?OutOfMemoryError(?:: |$)", Rank.BROAD),
     cause(Reason.GPU_OOM, "CUDA driver error: out of memory", rank=Rank.BROAD),
     cause(Reason.GPU_OOM, "CUDA_ERROR_OUT_OF_MEMORY", rank=Rank.BROAD),

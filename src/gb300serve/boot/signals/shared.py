@@ -37,7 +37,7 @@ SIGNALS: tuple[Signal, ...] = (
     signal("Received SIGTERM", mark=LineMark.STOP),
     signal("Received SIGINT", mark=LineMark.STOP),
     signal("Received signal", r"Received signal (?:SIGTERM|SIGINT|15|2)\b", mark=LineMark.STOP),
-    signal("KeyboardInterrupt", mark=LineMark.STOP),
+    signal("KeyboardInterrupt", r"KeyboardInterrupt\s*$", mark=LineMark.STOP),
 )
 
 
@@ -85,7 +85,9 @@ HOOK_CAUSES: tuple[Cause, ...] = (
 
 _REFUSES = r"(?:(?:Value|NotImplemented|Assertion|Runtime|Config|Import)Error: |Exception: |Value error, )"
 # torch reports shapes, strides and types of tensors in the same words as options that exclude each other.
-_OF_OPTIONS = r"(?!.{0,300}?(?:\bsize\b|\bsizes\b|\bshape|\bstride|\bview\b|\btensors?\b|\boperand|\bnumpy\b))"
+_OF_OPTIONS = (
+    r"(?!.{0,300}?(?:\bsizes?\b|\bshape|\bstride|\bview\b|\btensors?\b|\boperand|\bnumpy\b|CUDA (?:driver )?error))"
+)
 
 FAILURE_CAUSES: tuple[Cause, ...] = (
     cause(

@@ -207,6 +207,9 @@ _CLOSING: tuple[Cause, ...] = (
             "Executor failed",
             "got fatal signal from worker processes",
             "Engine process failed to start",
+            "Engine background task failed",
+            "Background loop has errored",
+            "Engine loop is not running",
             # The engine's call that its worker, dead, will not answer.
             "RuntimeError: cancelled",
         )
