@@ -9,7 +9,7 @@ from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from gb300serve.boot.signals.index import SignalTable
 from gb300serve.boot.signals.model import Cause, Rank, Value, values_of
-from gb300serve.boot.tracebacks import USAGE_ERROR, LineRole, Traceback
+from gb300serve.boot.tracebacks import LineRole, Traceback, is_usage_error
 
 # The exception that Python prints last; its class may be dotted, its message may be empty.
 _EXCEPTION = re.compile(
@@ -78,7 +78,7 @@ def explain(
         text = f"{text}: {traceback.source}"  # the condition that does not hold
     if role is LineRole.FRAME or role is LineRole.HANDLED or text.startswith(("  File ", "    ", "Traceback ")):
         return None
-    raised = role in _IN_EXCEPTION or _EXCEPTION.match(text) or _TOOL.match(text) or USAGE_ERROR in text
+    raised = role in _IN_EXCEPTION or _EXCEPTION.match(text) or _TOOL.match(text) or is_usage_error(text)
     if not raised and _GOES_ON.search(text):
         return None
     # Without a level the record may be a warning, unless a row of the engine itself matches it.

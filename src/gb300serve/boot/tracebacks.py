@@ -35,9 +35,14 @@ _MAX_MESSAGE = 400
 _MAX_PLAIN_MESSAGE = 5
 _MAX_PROCESSES = 64
 # A parser of arguments ends its process with such a line.
-USAGE_ERROR = ": error: "
+_USAGE_ERROR = re.compile(r"[\w.-]+(?: [a-z]+)?: error: ")
 # Of exceptions; searched in every line.
 _NAMES = ("Error: ", "Exception: ")
+
+
+def is_usage_error(text: str) -> bool:
+    """Whether a parser of arguments printed this line, such as `vllm serve: error: unrecognized arguments: --x`."""
+    return ": error: " in text and _USAGE_ERROR.match(text) is not None
 
 
 class LineRole(Enum):
@@ -87,7 +92,7 @@ class Traceback:
         own = record.level == self._level and record.form in _CONTINUES
         if self._role is LineRole.FRAME:  # another record may stand between its lines
             return self._result(self._read_frame(text)) if own else LineRole.NONE
-        if self._role is LineRole.MESSAGE and own and self._left and USAGE_ERROR not in text:
+        if self._role is LineRole.MESSAGE and own and self._left and not is_usage_error(text):
             self._left -= 1
             self._continues = self._continues and not text
             return self._result(LineRole.MESSAGE)
@@ -97,7 +102,7 @@ class Traceback:
     def _read_plain(self, record: Record, chain: int) -> LineRole:
         """A line outside a traceback; an exception whose traceback is missing has a message as well."""
         text = record.text
-        raised = USAGE_ERROR in text or (any(name in text for name in _NAMES) and _EXCEPTION.match(text))
+        raised = is_usage_error(text) or (any(name in text for name in _NAMES) and _EXCEPTION.match(text))
         if raised and not self._handled:
             self.chain, self._handled, self.of_child = self.chain if self._continues else chain, False, False
             self.functions.clear()

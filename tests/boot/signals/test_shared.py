@@ -72,6 +72,24 @@ def test_the_line_that_names_the_cause_is_found(case: Case) -> None:
         ),
         ("ValueError: Draft models are not supported with pipeline parallelism.", Reason.UNSUPPORTED_ON_ENGINE),
         ("RuntimeError: view size is not compatible with input tensor's size and stride", Reason.UNKNOWN),
+        (
+            "NotImplementedError: This backend does not support sinks, please use another one on Blackwell.",
+            Reason.UNSUPPORTED_ON_ENGINE,
+        ),
+        ("RuntimeError: Sparse kernels require Hopper or newer GPUs", Reason.KERNEL_UNSUPPORTED),
+        (
+            "ValueError: Selected backend ONE is not valid for this configuration. Reason: ['sinks not supported']",
+            Reason.UNSUPPORTED_ON_ENGINE,
+        ),
+        (
+            "ValueError: Selected backend TWO is not valid for this configuration. Reason: ['compute capability not"
+            " supported']",
+            Reason.KERNEL_UNSUPPORTED,
+        ),
+        (
+            "ValueError: Fp8Config only supports static scales. Check the quantization config of your model.",
+            Reason.QUANTIZATION_MISMATCH,
+        ),
         ("TypeError: unsupported operand type(s) for //: 'NoneType' and 'int'", Reason.UNKNOWN),
         ("torch._dynamo.exc.Unsupported: Attempted to call function marked as skipped", Reason.UNKNOWN),
         ("NotImplementedError: Could not run 'ops::norm' with arguments from the 'CUDA' backend.", Reason.UNKNOWN),
@@ -100,3 +118,16 @@ def test_the_condition_of_an_assertion_explains_it() -> None:
     lines = [line.replace("raise ValueError(", "assert is_sm100_supported() or is_sm90_supported()") for line in lines]
     assert (diagnosed(lines).reason, diagnosed(lines).evidence[0].line) == (Reason.KERNEL_UNSUPPORTED, 8)
     assert diagnosed(engine("AssertionError")).reason is Reason.UNKNOWN
+
+
+def test_a_compiler_s_error_is_no_usage_error() -> None:
+    lines = engine("RuntimeError: Error building extension 'moe'")
+    lines.insert(8, lines[7].partition("RuntimeError")[0] + "topk.cu(12): error: identifier x is undefined")
+    diagnosis = diagnosed(lines)
+    assert (diagnosis.reason, diagnosis.evidence[0].line) == (Reason.KERNEL_BUILD_FAILED, 9)
+
+
+def test_an_engine_process_that_died_while_it_served() -> None:
+    died = "ERROR 02-05 01:21:05 client.py:300] RuntimeError('Engine process (pid 76) died.')"
+    diagnosis = diagnosed([*Log().boot().lines, died, "INFO:     Shutting down"])
+    assert (diagnosis.state, diagnosis.reason, diagnosis.evidence[0].text) == ("failed", Reason.KILLED, died)

@@ -5,6 +5,7 @@ import re
 from gb300serve.boot.reasons import Reason
 from gb300serve.boot.signals.model import Cause, Rank, cause
 
+_SUPPORTS = r"(?:support|\brequires?\b|\bonly\b|\bmust be run\b)"
 # Engines call these while they run.
 _NO_COMPILER = r"(?!\S*(?:nvcc|ninja|gcc|g\+\+|ptxas|clang))"
 
@@ -169,12 +170,18 @@ CAUSES: tuple[Cause, ...] = (
         cause(
             Reason.KERNEL_UNSUPPORTED,
             needle,
-            r"(?:Error: |Value error, |Exception: )(?P<detail>(?=.{0,400}?(?:support|requires?\b|\bonly\b|must be run))"
-            r".{0,400}?(?:\bSM ?_?\d{1,3}[\daf.x]{0,3}\b|(?:\b|_)sm_?\d{2,3}[af]?(?:\b|_)"
-            r"|\bcompute_\d\d|\bAmpere\b|\bHopper\b|\bBlackwell\b).{0,200})",
+            rf"(?:Error: |Value error, |Exception: )(?P<detail>.{{0,300}}?{pattern}.{{0,200}})",
             Rank.BROAD,
         )
-        for needle in ("SM", "sm", "Ampere", "Hopper", "Blackwell")
+        for needle, pattern in (
+            ("SM", rf"(?:{_SUPPORTS}.{{0,200}}?\bSM ?_?\d|\bSM ?_?\d.{{0,200}}?{_SUPPORTS})"),
+            ("sm", rf"(?:{_SUPPORTS}.{{0,200}}?(?:\b|_)sm_?\d\d|(?:\b|_)sm_?\d\d.{{0,200}}?{_SUPPORTS})"),
+            ("compute_", rf"{_SUPPORTS}.{{0,200}}?\bcompute_\d\d"),
+            *(
+                (name, rf"\b(?:only|requires?|needs?)\b.{{0,100}}?\b{name}")
+                for name in ("Ampere", "Hopper", "Blackwell")
+            ),
+        )
     ),
     cause(
         Reason.KERNEL_UNSUPPORTED,

@@ -146,6 +146,11 @@ CAUSES: tuple[Cause, ...] = (
     ),
     cause(
         Reason.QUANTIZATION_MISMATCH,
+        "Check the quantization config",
+        r"Error: (?P<error>.{0,300}Check the quantization config)",
+    ),
+    cause(
+        Reason.QUANTIZATION_MISMATCH,
         "Cannot find the config file for",
         r"Cannot find the config file for (?P<asked>\w+)",
     ),

@@ -130,6 +130,11 @@ _BUILD_CAUSES: tuple[Cause, ...] = (
         "fatal error: ",
         r"fatal error: (?P<file>[\w./+-]{1,200}\.(?:h|hpp|cuh|hxx|inc)): No such file",
     ),
+    cause(
+        Reason.KERNEL_BUILD_FAILED,
+        "error: ",
+        r"\.(?:cu|cuh|cpp|cc|c|hip|h|hpp)(?::\d+:\d+|\(\d+\)): (?P<error>(?:fatal )?error: .{1,200})",
+    ),
     cause(Reason.KERNEL_BUILD_FAILED, "cannot find -l", r"\bld(?:\.\w+)?: (?P<error>cannot find -l\w+)"),
     cause(Reason.KERNEL_BUILD_FAILED, "ailed to find C compiler", r"(?P<error>[Ff]ailed to find C compiler)"),
     cause(Reason.KERNEL_BUILD_FAILED, "ould not find nvcc", r"(?P<error>[Cc]ould not find nvcc.{0,200})"),

@@ -193,6 +193,12 @@ _ENGINE: tuple[Cause, ...] = (
         ),
         refine=_attention_reason,
     ),
+    Cause(
+        Reason.UNSUPPORTED_ON_ENGINE,
+        "is not valid for this configuration",
+        re.compile(r"(?P<detail>Selected backend \S+ is not valid for this configuration.{0,20}?(?P<refused>\[.*|$))"),
+        refine=_attention_reason,
+    ),
 )
 
 # Lines that only say that something failed.
@@ -210,6 +216,7 @@ _CLOSING: tuple[Cause, ...] = (
             "Engine background task failed",
             "Background loop has errored",
             "Engine loop is not running",
+            "is already dead",
             # The engine's call that its worker, dead, will not answer.
             "RuntimeError: cancelled",
         )

@@ -12,7 +12,9 @@ _STARTING: tuple[Signal, ...] = (
     signal("non-default args:", mark=LineMark.ARGUMENTS),
     signal("Resolved architecture:", r"Resolved architecture: (?P<architecture>\w+)", receipt="architecture"),
     signal("Using max model len", r"Using max model len (?P<max_model_len>\d+)", receipt="max_model_len"),
-    signal("Initializing a V1 LLM engine", r".*?\(v(?P<version>[^)]+)\)", receipt="engine_version"),
+    signal("args: Namespace(", mark=LineMark.ARGUMENTS),  # until 0.8
+    signal("vLLM API server version", r".*? version (?P<version>\d\S*)", receipt="engine_version"),
+    signal("Initializing a", r"Initializing an? (?:V\d )?LLM engine \(v(?P<version>[^)]+)\)", receipt="engine_version"),
     signal("Resolved Engram configuration:", r".*cpu_offload=(?P<cpu_offload>\w+)", receipt="engram_config"),
 )
 
