@@ -254,3 +254,10 @@ def test_a_bar_that_is_seen_early_moves_the_boot_on_and_counts_as_no_line() -> N
 
 def test_nothing_was_said_yet() -> None:
     assert boot_machine().quiet_from == 0.0
+
+
+def test_a_note_that_the_program_goes_on_is_no_event() -> None:
+    machine = boot_machine()
+    machine.feed("(APIServer pid=1) INFO 12-03 08:00:00 [a.py:1] non-default args: {'port': 31007}", 0.0)
+    note = "(APIServer pid=1) Could not cache non-existence of file. Will ignore error and continue. Error: [Errno 30]"
+    assert machine.feed(f"{note} Read-only file system: '/hub/a'", 1.0) == ()

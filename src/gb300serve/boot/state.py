@@ -217,8 +217,14 @@ def _phase(boot: BootState, signal: Signal) -> Phase | None:
     return None if boot.sized and signal.phase in _ONLY_BEFORE_SIZING else signal.phase
 
 
+# A draft model loads, and gets its cache, after the model that it drafts for.
+_FIRST_COUNTS: dict[str, tuple[str, ...]] = {"model_loading": ("gib",), "kv_cache_tokens": ("gib", "k_gib", "v_gib")}
+
+
 def _receipt(boot: BootState, name: str, values: dict[str, Value], place: tuple[int, str]) -> Iterator[Event]:
-    boot.receipts[name], boot.receipts_at[name] = values, place
+    before = boot.receipts.get(name, {})
+    sizes = {key: before[key] for key in _FIRST_COUNTS.get(name, ()) if key in before}
+    boot.receipts[name], boot.receipts_at[name] = values | sizes, place
     yield Receipt(name, values, place[1], boot.watch.now())
     if name == "tuning_saved" and values.get("new"):
         yield from report_tuning_miss(boot)
