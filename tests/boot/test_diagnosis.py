@@ -244,6 +244,7 @@ def test_an_engine_that_generates_serves() -> None:
         f"(APIServer pid=1) INFO 12-03 09:00:00 [loggers.py:335] {served}",
         "[2026-10-14 23:12:08] Decode batch, #running-req: 3, cuda graph: True, gen throughput (token/s): 164.9",
         'INFO:     192.0.2.61:50412 - "POST /v1/chat/completions HTTP/1.1" 200 OK',
+        'INFO:     192.0.2.61:50412 - "GET /health HTTP/1.1" 200 OK',
     ):
         diagnosis = diagnosed([*raised("ValueError: a request is too long"), line])
         assert (diagnosis.state, diagnosis.phase, diagnosis.reason) == ("ready", Phase.SERVING, None), line
@@ -301,3 +302,25 @@ def test_a_line_about_an_image_counts_before_the_engine_only() -> None:
 )
 def test_the_summary_is_one_sentence(lines: list[str], summary: str) -> None:
     assert diagnosed(lines).summary == summary
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("lane.service: Main process exited, code=exited, status=1/FAILURE", Reason.UNKNOWN),
+        ("lane.service: Main process exited, code=killed, status=9/KILL", Reason.KILLED),
+        ("lane.service: A process of this unit has been killed by the OOM killer.", Reason.HOST_OOM_KILLED),
+        ("engine-1 exited with code 1", Reason.UNKNOWN),
+        ("thread '<unnamed>' panicked at src/lib.rs:9:5:", Reason.UNKNOWN),
+        ("Error: OCI runtime error: crun: something odd", Reason.UNKNOWN),
+        ("  what():  CUDA error: out of memory", Reason.GPU_OOM),
+    ],
+)
+def test_other_ends(line: str, reason: Reason) -> None:
+    diagnosis = diagnosed([*PARSED, line])
+    assert (diagnosis.state, diagnosis.reason, diagnosis.evidence[0].text) == ("failed", reason, line)
+
+
+def test_an_exit_after_a_stop_signal_is_no_failure() -> None:
+    for line in ("lane.service: Main process exited, code=exited, status=143/n/a", "engine-1 exited with code 130"):
+        assert diagnosed([*PARSED, line]).state == "booting"

@@ -26,10 +26,10 @@ _GOES_ON = re.compile(
 )
 _VAGUE = frozenset({Rank.VAGUE, Rank.BROAD})
 _IN_EXCEPTION = frozenset({LineRole.EXCEPTION, LineRole.MESSAGE})
-# An error of a container tool whose text is not in the tables.
+# An error of a container tool, or of a library in Rust, whose text is not in the tables.
 _TOOL = re.compile(
-    r"^(?:docker: |nvidia-container-cli: |Error response from daemon: |Cannot connect to the Docker daemon|"
-    r"Error from server)"
+    r"docker: |nvidia-container-cli: |Error response from daemon: |Cannot connect to the Docker daemon"
+    r"|Error from server|Error: |thread '.{0,100}' panicked at "
 )
 # The line that pydantic prints before its message: the name of the field.
 _FIELD = re.compile(r"[a-z_]\w{0,60}(?:\.[\w-]{1,60}){0,8}")
@@ -79,6 +79,7 @@ def explain(
     if role is LineRole.FRAME or role is LineRole.HANDLED or text.startswith(("  File ", "    ", "Traceback ")):
         return None
     raised = role in _IN_EXCEPTION or _EXCEPTION.match(text) or _TOOL.match(text) or is_usage_error(text)
+    raised = raised or text.lstrip().startswith("what():")  # C++ prints it before it aborts
     if not raised and _GOES_ON.search(text):
         return None
     # Without a level the record may be a warning, unless a row of the engine itself matches it.

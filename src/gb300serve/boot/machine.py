@@ -31,10 +31,12 @@ _BEFORE_THE_ENGINE = frozenset(
     }
 )
 _NOTHING: tuple[Event, ...] = ()
-# vLLM's and SGLang's regular reports, and an answered request. SGLang's own first request is no sign of readiness.
+# vLLM's and SGLang's regular reports, and an answered request.
 _GENERATES = re.compile(
     r"Avg generation throughput: |Decode batch[,.].* gen throughput|\"POST /v1/\S+ HTTP/1\.[01]\" 200"
 )
+# SGLang answers it before it is ready.
+_HEALTHY = re.compile(r"\"GET /health HTTP/1\.[01]\" 200")
 
 
 def _first_and_last(pieces: list[str]) -> Iterator[str]:
@@ -113,7 +115,9 @@ class BootMachine:
 
     def _serve(self, line: str, at: float | None) -> tuple[Event, ...]:
         """A line about requests: an engine that answers serves, even if the log does not show its start."""
-        if (self._boot and (self._boot.served or self._boot.is_over())) or not _GENERATES.search(line):
+        if self._boot and (self._boot.served or self._boot.is_over()):
+            return _NOTHING
+        if not (_GENERATES.search(line) or (self.engine != "sglang" and _HEALTHY.search(line))):
             return _NOTHING
         record = parse(line.rstrip("\n"))
         boot = self._current(at)

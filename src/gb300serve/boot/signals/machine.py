@@ -306,6 +306,7 @@ MEMORY_CAUSES: tuple[Cause, ...] = (
         r"ut of memory: Killed process (?P<pid>\d+) \((?P<process>[^)]*)\)(?:.*?anon-rss:(?P<anonymous_kib>\d+)kB)?"
         r"(?:.*?shmem-rss:(?P<shared_kib>\d+)kB)?",
     ),
+    cause(Reason.HOST_OOM_KILLED, "killed by the OOM killer"),
     cause(Reason.HOST_OOM_KILLED, "oom-kill:", r"oom-kill:constraint=(?P<constraint>\w+)", Rank.BROAD),
     cause(Reason.HOST_OOM_KILLED, "invoked oom-killer", r"(?<!\S)(?P<process>\S+) invoked oom-killer", Rank.BROAD),
     cause(Reason.HOST_OOM_KILLED, "OOMKilled", r"OOMKilled\"?[=:] ?true|Reason: +OOMKilled", Rank.BROAD),
@@ -317,6 +318,7 @@ MEMORY_CAUSES: tuple[Cause, ...] = (
         for needle, pattern in (
             ("exited with code 13", r"exited with code (?P<exit_code>13[1245679])\b"),
             ("Killed", r"^(?:\S+: line \d+: +\d+ )?Killed(?: .*)?$"),
+            ("Main process exited, code=killed", r"code=killed, status=(?P<signal>(?!15/|2/)\d+)/"),
         )
     ),
     *(

@@ -285,7 +285,6 @@ CLOSING: tuple[Cause, ...] = (
         cause(Reason.UNKNOWN, needle, rank=Rank.CLOSING)
         for needle in (
             "Run 'docker run --help'",
-            "exited with code",
             "scheduler is dead",
             "terminate called after throwing",
             "ProcessRaisedException",
@@ -298,6 +297,9 @@ CLOSING: tuple[Cause, ...] = (
             ("Error raised in subprocess", r"Error raised in subprocess:?$"),
             ("CalledProcessError: Command", r"CalledProcessError: Command .*returned non-zero exit status"),
             ("SystemExit", r"^SystemExit(?:: \d+)?$"),
+            # 130 and 143 are those of a stop.
+            ("exited with code", r"exited with code (?!130\b|143\b)\d"),
+            ("Main process exited, code=", r"Main process exited, code=(?:dumped|exited, status=(?!0/|130/|143/))"),
         )
     ),
 )

@@ -110,6 +110,9 @@ _SERVING: tuple[Signal, ...] = (
 )
 
 # uvicorn starts before the first request is answered; the other engines' servers print the same line.
-COMMON_SIGNALS = (signal("Application startup complete.", phase=Phase.SERVING),)
+COMMON_SIGNALS = (
+    signal("Application startup complete.", phase=Phase.SERVING),
+    signal("Uvicorn running on", phase=Phase.SERVING),
+)
 
 SIGNALS = (*_STARTING, *_LOADING, *_SIZING, *_TUNING, *_GRAPHS, *_SERVING)

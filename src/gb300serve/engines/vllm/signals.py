@@ -136,6 +136,9 @@ _SERVING: tuple[Signal, ...] = (
 )
 
 # uvicorn's line: the other engines' servers print it too, before they are ready.
-COMMON_SIGNALS = (signal("Application startup complete.", phase=Phase.SERVING, mark=LineMark.COMPLETE),)
+COMMON_SIGNALS = (
+    signal("Application startup complete.", phase=Phase.SERVING, mark=LineMark.COMPLETE),
+    signal("Uvicorn running on", phase=Phase.SERVING, mark=LineMark.COMPLETE),
+)
 
 SIGNALS = (*_STARTING, *_LOADING, *_PROFILING, *_TUNING, *_GRAPHS, *_SERVING)
