@@ -26,6 +26,7 @@ SIGNALS: tuple[Signal, ...] = (
         "[Autotuner]: Saved",
         r".*?Saved (?P<configs>\d+) configs to (?P<path>\S+)(?: \((?P<new>\d+) new, (?P<previous>\d+) from)?",
         receipt="tuning_saved",
+        mark=LineMark.TUNING_ENDS,
     ),
     signal(
         "[Autotuner]: Cache file",
