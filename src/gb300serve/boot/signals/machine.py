@@ -35,6 +35,7 @@ CAUSES: tuple[Cause, ...] = (
         "no such file or directory",
         r"exec:? \"?(?P<executable>[^\s\":]+)\"?: (?:stat \S+: )?no such file or directory",
     ),
+    cause(Reason.ENTRYPOINT_MISSING, "can't open file", r"^\S*python[\d.]*: can't open file '(?P<executable>[^']*)'"),
     cause(Reason.ENTRYPOINT_MISSING, "o command specified", r"[Nn]o command specified"),
     cause(Reason.ENTRYPOINT_MISSING, "No module named", r"^\S*python[\d.]*: No module named (?P<executable>[\w.]+)"),
     cause(
@@ -148,6 +149,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(Reason.NO_GPU_RUNTIME, "Failed to infer device type"),
     cause(Reason.NO_GPU_RUNTIME, "No CUDA GPUs are available"),
     cause(Reason.NO_GPU_RUNTIME, "Found no NVIDIA driver"),
+    cause(Reason.NO_GPU_RUNTIME, "CUDA driver initialization failed"),
     cause(Reason.NO_GPU_RUNTIME, "NVML Shared Library Not Found"),
     cause(Reason.NO_GPU_RUNTIME, "NVMLError_DriverNotLoaded"),
     cause(Reason.NO_GPU_RUNTIME, "Failed to initialize NVML: Unknown Error"),
@@ -280,7 +282,7 @@ MEMORY_CAUSES: tuple[Cause, ...] = (
     cause(Reason.GPU_OOM, "OutOfMemoryError", r"\b(?:cuda\.|torch\.)?OutOfMemoryError(?:: |$)", Rank.BROAD),
     cause(Reason.GPU_OOM, "CUDA driver error: out of memory", rank=Rank.BROAD),
     cause(Reason.GPU_OOM, "CUDA_ERROR_OUT_OF_MEMORY", rank=Rank.BROAD),
-    cause(Reason.GPU_OOM, "failure 2 'out of memory'", rank=Rank.BROAD),
+    cause(Reason.GPU_OOM, "'out of memory'", r"failure (?:2 )?'out of memory'", Rank.BROAD),
     *(
         cause(Reason.GPU_FAULT, needle, rf"(?P<error>{needle}.{{0,100}})")
         for needle in (

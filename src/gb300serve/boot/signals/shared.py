@@ -240,6 +240,7 @@ _DISTRIBUTED_CAUSES: tuple[Cause, ...] = (
                 Rank.SPECIFIC,
             ),
             ("NCCL error", rf"Error: {_NOT_A_PEER}(?P<error>NCCL error.{{0,200}})", Rank.VAGUE),
+            ("NCCL Error", rf"Error: {_NOT_A_PEER}(?P<error>NCCL Error.{{0,200}})", Rank.VAGUE),
             ("DistBackendError", rf"DistBackendError: {_NOT_A_PEER}(?P<error>.{{0,200}})", Rank.VAGUE),
             (
                 "timed out during startup",

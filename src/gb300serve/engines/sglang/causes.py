@@ -37,6 +37,7 @@ _MEMORY: tuple[Cause, ...] = (
         r"RuntimeError: The memory capacity is unbalanced.*?pre_model_load_memory=(?P<desired_gib>[\d.]+)"
         r", local_gpu_memory=(?P<free_gib>[\d.]+)",
     ),
+    cause(Reason.GPU_MEMORY_IN_USE, "The memory capacity is unbalanced", r"Error: The memory capacity", Rank.BROAD),
     # mem_cache/kv_cache_dtype.py.
     cause(
         Reason.KV_DTYPE_UNSUPPORTED, "Unsupported kv_cache_dtype:", r"Error: Unsupported kv_cache_dtype: (?P<dtype>\w+)"
