@@ -95,6 +95,7 @@ SENTENCES: dict[Reason, tuple[str, ...]] = {
     Reason.KERNEL_UNSUPPORTED: (
         "No kernel exists for {architecture}.",
         "The image was not built for this GPU (GB300 is sm_103): use an image that was.",
+        "Or choose another attention, MoE or quantization backend: other kernels may support the GPU.",
     ),
     Reason.ENGINE_HUNG: (
         "{process} made no progress for {timeout_seconds} s, and the engine's watchdog stopped it.",
@@ -102,7 +103,7 @@ SENTENCES: dict[Reason, tuple[str, ...]] = {
     ),
     Reason.SHARED_MEMORY_TOO_SMALL: (
         "{path} has {free_mib} MiB free, {needed_mib} MiB are required.",
-        "Set ipc: host, or a larger shm_size.",
+        "Set `container: {{ipc: host}}` (`--ipc=host`), or a larger shm_size: Docker gives 64 MiB.",
     ),
     Reason.WEIGHTS_MISMATCH: (
         "Checkpoint and model differ at: {weights}",
@@ -127,7 +128,7 @@ SENTENCES: dict[Reason, tuple[str, ...]] = {
         "If it compiled before, delete the partial build (~/.cache/flashinfer, ~/.triton) and start again.",
     ),
     Reason.MODEL_ACCESS_DENIED: (
-        "Accept the terms of {repo} at https://huggingface.co/{repo} with the account of the token.",
+        "Accept the model's terms at https://huggingface.co/{repo} with the account of the token.",
         "Give the container a token that may read the model:"
         " `container: {{secrets: {{HF_TOKEN: {{env: HF_TOKEN}}}}}}`.",
         "Or download the model on the host (`hf auth login`, `hf download`) and mount it.",
@@ -177,7 +178,10 @@ SENTENCES: dict[Reason, tuple[str, ...]] = {
         "{process} was ended by signal {signal}; the log does not show why.",
         "The usual reason is a lack of host memory (a guess): check `dmesg -T | grep -i oom`.",
     ),
-    Reason.UNKNOWN: ("No known cause matches the log; the evidence is the line that best describes the failure.",),
+    Reason.UNKNOWN: (
+        "No known cause matches the log. Search the engine's issues for the line above.",
+        "If it is a bug of the engine, another version of the image often avoids it.",
+    ),
 }
 
 # In place of the sentences of a reason if the log has this value.

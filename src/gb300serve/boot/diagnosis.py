@@ -1,5 +1,6 @@
 """The diagnosis of a log, and the object that `diagnose --json` prints."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
@@ -20,6 +21,7 @@ _TITLES: dict[EngineName, str] = {"vllm": "vLLM", "sglang": "SGLang"}
 # The engines' names for the model, in their echo of the arguments.
 _MODEL_ARGUMENTS = ("model_tag", "model", "model_path")
 LONGEST_MODEL = 100
+_REPOSITORY = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 
 SCHEMA = "gb300serve.diagnosis/1"
 
@@ -106,9 +108,9 @@ def diagnose(boot: BootState | None, history: BootHistory, engine: EngineName | 
 def _summary(boot: BootState, diagnosis: Diagnosis, engine: EngineName | None) -> str:
     """One sentence: which engine, which model, how far, and what failed."""
     problem = f": {PROBLEMS[diagnosis.reason]}" if diagnosis.reason else ""
-    if engine is None and not boot.progressed[0]:
-        if diagnosis.state == "booting":
-            return "The log shows no boot of an engine."
+    if engine is None and not boot.progressed[0] and diagnosis.state == "booting":
+        return "The log shows no boot of an engine."
+    if engine is None and diagnosis.state == "failed" and diagnosis.phase is Phase.STARTING:
         return f"The container or its engine did not start{problem}."
     seconds = diagnosis.values.get("seconds_to_ready")
     after = f", {seconds:.0f} s after its start" if isinstance(seconds, int | float) else ""
@@ -226,6 +228,9 @@ def _explain(boot: BootState, finding: LogFinding | None, state: State) -> _Expl
     if finding.reason is Reason.KV_CACHE_NEGATIVE:
         values = {**_kv_values(boot), **values}
         evidence = (*evidence, *_at(boot.receipts_at.get("kv_cache_gib")))
+    if finding.reason is Reason.MODEL_ACCESS_DENIED:
+        model = next(filter(None, map(boot.argument, _MODEL_ARGUMENTS)), "")
+        values |= {"repo": model} if _REPOSITORY.fullmatch(model) else {}
     if finding.reason is Reason.PORT_IN_USE and "port" not in values:
         port = parse_digits(boot.argument("port") or "")
         values["port"] = boot.log.default_port if port is None else port
