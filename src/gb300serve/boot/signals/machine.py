@@ -172,7 +172,7 @@ CAUSES: tuple[Cause, ...] = (
         cause(
             Reason.KERNEL_UNSUPPORTED,
             needle,
-            rf"(?:Error: |Value error, |Exception: )(?P<detail>.{{0,300}}?{pattern}.{{0,200}})",
+            rf"^.{{0,100}}?(?:Error: |Value error, |Exception: )(?P<detail>.{{0,300}}?{pattern}.{{0,200}})",
             Rank.BROAD,
         )
         for needle, pattern in (
@@ -235,7 +235,7 @@ CAUSES: tuple[Cause, ...] = (
         "o space left on device",
         r"[Nn]o space left on device(?:: ['\"](?P<path>[^'\"]*))?",
     ),
-    cause(Reason.DISK_FULL, "isk quota exceeded", r"(?:Error|rror:).*[Dd]isk quota exceeded"),
+    cause(Reason.DISK_FULL, "isk quota exceeded", r"[Dd]isk quota exceeded"),
 )
 
 

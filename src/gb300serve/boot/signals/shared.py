@@ -239,8 +239,7 @@ _DISTRIBUTED_CAUSES: tuple[Cause, ...] = (
                 r"(?P<error>Timed out after \d+ seconds waiting for clients.{0,100})",
                 Rank.SPECIFIC,
             ),
-            ("NCCL error", rf"Error: {_NOT_A_PEER}(?P<error>NCCL error.{{0,200}})", Rank.VAGUE),
-            ("NCCL Error", rf"Error: {_NOT_A_PEER}(?P<error>NCCL Error.{{0,200}})", Rank.VAGUE),
+            ("NCCL ", rf"^.{{0,100}}?Error: {_NOT_A_PEER}(?P<error>NCCL [Ee]rror.{{0,200}})", Rank.VAGUE),
             ("DistBackendError", rf"DistBackendError: {_NOT_A_PEER}(?P<error>.{{0,200}})", Rank.VAGUE),
             (
                 "timed out during startup",
