@@ -194,6 +194,10 @@ VARIANTS: dict[tuple[Reason, str], tuple[str, ...]] = {
         "`sudo usermod -aG docker $USER`, then log in again: your user may not use the socket of the {daemon} daemon.",
         "`docker ps` must work before you start a container.",
     ),
+    (Reason.KILLED, "bus_error"): (
+        "A bus error often means that /dev/shm is full (a guess): set `container: {{ipc: host}}` (`--ipc=host`).",
+        "Otherwise the memory of the host or of the GPU may be faulty: `sudo dmesg -T | grep -i -e mce -e xid`.",
+    ),
     (Reason.KILLED, "error"): (
         "The process crashed ({error}): the frames that it printed show where.",
         "Use another engine version or another backend for what these frames show.",

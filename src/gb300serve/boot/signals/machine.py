@@ -95,7 +95,7 @@ CAUSES: tuple[Cause, ...] = (
         "bind source path does not exist",
         r"bind source path does not exist: (?P<path>\S+)",
     ),
-    cause(Reason.MOUNT_SOURCE_MISSING, "statfs", r"^Error: statfs (?P<path>\S+): no such file or directory"),
+    cause(Reason.MOUNT_SOURCE_MISSING, "statfs", r"^Error: statfs (?P<path>.{1,400}?): no such file or directory"),
     cause(
         Reason.MOUNT_SOURCE_MISSING,
         "failed to mount local volume",
@@ -131,6 +131,8 @@ CAUSES: tuple[Cause, ...] = (
         r"[Uu]nknown (?:or invalid )?runtime(?: specified| name:)? (?P<runtime>[\w.-]*nvidia[\w.-]*)",
     ),
     cause(Reason.NO_GPU_RUNTIME, "CDI device", r"unresolvable CDI devices? (?P<cdi_device>[^\s:]+)"),
+    cause(Reason.NO_GPU_RUNTIME, "CDI host device", r"failed to stat CDI host device \"(?P<cdi_device>[^\"]*)"),
+    cause(Reason.NO_GPU_RUNTIME, "executing hook", r"error executing hook `\S*nvidia-container-\w+`"),
     cause(Reason.NO_GPU_RUNTIME, "no known GPU vendor found", r"(?P<cdi_device>CDI): no known GPU vendor found"),
     cause(Reason.NO_GPU_RUNTIME, "stat nvidia.com/gpu", r"stat (?P<cdi_device>nvidia\.com/gpu=\S+?): no such file"),
     cause(Reason.NO_GPU_RUNTIME, "Insufficient nvidia.com/gpu"),
@@ -152,7 +154,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(Reason.NO_GPU_RUNTIME, "CUDA driver initialization failed"),
     cause(Reason.NO_GPU_RUNTIME, "NVML Shared Library Not Found"),
     cause(Reason.NO_GPU_RUNTIME, "NVMLError_DriverNotLoaded"),
-    cause(Reason.NO_GPU_RUNTIME, "Failed to initialize NVML: Unknown Error"),
+    cause(Reason.NO_GPU_RUNTIME, "ailed to initialize NVML: ", r"initialize NVML: (?:Unknown Error|Insufficient Perm)"),
     cause(Reason.NO_GPU_RUNTIME, "Device string must not be empty"),
     cause(Reason.NO_GPU_RUNTIME, "libnvidia-ml.so.1", r"Error: .*libnvidia-ml\.so\.1: cannot open"),
     cause(Reason.NO_GPU_RUNTIME, "no CUDA-capable device is detected"),
@@ -229,6 +231,7 @@ CAUSES: tuple[Cause, ...] = (
         "o space left on device",
         r"[Nn]o space left on device.{0,300}(?:/dev/shm|shared memory|/torch_\d|'/psm_)",
     ),
+    cause(Reason.SHARED_MEMORY_TOO_SMALL, "exceeds memory available in /dev/shm"),
     cause(Reason.SHARED_MEMORY_TOO_SMALL, "insufficient shared memory", r"insufficient shared memory \(shm\)"),
     cause(
         Reason.DISK_FULL,
@@ -326,14 +329,12 @@ MEMORY_CAUSES: tuple[Cause, ...] = (
     *(
         cause(Reason.KILLED, needle, pattern, Rank.BARE)
         for needle, pattern in (
-            (
-                "Fatal Python error: ",
-                r"Fatal Python error: (?P<error>Segmentation fault|Aborted|Bus error|Illegal instruction)",
-            ),
+            ("Fatal Python error: ", r"Fatal Python error: (?P<error>Segmentation fault|Aborted|Illegal instruction)"),
+            ("Fatal Python error: ", r"Fatal Python error: (?P<bus_error>Bus error)"),
             ("Segfault encountered", None),
             ("egmentation fault", r"^(?:\S+: line \d+: +\d+ )?Segmentation fault\b"),
             ("Aborted", r"^(?:\S+: line \d+: +\d+ )?Aborted(?: +\(core dumped\).*)?$"),
-            ("Bus error", r"^(?:\S+: line \d+: +\d+ )?Bus error\b"),
+            ("Bus error", r"^(?:\S+: line \d+: +\d+ )?(?P<bus_error>Bus error)\b"),
             ("received at time=", r"^\*\*\* (?P<error>SIG(?:SEGV|ABRT|BUS|ILL)) received at time="),
             ("Caught signal", r"Caught signal (?P<signal>\d+) \(\w+"),
         )

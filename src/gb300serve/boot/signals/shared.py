@@ -267,7 +267,6 @@ _DISTRIBUTED_CAUSES: tuple[Cause, ...] = (
         )
     ),
     *(cause(Reason.UNKNOWN, needle, rank=Rank.CLOSING_WORKER) for needle in _PEER_GONE),
-    cause(Reason.UNKNOWN, "timed out", r"TimeoutError: RPC call to \w+ timed out", Rank.CLOSING_WORKER),
     cause(
         Reason.KILLED,
         " died",

@@ -133,6 +133,7 @@ _SERVING: tuple[Signal, ...] = (
     signal("Worker proc", r".*died unexpectedly", mark=LineMark.DIED),
     signal("Engine core proc", r".*died unexpectedly", mark=LineMark.DIED),
     signal("No available shared memory broadcast block", mark=LineMark.HEARTBEAT),
+    signal("No available block found", mark=LineMark.HEARTBEAT),  # until 0.6
 )
 
 # uvicorn's line: the other engines' servers print it too, before they are ready.
