@@ -324,3 +324,14 @@ def test_other_ends(line: str, reason: Reason) -> None:
 def test_an_exit_after_a_stop_signal_is_no_failure() -> None:
     for line in ("lane.service: Main process exited, code=exited, status=143/n/a", "engine-1 exited with code 130"):
         assert diagnosed([*PARSED, line]).state == "booting"
+
+
+def test_an_engine_that_generates_after_a_failure_was_started_again() -> None:
+    failed = Log().arguments().engine().failing("RuntimeError: the shape is odd")
+    report = "Engine 000: Avg prompt throughput: 1.0 tokens/s, Avg generation throughput: 31.8 tokens/s"
+    again = diagnosed([*failed.lines, *Log(second=failed.second + 60).api(report).lines])
+    assert (again.state, again.boots) == ("ready", 2)
+    late = diagnosed([*failed.lines, *Log(second=failed.second + 1).api(report).lines])
+    assert (late.state, late.boots) == ("failed", 1)
+    stopping = Log().boot().api("[shutdown] API server: shutdown triggered", 9).api(report, 60)
+    assert (diagnosed(stopping.lines).state, diagnosed(stopping.lines).boots) == ("stopped", 1)

@@ -82,8 +82,7 @@ class BootMachine:
     def feed_bar(self, text: str, at: float) -> tuple[Event, ...]:
         """A progress bar that is still being drawn: it counts as progress, but not as a line."""
         self._take(text, at)
-        events, self._events = tuple(self._events), []
-        return events
+        return self._taken()
 
     def feed(self, line: str, at: float | None = None) -> tuple[Event, ...]:
         """A line, with or without its line feed; carriage returns split it into records."""
@@ -95,10 +94,7 @@ class BootMachine:
                 self._take(piece, at)
         else:
             self._take(line, at)
-        if not self._events:
-            return _NOTHING
-        events, self._events = tuple(self._events), []
-        return events
+        return self._taken()
 
     def tick(self, at: float) -> tuple[Event, ...]:
         """No line was printed; it is `at` seconds since the start of the container."""
@@ -106,8 +102,7 @@ class BootMachine:
         state.start_silence(boot)
         boot.watch.advance(at)
         self._events += state.check_silence(boot)
-        events, self._events = tuple(self._events), []
-        return events
+        return self._taken()
 
     def result(self) -> Diagnosis:
         """The diagnosis of the boot so far; of the last one if the log holds several."""
@@ -115,14 +110,21 @@ class BootMachine:
 
     def _serve(self, line: str, at: float | None) -> tuple[Event, ...]:
         """A line about requests: an engine that answers serves, even if the log does not show its start."""
-        if self._boot and (self._boot.served or self._boot.is_over()):
-            return _NOTHING
-        if not (_GENERATES.search(line) or (self.engine != "sglang" and _HEALTHY.search(line))):
-            return _NOTHING
-        record = parse(line.rstrip("\n"))
         boot = self._current(at)
-        self._note_progress(boot, record, at)
+        if boot.served or not (_GENERATES.search(line) or (self.engine != "sglang" and _HEALTHY.search(line))):
+            return self._taken()
+        self._note_progress(boot, parse(line.rstrip("\n")), at)
+        if boot.is_over():
+            # A stopped engine finishes its requests, and ranks outlive each other by seconds.
+            if boot.stopped or boot.watch.now() - boot.over_at <= SECONDS_BETWEEN_RANKS:
+                return self._taken()
+            boot = self._begin(at)
         self._events += state.serve(boot)
+        return self._taken()
+
+    def _taken(self) -> tuple[Event, ...]:
+        if not self._events:
+            return _NOTHING
         events, self._events = tuple(self._events), []
         return events
 

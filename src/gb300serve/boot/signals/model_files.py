@@ -49,6 +49,11 @@ CAUSES: tuple[Cause, ...] = (
         r"Cannot find any model weights with [`']?(?P<path>[^`'\s]*)",
     ),
     cause(
+        Reason.MODEL_FILES_INCOMPLETE,
+        "Consistency check failed",
+        r"Error: (?P<error>Consistency check failed: file should be of size \d+ but has size \d+.{0,200})",
+    ),
+    cause(
         Reason.MODEL_FILES_INCOMPLETE, "PytorchStreamReader failed", r"(?P<error>PytorchStreamReader failed.{0,200})"
     ),
     cause(

@@ -286,6 +286,7 @@ CLOSING: tuple[Cause, ...] = (
         for needle in (
             "Run 'docker run --help'",
             "scheduler is dead",
+            "Back-off restarting failed container",
             "terminate called after throwing",
             "ProcessRaisedException",
             "ProcessExitedException",
