@@ -21,6 +21,7 @@ _TITLES: dict[EngineName, str] = {"vllm": "vLLM", "sglang": "SGLang"}
 # The engines' names for the model, in their echo of the arguments.
 _MODEL_ARGUMENTS = ("model_tag", "model", "model_path")
 LONGEST_MODEL = 100
+_ENGINE_PROCESSES = ("EngineCore", "Worker")
 _REPOSITORY = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 
 SCHEMA = "gb300serve.diagnosis/1"
@@ -213,13 +214,13 @@ def _explain(boot: BootState, finding: LogFinding | None, state: State) -> _Expl
     if finding is None:
         return _explain_without_cause(boot, state)
     evidence: tuple[Evidence, ...] = (Evidence(finding.line, finding.text),)
-    # The log was cut: its beginning is missing. Or ranks that had found each other lost each other.
-    is_cut = finding.rank is Rank.CLOSING and not boot.opened
-    if is_cut or (finding.reason is Reason.DISTRIBUTED_INIT_FAILED and boot.served):
+    if _is_cut(boot, finding) or (finding.reason is Reason.DISTRIBUTED_INIT_FAILED and boot.served):
         return Reason.UNKNOWN, dict(finding.values), evidence
     if finding.reason is Reason.GPU_OOM or finding.reason is Reason.KV_CACHE_NEGATIVE:
         requested = _requested_offload(boot)
-        if requested and not boot.receipts.get("offloaded_gib", {}).get("gib"):
+        # Versions that do not report their offload may well have offloaded.
+        reports = not {"offloader", "offloaded_gib"}.isdisjoint(boot.receipts)
+        if requested and reports and not boot.receipts.get("offloaded_gib", {}).get("gib"):
             values = {"asked_gib": requested, "offloaded_gib": 0, **finding.values}
             return Reason.OFFLOAD_NOT_APPLIED, values, (*evidence, *_at(boot.arguments_at))
     if finding.reason is Reason.UNKNOWN and finding.rank <= Rank.EXCEPTION and _has_negative_kv_cache(boot):
@@ -235,6 +236,16 @@ def _explain(boot: BootState, finding: LogFinding | None, state: State) -> _Expl
         port = parse_digits(boot.argument("port") or "")
         values["port"] = boot.log.default_port if port is None else port
     return finding.reason, values, evidence
+
+
+def _is_cut(boot: BootState, finding: LogFinding) -> bool:
+    """Whether the lines that explain the failure may be missing.
+
+    Silence before the closing line means that the engine's process was killed, but only in a whole log: one that begins
+    with the first line, and shows that process.
+    """
+    is_whole = boot.opened and any(process.startswith(_ENGINE_PROCESSES) for process in boot.progress_of)
+    return finding.rank <= Rank.BARE and "nitialization failed" in finding.text and not is_whole
 
 
 def _explain_without_cause(boot: BootState, state: State) -> _Explained:

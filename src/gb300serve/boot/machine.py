@@ -215,6 +215,7 @@ class BootMachine:
     def _note_progress(self, boot: BootState, record: Record, at: float | None) -> None:
         """Every line except a heartbeat counts as progress."""
         boot.active, boot.stalled = True, False
+        boot.headed = boot.headed or record.form is not None
         self._advance_clock(boot, record, at)
 
     def _advance_clock(self, boot: BootState, record: Record, at: float | None) -> None:
@@ -258,7 +259,14 @@ class BootMachine:
         """A boot that dies before it prints a line of its own prints the same error when it is run again."""
         if explanation.lasting:
             return boot.served or boot.ended
-        if boot.progressed[0] or not boot.failed or record.level or record.process or not explanation.fatal:
+        if (
+            boot.headed
+            or boot.progressed[0]
+            or not boot.failed
+            or record.level
+            or record.process
+            or not explanation.fatal
+        ):
             return False
         return any(
             finding.text.endswith(record.text)

@@ -75,6 +75,8 @@ class BootState:
     quiet_from: float = 0.0
     active: bool = True
     sized: bool = False
+    headed: bool = False
+    """A line has the header of an engine's log."""
     opened: bool = False
     """The engine has printed its first line."""
     served: bool = False
@@ -118,7 +120,9 @@ class BootState:
 
     def add(self, finding: LogFinding) -> bool:
         """Add a finding. False if it does not count (yet): a request's error does not end an engine that serves."""
-        if self.stopped:
+        # An engine that failed kills its own processes.
+        is_own_kill = finding.reason is Reason.KILLED and finding.rank in _CLOSING and self.failed
+        if self.stopped or is_own_kill:
             return False
         if self.served and not self.failed and finding.reason not in _SELF_EVIDENT and finding.rank is not Rank.CLOSING:
             self.recent.append(finding)

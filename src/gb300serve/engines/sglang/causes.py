@@ -93,13 +93,13 @@ _SERVER: tuple[Cause, ...] = (
     cause(
         Reason.KILLED,
         "scheduler died during initialization",
-        r"(?P<process>Rank \d+ scheduler) died during initialization \(exit code: -(?P<signal>\d+)\)",
+        r"(?P<process>Rank \d+ scheduler) died during initialization \(exit code: -(?!15\b)(?P<signal>\d+)\)",
         Rank.BARE,
     ),
     cause(
         Reason.KILLED,
         "Triggering SIGQUIT for cleanup",
-        r"Subprocess (?P<process>\w+) \(pid=\d+\) crashed with exit code -(?P<signal>\d+)\.",
+        r"Subprocess (?P<process>\w+) \(pid=\d+\) crashed with exit code -(?!15\b)(?P<signal>\d+)\.",
         Rank.BARE,
     ),
 )

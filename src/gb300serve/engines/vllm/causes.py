@@ -225,7 +225,7 @@ _CLOSING: tuple[Cause, ...] = (
     # prints nothing. The first line counts.
     cause(Reason.KILLED, "Engine core initialization failed", rank=Rank.CLOSING),
     cause(Reason.UNKNOWN, "WorkerProc failed to start", rank=Rank.CLOSING_WORKER),
-    cause(Reason.KILLED, "WorkerProc initialization failed", rank=Rank.CLOSING_WORKER),
+    cause(Reason.KILLED, "WorkerProc initialization failed", rank=Rank.BARE),
 )
 
 CAUSES = (*_MEMORY, *_ARGUMENTS, *_MODEL, *_ENGINE, *_CLOSING)
