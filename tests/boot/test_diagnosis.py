@@ -223,8 +223,9 @@ def test_ranks_that_fail_together_are_one_boot() -> None:
 def test_the_failure_of_a_rank_outlives_the_progress_of_another() -> None:
     log = Log().arguments().engine()
     log.raw("(Worker_TP1 pid=9) Traceback (most recent call last):", "(Worker_TP1 pid=9) ValueError: rank 1 is odd")
-    diagnosis = diagnosed(log.loaded().lines)
-    assert (diagnosis.state, diagnosis.evidence[0].line) == ("failed", 5)
+    soon = diagnosed(log.core("Starting to load model /ckpt...", 5).lines)
+    assert (soon.state, soon.evidence[0].line) == ("failed", 5)
+    assert diagnosed(log.loaded().lines).state == "booting"  # two minutes later, so it did not end rank 1
 
 
 def test_an_exception_that_was_dealt_with_is_not_the_cause() -> None:

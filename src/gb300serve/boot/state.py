@@ -30,6 +30,8 @@ MAX_FINDINGS = 64
 LINES_BEFORE_DEATH = 400
 _CLOSING = frozenset({Rank.CLOSING, Rank.CLOSING_WORKER})
 MAX_PROCESSES = 64
+# Seconds that the other processes of an engine live on at most; they poll each other every second.
+LONGEST_DEATH = 60.0
 # Processes that start the others: these would not go on without them.
 _PARENTS = frozenset({"APIServer"})
 _SELF_EVIDENT = frozenset({Reason.PORT_IN_USE, Reason.HOST_OOM_KILLED, Reason.KILLED})
@@ -66,6 +68,7 @@ class BootState:
     recent: deque[LogFinding] = field(default_factory=lambda: deque(maxlen=16))
     tuning: TuningState = field(default_factory=TuningState)
     progressed: tuple[int, str] = (0, "")
+    progressed_at: float = 0.0
     progress_of: dict[str, int] = field(default_factory=dict)
     """The line of the last progress, by process."""
     over_at: float = 0.0
@@ -108,13 +111,14 @@ class BootState:
 
     def is_survived(self, finding: LogFinding) -> bool:
         """Whether the process of the finding went on. Progress of one rank does not mean that another one survived."""
-        if not finding.process or finding.process in _PARENTS:
+        went_on = self.progressed_at - finding.at > LONGEST_DEATH
+        if went_on or not finding.process or finding.process in _PARENTS:
             return finding.line < self.progressed[0]
         return finding.line < self.progress_of.get(finding.process, 0)
 
     def note_progress(self, process: str, line: int, text: str) -> None:
         """A line of the boot that only a living engine prints."""
-        self.progressed = (line, text)
+        self.progressed, self.progressed_at = (line, text), self.watch.now()
         if process in self.progress_of or len(self.progress_of) < MAX_PROCESSES:
             self.progress_of[process] = line
 
