@@ -338,3 +338,18 @@ def test_an_engine_that_generates_after_a_failure_was_started_again() -> None:
     assert (late.state, late.boots) == ("failed", 1)
     stopping = Log().boot().api("[shutdown] API server: shutdown triggered", 9).api(report, 60)
     assert (diagnosed(stopping.lines).state, diagnosed(stopping.lines).boots) == ("stopped", 1)
+
+
+def test_the_form_of_earlier_releases() -> None:
+    lines = [
+        "INFO 12-05 20:24:40 api_server.py:585] vLLM API server version 0.6.4",
+        "INFO 12-05 20:24:40 api_server.py:586] args: Namespace(host=None, port=8000, model='plover-7b', seed=0)",
+        "INFO 12-05 20:24:41 llm_engine.py:234] Initializing an LLM engine (v0.6.4) with config: model='plover-7b'",
+        "INFO 12-05 20:24:44 model_runner.py:1072] Starting to load model plover-7b...",
+    ]
+    served = diagnosed([*lines, "INFO:     Uvicorn running on http://0.0.0.0:8000 (Press CTRL+C to quit)"])
+    assert (served.state, served.summary) == ("ready", "vLLM 0.6.4 with plover-7b is ready, 4 s after its start.")
+    header = "ERROR 12-05 20:24:46 engine.py:366] "
+    error = ["Traceback (most recent call last):", '  File "/a.py", line 3, in load_weights', "KeyError: 'layers.0.w'"]
+    failed = diagnosed([*lines, *(header + line for line in error), "RuntimeError: Engine process failed to start."])
+    assert (failed.reason, failed.evidence[0].line) == (Reason.WEIGHTS_MISMATCH, 7)

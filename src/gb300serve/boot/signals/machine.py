@@ -81,6 +81,7 @@ CAUSES: tuple[Cause, ...] = (
         )
         for needle, pattern in (
             ("denied", r": denied(?:$|: )"),
+            ("unauthorized", "unauthorized"),
             ("status", r"status(?: code)?:? 40[13]"),
             ("429 Too Many", "429 Too Many"),
         )
