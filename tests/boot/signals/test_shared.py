@@ -131,3 +131,33 @@ def test_an_engine_process_that_died_while_it_served() -> None:
     died = "ERROR 02-05 01:21:05 client.py:300] RuntimeError('Engine process (pid 76) died.')"
     diagnosis = diagnosed([*Log().boot().lines, died, "INFO:     Shutting down"])
     assert (diagnosis.state, diagnosis.reason, diagnosis.evidence[0].text) == ("failed", Reason.KILLED, died)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RuntimeError: CUDA error: invalid argument",
+        "RuntimeError: CUDA error: operation not supported on shared address space",
+        "RuntimeError: expected scalar type Half but found Float8",
+        "RuntimeError: mat1 and mat2 shapes cannot be multiplied (96x40 and 10x40)",
+        "RuntimeError: Assertion failed: unsupported tile (/opt/gemm.cpp:7)",
+        "RuntimeError: The expanded size of the tensor (7) must match the existing size (9)",
+        "RuntimeError: Peer access is not supported between these devices",
+        'NotImplementedError: "rshift" not implemented for Float4',
+        "NotImplementedError",
+        "TypeError: Layer.__init__() missing 1 required positional argument: 'gate'",
+        "KeyError: 'window'",
+        "IndexError: list index out of range",
+        "ValueError: Unknown RoPE scaling type yarn9",
+        "ValueError: Unsupported image type: tiff",
+        "ValueError: Duplicate layer name: layers.0.attn",
+        "AssertionError: 25 is not divisible by 2",
+        "torch._inductor.exc.LoweringException: AssertionError: unsupported layout",
+        "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xdf in position 9",
+        "requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='hub.example'): Read timed out. (read timeout=10)",
+        "OSError: [Errno 116] Stale file handle",
+    ],
+)
+def test_what_the_tables_do_not_know_is_unknown(text: str) -> None:
+    diagnosis = diagnosed(engine(text))
+    assert (diagnosis.state, diagnosis.reason, diagnosis.evidence[0].line) == ("failed", Reason.UNKNOWN, 8)

@@ -84,26 +84,32 @@ HOOK_CAUSES: tuple[Cause, ...] = (
 )
 
 
-_REFUSES = r"(?:(?:Value|NotImplemented|Assertion|Runtime|Config|Import)Error: |Exception: |Value error, )"
+# What engines raise about options. Libraries raise RuntimeError about much else.
+_REFUSES = r"^\s*(?:(?:\w+\.)*(?:Value|NotImplemented|Assertion|Config|Import)Error: |Exception: |Value error, )"
+_FAILS = r"^\s*(?:\w+\.)*RuntimeError: "
 # torch reports shapes, strides and types of tensors in the same words as options that exclude each other.
 _OF_OPTIONS = (
     r"(?!.{0,300}?(?:\bsizes?\b|\bshape|\bstride|\bview\b|\btensors?\b|\boperand|\bnumpy\b|CUDA (?:driver )?error))"
 )
 
+_OPTIONS = (
+    r"\b(?:combination|configuration|option|backend|quant|model|feature|method|platform|device|dtype|kv|attention)"
+)
+
 FAILURE_CAUSES: tuple[Cause, ...] = (
-    cause(
-        Reason.UNSUPPORTED_ON_ENGINE,
-        "support",
-        rf"{_REFUSES}{_OF_OPTIONS}(?P<detail>.{{0,400}}?(?:does(?: not|n't) (?:yet )?support"
-        r"|(?:is|are)(?: not|n't) (?:yet |currently )?supported|not supported (?:with|by|on|for|in|when|yet)"
-        r"|[Uu]nsupported|(?:is|are) only supported|only supports?\b).*?)(?: \[type=|$)",
-        Rank.BROAD,
-    ),
-    cause(
-        Reason.UNSUPPORTED_ON_ENGINE,
-        "not implemented",
-        rf"{_REFUSES}(?P<detail>.{{0,300}}?not implemented for.*)",
-        Rank.VAGUE,
+    *(
+        cause(
+            Reason.UNSUPPORTED_ON_ENGINE,
+            "support",
+            rf"{raised}{_OF_OPTIONS}(?P<detail>.{{0,400}}?(?:does(?: not|n't) (?:yet )?support"
+            rf"|not supported (?:with|by|on|for|in|when|yet)|(?:is|are) only supported|only supports?\b{more}).*?)"
+            r"(?: \[type=|$)",
+            Rank.BROAD,
+        )
+        for raised, more in (
+            (_REFUSES, rf"|(?:is|are)(?: not|n't) (?:yet |currently )?supported|[Uu]nsupported .{{0,40}}?{_OPTIONS}"),
+            (_FAILS, ""),
+        )
     ),
     cause(
         Reason.UNSUPPORTED_ON_ENGINE,

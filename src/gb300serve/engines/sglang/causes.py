@@ -87,7 +87,7 @@ _SERVER: tuple[Cause, ...] = (
     cause(
         Reason.ENGINE_STARTUP_TIMEOUT,
         "Read timed out. (read timeout=",
-        r"Read timed out\. \(read timeout=(?P<waited_seconds>\d+)\)",
+        r"\bHTTPConnectionPool\(.{0,200}Read timed out\. \(read timeout=(?P<waited_seconds>\d+)\)",
     ),
     # entrypoints/engine.py, _scheduler_died_error, and utils/watchdog.py, SubprocessWatchdog.
     cause(
