@@ -78,13 +78,12 @@ def explain(
         text = f"{text}: {traceback.source}"  # the condition that does not hold
     if role is LineRole.FRAME or role is LineRole.HANDLED or text.startswith(("  File ", "    ", "Traceback ")):
         return None
-    raised = role in _IN_EXCEPTION or _EXCEPTION.match(text) or _TOOL.match(text) or is_usage_error(text)
-    raised = raised or text.lstrip().startswith("what():")  # C++ prints it before it aborts
+    raised = _is_raised(text, role)
     if not raised and _GOES_ON.search(text):
         return None
     # Without a level the record may be a warning, unless a row of the engine itself matches it.
-    unlevelled = record.form is not None and record.form == table.unlevelled_header and not record.level
-    unlevelled = unlevelled and "NCCL WARN" not in text
+    is_own = record.form is not None and record.form == table.unlevelled_header
+    unlevelled = is_own and not record.level and "NCCL WARN" not in text
     best: Explanation | None = None
     # A loop over a hundred substring searches takes a twentieth of the time of one expression with all alternatives.
     for cause in table.own_causes if unlevelled else table.causes:
@@ -98,6 +97,13 @@ def explain(
         # Printed on the way: an exception explains the failure better.
         best = replace(best, rank=Rank.BARE)
     return best if unlevelled else best or _explain_exception(record, role)
+
+
+def _is_raised(text: str, role: LineRole) -> bool:
+    """Whether the line is an error that ends a program, and not only a line that it printed on the way."""
+    if role in _IN_EXCEPTION or _EXCEPTION.match(text) or _TOOL.match(text) or is_usage_error(text):
+        return True
+    return text.lstrip().startswith("what():")  # C++ prints it before it aborts
 
 
 def with_field(explanation: Explanation, before: str) -> Explanation:
