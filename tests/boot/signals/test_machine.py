@@ -197,3 +197,16 @@ def test_a_line_of_a_tool(line: str, reason: str) -> None:
 def test_an_exception_of_the_machine(text: str, reason: str) -> None:
     diagnosis = diagnosed(engine(text))
     assert (diagnosis.state, diagnosis.reason, diagnosis.evidence[0].line) == ("failed", reason, 8)
+
+
+def test_what_the_image_reports_about_the_driver_explains_the_error_that_follows() -> None:
+    banner = (
+        "ERROR: This container was built for NVIDIA Driver Release 575.57 or later, but version 535.12 was detected and"
+        " compatibility mode is UNAVAILABLE."
+    )
+    error = "RuntimeError: Error 803: system has unsupported display driver / cuda driver combination"
+    assert diagnosed([banner]).state == "booting"
+    assert diagnosed([banner, error]).reason is Reason.DRIVER_TOO_OLD
+    assert diagnosed([error]).reason is Reason.DRIVER_MISMATCH
+    assert diagnosed([banner, *Log().boot().lines]).reason is None
+    assert diagnosed([banner, *engine("RuntimeError: odd")]).reason is Reason.UNKNOWN

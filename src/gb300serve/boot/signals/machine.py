@@ -145,6 +145,14 @@ CAUSES: tuple[Cause, ...] = (
         Reason.DRIVER_TOO_OLD, "nvidia-container-cli: requirement error", r"unsatisfied condition: (?P<needed>[^,]+)"
     ),
     cause(Reason.DRIVER_TOO_OLD, "driver on your system is too old", r"too old \(found version (?P<found>\d+)"),
+    Cause(
+        Reason.DRIVER_TOO_OLD,
+        "compatibility mode is UNAVAILABLE",
+        re.compile(
+            r"built for (?P<needed>NVIDIA Driver Release \S+ or later), but version (?P<found>[\d.]+) was detected"
+        ),
+        fatal=False,
+    ),
     cause(Reason.DRIVER_TOO_OLD, "driver version is insufficient"),
     cause(Reason.DRIVER_TOO_OLD, "forward compatibility was attempted on non supported"),
     cause(Reason.DRIVER_TOO_OLD, "compiled with an unsupported toolchain"),
