@@ -44,10 +44,11 @@ def lines_of(*words: str, stored: int | None = None) -> list[str]:
 
 
 def test_computed_advice_follows_the_engine_s() -> None:
-    lines = lines_of(*changed("--cpu-offload-gb", "55"))
-    assert lines.index("  max_model_len 123264 would fit.") < lines.index(
-        "  cpu_offload_gb 57 moves 61.17 GiB and fits, with 4.87 GiB of KV cache (computed)"
-    )
+    assert lines_of(*changed("--cpu-offload-gb", "55"))[3:] == [
+        "  - One request of max_model_len 1048576 needs 2.2 GiB of KV cache, 0.65 are left.",
+        "  - max_model_len 123264 would fit.",
+        "  - cpu_offload_gb 57 moves 61.17 GiB and fits, with 4.87 GiB of KV cache (computed)",
+    ]
 
 
 def test_a_hit_and_a_miss_are_told_apart() -> None:
@@ -82,5 +83,5 @@ def test_a_token_is_known_by_its_shape() -> None:
 def test_a_line_without_end_is_cut_for_people_only() -> None:
     found = diagnosed(["vllm serve: error: unrecognized arguments: --x " + "y" * 9000])
     shown = next(line for line in found.sentences() if line.startswith("  line 1: "))
-    assert (len(shown), shown[-1]) == (4010, "…")
+    assert (len(shown), shown[-1]) == (210, "…")
     assert len(found.as_json()["evidence"][0]["text"]) == 9047

@@ -60,3 +60,26 @@ def test_a_stall_is_told_in_minutes() -> None:
     assert advise_stalled(Phase.LOADING_WEIGHTS, 2940.0)[0] == (
         "No progress in the phase loading-weights for 49 minutes; heartbeats do not count as progress."
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("Error: setting up CDI devices: unresolvable CDI devices nvidia.com/gpu=all", "`sudo nvidia-ctk cdi generate"),
+        (
+            "docker: permission denied while trying to connect to the docker API at unix:///a",
+            "`sudo usermod -aG docker",
+        ),
+        ("Fatal Python error: Bus error", "--ipc=host"),
+        ("Fatal Python error: Segmentation fault", "(Segmentation fault)"),
+        ("Error: statfs /srv/a b: no such file or directory", "`ls -ld '/srv/a b'`"),
+        ("nvidia-container-cli: initialization error: nvml error: driver/library version mismatch", "`sudo reboot`"),
+    ],
+)
+def test_advice_fits_the_form_of_the_failure(line: str, command: str) -> None:
+    assert command in diagnosed([line]).advice[0]
+
+
+def test_values_of_a_log_are_quoted_in_commands() -> None:
+    taken = 'Error: the container name "a;reboot" is already in use by 0fe1.'
+    assert "`docker ps -a --filter name='a;reboot'`" in diagnosed([taken]).advice[0]

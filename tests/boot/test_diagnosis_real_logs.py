@@ -162,3 +162,13 @@ def test_a_failure_has_its_line_as_it_stands_and_advice(name: str) -> None:
     text = list(lines_of(name))[found.evidence[0].line - 1]
     assert found.evidence[0].text in text.replace("\r", "")
     assert found.advice
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_the_end_of_a_log_names_no_other_reason(name: str) -> None:
+    lines = (LOGS / f"{name}.log").read_text(encoding="utf-8").splitlines()
+    for begin in range(1, len(lines), 9):
+        machine = boot_machine()
+        for line in lines[begin:]:
+            machine.feed(line)
+        assert machine.result().reason in {None, "unknown", SAID[name].reason}, begin

@@ -22,7 +22,14 @@ def test_a_good_boot_is_ready_and_its_phases_have_seconds() -> None:
         "state": "ready",
         "phase": "serving",
         "reason": None,
-        "values": {},
+        "values": {
+            "engine_version": "0.30.0",
+            "weights_gib": 201.5,
+            "kv_cache_gib": 6.02,
+            "kv_cache_tokens": 2870016,
+            "concurrency": 10.95,
+            "seconds_to_ready": 282.0,
+        },
         "evidence": [],
         "advice": [],
         "phases": [
@@ -35,6 +42,7 @@ def test_a_good_boot_is_ready_and_its_phases_have_seconds() -> None:
             {"name": "serving", "seconds": 6.0},
         ],
         "boots": 1,
+        "summary": "vLLM 0.30.0 with /ckpt (DeepseekV41ForCausalLM) is ready, 282 s after its start.",
     }
 
 
@@ -231,3 +239,10 @@ def test_a_bar_that_is_seen_early_moves_the_boot_on_and_counts_as_no_line() -> N
 
 def test_nothing_was_said_yet() -> None:
     assert boot_machine().quiet_from == 0.0
+
+
+def test_a_note_that_the_program_goes_on_is_no_event() -> None:
+    machine = boot_machine()
+    machine.feed("(APIServer pid=1) INFO 12-03 08:00:00 [a.py:1] non-default args: {'port': 31007}", 0.0)
+    note = "(APIServer pid=1) Could not cache non-existence of file. Will ignore error and continue. Error: [Errno 30]"
+    assert machine.feed(f"{note} Read-only file system: '/hub/a'", 1.0) == ()

@@ -148,7 +148,7 @@ def test_a_log_is_advised_on_with_numbers() -> None:
     for line in SHORT:
         assert reading.feed(line) == machine.feed(line)
     plain, found = machine.result(), reading.result()
-    assert found.advice == (*plain.advice, *remedies(plain, reading.facts))
+    assert found.advice == (*plain.advice[:2], *remedies(plain, reading.facts), *plain.advice[2:])
     assert [one for one in found.advice if one.startswith("cpu_offload_gb 57 moves 61.17 GiB and fits")]
     assert (found.reason, found.values, found.evidence) == (plain.reason, plain.values, plain.evidence)
 

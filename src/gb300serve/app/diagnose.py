@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 from gb300serve.app.environment import standard_input
 from gb300serve.boot.diagnosis import Diagnosis, Evidence
 from gb300serve.boot.events import BootBegan, PhaseEntered
+from gb300serve.boot.lines import parse
 from gb300serve.boot.prefixes import strip_prefixes
 from gb300serve.boot.receipts import LogFacts
 from gb300serve.core.errors import CommandLineError
@@ -18,8 +19,12 @@ from gb300serve.fit.remedy import BootLogReader
 
 # Engine options with secret values; the engine's echo prints them unredacted.
 _SECRET_OPTIONS = ("api_key", "hf_token")
-# A damaged log can be one line; the engine's echo of its arguments takes 1 to 2 kB.
-LONGEST = 4000
+# Of a line shown as evidence.
+LONGEST, TAIL = 200, 120
+# These tools name the cause at the end of their message; engines name it at the beginning.
+_NAMES_CAUSE_LAST = ("docker: ", "Error response from daemon: ", "Error: ")
+# At three in the morning nobody reads a fourth one; `--json` has all.
+MOST_ACTIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +42,16 @@ class Diagnosed:
         return {**self.diagnosis.as_json(), "tuning": tuning.as_json() if tuning else None}
 
     def sentences(self) -> Iterator[str]:
+        """The screen: what failed, its reason, the line that shows it, and what to do; the rest if it did not fail."""
         diagnosis, tuning = self.diagnosis, self.facts.tuning
-        reason = f": {diagnosis.reason}" if diagnosis.reason else ""
-        yield f"{diagnosis.state} in {diagnosis.phase}{reason}"
+        yield diagnosis.summary
+        if diagnosis.reason:
+            yield f"reason: {diagnosis.reason}"
         yield from (f"  line {item.line}: {_short(item.text)}" for item in diagnosis.evidence)
+        yield from (f"  - {advice}" for advice in diagnosis.advice[:MOST_ACTIONS])
+        if diagnosis.state in {"failed", "stopped"}:
+            return
         yield from (f"  {name}: {value}" for name, value in diagnosis.values.items())
-        yield from (f"  {advice}" for advice in diagnosis.advice)
         if tuning:
             yield f"  {tuning.sentence()}"
         yield from (f"  {phase.value:18} {seconds:8.1f} s" for phase, seconds in diagnosis.phases)
@@ -58,7 +67,12 @@ def diagnosed(lines: Iterable[str]) -> Diagnosed:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    """Without the header, and at most LONGEST characters."""
+    text = parse(text).text.strip() or text.strip()
+    if len(text) <= LONGEST:
+        return text
+    tail = text[-TAIL:] if text.startswith(_NAMES_CAUSE_LAST) else ""
+    return f"{text[: LONGEST - len(tail) - 1]}…{tail}"
 
 
 def _secrets(facts: LogFacts) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """What to do about a failure, with the numbers of its log. A guess of an engine is called a guess."""
 
+import shlex
 from collections import defaultdict
 from collections.abc import Mapping
 
@@ -68,7 +69,7 @@ SENTENCES: dict[Reason, tuple[str, ...]] = {
     ),
     Reason.PERMISSION_DENIED: (
         "The container's user has no access to {path}: change the owner of the path, or the user.",
-        "Check the owner of the mounted directories, and that writable directories are not mounted read-only.",
+        "Check the owner of the mounted directories (`ls -ln`), and that writable ones are not mounted read-only.",
     ),
     Reason.IMAGE_WRONG_ARCHITECTURE: (
         "The image is for {image_platform}, the host is {host_platform}.",
@@ -94,6 +95,7 @@ SENTENCES: dict[Reason, tuple[str, ...]] = {
     Reason.KERNEL_UNSUPPORTED: (
         "No kernel exists for {architecture}.",
         "The image was not built for this GPU (GB300 is sm_103): use an image that was.",
+        "Or choose another attention, MoE or quantization backend: other kernels may support the GPU.",
     ),
     Reason.ENGINE_HUNG: (
         "{process} made no progress for {timeout_seconds} s, and the engine's watchdog stopped it.",
@@ -101,7 +103,63 @@ SENTENCES: dict[Reason, tuple[str, ...]] = {
     ),
     Reason.SHARED_MEMORY_TOO_SMALL: (
         "{path} has {free_mib} MiB free, {needed_mib} MiB are required.",
-        "Set ipc: host, or a larger shm_size.",
+        "Set `container: {{ipc: host}}` (`--ipc=host`), or a larger shm_size: Docker gives 64 MiB.",
+    ),
+    Reason.WEIGHTS_MISMATCH: (
+        "Checkpoint and model differ at: {weights}",
+        "The engine reports: {error}",
+        "The download is not at fault: use an engine version that knows this checkpoint's layout, or another conversion"
+        " of the model.",
+    ),
+    Reason.IMAGE_BROKEN: (
+        "Packages of the image do not fit together: {error}",
+        "Use the engine's own image without changes. `docker run --rm --entrypoint pip IMAGE check` lists conflicts.",
+        "Start without mounted patches: they may replace a module of another version.",
+    ),
+    Reason.DRIVER_MISMATCH: (
+        "The loaded kernel module and the driver's libraries have different versions: `sudo reboot`.",
+        "If it stays: `cat /proc/driver/nvidia/version` and `nvidia-smi` must show the same version on the host, and"
+        " LD_LIBRARY_PATH in the image must not contain a cuda/compat directory.",
+    ),
+    Reason.KERNEL_BUILD_FAILED: (
+        "The compiler did not find {file}.",
+        "The compiler reports: {error}",
+        "Use an image with the whole CUDA toolkit and a C++ compiler (often tagged `devel`), or with prebuilt kernels.",
+        "If it compiled before, delete the partial build (~/.cache/flashinfer, ~/.triton) and start again.",
+    ),
+    Reason.MODEL_ACCESS_DENIED: (
+        "Accept the model's terms at https://huggingface.co/{repo} with the account of the token.",
+        "Give the container a token that may read the model:"
+        " `container: {{secrets: {{HF_TOKEN: {{env: HF_TOKEN}}}}}}`.",
+        "Or download the model on the host (`hf auth login`, `hf download`) and mount it.",
+    ),
+    Reason.DISK_FULL: (
+        "`df -h {quoted_path}` shows the full disk.",
+        "`df -h` shows the full disk, `docker system df` what Docker holds.",
+        "Free space, or put the cache on a larger disk.",
+    ),
+    Reason.GPU_FAULT: (
+        "`sudo dmesg -T | grep -i xid` shows whether the GPU itself reported a fault.",
+        "Without an Xid of the hardware, a kernel has a bug: try another attention or MoE backend or engine version.",
+        "CUDA_LAUNCH_BLOCKING=1 makes the traceback show the kernel that failed.",
+    ),
+    Reason.IMAGE_PULL_REFUSED: (
+        "`docker login` with an account that may pull the image (`docker login nvcr.io`, `docker login ghcr.io`).",
+        "A rate limit ends by itself: Docker Hub counts the pulls of six hours.",
+    ),
+    Reason.CONTAINER_NAME_TAKEN: (
+        "`docker ps -a --filter name={quoted_container}` shows the container that holds the name.",
+        "`docker rm {quoted_container}` removes it if it is stopped; or choose another container.name.",
+    ),
+    Reason.MOUNT_SOURCE_MISSING: (
+        "`ls -ld {quoted_path}`: a mounted path does not exist on the host, or is not of the expected type.",
+        "Create it or download the model to it, or correct the mount.",
+    ),
+    Reason.DISTRIBUTED_INIT_FAILED: (
+        "The engine's processes did not find each other: {error}",
+        "On several nodes: `nc -vz ADDRESS PORT` from each to the first, and set NCCL_SOCKET_IFNAME and"
+        " GLOO_SOCKET_IFNAME to the interface between them.",
+        "NCCL_DEBUG=INFO makes the next boot print the reason.",
     ),
     Reason.HOOK_NOT_INSTALLED: (
         "The patch reports: {error}",
@@ -120,7 +178,30 @@ SENTENCES: dict[Reason, tuple[str, ...]] = {
         "{process} was ended by signal {signal}; the log does not show why.",
         "The usual reason is a lack of host memory (a guess): check `dmesg -T | grep -i oom`.",
     ),
-    Reason.UNKNOWN: ("No known cause matches the log; the evidence is the line that best describes the failure.",),
+    Reason.UNKNOWN: (
+        "No known cause matches the log. Search the engine's issues for the line above.",
+        "If it is a bug of the engine, another version of the image often avoids it.",
+    ),
+}
+
+# In place of the sentences of a reason if the log has this value.
+VARIANTS: dict[tuple[Reason, str], tuple[str, ...]] = {
+    (Reason.NO_GPU_RUNTIME, "cdi_device"): (
+        "`sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml` writes the specification that is missing.",
+        "`nvidia-ctk cdi list` must then list {cdi_device}; another name is corrected in container.gpus.",
+    ),
+    (Reason.PERMISSION_DENIED, "daemon"): (
+        "`sudo usermod -aG docker $USER`, then log in again: your user may not use the socket of the {daemon} daemon.",
+        "`docker ps` must work before you start a container.",
+    ),
+    (Reason.KILLED, "bus_error"): (
+        "A bus error often means that /dev/shm is full (a guess): set `container: {{ipc: host}}` (`--ipc=host`).",
+        "Otherwise the memory of the host or of the GPU may be faulty: `sudo dmesg -T | grep -i -e mce -e xid`.",
+    ),
+    (Reason.KILLED, "error"): (
+        "The process crashed ({error}): the frames that it printed show where.",
+        "Use another engine version or another backend for what these frames show.",
+    ),
 }
 
 # For a damaged line, or a line that names its cause without a figure.
@@ -129,8 +210,10 @@ NOTHING_MORE = "The line above is all that is known about the failure."
 
 def advise(reason: Reason, values: Mapping[str, ReceiptValue], log: EngineLog) -> tuple[str, ...]:
     """The sentences for `reason` whose values are known."""
-    sentences = log.advice.get(reason) or SENTENCES.get(reason, ())
-    known = defaultdict(lambda: "\0", {name: _short(value) for name, value in values.items()})
+    variant = next((VARIANTS[reason, name] for name in values if (reason, name) in VARIANTS), None)
+    sentences = variant or log.advice.get(reason) or SENTENCES.get(reason, ())
+    shown = {name: _short(value) for name, value in values.items()}
+    known = defaultdict(lambda: "\0", shown | {f"quoted_{name}": shlex.quote(text) for name, text in shown.items()})
     texts = (sentence.format_map(known) for sentence in sentences)
     return tuple(text for text in texts if "\0" not in text) or (NOTHING_MORE,)
 

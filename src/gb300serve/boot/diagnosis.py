@@ -1,19 +1,28 @@
 """The diagnosis of a log, and the object that `diagnose --json` prints."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from gb300serve.boot.advice import advise, advise_stalled, advise_tuning
 from gb300serve.boot.events import ReceiptValue
 from gb300serve.boot.findings import LogFinding, best
-from gb300serve.boot.phases import Phase
-from gb300serve.boot.reasons import Reason
+from gb300serve.boot.phases import ACTIVITIES, Phase
+from gb300serve.boot.reasons import PROBLEMS, Reason
 from gb300serve.boot.signals.model import Rank, number
 from gb300serve.boot.state import BootState, is_stalled
 from gb300serve.core.text import parse_digits
+from gb300serve.core.values import EngineName
 
 State: TypeAlias = Literal["ready", "booting", "tuning", "stalled", "failed", "stopped"]
+
+_TITLES: dict[EngineName, str] = {"vllm": "vLLM", "sglang": "SGLang"}
+# The engines' names for the model, in their echo of the arguments.
+_MODEL_ARGUMENTS = ("model_tag", "model", "model_path")
+LONGEST_MODEL = 100
+_ENGINE_PROCESSES = ("EngineCore", "Worker")
+_REPOSITORY = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 
 SCHEMA = "gb300serve.diagnosis/1"
 
@@ -38,6 +47,8 @@ class Diagnosis:
     advice: tuple[str, ...] = ()
     phases: tuple[tuple[Phase, float], ...] = ()
     boots: int = 0
+    summary: str = ""
+    """One sentence."""
 
     def as_json(self) -> dict[str, Any]:
         """The object `gb300serve.diagnosis/1`."""
@@ -51,6 +62,7 @@ class Diagnosis:
             "advice": list(self.advice),
             "phases": [{"name": phase.value, "seconds": round(seconds, 3)} for phase, seconds in self.phases],
             "boots": self.boots,
+            "summary": self.summary,
         }
 
 
@@ -83,13 +95,47 @@ class BootHistory:
         self.unserved += 1
 
 
-def diagnose(boot: BootState | None, history: BootHistory) -> Diagnosis:
-    """The diagnosis of the last boot, or of the loop that it is part of."""
+def diagnose(boot: BootState | None, history: BootHistory, engine: EngineName | None = None) -> Diagnosis:
+    """The diagnosis of the last boot, or of the loop that it is part of. `engine` is None if no line shows it."""
     if boot is None:
-        return Diagnosis("booting", Phase.STARTING)
+        return Diagnosis("booting", Phase.STARTING, summary="The log is empty.")
     diagnosis = _diagnose_one(boot)
     first = history.first
-    return _loop(diagnosis, first, boot) if first is not None and _is_loop(boot, history, first) else diagnosis
+    if first is not None and _is_loop(boot, history, first):
+        diagnosis = _loop(diagnosis, first, boot)
+    return replace(diagnosis, summary=_summary(boot, diagnosis, engine))
+
+
+def _summary(boot: BootState, diagnosis: Diagnosis, engine: EngineName | None) -> str:
+    """One sentence: which engine, which model, how far, and what failed."""
+    problem = f": {PROBLEMS[diagnosis.reason]}" if diagnosis.reason else ""
+    if engine is None and not boot.progressed[0] and diagnosis.state == "booting":
+        return "The log shows no boot of an engine."
+    if engine is None and diagnosis.state == "failed" and diagnosis.phase is Phase.STARTING:
+        return f"The container or its engine did not start{problem}."
+    seconds = diagnosis.values.get("seconds_to_ready")
+    after = f", {seconds:.0f} s after its start" if isinstance(seconds, int | float) else ""
+    activity = ACTIVITIES[diagnosis.phase]
+    predicates: dict[State, str] = {
+        "ready": f"is ready{after}" + (f", but not as intended{problem}" if problem else ""),
+        "booting": f"is {activity}",
+        "tuning": "is tuning kernels",
+        "stalled": f"made no progress while {activity}",
+        "failed": f"failed while {activity}{problem}",
+        "stopped": f"was stopped while {activity}",
+    }
+    return f"{_subject(boot, engine)} {predicates[diagnosis.state]}."
+
+
+def _subject(boot: BootState, engine: EngineName | None) -> str:
+    version = boot.receipts.get("engine_version", {}).get("version", "")
+    name = f"{_TITLES[engine]} {version}".rstrip() if engine else "The engine"
+    served = (boot.argument("served_model_name") or "").strip("[]'").partition("'")[0]
+    model = served or next(filter(None, map(boot.argument, _MODEL_ARGUMENTS)), "")
+    architecture = boot.receipts.get("architecture", {}).get("architecture")
+    if model.startswith("/") and architecture:  # in most containers it is called /model
+        model = f"{model} ({architecture})"
+    return f"{name} with {model}" if 0 < len(model) <= LONGEST_MODEL else name
 
 
 def _is_loop(boot: BootState, history: BootHistory, first: Diagnosis) -> bool:
@@ -155,7 +201,9 @@ def _state(boot: BootState) -> State:
 
 def _cause(boot: BootState, state: State) -> LogFinding | None:
     if state == "failed":
-        return best(boot.findings)
+        alive = best(finding for finding in boot.findings if not boot.is_survived(finding))
+        # Another rank may have gone on: the line that only reports the end is not the cause.
+        return alive if alive is not None and alive.rank > Rank.NOTED else best(boot.findings)
     return best(finding for finding in boot.findings if finding.lasting) if state == "ready" else None
 
 
@@ -166,32 +214,80 @@ def _explain(boot: BootState, finding: LogFinding | None, state: State) -> _Expl
     if finding is None:
         return _explain_without_cause(boot, state)
     evidence: tuple[Evidence, ...] = (Evidence(finding.line, finding.text),)
-    if finding.rank is Rank.CLOSING and not boot.opened:  # the log was cut: its beginning is missing
+    if _is_cut(boot, finding) or (finding.reason is Reason.DISTRIBUTED_INIT_FAILED and boot.served):
         return Reason.UNKNOWN, dict(finding.values), evidence
     if finding.reason is Reason.GPU_OOM or finding.reason is Reason.KV_CACHE_NEGATIVE:
         requested = _requested_offload(boot)
-        if requested and not boot.receipts.get("offloaded_gib", {}).get("gib"):
+        # Versions that do not report their offload may well have offloaded.
+        reports = not {"offloader", "offloaded_gib"}.isdisjoint(boot.receipts)
+        if requested and reports and not boot.receipts.get("offloaded_gib", {}).get("gib"):
             values = {"asked_gib": requested, "offloaded_gib": 0, **finding.values}
             return Reason.OFFLOAD_NOT_APPLIED, values, (*evidence, *_at(boot.arguments_at))
     if finding.reason is Reason.UNKNOWN and finding.rank <= Rank.EXCEPTION and _has_negative_kv_cache(boot):
         return Reason.KV_CACHE_NEGATIVE, _kv_values(boot), _at(boot.receipts_at.get("kv_cache_gib"))
-    values = dict(finding.values)
+    values = {**(_figures(boot) if state == "ready" else {}), **finding.values}
     if finding.reason is Reason.KV_CACHE_NEGATIVE:
         values = {**_kv_values(boot), **values}
         evidence = (*evidence, *_at(boot.receipts_at.get("kv_cache_gib")))
+    if finding.reason is Reason.MODEL_ACCESS_DENIED:
+        model = next(filter(None, map(boot.argument, _MODEL_ARGUMENTS)), "")
+        values |= {"repo": model} if _REPOSITORY.fullmatch(model) else {}
     if finding.reason is Reason.PORT_IN_USE and "port" not in values:
         port = parse_digits(boot.argument("port") or "")
         values["port"] = boot.log.default_port if port is None else port
     return finding.reason, values, evidence
 
 
+def _is_cut(boot: BootState, finding: LogFinding) -> bool:
+    """Whether the lines that explain the failure may be missing.
+
+    Silence before the closing line means that the engine's process was killed, but only in a whole log: one that begins
+    with the first line, and shows that process.
+    """
+    is_whole = boot.opened and any(process.startswith(_ENGINE_PROCESSES) for process in boot.progress_of)
+    return finding.rank <= Rank.BARE and "nitialization failed" in finding.text and not is_whole
+
+
 def _explain_without_cause(boot: BootState, state: State) -> _Explained:
     if state == "ready" and boot.hook_armed and not boot.hook_works:
-        return Reason.HOOK_NOT_INSTALLED, {}, _at(boot.hook_armed)
+        return Reason.HOOK_NOT_INSTALLED, _figures(boot), _at(boot.hook_armed)
+    if state == "ready":
+        return None, _figures(boot), ()
     if state == "stalled":
         silent = round(boot.watch.now() - boot.quiet_from, 3)
         return None, {"silent_seconds": silent}, _at(boot.progressed if boot.progressed[0] else None)
     return None, {}, ()
+
+
+# The figures of a boot that serves: name, receipt and its value; the first one that the log has counts.
+_FIGURES = (
+    ("engine_version", "engine_version", "version"),
+    ("weights_gib", "model_loading", "gib"),
+    ("kv_cache_gib", "kv_cache_gib", "gib"),
+    ("kv_cache_tokens", "kv_cache_tokens", "tokens"),
+    ("kv_cache_tokens", "token_pool", "tokens"),
+    ("concurrency", "kv_cache_tokens", "concurrency"),
+    ("concurrency", "concurrency", "concurrency"),
+)
+
+
+def _figures(boot: BootState) -> dict[str, ReceiptValue]:
+    figures: dict[str, ReceiptValue] = {}
+    for name, receipt, key in _FIGURES:
+        value = boot.receipts.get(receipt, {}).get(key)
+        if value is not None:
+            figures.setdefault(name, value)
+    pool = boot.receipts.get("token_pool", {})
+    tokens, length = pool.get("tokens"), pool.get("context_len")
+    if "concurrency" not in figures and isinstance(tokens, int) and isinstance(length, int) and length:
+        figures["concurrency"] = round(tokens / length, 2)
+    sizes = [boot.receipts.get("kv_cache_tokens", {}).get(part) for part in ("k_gib", "v_gib", "gib")]
+    known = [size for size in sizes if isinstance(size, int | float)]
+    if "kv_cache_gib" not in figures and known:
+        figures["kv_cache_gib"] = round(sum(known), 2)
+    if boot.arguments and boot.ready_at:
+        figures["seconds_to_ready"] = round(boot.ready_at, 1)
+    return figures
 
 
 def _at(place: tuple[int, str] | None) -> tuple[Evidence, ...]:

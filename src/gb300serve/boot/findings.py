@@ -9,16 +9,32 @@ from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from gb300serve.boot.signals.index import SignalTable
 from gb300serve.boot.signals.model import Cause, Rank, Value, values_of
+from gb300serve.boot.tracebacks import LineRole, Traceback, is_usage_error
 
 # The exception that Python prints last; its class may be dotted, its message may be empty.
 _EXCEPTION = re.compile(
-    r"^(?P<exception>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Failure|Timeout|Fault|Abort))"
+    r"^(?P<exception>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Failure|Timeout|Fault|Abort|Exit))"
     r"(?:: ?(?P<message>.*))?$"
 )
-# An error of Docker's client whose text is not in the tables.
-_DOCKER = re.compile(r"^docker: (?:Error response from daemon: )?(?P<message>.+)$")
+# In a traceback the line after the stack is an exception, whatever its class is called.
+_RAISED = re.compile(r"^(?P<exception>[\w.]+)(?:: ?(?P<message>.*))?$")
+# Text outside an exception that states that the program goes on.
+_GOES_ON = re.compile(
+    r"(?i)\bwill (?:be )?(?:ignored?|skip(?:ped)?|retry|continue|fall back)\b|\bignor(?:ed?|ing) (?:import )?error"
+    r"|\bignoring\b|\bfall(?:ing|s)? back\b|\bskipping\b|\bretrying\b|\bcan (?:safely )?be (?:safely )?ignored\b"
+    r"|\bplease ignore\b|\bharmless\b|\bnon-fatal\b|\bnot fatal\b|^\S*Warning: |: \w*Warning: |\bNCCL (?:INFO|TRACE)\b"
+)
+_VAGUE = frozenset({Rank.VAGUE, Rank.BROAD})
+_IN_EXCEPTION = frozenset({LineRole.EXCEPTION, LineRole.MESSAGE})
+# An error of a container tool, or of a library in Rust, whose text is not in the tables.
+_TOOL = re.compile(
+    r"docker: |nvidia-container-cli: |Error response from daemon: |Cannot connect to the Docker daemon"
+    r"|Error from server|Error: |thread '.{0,100}' panicked at "
+)
 # The line that pydantic prints before its message: the name of the field.
 _FIELD = re.compile(r"[a-z_]\w{0,60}(?:\.[\w-]{1,60}){0,8}")
+# Groups that only help a pattern or its `refine`.
+_UNSHOWN = ("quote", "refused")
 # The longest lines that name a cause are 3 kB. A search may take the square of a line's length: 8 kB is 0.2 s.
 LONGEST = 8192
 
@@ -42,21 +58,52 @@ class LogFinding(Explanation):
     text: str
     phase: Phase
     at: float
+    process: str = ""
+    chain: int = 0
+    """Exceptions of one failure share it; 0 outside a traceback."""
+    dealt_with: int = 0
+    """How many exceptions of the chain the program had dealt with before this one."""
 
 
-def explain(record: Record, table: SignalTable) -> Explanation | None:
-    """The best explanation that a record gives, or None."""
+def explain(
+    record: Record,
+    table: SignalTable,
+    role: LineRole = LineRole.NONE,
+    traceback: Traceback | None = None,
+) -> Explanation | None:
+    """The best explanation that a record gives, or None. `role` is what the record is in the traceback."""
     text = record.text[:LONGEST]
-    if text.startswith(("  File ", "    ", "Traceback ")):
+    functions = traceback.functions if traceback else ()
+    if text == "AssertionError" and traceback and traceback.source:
+        text = f"{text}: {traceback.source}"  # the condition that does not hold
+    if role is LineRole.FRAME or role is LineRole.HANDLED or text.startswith(("  File ", "    ", "Traceback ")):
+        return None
+    raised = _is_raised(text, role)
+    if not raised and _GOES_ON.search(text):
         return None
     # Without a level the record may be a warning, unless a row of the engine itself matches it.
-    unlevelled = record.form is not None and record.form == table.unlevelled_header and not record.level
+    is_own = record.form is not None and record.form == table.unlevelled_header
+    unlevelled = is_own and not record.level and "NCCL WARN" not in text
     best: Explanation | None = None
     # A loop over a hundred substring searches takes a twentieth of the time of one expression with all alternatives.
     for cause in table.own_causes if unlevelled else table.causes:
-        if cause.needle in text and (best is None or cause.rank > best.rank):
+        if (
+            cause.needle in text
+            and (best is None or cause.rank > best.rank)
+            and (cause.function is None or cause.function in functions)
+        ):
             best = _match(cause, text) or best
-    return best if unlevelled else best or _explain_exception(record)
+    if best is not None and not raised and best.rank in _VAGUE and best.reason is not Reason.HOST_OOM_KILLED:
+        # Printed on the way: an exception explains the failure better.
+        best = replace(best, rank=Rank.BARE)
+    return best if unlevelled else best or _explain_exception(record, role)
+
+
+def _is_raised(text: str, role: LineRole) -> bool:
+    """Whether the line is an error that ends a program, and not only a line that it printed on the way."""
+    if role in _IN_EXCEPTION or _EXCEPTION.match(text) or _TOOL.match(text) or is_usage_error(text):
+        return True
+    return text.lstrip().startswith("what():")  # C++ prints it before it aborts
 
 
 def with_field(explanation: Explanation, before: str) -> Explanation:
@@ -71,26 +118,40 @@ def _match(cause: Cause, text: str) -> Explanation | None:
     if match is None:
         return None
     values = values_of(match)
-    values.pop("quote", None)
     reason = cause.refine(values) if cause.refine else cause.reason
+    for name in _UNSHOWN:
+        values.pop(name, None)
     return Explanation(reason, cause.rank, values, cause.fatal, cause.lasting)
 
 
-def _explain_exception(record: Record) -> Explanation | None:
-    match = _EXCEPTION.match(record.text)
+def _explain_exception(record: Record, role: LineRole) -> Explanation | None:
+    match = (_RAISED if role is LineRole.EXCEPTION else _EXCEPTION).match(record.text)
     if match:
         rank = Rank.EXCEPTION if match["message"] else Rank.BARE
         return Explanation(Reason.UNKNOWN, rank, {"exception": match["exception"]})
-    if _DOCKER.match(record.text):
+    if _TOOL.match(record.text):
         return Explanation(Reason.UNKNOWN, Rank.EXCEPTION, {})
-    if record.level in {"ERROR", "CRITICAL"} and record.text.strip() and not record.text.startswith((" ", "Traceback")):
-        return Explanation(Reason.UNKNOWN, Rank.BARE, {}, fatal=False)
+    is_noted = record.level in {"ERROR", "CRITICAL"} and role is not LineRole.MESSAGE
+    if is_noted and record.text.strip() and not record.text.startswith(" "):
+        return Explanation(Reason.UNKNOWN, Rank.NOTED, {}, fatal=False)
     return None
 
 
 def best(findings: Iterable[LogFinding]) -> LogFinding | None:
-    """The finding with the highest rank; among equals, the first one in the log."""
-    return max(findings, key=lambda finding: (_rank(finding), -finding.line), default=None)
+    """The finding with the highest rank; among equals, the first one in the log.
+
+    Of chained exceptions with different reasons that are equally vague, one that the program had dealt with is not the
+    cause; of those that no table knows, the last one describes the failure in the words of its caller.
+    """
+    given = tuple(findings)
+    first = max(given, key=lambda finding: (_rank(finding), -finding.line), default=None)
+    if first is None or not first.chain or first.rank is Rank.SPECIFIC:
+        return first
+    chain = [finding for finding in given if finding.chain == first.chain and finding.rank is first.rank]
+    if first.reason is Reason.UNKNOWN:
+        return chain[-1] if first.rank is Rank.EXCEPTION else first
+    last = max(chain, key=lambda finding: (finding.dealt_with, -finding.line))
+    return last if last.reason is not first.reason else first
 
 
 def _rank(finding: LogFinding) -> Rank:

@@ -1,5 +1,6 @@
 """The boot machine: takes lines and ticks, returns events, and gives a diagnosis at any time."""
 
+import re
 from collections.abc import Iterator
 
 from gb300serve.boot import state
@@ -9,19 +10,33 @@ from gb300serve.boot.findings import Explanation, LogFinding, explain, with_fiel
 from gb300serve.boot.lines import QUIET, Record, parse
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.progress import BarClock, read_bar
+from gb300serve.boot.reasons import Reason
 from gb300serve.boot.signals.index import BootSignals, first_word
 from gb300serve.boot.signals.model import LineMark, Rank, Signal
 from gb300serve.boot.state import BootState, apply, enter
+from gb300serve.boot.tracebacks import LineRole, Traceback, TracebackReader
 from gb300serve.core.values import EngineName
 
-_NOTHING: tuple[Event, ...] = ()
-# Python prints these lines between two exceptions: the next line may repeat a text without being another boot.
-_CHAINED = frozenset(
+# A boot takes longer than that to load weights after the last one ended.
+SECONDS_BETWEEN_RANKS = 5.0
+# Docker or a shell prints these before the engine starts; later, such a line is about something else.
+_BEFORE_THE_ENGINE = frozenset(
     {
-        "During handling of the above exception, another exception occurred:",
-        "The above exception was the direct cause of the following exception:",
+        Reason.ENTRYPOINT_MISSING,
+        Reason.IMAGE_MISSING,
+        Reason.IMAGE_PULL_REFUSED,
+        Reason.IMAGE_WRONG_ARCHITECTURE,
+        Reason.CONTAINER_NAME_TAKEN,
+        Reason.MOUNT_SOURCE_MISSING,
     }
 )
+_NOTHING: tuple[Event, ...] = ()
+# vLLM's and SGLang's regular reports, and an answered request.
+_GENERATES = re.compile(
+    r"Avg generation throughput: |Decode batch[,.].* gen throughput|\"POST /v1/\S+ HTTP/1\.[01]\" 200"
+)
+# SGLang answers it before it is ready.
+_HEALTHY = re.compile(r"\"GET /health HTTP/1\.[01]\" 200")
 
 
 def _first_and_last(pieces: list[str]) -> Iterator[str]:
@@ -47,7 +62,7 @@ class BootMachine:
         self._bars = BarClock()
         self._events: list[Event] = []
         self._before = ""
-        self._chained = False
+        self._tracebacks = TracebackReader()
 
     @property
     def engine(self) -> EngineName | None:
@@ -67,23 +82,19 @@ class BootMachine:
     def feed_bar(self, text: str, at: float) -> tuple[Event, ...]:
         """A progress bar that is still being drawn: it counts as progress, but not as a line."""
         self._take(text, at)
-        events, self._events = tuple(self._events), []
-        return events
+        return self._taken()
 
     def feed(self, line: str, at: float | None = None) -> tuple[Event, ...]:
         """A line, with or without its line feed; carriage returns split it into records."""
         self._line += 1
         if "HTTP/1." in line or " throughput" in line or "SpecDecoding metrics" in line:
-            return _NOTHING
+            return self._serve(line, at)
         if "\r" in line:
             for piece in _first_and_last(line.split("\r")):
                 self._take(piece, at)
         else:
             self._take(line, at)
-        if not self._events:
-            return _NOTHING
-        events, self._events = tuple(self._events), []
-        return events
+        return self._taken()
 
     def tick(self, at: float) -> tuple[Event, ...]:
         """No line was printed; it is `at` seconds since the start of the container."""
@@ -91,12 +102,31 @@ class BootMachine:
         state.start_silence(boot)
         boot.watch.advance(at)
         self._events += state.check_silence(boot)
-        events, self._events = tuple(self._events), []
-        return events
+        return self._taken()
 
     def result(self) -> Diagnosis:
         """The diagnosis of the boot so far; of the last one if the log holds several."""
-        return diagnose(self._boot, self._history)
+        return diagnose(self._boot, self._history, self._table.engine)
+
+    def _serve(self, line: str, at: float | None) -> tuple[Event, ...]:
+        """A line about requests: an engine that answers serves, even if the log does not show its start."""
+        boot = self._current(at)
+        if boot.served or not (_GENERATES.search(line) or (self.engine != "sglang" and _HEALTHY.search(line))):
+            return self._taken()
+        self._note_progress(boot, parse(line.rstrip("\n")), at)
+        if boot.is_over():
+            # A stopped engine finishes its requests, and ranks outlive each other by seconds.
+            if boot.stopped or boot.watch.now() - boot.over_at <= SECONDS_BETWEEN_RANKS:
+                return self._taken()
+            boot = self._begin(at)
+        self._events += state.serve(boot)
+        return self._taken()
+
+    def _taken(self) -> tuple[Event, ...]:
+        if not self._events:
+            return _NOTHING
+        events, self._events = tuple(self._events), []
+        return events
 
     def _take(self, piece: str, at: float | None) -> None:
         piece = piece.rstrip("\n")
@@ -107,16 +137,18 @@ class BootMachine:
             engine = self._signals.engine_of(record)
             if engine is not None:
                 self._identify(engine)
+        role, traceback = self._tracebacks.read(record)
         candidates = self._table.by_word.get(first_word(record.text))
         if candidates and self._read(record, candidates, at):
             return
         self._note_progress(self._current(at), record, at)
-        if record.level not in QUIET:
-            explanation = explain(record, self._table)
-            if explanation is not None:
-                self._add_finding(with_field(explanation, self._before), piece, record, at)
-            self._before = record.text
-            self._chained = self._chained or record.text in _CHAINED
+        if record.level in QUIET:
+            return
+        part_of = traceback if role is not LineRole.NONE else None
+        explanation = explain(record, self._table, role, part_of)
+        if explanation is not None:
+            self._add_finding(with_field(explanation, self._before), piece, record, at, part_of)
+        self._before = record.text
 
     def _read(self, record: Record, candidates: tuple[Signal, ...], at: float | None) -> bool:
         text = record.text
@@ -130,9 +162,9 @@ class BootMachine:
             if self._table.engine is None and signal.engine is not None and signal.is_match(text):
                 self._identify(signal.engine)
             if boot is None:
-                boot = self._select_boot(signal, at)
+                boot = self._select_boot(signal, at, record)
                 self._note_progress(boot, record, at)
-            self._events += apply(boot, signal, text, self._line)
+            self._events += apply(boot, signal, text, self._line, record.process)
             if signal.mark is LineMark.DIED:
                 self._died(record, at)
         return boot is not None
@@ -147,7 +179,7 @@ class BootMachine:
         self._advance_clock(boot, record, at)
         self._events += state.check_silence(boot)
 
-    def _select_boot(self, signal: Signal, at: float | None) -> BootState:
+    def _select_boot(self, signal: Signal, at: float | None, record: Record) -> BootState:
         """The boot that a signal belongs to: the first line of an engine begins another boot if one was running."""
         boot = self._current(at)
         mark = signal.mark
@@ -155,12 +187,25 @@ class BootMachine:
             again = bool(boot.arguments) or boot.is_over()
         elif mark is LineMark.PREAMBLE:
             again = bool(boot.arguments) or boot.is_over(or_failed=boot.opened)
+        elif mark is LineMark.HOOK_ARMED:
+            again = boot.is_over(or_failed=boot.opened)
         else:
-            again = mark is LineMark.HOOK_ARMED and boot.is_over(or_failed=boot.opened)
+            again = self._begins_without_banner(boot, signal, at, record)
         if again:
             boot = self._begin(at)
         boot.opened = boot.opened or mark is LineMark.PREAMBLE or mark is LineMark.ARGUMENTS
         return boot
+
+    def _begins_without_banner(self, boot: BootState, signal: Signal, at: float | None, record: Record) -> bool:
+        """Some logs are filtered: a boot that is over does not load weights or size its KV cache again.
+
+        Ranks fail within seconds of each other, and kernels may be compiled while the engine serves.
+        """
+        starts_loading = signal.phase is Phase.LOADING_WEIGHTS and signal.mark is not LineMark.BAR
+        if not boot.is_over() or not (starts_loading or signal.mark is LineMark.SIZED):
+            return False
+        self._advance_clock(boot, record, at)
+        return boot.watch.now() - boot.over_at > SECONDS_BETWEEN_RANKS
 
     def _died(self, record: Record, at: float | None) -> None:
         explanation = explain(record, self._table)
@@ -170,6 +215,7 @@ class BootMachine:
     def _note_progress(self, boot: BootState, record: Record, at: float | None) -> None:
         """Every line except a heartbeat counts as progress."""
         boot.active, boot.stalled = True, False
+        boot.headed = boot.headed or record.form is not None
         self._advance_clock(boot, record, at)
 
     def _advance_clock(self, boot: BootState, record: Record, at: float | None) -> None:
@@ -182,11 +228,16 @@ class BootMachine:
             if bar is not None:
                 boot.watch.advance(self._bars.time_of(bar, boot.watch.now()))
 
-    def _add_finding(self, explanation: Explanation, piece: str, record: Record, at: float | None) -> None:
+    def _add_finding(
+        self, explanation: Explanation, piece: str, record: Record, at: float | None, traceback: Traceback | None = None
+    ) -> None:
         boot = self._current(at)
-        if not self._chained and self._repeats_boot(boot, explanation, record):
+        if explanation.reason in _BEFORE_THE_ENGINE and boot.arguments:
+            return
+        chain = traceback.chain if traceback else 0
+        of_rank = "[rank" in piece or (traceback is not None and traceback.of_child)
+        if not of_rank and self._repeats_boot(boot, explanation, record, chain):
             boot = self._begin(at)
-        self._chained = False
         finding = LogFinding(
             reason=explanation.reason,
             rank=explanation.rank,
@@ -197,17 +248,32 @@ class BootMachine:
             at=boot.watch.now(),
             fatal=explanation.fatal,
             lasting=explanation.lasting,
+            process=record.process,
+            chain=chain,
+            dealt_with=traceback.dealt_with if traceback else 0,
         )
         if boot.add(finding) and finding.rank > Rank.BARE:
             self._events.append(CauseFound(finding.reason, finding.values, finding.line, finding.text, finding.at))
 
-    def _repeats_boot(self, boot: BootState, explanation: Explanation, record: Record) -> bool:
-        """A boot that dies before it prints its arguments prints the same error when it is run again."""
+    def _repeats_boot(self, boot: BootState, explanation: Explanation, record: Record, chain: int) -> bool:
+        """A boot that dies before it prints a line of its own prints the same error when it is run again."""
         if explanation.lasting:
             return boot.served or boot.ended
-        if boot.arguments or not boot.failed or record.level or not explanation.fatal:
+        if (
+            boot.headed
+            or boot.progressed[0]
+            or not boot.failed
+            or record.level
+            or record.process
+            or not explanation.fatal
+        ):
             return False
-        return any(finding.text.endswith(record.text) and finding.rank >= Rank.EXCEPTION for finding in boot.findings)
+        return any(
+            finding.text.endswith(record.text)
+            and finding.rank >= Rank.EXCEPTION
+            and (chain == 0 or finding.chain != chain)
+            for finding in boot.findings
+        )
 
     def _current(self, at: float | None) -> BootState:
         return self._boot or self._begin(at)

@@ -22,3 +22,16 @@ class Phase(StrEnum):
 # shorter limit raises false alarms.
 DEFAULT_PATIENCE = 1800.0
 PATIENCE: dict[Phase, float] = dict.fromkeys(Phase, DEFAULT_PATIENCE) | {Phase.TUNING_KERNELS: 5400.0}
+
+# What the engine does in a phase, as a part of a sentence.
+ACTIVITIES: dict[Phase, str] = {
+    Phase.STARTING: "starting",
+    Phase.LOADING_WEIGHTS: "loading weights",
+    Phase.OFFLOADING: "offloading weights",
+    Phase.PROFILING: "profiling its memory",
+    Phase.COMPILING: "compiling kernels",
+    Phase.SIZING_KV_CACHE: "sizing the KV cache",
+    Phase.TUNING_KERNELS: "tuning kernels",
+    Phase.CAPTURING_GRAPHS: "capturing CUDA graphs",
+    Phase.SERVING: "serving",
+}

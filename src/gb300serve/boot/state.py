@@ -28,7 +28,12 @@ MAX_FINDINGS = 64
 # A failing request logs a traceback and the engine goes on. Only findings this close before the line that reports the
 # engine's death explain it; a traceback of the engine has about 60 lines.
 LINES_BEFORE_DEATH = 400
-_DECISIVE = frozenset({Rank.SPECIFIC, Rank.CLOSING})
+_CLOSING = frozenset({Rank.CLOSING, Rank.CLOSING_WORKER})
+MAX_PROCESSES = 64
+# Seconds that the other processes of an engine live on at most; they poll each other every second.
+LONGEST_DEATH = 60.0
+# Processes that start the others: these would not go on without them.
+_PARENTS = frozenset({"APIServer"})
 _SELF_EVIDENT = frozenset({Reason.PORT_IN_USE, Reason.HOST_OOM_KILLED, Reason.KILLED})
 
 
@@ -63,9 +68,18 @@ class BootState:
     recent: deque[LogFinding] = field(default_factory=lambda: deque(maxlen=16))
     tuning: TuningState = field(default_factory=TuningState)
     progressed: tuple[int, str] = (0, "")
+    progressed_at: float = 0.0
+    progress_of: dict[str, int] = field(default_factory=dict)
+    """The line of the last progress, by process."""
+    over_at: float = 0.0
+    """Seconds when the boot ended or began to serve."""
+    ready_at: float = 0.0
+    """Seconds when it began to serve; 0 if it does not, or if the log does not show when."""
     quiet_from: float = 0.0
     active: bool = True
     sized: bool = False
+    headed: bool = False
+    """A line has the header of an engine's log."""
     opened: bool = False
     """The engine has printed its first line."""
     served: bool = False
@@ -87,19 +101,32 @@ class BootState:
         return self.stopped or self.failed
 
     def is_over(self, *, or_failed: bool = False) -> bool:
-        """Whether the next lines belong to another boot; a bare exception before the first line does not end one."""
-        sure = any(finding.fatal and finding.rank in _DECISIVE for finding in self.findings)
+        """Whether the next lines belong to another boot; an exception that the engine may survive does not end one."""
+        sure = any(_is_decisive(finding) for finding in self.findings)
         return self.served or self.stopped or sure or (or_failed and self.failed)
 
     def is_fatal(self, finding: LogFinding) -> bool:
-        """Whether the finding means that the boot failed; uncertain ones no longer count after progress."""
-        if not finding.fatal or finding.rank in _DECISIVE:
-            return finding.fatal
-        return finding.line > self.progressed[0]
+        """Whether the finding means that the boot failed: the process that printed it made no progress afterwards."""
+        return finding.fatal and (_is_decisive(finding) or not self.is_survived(finding))
+
+    def is_survived(self, finding: LogFinding) -> bool:
+        """Whether the process of the finding went on. Progress of one rank does not mean that another one survived."""
+        went_on = self.progressed_at - finding.at > LONGEST_DEATH
+        if went_on or not finding.process or finding.process in _PARENTS:
+            return finding.line < self.progressed[0]
+        return finding.line < self.progress_of.get(finding.process, 0)
+
+    def note_progress(self, process: str, line: int, text: str) -> None:
+        """A line of the boot that only a living engine prints."""
+        self.progressed, self.progressed_at = (line, text), self.watch.now()
+        if process in self.progress_of or len(self.progress_of) < MAX_PROCESSES:
+            self.progress_of[process] = line
 
     def add(self, finding: LogFinding) -> bool:
         """Add a finding. False if it does not count (yet): a request's error does not end an engine that serves."""
-        if self.stopped:
+        # An engine that failed kills its own processes.
+        is_own_kill = finding.reason is Reason.KILLED and finding.rank in _CLOSING and self.failed
+        if self.stopped or is_own_kill:
             return False
         if self.served and not self.failed and finding.reason not in _SELF_EVIDENT and finding.rank is not Rank.CLOSING:
             self.recent.append(finding)
@@ -107,9 +134,11 @@ class BootState:
         if self.served:
             self.findings += [item for item in self.recent if item.line > finding.line - LINES_BEFORE_DEATH]
             self.recent.clear()
-        if len(self.findings) < MAX_FINDINGS or finding.rank >= Rank.CONSEQUENCE:
+        if len(self.findings) < MAX_FINDINGS or finding.rank >= Rank.VAGUE:
             self.findings.append(finding)
             self._drop_weakest()
+        if _is_decisive(finding) and not self.served:
+            self.over_at = finding.at
         return True
 
     def complete(self) -> None:
@@ -118,6 +147,7 @@ class BootState:
         A port in use stays in use: SGLang's first request to itself is answered by the server that holds the port.
         """
         self.served = True
+        self.over_at = self.ready_at = self.watch.now()
         self.findings = [
             finding for finding in self.findings if finding.lasting or finding.reason is Reason.PORT_IN_USE
         ]
@@ -133,18 +163,26 @@ class BootState:
             self.findings = sorted(strong, key=lambda finding: finding.line)
 
 
+def _is_decisive(finding: LogFinding) -> bool:
+    """Whether the line leaves no doubt that the engine is dead."""
+    return finding.fatal and (finding.rank in _CLOSING or finding.reason in {Reason.KILLED, Reason.PORT_IN_USE})
+
+
 # With a loaded cache, tuning takes a few seconds (6.5 s on the Station); longer means that kernels are being measured.
 HIT_SECONDS = 60.0
 _ONLY_BEFORE_SIZING = frozenset({Phase.COMPILING, Phase.PROFILING})
 
 
-def apply(boot: BootState, signal: Signal, text: str, line: int) -> Iterator[Event]:
+_NO_PROGRESS = frozenset({LineMark.STOP, LineMark.DIED, LineMark.HEARTBEAT})
+
+
+def apply(boot: BootState, signal: Signal, text: str, line: int, process: str = "") -> Iterator[Event]:
     """Change the boot by a signal that `text` (on line `line`) begins with."""
     match = signal.pattern.match(text) if signal.pattern else None
     if signal.pattern is not None and match is None:
         return
-    if not boot.served:
-        boot.progressed = (line, text)
+    if not boot.served and signal.mark not in _NO_PROGRESS:
+        boot.note_progress(process, line, text)
         phase = _phase(boot, signal)
         if phase is not None:
             yield from enter(boot, phase)
@@ -152,6 +190,14 @@ def apply(boot: BootState, signal: Signal, text: str, line: int) -> Iterator[Eve
         yield from _receipt(boot, signal.receipt, values_of(match), (line, text))
     if signal.mark is not None:
         yield from _mark(boot, signal.mark, text, line)
+
+
+def serve(boot: BootState) -> Iterator[Event]:
+    """The engine answers requests, so it started; the log does not show when."""
+    yield from enter(boot, Phase.SERVING)
+    boot.complete()
+    boot.ready_at = 0.0
+    yield StartupComplete(boot.watch.now())
 
 
 def enter(boot: BootState, phase: Phase) -> Iterator[Event]:
@@ -179,8 +225,14 @@ def _phase(boot: BootState, signal: Signal) -> Phase | None:
     return None if boot.sized and signal.phase in _ONLY_BEFORE_SIZING else signal.phase
 
 
+# A draft model loads, and gets its cache, after the model that it drafts for.
+_FIRST_COUNTS: dict[str, tuple[str, ...]] = {"model_loading": ("gib",), "kv_cache_tokens": ("gib", "k_gib", "v_gib")}
+
+
 def _receipt(boot: BootState, name: str, values: dict[str, Value], place: tuple[int, str]) -> Iterator[Event]:
-    boot.receipts[name], boot.receipts_at[name] = values, place
+    before = boot.receipts.get(name, {})
+    sizes = {key: before[key] for key in _FIRST_COUNTS.get(name, ()) if key in before}
+    boot.receipts[name], boot.receipts_at[name] = values | sizes, place
     yield Receipt(name, values, place[1], boot.watch.now())
     if name == "tuning_saved" and values.get("new"):
         yield from report_tuning_miss(boot)
@@ -200,7 +252,7 @@ def _mark(boot: BootState, mark: LineMark, text: str, line: int) -> Iterator[Eve
             boot.complete()
             yield StartupComplete(boot.watch.now())
         case LineMark.STOP if not boot.ended:
-            boot.stopped = True
+            boot.stopped, boot.over_at = True, boot.watch.now()
             yield Stopped(boot.watch.now())
         case LineMark.BAR | LineMark.TUNING_BAR | LineMark.GRAPH_BAR:
             yield from _bar(boot, mark, text)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
+from gb300serve.boot.prefixes import strip_prefixes
 from gb300serve.boot.receipts import LogFacts
 from gb300serve.core.errors import CompileError
 from gb300serve.engines.logs import boot_machine
@@ -103,8 +104,8 @@ def learn_overhead(
 ) -> tuple[Checkpoint, LearnedOverhead]:
     """The checkpoint with the log's last boot added, and its overhead. NothingToLearnError if a figure is missing."""
     machine, facts = boot_machine(), LogFacts(ECHO)
-    for line in lines:
-        facts.take(line, machine.feed(line))
+    for line, at in strip_prefixes(lines):
+        facts.take(line, machine.feed(line, at))
     boot = replace(boot_from_log(checkpoint, log, facts), environment=environment)
     extended = with_boots(checkpoint, (boot,))
     measured = measured_boots(extended, GB300.total_gib)[0]

@@ -29,6 +29,8 @@ from gb300serve.fit.result import NearestSetting, nearest_settings
 # Relative difference up to which a size in a log counts as that of a known checkpoint or of a GB300.
 TOLERANCE = 0.02
 _MEMORY = frozenset({Reason.KV_CACHE_TOO_SMALL, Reason.KV_CACHE_NEGATIVE, Reason.OFFLOAD_NOT_APPLIED, Reason.GPU_OOM})
+# The engine's figures and its own estimate come before settings that are computed, general advice after them.
+FIRST_ADVICE = 2
 
 
 def remedies(
@@ -166,4 +168,6 @@ class BootLogReader:
     def result(self) -> Diagnosis:
         """The diagnosis of the boot, with remedies if it failed for lack of memory."""
         diagnosis = self.machine.result()
-        return replace(diagnosis, advice=(*diagnosis.advice, *remedies(diagnosis, self.facts)))
+        computed = remedies(diagnosis, self.facts)
+        first, rest = diagnosis.advice[:FIRST_ADVICE], diagnosis.advice[FIRST_ADVICE:]
+        return replace(diagnosis, advice=(*first, *computed, *rest))

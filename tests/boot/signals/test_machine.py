@@ -3,7 +3,7 @@ import pytest
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from tests.boot.cases import Case, check, config, engine, name
-from tests.boot.logs import Log
+from tests.boot.logs import Log, diagnosed
 
 CASES = [
     Case(
@@ -97,9 +97,116 @@ CASES = [
         8,
         {"architecture": "sm_103a"},
     ),
+    Case(
+        Reason.DRIVER_MISMATCH,
+        [
+            "docker: Error response from daemon: failed to create task for container: exit status 1",
+            "nvidia-container-cli: initialization error: nvml error: driver/library version mismatch: unknown",
+        ],
+        2,
+    ),
+    Case(
+        Reason.DISK_FULL,
+        engine("OSError: [Errno 28] No space left on device: '/hub/tmp'"),
+        8,
+        {"path": "/hub/tmp"},
+    ),
+    Case(
+        Reason.IMAGE_PULL_REFUSED,
+        ["docker: Error response from daemon: toomanyrequests: You have reached your pull rate limit."],
+        1,
+    ),
+    Case(
+        Reason.CONTAINER_NAME_TAKEN,
+        [
+            'docker: Error response from daemon: Conflict. The container name "/lane-a" is already in use by container'
+            ' "5f2c77aa0b1e". You have to remove (or rename) that container to be able to reuse that name.'
+        ],
+        1,
+        {"container": "lane-a", "holder": "5f2c77aa0b1e"},
+    ),
+    Case(
+        Reason.MOUNT_SOURCE_MISSING,
+        [
+            'docker: Error response from daemon: invalid mount config for type "bind": bind source path does not exist:'
+            " /srv/plover"
+        ],
+        1,
+        {"path": "/srv/plover"},
+    ),
+    Case(
+        Reason.GPU_FAULT,
+        engine("torch.AcceleratorError: CUDA error: an illegal memory access was encountered"),
+        8,
+        {"error": "illegal memory access was encountered"},
+    ),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=name)
 def test_the_line_that_names_the_cause_is_found(case: Case) -> None:
     check(case)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('Error response from daemon: Head "r.io/a": unauthorized: authentication required', "image-pull-refused"),
+        ("Error response from daemon: pull access denied for a/b, repository does not exist", "image-missing"),
+        ('docker: Error response from daemon: Get "https://r.example/v2/": dial tcp: i/o timeout', "unknown"),
+        ("docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", "unknown"),
+        ("docker: failed to register layer: write /usr/lib/a.so: no space left on device", "disk-full"),
+        ("Error: statfs /srv/none: no such file or directory", "mount-source-missing"),
+        ('Error: creating container: the container name "a" is already in use by 0fe1.', "container-name-taken"),
+        ("Error: setting up CDI devices: unresolvable CDI devices nvidia.com/gpu=all", "no-gpu-runtime"),
+        ("Got permission denied while trying to connect to the Docker daemon socket", "permission-denied"),
+        ("Fatal Python error: Segmentation fault", "killed"),
+        ("engine-1 exited with code 139", "killed"),
+        ("[1] NCCL WARN Error while creating shared memory segment /dev/shm/nccl-a (size 9), error: No space left on"
+         " device (28)", "shared-memory-too-small"),
+    ],
+)  # fmt: skip
+def test_a_line_of_a_tool(line: str, reason: str) -> None:
+    diagnosis = diagnosed([line])
+    assert (diagnosis.state, diagnosis.reason, diagnosis.evidence[0].line) == ("failed", reason, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("AssertionError: Sparse attention is only supported on SM90a and SM100f devices", "kernel-unsupported"),
+        (
+            "ValueError: bfloat16 is only supported with compute capability of at least 8.0.",
+            "kernel-unsupported",
+        ),
+        (
+            "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 147",
+            "kernel-unsupported",
+        ),
+        ("OSError: [Errno 28] No space left on device: '/dev/shm/psm_1a2b'", "shared-memory-too-small"),
+        (
+            "RuntimeError: unable to write to </torch_345_1>: No space left on device (28)",
+            "shared-memory-too-small",
+        ),
+        ("ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.", "host-oom-killed"),
+        ("MemoryError", "host-oom-killed"),
+        ("RuntimeError: CUDA error: device-side assert triggered", "gpu-fault"),
+        ("OSError: [Errno 24] Too many open files", "unknown"),
+    ],
+)
+def test_an_exception_of_the_machine(text: str, reason: str) -> None:
+    diagnosis = diagnosed(engine(text))
+    assert (diagnosis.state, diagnosis.reason, diagnosis.evidence[0].line) == ("failed", reason, 8)
+
+
+def test_what_the_image_reports_about_the_driver_explains_the_error_that_follows() -> None:
+    banner = (
+        "ERROR: This container was built for NVIDIA Driver Release 575.57 or later, but version 535.12 was detected and"
+        " compatibility mode is UNAVAILABLE."
+    )
+    error = "RuntimeError: Error 803: system has unsupported display driver / cuda driver combination"
+    assert diagnosed([banner]).state == "booting"
+    assert diagnosed([banner, error]).reason is Reason.DRIVER_TOO_OLD
+    assert diagnosed([error]).reason is Reason.DRIVER_MISMATCH
+    assert diagnosed([banner, *Log().boot().lines]).reason is None
+    assert diagnosed([banner, *engine("RuntimeError: odd")]).reason is Reason.UNKNOWN

@@ -66,11 +66,12 @@ CASES = [
                 *Log()
                 .arguments("'cpu_offload_gb': 54.0, 'cpu_offload_params': ['experts']")
                 .engine()
+                .core("Offloader set to UVAOffloader")
                 .loaded(None)
                 .lines
             ),
         ),
-        13,
+        14,
         {"asked_gib": 54.0, "offloaded_gib": 0, "tried": "2.11 GiB"},
         Phase.PROFILING,
     ),

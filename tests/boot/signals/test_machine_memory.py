@@ -47,7 +47,11 @@ CASES = [
             " kv_cache_dtype=fp8_e5m2). Reasons: {FLASH_ATTN: [kv_cache_dtype not supported]}"
         ),
         8,
-        {"dtype": "fp8_e5m2"},
+        {
+            "dtype": "fp8_e5m2",
+            "detail": "No valid attention backend found for cuda with AttentionSelectorConfig(head_size=576,"
+            " kv_cache_dtype=fp8_e5m2). Reasons: {FLASH_ATTN: [kv_cache_dtype not supported]}",
+        },
     ),
     Case(
         Reason.GPU_OOM,

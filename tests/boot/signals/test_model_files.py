@@ -3,7 +3,7 @@ import pytest
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from tests.boot.cases import LOADING, Case, check, config, engine, name, pydantic
-from tests.boot.logs import Log
+from tests.boot.logs import Log, diagnosed
 
 CASES = [
     Case(
@@ -88,9 +88,28 @@ CASES = [
         6,
         {"asked": 300000, "limit": 131072},
     ),
+    Case(
+        Reason.WEIGHTS_MISMATCH,
+        engine("ValueError: Following weights were not initialized from checkpoint: {'vision.norm.bias'}"),
+        8,
+        {"weights": "'vision.norm.bias'"},
+    ),
+    Case(
+        Reason.MODEL_ACCESS_DENIED,
+        config("OSError: You are trying to access a gated repo."),
+        5,
+        {"error": "You are trying to access a gated repo."},
+    ),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=name)
 def test_the_line_that_names_the_cause_is_found(case: Case) -> None:
     check(case)
+
+
+def test_a_key_counts_only_where_weights_are_loaded() -> None:
+    lines = engine("KeyError: 'layers.3.experts.w13_bias'")
+    assert diagnosed(lines).reason is Reason.UNKNOWN
+    loading = [line.replace("in run_engine_core", "in load_weights") for line in lines]
+    assert diagnosed(loading).reason is Reason.WEIGHTS_MISMATCH

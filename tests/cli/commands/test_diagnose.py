@@ -10,9 +10,11 @@ def test_text(tmp_path: Path) -> None:
     log.write_text(f"first\n{REFUSED}")
     answer = run("diagnose", log)
     assert answer.code == 8
-    first, second, *_ = answer.out.splitlines()
-    assert first == "failed in starting: unknown-argument"
-    assert second == f"  line 2: {REFUSED.strip()}"
+    assert answer.out.splitlines()[:3] == [
+        "vLLM failed while starting: the engine does not know an argument.",
+        "reason: unknown-argument",
+        f"  line 2: {REFUSED.strip()}",
+    ]
 
 
 def test_json(tmp_path: Path) -> None:
@@ -21,7 +23,7 @@ def test_json(tmp_path: Path) -> None:
     answer = run("diagnose", log, "--json")
     assert answer.code == 8
     assert list(answer.document) == [
-        "schema", "state", "phase", "reason", "values", "evidence", "advice", "phases", "boots", "tuning",
+        "schema", "state", "phase", "reason", "values", "evidence", "advice", "phases", "boots", "summary", "tuning",
     ]  # fmt: skip
     assert answer.document["schema"] == "gb300serve.diagnosis/1"
     assert answer.document["evidence"] == [{"line": 2, "text": REFUSED.strip()}]
@@ -32,7 +34,7 @@ def test_a_text_that_is_no_log_of_a_boot(tmp_path: Path) -> None:
     log.write_text("milk\nbread\n")
     answer = run("diagnose", log)
     said = "the log is too short, or it is not an engine log\n"
-    assert (answer.code, answer.out.splitlines()[0], answer.err) == (0, "booting in starting", said)
+    assert (answer.code, answer.out.splitlines()[0], answer.err) == (0, "The log shows no boot of an engine.", said)
     log.write_text(f"milk\n{REFUSED}")
     assert run("diagnose", log).err == ""
 

@@ -61,7 +61,7 @@ def test_receipts() -> None:
     }
     assert found == {
         "model_loading": {"seconds": 61.2, "gib": 179.2},
-        "kv_cache_tokens": {"tokens": 812345},
+        "kv_cache_tokens": {"tokens": 812345, "k_gib": 12.4, "v_gib": 12.4},
         "tuning_cache": {"path": "/root/.cache/sglang/flashinfer/autotune/rank_tp0.json"},
         "graph_capture": {"seconds": 9.4, "gib": 0.71},
         "token_pool": {"tokens": 812345, "max_running_requests": 16, "context_len": 131072, "available_gib": 40.19},
@@ -134,3 +134,18 @@ def test_requests_are_no_news() -> None:
     log.said("Decode batch, #running-req: 1, #token: 97, token usage: 0.00, gen throughput (token/s): 33.1", 60)
     log.said('INFO:     127.0.0.1:50000 - "POST /v1/chat/completions HTTP/1.1" 200 OK')
     assert diagnosed(log.lines).state == "ready"
+
+
+def test_the_figures_of_a_boot_that_serves_are_those_of_the_model_and_not_of_its_draft() -> None:
+    log = SglangLog().arguments().loaded()
+    log.said("Load weight end. elapsed=2.00 s, type=Draft, avail mem=66.10 GB, mem usage=2.00 GB.", 2)
+    log.sized().said("KV Cache is allocated. #tokens: 812345, K size: 0.10 GB, V size: 0.10 GB").captured().serving()
+    diagnosis = diagnosed(log.lines)
+    assert diagnosis.values == {
+        "weights_gib": 179.2,
+        "kv_cache_gib": 24.8,
+        "kv_cache_tokens": 812345,
+        "concurrency": 6.2,
+        "seconds_to_ready": 97.0,
+    }
+    assert diagnosis.summary == "SGLang with glm-5.3-flash is ready, 97 s after its start."

@@ -24,7 +24,7 @@ OUTCOMES = {
     "patch-differs": (None, "ready", None),
     "hook-aborted": (1, "failed", "hook-aborted"),
     "crash-after-ready": (0, "failed", "killed"),
-    **{f"dies-in-{phase}": (1, "failed", "unknown") for phase in Phase},
+    **{f"dies-in-{phase}": (1, "failed", "gpu-fault") for phase in Phase},
 }
 
 

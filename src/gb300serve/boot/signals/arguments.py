@@ -68,7 +68,11 @@ CAUSES: tuple[Cause, ...] = (
         re.compile(r"error: argument (?P<argument>[^:\s]+):.*?[Ii]nvalid JSON[^:]*:? ?(?P<value>.*)"),
         refine=_json_reason,
     ),
-    cause(Reason.INVALID_JSON, "JSONDecodeError", r"JSONDecodeError: (?P<error>.*)", Rank.BROAD),
+    # Not a file that is damaged: only the functions that read the command line.
+    *(
+        cause(Reason.INVALID_JSON, "JSONDecodeError", r"JSONDecodeError: (?P<error>.*)", Rank.BROAD, function)
+        for function in ("from_server_args", "from_cli_args", "parse_args", "prepare_server_args")
+    ),
     cause(
         Reason.BAD_ARGUMENT_VALUE,
         ": error: argument ",
@@ -80,6 +84,24 @@ CAUSES: tuple[Cause, ...] = (
         ": error: ",
         r"^[\w.-]+(?: serve)?: error: (?:argument (?P<argument>[^:\s]+): )?(?P<error>.*)",
         Rank.EXCEPTION,
+    ),
+    *(
+        cause(
+            Reason.BAD_ARGUMENT_VALUE,
+            needle,
+            rf"(?:ValueError: |AssertionError: |Value error, )(?P<error>.{{0,300}}?{pattern}.*?)(?: \[type=|$)",
+            Rank.BROAD,
+        )
+        for needle, pattern in (
+            ("alid ", r"[Vv]alid (?:options|values|choices|backends)\b"),
+            ("vailable ", r"[Aa]vailable (?:options|values|choices|backends)\b"),
+            ("must be ", r"must be (?:one of|in \[|divisible by|a multiple of|between|greater|less|positive|at least)"),
+            (
+                "is not a valid ",
+                r"is not a valid (?:\w*(?:Backend|Mode|Type|Method|Level|Config)|option|value|choice)\b",
+            ),
+            ("World size (", r"World size \(\d+\) is larger than the number of available GPUs"),
+        )
     ),
     cause(Reason.BAD_ARGUMENT_VALUE, "port must be 0-65535", r"(?P<error>port must be 0-65535)"),
     cause(Reason.BAD_ARGUMENT_VALUE, "mutually exclusive", r"(?:Error|error): (?P<error>.*mutually exclusive)"),
@@ -94,6 +116,6 @@ CAUSES: tuple[Cause, ...] = (
         Reason.BAD_ARGUMENT_VALUE,
         "Value error, ",
         r"^\s*Value error, (?P<error>.*?)(?: \[type=value_error|$)",
-        Rank.CONSEQUENCE,
+        Rank.VAGUE,
     ),
 )

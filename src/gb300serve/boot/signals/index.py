@@ -13,6 +13,7 @@ _SHARED_CAUSES = (
     *arguments.CAUSES,
     *model_files.CAUSES,
     *machine.CAUSES,
+    *shared.LIBRARY_CAUSES,
     *shared.FAILURE_CAUSES,
     *shared.CLOSING,
 )

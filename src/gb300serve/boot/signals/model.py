@@ -47,17 +47,19 @@ class Rank(IntEnum):
 
     CLOSING = 0
     """Only states that something failed."""
-    CLOSING_WORKER = 1
-    """The same, closer to the cause: from a process that the engine's process waited for."""
-    BARE = 2
-    """An exception without a message."""
-    EXCEPTION = 3
+    NOTED = 1
+    """A line of level ERROR whose text is not in the tables."""
+    CLOSING_WORKER = 2
+    """The same as CLOSING, closer to the cause: from a process that the engine's process waited for."""
+    BARE = 3
+    """An exception without a message, or a process that was ended by a signal."""
+    EXCEPTION = 4
     """An exception whose text is not in the tables."""
-    CONSEQUENCE = 4
-    """An effect rather than the cause (a process ended by a signal)."""
-    BROAD = 5
+    VAGUE = 5
+    """A text that narrows the cause down, used if no other line explains it."""
+    BROAD = 6
     """A text that several causes share."""
-    SPECIFIC = 6
+    SPECIFIC = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,8 @@ class Cause:
     """It counts even if the server starts."""
     refine: Callable[[Mapping[str, Value]], Reason] | None = None
     """Chooses the reason by the values of the match."""
+    function: str | None = None
+    """Counts only in a traceback through a function of this name."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +157,12 @@ def signal(
     return Signal(start, re.compile(pattern) if pattern else None, phase, receipt, mark)
 
 
-def cause(reason: Reason, needle: str, pattern: str | None = None, rank: Rank = Rank.SPECIFIC) -> Cause:
+def cause(
+    reason: Reason,
+    needle: str,
+    pattern: str | None = None,
+    rank: Rank = Rank.SPECIFIC,
+    function: str | None = None,
+) -> Cause:
     """A row of a table of causes; without a pattern the needle is enough."""
-    return Cause(reason, needle, re.compile(pattern or re.escape(needle)), rank)
+    return Cause(reason, needle, re.compile(pattern or re.escape(needle)), rank, function=function)

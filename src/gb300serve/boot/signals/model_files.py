@@ -21,7 +21,19 @@ CAUSES: tuple[Cause, ...] = (
     cause(Reason.MODEL_PATH_NOT_VISIBLE, "LocalEntryNotFoundError", rank=Rank.BROAD),
     cause(Reason.MODEL_PATH_NOT_VISIBLE, "OfflineModeIsEnabled", rank=Rank.BROAD),
     cause(Reason.MODEL_PATH_NOT_VISIBLE, "RepositoryNotFoundError", rank=Rank.BROAD),
-    cause(Reason.MODEL_PATH_NOT_VISIBLE, "GatedRepoError", rank=Rank.BROAD),
+    *(
+        cause(Reason.MODEL_ACCESS_DENIED, needle, pattern)
+        for needle, pattern in (
+            ("GatedRepoError", r"\bGatedRepoError: (?P<error>.*)"),
+            ("ated repo", r"(?P<error>(?:You are trying to access a|Cannot access) gated repo.{0,200})"),
+            ("is restricted", r"(?P<error>Access to model (?P<repo>\S+) is restricted)"),
+            ("is gated", r"(?:Error|rror:).{0,200}?(?P<repo>[\w.-]+/[\w.-]+) is gated"),
+            ("Forbidden", r"(?P<error>403 Client Error: Forbidden for url: \S*huggingface\.co\S*)"),
+            ("Unauthorized", r"(?P<error>401 Client Error: Unauthorized for url: \S*/resolve/\S*)"),
+            ("Invalid credentials in Authorization header", None),
+            ("nvalid user token", r"(?P<error>[Ii]nvalid user token)"),
+        )
+    ),
     cause(Reason.MODEL_PATH_NOT_VISIBLE, "We couldn't connect to 'https://huggingface.co'", rank=Rank.BROAD),
     cause(
         Reason.MODEL_PATH_NOT_VISIBLE,
@@ -38,8 +50,52 @@ CAUSES: tuple[Cause, ...] = (
     ),
     cause(
         Reason.MODEL_FILES_INCOMPLETE,
+        "Consistency check failed",
+        r"Error: (?P<error>Consistency check failed: file should be of size \d+ but has size \d+.{0,200})",
+    ),
+    cause(
+        Reason.MODEL_FILES_INCOMPLETE, "PytorchStreamReader failed", r"(?P<error>PytorchStreamReader failed.{0,200})"
+    ),
+    cause(
+        Reason.WEIGHTS_MISMATCH,
         "weights were not initialized from checkpoint",
         r"weights were not initialized from checkpoint:? ?\{?(?P<weights>[^}]{0,200})",
+    ),
+    cause(
+        Reason.WEIGHTS_MISMATCH,
+        "There is no module or parameter named",
+        r"There is no module or parameter named '?(?P<weights>[^'\s]{1,200})",
+    ),
+    cause(
+        Reason.WEIGHTS_MISMATCH,
+        "size mismatch for",
+        r"size mismatch for (?P<weights>[^:\s]{1,200}): (?P<error>.{0,300})",
+    ),
+    cause(
+        Reason.WEIGHTS_MISMATCH,
+        "in loading state_dict for",
+        r"Error\(s\) in loading state_dict for (?P<module>\w+)",
+        Rank.BROAD,
+    ),
+    cause(
+        Reason.WEIGHTS_MISMATCH,
+        "ttempted to load weight",
+        r"(?P<error>[Aa]ttempted to load weight .{0,100} into parameter .{0,100})",
+    ),
+    cause(
+        Reason.WEIGHTS_MISMATCH,
+        "rying to load weights of size",
+        r"(?P<error>[Tt]rying to load weights of size .{0,200})",
+    ),
+    *(
+        cause(Reason.WEIGHTS_MISMATCH, needle, pattern, Rank.BROAD, function)
+        for function in ("load_weights", "weight_loader")
+        for needle, pattern in (
+            ("KeyError: ", r"^KeyError: ['\"](?P<weights>[\w.]{1,200})['\"]$"),
+            ("AssertionError", r"^AssertionError(?:$|: .{0,200}(?:[Ss]hape|[Ss]ize))"),
+            ("must match the size of tensor", r"(?P<error>The size of tensor .{0,200})"),
+            ("exceeds dimension size", r"(?P<error>start \(\d+\) \+ length \(\d+\) exceeds dimension size .{0,60})"),
+        )
     ),
     cause(Reason.MODEL_FILES_INCOMPLETE, "is not a valid JSON file", r"at '(?P<path>[^']*)' is not a valid JSON file"),
     cause(
@@ -64,7 +120,7 @@ CAUSES: tuple[Cause, ...] = (
     ),
     cause(Reason.NEEDS_TRUST_REMOTE_CODE, "contains custom code which must be executed"),
     cause(Reason.NEEDS_TRUST_REMOTE_CODE, "--trust-remote-code", r"Error: .*--trust-remote-code", Rank.BROAD),
-    cause(Reason.NEEDS_TRUST_REMOTE_CODE, "trust_remote_code", r"Error: .*trust_remote_code", Rank.CONSEQUENCE),
+    cause(Reason.NEEDS_TRUST_REMOTE_CODE, "trust_remote_code", r"Error: .*trust_remote_code", Rank.VAGUE),
     cause(
         Reason.MODEL_ARCHITECTURE_UNKNOWN,
         "does not recognize this architecture",
@@ -73,7 +129,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.MODEL_ARCHITECTURE_UNKNOWN,
         "odel architectures",
-        r"[Mm]odel architectures \['?(?P<architectures>[^\]]*?)'?\] (?:are not supported|failed to be inspected)",
+        r"[Mm]odel architectures \['?(?P<architectures>[^\]]*?)'?\] are not supported",
     ),
     cause(
         Reason.MODEL_ARCHITECTURE_UNKNOWN, "Unrecognized model in", r"Unrecognized model in (?P<path>\S+?)\.?(?:\s|$)"
@@ -92,6 +148,11 @@ CAUSES: tuple[Cause, ...] = (
         Reason.QUANTIZATION_MISMATCH,
         "does not match the quantization",
         r"\((?P<checkpoint>[^()]*)\) does not match the quantization (?:method|argument).*?\((?P<asked>[^)]*)\)",
+    ),
+    cause(
+        Reason.QUANTIZATION_MISMATCH,
+        "Check the quantization config",
+        r"Error: (?P<error>.{0,300}Check the quantization config)",
     ),
     cause(
         Reason.QUANTIZATION_MISMATCH,

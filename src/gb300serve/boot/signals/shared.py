@@ -26,6 +26,7 @@ SIGNALS: tuple[Signal, ...] = (
         "[Autotuner]: Saved",
         r".*?Saved (?P<configs>\d+) configs to (?P<path>\S+)(?: \((?P<new>\d+) new, (?P<previous>\d+) from)?",
         receipt="tuning_saved",
+        mark=LineMark.TUNING_ENDS,
     ),
     signal(
         "[Autotuner]: Cache file",
@@ -33,11 +34,11 @@ SIGNALS: tuple[Signal, ...] = (
         receipt="tuning_cache_ignored",
     ),
     signal("Started server process", phase=Phase.SERVING),
-    signal("Shutting down", mark=LineMark.STOP),
+    signal("Shutting down", r"Shutting down(?: FastAPI HTTP server\.)?\s*$", mark=LineMark.STOP),
     signal("Received SIGTERM", mark=LineMark.STOP),
     signal("Received SIGINT", mark=LineMark.STOP),
     signal("Received signal", r"Received signal (?:SIGTERM|SIGINT|15|2)\b", mark=LineMark.STOP),
-    signal("KeyboardInterrupt", mark=LineMark.STOP),
+    signal("KeyboardInterrupt", r"KeyboardInterrupt\s*$", mark=LineMark.STOP),
 )
 
 
@@ -83,30 +84,229 @@ HOOK_CAUSES: tuple[Cause, ...] = (
 )
 
 
+# What engines raise about options. Libraries raise RuntimeError about much else.
+_REFUSES = r"^\s*(?:(?:\w+\.)*(?:Value|NotImplemented|Assertion|Config|Import)Error: |Exception: |Value error, )"
+_FAILS = r"^\s*(?:\w+\.)*RuntimeError: "
+# torch reports shapes, strides and types of tensors in the same words as options that exclude each other.
+_OF_OPTIONS = (
+    r"(?!.{0,300}?(?:\bsizes?\b|\bshape|\bstride|\bview\b|\btensors?\b|\boperand|\bnumpy\b|CUDA (?:driver )?error))"
+)
+
+_OPTIONS = (
+    r"\b(?:combination|configuration|option|backend|quant|model|feature|method|platform|device|dtype|kv|attention)"
+)
+
 FAILURE_CAUSES: tuple[Cause, ...] = (
+    *(
+        cause(
+            Reason.UNSUPPORTED_ON_ENGINE,
+            "support",
+            rf"{raised}{_OF_OPTIONS}(?P<detail>.{{0,400}}?(?:does(?: not|n't) (?:yet )?support"
+            rf"|not supported (?:with|by|on|for|in|when|yet)|(?:is|are) only supported|only supports?\b{more}).*?)"
+            r"(?: \[type=|$)",
+            Rank.BROAD,
+        )
+        for raised, more in (
+            (_REFUSES, rf"|(?:is|are)(?: not|n't) (?:yet |currently )?supported|[Uu]nsupported .{{0,40}}?{_OPTIONS}"),
+            (_FAILS, ""),
+        )
+    ),
     cause(
         Reason.UNSUPPORTED_ON_ENGINE,
-        "support",
-        r"(?:Error: |Value error, )(?P<detail>.{0,400}?(?:does not (?:yet )?support|(?:is|are) not (?:yet |currently )?"
-        r"supported|not supported (?:with|by|on|for|in|when)|[Uu]nsupported|only supported).*?)(?: \[type=|$)",
-        Rank.BROAD,
+        "NotImplementedError: ",
+        r"NotImplementedError: (?!Could not run|Cannot copy|There were no tensor|\"\w+\" not)(?P<detail>.+)",
+        Rank.VAGUE,
     ),
-    cause(Reason.UNSUPPORTED_ON_ENGINE, "NotImplementedError", r"NotImplementedError: (?P<detail>.+)", Rank.BROAD),
     cause(
         Reason.UNSUPPORTED_ON_ENGINE,
         "compatible with",
-        r"(?:Error: |Value error, )(?P<detail>.{0,400}?(?:not compatible|incompatible) with.*?)(?: \[type=|$)",
+        rf"{_REFUSES}{_OF_OPTIONS}(?P<detail>.{{0,400}}?(?:not compatible|incompatible) with.*?)(?: \[type=|$)",
         Rank.BROAD,
     ),
     cause(
         Reason.UNSUPPORTED_ON_ENGINE,
         "cannot be used",
-        r"(?:Error: |Value error, )(?P<detail>.{0,400}?cannot be used (?:with|together).*?)(?: \[type=|$)",
+        rf"{_REFUSES}(?P<detail>.{{0,400}}?cannot be used (?:with|together).*?)(?: \[type=|$)",
         Rank.BROAD,
     ),
 )
 
-CLOSING: tuple[Cause, ...] = tuple(
-    cause(Reason.UNKNOWN, needle, rank=Rank.CLOSING)
-    for needle in ("Run 'docker run --help'", "exited with code", "scheduler is dead")
+_BUILD_CAUSES: tuple[Cause, ...] = (
+    cause(
+        Reason.KERNEL_BUILD_FAILED,
+        "fatal error: ",
+        r"fatal error: (?P<file>[\w./+-]{1,200}\.(?:h|hpp|cuh|hxx|inc)): No such file",
+    ),
+    cause(
+        Reason.KERNEL_BUILD_FAILED,
+        "error: ",
+        r"\.(?:cu|cuh|cpp|cc|c|hip|h|hpp)(?::\d+:\d+|\(\d+\)): (?P<error>(?:fatal )?error: .{1,200})",
+    ),
+    cause(Reason.KERNEL_BUILD_FAILED, "cannot find -l", r"\bld(?:\.\w+)?: (?P<error>cannot find -l\w+)"),
+    cause(Reason.KERNEL_BUILD_FAILED, "ailed to find C compiler", r"(?P<error>[Ff]ailed to find C compiler)"),
+    cause(Reason.KERNEL_BUILD_FAILED, "ould not find nvcc", r"(?P<error>[Cc]ould not find nvcc.{0,200})"),
+    cause(Reason.KERNEL_BUILD_FAILED, "CUDA_HOME environment variable is not set"),
+    cause(
+        Reason.KERNEL_BUILD_FAILED,
+        "No such file or directory: '",
+        r"FileNotFoundError: .*: '(?P<file>(?:[^']*/)?(?:nvcc|ninja|gcc|g\+\+|cc|c\+\+|clang|ptxas))'",
+    ),
+    cause(
+        Reason.KERNEL_BUILD_FAILED,
+        "nvcc",
+        r"(?P<error>(?:nvcc: not found|nvcc: command not found|nvcc fatal .{0,200}))",
+    ),
+    cause(Reason.KERNEL_BUILD_FAILED, "inja build failed", rank=Rank.BROAD),
+    cause(
+        Reason.KERNEL_BUILD_FAILED,
+        "Error building extension",
+        r"Error building extension '(?P<extension>[^']*)'",
+        Rank.BROAD,
+    ),
+    cause(Reason.KERNEL_BUILD_FAILED, "Ninja is required to load C++ extensions"),
+    cause(
+        Reason.KERNEL_BUILD_FAILED,
+        "returned non-zero exit status",
+        r"CalledProcessError: Command .{0,200}?\b(?P<compiler>ninja|gcc|g\+\+|cc|nvcc|ptxas|clang)'",
+        Rank.BROAD,
+    ),
+    *(
+        cause(Reason.KERNEL_BUILD_FAILED, needle, pattern, Rank.BROAD)
+        for needle, pattern in (
+            ("PTXASError", r"PTXASError: (?P<error>.{0,200})"),
+            ("NVRTC", r"(?:Error|rror:).{0,200}?NVRTC.{0,100}(?:fail|error|compil)"),
+            ("NVCC compilation failed", None),
+            ("ptxas fatal", r"(?P<error>ptxas fatal .{0,200})"),
+            ("CompilationError", r"triton\.compiler\.errors\.CompilationError: (?P<error>.{0,200})"),
+            ("DSLRuntimeError", r"DSLRuntimeError: (?P<error>.{0,200})"),
+            ("LLVM ERROR", r"LLVM ERROR: (?P<error>.{0,200})"),
+        )
+    ),
+)
+
+_IMPORT_CAUSES: tuple[Cause, ...] = (
+    *(
+        cause(Reason.IMAGE_BROKEN, needle, rf"^(?:\w+\.)*{needle}: (?P<error>.*)", Rank.BROAD)
+        for needle in ("ImportError", "ModuleNotFoundError", "PackageNotFoundError")
+    ),
+    *(
+        cause(Reason.IMAGE_BROKEN, needle, pattern, rank)
+        for needle, pattern, rank in (
+            ("undefined symbol", r"rror: .{0,300}?(?P<error>[^\s:]+: undefined symbol: \S+)", Rank.BROAD),
+            (
+                "cannot open shared object file",
+                r"rror: .{0,300}?(?P<error>[\w.+-]+\.so[\w.]*: cannot open shared object file)",
+                Rank.BROAD,
+            ),
+            ("' not found (required by", r"(?P<error>version `\w+' not found|version `GLIBC\S+ not found)", Rank.BROAD),
+            ("not found (required by", r"(?P<error>version `\S+' not found)", Rank.BROAD),
+            ("does not exist", r"RuntimeError: (?P<error>operator \S+ does not exist)", Rank.BROAD),
+            (
+                "object has no attribute",
+                r"AttributeError: (?P<error>'_OpNamespace' '\w+' object has no attribute '\w+')",
+                Rank.BROAD,
+            ),
+            (
+                "has no attribute",
+                r"AttributeError: (?P<error>(?:partially initialized )?module '[\w.]+' has no attribute '\w+')",
+                Rank.BROAD,
+            ),
+            ("Descriptors cannot be created directly", None, Rank.BROAD),
+            ("numpy.dtype size changed", None, Rank.BROAD),
+            ("failed to be inspected", r"(?P<error>[Mm]odel architectures .{0,200}failed to be inspected)", Rank.VAGUE),
+        )
+    ),
+)
+
+# NCCL, Gloo and torch's store report that another rank is gone; that rank names the cause.
+_PEER_GONE = (
+    "Connection closed by peer",
+    "Connection closed by remote peer",
+    "Connection reset by peer",
+    "ncclRemoteError",
+    "Broken pipe",
+    "BrokenPipeError",
+    "EOFError",
+    "ConnectionResetError",
+)
+
+_NOT_A_PEER = r"(?!.*(?:remote process exited|by peer|by remote peer|ncclRemoteError|Broken pipe))"
+
+_DISTRIBUTED_CAUSES: tuple[Cause, ...] = (
+    *(
+        cause(Reason.DISTRIBUTED_INIT_FAILED, needle, pattern, rank)
+        for needle, pattern, rank in (
+            ("DistNetworkError", r"DistNetworkError: (?P<error>.*)", Rank.BROAD),
+            ("DistStoreError", r"DistStoreError: (?P<error>.*)", Rank.BROAD),
+            ("socket has timed out after", r"(?P<error>client socket has timed out after .{0,200})", Rank.SPECIFIC),
+            ("connectFullMesh failed", r"(?P<error>Gloo connectFullMesh failed.{0,200})", Rank.SPECIFIC),
+            (
+                "waiting for clients",
+                r"(?P<error>Timed out after \d+ seconds waiting for clients.{0,100})",
+                Rank.SPECIFIC,
+            ),
+            ("NCCL ", rf"^.{{0,100}}?Error: {_NOT_A_PEER}(?P<error>NCCL [Ee]rror.{{0,200}})", Rank.VAGUE),
+            ("DistBackendError", rf"DistBackendError: {_NOT_A_PEER}(?P<error>.{{0,200}})", Rank.VAGUE),
+            (
+                "timed out during startup",
+                r"(?P<error>(?:current )?node timed out during startup.{0,100})",
+                Rank.SPECIFIC,
+            ),
+            ("ould not find any running Ray instance", None, Rank.SPECIFIC),
+            ("ailed to connect to GCS", r"(?P<error>[Ff]ailed to connect to GCS.{0,100})", Rank.BROAD),
+            ("nable to connect to GCS", r"(?P<error>[Uu]nable to connect to GCS.{0,100})", Rank.BROAD),
+            (
+                "Cannot provide a placement group",
+                r"Error: (?P<error>Cannot provide a placement group.{0,200})",
+                Rank.BROAD,
+            ),
+            ("Duplicate GPU detected", r"(?P<error>Duplicate GPU detected.{0,100})", Rank.BROAD),
+            ("nable to find address for", r"Error: .{0,100}(?P<error>[Uu]nable to find address for: \S+)", Rank.BROAD),
+            ("Bootstrap : no socket interface found", None, Rank.SPECIFIC),
+            (
+                "NCCL WARN",
+                r"NCCL WARN (?P<error>.{0,200}(?:Connection refused|Connection timed out|No route to host).{0,100})",
+                Rank.BROAD,
+            ),
+            # The process that is gone names the cause, if it is of this log.
+            ("remote process exited or there was a network", None, Rank.CLOSING_WORKER),
+        )
+    ),
+    *(cause(Reason.UNKNOWN, needle, rank=Rank.CLOSING_WORKER) for needle in _PEER_GONE),
+    cause(
+        Reason.KILLED,
+        " died",
+        r"\b(?P<process>(?:[Ee]ngine|[Ww]orker|[Cc]hild)\w*(?: process| proc| core)?\b.{0,40}?) (?:has )?died\b"
+        r"(?!.*exit code: (?:-15|\d))",
+        Rank.BARE,
+    ),
+    cause(Reason.KILLED, "ActorDiedError", rank=Rank.BARE),
+    cause(Reason.KILLED, "died unexpectedly before finishing this task", rank=Rank.BARE),
+)
+
+LIBRARY_CAUSES = (*_BUILD_CAUSES, *_IMPORT_CAUSES, *_DISTRIBUTED_CAUSES)
+
+CLOSING: tuple[Cause, ...] = (
+    *(
+        cause(Reason.UNKNOWN, needle, rank=Rank.CLOSING)
+        for needle in (
+            "Run 'docker run --help'",
+            "scheduler is dead",
+            "Back-off restarting failed container",
+            "terminate called after throwing",
+            "ProcessRaisedException",
+            "ProcessExitedException",
+        )
+    ),
+    *(
+        cause(Reason.UNKNOWN, needle, pattern, Rank.CLOSING)
+        for needle, pattern in (
+            ("Error raised in subprocess", r"Error raised in subprocess:?$"),
+            ("CalledProcessError: Command", r"CalledProcessError: Command .*returned non-zero exit status"),
+            ("SystemExit", r"^SystemExit(?:: \d+)?$"),
+            # 130 and 143 are those of a stop.
+            ("exited with code", r"exited with code (?!130\b|143\b)\d"),
+            ("Main process exited, code=", r"Main process exited, code=(?:dumped|exited, status=(?!0/|130/|143/))"),
+        )
+    ),
 )

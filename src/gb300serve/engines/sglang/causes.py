@@ -37,6 +37,7 @@ _MEMORY: tuple[Cause, ...] = (
         r"RuntimeError: The memory capacity is unbalanced.*?pre_model_load_memory=(?P<desired_gib>[\d.]+)"
         r", local_gpu_memory=(?P<free_gib>[\d.]+)",
     ),
+    cause(Reason.GPU_MEMORY_IN_USE, "The memory capacity is unbalanced", r"Error: The memory capacity", Rank.BROAD),
     # mem_cache/kv_cache_dtype.py.
     cause(
         Reason.KV_DTYPE_UNSUPPORTED, "Unsupported kv_cache_dtype:", r"Error: Unsupported kv_cache_dtype: (?P<dtype>\w+)"
@@ -44,6 +45,17 @@ _MEMORY: tuple[Cause, ...] = (
 )
 
 _MODEL: tuple[Cause, ...] = (
+    # models/registry.py and model_loader/utils.py.
+    cause(
+        Reason.MODEL_ARCHITECTURE_UNKNOWN,
+        "nsupported architectures",
+        r"Error: Unsupported architectures:? \[?'?(?P<architectures>\w+)",
+    ),
+    cause(
+        Reason.MODEL_ARCHITECTURE_UNKNOWN,
+        "no SG",
+        r"(?P<architectures>\w+) has no SG[Ll]ang implementation",
+    ),
     # configs/model_config.py; as a bare warning it is no failure.
     cause(
         Reason.CONTEXT_EXCEEDS_MODEL,
@@ -75,20 +87,20 @@ _SERVER: tuple[Cause, ...] = (
     cause(
         Reason.ENGINE_STARTUP_TIMEOUT,
         "Read timed out. (read timeout=",
-        r"Read timed out\. \(read timeout=(?P<waited_seconds>\d+)\)",
+        r"\bHTTPConnectionPool\(.{0,200}Read timed out\. \(read timeout=(?P<waited_seconds>\d+)\)",
     ),
     # entrypoints/engine.py, _scheduler_died_error, and utils/watchdog.py, SubprocessWatchdog.
     cause(
         Reason.KILLED,
         "scheduler died during initialization",
-        r"(?P<process>Rank \d+ scheduler) died during initialization \(exit code: -(?P<signal>\d+)\)",
-        Rank.CONSEQUENCE,
+        r"(?P<process>Rank \d+ scheduler) died during initialization \(exit code: -(?!15\b)(?P<signal>\d+)\)",
+        Rank.BARE,
     ),
     cause(
         Reason.KILLED,
         "Triggering SIGQUIT for cleanup",
-        r"Subprocess (?P<process>\w+) \(pid=\d+\) crashed with exit code -(?P<signal>\d+)\.",
-        Rank.CONSEQUENCE,
+        r"Subprocess (?P<process>\w+) \(pid=\d+\) crashed with exit code -(?!15\b)(?P<signal>\d+)\.",
+        Rank.BARE,
     ),
 )
 
@@ -98,7 +110,7 @@ _CLOSING: tuple[Cause, ...] = tuple(
     cause(Reason.UNKNOWN, needle, pattern, Rank.CLOSING)
     for needle, pattern in (
         ("hit an exception:", r"^(?:\w+) hit an exception: "),
-        ("Received sigquit from a child process", None),
+        ("Received sigquit from a child proc", None),
         ("It usually means one child failed", r"^SIGQUIT received\."),
         ("Initialization failed.", r"Initialization failed\. (?:warmup error|Please see the error messages above)"),
         ("scheduler died during initialization", None),

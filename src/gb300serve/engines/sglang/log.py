@@ -36,7 +36,8 @@ _ADVICE: dict[Reason, tuple[str, ...]] = {
         "PYTORCH_CUDA_ALLOC_CONF in the message is a guess of the library: it only helps against fragmentation.",
     ),
     Reason.GPU_MEMORY_IN_USE: (
-        "{free_gib} GiB are free, {desired_gib} GiB were: another process holds GPU memory (see nvidia-smi).",
+        "{free_gib} GiB are free, {desired_gib} GiB were: another process holds GPU memory.",
+        "Stop the processes that `nvidia-smi` lists.",
     ),
     Reason.PORT_IN_USE: (
         "Port {port} is in use. `ss -ltnp 'sport = :{port}'` shows the process: stop it, or change the port.",

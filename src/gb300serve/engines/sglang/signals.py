@@ -31,7 +31,8 @@ _SIZING: tuple[Signal, ...] = (
     # mem_cache/memory_pool.py, _finalize_allocation_log; a draft model has a pool of its own.
     signal(
         "KV Cache is allocated.",
-        r".*?#tokens: (?P<tokens>\d+)",
+        r".*?#tokens: (?P<tokens>\d+)(?:, K size: (?P<k_gib>[\d.]+) GB, V size: (?P<v_gib>[\d.]+) GB"
+        r"|, KV size: (?P<gib>[\d.]+) GB)?",
         phase=Phase.SIZING_KV_CACHE,
         receipt="kv_cache_tokens",
         mark=LineMark.SIZED,
@@ -109,6 +110,9 @@ _SERVING: tuple[Signal, ...] = (
 )
 
 # uvicorn starts before the first request is answered; the other engines' servers print the same line.
-COMMON_SIGNALS = (signal("Application startup complete.", phase=Phase.SERVING),)
+COMMON_SIGNALS = (
+    signal("Application startup complete.", phase=Phase.SERVING),
+    signal("Uvicorn running on", phase=Phase.SERVING),
+)
 
 SIGNALS = (*_STARTING, *_LOADING, *_SIZING, *_TUNING, *_GRAPHS, *_SERVING)

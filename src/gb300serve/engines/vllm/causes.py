@@ -12,6 +12,18 @@ def _kv_reason(values: Mapping[str, Value]) -> Reason:
     return Reason.KV_CACHE_NEGATIVE if isinstance(available, float) and available < 0 else Reason.KV_CACHE_TOO_SMALL
 
 
+def _attention_reason(values: Mapping[str, Value]) -> Reason:
+    """The one thing that every backend refuses; what only some refuse is not the cause."""
+    refused = re.findall(r"\[([^\]]*)\]", str(values.get("refused", "")))
+    for text, reason in (
+        ("kv_cache_dtype not supported", Reason.KV_DTYPE_UNSUPPORTED),
+        ("compute capability not supported", Reason.KERNEL_UNSUPPORTED),
+    ):
+        if refused and all(text in backend for backend in refused):
+            return reason
+    return Reason.UNSUPPORTED_ON_ENGINE
+
+
 _MEMORY: tuple[Cause, ...] = (
     Cause(
         Reason.KV_CACHE_TOO_SMALL,
@@ -58,7 +70,13 @@ _MEMORY: tuple[Cause, ...] = (
         Reason.KILLED,
         "Failed core proc(s)",
         r"Failed core proc\(s\): \{.*?'(?P<process>[\w-]+)': -(?P<signal>9|15)\b",
-        Rank.CONSEQUENCE,
+        Rank.BARE,
+    ),
+    cause(
+        Reason.KILLED,
+        "died, exit code: -",
+        r"Worker (?P<process>\S+) pid \d+ died, exit code: -(?!15\b)(?P<signal>\d+)",
+        Rank.BARE,
     ),
     cause(Reason.KILLED, "engine core exited unexpectedly", rank=Rank.BARE),
     cause(
@@ -84,7 +102,7 @@ _ARGUMENTS: tuple[Cause, ...] = (
             f"{kind} parser '",
             rf"{kind} parser '(?P<parser>[^']*)' not found(?:\. Available parsers: (?P<known>[^\"]*))?",
         )
-        for kind in ("easoning", "ool")
+        for kind in ("easoning", "ool", "ool call")
     ),
     cause(
         Reason.BAD_ARGUMENT_VALUE,
@@ -166,11 +184,20 @@ _ENGINE: tuple[Cause, ...] = (
         r"(?P<feature>mtp).*Use speculative method '(?P<instead>\w+)'|has no classic-MTP draft",
     ),
     cause(Reason.UNSUPPORTED_ON_ENGINE, "EngramConfig requires a model with"),
-    cause(
+    Cause(
         Reason.UNSUPPORTED_ON_ENGINE,
         "No valid attention backend found",
-        r"No valid attention backend found(?P<detail>.*)",
-        Rank.BROAD,
+        re.compile(
+            r"(?P<detail>No valid attention backend found.{0,2000}?(?:kv_cache_dtype=(?P<dtype>\w{1,40}).{0,2000}?)?"
+            r"Reasons: \{(?P<refused>.*)|No valid attention backend found.*)"
+        ),
+        refine=_attention_reason,
+    ),
+    Cause(
+        Reason.UNSUPPORTED_ON_ENGINE,
+        "is not valid for this configuration",
+        re.compile(r"(?P<detail>Selected backend \S+ is not valid for this configuration.{0,20}?(?P<refused>\[.*|$))"),
+        refine=_attention_reason,
     ),
 )
 
@@ -184,6 +211,12 @@ _CLOSING: tuple[Cause, ...] = (
             "EngineCore encountered an issue",
             "EngineDeadError",
             "Executor failed",
+            "got fatal signal from worker processes",
+            "Engine process failed to start",
+            "Engine background task failed",
+            "Background loop has errored",
+            "Engine loop is not running",
+            "is already dead",
             # The engine's call that its worker, dead, will not answer.
             "RuntimeError: cancelled",
         )
@@ -192,7 +225,7 @@ _CLOSING: tuple[Cause, ...] = (
     # prints nothing. The first line counts.
     cause(Reason.KILLED, "Engine core initialization failed", rank=Rank.CLOSING),
     cause(Reason.UNKNOWN, "WorkerProc failed to start", rank=Rank.CLOSING_WORKER),
-    cause(Reason.KILLED, "WorkerProc initialization failed", rank=Rank.CLOSING_WORKER),
+    cause(Reason.KILLED, "WorkerProc initialization failed", rank=Rank.BARE),
 )
 
 CAUSES = (*_MEMORY, *_ARGUMENTS, *_MODEL, *_ENGINE, *_CLOSING)

@@ -41,7 +41,7 @@ _ADVICE: dict[Reason, tuple[str, ...]] = {
     ),
     Reason.GPU_MEMORY_IN_USE: (
         "{free_gib} of {total_gib} GiB are free, {desired_gib} GiB are requested: another process holds GPU memory"
-        " (see nvidia-smi).",
+        " (`nvidia-smi` shows it).",
         "Stop it, or set gpu_memory_utilization below {free_gib}/{total_gib}.",
     ),
     Reason.OFFLOAD_NOT_APPLIED: (

@@ -12,7 +12,9 @@ _STARTING: tuple[Signal, ...] = (
     signal("non-default args:", mark=LineMark.ARGUMENTS),
     signal("Resolved architecture:", r"Resolved architecture: (?P<architecture>\w+)", receipt="architecture"),
     signal("Using max model len", r"Using max model len (?P<max_model_len>\d+)", receipt="max_model_len"),
-    signal("Initializing a V1 LLM engine", r".*?\(v(?P<version>[^)]+)\)", receipt="engine_version"),
+    signal("args: Namespace(", mark=LineMark.ARGUMENTS),  # until 0.8
+    signal("vLLM API server version", r".*? version (?P<version>\d\S*)", receipt="engine_version"),
+    signal("Initializing a", r"Initializing an? (?:V\d )?LLM engine \(v(?P<version>[^)]+)\)", receipt="engine_version"),
     signal("Resolved Engram configuration:", r".*cpu_offload=(?P<cpu_offload>\w+)", receipt="engram_config"),
 )
 
@@ -131,9 +133,13 @@ _SERVING: tuple[Signal, ...] = (
     signal("Worker proc", r".*died unexpectedly", mark=LineMark.DIED),
     signal("Engine core proc", r".*died unexpectedly", mark=LineMark.DIED),
     signal("No available shared memory broadcast block", mark=LineMark.HEARTBEAT),
+    signal("No available block found", mark=LineMark.HEARTBEAT),  # until 0.6
 )
 
 # uvicorn's line: the other engines' servers print it too, before they are ready.
-COMMON_SIGNALS = (signal("Application startup complete.", phase=Phase.SERVING, mark=LineMark.COMPLETE),)
+COMMON_SIGNALS = (
+    signal("Application startup complete.", phase=Phase.SERVING, mark=LineMark.COMPLETE),
+    signal("Uvicorn running on", phase=Phase.SERVING, mark=LineMark.COMPLETE),
+)
 
 SIGNALS = (*_STARTING, *_LOADING, *_PROFILING, *_TUNING, *_GRAPHS, *_SERVING)
