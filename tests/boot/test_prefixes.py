@@ -205,6 +205,14 @@ def test_lines_without_a_stamp_go_on_by_their_own() -> None:
     assert [seconds for _, seconds in diagnosed([*stamped, *rest[len(stamped) :]]).phases] == [20.0, 40.0]
 
 
+def test_a_text_of_equal_rows_takes_no_more_than_its_length() -> None:
+    """Joined one by one, these rows would be copied 20,000 times."""
+    rows = [f"{number:05}"[::-1] * 16 for number in range(BLOCK // 100)]
+    assert texts([*rows, "end"]) == ["".join(rows) + "end", *[""] * len(rows)]
+    stamp = "2026-10-24T21:21:03.0Z stderr"
+    assert texts([f"{stamp} P a" for _ in rows] + [f"{stamp} F b"])[0] == "a" * len(rows) + "b"
+
+
 def test_each_block_has_its_own_form() -> None:
     """A log of one source after that of another."""
     plain = [f"INFO:     {'x' * 90} {number}" for number in range(2 * BLOCK // 100)]
