@@ -174,13 +174,13 @@ _COPIED: tuple[PrefixForm, ...] = (
     TextPrefix(re.compile(rf"{_NUMBER}(?:\t|$)"), 0.8, ascending=True),
     TextPrefix(re.compile(rf"{_NUMBER} ?[|\u2502]{_END}"), 0.8, ascending=True),
     # grep -n, which prints the lines around a match with a hyphen; then with the file
-    TextPrefix(re.compile(r"\d{1,9}[:-]"), 0.9, ascending=True),
+    TextPrefix(re.compile(r"\d{1,9}[:-]"), 0.7, ascending=True),
     TextPrefix(
         re.compile(r"(?:[A-Za-z]:)?[^\s:|]{0,255}[A-Za-z_](?:\.\d{1,3})?(?::\d{1,9}:|-\d{1,9}-)"), 0.9, ascending=True
     ),
     TextPrefix(re.compile(r"(?:[A-Za-z]:)?[^\s:|]{1,255}\.(?:log|txt|out|err)(?:\.\d{1,3})?:"), 0.9),
     # srun --label
-    TextPrefix(re.compile(r" {0,4}\d{1,5}:(?: |$)"), 0.9),
+    TextPrefix(re.compile(r" {0,4}\d{1,5}:(?: |$)"), 0.6),
     TextPrefix(re.compile(rf"{_NUMBER}{_END}"), 0.9, ascending=True),
 )
 _COLLECTED: tuple[PrefixForm, ...] = (
@@ -191,10 +191,10 @@ _COLLECTED: tuple[PrefixForm, ...] = (
     _JSON[2],
     # ts
     TextPrefix(re.compile(rf"([A-Z][a-z]{{2}} [ \d]\d {_TIME}){_END}"), 0.5),
-    TextPrefix(re.compile(rf"\[?{_TIME}\]?{_END}"), 0.8),
+    TextPrefix(re.compile(rf"(?:\d{{1,4}}[/.]\d{{1,2}}[/.]\d{{2,4}},? )?\[?{_TIME}\]?{_END}"), 0.8),
     # stern: the pod and its container
     TextPrefix(
-        re.compile(rf"(?=[a-z0-9.]{{1,200}}-)[a-z0-9][a-z0-9.-]{{0,252}} [a-z0-9][a-z0-9-]{{0,62}}{_END}"), 0.9, 8
+        re.compile(rf"(?=[a-z0-9.]{{1,200}}-)[a-z0-9][a-z0-9.-]{{0,252}} [a-z0-9][a-z0-9-]{{0,62}}{_END}"), 0.5, 8
     ),
 )
 
