@@ -5,12 +5,15 @@ Nothing here fails: figures are for reading, tests never depend on them.
 """
 
 import argparse
+import random
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from itertools import cycle, islice, repeat
 from pathlib import Path
 
 from scripts._bench_following import ROOT, following, log_lines, ours
@@ -32,12 +35,10 @@ for line in open(sys.argv[1], encoding="utf-8", errors="replace", newline="\\n")
 """
 DIAGNOSE = """
 import sys
-from gb300serve.engines.logs import boot_machine
-machine = boot_machine()
-for line in open(sys.argv[1], encoding="utf-8", errors="replace", newline="\\n"):
-    machine.feed(line)
-machine.result()
+from gb300serve.app.diagnose import diagnosed, read_log
+diagnosed(read_log(sys.argv[1]))
 """
+TRACEBACK = ROOT / "tests" / "boot" / "logs" / "missing-shard.log"
 
 
 def run(arguments: list[str]) -> float:
@@ -82,6 +83,34 @@ def memory_of(arguments: list[str]) -> float:
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
 
 
+def damaged_logs(size: int) -> Iterator[tuple[str, Iterator[bytes]]]:
+    """Names and contents of logs of about `size` bytes that no engine means to print."""
+    lines = TRACEBACK.read_bytes().splitlines(keepends=True)
+    chance = random.Random(1)  # noqa: S311 - the same data each time
+    yield "tracebacks", islice(cycle(lines), size * len(lines) // TRACEBACK.stat().st_size)
+    yield (
+        "tracebacks, docker logs -t",
+        (
+            b"2026-11-29T22:%02d:%02d.%09dZ %s" % (number // 6000 % 60, number // 100 % 60, number % 100, line)
+            for number, line in enumerate(islice(cycle(lines), size * len(lines) // TRACEBACK.stat().st_size))
+        ),
+    )
+    yield "one line", repeat(b"x" * 79 + b" ", size // 80)
+    yield (
+        "the states of one bar",
+        repeat(b"\rLoading shards:  50% Completed | 1/2 [00:01<00:01,  1.00s/it]", size // 61),
+    )
+    yield "binary data", (chance.randbytes(1000) for _ in range(size // 1000))
+
+
+def alone(log: Path) -> tuple[float, float]:
+    """Seconds of CPU time to diagnose a log, and the largest resident size in MiB."""
+    # The kernel's figure for a child that has ended begins with the size of its parent.
+    code = f"{DIAGNOSE}\nimport time\nprint(time.process_time(), open('/proc/self/status').read())"
+    told = subprocess.run(python(code, str(log)), check=True, capture_output=True, text=True, cwd=ROOT).stdout
+    return float(told.split()[0]), int(told.partition("VmHWM:")[2].split()[0]) / 1024
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer runs, smaller inputs")
@@ -105,8 +134,16 @@ def main() -> None:
             print(f"{'':44} peak memory of everything so far {memory_of(ours('lint', made)):.0f} MiB")
         log = directory / "engine.log"
         log.write_text("".join(log_lines(100_000 if quick else 1_000_000)), encoding="utf-8")
-        paired("boot machine / reading the lines", "40", python(DIAGNOSE, str(log)), python(READ, str(log)), 3)
+        paired("diagnose a log / reading its lines", "40", python(DIAGNOSE, str(log)), python(READ, str(log)), 3)
         print(f"{'':44} peak memory of everything so far {memory_of(python(DIAGNOSE, str(log))):.0f} MiB")
+        for name, content in damaged_logs(20_000_000 if quick else 200_000_000):
+            with log.open("wb") as file:
+                file.writelines(content)
+            seconds, memory = alone(log)
+            print(
+                f"{f'diagnose {name}, {log.stat().st_size // 10**6} MB':44} {seconds:6.1f}  s of CPU, {memory:.0f} MiB"
+            )
+            print(f"{'':44} bounds for 200 MB: 20 s, 100 MiB")
         for name, (silent, chatty) in following(directory, 10 if quick else 30):
             print(f"{f'up {name}, reading 1,000 lines a second':44} {chatty:7.1%}  of a core; silent {silent:.1%}")
             print(f"{'':44} following costs {chatty - silent:.1%} (bound 5 %)")

@@ -119,6 +119,10 @@ def test_equal_lines_of_the_greatest_width_are_not_wrapped() -> None:
         (["1792000000.123456 kestrel gannet[7]: x", "[   12.345678] kestrel gannet[7]: y"], ["x", "y"]),
         (["\x01\x00\x00\x00\x00\x00\x00\x02x", "\x00\x00y"], ["x", "y"]),
         (["412:ValueError: x"], ["ValueError: x"]),
+        (["7:x", "8-y", "--", "19:z", "20-"], ["x", "y", "--", "z", ""]),
+        (["0: x", "1: y", "srun: error: kestrel: task 1: Exited"], ["x", "y", "srun: error: kestrel: task 1: Exited"]),
+        (["following gannet-0", "gannet-0 engine x", "gannet-0 engine y"], ["following gannet-0", "x", "y"]),
+        (["10/31/2026 09:10:02 x", "10/31/2026 09:10:03.5 y"], ["x", "y"]),
         (["kestrel gannet: INFO:     x", *["kestrel gannet: y"] * 2, "kestrel gannet:"], ["INFO:     x", "y", "y", ""]),
         (["GANNETINFO 11-30 00:53:21 [a.py:1] x"] * 2, ["INFO 11-30 00:53:21 [a.py:1] x"] * 2),
         (["\ufffd\ufffd\x03\ufffdab", "caf\ufffd is open"], ["", "caf\ufffd is open"]),
@@ -203,6 +207,14 @@ def test_lines_without_a_stamp_go_on_by_their_own() -> None:
     stamped = in_styles(log.lines, "docker -t")
     rest = log.core("Starting to load model /ckpt...", 30).core("Graph capturing finished in 30 secs", 40).lines
     assert [seconds for _, seconds in diagnosed([*stamped, *rest[len(stamped) :]]).phases] == [20.0, 40.0]
+
+
+def test_a_text_of_equal_rows_takes_no_more_than_its_length() -> None:
+    """Joined one by one, these rows would be copied 20,000 times."""
+    rows = [f"{number:05}"[::-1] * 16 for number in range(BLOCK // 100)]
+    assert texts([*rows, "end"]) == ["".join(rows) + "end", *[""] * len(rows)]
+    stamp = "2026-10-24T21:21:03.0Z stderr"
+    assert texts([f"{stamp} P a" for _ in rows] + [f"{stamp} F b"])[0] == "a" * len(rows) + "b"
 
 
 def test_each_block_has_its_own_form() -> None:

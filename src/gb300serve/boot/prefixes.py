@@ -174,28 +174,27 @@ _COPIED: tuple[PrefixForm, ...] = (
     TextPrefix(re.compile(rf"{_NUMBER}(?:\t|$)"), 0.8, ascending=True),
     TextPrefix(re.compile(rf"{_NUMBER} ?[|\u2502]{_END}"), 0.8, ascending=True),
     # grep -n, which prints the lines around a match with a hyphen; then with the file
-    TextPrefix(re.compile(r"\d{1,9}[:-]"), 0.9, ascending=True),
+    TextPrefix(re.compile(r"\d{1,9}[:-]"), 0.7, ascending=True),
     TextPrefix(
         re.compile(r"(?:[A-Za-z]:)?[^\s:|]{0,255}[A-Za-z_](?:\.\d{1,3})?(?::\d{1,9}:|-\d{1,9}-)"), 0.9, ascending=True
     ),
     TextPrefix(re.compile(r"(?:[A-Za-z]:)?[^\s:|]{1,255}\.(?:log|txt|out|err)(?:\.\d{1,3})?:"), 0.9),
     # srun --label
-    TextPrefix(re.compile(r" {0,4}\d{1,5}:(?: |$)"), 0.9),
+    TextPrefix(re.compile(r" {0,4}\d{1,5}:(?: |$)"), 0.6),
     TextPrefix(re.compile(rf"{_NUMBER}{_END}"), 0.9, ascending=True),
 )
-# Compose, Podman Compose, Swarm
-_COMPOSE = TextPrefix(re.compile(rf"\[?[A-Za-z0-9][\w.@/-]{{0,127}}\]? {{1,64}}\|{_END}"), 0.3)
 _COLLECTED: tuple[PrefixForm, ...] = (
-    _COMPOSE,
+    # Compose, Podman Compose, Swarm
+    TextPrefix(re.compile(rf"\[?[A-Za-z0-9][\w.@/-]{{0,127}}\]? {{1,64}}\|{_END}"), 0.3),
     # Docker Desktop, Grafana
     TextPrefix(re.compile(rf"({_DATE}[ T]{_TIME})(?: ?(?:{_ZONE}|UTC))?(?: \| ?|\t| |$)(?!- )"), 0.5),
     _JSON[2],
     # ts
     TextPrefix(re.compile(rf"([A-Z][a-z]{{2}} [ \d]\d {_TIME}){_END}"), 0.5),
-    TextPrefix(re.compile(rf"\[?{_TIME}\]?{_END}"), 0.8),
+    TextPrefix(re.compile(rf"(?:\d{{1,4}}[/.]\d{{1,2}}[/.]\d{{2,4}},? )?\[?{_TIME}\]?{_END}"), 0.8),
     # stern: the pod and its container
     TextPrefix(
-        re.compile(rf"(?=[a-z0-9.]{{1,200}}-)[a-z0-9][a-z0-9.-]{{0,252}} [a-z0-9][a-z0-9-]{{0,62}}{_END}"), 0.9, 8
+        re.compile(rf"(?=[a-z0-9.]{{1,200}}-)[a-z0-9][a-z0-9.-]{{0,252}} [a-z0-9][a-z0-9-]{{0,62}}{_END}"), 0.5, 8
     ),
 )
 
@@ -285,15 +284,22 @@ def _unwrapped(texts: list[str]) -> list[str]:
     width = max(map(len, texts), default=0)
     if not _NARROWEST <= width <= _WIDEST or not _is_wrapped(texts[: 3 * _SAMPLE], width):
         return texts
-    joined: list[str] = []
+    parts = [False, *(_is_part(text, after, width) for text, after in pairwise(texts))]
+    # A blank at the end of a part was not copied.
+    rows = [f"{text:{width}}" if is_part else text for text, is_part in zip(texts, [*parts[1:], False], strict=True)]
+    return _whole_lines(rows, parts)
+
+
+def _whole_lines(texts: list[str], parts: Sequence[bool]) -> list[str]:
+    """The lines with their `parts` joined: the first one is the whole line, the others become empty."""
+    whole = list(texts)
     begin = 0
-    for index, text in enumerate(texts):
-        if index and not _is_part(texts[index - 1], text, width):
-            begin = index
-        joined.append("" if begin < index else text)
-        if begin < index:  # a blank at the end of a part was not copied
-            joined[begin] += " " * (width - len(texts[index - 1])) + text
-    return joined
+    for end in range(1, len(texts) + 1):
+        if end == len(texts) or not parts[end]:
+            if end - begin > 1:
+                whole[begin:end] = ["".join(texts[begin:end]), *[""] * (end - begin - 1)]
+            begin = end
+    return whole
 
 
 def _is_wrapped(texts: Sequence[str], width: int) -> bool:
@@ -434,23 +440,20 @@ class _PrefixReader:
 
 
 def _joined(texts: Iterable[str], layers: Sequence[PrefixForm]) -> tuple[list[str], list[str]]:
-    """The lines without `layers`, and their stamps. A line in parts has the place of the first; empty ones follow."""
-    joined: list[str] = []
+    """The whole lines without `layers`, and the stamps of their parts."""
+    inner: list[str] = []
     stamps: list[str] = []
-    begin = None
-    for index, outer in enumerate(texts):
+    parts = [False]
+    for outer in texts:
         text, stamp, continues = outer, "", False
         for form in layers:
             line = form.strip(text)
             if line is not None:
                 text, stamp, continues = line[0], line[1] or stamp, continues or line[2]
-        joined.append(text if continues else text.rstrip())
+        inner.append(text if continues else text.rstrip())
         stamps.append(stamp)
-        if begin is not None:
-            joined[begin] += joined[index]
-            joined[index] = ""
-        begin = (index if begin is None else begin) if continues else None
-    return joined, stamps
+        parts.append(continues)
+    return _whole_lines(inner, parts) if any(parts) else inner, stamps
 
 
 # The longest lines have a mebibyte.
