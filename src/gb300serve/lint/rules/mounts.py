@@ -31,6 +31,7 @@ _CODE = re.compile(r"\.(?:py|pyc|pth|so(?:\.\d+)*|cu|cuh|sh)$")
 # What the engines' official images contain, besides system libraries.
 _IN_OFFICIAL = re.compile(r"/(?:usr|vllm-workspace|sgl-workspace|workspace|etc/ssl/certs)/")
 _PATH = re.compile(r"(?:[\w.-]+=)?(?P<path>(?:~|\.\.?)?/[^/].*)")
+_PACKAGES = re.compile(r"/(?:dist|site)-packages(?:/|$)")
 _IMAGE = re.compile(
     r"/(?:usr|opt|lib|lib64|bin|sbin|etc)/|/(?:dist|site)-packages/|^/(?:sgl-workspace|vllm-workspace|workspace)/"
 )
@@ -157,7 +158,8 @@ def _paths(value: Any) -> Iterator[str]:
 def _is_patch(mount: MountSection) -> bool:
     if mount.source.startswith("${patches}") or _CODE.search(mount.target) or _CODE.search(mount.source):
         return True
-    return bool(_IMAGE.search(mount.target)) and "." in mount.target.rpartition("/")[2]
+    is_file = "." in mount.target.rpartition("/")[2]
+    return bool(_PACKAGES.search(mount.target) or (is_file and _IMAGE.search(mount.target)))
 
 
 @vllm_rule("MNT006", "warning")
