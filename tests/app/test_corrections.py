@@ -107,6 +107,14 @@ def test_the_pinned_command_of_a_child_does_not_change_either(recipe: Path) -> N
     assert recipe.read_text(encoding="utf-8") == wrong
 
 
+def test_an_option_of_another_version_is_not_misspelt(recipe: Path) -> None:
+    text = changed(OTHER, {"0.32.0\n  digest": "0.29.0\n  digest", "version: 0.32.0": "version: 0.29.0"})
+    text = changed(text, {"    port: 8000\n": "    engram_config: {cpu_offload: true}\n    port: 8000\n"})
+    recipe.write_text(text, encoding="utf-8")
+    assert "OPT001" in run("lint", recipe, "--fix").out
+    assert recipe.read_text(encoding="utf-8") == text
+
+
 def test_a_secret_is_not_in_the_difference(recipe: Path) -> None:
     secret = "hf_" + "Qw3rTy" * 6
     noisy = f"    VLLM_LOGGING_LEVEL: INFO\n    HF_TOKEN: {secret}\n  netwrok: host\n"

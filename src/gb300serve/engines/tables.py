@@ -198,13 +198,13 @@ def tables_for(engine: str, version: str | None) -> TableChoice:
 
 
 def elsewhere(problem: Problem, engine: str, key: str) -> Problem:
-    """The problem of an unknown option, with the versions that have it."""
+    """The problem of an unknown option, with the versions that have it: then it is not misspelt."""
     known = [name for name in versions(engine) if table(engine, name).find(key) is not None]
     if not known:
         other = _other_engine(engine, key)
-        return replace(problem, hint=f"{other} has it, {engine} does not") if other else problem
+        return replace(problem, hint=f"{other} has it, {engine} does not", fix=None) if other else problem
     has = f"{engine} {_span(engine, known)} it"
-    return replace(problem, hint=f"{problem.hint}; {has}" if problem.hint else has)
+    return replace(problem, hint=f"{problem.hint}; {has}" if problem.hint else has, fix=None)
 
 
 def _other_engine(engine: str, key: str) -> str | None:

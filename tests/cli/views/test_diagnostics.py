@@ -1,11 +1,12 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema  # type: ignore[import-untyped] # its stubs would be one more dependency for a few tests
 
 from gb300serve import __version__
 from gb300serve.cli.views.diagnostics import SCHEMA, Help, document, text_lines
-from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.diagnostics import Diagnostic, RelatedPlace
 
 # The schema of OASIS itself (SARIF 2.1.0, errata 01).
 OASIS = json.loads((Path(__file__).parent / "sarif-schema-2.1.0.json").read_bytes())
@@ -126,3 +127,25 @@ def test_control_characters_move_no_underline(tmp_path: Path) -> None:
 def test_a_secret_is_not_shown_with_a_control_character_in_it_either(tmp_path: Path) -> None:
     assert said(tmp_path / "a", "key: nvapi-0a1b2c3d4e5f6a7b8c9d0e1f\n", 6) == []
     assert said(tmp_path / "a", "key: nvapi-0a1b2c\x853d4e5f6a7b8c9d0e1f\n", 6) == []
+
+
+def test_a_related_place_is_shown_everywhere() -> None:
+    place = RelatedPlace("r/a.yaml", 35, 5, "`x` is stated here")
+    found = replace(FOUND[1], related=(place,))
+    made = document([found], RULES)
+    jsonschema.validate(made, OASIS)
+    (related,) = made["runs"][0]["results"][0]["relatedLocations"]
+    assert related["physicalLocation"]["artifactLocation"] == {"uri": "r/a.yaml"}
+    assert (related["physicalLocation"]["region"]["startLine"], related["message"]["text"]) == (35, place.message)
+    assert list(text_lines([found]))[-1] == "    r/a.yaml:35:5: `x` is stated here"
+    assert list(found.as_json()["related"]) == [{"file": "r/a.yaml", "line": 35, "column": 5, "message": place.message}]
+    assert not {"related", "release", "fix"} & FOUND[1].as_json().keys()
+
+
+def test_errors_above_the_limit_are_counted_by_file() -> None:
+    errors = [
+        replace(FOUND[0], file=file, line=line) for file in ("a", "b") for line in range(1, 6 if file == "a" else 3)
+    ]
+    lines = [line for line in text_lines([*errors, FOUND[1]], 2) if not line.startswith(" ")]
+    assert [line.partition(" ")[0] for line in lines] == ["a:1:5:", "a:2:5:", "b:1:5:", "b:2:5:", "r/b.yaml:17:", "a:"]
+    assert lines[-1] == "a: 3 more errors; `lint --all-errors` prints them"

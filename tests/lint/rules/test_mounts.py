@@ -276,3 +276,10 @@ def test_the_file_that_is_executed_needs_its_own_hash(tmp_path: Path, name: str,
     hashed = f"{CACHE}    - {{source: /srv/pear, target: /pear, sha256: {{{name}: {HASH}}}}}\n"
     changes = {CACHE: hashed, "    VLLM_LOGGING_LEVEL: INFO\n": "    PLUM_HOOK: /pear/hook.py\n"}
     assert ("MNT005" in [code for code, _, _ in reported(tmp_path, "other", changes)]) == is_reported
+
+
+@pytest.mark.parametrize("package", ["", "/vllm", "/plum/"])
+def test_a_directory_over_the_packages_of_the_image_is_code(tmp_path: Path, package: str) -> None:
+    target = f"/usr/local/lib/python3.12/dist-packages{package}"
+    changes = {CACHE: f"{CACHE}    - {{source: /srv/pear, target: {target}}}\n"}
+    assert [found[:2] for found in reported(tmp_path, "other", changes)] == [("MNT005", "container.mounts.1.target")]

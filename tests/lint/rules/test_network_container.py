@@ -161,3 +161,23 @@ def test_a_mode_that_docker_knows(tmp_path: Path, setting: str) -> None:
 def test_a_network_in_capitals_is_not_the_hosts(tmp_path: Path) -> None:
     found = reported(tmp_path, "sglang", {"  network: host\n": '  network: HOST\n  ports: ["30778:30778"]\n'})
     assert ("CON011", "container.network", "write host") in found
+
+
+@pytest.mark.parametrize(
+    ("setting", "path", "hint"),
+    [
+        ("cap_add: [IPC_LOK]", "cap_add.0", "write IPC_LOCK"),
+        ("cap_add: [SYS_NICE, CAP_SYS_PTRAC]", "cap_add.1", "write SYS_PTRACE"),
+        ("cap_add: [quince]", "cap_add.0", "the manual page capabilities(7) lists them"),
+        ("ulimits: {memlok: -1}", "ulimits.memlok", "write memlock"),
+        ("ulimits: {MEMLOCK: -1}", "ulimits.MEMLOCK", "write memlock"),
+    ],
+)
+def test_a_name_that_docker_does_not_know(tmp_path: Path, setting: str, path: str, hint: str) -> None:
+    found = reported(tmp_path, "other", {"  ipc: host\n": f"  ipc: host\n  {setting}\n"})
+    assert found == [("CON012", f"container.{path}", hint)]
+
+
+@pytest.mark.parametrize("setting", ["cap_add: [IPC_LOCK, cap_sys_nice, ALL]", "ulimits: {memlock: -1, nofile: 65536}"])
+def test_a_name_that_docker_knows(tmp_path: Path, setting: str) -> None:
+    assert reported(tmp_path, "other", {"  ipc: host\n": f"  ipc: host\n  {setting}\n"}) == []

@@ -17,8 +17,9 @@ VLLM_CACHE = "/root/.cache/vllm"
 _FILES = frozenset(
     {
         "chat_template", "completion_template", "config", "default_mm_loras", "generation_config", "hf_config_path",
-        "lora_modules", "lora_paths", "quantization_param_path", "reasoning_parser_plugin", "ssl_ca_certs",
-        "ssl_certfile", "ssl_keyfile", "structured_outputs_config", "tool_parser_plugin", "uno_lora_path",
+        "lmcache_config_file", "log_config_file", "lora_modules", "lora_paths", "quantization_param_path",
+        "reasoning_parser_plugin", "speculative_ngram_external_corpus_path", "ssl_ca_certs", "ssl_certfile",
+        "ssl_keyfile", "structured_outputs_config", "tool_parser_plugin", "uno_lora_path",
     }
 )  # fmt: skip
 _CHECKED_ELSEWHERE = frozenset({*MODEL_OPTIONS, "speculative_config"})
@@ -28,8 +29,9 @@ _CODE_VARIABLES = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "PYT
 _VOLUME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _CODE = re.compile(r"\.(?:py|pyc|pth|so(?:\.\d+)*|cu|cuh|sh)$")
 # What the engines' official images contain, besides system libraries.
-_IN_OFFICIAL = re.compile(r"/(?:usr|opt|vllm-workspace|sgl-workspace|workspace|etc/ssl/certs)/")
+_IN_OFFICIAL = re.compile(r"/(?:usr|vllm-workspace|sgl-workspace|workspace|etc/ssl/certs)/")
 _PATH = re.compile(r"(?:[\w.-]+=)?(?P<path>(?:~|\.\.?)?/[^/].*)")
+_PACKAGES = re.compile(r"/(?:dist|site)-packages(?:/|$)")
 _IMAGE = re.compile(
     r"/(?:usr|opt|lib|lib64|bin|sbin|etc)/|/(?:dist|site)-packages/|^/(?:sgl-workspace|vllm-workspace|workspace)/"
 )
@@ -156,7 +158,8 @@ def _paths(value: Any) -> Iterator[str]:
 def _is_patch(mount: MountSection) -> bool:
     if mount.source.startswith("${patches}") or _CODE.search(mount.target) or _CODE.search(mount.source):
         return True
-    return bool(_IMAGE.search(mount.target)) and "." in mount.target.rpartition("/")[2]
+    is_file = "." in mount.target.rpartition("/")[2]
+    return bool(_PACKAGES.search(mount.target) or (is_file and _IMAGE.search(mount.target)))
 
 
 @vllm_rule("MNT006", "warning")

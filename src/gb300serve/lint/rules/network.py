@@ -331,3 +331,42 @@ def not_a_mode(subject: LintSubject) -> Iterator[Finding]:
             continue
         close = suggestion(meant, filter(modes.fullmatch, _HOST_MODES)) or "host"
         yield Finding(("container", name), f"`{mode}` is not a valid {name} mode", f"write {close}")
+
+
+# capabilities(7) and setrlimit(2), as Docker names them.
+_CAPABILITIES = frozenset(
+    {
+        "ALL", "AUDIT_CONTROL", "AUDIT_READ", "AUDIT_WRITE", "BLOCK_SUSPEND", "BPF", "CHECKPOINT_RESTORE",
+        "CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "IPC_LOCK", "IPC_OWNER", "KILL",
+        "LEASE", "LINUX_IMMUTABLE", "MAC_ADMIN", "MAC_OVERRIDE", "MKNOD", "NET_ADMIN", "NET_BIND_SERVICE",
+        "NET_BROADCAST", "NET_RAW", "PERFMON", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYSLOG", "SYS_ADMIN",
+        "SYS_BOOT", "SYS_CHROOT", "SYS_MODULE", "SYS_NICE", "SYS_PACCT", "SYS_PTRACE", "SYS_RAWIO",
+        "SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG", "WAKE_ALARM",
+    }
+)  # fmt: skip
+_ULIMITS = frozenset(
+    {
+        "core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss",
+        "rtprio", "rttime", "sigpending", "stack",
+    }
+)  # fmt: skip
+
+
+@rule("CON012", "error")
+def name_unknown_to_docker(subject: LintSubject) -> Iterator[Finding]:
+    """Docker does not know the capability or the limit.
+
+    Why: Docker rejects the container (`unknown capability`, `invalid ulimit type`). Limits are in lower case.
+    Fix: Write the name as in `docker run --help`.
+    """
+    for index, name in enumerate(subject.container.cap_add):
+        capability = name.upper().removeprefix("CAP_")
+        if capability not in _CAPABILITIES:
+            close = suggestion(capability, _CAPABILITIES)
+            hint = f"write {close}" if close else "the manual page capabilities(7) lists them"
+            yield Finding(("container", "cap_add", index), f"`{name}` is not a capability", hint, fix=close)
+    for name in subject.container.ulimits:
+        if name not in _ULIMITS:
+            close = suggestion(name.lower(), _ULIMITS)
+            hint = f"write {close}" if close else f"one of {', '.join(sorted(_ULIMITS))}"
+            yield Finding(("container", "ulimits", name), f"`{name}` is not a limit", hint, of_key=True, fix=close)
