@@ -2,14 +2,25 @@
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from posixpath import normpath
 from typing import Any
 
 from gb300serve.core.text import suggestion
 from gb300serve.importers.docker_arguments import SWITCHES, VALUED, DockerOption
 from gb300serve.importers.draft import VARIABLE, Draft
-from gb300serve.importers.report import LEFT_OUT, NOT_TAKEN_OVER, PLACEHOLDER, REPEATED, SPELLING, UNSET, shorten
+from gb300serve.importers.report import (
+    LEFT_OUT,
+    NOT_TAKEN_OVER,
+    PLACEHOLDER,
+    REPEATED,
+    SPELLING,
+    UNSET,
+    TextPosition,
+    shorten,
+)
+from gb300serve.render.target import TargetService
 
 _PLACEHOLDER = re.compile(r"/path/to\b|<[A-Za-z][^<>]*>|\byour[-_ /]|/YOUR|\.\.\.|…", re.IGNORECASE)
 _WINDOWS_PATH = re.compile(r"[A-Za-z]:(?!/[^:]*(?::[A-Za-z,]+)?$)|%\w+%")
@@ -325,6 +336,32 @@ def _report_runtime(draft: Draft, runtime: DockerOption, selecting: list[str]) -
         _not_taken_over(draft, runtime, message, "add `gpus: all` to container")
     elif "gpus" in selecting:
         draft.report.add(SPELLING, "--runtime nvidia is left out: --gpus selects the GPUs", None, runtime.place)
+
+
+HEALTH_TIMES = ("interval", "timeout", "start_period", "start_interval", "retries")
+
+
+def health_options(
+    test: Sequence[str], times: Mapping[str, tuple[str, TextPosition]], place: TextPosition | None
+) -> Iterator[DockerOption]:
+    """A health check (`[CMD, …]`, `[CMD-SHELL, TEXT]`, `[NONE]`, or `[]` for that of the image) as docker options."""
+    kind, *words = test or [""]
+    if kind == "CMD" and words and _is_generated_check(words):
+        return
+    if kind == "NONE" or words in (["none"], ["NONE"]):
+        yield DockerOption("no-healthcheck", None, place or TextPosition(1, 1))
+        return
+    if words:
+        command = words[0] if kind == "CMD-SHELL" else shlex.join(words)
+        yield DockerOption("health-cmd", command, place or TextPosition(1, 1))
+    for key, (value, at) in times.items():
+        yield DockerOption(f"health-{key.replace('_', '-')}", value, at)
+
+
+def _is_generated_check(words: Sequence[str]) -> bool:
+    """Whether `compile --to` wrote the check: every compiled file gets it again."""
+    port = re.search(r"//127\.0\.0\.1:(\d{1,5})/", words[-1])
+    return port is not None and list(words) == ["python3", "-c", TargetService(int(port[1])).health_program]
 
 
 _HANDLERS: dict[str, Handler] = {

@@ -7,7 +7,7 @@ from typing import Any
 
 from gb300serve.core.redaction import HIDDEN, holds_secret, literal_secret
 from gb300serve.importers.report import CLEAR_TEXT, NOT_TAKEN_OVER, PLACEHOLDER, REFERENCE, UNSET, Report, TextPosition
-from gb300serve.importers.shell.words import CLOSE, OPEN, Reference
+from gb300serve.importers.shell.words import CLOSE, OPEN, Reference, reference_mark
 
 MARK = re.compile(f"{OPEN}([0-9]+){CLOSE}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -30,11 +30,20 @@ class Draft:
     container: dict[str, Any] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, dict[str, str]] = field(default_factory=dict)
+    nodes: int = 1
+    """The number of machines that serve the model together."""
 
     def reference(self, text: str) -> Reference | None:
         """The reference that `text` consists of, if any."""
         match = MARK.fullmatch(text)
         return self._resolve(match) if match else None
+
+    def launch_value(self, name: str) -> str:
+        """The mark of a value that the launch reads from the variable `name` of its caller."""
+        reference = Reference("env", name)
+        if reference not in self.references:
+            self.references.append(reference)
+        return reference_mark(self.references.index(reference))
 
     def as_written(self, text: str, at: TextPosition | None, subject: str) -> str:
         """`text` with references in shell syntax, where a recipe cannot express them."""

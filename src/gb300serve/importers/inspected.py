@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gb300serve.core.values import WrittenFloat
 from gb300serve.importers.docker_arguments import DockerOption
 from gb300serve.importers.docker_options import apply_options
 from gb300serve.importers.draft import Draft
@@ -36,6 +37,15 @@ def as_list(value: Any) -> list[Any]:
 def as_text(value: Any) -> str:
     """`value` as text if it is a text or an integer, else an empty text."""
     return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
+
+
+def scalar_text(value: Any) -> str:
+    """A scalar as Compose formats it: `true`, `8000`, `0.9`; an empty text for null and collections."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (WrittenFloat, float)):
+        return f"{float(value):g}" if abs(float(value)) < 1e6 else str(value)
+    return str(value) if isinstance(value, (str, int)) else ""
 
 
 def host_options(inspected: Mapping[str, Any], host: Mapping[str, Any]) -> Iterator[DockerOption]:

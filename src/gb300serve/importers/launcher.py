@@ -14,14 +14,54 @@ from gb300serve.importers.shell.lexer import Lexer
 from gb300serve.importers.shell.script import commands, match_assignment
 from gb300serve.importers.shell.words import Command, ExpandedWord, Reference, SourceText
 
-_SHELLS = frozenset(("bash", "sh", "dash", "zsh"))
+SHELLS = frozenset(("bash", "sh", "dash", "zsh"))
 _SHELL_FLAG = re.compile(r"-[a-z]*c")
 _PYTHON = re.compile(r"python[0-9.]*")
-_WRAPPERS = frozenset((
-    "numactl", "nsys", "ncu", "env", "tini", "dumb-init", "nice", "ionice", "taskset", "exec", "time",
+WRAPPERS = frozenset((
+    "numactl", "nsys", "ncu", "env", "sudo", "tini", "dumb-init", "nice", "ionice", "taskset", "exec", "time",
     "nvidia_entrypoint.sh",
 ))  # fmt: skip
 _HARMLESS = frozenset(("set", "true", ":", "echo", "ulimit", "shopt", "trap", "wait"))
+
+
+_MODULES = "|".join(re.escape(engine.module) for engine in ENGINES.values())
+ENGINE_COMMAND = (
+    r"^[ \t$>]*(?:exec[ \t]+|nohup[ \t]+)?(?P<set>(?:[A-Za-z_][A-Za-z0-9_]*=\S*[ \t]+)*)(?:exec[ \t]+)?"
+    rf"(?P<start>(?:[\w./~$-]*/)?(?P<engine>{'|'.join(ENGINES)})[ \t]+serve|"
+    rf"(?:[\w./~$-]*/)?python3?(?P<module>[ \t]+-m[ \t]+(?:{_MODULES})))(?=\s)"
+)
+"""A pattern of a line that starts an engine without a container."""
+
+
+def image_repository(image: str) -> str:
+    """The name of an image without tag and digest."""
+    path, slash, name = image.partition("@")[0].rpartition("/")
+    return path + slash + name.partition(":")[0]
+
+
+HOST_OPTIONS = (("gpus", "all"), ("ipc", "host"), ("network", "host"))
+"""The options that give a container what a process of the host has."""
+_MODEL = re.compile(r"[ \t]+(/[\w./@+-]+)|[^\n]*(?:\\\n[^\n]*){0,100}?--model(?:-path)?[ \t=]+(/[\w./@+-]+)")
+_EXPORT = re.compile(r"^[ \t]*export[ \t]+((?:[A-Za-z_][A-Za-z0-9_]*(?:=\S*)?[ \t]*)+)", re.MULTILINE)
+
+
+def with_container(source: SourceText, image: str) -> SourceText:
+    """A text that starts an engine, with `docker run IMAGE` before the engine. Exported variables go with it."""
+    exported = [word.partition("=")[0] for line in _EXPORT.findall(source.text) for word in line.split()]
+
+    def run(match: re.Match[str]) -> str:
+        own = [word.partition("=")[0] for word in match["set"].split()]
+        variables = "".join(f"-e {name} " for name in dict.fromkeys([*exported, *own]))
+        program = f"{match['engine']} serve" if match["engine"] else f"python3{match['module']}"
+        if match["engine"] and ENGINES[match["engine"]].is_serving_image(image_repository(image)):
+            program = ""  # the entrypoint of the image
+        options = " ".join(f"--{name} {value}" for name, value in HOST_OPTIONS)
+        if (model := _MODEL.match(source.text, match.end())) is not None:
+            path = next(filter(None, model.groups()))
+            options += f" -v {path}:{path}:ro"
+        return f"{match['set']}docker run {options} {variables}{image} {program}"
+
+    return source.sub(ENGINE_COMMAND, run, re.MULTILINE)
 
 
 class Launcher(NamedTuple):
@@ -43,9 +83,9 @@ def find_launcher(words: Sequence[str]) -> Launcher:
     """The launcher at the start of `words`."""
     for start in range(min(len(words), 12)):
         found = _at(words[start:])
-        if found.engine and (not start or words[0].rpartition("/")[2] in _WRAPPERS):
+        if found.engine and (not start or words[0].rpartition("/")[2] in WRAPPERS):
             return Launcher(start + found.length, found.engine)
-        if start == 0 and found.length == 0 and words[0].rpartition("/")[2] not in _WRAPPERS:
+        if start == 0 and found.length == 0 and words[0].rpartition("/")[2] not in WRAPPERS:
             break
     return Launcher(1 if words[:1] == ["serve"] else 0, "vllm" if words[:1] == ["serve"] else None)
 
@@ -65,6 +105,14 @@ def _at(words: Sequence[str]) -> Launcher:
 def engine_of_image(repository: str) -> EngineName | None:
     """The engine that the name of an image suggests."""
     return next((engine.name for engine in ENGINES.values() if engine.is_image(repository)), None)
+
+
+_STARTS = re.compile(rf"\b(?:{'|'.join(ENGINES)}) serve\b|-m (?:{'|'.join(ENGINES)})\.")
+
+
+def names_engine(image: str, words: Sequence[str]) -> bool:
+    """Whether an image or a command (also one in the text of a shell) runs a known engine."""
+    return bool(engine_of_image(image_repository(image)) or _STARTS.search(" ".join(words)) or _guess(words))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +162,7 @@ def _guess(words: Sequence[str]) -> EngineName | None:
 
 def _shell_text(words: Sequence[str]) -> int | None:
     """The index of the text of `bash -c TEXT`."""
-    if len(words) > 2 and words[0].rpartition("/")[2] in _SHELLS:
+    if len(words) > 2 and words[0].rpartition("/")[2] in SHELLS:
         at = next((n for n, word in enumerate(words[1:4], 1) if _SHELL_FLAG.fullmatch(word)), None)
         return at + 1 if at is not None and at + 1 < len(words) else None
     return None

@@ -1,30 +1,34 @@
 """A draft and the engine arguments as a recipe, validated like any other file, and compiled."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from gb300serve.core.errors import CompileError
 from gb300serve.core.redaction import HIDDEN
-from gb300serve.document.nodes import Source
-from gb300serve.document.read import parse
+from gb300serve.core.values import compact_json
+from gb300serve.document.nodes import MapNode, Source
+from gb300serve.document.read import parse, parse_foreign
 from gb300serve.document.validate import validate
 from gb300serve.engines.registry import engine as engine_named
-from gb300serve.importers.docker_arguments import extract_misplaced, split_arguments
+from gb300serve.importers.docker_arguments import DockerOption, extract_misplaced, split_arguments
 from gb300serve.importers.docker_options import apply_options
 from gb300serve.importers.draft import Draft
 from gb300serve.importers.engine_options import Flags, OptionReader
-from gb300serve.importers.launcher import CommandReader, EngineCommand
+from gb300serve.importers.launcher import HOST_OPTIONS, CommandReader, EngineCommand, engine_of_image, image_repository
 from gb300serve.importers.report import (
     BY_CONTAINER,
     CLEAR_TEXT,
     MISPLACED,
     NOT_TAKEN_OVER,
     REFUSED_VALUE,
+    START,
     TOKEN,
     UNPINNED,
     UNREADABLE,
+    TextPosition,
     UnresolvedError,
+    place_of_key,
     shorten,
 )
 from gb300serve.importers.shell.words import ExpandedWord
@@ -70,6 +74,60 @@ def from_arguments(draft: Draft, words: Sequence[ExpandedWord]) -> ImportedRecip
     image = image_section(draft, arguments.image)
     apply_options(draft, arguments.options)
     return from_command(draft, image, arguments.command)
+
+
+def from_parts(
+    draft: Draft,
+    image: ExpandedWord,
+    options: Sequence[DockerOption],
+    entrypoint: Sequence[ExpandedWord],
+    command: Sequence[ExpandedWord],
+) -> ImportedRecipe:
+    """The recipe of a container that another format describes: its options, entrypoint (or none) and command."""
+    section = image_section(draft, image)
+    apply_options(draft, options)
+    if entrypoint:
+        # `docker run --entrypoint` takes one word: the others come before the command, as Docker joins them.
+        draft.container["entrypoint"] = draft.as_written(*entrypoint[0], "the entrypoint")
+    return from_command(draft, section, (*entrypoint[1:], *command))
+
+
+def from_configuration(text: str, draft: Draft, image: str | None) -> ImportedRecipe | None:
+    """The recipe of the file that an engine reads with `--config`; None if its keys are not options of an engine."""
+    documents, _ = parse_foreign(Source(draft.report.file or "-", text))
+    root = documents[0] if len(documents) == 1 else None
+    engine = engine_of_image(image_repository(image or "")) or "vllm"
+    flags = Flags(engine, None)
+    if not isinstance(root, MapNode) or 2 * sum(f"--{key.replace('_', '-')}" in flags for key in root) < len(root):
+        return None
+    title = engine_named(engine).title
+    if image is None:
+        reason = f"the text is a configuration file of {title}, so the image is missing"
+        raise UnresolvedError(reason, None, "add --image IMAGE")
+    words = [ExpandedWord(word, START) for word in _launcher(engine, image)]
+    for key, value in root.items():
+        words += _configured(draft, title, key, value, place_of_key(root, key))
+    options = [DockerOption(name, value, START) for name, value in HOST_OPTIONS]
+    return from_parts(draft, ExpandedWord(image, START), options, (), words)
+
+
+def _launcher(engine: str, image: str) -> tuple[str, ...]:
+    serves = engine_named(engine).is_serving_image(image_repository(image))
+    return () if serves else ("vllm", "serve") if engine == "vllm" else ("python3", "-m", engine_named(engine).module)
+
+
+def _configured(draft: Draft, title: str, key: str, value: Any, place: TextPosition) -> Iterator[ExpandedWord]:
+    """An entry as arguments: a list is several values, `true` a flag alone."""
+    if value is False:
+        message = f"{title} ignores `{key}: false` in a configuration file"
+        draft.report.add(REFUSED_VALUE, message, f"write `no-{key.replace('_', '-')}: true`", place)
+        return
+    yield ExpandedWord(f"--{key.replace('_', '-')}", place)
+    if isinstance(value, dict):
+        yield ExpandedWord(compact_json(value), place)
+    elif value is not True:
+        for item in value if isinstance(value, list) else [value]:
+            yield ExpandedWord(compact_json(item) if isinstance(item, (dict, list)) else str(item), place)
 
 
 def from_command(draft: Draft, image: dict[str, Any], command: Sequence[ExpandedWord]) -> ImportedRecipe:
@@ -146,6 +204,10 @@ def complete_recipe(
     document: dict[str, Any] = {"format": FORMAT, "lane": lane, "release": "imported", "title": title}
     document["status"] = "draft"
     document |= {"image": image} | ({"model": model} if model else {})
+    if draft.nodes > 1:
+        document["nodes"] = draft.nodes
+        for key in engine_named(engine["name"]).nodes.options:  # `compile` adds them for each machine
+            engine.get("options", {}).pop(key, None)
     document |= ({"container": container} if container else {}) | {"engine": engine} | known
     return _compiled(draft, _without_tokens(draft, _without_literal_secrets(draft, document)))
 

@@ -2,11 +2,12 @@
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gb300serve.core.diagnostics import Diagnostic, Severity, diagnostic
 from gb300serve.core.errors import CompileError, RecipeError
 from gb300serve.core.redaction import HIDDEN, redact, redact_line
+from gb300serve.document.nodes import ListNode, MapNode, Spot
 
 
 class TextPosition(NamedTuple):
@@ -14,6 +15,20 @@ class TextPosition(NamedTuple):
 
     line: int
     column: int
+
+
+START = TextPosition(1, 1)
+
+
+def place_of_key(node: Any, key: str | int) -> TextPosition:
+    """The position of the value of a key or an index."""
+    spots = node.spots if isinstance(node, (MapNode, ListNode)) else None
+    spot: Spot | None = None
+    if isinstance(spots, dict) and isinstance(key, str):
+        spot = spots.get(key)
+    elif isinstance(spots, list) and isinstance(key, int) and key < len(spots):
+        spot = spots[key]
+    return TextPosition(spot.value.line + 1, spot.value.column + 1) if spot else START
 
 
 MENDED = "IMP001"
@@ -85,6 +100,10 @@ class Report:
         finding = diagnostic(code, message, hint, (self.file, *(at or (None, None))), path, severity=severity)
         if len(self._findings) < MAX_FINDINGS or finding.severity == "error":
             self._findings[finding] = None
+
+    def include(self, other: "Report") -> None:
+        """Add the findings about another text, such as a script that this one calls."""
+        self._findings.update(dict.fromkeys(other.diagnostics))
 
     def hide(self, secret: str) -> None:
         """Remove a secret from all messages, also from earlier ones."""

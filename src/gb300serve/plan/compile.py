@@ -1,7 +1,7 @@
 """Compile a recipe and a site to a plan. Pure: no clock, no environment, no file."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -26,6 +26,7 @@ from gb300serve.recipe.site import DIRECTORIES, Site
 BACKEND, RAY = "distributed_executor_backend", "ray"
 RAY_PORT = 6379
 
+_SERVE = ("vllm", "serve")
 _LEADER = f'ray start --head --port={RAY_PORT} && shift && exec "$@"'
 # A worker retries until the head is up. It exits when it loses the head, and may join the next one after a restart.
 _WORKER = f'until ray start --address="$1:{RAY_PORT}" --block; do sleep 5; done'
@@ -53,9 +54,17 @@ def own_address_variable(plan: Plan) -> str | None:
 def _with_ray(plan: Plan, leader: str, *, is_leader: bool) -> Plan:
     """The engine behind a shell that starts Ray first. Without launcher and entrypoint, images run `vllm serve`."""
     entrypoint = plan.container.entrypoint
-    program = (entrypoint,) if entrypoint else () if plan.launched_by else ("vllm", "serve")
+    program = (entrypoint,) if entrypoint else () if plan.launched_by else _SERVE
     script = (_LEADER, "leader", leader, *program, *plan.command) if is_leader else (_WORKER, "worker", leader)
     return replace(plan, command=("-c", *script), container=replace(plan.container, entrypoint="/bin/bash"))
+
+
+def ray_program(words: Sequence[str]) -> tuple[str, ...] | None:
+    """The engine's own command, if `words` are the command of a leader that starts Ray first."""
+    if tuple(words[:4]) != ("/bin/bash", "-c", _LEADER, "leader"):
+        return None
+    program = tuple(words[5:])
+    return program[2:] if program[:2] == _SERVE else program
 
 
 _VARIABLE = re.compile(r"\$(\$\{)|\$\{([^}]*)\}|\$\{")
