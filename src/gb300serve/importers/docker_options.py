@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from posixpath import normpath
 from typing import Any
 
+from gb300serve.core.redaction import holds_secret, is_placeholder, literal_secret
 from gb300serve.core.text import suggestion
 from gb300serve.importers.docker_arguments import SWITCHES, VALUED, DockerOption
 from gb300serve.importers.draft import VARIABLE, Draft
 from gb300serve.importers.report import (
+    CLEAR_TEXT,
     LEFT_OUT,
     NOT_TAKEN_OVER,
     PLACEHOLDER,
@@ -251,15 +253,24 @@ def _ulimit(draft: Draft, option: DockerOption) -> None:
 
 def _label(draft: Draft, option: DockerOption) -> None:
     key, _, value = draft.as_written(option.value or "", option.place, "--label").partition("=")
-    if key:
-        text = draft.redacted(value, option.place, f"the label {shorten(key, 30)}")
-        draft.container.setdefault("labels", {})[key] = text
+    if key and not _holds_literal_secret(draft, option, f"the label {shorten(key, 30)}", key, value):
+        draft.container.setdefault("labels", {})[key] = value
 
 
 def _log_option(draft: Draft, option: DockerOption) -> None:
-    key, _, value = (option.value or "").partition("=")
-    options = draft.container.setdefault("log", {}).setdefault("options", {})
-    options[key] = draft.redacted(value, option.place, f"--log-opt {shorten(key, 30)}")
+    key, _, value = draft.as_written(option.value or "", option.place, "--log-opt").partition("=")
+    if not _holds_literal_secret(draft, option, f"the log option {shorten(key, 30)}", key, value):
+        draft.container.setdefault("log", {}).setdefault("options", {})[key] = value
+
+
+def _holds_literal_secret(draft: Draft, option: DockerOption, subject: str, key: str, value: str) -> bool:
+    """Report and hide a secret where a recipe allows no reference, so that the setting must be left out."""
+    if literal_secret(key, value) is None and not (holds_secret(key) and is_placeholder(value)):
+        return False
+    draft.report.hide(value)
+    message = f"{subject} contains a secret as plain text: it was left out, because it cannot be a reference"
+    draft.report.add(CLEAR_TEXT, message, "replace a secret that was published", option.place)
+    return True
 
 
 def _env(draft: Draft, option: DockerOption) -> None:

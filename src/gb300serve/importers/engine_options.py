@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from gb300serve.core.redaction import literal_secret
+from gb300serve.core.redaction import holds_secret, is_placeholder, literal_secret
 from gb300serve.core.text import suggestion
 from gb300serve.engines.base import human_int
 from gb300serve.engines.options import POSITIONAL, EngineOption
@@ -114,13 +114,18 @@ def secret_variable(draft: Draft, key: str, text: str, *, strict: bool = True) -
     reference = draft.reference(text)
     secret = key in SECRET_OPTIONS and text not in _NO_SECRETS
     if reference is not None and (secret or reference.kind == "file"):
-        return _variable(key)
-    if reference is None and (secret or literal_secret(key, MARK.sub("", text), strict=strict) is not None):
-        return _variable(key) if text[:1] not in "{[" else None
+        return variable_name(key)
+    if reference is not None:
+        return None
+    if is_placeholder(text) and (secret or holds_secret(key)):
+        return variable_name(key)
+    if secret or literal_secret(key, MARK.sub("", text), strict=strict) is not None:
+        return variable_name(key) if text[:1] not in "{[" else None
     return None
 
 
-def _variable(key: str) -> str:
+def variable_name(key: str) -> str:
+    """The name of a secret for the value of an option."""
     name = re.sub(r"[^A-Za-z0-9]", "_", key).upper().strip("_")
     return name if name and not name[0].isdigit() else "SECRET"
 

@@ -14,7 +14,7 @@ from gb300serve.engines.registry import engine as engine_named
 from gb300serve.importers.docker_arguments import DockerOption, extract_misplaced, split_arguments
 from gb300serve.importers.docker_options import apply_options
 from gb300serve.importers.draft import Draft
-from gb300serve.importers.engine_options import Flags, OptionReader
+from gb300serve.importers.engine_options import Flags, OptionReader, variable_name
 from gb300serve.importers.launcher import HOST_OPTIONS, CommandReader, EngineCommand, engine_of_image, image_repository
 from gb300serve.importers.report import (
     BY_CONTAINER,
@@ -34,7 +34,7 @@ from gb300serve.importers.report import (
 from gb300serve.importers.shell.words import ExpandedWord
 from gb300serve.plan.check import literal_secrets
 from gb300serve.plan.compile import Compiler
-from gb300serve.plan.model import Plan, with_secret_placeholders
+from gb300serve.plan.model import Plan, secret_placeholder, with_secret_placeholders
 from gb300serve.recipe.model import FORMAT, ContainerSection, Recipe
 from gb300serve.recipe.site import Site
 from gb300serve.recipe.write import to_yaml
@@ -245,11 +245,16 @@ def _without_literal_secrets(draft: Draft, document: dict[str, Any]) -> dict[str
         for item in literal.path[:-1]:
             node = node[item]
         last = literal.path[-1]
+        where = ".".join(map(str, literal.path))
         if literal.in_key:
             node.pop(last, None)
+        elif literal.path[:2] == ("engine", "options"):
+            names = [item for item in literal.path if isinstance(item, str)]
+            node[last] = secret_placeholder(draft.option_secret(variable_name(names[-1]), literal.value, None))
+            document.setdefault("container", {})["secrets"] = draft.secrets
+            continue
         else:
             node[last] = HIDDEN
-        where = ".".join(map(str, literal.path))
         message = f"{where} contained {literal.kind} as plain text: it was left out"
         draft.report.add(CLEAR_TEXT, message, "use a secret reference", None, where)
     return document
