@@ -6,16 +6,15 @@ As a program: WHAT TEXT COUNT, which reads so many of the text once.
 import sys
 from collections.abc import Callable, Iterator
 
-from gb300serve.importers.marked import Marked
-from gb300serve.importers.other_forms import refuse_other_form
-
 from gb300serve.core.redaction import redact
+from gb300serve.importers.read import reject_other_formats
+from gb300serve.importers.shell.words import SourceText
 
 TEXTS = ("sk-", "eyJ", "a://", "KEY=AAAA", "Bearer ", "A=", " ")
 COUNT = 200_000
 READERS: dict[str, Callable[[str], object]] = {
     "redact": redact,
-    "refuse_other_form": lambda text: refuse_other_form(Marked(text)),
+    "reject_other_formats": lambda text: reject_other_formats(SourceText(text)),
 }
 
 

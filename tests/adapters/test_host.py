@@ -112,7 +112,7 @@ def port() -> Iterator[int]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="left out: /proc tells who listens")
 def test_a_port(machine: SystemMachine, port: int) -> None:
-    heard = machine.heard(port)
+    heard = machine.listener(port)
     assert isinstance(heard, ListeningSocket)
     assert (heard.port, heard.address) == (port, "127.0.0.1")
     assert heard.process is not None
@@ -120,7 +120,7 @@ def test_a_port(machine: SystemMachine, port: int) -> None:
 
 
 def test_a_free_port(machine: SystemMachine, free_port: int) -> None:
-    assert machine.heard(free_port) is None
+    assert machine.listener(free_port) is None
 
 
 def test_a_directory_that_can_be_made_or_cannot(tmp_path: Path) -> None:

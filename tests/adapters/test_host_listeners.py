@@ -16,7 +16,7 @@ def test_everyone_on_a_port_with_the_process() -> None:
         one.listen()
         other.listen()
         found = SystemListeners().each_on(port)
-        first = SystemListeners().on(port)
+        (first, *_) = SystemListeners().each_on(port)
     assert sorted((each.address, each.port, each.pid) for each in found) == [
         ("127.0.0.1", port, os.getpid()),
         ("127.0.0.2", port, os.getpid()),

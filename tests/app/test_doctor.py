@@ -15,7 +15,7 @@ from gb300serve.cli.console import TerminalConsole
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.steps import AwaitReady, CreateContainer, StartContainer, Step, StopContainer
 from gb300serve.preflight.run import MachineUnfitError
-from gb300serve.preflight.subject import Own
+from gb300serve.preflight.subject import OwnResources
 from tests.support.bench_host import BenchHost, bench_host
 from tests.support.fake_docker import inspected
 
@@ -103,7 +103,7 @@ def test_the_release_as_it_is_examined(bench: BenchHost) -> None:
     changes = ("engine.options.seed=3",)
     subject = doctor(bench).examine("v1", changes, replace=False)
     assert subject.release is not None
-    assert (subject.release.own, subject.release.refusal) == (Own(), None)
+    assert (subject.release.own, subject.release.refusal) == (OwnResources(), None)
     assert subject.release.plan.recipe == "bench/v1+set"
     assert subject.release.fit == (f"gb300serve fit v1 --recipes {bench.home / 'recipes'} --set engine.options.seed=3")
 

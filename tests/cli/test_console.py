@@ -1,6 +1,5 @@
 from io import StringIO
 
-from gb300serve.cli.colour import print_styled
 from gb300serve.cli.console import TerminalConsole
 from gb300serve.core.values import WrittenFloat
 
@@ -20,9 +19,9 @@ def test_results_and_messages_are_apart() -> None:
 
 def test_colour_is_for_terminals() -> None:
     out, err = Terminal(), Terminal()
-    TerminalConsole(out, err, print_styled=print_styled).message("red", "error")
-    TerminalConsole(out, err, no_color=True, print_styled=print_styled).message("plain", "error")
-    TerminalConsole(out, err, print_styled=print_styled).message("plain")
+    TerminalConsole(out, err).message("red", "error")
+    TerminalConsole(out, err, no_color=True).message("plain", "error")
+    TerminalConsole(out, err).message("plain")
     TerminalConsole(out, err).result("plain")
     assert (out.getvalue(), err.getvalue()) == ("plain\n", "\x1b[31mred\x1b[0m\nplain\nplain\n")
 

@@ -21,7 +21,7 @@ from gb300serve.host.facts import (
     TuningCache,
 )
 from gb300serve.host.linux import DockerInfo, Filesystem, HostMemory, Limit
-from gb300serve.host.model_files import Model, ModelFiles, Wanted
+from gb300serve.host.model_files import HostRequirements, Model, ModelFiles
 from gb300serve.host.nvidia import ComputeProcess, GpuState
 from tests.support.fake_machine import H200, NO_PROCESSES, FakeEngine, FakeMachine
 
@@ -118,7 +118,7 @@ def test_everything_that_a_release_asks_for() -> None:
         listeners={30006: ListeningSocket(30006, "127.0.0.1", "python3, process 1")},
         free=5,
     )
-    wanted = Wanted(
+    wanted = HostRequirements(
         "a:b@sha256:2",
         models=(Model("/models/m", "a/b", "rev"),),
         caches=("/c",),
@@ -148,7 +148,7 @@ def test_everything_that_a_release_asks_for() -> None:
 
 def test_another_machine_is_not_asked() -> None:
     facts = release_facts(
-        Wanted("a", ports=(1,), tuning=("/c", "9")), RemoteMachine("over there"), FakeEngine(), SECRETS
+        HostRequirements("a", ports=(1,), tuning=("/c", "9")), RemoteMachine("over there"), FakeEngine(), SECRETS
     )
     not_asked = Missing("over there", asked=False)
     assert facts == ReleaseFacts(
@@ -164,12 +164,12 @@ def test_another_machine_is_not_asked() -> None:
 
 
 def test_nothing_is_wanted() -> None:
-    assert release_facts(Wanted("a"), FakeMachine(), FakeEngine(), ()) == ReleaseFacts(ImageFact(None))
+    assert release_facts(HostRequirements("a"), FakeMachine(), FakeEngine(), ()) == ReleaseFacts(ImageFact(None))
 
 
 def test_ports_that_cannot_be_looked_at() -> None:
     machine = FakeMachine(listeners={2: Missing("no /proc")})
-    assert release_facts(Wanted("a", ports=(1, 2)), machine, FakeEngine(), ()).ports == Missing("no /proc")
+    assert release_facts(HostRequirements("a", ports=(1, 2)), machine, FakeEngine(), ()).ports == Missing("no /proc")
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_ports_that_cannot_be_looked_at() -> None:
 )
 def test_a_tuning_cache(files: dict[str, str | bytes], closed: frozenset[str], found: TuningCache | Missing) -> None:
     machine = FakeMachine(files=files, closed=frozenset(closed))
-    assert release_facts(Wanted("a", tuning=("/c", "9a")), machine, FakeEngine(), ()).tuning_cache == found
+    assert release_facts(HostRequirements("a", tuning=("/c", "9a")), machine, FakeEngine(), ()).tuning_cache == found
 
 
 def test_nothing_of_this_machine_is_taken_for_the_other_one() -> None:
@@ -204,7 +204,7 @@ def test_nothing_of_this_machine_is_taken_for_the_other_one() -> None:
         state=Missing("x"),
     )
     machine = RemoteMachine("over there")
-    assert [machine.begin("/a", 1), machine.entry("/a"), machine.sha256("/a"), machine.heard(1)] == [not_asked] * 4
+    assert [machine.begin("/a", 1), machine.entry("/a"), machine.sha256("/a"), machine.listener(1)] == [not_asked] * 4
     assert UnavailableDocker("no Docker").image("a") == no_docker
     assert UnavailableDocker("no Docker").containers() == no_docker
 

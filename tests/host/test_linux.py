@@ -5,11 +5,8 @@ from gb300serve.host.linux import (
     Filesystem,
     HostMemory,
     Socket,
-    cgroup_path,
     container_of_cgroup,
     filesystem_of,
-    numa_cpulist,
-    numa_meminfo,
     numa_nodes,
     numa_page_cache,
     parse_listening_sockets,
@@ -38,10 +35,6 @@ def test_a_process_of_a_container(text: str) -> None:
 @pytest.mark.parametrize("text", ["0::/user.slice/user-1000.slice/session-2.scope\n", "", f"0::/x-{ID}0\n"])
 def test_a_process_of_the_host(text: str) -> None:
     assert container_of_cgroup(text) is None
-
-
-def test_its_file() -> None:
-    assert cgroup_path(4711) == "/proc/4711/cgroup"
 
 
 TEXT = r"""
@@ -95,8 +88,6 @@ def test_a_kernel_without_them() -> None:
 
 def test_nodes_and_their_files() -> None:
     assert numa_nodes(("has_cpu", "node0", "node1", "online", "possible")) == ("node0", "node1")
-    assert numa_cpulist("node1") == "/sys/devices/system/node/node1/cpulist"
-    assert numa_meminfo("node1") == "/sys/devices/system/node/node1/meminfo"
 
 
 def test_page_cache() -> None:

@@ -13,7 +13,6 @@ from gb300serve.lifecycle.reconcile import plan_launch
 from gb300serve.lifecycle.rollback import (
     NoLaneToReturnError,
     NothingToReturnToError,
-    RollbackGoal,
     costs,
     kept_container,
     target,
@@ -33,37 +32,37 @@ RUNS = RunHistory((), (record("v12"), record("v13", 1.0), record("v14", 2.0)))
 
 def test_back_to_the_last_good_run_of_another_plan() -> None:
     live = container(launch("v14"), labels=launch("v14").labels | {LABEL_PLAN: "plan-v14"})
-    assert target(RollbackGoal(), "docker", (live, STRANGER), RUNS).release == "v13"
-    assert target(RollbackGoal(LANE, "v12"), "docker", (live,), RUNS).release == "v12"
+    assert target(None, None, "docker", (live, STRANGER), RUNS).release == "v13"
+    assert target(LANE, "v12", "docker", (live,), RUNS).release == "v12"
     back = container(launch("v13"), labels=launch("v13").labels | {LABEL_PLAN: "plan-v13"})
-    assert target(RollbackGoal(LANE), "docker", (back,), RUNS).release == "v14", "a second time: there and back"
+    assert target(LANE, None, "docker", (back,), RUNS).release == "v14", "a second time: there and back"
 
 
 def test_what_served_last_counts_when_nothing_runs() -> None:
     ended = entry(verb="down", result="stopped", before=(V14_SERVED,), after=())
-    assert target(RollbackGoal(), "docker", (), replace(RUNS, entries=(ended,))).release == "v13"
-    assert target(RollbackGoal(), "docker", (), replace(RUNS, entries=(entry(),))).release == "v13"
+    assert target(None, None, "docker", (), replace(RUNS, entries=(ended,))).release == "v13"
+    assert target(None, None, "docker", (), replace(RUNS, entries=(entry(),))).release == "v13"
 
 
 def test_never_a_guess() -> None:
     with pytest.raises(NoLaneToReturnError, match="no lane is running, and no run is recorded"):
-        target(RollbackGoal(), "docker", (), RUNS)
+        target(None, None, "docker", (), RUNS)
     two = (container(V14), replace(container(V14), id="g", labels=V14.labels | {"gb300serve.lane": "glm"}))
     with pytest.raises(NoLaneToReturnError, match=r"several lanes are running: deepseek-v4\.1-flash, glm"):
-        target(RollbackGoal(), "docker", two, RUNS)
+        target(None, None, "docker", two, RUNS)
     with pytest.raises(NothingToReturnToError) as caught:
-        target(RollbackGoal("glm"), "docker", (), RUNS)
+        target("glm", None, "docker", (), RUNS)
     assert caught.value.exit_code == MachineError.exit_code
     said = "there is nothing to roll back to: no run of another release of glm became READY here"
     assert caught.value.message == said
     with pytest.raises(NothingToReturnToError) as caught:
-        target(RollbackGoal("glm"), "sim", (), RUNS)
+        target("glm", None, "sim", (), RUNS)
     assert caught.value.suggest == (
         Action("journal", "see what was launched", ref=""),
         Action("up", "launch a release by name", ("--replace",), ref="REF"),
     )
     with pytest.raises(NothingToReturnToError, match=r"no run of deepseek-v4\.1-flash/v9"):
-        target(RollbackGoal(LANE, "v9"), "docker", (), RUNS)
+        target(LANE, "v9", "docker", (), RUNS)
 
 
 def test_the_container_of_the_run_goes_before_others_of_its_plan() -> None:

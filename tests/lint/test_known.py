@@ -3,9 +3,8 @@ import pytest
 from gb300serve.lint.known import (
     divides_draft,
     drafter_block,
-    plain_models,
+    reasoning_parser,
     runner_v2_ignores,
-    thinking,
     tried,
     tuning_store,
 )
@@ -44,16 +43,13 @@ def test_drafters() -> None:
         ("Qwen3.8-27B-FP8", "qwen3"),
         ("GLM-5.3-Flash-NVFP4", "glm45"),
         ("MiniMax-M3-NVFP4", "minimax_m3"),
+        ("Qwen3-Coder-Next-FP8", None),
         ("Quince-9B", None),
+        ("", None),
     ],
 )
-def test_models_that_think(name: str, parser: str | None) -> None:
-    assert next((known.parser for known in thinking() if known.repo.search(name)), None) == parser
-
-
-def test_models_that_do_not() -> None:
-    assert plain_models().search("Qwen3-Coder-Next-FP8")
-    assert not plain_models().search("Qwen3.8-27B-FP8")
+def test_models_that_reason_have_a_parser(name: str, parser: str | None) -> None:
+    assert reasoning_parser(name) == parser
 
 
 def test_records_speak_of_values() -> None:

@@ -30,9 +30,9 @@ def test_a_checkpoint_is_known_by_its_repository_its_path_or_the_engines_model(t
     ]
 
 
-def test_another_engine_has_its_tables_and_no_view_of_vllm(tmp_path: Path) -> None:
+def test_another_engine_has_its_tables_and_no_memory_plan(tmp_path: Path) -> None:
     found = subject(tmp_path, SGLANG)
-    assert (found.vllm, found.fitting) == (None, None)
+    assert (found.is_vllm, found.fitting) == (False, None)
     assert [(table.engine, table.version) for table in found.tables.tables] == [("sglang", "0.5.20")]
 
 

@@ -2,10 +2,10 @@ from pathlib import Path
 
 from gb300serve.core.values import Missing
 from gb300serve.host.facts import GpuHolder, ListeningSocket
-from gb300serve.host.model_files import Model, Wanted
+from gb300serve.host.model_files import HostRequirements, Model
 from gb300serve.host.nvidia import ComputeProcess
 from gb300serve.plan.compile import Compiler
-from gb300serve.preflight.subject import Own, is_meant, principal, selected, wanted, words
+from gb300serve.preflight.subject import OwnResources, host_requirements, is_meant, principal, selected, words
 from gb300serve.recipe.site import Site
 from tests.support.hosts import DISPLAY, GB300, GIB, IMAGE, host, launched, station
 from tests.support.recipes import ENGINE, alone, load, write
@@ -15,7 +15,7 @@ THEIRS = GpuHolder(ComputeProcess(2, "python3", 3 * GIB, "GPU-300"), "theirs", "
 DESKTOP = GpuHolder(ComputeProcess(3, "gnome-shell", GIB, "GPU-4000"))
 NOWHERE = GpuHolder(ComputeProcess(4, "python3", GIB))
 FULL = host(gpus=(DISPLAY, GB300), processes=(OURS, THEIRS, DESKTOP, NOWHERE))
-OWN = Own(frozenset({"ours"}), frozenset({30006}))
+OWN = OwnResources(frozenset({"ours"}), frozenset({30006}))
 
 
 def test_the_gpus_of_a_launch() -> None:
@@ -43,17 +43,17 @@ def test_what_the_launch_frees_itself() -> None:
 
 def test_a_kept_container_has_its_image() -> None:
     assert launched().image == IMAGE
-    assert launched(own=Own(kept=True)).image is None
+    assert launched(own=OwnResources(kept=True)).image is None
     assert launched(image=Missing("x")).image is None
     assert station().image is None
 
 
 def test_ports_that_others_hold() -> None:
     heard = ListeningSocket(30006, "0.0.0.0")
-    assert launched(ports=(heard,)).strangers_ports == (heard,)
-    assert launched(ports=(heard,), own=OWN).strangers_ports == ()
-    assert launched(ports=Missing("x")).strangers_ports == ()
-    assert station().strangers_ports == ()
+    assert launched(ports=(heard,)).foreign_ports == (heard,)
+    assert launched(ports=(heard,), own=OWN).foreign_ports == ()
+    assert launched(ports=Missing("x")).foreign_ports == ()
+    assert station().foreign_ports == ()
 
 
 BOTH = (DISPLAY, GB300)
@@ -82,11 +82,11 @@ def test_the_large_one() -> None:
 SHA = "0123456789abcdef" * 4
 
 
-def of(directory: Path, rest: str) -> Wanted:
+def of(directory: Path, rest: str) -> HostRequirements:
     loaded = load(write(directory, {"v1": alone(rest + ENGINE)}), "bench/v1")
     assert loaded.recipe is not None
     site = Site(models="/models", cache="/cache", patches="/patches")
-    return wanted(Compiler(site).plan(loaded.recipe), loaded.recipe, (30006,))
+    return host_requirements(Compiler(site).plan(loaded.recipe), loaded.recipe, (30006,))
 
 
 def test_the_words_of_the_plan(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ container:
     - {{source: "${{patches}}", target: /w, sha256: {{y.py: {SHA}, x.py: {SHA}}}}}
 boot: {{tuning_cache: {{identity: 9ac7b387, configs: 210}}}}
 """
-    assert of(tmp_path, text) == Wanted(
+    assert of(tmp_path, text) == HostRequirements(
         "vllm/vllm-openai:v0.33.0",
         models=(Model("/models/b", "a/b", "rev"), Model("/models/d", "a/d")),
         caches=("/cache",),
@@ -113,8 +113,10 @@ boot: {{tuning_cache: {{identity: 9ac7b387, configs: 210}}}}
 
 def test_a_model_that_is_not_mounted_and_a_cache_that_is_not_said(tmp_path: Path) -> None:
     text = "model: {path: /models/b}\nboot: {tuning_cache: {identity: 9ac7b387, configs: 210}}\n"
-    assert of(tmp_path, text) == Wanted("vllm/vllm-openai:v0.33.0", models=(Model("/models/b"),), ports=(30006,))
+    assert of(tmp_path, text) == HostRequirements(
+        "vllm/vllm-openai:v0.33.0", models=(Model("/models/b"),), ports=(30006,)
+    )
 
 
 def test_a_recipe_without_a_model(tmp_path: Path) -> None:
-    assert of(tmp_path, "") == Wanted("vllm/vllm-openai:v0.33.0", ports=(30006,))
+    assert of(tmp_path, "") == HostRequirements("vllm/vllm-openai:v0.33.0", ports=(30006,))

@@ -49,5 +49,5 @@ def test_it_has_every_file_and_the_ports_of_this_machine(machine: StationMachine
         machine.output(("nvidia-smi", "-L")),
     ]
     assert answers == [not_asked] * 7
-    assert (machine.heard(1), machine.heard(2)) == (ListeningSocket(1, "::"), None)
+    assert (machine.listener(1), machine.listener(2)) == (ListeningSocket(1, "::"), None)
     assert machine.program("nvidia-container-runtime-hook") is None

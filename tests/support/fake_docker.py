@@ -1,4 +1,4 @@
-"""A Docker Engine that only answers questions, on a socket of its own: /version, /info, containers and images.
+"""A Docker Engine that only answers questions, on a socket of its own: /_ping, /info, containers and images.
 
 The question whether the sources of mounts exist is asked with a container that is created and removed at once.
 """
@@ -43,7 +43,7 @@ class FakeDocker:
             return next((each for each in self.containers if each["Id"] == path.split("/")[2]), None)
         if path.startswith("/images/"):
             return self.images.get(path.removeprefix("/images/").removesuffix("/json"))
-        return {"/version": {"ApiVersion": "1.50", "MinAPIVersion": "1.24"}, "/info": self.info}.get(path)
+        return {"/_ping": "OK", "/info": self.info}.get(path)
 
 
 class _Server(socketserver.ThreadingUnixStreamServer):
@@ -76,6 +76,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, status: int, answer: Any) -> None:
         body = json.dumps(answer).encode()
         self.send_response(status)
+        self.send_header("Api-Version", "1.50")
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -75,7 +75,7 @@ class FakeMachine:
     def program(self, name: str) -> str | None:
         return self.hook
 
-    def heard(self, port: int) -> ListeningSocket | Missing | None:
+    def listener(self, port: int) -> ListeningSocket | Missing | None:
         return self.listeners.get(port)
 
     def _content(self, path: str) -> bytes | Missing:

@@ -19,7 +19,7 @@ from gb300serve.app.diagnose import diagnosed
 from gb300serve.app.diff import side
 from gb300serve.app.environment import read_environment
 from gb300serve.app.fit import Fitter
-from gb300serve.app.lint import Judge
+from gb300serve.app.lint import FileLinter
 from gb300serve.app.workspace import Workspace
 from gb300serve.cli.console import TerminalConsole
 from gb300serve.cli.views import diagnostics, diff, fit
@@ -113,7 +113,7 @@ class RecipeJudge:
         (self._lane / "v2.yaml").write_text(child("", "v2").replace("lane: bench", "lane: fuzz"), encoding="utf-8")
         environment = read_environment({"HOME": str(directory)})
         self._space = Workspace(environment, TerminalConsole(StringIO(), StringIO()), (directory / "recipes",))
-        self._lint = Judge(self._space)
+        self._lint = FileLinter(self._space)
         self._fitter = Fitter(self._space)
         self._reference = side(self._space, "fuzz/v1")
 

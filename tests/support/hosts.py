@@ -11,7 +11,7 @@ from gb300serve.host.facts import Directory, HostFacts, ImageFact, ReleaseFacts
 from gb300serve.host.linux import DockerInfo, HostMemory, Limit
 from gb300serve.host.nvidia import GpuState
 from gb300serve.preflight.run import judge
-from gb300serve.preflight.subject import CHECKS, LaunchRefusal, Own, PreflightSubject, Release
+from gb300serve.preflight.subject import CHECKS, LaunchRefusal, OwnResources, PreflightSubject, Release
 from tests.support.launches import contained, plan
 
 GIB = 1024**3
@@ -62,7 +62,7 @@ def station(**changes: object) -> PreflightSubject:
 def launched(
     of: HostFacts = STATION,
     *,
-    own: Own = Own(),  # noqa: B008 - frozen
+    own: OwnResources = OwnResources(),  # noqa: B008 - frozen
     refusal: LaunchRefusal | None = None,
     answer: FitResult | None = None,
     container: Mapping[str, object] | None = None,

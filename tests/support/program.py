@@ -53,7 +53,7 @@ class Program:
 
     @property
     def environment(self) -> dict[str, str]:
-        own = {"HOME": str(self.home), "PYTHONPATH": str(ROOT / "src"), "NO_COLOR": "1"}
+        own = {"HOME": str(self.home), "PYTHONPATH": str(ROOT / "src"), "NO_COLOR": "1", "PYTHONFAULTHANDLER": "1"}
         kept = {name: value for name, value in os.environ.items() if not LEADING.match(name)}
         return kept | own | self.variables
 
@@ -87,5 +87,14 @@ class Program:
             if line.startswith("serving at ") or time.monotonic() > deadline:
                 process.send_signal(signal.SIGINT)
                 break
-        out, err = process.communicate(timeout=30)
+        out, err = wait_for_end(process, 30)
         return Result(process.returncode, out, "".join(said) + err)
+
+
+def wait_for_end(process: subprocess.Popen[str], timeout: float) -> tuple[str, str]:
+    """The rest of its outputs; where it does not end in time, the test fails with what each of its threads does."""
+    try:
+        return process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)
+        pytest.fail(f"it did not end within {timeout:g} s:\n{process.communicate()[1]}")

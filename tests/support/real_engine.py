@@ -20,7 +20,7 @@ import pytest
 from tests.support.docker_recipe import DockerLane
 from tests.support.forked import Forked
 from tests.support.processes import descendants
-from tests.support.program import Program
+from tests.support.program import Program, wait_for_end
 from tests.support.station import Docker, Importer
 
 REFERENCE = "vllm/vllm-openai:workbench-cpu"
@@ -83,7 +83,7 @@ def said_until(process: subprocess.Popen[str], *words: str) -> str:
 
 def said_at_last(process: subprocess.Popen[str]) -> str:
     """The rest of its stderr, once it has ended."""
-    return process.communicate(timeout=PATIENCE)[1]
+    return wait_for_end(process, PATIENCE)[1]
 
 
 def processes(docker: Docker, container: str, title: str = "") -> list[int]:

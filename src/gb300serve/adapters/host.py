@@ -73,27 +73,21 @@ PROC = Path("/proc")
 class SystemListeners:
     """Implements `lifecycle.backend.Listeners` for the client's machine."""
 
-    def on(self, port: int) -> Listener | None:
-        return next(iter(self.each_on(port)), None)
-
     def each_on(self, port: int) -> tuple[Listener, ...]:
-        tables = [PROC / "net" / name for name in ("tcp", "tcp6")]
-        if not any(table.exists() for table in tables):
-            bound = self._bound(port)
-            return () if bound is None else (bound,)
-        texts = (table.read_text(encoding="ascii") for table in tables if table.exists())
-        return tuple(
-            _listener(found) for text in texts for found in parse_listening_sockets(text) if found.port == port
-        )
+        tables = [table for name in ("tcp", "tcp6") if (table := PROC / "net" / name).exists()]
+        if not tables:
+            return () if _can_bind(port) else (Listener(port, "*"),)
+        sockets = (found for table in tables for found in parse_listening_sockets(table.read_text(encoding="ascii")))
+        return tuple(_listener(found) for found in sockets if found.port == port)
 
-    @staticmethod
-    def _bound(port: int) -> Listener | None:
-        with socket.socket() as probe:
-            try:
-                probe.bind(("0.0.0.0", port))  # noqa: S104 - the engine binds every address; nothing listens here
-            except OSError:
-                return Listener(port, "*")
-        return None
+
+def _can_bind(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("0.0.0.0", port))  # noqa: S104 - the engine binds every address; nothing listens here
+        except OSError:
+            return False
+    return True
 
 
 def _listener(found: Socket) -> Listener:
@@ -140,10 +134,7 @@ class SystemMachine:
         return text if code == 0 else Missing(f"{argv[0]} failed: {first}")
 
     def read(self, path: str) -> str | Missing:
-        try:
-            return Path(path).read_text(encoding="utf-8", errors="replace")
-        except OSError as error:
-            return _missing(path, error)
+        return _or_missing(path, lambda: Path(path).read_text(encoding="utf-8", errors="replace"))
 
     def begin(self, path: str, count: int) -> bytes | Missing:
         try:
@@ -153,10 +144,7 @@ class SystemMachine:
             return _missing(path, error)
 
     def names(self, directory: str) -> tuple[str, ...] | Missing:
-        try:
-            return tuple(sorted(path.name for path in Path(directory).iterdir()))
-        except OSError as error:
-            return _missing(directory, error)
+        return _or_missing(directory, lambda: tuple(sorted(path.name for path in Path(directory).iterdir())))
 
     def entry(self, path: str) -> FileEntry | Missing | None:
         where = Path(path)
@@ -170,11 +158,10 @@ class SystemMachine:
 
     def space(self, path: str) -> Space | Missing:
         real = nearest(path)
-        try:
-            found = os.statvfs(real)
-        except OSError as error:
-            return _missing(real, error)
-        return Space(real, found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
+        disk = _or_missing(real, lambda: os.statvfs(real))
+        if isinstance(disk, Missing):
+            return disk
+        return Space(real, disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize)
 
     def sha256(self, path: str) -> str | Missing:
         try:
@@ -193,8 +180,8 @@ class SystemMachine:
     def program(self, name: str) -> str | None:
         return shutil.which(name, path=self._path) or shutil.which(name, path=_MORE_PATH)
 
-    def heard(self, port: int) -> ListeningSocket | Missing | None:
-        found = SystemListeners().on(port)
+    def listener(self, port: int) -> ListeningSocket | Missing | None:
+        found = next(iter(SystemListeners().each_on(port)), None)
         return None if found is None else ListeningSocket(found.port, found.address, found.process)
 
 
@@ -244,6 +231,13 @@ def _missing(what: str, error: OSError) -> Missing:
 
 
 T = TypeVar("T")
+
+
+def _or_missing(path: str, read: Callable[[], T]) -> T | Missing:
+    try:
+        return read()
+    except OSError as error:
+        return _missing(path, error)
 
 
 class BackendEngine:

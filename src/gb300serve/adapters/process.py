@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 import weakref
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ class SystemProcesses:
         return process.pid
 
     def start_mark(self, pid: int) -> str | None:
-        _reap(pid)
+        with suppress(ChildProcessError):  # reap an ended child; other processes are not affected
+            os.waitpid(pid, os.WNOHANG)
         return _mark_from_proc(pid) if PROC.joinpath("self/stat").exists() else _mark_from_ps(pid)
 
     def kill(self, pid: int, signal: int) -> bool:
@@ -105,14 +107,6 @@ class Conversation(socket.socket):
 def connect(argv: tuple[str, ...]) -> socket.socket:
     """Start `argv`; the returned socket is its standard input and output."""
     return Conversation(argv)
-
-
-def _reap(pid: int) -> None:
-    """Reap an ended child; other processes are not affected."""
-    try:
-        os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:
-        return
 
 
 def _mark_from_proc(pid: int) -> str | None:

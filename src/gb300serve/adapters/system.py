@@ -12,10 +12,10 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from gb300serve.autotune.sets import CacheDeniedError, CacheUnusableError
 from gb300serve.core.errors import Gb300Error, MachineError
@@ -141,28 +141,27 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def once() -> Iterator[None]:
+def _handling(handler: _Handler) -> Iterator[None]:
+    before = _set(dict.fromkeys(_STOP_SIGNALS, handler))
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def once() -> AbstractContextManager[None]:
     """The first SIGINT or SIGTERM raises KeyboardInterrupt; later ones are ignored until the context ends."""
 
     def first(_number: int, _frame: FrameType | None) -> None:
         _set(dict.fromkeys(_STOP_SIGNALS, _ignored))
         raise KeyboardInterrupt
 
-    before = _set(dict.fromkeys(_STOP_SIGNALS, first))
-    try:
-        yield
-    finally:
-        _set(before)
+    return _handling(first)
 
 
-@contextmanager
-def uninterrupted() -> Iterator[None]:
+def uninterrupted() -> AbstractContextManager[None]:
     """SIGINT and SIGTERM are ignored until the context ends."""
-    before = _set(dict.fromkeys(_STOP_SIGNALS, _ignored))
-    try:
-        yield
-    finally:
-        _set(before)
+    return _handling(_ignored)
 
 
 def _ignored(_number: int, _frame: FrameType | None) -> None:
@@ -187,30 +186,28 @@ K = TypeVar("K")
 T = TypeVar("T")
 
 
-class _Call(Generic[T]):
-    """A call in its own thread. After a timeout it continues unobserved and ends with the process."""
-
-    def __init__(self, ask: Callable[[], T]) -> None:
-        self._ask = ask
-        self.result: list[T | Exception] = []
-        self.thread = threading.Thread(target=self._run, name="call", daemon=True)
-        self.thread.start()
-
-    def _run(self) -> None:
-        try:
-            self.result.append(self._ask())
-        except Exception as error:  # noqa: BLE001 - a thread has no caller: `at_once` raises the error
-            self.result.append(error)
-
-
 def at_once(asks: Mapping[K, Callable[[], T]], patience: float) -> dict[K, T | Gb300Error | None]:
-    """Each call's result, its Gb300Error, or None after `patience` seconds; other errors are raised."""
-    calls = {key: _Call(ask) for key, ask in asks.items()}
+    """Each call's result, its Gb300Error, or None after `patience` seconds; other errors are raised.
+
+    Each call has its own thread. After a timeout it continues unobserved and ends with the process.
+    """
+    answers: dict[K, T | Exception] = {}
+
+    def answer(key: K, ask: Callable[[], T]) -> None:
+        try:
+            answers[key] = ask()
+        except Exception as error:  # noqa: BLE001 - a thread has no caller: it is raised below
+            answers[key] = error
+
+    threads = [threading.Thread(target=answer, args=call, daemon=True) for call in asks.items()]
+    for thread in threads:
+        thread.start()
     until = time.monotonic() + patience
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
     results: dict[K, T | Gb300Error | None] = {}
-    for key, call in calls.items():
-        call.thread.join(max(0.0, until - time.monotonic()))
-        result = call.result[0] if call.result else None
+    for key in asks:
+        result = answers.get(key)
         if isinstance(result, Exception) and not isinstance(result, Gb300Error):
             raise result
         results[key] = result

@@ -76,19 +76,17 @@ class NoSourceError(MachineError):
     """The source of a seed does not exist."""
 
     def __init__(self, ref: str, source: str | None) -> None:
-        what = (
-            f"{source} is neither a file nor a tuning set of this cache" if source else f"nothing is pinned for {ref}"
-        )
-        super().__init__(what, hint="name a file or the beginning of an identity or sha256: --from SOURCE")
+        named = f"{source} is neither a file nor a tuning set of this cache"
+        hint = "name a file or the beginning of an identity or sha256: --from SOURCE"
+        super().__init__(named if source else f"nothing is pinned for {ref}", hint=hint)
 
 
 class NotASourceError(MachineError):
     """The source is not a tuning set."""
 
     def __init__(self, source: Path | str, reason: str) -> None:
-        super().__init__(
-            f"{source} is not a valid tuning set: {reason}", hint="a tuning set is a JSON object of kernels"
-        )
+        hint = "a tuning set is a JSON object of kernels"
+        super().__init__(f"{source} is not a valid tuning set: {reason}", hint=hint)
 
 
 class NothingToPinError(MachineError):
@@ -213,13 +211,13 @@ class ReleaseCache:
 
 def mounted_cache(plan: Plan) -> str | None:
     """The host directory mounted over the engine's cache; without it, the tuning is lost with the container."""
-    return next((one.source for one in plan.container.mounts if one.target.rstrip("/") == MOUNT), None)
+    return next((mount.source for mount in plan.container.mounts if mount.target.rstrip("/") == MOUNT), None)
 
 
 def _learned(document: Mapping[str, Any]) -> list[str]:
     boots = document.get("boots", ())
     figures = (boot.get("figures", {}) for boot in boots if isinstance(boot, Mapping))
-    return [one["autotune"] for one in figures if isinstance(one.get("autotune"), str)]
+    return [boot["autotune"] for boot in figures if isinstance(boot.get("autotune"), str)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,17 +248,12 @@ def seed(cache: ReleaseCache, source: str | None, identity: str | None) -> Seede
     there = next(iter(sets_of_identity(cache.sets, whole)), None)
     flashinfer, arch = (there.flashinfer, there.arch) if there else level
     path = set_path(flashinfer, arch, whole, cache.recipe.engine.version)
-    warnings = _warnings(found, flashinfer, whole, cache)
     try:
+        warnings = _warnings(found, flashinfer, whole, cache)
         placed = seed_set(cache.place.files, cache.directory, path, found.data, _stamp())
     except InvalidSetError as error:
         raise NotASourceError(found.name, str(error)) from error
     return Seeded(placed, found.name, warnings)
-
-
-def pin_or_restore(cache: ReleaseCache, *, renew: bool) -> Pin | SeededSet:
-    """Put the pinned set back in place; without a pin, or to renew it, pin the current set."""
-    return _pin(cache) if cache.pin is None or renew else _restore(cache, cache.pin)
 
 
 def releases_by_set(directories: CacheDirectories) -> dict[str, str]:
@@ -275,6 +268,15 @@ def releases_by_set(directories: CacheDirectories) -> dict[str, str]:
     return releases
 
 
+def pin_or_restore(cache: ReleaseCache, *, renew: bool) -> Pin | SeededSet:
+    """Put the pinned set back in place; without a pin, or to renew it, pin the current set."""
+    pin, files = cache.pin, cache.place.files
+    if pin is None or renew:
+        return _pin(cache)
+    path = set_path(pin.flashinfer, pin.arch, pin.identity, cache.recipe.engine.version)
+    return seed_set(files, cache.directory, path, files.read(cache.place.state / pin.copy_name), _stamp())
+
+
 def _stamp() -> str:
     return format_stamp(SystemClock().now())
 
@@ -283,23 +285,16 @@ def _pin(cache: ReleaseCache) -> Pin:
     """Keep a copy of the current set for the release. Raises NothingToPinError."""
     verified = cache.verified()
     found = verified.found
+    ref = cache.recipe.ref
     if found is None or found.content is None:
-        raise NothingToPinError(cache.recipe.ref, "; ".join(verified.remarks) or "no such set exists")
+        raise NothingToPinError(ref, "; ".join(verified.remarks) or "no such set exists")
     if found.mismatch:
-        raise NothingToPinError(cache.recipe.ref, found.mismatch)
+        raise NothingToPinError(ref, found.mismatch)
     data = cache.place.files.read(cache.directory / found.path)
-    content, now = parse_set(data), SystemClock().now()
-    made = Pin(
-        cache.recipe.ref, found.flashinfer, found.arch, found.identity, found.file, content.configs, content.sha256, now
-    )
-    cache.place.keep(made, data)
-    return made
-
-
-def _restore(cache: ReleaseCache, kept: Pin) -> SeededSet:
-    data = cache.place.files.read(cache.place.state / kept.copy_name)
-    path = set_path(kept.flashinfer, kept.arch, kept.identity, cache.recipe.engine.version)
-    return seed_set(cache.place.files, cache.directory, path, data, _stamp())
+    content, level = parse_set(data), (found.flashinfer, found.arch)
+    pin = Pin(ref, *level, found.identity, found.file, content.configs, content.sha256, SystemClock().now())
+    cache.place.keep(pin, data)
+    return pin
 
 
 def _source(cache: ReleaseCache, said: str | None) -> TuningSetSource:
@@ -314,15 +309,15 @@ def _source(cache: ReleaseCache, said: str | None) -> TuningSetSource:
     path = expand_user(said)
     if files.written_at(path) is not None and path.is_file():
         return TuningSetSource(files.read(path), str(path))
-    named = [one for one in cache.sets if _means(one, said)]
-    if not named:
+    named = next((tuning_set for tuning_set in cache.sets if _is_named(tuning_set, said)), None)
+    if named is None:
         raise NoSourceError(cache.recipe.ref, said)
-    return _of_set(cache, named[0])
+    return _of_set(cache, named)
 
 
-def _means(found: TuningSet, said: str) -> bool:
-    sha256 = found.content.sha256 if found.content else ""
-    return len(said) >= 8 and (found.identity.startswith(said) or sha256.startswith(said))
+def _is_named(tuning_set: TuningSet, said: str) -> bool:
+    names = (tuning_set.identity, tuning_set.content.sha256 if tuning_set.content else "")
+    return len(said) >= 8 and any(name.startswith(said) for name in names)
 
 
 def _of_set(cache: ReleaseCache, found: TuningSet) -> TuningSetSource:
@@ -334,24 +329,22 @@ def _under_another_name(cache: ReleaseCache) -> TuningSet | None:
     if cache.expected.identity is None:
         return None
     wanted = file_name(cache.recipe.engine.version)
-    return next((one for one in sets_of_identity(cache.sets, cache.expected.identity) if one.file != wanted), None)
+    same = sets_of_identity(cache.sets, cache.expected.identity)
+    return next((tuning_set for tuning_set in same if tuning_set.file != wanted), None)
 
 
 def _warnings(found: TuningSetSource, flashinfer: str, identity: str, cache: ReleaseCache) -> tuple[str, ...]:
-    try:
-        content = parse_set(found.data)
-    except InvalidSetError as error:
-        raise NotASourceError(found.name, str(error)) from error
-    said = []
+    content, remarks = parse_set(found.data), []
     measured = flashinfer_of(content.metadata)
     if measured is not None and measured != flashinfer:
-        said.append(f"it was measured with FlashInfer {measured}; FlashInfer {flashinfer} will ignore it")
-    there = next((one.content for one in sets_of_identity(cache.sets, identity) if one.content), None)
+        remarks.append(f"it was measured with FlashInfer {measured}; FlashInfer {flashinfer} will ignore it")
+    contents = (tuning_set.content for tuning_set in sets_of_identity(cache.sets, identity))
+    there = next(filter(None, contents), None)
     if there is not None:
         others = metadata_differences(content.metadata, there.metadata)
-        said += [f"its environment differs from the set it replaces: {one}" for one in others]
+        remarks += [f"its environment differs from the set it replaces: {difference}" for difference in others]
     if found.identity is not None and found.identity != identity:
-        said.append("it was tuned under another identity: kernels of missing shapes will still be tuned")
+        remarks.append("it was tuned under another identity: kernels of missing shapes will still be tuned")
     if cache.expected.configs is not None and content.configs < cache.expected.configs:
-        said.append(f"it has {content.configs} configurations, the recipe expects {cache.expected.configs}")
-    return tuple(said)
+        remarks.append(f"it has {content.configs} configurations, the recipe expects {cache.expected.configs}")
+    return tuple(remarks)

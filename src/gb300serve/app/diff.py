@@ -6,11 +6,9 @@ from gb300serve.app.fit import Fitter
 from gb300serve.app.workspace import Workspace
 from gb300serve.compare.costs import RecordedIdentity, ReleaseSummary, recorded_identity
 from gb300serve.compare.diff import Side
-from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.fit.checkpoint import Checkpoint
 from gb300serve.fit.result import FitResult
-from gb300serve.lint.run import place_finding
-from gb300serve.lint.subject import RULES, LintSubject
+from gb300serve.lint.run import rule_findings
 from gb300serve.plan.model import digest
 from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.model import Recipe
@@ -41,7 +39,7 @@ def facts(space: Workspace, loaded: LoadedRecipe, recipe: Recipe, sets: Sequence
         tuning_seconds=(known.autotune.tuning_seconds or None) if known else None,
         recorded=_from_recipe(loaded, recipe) or _from_boots(known, recipe, found),
         evidence=() if loaded.changed else tuple(recipe.evidence),
-        ledger=tuple(_ledger(subject)),
+        ledger=tuple(rule_findings(subject, _LEDGER)),
     )
 
 
@@ -54,8 +52,3 @@ def _from_recipe(loaded: LoadedRecipe, recipe: Recipe) -> RecordedIdentity | Non
 
 def _from_boots(known: Checkpoint | None, recipe: Recipe, found: FitResult | None) -> RecordedIdentity | None:
     return recorded_identity(known, found.request, recipe.engine.options) if known and found else None
-
-
-def _ledger(subject: LintSubject) -> list[Diagnostic]:
-    rules = [rule for rule in RULES if rule.code in _LEDGER]
-    return [place_finding(subject.loaded, rule, found) for rule in rules for found in rule.check(subject)]

@@ -23,11 +23,11 @@ from gb300serve.host.facts import HostDocker, HostFacts, Machine, SecretFact
 from gb300serve.lifecycle.backend import Container, Image, told_by
 from gb300serve.lifecycle.launch import Launch, host_ports
 from gb300serve.lifecycle.reconcile import Observed, containers_on_port, is_live, reconcile
-from gb300serve.lifecycle.steps import AwaitReady, StartContainer, Step, StopContainer
+from gb300serve.lifecycle.steps import AwaitReady, Step, StopContainer, runs_already, starts_kept
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan
 from gb300serve.preflight.run import MachineUnfitError, blocking, judge
-from gb300serve.preflight.subject import LaunchRefusal, Own, PreflightSubject, Release, wanted
+from gb300serve.preflight.subject import LaunchRefusal, OwnResources, PreflightSubject, Release, host_requirements
 from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.model import Recipe
 from gb300serve.simulator.host import INFO, StationMachine
@@ -74,12 +74,14 @@ class Doctor:
         prepared = PreparedLaunch(launch, loaded, recipe, ref, tuple(sets), invocation, {})
         return self.subject(prepared, _own(launch, steps, containers), refusal)
 
-    def subject(self, prepared: PreparedLaunch, own: Own, refusal: LaunchRefusal | None = None) -> PreflightSubject:
+    def subject(
+        self, prepared: PreparedLaunch, own: OwnResources, refusal: LaunchRefusal | None = None
+    ) -> PreflightSubject:
         """Everything that the checks need."""
         host, launch, recipe = self._host, prepared.launch, prepared.recipe
         plan = launch.plan
         facts = release_facts(
-            wanted(plan, recipe, host_ports(plan)), self._machine(), self._engine(plan), self._secrets(plan)
+            host_requirements(plan, recipe, host_ports(plan)), self._machine(), self._engine(plan), self._secrets(plan)
         )
         memory = self._memory(launch, prepared.loaded, recipe, _grace(host, own))
         return PreflightSubject(host, Release(plan, facts, memory, own, refusal, prepared.invocation.command("fit")))
@@ -95,8 +97,8 @@ class Doctor:
 
     def _observed(self, plan: Plan, containers: tuple[Container, ...]) -> Observed:
         """The containers only: image, sources and sockets have checks of their own."""
-        others = self.hosts.neighbours(self.on)
-        beside = tuple(each for other in others for each in other.containers() if each.state == "running")
+        others = (container for host in self.hosts.neighbours(self.on) for container in host.containers())
+        beside = tuple(container for container in others if container.state == "running")
         gpu = told_by(self._host.gpus, self._host.processes)
         return Observed(containers, image=Image(plan.image_id or "", (), ""), neighbours=beside, gpu=gpu)
 
@@ -107,7 +109,7 @@ class Doctor:
 
     def _machine(self) -> Machine:
         if self.on == "sim":
-            return StationMachine(self.hosts.machine.heard)
+            return StationMachine(self.hosts.machine.listener)
         if self.hosts.is_local(self.on):
             return self.hosts.machine
         return RemoteMachine(f"the containers run on {self.hosts.docker_address}: run doctor there")
@@ -148,18 +150,18 @@ def check_launch(
     Changes nothing. Raises MachineUnfitError (exit 6) with everything that blocks; codes in `bearable` only warn. A
     lane that runs already is left alone: nothing is launched, and only the host is inspected.
     """
-    if any(isinstance(step, AwaitReady) and step.running for step in steps):
+    if runs_already(steps):
         return PreflightResult(doctor.host())
     invocation = prepared.invocation
     subject = doctor.subject(prepared, _own(prepared.launch, steps, doctor.containers()))
     judged = judge(subject)
-    found = tuple(replace(each, severity="warning") if each.code in bearable else each for each in judged)
+    found = tuple(replace(finding, severity="warning") if finding.code in bearable else finding for finding in judged)
     if blocking(found):
         raise MachineUnfitError(invocation.ref, invocation.command("doctor"), found)
     return PreflightResult(subject, found)
 
 
-def _grace(host: HostFacts, own: Own) -> GraceMemory:
+def _grace(host: HostFacts, own: OwnResources) -> GraceMemory:
     """A lane that is stopped first frees an unknown amount: then assume the total memory."""
     if isinstance(host.memory, Missing):
         return STATION
@@ -168,10 +170,9 @@ def _grace(host: HostFacts, own: Own) -> GraceMemory:
     return GraceMemory(host.memory.available / GIB, "MemAvailable")
 
 
-def _own(launch: Launch, steps: Sequence[Step], containers: Sequence[Container]) -> Own:
+def _own(launch: Launch, steps: Sequence[Step], containers: Sequence[Container]) -> OwnResources:
     ids = {step.container for step in steps if isinstance(step, StopContainer | AwaitReady)}
-    mine = tuple(each for each in containers if each.id in ids and is_live(each))
+    mine = tuple(container for container in containers if container.id in ids and is_live(container))
     ports = frozenset(port for port in host_ports(launch.plan) if any(containers_on_port(port, mine)))
-    kept = any(isinstance(step, StartContainer) and step.kept for step in steps)
-    watched = any(isinstance(step, AwaitReady) and step.running for step in steps)
-    return Own(frozenset(each.id for each in mine), ports, kept or watched)
+    continues = starts_kept(steps) or runs_already(steps)
+    return OwnResources(frozenset(container.id for container in mine), ports, continues)

@@ -1,7 +1,7 @@
 """`down`: stop a lane under the lock, and record it in the journal."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gb300serve.adapters.system import once
 from gb300serve.app.hosts import ContainerHost
@@ -23,13 +23,8 @@ class DownInterruptedError(Gb300Error):
     exit_code = 130
 
     def __init__(self, message: str, container: Container) -> None:
-        super().__init__(
-            f"interrupted; {message}",
-            suggest=(
-                Action("status", "see what runs", ref=""),
-                Action("down", "wait for its end", ref=ref_of(container)),
-            ),
-        )
+        wait = Action("down", "wait for its end", ref=ref_of(container))
+        super().__init__(f"interrupted; {message}", suggest=(Action("status", "see what runs", ref=""), wait))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +59,19 @@ def stop_lane(
     with once(), locked(state.lock(host.on, request.command), state, console) as lock:
         journal = LaunchJournal(state, host, console, workspace.station, "down")
         journal.settle()
-        progress = _Progress(show)
-        tools = host.tools(progress.record, lock)
+        begun: list[Step] = []
+
+        def announce(announcement: Announcement) -> None:
+            if isinstance(announcement, StepBegan):
+                begun.append(announcement.step)
+            show(announcement)
+
+        tools = host.tools(announce, lock)
         try:
             done = down(container, tools, remove=request.remove, timeout=request.timeout, probe=host.residue)
         except KeyboardInterrupt:
             with tools.uninterrupted():
-                raise _interrupted(request, progress.begun, tools, journal) from None
+                raise _interrupted(request, begun, tools, journal) from None
         failed = tuple(remove_failed(container, tools)) if request.remove_failed else ()
         if done.was_running or done.removed:
             text = "; ".join((f"{release_of(done.container)}: {sentence(done)}", *map(removed_too, failed)))
@@ -83,9 +84,8 @@ def sentence(done: StopResult) -> str:
     name = done.container.name
     if not done.was_running:
         return f"{name} was not running" + ("; removed" if done.removed else "")
-    how = (
-        "was killed: it ignored the stop signal" if done.killed else f"ended with exit code {done.container.exit_code}"
-    )
+    ended = f"ended with exit code {done.container.exit_code}"
+    how = "was killed: it ignored the stop signal" if done.killed else ended
     return f"{name} {how}; {'removed' if done.removed else 'kept'}"
 
 
@@ -94,23 +94,13 @@ def removed_too(name: str) -> str:
     return f"{name} (kept after a failed boot) was removed too"
 
 
-@dataclass
-class _Progress:
-    show: Callable[[Announcement], None]
-    begun: list[Step] = field(default_factory=list)
-
-    def record(self, announcement: Announcement) -> None:
-        if isinstance(announcement, StepBegan):
-            self.begun.append(announcement.step)
-        self.show(announcement)
-
-
 def _interrupted(request: DownRequest, begun: list[Step], tools: Tools, journal: LaunchJournal) -> DownInterruptedError:
     """A requested stop cannot be taken back; before it, the restart policy is restored."""
     container = request.container
     if any(isinstance(step, StopContainer) for step in begun):
         message = f"{container.name} received the stop signal, but down did not wait for its end"
-        journal.enter_stop_request(container.id, f"{release_of(container)}: {message}", reason=request.reason)
+        text = f"{release_of(container)}: {message}"
+        journal.enter("interrupted", text, reason=request.reason, stopping=container.id)
         return DownInterruptedError(message, container)
     if begun:
         tools.backend.set_restart(container.id, container.restart_policy)

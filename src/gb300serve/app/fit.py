@@ -25,8 +25,8 @@ from gb300serve.fit.result import (
 )
 from gb300serve.lint.known import runner_v2_ignores
 from gb300serve.lint.rules.offload import uses_runner_v2
-from gb300serve.lint.run import place_finding
-from gb300serve.lint.subject import RULES, LintSubject
+from gb300serve.lint.run import rule_findings
+from gb300serve.lint.subject import LintSubject
 from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.merge import split_assignment, split_path
 from gb300serve.recipe.model import Recipe
@@ -107,12 +107,11 @@ class Fitter:
         return LintSubject(loaded, recipe, lambda: self.space.site(loaded.file.directory))
 
     def _remarks(self, subject: LintSubject, known: Checkpoint, found: FitResult) -> Iterator[Diagnostic]:
-        rules = [rule for rule in RULES if rule.code in _RECORDS]
-        recorded = [place_finding(subject.loaded, rule, one) for rule in rules for one in rule.check(subject)]
-        named = any(one.code == "OFF002" for one in recorded)
-        for one in fit_diagnostics(found, known.boots):
-            if not (named and one.code == MATCHES_NOTHING):
-                yield one
+        recorded = rule_findings(subject, _RECORDS)
+        named = any(finding.code == "OFF002" for finding in recorded)
+        for finding in fit_diagnostics(found, known.boots):
+            if not (named and finding.code == MATCHES_NOTHING):
+                yield finding
         yield from recorded
         if found.request.offloads and runner_v2_ignores(subject.version) and uses_runner_v2(subject):
             yield _ignored(subject, known, found)
@@ -120,7 +119,7 @@ class Fitter:
 
 def _read(subject: LintSubject, directory: Path) -> Checkpoint:
     """The local checkpoint, with the boots that the package has recorded for it."""
-    config, dtype = read_config(directory), (subject.vllm and subject.vllm.kv_cache_dtype) or "auto"
+    config, dtype = read_config(directory), subject.vllm.kv_cache_dtype or "auto"
     try:
         found = checkpoint_from_tensors(_repo(subject.recipe), config, read_tensors(directory), dtype)
     except (KeyError, TypeError) as error:
@@ -161,7 +160,7 @@ def _keeps_overhead(assignment: str) -> bool:
 def _not_applicable(subject: LintSubject) -> Diagnostic | None:
     """Why the arithmetic for one GB300 and vLLM's offload does not apply, or None."""
     view, gpus = subject.vllm, subject.container.gpus
-    if view is None:
+    if not subject.is_vllm:
         return diagnostic(
             ANOTHER_MACHINE, f"{subject.recipe.engine.name} allocates memory by rules that fit does not model"
         )

@@ -18,7 +18,7 @@ from gb300serve.journal.lock import LaneLock
 from gb300serve.lifecycle.backend import ContainerBackend, GpuMemory, Listeners
 from gb300serve.lifecycle.down import ResidueProbe
 from gb300serve.lifecycle.events import Announcement
-from gb300serve.lifecycle.tools import NoLock, Tools, ignore_announcement
+from gb300serve.lifecycle.tools import NoLock, Tools
 from gb300serve.plan.model import Plan
 from gb300serve.simulator.station import Rehearsal, SimulatedStation
 
@@ -42,9 +42,7 @@ class ContainerHost:
     neighbours: tuple[ContainerBackend, ...]
     """Other hosts on this machine: their lanes exclude ours by port only."""
 
-    def tools(
-        self, announce: Callable[[Announcement], None] = ignore_announcement, lock: LaneLock | None = None
-    ) -> Tools:
+    def tools(self, announce: Callable[[Announcement], None] = lambda _: None, lock: LaneLock | None = None) -> Tools:
         return Tools(
             self.backend,
             self.http,

@@ -1,6 +1,6 @@
 """Import a launch: the recipe of a source, and findings."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -82,15 +82,6 @@ def import_document(result: Result | None, diagnostics: tuple[Diagnostic, ...]) 
     recipe, plan = (result.document, plan_document(result.plan)) if result else (None, None)
     findings = [finding.as_json() for finding in diagnostics]
     return {"schema": SCHEMA, "recipe": recipe, "plan": plan, "diagnostics": findings}
-
-
-def finding_lines(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
-    """The findings without their source lines: a pasted line may contain a secret."""
-    for finding in diagnostics:
-        place = ":".join(str(part) for part in (finding.file, finding.line, finding.column) if part is not None)
-        yield f"{place}: {finding.severity} {finding.code} {finding.name}: {finding.message}"
-        if finding.hint:
-            yield f"    hint: {finding.hint}"
 
 
 def recipe_lines(result: Result) -> Iterator[str]:

@@ -16,7 +16,8 @@ from gb300serve.app.launchable import PreparedLaunch
 from gb300serve.app.state import StateDirectory
 from gb300serve.autotune.pins import CacheVerdict
 from gb300serve.autotune.sets import short_identity
-from gb300serve.core.errors import Action, CommandLineError, Gb300Error, ServiceError
+from gb300serve.core.errors import Action, CommandLineError, Gb300Error
+from gb300serve.core.redaction import redact
 from gb300serve.core.values import indented_json
 from gb300serve.journal.journal import StateUnusableError
 from gb300serve.journal.runs import HOST, MeasuredTimes, RunHistory, measure_times
@@ -27,11 +28,11 @@ from gb300serve.lifecycle.failures import CrashLoopError, LaneEndedError, Launch
 from gb300serve.lifecycle.launch import Launch, display_time
 from gb300serve.lifecycle.logs import follow_lane
 from gb300serve.lifecycle.ready import Served
-from gb300serve.lifecycle.receipts import refuse_degraded
+from gb300serve.lifecycle.receipts import DegradedError, refuse_degraded
 from gb300serve.lifecycle.reconcile import plan_launch
 from gb300serve.lifecycle.recorder import Recorder
 from gb300serve.lifecycle.status import verify_serving
-from gb300serve.lifecycle.steps import AwaitReady, StartContainer, Step, detached
+from gb300serve.lifecycle.steps import Step, detached, runs_already, starts_kept
 from gb300serve.lifecycle.tools import Tools
 from gb300serve.preflight.subject import PreflightSubject
 from gb300serve.simulator.station import Rehearsal
@@ -81,25 +82,12 @@ class LaunchRequest:
         return self.prepared.invocation
 
 
-class TuningDegradedError(ServiceError):
-    """The lane serves without the measured tuning set, which its recipe treats as degraded (exit 9)."""
-
-    def __init__(self, launch: Launch, verified: CacheVerdict) -> None:
-        super().__init__(
-            f"DEGRADED: {launch.name} serves, but its tuning set differs from the recipe\n"
-            + "\n".join(f"  {remark}" for remark in verified.remarks),
-            hint="it keeps running",
-            suggest=(Action("cache verify", "see the tuning set"), Action("down", "stop it")),
-        )
-
-
 class SimulatedOptionError(CommandLineError):
     """A simulation option on a real launch."""
 
     def __init__(self, option: str) -> None:
-        super().__init__(
-            f"{option} works on the simulated Station only, but this is a real launch", hint="add --on sim"
-        )
+        message = f"{option} works on the simulated Station only, but this is a real launch"
+        super().__init__(message, hint="add --on sim")
 
 
 def refuse_rehearsal(rehearsal: Rehearsal, on: On) -> None:
@@ -126,11 +114,6 @@ def preflight(request: LaunchRequest, steps: tuple[Step, ...], hosts: Hosts, sta
     if not simulated:
         return result
     return replace(result, found=tuple(finding for finding in result.found if finding.severity == "warning"))
-
-
-def starts_kept(steps: tuple[Step, ...]) -> bool:
-    """Whether a kept container is started instead of a new one."""
-    return any(isinstance(step, StartContainer) and step.kept for step in steps)
 
 
 def measured_times(launch: Launch, steps: tuple[Step, ...], history: RunHistory) -> MeasuredTimes:
@@ -186,7 +169,7 @@ def launch_and_watch(
         screen = display(dict(launch.expected))
         try:
             tools = host.tools(_both(recorder, screen), lock)
-            run = _Run(request, launch, hosts, state, tools, journal, recorder, screen)
+            run = _Run(request, launch, hosts, state, tools, journal, recorder, screen, console)
             return run.carry_out(detached(steps) if request.detach else steps)
         finally:
             screen.stop()
@@ -210,10 +193,7 @@ class _Run:
     journal: LaunchJournal
     recorder: Recorder
     screen: BootDisplay
-
-    @property
-    def console(self) -> Console:
-        return self.hosts.workspace.console
+    console: Console
 
     def carry_out(self, steps: tuple[Step, ...]) -> int:
         """Raises the errors of `execute` after recording them, and DegradedError (9)."""
@@ -240,9 +220,8 @@ class _Run:
         if not steps:  # detached and already running: readiness was not checked
             return self._already("runs", launched.container)
         result = "ready" if served else "started"
-        watched = any(isinstance(step, AwaitReady) and step.running for step in steps)
         text = f"{launch.plan.recipe} {'became READY' if served else 'boots'} as {launch.name}"
-        self._enter(result, f"{text}; it was booting already" if watched else text)
+        self._enter(result, f"{text}; it was booting already" if runs_already(steps) else text)
         self.tools.lock.release()
         if served is None:
             self.recorder.learn(launched.container)
@@ -292,14 +271,13 @@ class _Run:
         return INTERRUPTED
 
     def _fail(self, error: Gb300Error, result: str) -> None:
-        cause = error.message.partition("\n")[0]
+        cause = redact(error.message.partition("\n")[0], self.launch.secrets.values())
         render_suggestions(error, self.request.invocation)
-        self._enter(result, cause, tuple(self.launch.secrets.values()))
+        self._enter(result, cause)
         self._close(error, state=result)
 
-    def _enter(self, result: str, text: str, secrets: tuple[str, ...] = ()) -> None:
-        run = self.recorder.run.path.name
-        self.journal.enter(result, text, reason=self.request.reason, run=run, secrets=secrets)
+    def _enter(self, result: str, text: str) -> None:
+        self.journal.enter(result, text, reason=self.request.reason, run=self.recorder.run.path.name)
 
     def _close(self, error: Gb300Error, **changes: object) -> None:
         render_suggestions(error, self.request.invocation)
@@ -330,19 +308,18 @@ class _Run:
 
 
 def refuse_wrong_tuning(verified: CacheVerdict | None, launch: Launch) -> None:
-    """Raises TuningDegradedError if the set is wrong and the recipe sets `missing: degrade`."""
+    """Raises DegradedError if the set is wrong and the recipe sets `missing: degrade`."""
     if verified is not None and verified.state in _WRONG and launch.tuning.degrades:
-        raise TuningDegradedError(launch, verified)
+        differs, see = "its tuning set differs from the recipe", Action("cache verify", "see the tuning set")
+        raise DegradedError(launch, differs, verified.remarks, see)
 
 
 def tuning_lines(verified: CacheVerdict) -> Iterator[tuple[str, str]]:
     """Text and style: one line for the expected set, else one for each remark."""
     found = verified.found
     if verified.state == "ready" and found is not None and found.content is not None:
-        yield (
-            f"tuning cache: {short_identity(found.identity)} as expected, {found.content.configs} configurations",
-            "good",
-        )
+        identity, configs = short_identity(found.identity), found.content.configs
+        yield f"tuning cache: {identity} as expected, {configs} configurations", "good"
     style = "warning" if verified.state in _WRONG else "dim"
     yield from ((f"tuning cache, for the next boot: {remark}", style) for remark in verified.remarks)
 

@@ -11,14 +11,14 @@ from gb300serve.app.hosts import ContainerHost
 from gb300serve.app.state import StateDirectory
 from gb300serve.core.redaction import redact
 from gb300serve.core.values import indented_json
-from gb300serve.journal.journal import JournalEntry, RunningLane
+from gb300serve.journal.journal import JournalEntry
 from gb300serve.journal.lock import LaneLock
 from gb300serve.journal.runs import UNFINISHED, UNWATCHED, RunRecord
 from gb300serve.lifecycle.launch import Launch
+from gb300serve.lifecycle.receipts import pinned_files
 from gb300serve.lifecycle.recorder import Recorder, running_lanes
 from gb300serve.lifecycle.status import lane_status
-from gb300serve.lifecycle.steps import StartContainer, Step
-from gb300serve.plan.model import Plan
+from gb300serve.lifecycle.steps import Step, starts_kept
 from gb300serve.render.docker_run import plan_document, shell_text
 
 # Another command holds the lock for at most a minute (a stop takes 30 s), usually for one second.
@@ -68,25 +68,13 @@ class LaunchJournal:
         self._mark_ready()
 
     def enter(
-        self,
-        result: str,
-        text: str,
-        *,
-        reason: str | None = None,
-        run: str | None = None,
-        secrets: tuple[str, ...] = (),
+        self, result: str, text: str, *, reason: str | None, run: str | None = None, stopping: str | None = None
     ) -> None:
-        """Add an entry about this command, with the lanes that run now."""
-        self._enter(result, redact(text, secrets), running_lanes(self._host.backend), reason, run)
+        """Add an entry about this command, with the lanes that run now.
 
-    def enter_stop_request(self, container: str, text: str, *, reason: str | None = None) -> None:
-        """Add an entry about a stop that was not awaited: the container (an id) counts as stopped."""
-        after = tuple(lane for lane in running_lanes(self._host.backend) if lane.id != container)
-        self._enter("interrupted", text, after, reason)
-
-    def _enter(
-        self, result: str, text: str, after: tuple[RunningLane, ...], reason: str | None, run: str | None = None
-    ) -> None:
+        `stopping` is the id of a container whose stop was not awaited: it counts as stopped.
+        """
+        after = tuple(lane for lane in running_lanes(self._host.backend) if lane.id != stopping)
         self._add(
             JournalEntry(
                 at=self._state.clock.now(),
@@ -94,7 +82,7 @@ class LaunchJournal:
                 on=self._host.on,
                 by=self._state.requester,
                 result=result,
-                said=text,
+                said=redact(text),
                 reason=redact(reason) if reason else None,
                 before=self.before,
                 after=after,
@@ -121,9 +109,9 @@ class LaunchJournal:
             process=SystemProcesses().start_mark(os.getpid()),
             reason=redact(reason) if reason else None,
             overrides=tuple(map(redact, launch.overrides)),
-            kept=any(isinstance(step, StartContainer) and step.kept for step in steps),
+            kept=starts_kept(steps),
             image=self._image(plan.image),
-            patches=_pinned_files(plan) or None,
+            patches={source: sha256 for source, _, sha256 in pinned_files(plan)} or None,
             station=self._station,
         )
         texts = {**artifacts, "plan.json": indented_json(plan_document(plan)) + "\n", "command": shell_text(plan)}
@@ -189,14 +177,3 @@ class LaunchJournal:
                 f"{error.strerror or error}",
                 "warning",
             )
-
-
-def _pinned_files(plan: Plan) -> dict[str, str]:
-    """sha256 by path on the host, of mounts and of files below them."""
-    pins = {}
-    for mount in plan.container.mounts:
-        if isinstance(mount.sha256, str):
-            pins[mount.source] = mount.sha256
-        elif mount.sha256:
-            pins |= {f"{mount.source}/{name}": digest for name, digest in mount.sha256.items()}
-    return pins

@@ -15,7 +15,7 @@ from gb300serve.compare.costs import RecordedIdentity, recorded_identity
 from gb300serve.core.errors import Action, CompileError, MachineError
 from gb300serve.fit.checkpoint import Checkpoint, checkpoint_at_path
 from gb300serve.fit.request import request_from_options
-from gb300serve.host.nvidia import Gpu, gpus_named, parse_gpu_list
+from gb300serve.host.nvidia import gpus_named, parse_gpu_list
 from gb300serve.journal.runs import RunRecord
 from gb300serve.lifecycle.launch import CHANGED, Launch, pinned_arguments
 from gb300serve.lifecycle.rollback import PlanDiffersError
@@ -166,12 +166,9 @@ def with_gpu(site: Site, recipe: Recipe, *, simulated: bool) -> Site:
         return site
     name = str(gpus.values[0])
     # The simulated Station has one GPU of every name.
-    uuids = [GB300_UUID] if simulated else [gpu.uuid for gpu in gpus_named(_machine_gpus(), name)]
+    listed = "" if simulated else output(("nvidia-smi", "-L"), NVIDIA_SMI_PATIENCE) or ""
+    uuids = [GB300_UUID] if simulated else [gpu.uuid for gpu in gpus_named(parse_gpu_list(listed), name)]
     return site.model_copy(update={"gpus": {**site.gpus, name: uuids[0]}}) if len(uuids) == 1 else site
-
-
-def _machine_gpus() -> tuple[Gpu, ...]:
-    return parse_gpu_list(output(("nvidia-smi", "-L"), NVIDIA_SMI_PATIENCE) or "")
 
 
 def read_secrets(plan: Plan, variables: Mapping[str, str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from gb300serve.app.workspace import Workspace
 from gb300serve.core.diagnostics import CATALOGUE, CatalogueEntry, Diagnostic
@@ -34,20 +34,8 @@ FEWEST = 200
 CHUNK = 50
 
 
-class _Work(Generic[T, R]):
-    """The work of a forked process on one chunk. On an error it returns None, and the parent repeats the work."""
-
-    def __init__(self, function: Callable[[T], R]) -> None:
-        self.function = function
-
-    def on(self, items: Sequence[T]) -> list[R] | None:
-        try:
-            return [self.function(item) for item in items]
-        except Gb300Error:
-            return None
-
-
-_inherited: _Work[object, object] | None = None
+_inherited: Callable[[Any], Any] | None = None
+"""The function of the items. A fork inherits it: closures cannot be sent to a process, and need not be."""
 
 
 def spread(function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
@@ -60,20 +48,20 @@ def spread(function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
 
 
 def _forked(function: Callable[[T], R], chunks: list[Sequence[T]], processors: int) -> Iterator[list[R]]:
-    global _inherited  # noqa: PLW0603 - a fork inherits it: closures cannot be sent to a process, and need not be
-    work: _Work[T, R] = _Work(function)
-    _inherited = work  # type: ignore[assignment] # of any item: only chunks of these items are sent
+    global _inherited  # noqa: PLW0603
+    _inherited = function
     fork = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(min(processors, len(chunks)), fork, initializer=_leave_interrupts) as pool:
-        answers: Iterator[list[R] | None] = pool.map(_in_child, chunks)
-        for chunk, done in zip(chunks, answers, strict=True):
+        for chunk, done in zip(chunks, pool.map(_in_child, chunks), strict=True):
             yield [function(item) for item in chunk] if done is None else done
 
 
-def _in_child(chunk: Sequence[T]) -> list[R] | None:
-    if _inherited is None:
+def _in_child(chunk: Sequence[Any]) -> list[Any] | None:
+    """None after an error: the parent repeats the work, and raises it."""
+    try:
+        return [_inherited(item) for item in chunk] if _inherited else None
+    except Gb300Error:
         return None
-    return _inherited.on(chunk)  # type: ignore[return-value] # what the parent's function returns
 
 
 def _leave_interrupts() -> None:
@@ -118,11 +106,11 @@ class Verdict:
 def lint_paths(space: Workspace, paths: list[str]) -> Verdict:
     """The verdict over `paths`: files, directories, releases; by default the recipes directory."""
     verdict = Verdict()
-    for one in spread(Judge(space).verdict, tuple(_files(space, paths))):
-        if one is not None:
+    for linted in spread(FileLinter(space).verdict, tuple(_files(space, paths))):
+        if linted is not None:
             verdict.files += 1
-            verdict.invalid |= one.invalid
-            verdict.add(one.found)
+            verdict.invalid |= linted.invalid
+            verdict.add(linted.found)
     return verdict
 
 
@@ -133,8 +121,8 @@ class FileVerdict(NamedTuple):
     found: tuple[Diagnostic, ...]
 
 
-class Judge:
-    """Judges file after file; sites and listings of directories are read once."""
+class FileLinter:
+    """Lints file after file; sites and listings of directories are read once."""
 
     def __init__(self, space: Workspace) -> None:
         self.space = space

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gb300serve.app.hosts import ContainerHost, Hosts, On
 from gb300serve.app.launch import measured_times, plan_steps
-from gb300serve.app.launchable import PreparedLaunch, prepare_run
+from gb300serve.app.launchable import PreparedLaunch
 from gb300serve.app.state import StateDirectory
 from gb300serve.app.workspace import Workspace
 from gb300serve.core.errors import BackendError
@@ -13,7 +13,7 @@ from gb300serve.journal.runs import RunHistory, RunRecord
 from gb300serve.lifecycle.backend import Container
 from gb300serve.lifecycle.launch import changed_secrets
 from gb300serve.lifecycle.reconcile import is_live
-from gb300serve.lifecycle.rollback import RollbackGoal, costs, kept_container, target
+from gb300serve.lifecycle.rollback import costs, kept_container, target
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +34,8 @@ def find_target(
         workspace.console.message(f"the record of run {run} cannot be read and is ignored", "warning")
     on = _select_host(hosts, on, history)
     containers = hosts.at(on).backend.containers()
-    record = target(_goal(goal, workspace, history), on, containers, history)
+    record = target(*_named(goal, workspace, history), on, containers, history)
     return RollbackTarget(record, on, containers)
-
-
-def prepare_rollback(
-    found: RollbackTarget, workspace: Workspace, hosts: Hosts, state: StateDirectory
-) -> PreparedLaunch:
-    """The launch of that run. Raises PlanDiffersError, and the errors of `up`."""
-    return prepare_run(workspace, hosts, state.runs.directory, found.record, found.on)
 
 
 def rollback_costs(
@@ -72,11 +65,11 @@ def _has_lane(hosts: Hosts, name: On) -> bool:
         return False
 
 
-def _goal(goal: str | None, workspace: Workspace, history: RunHistory) -> RollbackGoal:
-    if goal is None:
-        return RollbackGoal()
-    lanes = {ref.partition("/")[0] for ref in workspace.catalog.refs()} | {run.lane for run in history.runs}
-    if goal in lanes:
-        return RollbackGoal(lane=goal)
+def _named(goal: str | None, workspace: Workspace, history: RunHistory) -> tuple[str | None, str | None]:
+    """The lane, and the release if the user named one."""
+    if goal is None or goal in {run.lane for run in history.runs}:
+        return goal, None
+    if goal in {ref.partition("/")[0] for ref in workspace.catalog.refs()}:
+        return goal, None
     _, recipe = workspace.load(goal)
-    return RollbackGoal(recipe.lane, recipe.release)
+    return recipe.lane, recipe.release

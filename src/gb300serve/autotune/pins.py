@@ -56,7 +56,7 @@ def parse_pins(document: Mapping[str, Any]) -> dict[str, Pin]:
 def with_pin(document: Mapping[str, Any], pin: Pin) -> dict[str, Any]:
     """The document with the pin, which replaces an older one of the same release."""
     pins = {**parse_pins(document), pin.release: pin}
-    return {"format": FORMAT, "pins": [asdict(one) for _, one in sorted(pins.items())]}
+    return {"format": FORMAT, "pins": [asdict(pins[release]) for release in sorted(pins)]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +102,21 @@ def verify_set(wanted: ExpectedSet, pin: Pin | None, sets: Sequence[TuningSet], 
         return CacheVerdict("unknown", (note,))
     identity = pin.identity if pin else wanted.identity
     if identity is None:
-        return CacheVerdict(
-            "unknown", ("no boot with these settings is recorded: the first boot will show the identity",)
-        )
+        remark = "no boot with these settings is recorded: the first boot will show the identity"
+        return CacheVerdict("unknown", (remark,))
     same_identity = sets_of_identity(sets, identity)
     name = file_name(version)
-    found = next((tuning_set for tuning_set in same_identity if tuning_set.file == name), None)
-    if found is None:
+    tuning_set = next((tuning_set for tuning_set in same_identity if tuning_set.file == name), None)
+    if tuning_set is None:
         return CacheVerdict("missing", tuple(_missing(identity, same_identity, name, wanted)))
-    if found.content is None:
-        state = "unknown" if found.problem and "another user" in found.problem else "missing"
-        return CacheVerdict(state, (found.problem or "the set cannot be read",), found)
-    return _compared(wanted, pin, found)
+    if tuning_set.content is None:
+        problem = tuning_set.problem or "the set cannot be read"
+        return CacheVerdict("unknown" if "another user" in problem else "missing", (problem,), tuning_set)
+    if tuning_set.mismatch:
+        remark = f"{tuning_set.mismatch}. Nothing is saved either: every boot tunes until it is removed"
+        return CacheVerdict("differs", (remark,), tuning_set)
+    state, remarks = _compare(wanted, pin, tuning_set.content)
+    return CacheVerdict(state, remarks, tuning_set)
 
 
 def _missing(identity: str, other_files: Sequence[TuningSet], name: str, wanted: ExpectedSet) -> Iterator[str]:
@@ -122,21 +125,16 @@ def _missing(identity: str, other_files: Sequence[TuningSet], name: str, wanted:
         yield f"{other.path} exists, but this engine version loads {name}: seed it under that name"
 
 
-def _compared(wanted: ExpectedSet, pin: Pin | None, found: TuningSet) -> CacheVerdict:
-    content = found.content
-    if content is None:
-        return CacheVerdict("unknown", ("the set cannot be read",), found)
-    if found.mismatch:
-        remark = f"{found.mismatch}. Nothing is saved either: every boot tunes until it is removed"
-        return CacheVerdict("differs", (remark,), found)
+def _compare(wanted: ExpectedSet, pin: Pin | None, content: SetContent) -> tuple[str, tuple[str, ...]]:
+    """State and remarks."""
     if pin is not None and content.sha256 != pin.sha256:
         counts = f"; {pin.configs} configurations then, {content.configs} now" if content.configs != pin.configs else ""
         remark = f"not the pinned file: pinned sha256 {pin.sha256[:12]}, found {content.sha256[:12]}{counts}"
-        return CacheVerdict("differs", (remark,), found)
-    if wanted.configs is not None and content.configs < wanted.configs:
-        remark = f"{content.configs} configurations, the recipe expects {wanted.configs}: the boot will tune the rest"
-        return CacheVerdict("differs", (remark,), found)
-    if wanted.configs is not None and content.configs > wanted.configs:
-        remark = f"{content.configs} configurations, {wanted.configs} when it was recorded: the file has grown"
-        return CacheVerdict("ready", (remark,), found)
-    return CacheVerdict("ready", (), found)
+        return "differs", (remark,)
+    expected = content.configs if wanted.configs is None else wanted.configs
+    if content.configs < expected:
+        remark = f"{content.configs} configurations, the recipe expects {expected}: the boot will tune the rest"
+        return "differs", (remark,)
+    if content.configs > expected:
+        return "ready", (f"{content.configs} configurations, {expected} when it was recorded: the file has grown",)
+    return "ready", ()

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
@@ -210,17 +210,15 @@ class TuningSet:
 
 def list_sets(files: CacheFiles, directory: Path) -> tuple[TuningSet, ...]:
     """All sets, by version, architecture and identity. A set that cannot be read is listed with the reason."""
-    return tuple(_sets(files, directory))
-
-
-def _sets(files: CacheFiles, directory: Path) -> Iterator[TuningSet]:
     root = directory / ROOT
-    for version in files.names(root):
-        for arch in files.names(root / version):
-            for identity in files.names(root / version / arch):
-                for name in files.names(root / version / arch / identity):
-                    if name in FILES:
-                        yield _read(files, directory, TuningSet(version, arch, identity, name))
+    return tuple(
+        _read(files, directory, TuningSet(version, arch, identity, name))
+        for version in files.names(root)
+        for arch in files.names(root / version)
+        for identity in files.names(root / version / arch)
+        for name in files.names(root / version / arch / identity)
+        if name in FILES
+    )
 
 
 def _read(files: CacheFiles, directory: Path, tuning_set: TuningSet) -> TuningSet:

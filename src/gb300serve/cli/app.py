@@ -126,7 +126,9 @@ def invoke(arguments: list[str], console: TerminalConsole, context: Any) -> int:
 
 
 def _report_internal_error(console: TerminalConsole) -> int:
-    return int(importlib.import_module("gb300serve.cli.internal_errors").report(console))
+    from gb300serve.cli.internal_errors import report  # rare, and start-up is fast without it
+
+    return report(console)
 
 
 def show_error(error: Gb300Error, console: TerminalConsole) -> None:
@@ -147,16 +149,12 @@ def main() -> NoReturn:
             # The same bytes in every locale; a file name that is not UTF-8 is escaped.
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     environment = read_environment()
-    console = TerminalConsole(sys.stdout, sys.stderr, no_color=environment.no_color, print_styled=_print_styled)
+    console = TerminalConsole(sys.stdout, sys.stderr, no_color=environment.no_color)
     code = invoke(sys.argv[1:], console, (environment, console))
     with suppress(OSError):  # the reader is gone, or the disk is full, which was reported
         sys.stdout.flush()
     # The interpreter's shutdown takes 18 ms; files and connections are closed already.
     os._exit(code)
-
-
-def _print_styled(text: str, style: str, stream: TextIO) -> None:  # importing rich takes 40 ms
-    importlib.import_module("gb300serve.cli.colour").print_styled(text, style, stream)
 
 
 def _open_stream(stream: TextIO | None) -> TextIO:

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, TextIO
 
@@ -16,8 +16,6 @@ from gb300serve.core.values import indented_json
 # JSON escapes only the control characters below the space; terminals act on these too.
 _HIGH_CONTROL = re.compile(r"[\x7f-\x9f]")
 
-PrintStyled = Callable[[str, str, TextIO], None]
-
 
 class OutputError(MachineError):
     """Standard output cannot be written: a full disk behind a redirection, a failed device."""
@@ -30,23 +28,12 @@ class OutputError(MachineError):
 
 
 class TerminalConsole:
-    """`app.environment.Console` on two text streams: `out` for results, `err` for messages.
+    """`app.environment.Console` on two text streams: `out` for results, `err` for messages."""
 
-    `print_styled` (cli.colour) prints coloured lines if `err` is a terminal.
-    """
-
-    def __init__(
-        self,
-        out: TextIO = sys.stdout,
-        err: TextIO = sys.stderr,
-        *,
-        no_color: bool = False,
-        print_styled: PrintStyled | None = None,
-    ) -> None:
+    def __init__(self, out: TextIO = sys.stdout, err: TextIO = sys.stderr, *, no_color: bool = False) -> None:
         self.out = out
         self.err = err
         self.no_color = no_color
-        self._print_styled = print_styled
         self._hidden: tuple[str, ...] = ()
 
     def hide(self, secrets: Iterable[str]) -> None:
@@ -69,8 +56,10 @@ class TerminalConsole:
         """A line of progress or an explanation. If it cannot be written (`up … 2>&1 | head`), the command continues."""
         shown = shorten_words(printable(self._without_secrets(text)))
         with suppress(OSError):
-            if style and self._print_styled and not self.no_color and self.err.isatty():
-                self._print_styled(shown, style, self.err)
+            if style and not self.no_color and self.err.isatty():
+                from gb300serve.cli.colour import print_styled  # importing rich takes 40 ms
+
+                print_styled(shown, style, self.err)
             else:
                 print(shown, file=self.err, flush=True)
 

@@ -46,10 +46,10 @@ def _walk(before: Any, after: Any, path: tuple[str, ...]) -> Iterator[Change]:
     if isinstance(before, dict) and isinstance(after, dict):
         for key in (*before, *(key for key in after if key not in before)):
             yield from _walk(before.get(key, _ABSENT), after.get(key, _ABSENT), (*path, key))
-    elif isinstance(before, dict) and after is _ABSENT:
-        yield from _walk(before, {}, path) if before else iter((_change(path, before, after),))
-    elif isinstance(after, dict) and before is _ABSENT:
-        yield from _walk({}, after, path) if after else iter((_change(path, before, after),))
+    elif after is _ABSENT and isinstance(before, dict) and before:
+        yield from _walk(before, {}, path)
+    elif before is _ABSENT and isinstance(after, dict) and after:
+        yield from _walk({}, after, path)
     elif _spelling(before) != _spelling(after):
         yield _change(path, before, after)
 
@@ -260,17 +260,15 @@ def tuning_verdict(
     if not effects:
         return TuningVerdict("same", "the launch does not differ")
     if before is not None and after is not None:
+        old, new = short_identity(before.identity), short_identity(after.identity)
         if is_same_identity(before.identity, after.identity):
-            return TuningVerdict("same", f"both were recorded as {short_identity(after.identity)}")
-        return TuningVerdict(
-            "new", f"recorded as {short_identity(before.identity)} before, {short_identity(after.identity)} after"
-        )
-    for effect in effects:
-        if effect.identity == "changes":
-            return TuningVerdict("new", f"{_name(effect)} is part of the identity: {effect.reason}")
-    for effect in effects:
-        if effect.identity == "unknown":
-            return TuningVerdict("unknown", f"{_name(effect)}: {effect.reason}")
+            return TuningVerdict("same", f"both were recorded as {new}")
+        return TuningVerdict("new", f"recorded as {old} before, {new} after")
+    by_identity = {effect.identity: effect for effect in reversed(effects)}
+    if (effect := by_identity.get("changes")) is not None:
+        return TuningVerdict("new", f"{_name(effect)} is part of the identity: {effect.reason}")
+    if (effect := by_identity.get("unknown")) is not None:
+        return TuningVerdict("unknown", f"{_name(effect)}: {effect.reason}")
     return TuningVerdict("same", "no field that differs is part of the identity")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gb300serve.compare.costs import Change, Costs, Effect, ReleaseSummary, changes, costs, effect_of, effect_sentence
+from gb300serve.compare.costs import Change, Costs, ReleaseSummary, changes, costs, effect_of, effect_sentence
 from gb300serve.core.values import changed_arguments
 
 
@@ -48,25 +48,21 @@ class Difference:
 
 def difference(before: Side, after: Side) -> Difference:
     """The changes from `before` to `after`, and their cost."""
-    found = changes(dict(before.recipe), dict(after.recipe))
-    launched = tuple(change for change in found if change.in_plan)
+    differing = changes(dict(before.recipe), dict(after.recipe))
+    launched = tuple(change for change in differing if change.in_plan)
     engine = str(after.recipe.get("engine", {}).get("name", "vllm"))
     effects = [effect_of(change, after.facts.engine_version, engine) for change in launched]
     removed, added = changed_arguments(before.argv, after.argv)
     spent = costs(before.facts, after.facts, effects, restart=before.digest != after.digest)
+    by_record = before.facts.recorded is not None and after.facts.recorded is not None
     return Difference(
         changes=launched,
-        effects=tuple(_sentence(effect, before, after, spent) for effect in effects),
-        record=tuple(change for change in found if not change.in_plan),
+        effects=tuple(effect_sentence(effect, spent.tuning, by_record=by_record) for effect in effects),
+        record=tuple(change for change in differing if not change.in_plan),
         removed=tuple(removed),
         added=tuple(added),
         costs=spent,
     )
-
-
-def _sentence(effect: Effect, before: Side, after: Side, spent: Costs) -> str:
-    by_record = before.facts.recorded is not None and after.facts.recorded is not None
-    return effect_sentence(effect, spent.tuning, by_record=by_record)
 
 
 def _document(change: Change) -> dict[str, Any]:

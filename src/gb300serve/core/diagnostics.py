@@ -3,6 +3,7 @@
 Codes of lint rules and machine checks are declared by their decorators (`core.rules`); every other code is below.
 """
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -29,9 +30,19 @@ class Diagnostic:
     column: int | None = None
     path: str | None = None
 
+    @property
+    def position(self) -> tuple[str, int, int]:
+        """File, line and column, to sort and compare by: empty and 0 if they are unknown."""
+        return self.file or "", self.line or 0, self.column or 0
+
     def as_json(self) -> dict[str, Any]:
         """The object of every `--json` output."""
         return asdict(self)
+
+
+def dotted_path(path: Iterable[str | int]) -> str:
+    """`path` of a diagnostic: keys and indexes, joined with dots."""
+    return ".".join(map(str, path))
 
 
 def diagnostic(  # noqa: PLR0913 - the fields of a diagnostic

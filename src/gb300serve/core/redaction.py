@@ -138,9 +138,8 @@ def named_secret(name: str, value: str, *, strict: bool = False) -> str | None:
     """Like `literal_secret`, for a value that matches no pattern."""
     if not may_hold_secret(name) or re.fullmatch(_HARMLESS, value):
         return None
-    if re.fullmatch(_RANDOM, value) and len(set(value)) >= 8:
-        return f"the value of {name}"
-    return f"the value of {name}" if not strict and holds_secret(name) else None
+    is_random = re.fullmatch(_RANDOM, value) and len(set(value)) >= 8
+    return f"the value of {name}" if is_random or (not strict and holds_secret(name)) else None
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:

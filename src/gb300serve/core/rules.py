@@ -40,13 +40,6 @@ class Rule(Generic[S]):
     engine: str | None = None
 
 
-class RuleDocumentationError(TypeError):
-    """The docstring does not have the form of a rule."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"{name}: the docstring of a rule must be one sentence, `Why:` and `Fix:`")
-
-
 class RuleBook(Generic[S]):
     """A set of rules, ordered by code."""
 
@@ -62,7 +55,7 @@ class RuleBook(Generic[S]):
         def register(check: Callable[[S], Iterator[Finding]]) -> Callable[[S], Iterator[Finding]]:
             name = check.__name__.replace("_", "-")
             if code in self._rules:
-                raise RuleDocumentationError(f"{name}: code {code} is taken")
+                raise ValueError(f"{name}: code {code} is taken")
             sections = _sections(name, inspect.getdoc(check) or "")
             self._rules[code] = Rule(code, name, severity, *sections, check, engine)
             return check
@@ -84,9 +77,6 @@ class RuleBook(Generic[S]):
 def _sections(name: str, doc: str) -> tuple[str, str, str]:
     match = re.fullmatch(r"(?P<summary>.+?)\n+Why: (?P<why>.+?)\n+Fix: (?P<fix>.+)", doc, re.DOTALL)
     if match is None:
-        raise RuleDocumentationError(name)
-    return (_joined(match["summary"]), _joined(match["why"]), _joined(match["fix"]))
-
-
-def _joined(text: str) -> str:
-    return " ".join(text.split())
+        raise ValueError(f"{name}: the docstring of a rule must be one sentence, `Why:` and `Fix:`")
+    summary, why, fix = (" ".join(text.split()) for text in match.groups())
+    return summary, why, fix

@@ -99,6 +99,12 @@ def place_of(spot: Spot, *, of_key: bool = False) -> Place:
     return Place(spot.source.name, mark.line + 1, mark.column + 1)
 
 
+def place_at(root: Any, path: Sequence[PathItem], source: Source, *, of_key: bool = False) -> Place:
+    """The position of the entry at `path`, of the key of its nearest ancestor, or of the start of the file."""
+    spot, exact = spot_at(root, path)
+    return place_of(spot, of_key=of_key or not exact) if spot else Place(source.name, 1, 1)
+
+
 class Text(NamedTuple):
     """A text and its path; `name` is the nearest key above it."""
 

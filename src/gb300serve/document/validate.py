@@ -6,9 +6,9 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from gb300serve.core.diagnostics import Diagnostic, diagnostic
+from gb300serve.core.diagnostics import Diagnostic, diagnostic, dotted_path
 from gb300serve.core.text import parse_digits, suggestion
-from gb300serve.document.nodes import ListNode, MapNode, Path, Source, place_of, spot_at
+from gb300serve.document.nodes import ListNode, MapNode, Path, Source, place_at
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -63,9 +63,8 @@ def first_per_position(problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
     """The first problem of each position; later ones usually follow from it."""
     seen = set()
     for problem in problems:
-        place = (problem.file, problem.line, problem.column)
-        if place not in seen or problem.code == "FMT003":
-            seen.add(place)
+        if problem.position not in seen or problem.code == "FMT003":
+            seen.add(problem.position)
             yield problem
 
 
@@ -81,8 +80,7 @@ def format_problem(wanted: str, root: MapNode, source: Source) -> Diagnostic | N
     written = root.get("format")
     if written == wanted:
         return None
-    spot, exact = spot_at(root, ("format",))
-    place = place_of(spot) if spot and exact else (source.name, 1, 1)
+    place = place_at(root, ("format",), source)
     kind, _, ours = wanted.partition("/")
     name, _, version = written.partition("/") if isinstance(written, str) else ("", "", "")
     if name == kind and (parse_digits(version) or 0) > int(ours):
@@ -103,9 +101,7 @@ def _diagnostic(model: type[BaseModel], root: MapNode, source: Source, item: Any
         return _missing_key(root, source, (*_existing(root, item["loc"][:-1]), item["loc"][-1]))
     if "[key]" in item["loc"]:
         return _bad_key(root, source, path, item)
-    spot, _ = spot_at(root, path)
-    place = place_of(spot) if spot else (source.name, 1, 1)
-    dotted = ".".join(map(str, path))
+    place, dotted = place_at(root, path, source), dotted_path(path)
     value = _value_at(root, path)
     is_private = path[: len(PRIVATE)] == PRIVATE
     written = "the value" if is_private else _written(value)
@@ -123,31 +119,23 @@ def _diagnostic(model: type[BaseModel], root: MapNode, source: Source, item: Any
 
 
 def _bad_key(root: MapNode, source: Source, path: Path, item: Any) -> Diagnostic:
-    spot, _ = spot_at(root, path)
-    place = place_of(spot, of_key=True) if spot else (source.name, 1, 1)
-    where = ".".join(map(str, path[:-1]))
-    message, hint = f"{where}: the key `{path[-1]}` is not allowed", _value_hint(item, str(path[-1]))
-    return diagnostic("FMT004", message, hint, place, ".".join(map(str, path)))
+    message = f"{dotted_path(path[:-1])}: the key `{path[-1]}` is not allowed"
+    hint = _value_hint(item, str(path[-1]))
+    return diagnostic("FMT004", message, hint, place_at(root, path, source, of_key=True), dotted_path(path))
 
 
 def _unknown_key(model: type[BaseModel], root: MapNode, source: Source, path: Path) -> Diagnostic:
     key = str(path[-1])
-    spot, _ = spot_at(root, path)
-    place = place_of(spot, of_key=True) if spot else (source.name, 1, 1)
     known = _fields_at(model, path[:-1])
     meant = suggestion(key, known)
-    where = ".".join(map(str, path[:-1])) or "the file"
     hint = f"write `{meant}`" if meant else "valid keys: " + ", ".join(known)
-    message = f"{where} has no key `{key}`"
-    return diagnostic("FMT001", message, hint, place, ".".join(map(str, path)))
+    message = f"{dotted_path(path[:-1]) or 'the file'} has no key `{key}`"
+    return diagnostic("FMT001", message, hint, place_at(root, path, source, of_key=True), dotted_path(path))
 
 
 def _missing_key(root: MapNode, source: Source, path: Path) -> Diagnostic:
-    spot, exact = spot_at(root, path[:-1])
-    place = place_of(spot, of_key=True) if spot and exact else (source.name, 1, 1)
-    dotted = ".".join(map(str, path))
-    message = f"`{path[-1]}` is missing" + (f" in {'.'.join(map(str, path[:-1]))}" if len(path) > 1 else "")
-    return diagnostic("FMT003", message, f"add `{path[-1]}:`", place, dotted)
+    message = f"`{path[-1]}` is missing" + (f" in {dotted_path(path[:-1])}" if len(path) > 1 else "")
+    return diagnostic("FMT003", message, f"add `{path[-1]}:`", place_at(root, path, source), dotted_path(path))
 
 
 def _existing(root: Any, location: Any) -> Path:
@@ -176,13 +164,9 @@ def _value_at(node: Any, path: Path) -> Any:
 
 
 def _written(value: Any) -> str:
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, list):
-        return "a list"
-    if isinstance(value, bool) or value is None:
-        return f"`{str(value).lower()}`" if value is not None else "`null`"
-    text = str(value)
+    if isinstance(value, (dict, list)):
+        return _type_of(value)
+    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
     return f"`{text}`" if len(text) <= 100 else f"`{text[:97]}…`"
 
 

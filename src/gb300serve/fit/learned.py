@@ -102,19 +102,15 @@ def learn_overhead(
     checkpoint: Checkpoint, log: str, lines: Iterable[str], environment: tuple[tuple[str, str], ...] = ()
 ) -> tuple[Checkpoint, LearnedOverhead]:
     """The checkpoint with the log's last boot added, and its overhead. NothingToLearnError if a figure is missing."""
-    boot = replace(boot_from_log(checkpoint, log, _read(lines)), environment=environment)
+    machine, facts = boot_machine(), LogFacts(ECHO)
+    for line in lines:
+        facts.take(line, machine.feed(line))
+    boot = replace(boot_from_log(checkpoint, log, facts), environment=environment)
     extended = with_boots(checkpoint, (boot,))
     measured = measured_boots(extended, GB300.total_gib)[0]
     request = measured.request
     computed = offload(checkpoint.parameters, request.cpu_offload_gb, request.cpu_offload_params).moved_gib
     return extended, LearnedOverhead(boot, measured.constant, shape_of(request), computed)
-
-
-def _read(lines: Iterable[str]) -> LogFacts:
-    machine, facts = boot_machine(), LogFacts(ECHO)
-    for line in lines:
-        facts.take(line, machine.feed(line))
-    return facts
 
 
 def boot_from_log(checkpoint: Checkpoint, log: str, facts: LogFacts, *, measured: bool = True) -> MeasuredBoot:
@@ -136,20 +132,17 @@ def boot_from_log(checkpoint: Checkpoint, log: str, facts: LogFacts, *, measured
 
 
 def _figures(log: str, facts: LogFacts, settings: Mapping[str, Any]) -> dict[str, Any]:
-    available = facts.number("kv_cache_gib", "gib")
+    available, offloaded = facts.number("kv_cache_gib", "gib"), facts.number("offloaded_gib", "gib")
     if available is None:
         raise NothingToLearnError(log, "`Available KV cache memory` line")
-    offloaded = facts.number("offloaded_gib", "gib")
     if offloaded is None and settings.get("cpu_offload_gb"):
         raise NothingToLearnError(log, "`Total CPU offloaded parameters` line, although it requests offload")
-    tokens = facts.number("kv_cache_tokens", "tokens")
-    identity = facts.figure("tuning_cache", "identity")
-    return {
-        "kv_cache_gib": available,
-        "offloaded_gib": offloaded or 0.0,
-        **({"kv_cache_tokens": tokens} if tokens is not None else {}),
-        **({"autotune": identity} if identity else {}),
+    optional = {
+        "kv_cache_tokens": facts.number("kv_cache_tokens", "tokens"),
+        "autotune": facts.figure("tuning_cache", "identity") or None,
     }
+    known = {name: value for name, value in optional.items() if value is not None}
+    return {"kv_cache_gib": available, "offloaded_gib": offloaded or 0.0, **known}
 
 
 def with_boots(checkpoint: Checkpoint, boots: Iterable[MeasuredBoot]) -> Checkpoint:

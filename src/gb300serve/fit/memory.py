@@ -135,48 +135,49 @@ class MeasuredOverhead:
 # Logs print GiB with two decimals.
 PRINTED_GIB = 0.01
 
-SHAPE = (
-    "patch",
-    "speculation",
-    "draft_tokens",
-    "max_num_seqs",
-    "engine_version",
-    "kv_cache_dtype",
-    "enforce_eager",
-    "max_num_batched_tokens",
-    "host_tables",
-    "other_options",
-)
 
-
-# The settings that F depends on, the most expensive error first. The length is apart, because F is linear in it.
-def _shape(request: MemoryRequest) -> tuple[object, ...]:
+def _settings(request: MemoryRequest) -> dict[str, object]:
+    """The settings that F depends on, the most expensive error first. F is linear in the length, which is apart."""
     speculation = request.speculation
-    return (
-        request.variant,
-        speculation.method if speculation else None,
-        speculation.tokens if speculation else None,
-        request.max_num_seqs,
-        request.engine_version,
-        request.kv_cache_dtype,
-        request.enforce_eager,
-        request.max_num_batched_tokens,
-        request.host_tables,
-        request.others,
-    )
+    return {
+        "patch": request.variant,
+        "speculation": speculation.method if speculation else None,
+        "draft_tokens": speculation.tokens if speculation else None,
+        "max_num_seqs": request.max_num_seqs,
+        "engine_version": request.engine_version,
+        "kv_cache_dtype": request.kv_cache_dtype,
+        "enforce_eager": request.enforce_eager,
+        "max_num_batched_tokens": request.max_num_batched_tokens,
+        "host_tables": request.host_tables,
+        "other_options": request.others,
+    }
+
+
+def shape_of(request: MemoryRequest) -> dict[str, object]:
+    """The settings that F depends on, by name, with the length."""
+    return _settings(request) | {"max_model_len": request.max_model_len}
+
+
+def _shape(request: MemoryRequest) -> tuple[object, ...]:
+    return tuple(_settings(request).values())
 
 
 # 5 ms for a dozen boots, and lint needs it once per file.
 @lru_cache(maxsize=8)
 def measured_boots(checkpoint: Checkpoint, total_gib: float) -> tuple[MeasuredOverhead, ...]:
-    """The boots of a checkpoint whose KV cache was measured, on a GPU of `total_gib`."""
+    """The boots of a checkpoint whose KV cache was measured, on a GPU of `total_gib`.
+
+    Their offload is computed, or the log's figure if that differs.
+    """
     measured = []
     for boot in checkpoint.boots:
         available = boot.figures.get("kv_cache_gib")
         if available is None:
             continue
         request = request_of_boot(boot)
-        moved = _moved_at_boot(checkpoint, request, boot)
+        computed = offload(checkpoint.parameters, request.cpu_offload_gb, request.cpu_offload_params).moved_gib
+        logged = float(boot.figures.get("offloaded_gib", computed))  # with two decimals
+        moved = computed if abs(computed - logged) < PRINTED_GIB else logged
         constant = request.gpu_memory_utilization * total_gib + moved - available
         weights = weights_gib(checkpoint, request)
         measured.append(MeasuredOverhead(boot, request, _shape(request), weights, moved, constant))
@@ -191,18 +192,6 @@ def weights_gib(checkpoint: Checkpoint, request: MemoryRequest) -> float:
 def request_of_boot(boot: MeasuredBoot) -> MemoryRequest:
     """The memory request of a measured boot."""
     return with_environment(request_from_options(boot.settings, boot.engine_version, boot.variant), boot.environment)
-
-
-def _moved_at_boot(checkpoint: Checkpoint, request: MemoryRequest, boot: MeasuredBoot) -> float:
-    """The computed offload, or the log's figure (two decimals) if they differ."""
-    computed = offload(checkpoint.parameters, request.cpu_offload_gb, request.cpu_offload_params).moved_gib
-    logged = float(boot.figures.get("offloaded_gib", computed))
-    return computed if abs(computed - logged) < PRINTED_GIB else logged
-
-
-def shape_of(request: MemoryRequest) -> dict[str, object]:
-    """The settings that F depends on, by name."""
-    return dict(zip(SHAPE, _shape(request), strict=True)) | {"max_model_len": request.max_model_len}
 
 
 def find_same_boot(
@@ -314,13 +303,18 @@ def memory_plan(
     `look_up`: use the figures of a boot with the same request, if there is one. Otherwise everything is computed.
     """
     moved = _moved(checkpoint, request.cpu_offload_gb if request.offloads else 0.0, request.cpu_offload_params)
-    length = _requested_length(checkpoint, request)
+    length = request.max_model_len
+    if length is None or length == AUTO_LENGTH:
+        length = checkpoint.max_position_embeddings
     stated = replace(request, max_model_len=length)
     measured = _measured_cache(checkpoint, stated, moved, hbm) if look_up else None
     cache = measured or _computed_cache(checkpoint, stated, moved, hbm)
-    if request.max_model_len == AUTO_LENGTH:
-        length = _shortened(checkpoint, length, cache.gib)
-    needed = needed_gib(checkpoint.kv_cache, length)
+    needed, longest = needed_gib(checkpoint.kv_cache, length), None
+    if cache.gib is not None and cache.gib < needed:
+        longest = longest_context(checkpoint.kv_cache, cache.gib)
+    if request.max_model_len == AUTO_LENGTH and longest is not None:
+        length, needed = longest, needed_gib(checkpoint.kv_cache, longest)
+        longest = None
     gpu = _hbm(checkpoint, request, moved, cache.gib, hbm)
     fits = gpu.weights_gib < hbm.total_gib
     tokens, concurrency = _pool(checkpoint, cache, length)
@@ -333,7 +327,7 @@ def memory_plan(
         needed_gib=needed,
         kv_cache_tokens=tokens,
         concurrency_at_max_len=concurrency,
-        estimated_max_model_len=_estimate(checkpoint, cache.gib, needed),
+        estimated_max_model_len=longest,
         weights_fit=fits,
         basis=cache.basis,
         boots=cache.boots,
@@ -344,18 +338,6 @@ def memory_plan(
 @lru_cache(maxsize=256)
 def _moved(checkpoint: Checkpoint, requested_gib: float, patterns: tuple[str, ...]) -> OffloadResult:
     return offload(checkpoint.parameters, requested_gib, patterns)
-
-
-def _requested_length(checkpoint: Checkpoint, request: MemoryRequest) -> int:
-    length = request.max_model_len
-    return checkpoint.max_position_embeddings if length is None or length == AUTO_LENGTH else length
-
-
-def _shortened(checkpoint: Checkpoint, length: int, available_gib: float | None) -> int:
-    """`--max-model-len auto`: the longest context that fits, at most the model's own."""
-    if available_gib is None or available_gib >= needed_gib(checkpoint.kv_cache, length):
-        return length
-    return longest_context(checkpoint.kv_cache, available_gib) or length
 
 
 def _measured_cache(checkpoint: Checkpoint, request: MemoryRequest, moved: OffloadResult, hbm: Hbm) -> _Cache | None:
@@ -384,8 +366,8 @@ def _constant(checkpoint: Checkpoint, request: MemoryRequest, hbm: Hbm) -> Const
     stated = checkpoint.overhead
     if stated is not None and stated.basis == "computed":
         return stated
-    found = constant_for(measured_boots(checkpoint, hbm.total_gib), request, weights_gib(checkpoint, request))
-    return found if stated is None or (found is not None and found.basis == "computed") else stated
+    measured = constant_for(measured_boots(checkpoint, hbm.total_gib), request, weights_gib(checkpoint, request))
+    return measured if stated is None or (measured is not None and measured.basis == "computed") else stated
 
 
 def _hbm(
@@ -417,12 +399,6 @@ def _pool(checkpoint: Checkpoint, cache: _Cache, length: int) -> tuple[int | Non
         return None, None
     tokens = cache.tokens or tokens_in(checkpoint.kv_cache, cache.gib, length)
     return tokens, tokens / length if length else None
-
-
-def _estimate(checkpoint: Checkpoint, available_gib: float | None, needed: float) -> int | None:
-    if available_gib is None or available_gib >= needed:
-        return None
-    return longest_context(checkpoint.kv_cache, available_gib)
 
 
 def _verdict(available_gib: float | None, at_most_gib: float, needed: float, *, weights_fit: bool) -> Verdict:

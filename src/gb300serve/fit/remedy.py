@@ -23,13 +23,12 @@ from gb300serve.fit.memory import (
     memory_plan,
     request_of_boot,
 )
-from gb300serve.fit.request import MemoryRequest, offload
+from gb300serve.fit.request import MemoryRequest, is_on_one_gpu, offload
 from gb300serve.fit.result import NearestSetting, nearest_settings
 
 # Relative difference up to which a size in a log counts as that of a known checkpoint or of a GB300.
 TOLERANCE = 0.02
 _MEMORY = frozenset({Reason.KV_CACHE_TOO_SMALL, Reason.KV_CACHE_NEGATIVE, Reason.OFFLOAD_NOT_APPLIED, Reason.GPU_OOM})
-_RANKS = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
 
 
 def remedies(
@@ -63,7 +62,7 @@ def _is_about_memory(diagnosis: Diagnosis) -> bool:
 
 
 def _on_one_gb300(options: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
-    if any(options.get(key) not in (None, 1) for key in _RANKS) or options.get("offload_backend") == "prefetch":
+    if not is_on_one_gpu(options) or options.get("offload_backend") == "prefetch":
         return False
     total = values.get("total_gib")
     return not isinstance(total, int | float) or _is_close(total, GB300.total_gib)

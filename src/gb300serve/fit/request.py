@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from gb300serve.core.values import compact_json
 from gb300serve.engines.base import Options
@@ -53,33 +54,31 @@ def _speculation(options: SpeculationOptions | None) -> SpeculationRequest | Non
     return SpeculationRequest(options.method or "", options.num_speculative_tokens or 0, tiers)
 
 
-def request_from_view(
-    view: VllmOptions, engine_version: str | None = None, variant: str | None = None
-) -> MemoryRequest:
-    """From the typed view of an engine's options; `variant` names a patch that changes the memory."""
-    return MemoryRequest(
-        engine_version=engine_version,
-        variant=variant,
-        cpu_offload_gb=view.offload.gigabytes,
-        cpu_offload_params=view.offload.params,
-        offload_backend=view.offload.backend,
-        host_tables=view.engram_cpu_offload is not False,
-        gpu_memory_utilization=view.gpu_memory_utilization,
-        kv_cache_memory_bytes=view.kv_cache_memory_bytes,
-        kv_cache_dtype=view.kv_cache_dtype or "auto",
-        max_model_len=view.max_model_len,
-        max_num_seqs=view.max_num_seqs,
-        max_num_batched_tokens=view.max_num_batched_tokens,
-        speculation=_speculation(view.speculation),
-        enforce_eager=view.enforce_eager,
-    )
-
-
 def request_from_options(
     options: Options, engine_version: str | None = None, variant: str | None = None, *, seen: VllmOptions | None = None
 ) -> MemoryRequest:
-    """From `engine.options`; values of a wrong type count as absent. `seen` is the view of the options, if known."""
-    return replace(request_from_view(seen or view(options), engine_version, variant), others=_others(options))
+    """From `engine.options`; values of a wrong type count as absent. `seen` is the view of the options, if known.
+
+    `variant` names a patch that changes the memory.
+    """
+    seen = seen or view(options)
+    return MemoryRequest(
+        engine_version=engine_version,
+        variant=variant,
+        cpu_offload_gb=seen.offload.gigabytes,
+        cpu_offload_params=seen.offload.params,
+        offload_backend=seen.offload.backend,
+        host_tables=seen.engram_cpu_offload is not False,
+        gpu_memory_utilization=seen.gpu_memory_utilization,
+        kv_cache_memory_bytes=seen.kv_cache_memory_bytes,
+        kv_cache_dtype=seen.kv_cache_dtype or "auto",
+        max_model_len=seen.max_model_len,
+        max_num_seqs=seen.max_num_seqs,
+        max_num_batched_tokens=seen.max_num_batched_tokens,
+        speculation=_speculation(seen.speculation),
+        enforce_eager=seen.enforce_eager,
+        others=_others(options),
+    )
 
 
 # Options that have a field of their own in the request.
@@ -103,14 +102,19 @@ _NO_EFFECT = frozenset(
     }
 )  # fmt: skip
 _SPECULATION_READ = frozenset({"method", "num_speculative_tokens", "num_speculative_tokens_per_batch_size"})
-_ONE_GPU = frozenset({"tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"})
+_RANKS = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
+
+
+def is_on_one_gpu(options: Mapping[str, Any]) -> bool:
+    """Whether the options leave the whole model on one GPU."""
+    return all(options.get(key) in (None, 1) for key in _RANKS)
 
 
 def _others(options: Options) -> tuple[tuple[str, str], ...]:
     others = {
         name: compact_json(value)
         for name, value in options.items()
-        if name not in _READ and name not in _NO_EFFECT and not (name in _ONE_GPU and value == 1)
+        if name not in _READ and name not in _NO_EFFECT and not (name in _RANKS and value == 1)
     }
     speculation = options.get("speculative_config")
     for key, value in speculation.items() if isinstance(speculation, Mapping) else ():
@@ -134,19 +138,14 @@ _ENGINE = ("VLLM_", "PYTORCH_", "FLASHINFER_", "CUDA_")
 
 def recipe_environment(recipe: Recipe, variant: str | None) -> tuple[tuple[str, str], ...]:
     """Mounts, variables and arguments that may change the memory, without the mounts of the known `variant`."""
-    found = [
-        ("container.mounts", mount.target)
-        for mount in recipe.container.mounts
-        if variant is None and not mount.target.startswith(_CACHES)
-    ]
-    found += [
-        (f"container.env.{name}", value)
-        for name, value in recipe.container.env.items()
-        if name.startswith(_ENGINE) and name not in _HARMLESS
-    ]
+    container = recipe.container
+    mounts = [mount.target for mount in container.mounts if not mount.target.startswith(_CACHES)]
+    variables = [(name, value) for name, value in container.env.items() if name.startswith(_ENGINE)]
+    environment = [("container.mounts", target) for target in mounts] if variant is None else []
+    environment += [(f"container.env.{name}", value) for name, value in variables if name not in _HARMLESS]
     if recipe.engine.extra_args:
-        found.append(("engine.extra_args", compact_json(recipe.engine.extra_args)))
-    return tuple(found)
+        environment.append(("engine.extra_args", compact_json(recipe.engine.extra_args)))
+    return tuple(environment)
 
 
 @dataclass(frozen=True, slots=True)

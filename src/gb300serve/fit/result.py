@@ -41,14 +41,16 @@ class NearestSetting:
 
 def nearest_settings(checkpoint: Checkpoint, request: MemoryRequest, grace: GraceMemory) -> tuple[NearestSetting, ...]:
     """For each option, the smallest change that makes the launch fit, if there is one."""
+    more = range(floor(request.cpu_offload_gb) + 1, MAX_OFFLOAD_GIB)
+    less = range(min(ceil(request.cpu_offload_gb) - 1, MAX_OFFLOAD_GIB), 0, -1)
     candidates = (
-        _more_offload(request),
+        _with_offload(request, more if request.offload_backend in ("auto", "uva") else ()),
         _more_utilization(request),
         _less_context(checkpoint, request),
-        _less_offload(request),
+        _with_offload(request, less),
     )
     first_fits = (next(_fitting(checkpoint, settings, grace), None) for settings in candidates)
-    return tuple(setting for setting in first_fits if setting is not None)
+    return tuple(filter(None, first_fits))
 
 
 Candidate = tuple[str, int | float, MemoryRequest]
@@ -63,14 +65,8 @@ def _fitting(checkpoint: Checkpoint, candidates: Iterator[Candidate], grace: Gra
             yield NearestSetting(option, value, plan)
 
 
-def _more_offload(request: MemoryRequest) -> Iterator[Candidate]:
-    if request.offload_backend in ("auto", "uva"):
-        for gigabytes in range(floor(request.cpu_offload_gb) + 1, MAX_OFFLOAD_GIB):
-            yield "cpu_offload_gb", gigabytes, replace(request, cpu_offload_gb=gigabytes)
-
-
-def _less_offload(request: MemoryRequest) -> Iterator[Candidate]:
-    for gigabytes in range(min(ceil(request.cpu_offload_gb) - 1, MAX_OFFLOAD_GIB), 0, -1):
+def _with_offload(request: MemoryRequest, sizes: Iterable[int]) -> Iterator[Candidate]:
+    for gigabytes in sizes:
         yield "cpu_offload_gb", gigabytes, replace(request, cpu_offload_gb=gigabytes)
 
 
@@ -142,9 +138,14 @@ _OFFLOAD = "engine.options.cpu_offload_gb"
 
 def fit_diagnostics(result: FitResult, boots: tuple[MeasuredBoot, ...]) -> Iterator[Diagnostic]:
     """Diagnostics of a result; `boots` are those that were measured with this checkpoint."""
+    plan = result.plan
     yield from _basis(result, boots)
-    yield from _unmatched(result)
-    yield from _weights(result)
+    for pattern in plan.offload.unmatched if result.request.offloads else ():
+        message = f"`{pattern}` matches no parameter: the engine silently offloads nothing for it"
+        yield diagnostic(MATCHES_NOTHING, message, None, path="engine.options.cpu_offload_params")
+    if not plan.weights_fit:
+        message = f"{plan.hbm.weights_gib:.2f} GiB of weights remain on a GPU with {plan.hbm.visible_gib:.2f} GiB"
+        yield diagnostic(WEIGHTS_TOO_LARGE, message, "offload more weights")
     yield from _host(result)
 
 
@@ -182,19 +183,6 @@ def _shown(value: object) -> str:
     if isinstance(value, tuple):
         return "; ".join(f"{name} {text}" for name, text in value)
     return "none" if value is None else f"{value:,}" if type(value) is int else str(value)
-
-
-def _unmatched(result: FitResult) -> Iterator[Diagnostic]:
-    for pattern in result.plan.offload.unmatched if result.request.offloads else ():
-        message = f"`{pattern}` matches no parameter: the engine silently offloads nothing for it"
-        yield diagnostic(MATCHES_NOTHING, message, None, path="engine.options.cpu_offload_params")
-
-
-def _weights(result: FitResult) -> Iterator[Diagnostic]:
-    plan = result.plan
-    if not plan.weights_fit:
-        message = f"{plan.hbm.weights_gib:.2f} GiB of weights remain on a GPU with {plan.hbm.visible_gib:.2f} GiB"
-        yield diagnostic(WEIGHTS_TOO_LARGE, message, "offload more weights")
 
 
 def _host(result: FitResult) -> Iterator[Diagnostic]:
@@ -279,25 +267,22 @@ def fit_document(
 ) -> dict[str, Any]:
     """The whole object: sizes in GiB with four decimals, null if unknown."""
     plan = result.plan if result else None
+    hbm, host = (plan.hbm, plan.host) if plan else (None, None)
     return {
         "schema": SCHEMA,
         "verdict": result.verdict if result else "unknown",
         "hbm": {
-            "visible_gib": _gib(GB300.visible_gib),
-            "usable_gib": _gib(request.gpu_memory_utilization * GB300.total_gib or None),
-            "weights_gib": _gib(plan.hbm.weights_gib if plan else None),
-            "overhead_gib": _gib(plan.hbm.overhead_gib if plan else None),
-            "kv_cache_gib": _gib(plan.hbm.kv_cache_gib if plan else None),
+            "visible_gib": _rounded(GB300.visible_gib),
+            "usable_gib": _rounded(request.gpu_memory_utilization * GB300.total_gib or None),
+            **_figures(hbm, "weights_gib", "overhead_gib", "kv_cache_gib"),
         },
         "host": {
-            "asked_gib": _gib(request.cpu_offload_gb),
-            "offloaded_gib": _gib(plan.host.offloaded_gib if plan else None),
-            "engram_gib": _gib(plan.host.engram_gib if plan else None),
-            "resident_gib": _gib(plan.host.resident_gib if plan else None),
-            "available_gib": _gib(result.grace.available_gib if result else None),
+            "asked_gib": _rounded(request.cpu_offload_gb),
+            **_figures(host, "offloaded_gib", "engram_gib", "resident_gib"),
+            "available_gib": _rounded(result.grace.available_gib) if result else None,
         },
         "kv_cache_tokens": plan.kv_cache_tokens if plan else None,
-        "concurrency_at_max_len": _gib(plan.concurrency_at_max_len if plan else None),
+        **_figures(plan, "concurrency_at_max_len"),
         "basis": plan.basis if plan else "assumed",
         "diagnostics": [diagnostic.as_json() for diagnostic in diagnostics],
         "details": {"recipe": name} | (_details(result) if result else {}),
@@ -308,21 +293,21 @@ def _details(result: FitResult) -> dict[str, Any]:
     plan = result.plan
     return {
         "max_model_len": plan.max_model_len,
-        "needed_gib": _gib(plan.needed_gib),
-        "margin_gib": _gib(result.margin_gib),
+        **_figures(plan, "needed_gib"),
+        **_figures(result, "margin_gib"),
         "estimated_max_model_len": plan.estimated_max_model_len,
-        "measured_kv_cache_gib": _gib(result.measured_gib),
-        "computed_kv_cache_gib": _gib(result.computed.hbm.kv_cache_gib),
+        "measured_kv_cache_gib": _rounded(result.measured_gib),
+        "computed_kv_cache_gib": _rounded(result.computed.hbm.kv_cache_gib),
         "stands_on": list(dict.fromkeys((*plan.boots, *result.computed.boots))),
-        "resident_bound_gib": _gib(plan.host.resident_bound_gib),
+        **_figures(plan.host, "resident_bound_gib"),
         "resident_measured_gb": plan.host.measured_shared_gb,
         "available_basis": result.grace.basis,
         "nearest": [
             {
                 "path": f"engine.options.{setting.option}",
                 "value": setting.value,
-                "kv_cache_gib": _gib(setting.plan.hbm.kv_cache_gib),
-                "offloaded_gib": _gib(setting.plan.host.offloaded_gib),
+                **_figures(setting.plan.hbm, "kv_cache_gib"),
+                **_figures(setting.plan.host, "offloaded_gib"),
                 "basis": setting.plan.basis,
             }
             for setting in result.nearest
@@ -332,21 +317,23 @@ def _details(result: FitResult) -> dict[str, Any]:
 
 def sweep_document(path: str, steps: Sequence[SweepStep]) -> list[dict[str, Any]]:
     """One object per step; `same_as_before` marks a step with the same outcome as the step before."""
-    return [
-        {
-            "path": path,
-            "value": step.value,
-            "verdict": step.result.verdict if step.result else "unknown",
-            "asked_gib": _gib(step.result.plan.host.requested_gib if step.result else None),
-            "offloaded_gib": _gib(step.result.plan.host.offloaded_gib if step.result else None),
-            "resident_gib": _gib(step.result.plan.host.resident_gib if step.result else None),
-            "kv_cache_gib": _gib(step.result.plan.hbm.kv_cache_gib if step.result else None),
-            "kv_cache_tokens": step.result.plan.kv_cache_tokens if step.result else None,
-            "basis": step.result.plan.basis if step.result else "assumed",
-            "same_as_before": same,
-        }
-        for step, same in zip(steps, repeated_steps(steps), strict=True)
-    ]
+    documents = []
+    for step, same in zip(steps, repeated_steps(steps), strict=True):
+        plan = step.result.plan if step.result else None
+        documents.append(
+            {
+                "path": path,
+                "value": step.value,
+                "verdict": step.result.verdict if step.result else "unknown",
+                "asked_gib": _rounded(plan.host.requested_gib) if plan else None,
+                **_figures(plan.host if plan else None, "offloaded_gib", "resident_gib"),
+                **_figures(plan.hbm if plan else None, "kv_cache_gib"),
+                "kv_cache_tokens": plan.kv_cache_tokens if plan else None,
+                "basis": plan.basis if plan else "assumed",
+                "same_as_before": same,
+            }
+        )
+    return documents
 
 
 def repeated_steps(steps: Sequence[SweepStep]) -> list[bool]:
@@ -355,5 +342,10 @@ def repeated_steps(steps: Sequence[SweepStep]) -> list[bool]:
     return [index > 0 and outcome == outcomes[index - 1] for index, outcome in enumerate(outcomes)]
 
 
-def _gib(value: float | None) -> float | None:
+def _figures(source: object, *names: str) -> dict[str, float | None]:
+    """These attributes, each null without a source."""
+    return {name: None if source is None else _rounded(getattr(source, name)) for name in names}
+
+
+def _rounded(value: float | None) -> float | None:
     return None if value is None else round(float(value), 4)

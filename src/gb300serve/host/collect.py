@@ -22,7 +22,7 @@ from gb300serve.host.facts import (
     SecretFact,
     TuningCache,
 )
-from gb300serve.host.model_files import Model, ModelFiles, Wanted
+from gb300serve.host.model_files import HostRequirements, Model, ModelFiles
 from gb300serve.host.nvidia import GPU_STATE_FIELDS, ComputeProcess, GpuState
 
 T = TypeVar("T")
@@ -59,28 +59,27 @@ def gpu_states(machine: Machine, fields: tuple[str, ...] = GPU_STATE_FIELDS) -> 
 
 
 def _processes(machine: Machine, engine: HostDocker) -> tuple[GpuHolder, ...] | Missing:
-    found = compute_processes(machine)
-    if isinstance(found, Missing) or not any(each.container for each in found):
-        return found
+    holders = compute_processes(machine)
+    if isinstance(holders, Missing) or not any(holder.container for holder in holders):
+        return holders
     known = engine.containers()
-    return found if isinstance(known, Missing) else tuple(_named(each, known) for each in found)
+    return holders if isinstance(known, Missing) else tuple(_named(holder, known) for holder in holders)
 
 
 def compute_processes(machine: Machine) -> tuple[GpuHolder, ...] | Missing:
     """The compute processes with the ids of their containers."""
-    output = machine.output(nvidia.COMPUTE_APPS_COMMAND)
-    found = output if isinstance(output, Missing) else nvidia.parse_compute_apps(output)
-    return found if isinstance(found, Missing) else tuple(_holder(each, machine) for each in found)
+    processes = _parsed(machine.output(nvidia.COMPUTE_APPS_COMMAND), nvidia.parse_compute_apps)
+    return processes if isinstance(processes, Missing) else tuple(_holder(process, machine) for process in processes)
 
 
 def _holder(process: ComputeProcess, machine: Machine) -> GpuHolder:
-    output = machine.read(linux.cgroup_path(process.pid))
+    output = machine.read(f"/proc/{process.pid}/cgroup")
     return GpuHolder(process, None if isinstance(output, Missing) else linux.container_of_cgroup(output))
 
 
 def _named(holder: GpuHolder, known: Mapping[str, ContainerFact]) -> GpuHolder:
-    found = known.get(holder.container or "")
-    return holder if found is None else replace(holder, name=found.name, image=found.image, since=found.since)
+    fact = known.get(holder.container or "")
+    return holder if fact is None else replace(holder, name=fact.name, image=fact.image, since=fact.since)
 
 
 def _hbm_page_cache(machine: Machine) -> int | Missing:
@@ -90,47 +89,25 @@ def _hbm_page_cache(machine: Machine) -> int | Missing:
         return names
     cached = 0
     for node in linux.numa_nodes(names):
-        if machine.read(linux.numa_cpulist(node)) == "\n":
-            output = machine.read(linux.numa_meminfo(node))
+        if machine.read(f"{linux.NUMA_NODES}/{node}/cpulist") == "\n":
+            output = machine.read(f"{linux.NUMA_NODES}/{node}/meminfo")
             cached += 0 if isinstance(output, Missing) else linux.numa_page_cache(output)
     return cached
 
 
 class RemoteMachine:
-    """A `Machine` that cannot be read from here."""
+    """A `Machine` that cannot be read from here: all its facts are missing for the same reason."""
 
     def __init__(self, why: str) -> None:
         self._missing = Missing(why, asked=False)
 
-    def output(self, argv: tuple[str, ...]) -> Missing:  # noqa: ARG002 - of the protocol
+    def _unknown(self, *_args: object, **_kwargs: object) -> Missing:
         return self._missing
 
-    def read(self, path: str) -> Missing:  # noqa: ARG002
-        return self._missing
+    output = read = begin = names = entry = space = sha256 = memlock = listener = _unknown
 
-    def begin(self, path: str, count: int) -> Missing:  # noqa: ARG002
-        return self._missing
-
-    def names(self, directory: str) -> Missing:  # noqa: ARG002
-        return self._missing
-
-    def entry(self, path: str) -> Missing:  # noqa: ARG002
-        return self._missing
-
-    def space(self, path: str) -> Missing:  # noqa: ARG002
-        return self._missing
-
-    def sha256(self, path: str) -> Missing:  # noqa: ARG002
-        return self._missing
-
-    def memlock(self) -> Missing:
-        return self._missing
-
-    def program(self, name: str) -> str | None:  # noqa: ARG002
+    def program(self, name: str) -> str | None:  # noqa: ARG002 - of the protocol
         return None
-
-    def heard(self, port: int) -> Missing:  # noqa: ARG002
-        return self._missing
 
 
 class UnavailableDocker:
@@ -139,14 +116,10 @@ class UnavailableDocker:
     def __init__(self, why: str) -> None:
         self._missing = Missing(why)
 
-    def info(self) -> Missing:
+    def _unknown(self, *_args: object, **_kwargs: object) -> Missing:
         return self._missing
 
-    def image(self, reference: str) -> Missing:  # noqa: ARG002
-        return self._missing
-
-    def containers(self) -> Missing:
-        return self._missing
+    info = image = containers = _unknown
 
 
 def collect_model_files(model: Model, machine: Machine) -> ModelFiles:
@@ -154,28 +127,29 @@ def collect_model_files(model: Model, machine: Machine) -> ModelFiles:
     place = machine.entry(model.path)
     if place is None:
         return ModelFiles(model, exists=False)
+    if isinstance(place, Missing):
+        return ModelFiles(model, problem=place.why)
     names = machine.names(model.path)
-    if isinstance(place, Missing) or isinstance(names, Missing):
-        why = place.why if isinstance(place, Missing) else names.why if isinstance(names, Missing) else ""
-        return ModelFiles(model, problem=why)
-    wanted = _wanted_files(model.path, names, machine)
-    found = {name: machine.entry(f"{model.path}/{name}") for name in wanted}
-    entries = {name: entry for name, entry in found.items() if isinstance(entry, FileEntry) and not entry.directory}
+    if isinstance(names, Missing):
+        return ModelFiles(model, problem=names.why)
+    shards = _shard_names(model.path, names, machine)
+    paths = {name: machine.entry(f"{model.path}/{name}") for name in shards}
+    entries = {name: entry for name, entry in paths.items() if isinstance(entry, FileEntry) and not entry.directory}
     config = machine.read(f"{model.path}/{model_files.CONFIG}")
     metadata = machine.read(f"{model.path}/{model_files.METADATA}")
     return ModelFiles(
         model,
         config=not isinstance(config, Missing) and model_files.is_config(config),
-        shards=len(wanted),
+        shards=len(shards),
         bytes=sum(entry.size for entry in entries.values()),
-        absent=tuple(name for name in wanted if name not in entries),
+        absent=tuple(name for name in shards if name not in entries),
         cut=tuple(name for name, entry in entries.items() if _cut(f"{model.path}/{name}", entry, machine)),
         linked_away=tuple(name for name, entry in entries.items() if not entry.real.startswith(f"{place.real}/")),
         revision=model_files.revision(place.real, None if isinstance(metadata, Missing) else metadata),
     )
 
 
-def _wanted_files(path: str, names: tuple[str, ...], machine: Machine) -> tuple[str, ...]:
+def _shard_names(path: str, names: tuple[str, ...], machine: Machine) -> tuple[str, ...]:
     """The shards that the index names; every safetensors file if the index is missing."""
     index = machine.read(f"{path}/{model_files.INDEX}") if model_files.INDEX in names else None
     named = model_files.indexed(index) if isinstance(index, str) else None
@@ -192,44 +166,44 @@ def _cut(path: str, entry: FileEntry, machine: Machine) -> bool:
 
 
 def release_facts(
-    wanted: Wanted, machine: Machine, engine: HostDocker, secrets: tuple[SecretFact, ...]
+    required: HostRequirements, machine: Machine, engine: HostDocker, secrets: tuple[SecretFact, ...]
 ) -> ReleaseFacts:
     """`secrets` were read on the client."""
-    image, ports = engine.image(wanted.image), _ports(wanted, machine)
+    image, ports = engine.image(required.image), _ports(required, machine)
     root = machine.space("/")
     if isinstance(root, Missing):
-        return ReleaseFacts(image, root, root, root, root, ports, secrets, root if wanted.tuning else None)
+        return ReleaseFacts(image, root, root, root, root, ports, secrets, root if required.tuning else None)
     return ReleaseFacts(
         image,
-        models=tuple(collect_model_files(model, machine) for model in wanted.models),
-        disks=tuple(_disks(wanted, machine)),
-        sources=tuple(MountSource(path, machine.entry(path) is not None) for path in dict.fromkeys(wanted.sources)),
-        patches=tuple(_patch(path, digest, machine) for path, digest in wanted.patches),
+        models=tuple(collect_model_files(model, machine) for model in required.models),
+        disks=tuple(_disks(required, machine)),
+        sources=tuple(MountSource(path, machine.entry(path) is not None) for path in dict.fromkeys(required.sources)),
+        patches=tuple(_patch(path, digest, machine) for path, digest in required.patches),
         ports=ports,
         secrets=secrets,
-        tuning_cache=_tuning_cache(*wanted.tuning, machine) if wanted.tuning else None,
+        tuning_cache=_tuning_cache(*required.tuning, machine) if required.tuning else None,
     )
 
 
-def _disks(wanted: Wanted, machine: Machine) -> Iterator[DiskSpace]:
+def _disks(required: HostRequirements, machine: Machine) -> Iterator[DiskSpace]:
     output = machine.read(linux.MOUNTINFO_PATH)
     mounted = () if isinstance(output, Missing) else linux.parse_mountinfo(output)
-    paths = [("model", model.path) for model in wanted.models] + [("cache", path) for path in wanted.caches]
+    paths = [("model", model.path) for model in required.models] + [("cache", path) for path in required.caches]
     for use, path in paths:
         space = machine.space(path)
         if not isinstance(space, Missing):
             yield DiskSpace(use, path, space.free, space.total, linux.filesystem_of(mounted, space.real))
 
 
-def _patch(path: str, wanted: str, machine: Machine) -> Patch:
-    found = machine.sha256(path)
-    return Patch(path, wanted, None, found.why) if isinstance(found, Missing) else Patch(path, wanted, found)
+def _patch(path: str, pinned: str, machine: Machine) -> Patch:
+    digest = machine.sha256(path)
+    return Patch(path, pinned, None, digest.why) if isinstance(digest, Missing) else Patch(path, pinned, digest)
 
 
-def _ports(wanted: Wanted, machine: Machine) -> tuple[ListeningSocket, ...] | Missing:
-    sockets = [machine.heard(port) for port in wanted.ports]
-    unknown = next((each for each in sockets if isinstance(each, Missing)), None)
-    return unknown or tuple(each for each in sockets if isinstance(each, ListeningSocket))
+def _ports(required: HostRequirements, machine: Machine) -> tuple[ListeningSocket, ...] | Missing:
+    sockets = [machine.listener(port) for port in required.ports]
+    unknown = next((socket for socket in sockets if isinstance(socket, Missing)), None)
+    return unknown or tuple(socket for socket in sockets if isinstance(socket, ListeningSocket))
 
 
 def _tuning_cache(cache: str, identity: str, machine: Machine) -> TuningCache | Missing:
@@ -240,8 +214,8 @@ def _tuning_cache(cache: str, identity: str, machine: Machine) -> TuningCache | 
         listed = [(path, machine.names(path)) for path in level if _is_directory(path, machine)]
         closed = next((names for _, names in listed if isinstance(names, Missing)), closed)
         level = tuple(f"{path}/{name}" for path, names in listed if not isinstance(names, Missing) for name in names)
-    found = model_files.matching_set(identity, level)
-    return closed if closed and not found else TuningCache(cache, identity, found)
+    directory = model_files.matching_set(identity, level)
+    return closed if closed and not directory else TuningCache(cache, identity, directory)
 
 
 def _is_directory(path: str, machine: Machine) -> bool:

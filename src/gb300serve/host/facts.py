@@ -182,7 +182,7 @@ class Machine(Protocol):
     def program(self, name: str) -> str | None:
         """The path of a program."""
 
-    def heard(self, port: int) -> ListeningSocket | Missing | None:
+    def listener(self, port: int) -> ListeningSocket | Missing | None:
         """The socket that listens on the port, on any address."""
 
 

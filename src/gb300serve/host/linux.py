@@ -12,15 +12,10 @@ from gb300serve.core.values import Missing
 _CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 
-def cgroup_path(pid: int) -> str:
-    """The file of a process."""
-    return f"/proc/{pid}/cgroup"
-
-
 def container_of_cgroup(text: str) -> str | None:
     """The container's full id; None for a process of the host itself."""
-    found = _CONTAINER.search(text)
-    return found[0] if found else None
+    match = _CONTAINER.search(text)
+    return match[0] if match else None
 
 
 MOUNTINFO_PATH = "/proc/self/mountinfo"
@@ -47,24 +42,23 @@ class Filesystem:
 
 def parse_mountinfo(text: str) -> tuple[Filesystem, ...]:
     """The mounts in their order; other lines are skipped."""
-    found = []
+    mounts = []
     for line in text.splitlines():
         before, separator, after = line.partition(" - ")
         place, kind = before.split(" "), after.split(" ")
         if separator and len(place) > 4 and len(kind) > 1:
-            found.append(Filesystem(_plain(place[4]), kind[0], _plain(kind[1])))
-    return tuple(found)
+            mounts.append(Filesystem(_plain(place[4]), kind[0], _plain(kind[1])))
+    return tuple(mounts)
 
 
 def filesystem_of(filesystems: tuple[Filesystem, ...], path: str) -> Filesystem | None:
     """The filesystem of a path without links: the longest mount point above it, the last one of equals."""
-    over = [one for one in filesystems if path == one.mounted_on or path.startswith(one.mounted_on.rstrip("/") + "/")]
-    longest = max((len(one.mounted_on) for one in over), default=0)
-    return next((one for one in reversed(over) if len(one.mounted_on) == longest), None)
+    above = [mount for mount in filesystems if f"{path}/".startswith(mount.mounted_on.rstrip("/") + "/")]
+    return max(reversed(above), key=lambda mount: len(mount.mounted_on), default=None)
 
 
 def _plain(text: str) -> str:
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 8)), text)
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 8)), text)
 
 
 UNLIMITED = -1
@@ -93,9 +87,9 @@ class HostMemory:
 
 def parse_meminfo(text: str) -> HostMemory | Missing:
     """The three figures."""
-    found = {name: int(size) * 1024 for name, size in _LINE.findall(text)}
+    sizes = {name: int(size) * 1024 for name, size in _LINE.findall(text)}
     try:
-        return HostMemory(found["MemTotal"], found["MemAvailable"], found.get("Cached", 0))
+        return HostMemory(sizes["MemTotal"], sizes["MemAvailable"], sizes.get("Cached", 0))
     except KeyError as error:
         return Missing(f"{MEMINFO_PATH} has no {error.args[0]}")
 
@@ -110,20 +104,10 @@ def numa_nodes(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if _NODE.fullmatch(name))
 
 
-def numa_cpulist(node: str) -> str:
-    """The file with a node's CPUs; empty for memory alone."""
-    return f"{NUMA_NODES}/{node}/cpulist"
-
-
-def numa_meminfo(node: str) -> str:
-    """The file with a node's memory."""
-    return f"{NUMA_NODES}/{node}/meminfo"
-
-
 def numa_page_cache(text: str) -> int:
     """Bytes of file pages on a node."""
-    found = _PAGES.search(text)
-    return int(found[1]) * 1024 if found else 0
+    match = _PAGES.search(text)
+    return int(match[1]) * 1024 if match else 0
 
 
 # Linux, Documentation/networking/proc_net_tcp.rst.
@@ -179,7 +163,7 @@ class DockerInfo:
 def parse_docker_info(info: Mapping[str, Any]) -> DockerInfo:
     """Missing keys are read as empty."""
     machine = str(info.get("Architecture") or "")
-    devices = [str(one.get("ID") or "") for one in info.get("DiscoveredDevices") or [] if isinstance(one, Mapping)]
+    devices = [str(device.get("ID")) for device in info.get("DiscoveredDevices") or [] if isinstance(device, Mapping)]
     return DockerInfo(
         version=str(info.get("ServerVersion") or "unknown"),
         architecture=_ARCHITECTURES.get(machine, machine),

@@ -25,7 +25,7 @@ def whole_size(begin: bytes) -> int | None:
         or begin[HEADER_LENGTH_BYTES : HEADER_LENGTH_BYTES + 1] != b"{"
     ):
         return None
-    ends = (int(found) for found in _END.findall(begin, HEADER_LENGTH_BYTES, HEADER_LENGTH_BYTES + size))
+    ends = (int(end) for end in _END.findall(begin, HEADER_LENGTH_BYTES, HEADER_LENGTH_BYTES + size))
     return HEADER_LENGTH_BYTES + size + max(ends, default=0)
 
 
@@ -39,8 +39,8 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """`sources` are those of all mounts, `patches` are files with the sha256 that they should have."""
+class HostRequirements:
+    """What a release needs on the host: `sources` of all mounts, `patches` as files with the sha256 of each."""
 
     image: str
     models: tuple[Model, ...] = ()
@@ -91,10 +91,9 @@ class ModelFiles:
 def indexed(text: str) -> tuple[str, ...] | None:
     """The files that an index names, sorted; None if it is not an index."""
     try:
-        found = json.loads(text)["weight_map"].values()
+        return tuple(sorted({str(name) for name in json.loads(text)["weight_map"].values()}))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-    return tuple(sorted({str(name) for name in found}))
 
 
 def is_config(text: str) -> bool:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from gb300serve.core.text import MIB
 from gb300serve.core.values import Missing
 
-MIB = 1024**2
 # `[N/A]`, `[Not Supported]`, `[Insufficient Permissions]`, `[Unknown Error]`, and `N/A` in older releases.
 _NOTHING = re.compile(r"\[.*\]|N/A|")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
@@ -18,15 +18,14 @@ def csv_rows(text: str) -> Iterator[dict[str, str]]:
     names = [name.strip().partition(" [")[0] for name in head.split(",")]
     for line in lines:
         values = (value.strip() for value in line.split(",", len(names) - 1))
-        found = {name: value for name, value in zip(names, values, strict=False) if not _NOTHING.fullmatch(value)}
-        if found:
-            yield found
+        if row := {name: value for name, value in zip(names, values, strict=False) if not _NOTHING.fullmatch(value)}:
+            yield row
 
 
 def number(value: str | None) -> float | None:
     """`143771 MiB` → 143771.0, `700.00 W` → 700.0."""
-    found = _NUMBER.match(value or "")
-    return float(found[0]) if found else None
+    match = _NUMBER.match(value or "")
+    return float(match[0]) if match else None
 
 
 def whole(value: str | None) -> int | None:
@@ -36,8 +35,8 @@ def whole(value: str | None) -> int | None:
 
 def mebibytes(value: str | None) -> int | None:
     """`143771 MiB` → bytes."""
-    found = number(value)
-    return None if found is None else round(found) * MIB
+    size = number(value)
+    return None if size is None else round(size) * MIB
 
 
 GPU_STATE_FIELDS = (
@@ -89,20 +88,19 @@ def gpu_state_command(fields: tuple[str, ...] = GPU_STATE_FIELDS) -> tuple[str, 
 
 def without_rejected(fields: tuple[str, ...], error: str) -> tuple[str, ...] | None:
     """The fields without one that the driver rejects; None for any other error."""
-    found = _REJECTED.search(error)
-    if found is None or found[1] not in fields:
+    match = _REJECTED.search(error)
+    if match is None or match[1] not in fields:
         return None
-    place = fields.index(found[1])
-    older = (OLDER[found[1]],) if found[1] in OLDER else ()
+    place = fields.index(match[1])
+    older = (OLDER[match[1]],) if match[1] in OLDER else ()
     return (*fields[:place], *older, *fields[place + 1 :])
 
 
 def parse_gpu_states(text: str) -> tuple[GpuState, ...] | Missing:
     """The GPUs in the order of the output; GPUs without name or UUID are left out."""
-    found = tuple(csv_rows(text))
-    if found and not any("name" in row and "uuid" in row for row in found):
-        return Missing(f"nvidia-smi printed: {text.splitlines()[-1].strip()}")
-    return tuple(_gpu(row) for row in found if "name" in row and "uuid" in row)
+    rows = tuple(csv_rows(text))
+    gpus = tuple(_gpu(row) for row in rows if "name" in row and "uuid" in row)
+    return gpus if gpus or not rows else Missing(f"nvidia-smi printed: {text.splitlines()[-1].strip()}")
 
 
 def _gpu(row: Mapping[str, str]) -> GpuState:
@@ -155,13 +153,13 @@ class ComputeProcess:
 
 def parse_compute_apps(text: str) -> tuple[ComputeProcess, ...] | Missing:
     """The compute processes."""
-    found = tuple(csv_rows(text))
-    known = tuple(
+    rows = tuple(csv_rows(text))
+    processes = tuple(
         ComputeProcess(pid, row.get("process_name"), mebibytes(row.get("used_gpu_memory")), row.get("gpu_uuid"))
-        for row in found
+        for row in rows
         if (pid := whole(row.get("pid"))) is not None
     )
-    return known if known or not found else Missing(f"nvidia-smi printed: {text.splitlines()[-1].strip()}")
+    return processes if processes or not rows else Missing(f"nvidia-smi printed: {text.splitlines()[-1].strip()}")
 
 
 _LISTED_GPU = re.compile(r"^GPU \d+: (?P<name>.+) \(UUID: (?P<uuid>GPU-[0-9a-f-]+)\)$", re.MULTILINE)
@@ -192,5 +190,5 @@ _MODE = re.compile(r'^CoherentGPUMemoryMode: "?(\w*)"?$', re.MULTILINE)
 
 def parse_memory_mode(text: str) -> str | Missing:
     """`driver`, `numa` or empty (not set)."""
-    found = _MODE.search(text)
-    return found[1] if found else Missing(f"{MEMORY_MODE_PATH} has no CoherentGPUMemoryMode: the driver is too old")
+    match = _MODE.search(text)
+    return match[1] if match else Missing(f"{MEMORY_MODE_PATH} has no CoherentGPUMemoryMode: the driver is too old")

@@ -1,4 +1,4 @@
-"""How much of the GPU's memory containers hold, as far as the driver tells."""
+"""Containers, the port of the backends that run them, and what they hold: sockets, mounts, GPU memory."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -55,6 +55,11 @@ class Container:
     @property
     def ours(self) -> bool:
         return LABEL_PLAN in self.labels
+
+    @property
+    def began(self) -> float:
+        """Its last start, else its creation."""
+        return self.created_at if self.started_at is None else self.started_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +185,6 @@ class Listener:
 class Listeners(Protocol):
     """The listening sockets of the machine that runs the containers, on any address: the engine binds 0.0.0.0."""
 
-    def on(self, port: int) -> Listener | None: ...
-
     def each_on(self, port: int) -> tuple[Listener, ...]:
         """All of them: on different addresses several may listen on one port."""
 
@@ -295,7 +298,7 @@ def told_by(gpus: tuple[GpuState, ...] | Missing, processes: tuple[GpuHolder, ..
     if isinstance(processes, Missing):
         return GpuHeld(in_use=in_use, missing=None if in_use is not None else processes.why)
     found: dict[str, int] = {}
-    for each in processes:
-        if each.container is not None and each.process.used is not None:
-            found[each.container] = found.get(each.container, 0) + each.process.used
+    for holder in processes:
+        if holder.container is not None and holder.process.used is not None:
+            found[holder.container] = found.get(holder.container, 0) + holder.process.used
     return GpuHeld(found, in_use, gpus.why if isinstance(gpus, Missing) and not found else None)

@@ -1,7 +1,7 @@
 """`down`: stop the lane, wait for its end and check its residue; keep the container unless told to remove it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from gb300serve.core.errors import BackendError, MachineError
@@ -11,7 +11,7 @@ from gb300serve.lifecycle.events import StepBegan
 from gb300serve.lifecycle.failures import SIGKILLED
 from gb300serve.lifecycle.launch import describe_container, is_failed, ref_of
 from gb300serve.lifecycle.ready import ContainerGoneError
-from gb300serve.lifecycle.reconcile import STOP_TIMEOUT, is_live
+from gb300serve.lifecycle.reconcile import is_live, stop_step
 from gb300serve.lifecycle.steps import ApplyRestart, StopContainer
 from gb300serve.lifecycle.tools import Tools
 
@@ -71,7 +71,7 @@ class ResidueWatcher:
         self._clock = clock
         found = probe.gpu_processes() if container.gpus else None
         self._checked = found is not None
-        self._its = probe.inside(container.id, (each.pid for each in found or ()))
+        self._its = probe.inside(container.id, (process.pid for process in found or ()))
 
     def after(self) -> Residue:
         """Wait until the GPU memory of its processes is free, 30 s at most."""
@@ -86,15 +86,15 @@ class ResidueWatcher:
     def _survivors(self) -> tuple[GpuProcess, ...]:
         if not self._its:
             return ()
-        return tuple(each for each in self._probe.gpu_processes() or () if each.pid in self._its)
+        return tuple(process for process in self._probe.gpu_processes() or () if process.pid in self._its)
 
     def _shared(self) -> tuple[str, ...]:
         """Files of its kind made while it ran; an engine that started meanwhile makes such files too."""
         started = self._container.started_at
         if started is None:
             return ()
-        found = self._probe.shared() or ()
-        return tuple(each.name for each in found if each.name.startswith(NAMES) and each.made_at >= started)
+        files = (file for file in self._probe.shared() or () if file.name.startswith(NAMES))
+        return tuple(file.name for file in files if file.made_at >= started)
 
 
 SETTLE_TRIES = 50
@@ -155,7 +155,7 @@ def down(
         raise NotOursError(container)
     was_running = is_live(container)
     watcher = ResidueWatcher(container, probe, tools.clock) if probe and was_running else None
-    _without_policy(container, tools)
+    remove_policy(container, tools)
     ended = _stopped(container, tools, timeout) if was_running else container
     residue = watcher.after() if watcher else Residue()
     if remove:
@@ -165,17 +165,15 @@ def down(
 
 def remove_failed(like: Container, tools: Tools) -> tuple[str, ...]:
     """Remove the kept containers of failed boots of the same release; returns their names. Raises BackendError (7)."""
-    found = [
-        each
-        for each in tools.backend.containers()
-        if each.ours and is_failed(each) and not is_live(each) and ref_of(each) == ref_of(like) and each.id != like.id
-    ]
-    for each in found:
-        tools.backend.remove(each.id)
-    return tuple(each.name for each in found)
+    failed = filter(is_failed, tools.backend.containers())
+    ended = (container for container in failed if container.ours and not is_live(container))
+    same = [container for container in ended if ref_of(container) == ref_of(like) and container.id != like.id]
+    for container in same:
+        tools.backend.remove(container.id)
+    return tuple(container.name for container in same)
 
 
-def _without_policy(container: Container, tools: Tools) -> None:
+def remove_policy(container: Container, tools: Tools) -> None:
     """A policy such as `always` would restart it with the daemon, or at once if the engine dies first."""
     if container.restart_policy == "no":
         return
@@ -183,12 +181,16 @@ def _without_policy(container: Container, tools: Tools) -> None:
     tools.backend.set_restart(container.id, "no")
 
 
+def stop(step: StopContainer, tools: Tools) -> None:
+    """Announce the step, record it in the lock and carry it out."""
+    tools.announce(StepBegan(step))
+    tools.lock.stopping(step.container)
+    tools.backend.stop(step.container, step.timeout)
+
+
 def _stopped(container: Container, tools: Tools, timeout: float | None) -> Container:
-    own = STOP_TIMEOUT if container.stop_timeout is None else float(container.stop_timeout)
-    patience = own if timeout is None else timeout
-    tools.announce(StepBegan(StopContainer(container.id, container.name, patience)))
-    tools.lock.stopping(container.id)
-    tools.backend.stop(container.id, patience)
+    own = stop_step(container)
+    stop(own if timeout is None else replace(own, timeout=timeout), tools)
     now = container
     for _ in range(SETTLE_TRIES):
         now = tools.backend.find(container.id) or now

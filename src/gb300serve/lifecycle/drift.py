@@ -38,10 +38,10 @@ def from_journal(container: Container, on: str, history: RunHistory) -> tuple[Dr
     last = history.last_change(on)
     if last is None or not container.ours or history.has_unfinished_launch(on):
         return ()
-    should = {each.id: each for each in last.after}
-    known = any(each.id == container.id for entry in history.entries for each in (*entry.before, *entry.after))
+    should = {lane.id: lane for lane in last.after}
+    known = any(lane.id == container.id for entry in history.entries for lane in (*entry.before, *entry.after))
     if is_live(container) and container.id not in should:
-        says, when = ", ".join(each.release for each in last.after) or "nothing", display_time(last.at)
+        says, when = ", ".join(lane.release for lane in last.after) or "nothing", display_time(last.at)
         message = f"it runs, but the journal records {says} since {when}: it was not started by gb300serve"
         return (Drift("running", "journal", message, says, release_of(container)),)
     if not is_live(container) and known and container.id in should:
@@ -80,7 +80,8 @@ def masked(container: Container, launch: Launch) -> tuple[str, ...]:
 def _differences(container: Container, launch: Launch, image: Image | None) -> Iterator[Drift]:
     plan = launch.plan
     yield from _image(container, launch, image)
-    yield from _arguments(masked(container, launch), plan.command)
+    for lacks, has in _changed(masked(container, launch), plan.command):
+        yield from _field("command", lacks or "nothing", has or "nothing")
     yield from _field("gpus", plan.container.gpus or "none", container.gpus or "none")
     for name, value in plan.container.env.items():
         if container.env.get(name) != value:
@@ -109,11 +110,6 @@ def _field(name: str, wanted: str, found: str, verb: str = "has") -> Iterator[Dr
         yield Drift(name, "recipe", f"{name}: the recipe has {wanted}, the container {verb} {found}", wanted, found)
 
 
-def _arguments(actual: tuple[str, ...], wanted: tuple[str, ...]) -> Iterator[Drift]:
-    for lacks, has in _changed(actual, wanted):
-        yield from _field("command", lacks or "nothing", has or "nothing")
-
-
 def _from_pin(container: Container, launch: Launch) -> Iterator[Drift]:
     """The engine's arguments only: container options differ from site to site."""
     if launch.pinned is None:
@@ -130,7 +126,7 @@ def _changed(actual: tuple[str, ...], wanted: tuple[str, ...]) -> Iterator[tuple
             yield " ".join(wanted[start:end]), " ".join(actual[first:last])
 
 
-def _same_image(one: str, other: str) -> bool:
+def _same_image(reference: str, other: str) -> bool:
     """Whether both references name one image; digests decide, whatever the tags."""
-    digests = [reference.partition("@")[2] for reference in (one, other)]
-    return digests[0] == digests[1] if all(digests) else one.partition("@")[0] == other.partition("@")[0]
+    digests = [reference.partition("@")[2] for reference in (reference, other)]
+    return digests[0] == digests[1] if all(digests) else reference.partition("@")[0] == other.partition("@")[0]

@@ -16,7 +16,7 @@ from gb300serve.lifecycle.failures import (
 )
 from gb300serve.lifecycle.launch import Launch, failed_name
 from gb300serve.lifecycle.ready import ContainerGoneError, Served, await_ready
-from gb300serve.lifecycle.reconcile import STOP_TIMEOUT, is_being_removed, is_live
+from gb300serve.lifecycle.reconcile import STOP_TIMEOUT, find_remaining, is_live
 from gb300serve.lifecycle.steps import (
     ApplyRestart,
     AwaitReady,
@@ -31,8 +31,8 @@ from gb300serve.lifecycle.tools import Tools
 
 def set_aside(container: str, name: str, tools: Tools) -> str | None:
     """Stop a failed container and keep it as `NAME-failed-<UTC>`; None if it is gone or cannot be renamed."""
-    found = tools.backend.find(container)
-    if found is None or is_being_removed(found):
+    found = find_remaining(tools.backend, container)
+    if found is None:
         return None
     after = failed_name(name, tools.clock.now())
     try:
@@ -47,8 +47,8 @@ def set_aside(container: str, name: str, tools: Tools) -> str | None:
 
 def end(container: str, tools: Tools) -> str | None:
     """Stop a failed container under its own name; returns the name, None if it is gone or does not stop."""
-    found = tools.backend.find(container)
-    if found is None or is_being_removed(found):
+    found = find_remaining(tools.backend, container)
+    if found is None:
         return None
     try:
         _quiet(found, tools)
@@ -92,11 +92,15 @@ def _take_back(step: Step, tools: Tools, *, certain: bool) -> bool:
         case CreateContainer():
             changed = _uncreate(step, found, tools)
         case StartContainer():
-            changed = _unstart(found, tools)
+            changed = is_live(found)
+            if changed:
+                tools.backend.stop(found.id, STOP_TIMEOUT)
         case StopContainer():
             changed = _unstop(step, found, tools, certain=certain)
         case RenameContainer():
-            changed = _unrename(step, found, tools)
+            changed = found.name != step.before
+            if changed:
+                tools.backend.rename(found.id, step.before)
         case ApplyRestart():
             tools.backend.set_restart(found.id, step.before)
             changed = True
@@ -117,13 +121,6 @@ def _uncreate(step: CreateContainer, found: Container, tools: Tools) -> bool:
     return set_aside(found.id, found.name, tools) is not None
 
 
-def _unstart(found: Container, tools: Tools) -> bool:
-    if not is_live(found):
-        return False
-    tools.backend.stop(found.id, STOP_TIMEOUT)
-    return True
-
-
 def _unstop(step: StopContainer, found: Container, tools: Tools, *, certain: bool) -> bool:
     """An interrupted stop continues in Docker: it must end before the container can start again."""
     if is_live(found) and certain:
@@ -131,13 +128,6 @@ def _unstop(step: StopContainer, found: Container, tools: Tools, *, certain: boo
     if is_live(found):
         tools.backend.stop(found.id, step.timeout)
     tools.backend.start(found.id)
-    return True
-
-
-def _unrename(step: RenameContainer, found: Container, tools: Tools) -> bool:
-    if found.name == step.before:
-        return False
-    tools.backend.rename(found.id, step.before)
     return True
 
 
@@ -225,15 +215,9 @@ class _Execution:
         return container
 
     def _running(self) -> Container | None:
-        plan = self.launch.digest
-        return next(
-            (
-                each
-                for each in self.tools.backend.containers()
-                if each.ours and is_live(each) and each.labels.get(LABEL_PLAN) == plan
-            ),
-            None,
-        )
+        plan, containers = self.launch.digest, self.tools.backend.containers()
+        live = (container for container in containers if is_live(container))
+        return next((container for container in live if container.labels.get(LABEL_PLAN) == plan), None)
 
     def _interrupted(self, step: Step | None) -> LaunchInterruptedError:
         """A started container keeps running; before the start, everything is undone.
@@ -241,7 +225,7 @@ class _Execution:
         `step` is the interrupted one, if it had begun.
         """
         done = (*self.done, *((step,) if step else ()))
-        started = next((each for each in done if isinstance(each, StartContainer | AwaitReady)), None)
+        started = next((earlier for earlier in done if isinstance(earlier, StartContainer | AwaitReady)), None)
         found = self.tools.backend.find(started.container) if started else None
         if found is not None and is_live(found):
             return LaunchInterruptedError(self.launch, running=True)
@@ -250,16 +234,15 @@ class _Execution:
 
     def _failed(self, error: Gb300Error, step: Step) -> Gb300Error:
         done = tuple(self.done)
-        if any(isinstance(each, AwaitReady) for each in done):
+        if any(isinstance(earlier, AwaitReady) for earlier in done):
             return error  # It serves; only the restart policy could not be set.
         if not isinstance(step, AwaitReady):
             # A container that could not be created is not removed: another launch may have taken the name.
             if self._alone(step):
                 undo(done if isinstance(step, CreateContainer) else (*done, step), self.tools)
             return error
-        others = tuple(
-            each for each in done if not (isinstance(each, CreateContainer) or each.container == step.container)
-        )
+        existing = (earlier for earlier in done if not isinstance(earlier, CreateContainer))
+        others = tuple(earlier for earlier in existing if earlier.container != step.container)
         if isinstance(error, BootTimedOutError) and not others:
             return error  # Keep an hour-long boot running: the next `up` continues to watch it.
         if not isinstance(error, BootFailedError | BootTimedOutError | WrongServerError) or not self._alone(step):
@@ -272,10 +255,11 @@ class _Execution:
         by = self.tools.lock.stopped_by(self.watched)
         if by is not None:
             return LaunchOvertakenError(self.launch, by)
-        if self.names_back and not any(isinstance(each, CreateContainer) for each in self.done):
+        if self.names_back and not any(isinstance(earlier, CreateContainer) for earlier in self.done):
             kept = end(step.container, self.tools)
             ending = replace(error.ending, container=kept, put_back=undo(tuple(self.done), self.tools))
-            ending = replace(ending, container=_named(self.watched, self.tools) or kept)
+            found = self.tools.backend.find(self.watched)  # undone, it has its kept name again
+            ending = replace(ending, container=found.name if found else kept)
         else:
             kept = set_aside(step.container, step.name, self.tools)
             ending = replace(error.ending, container=kept, put_back=undo(others, self.tools))
@@ -289,11 +273,6 @@ class _Execution:
             self.tools.announce(UndoFailed(step, error.message))
             return False
         return True
-
-
-def _named(container: str, tools: Tools) -> str | None:
-    found = tools.backend.find(container)
-    return found.name if found else None
 
 
 def _with_ending(

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gb300serve.boot.diagnosis import Diagnosis
-from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from gb300serve.core.errors import Action, BootError, Gb300Error
 from gb300serve.core.redaction import redact
@@ -35,10 +34,6 @@ class Ending:
     """Sentences about missing receipts that make the boot a failure by the recipe."""
 
     @property
-    def phase(self) -> Phase:
-        return self.diagnosis.phase
-
-    @property
     def reason(self) -> Reason:
         """The diagnosed reason, else the one that the exit status implies: a killed engine logs nothing."""
         if self.oom_killed and self.diagnosis.reason in {None, Reason.KILLED, Reason.UNKNOWN}:
@@ -54,7 +49,6 @@ class BootFailedError(BootError):
     def __init__(self, launch: Launch, ending: Ending) -> None:
         super().__init__(f"{_cause(launch, ending)}\n{_circumstances(ending)}", suggest=_advice(launch, ending))
         self.details = () if ending.unkept else _last_lines(launch, ending)
-        self.launch = launch
         self.ending = ending
 
 
@@ -64,7 +58,7 @@ class BootTimedOutError(BootError):
     def __init__(self, launch: Launch, ending: Ending, waiting_for: str, silent: float) -> None:
         super().__init__(
             f"{launch.name} gave no sign of life for {silent:.0f} s; waiting for: {waiting_for}\n"
-            f"phase {ending.phase}, {ending.seconds:.0f} s after its start",
+            f"phase {ending.diagnosis.phase}, {ending.seconds:.0f} s after its start",
             hint=None if ending.container else f"{launch.name} is left running",
             suggest=(
                 *(_kept(launch, ending) or (Action("logs", "read its log"),)),
@@ -72,7 +66,6 @@ class BootTimedOutError(BootError):
                 Action("down", "stop it"),
             ),
         )
-        self.launch = launch
         self.ending = ending
         self.waiting_for = waiting_for
         self.silent = silent
@@ -89,7 +82,6 @@ class WrongServerError(BootError):
             "shares the port with it and will never be reached",
             suggest=(f"stop that server; to identify it: {found}", Action("up", "launch again")),
         )
-        self.launch = launch
         self.ending = ending
         self.listener = listener
 
@@ -102,7 +94,6 @@ class LaneEndedError(BootError):
             f"{_cause(launch, ending)}\n{launch.name} died while serving: {_circumstances(ending)}",
             suggest=(Action("logs", "the log is kept"), Action("up", "start it again")),
         )
-        self.launch = launch
         self.ending = ending
 
 
@@ -114,7 +105,6 @@ class LaunchOvertakenError(BootError):
             f"{launch.name} was stopped during its boot by {by}; nothing else was changed",
             suggest=(Action("status", "see what runs", ref=""), Action("up", "launch it again")),
         )
-        self.launch = launch
 
 
 class CrashLoopError(BootError):
@@ -127,7 +117,6 @@ class CrashLoopError(BootError):
             f"the first time: {_circumstances(first)}",
             suggest=(*first.diagnosis.advice, Action("logs", "read its log")),
         )
-        self.launch = launch
         self.ending = first
 
 
@@ -171,7 +160,7 @@ def _circumstances(ending: Ending) -> str:
         return f"{len(ending.unkept)} receipts missing, {ending.seconds:.0f} s after the start"
     code = "" if ending.exit_code is None else f", exit code {ending.exit_code}"
     memory = ", out of memory" if ending.oom_killed else ""
-    return f"{ending.reason} in phase {ending.phase}, {ending.seconds:.0f} s after the start{code}{memory}"
+    return f"{ending.reason} in phase {ending.diagnosis.phase}, {ending.seconds:.0f} s after the start{code}{memory}"
 
 
 def _last_lines(launch: Launch, ending: Ending) -> tuple[str, ...]:

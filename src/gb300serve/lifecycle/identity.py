@@ -1,6 +1,6 @@
 """Server identity: is the server that answers on the port the engine in our container?"""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from gb300serve.boot.events import BootBegan, Event, Receipt, ReceiptValue, StartupComplete
@@ -22,28 +22,24 @@ _RECEIPTS = frozenset(name for info in _SERVER_INFOS for name in info.receipts)
 class BootIdentity:
     """Facts of a boot log that identify its server; `figures` by the engine's own names."""
 
-    _figures: dict[str, ReceiptValue] = field(default_factory=dict)
+    figures: dict[str, ReceiptValue] = field(default_factory=dict)
     served: bool = False
     """Whether its log shows that it serves."""
-
-    @property
-    def figures(self) -> Mapping[str, ReceiptValue]:
-        return self._figures
 
     def take(self, event: Event) -> None:
         """Take in an event; a new boot starts over."""
         if isinstance(event, BootBegan):
-            self._figures.clear()
+            self.figures.clear()
             self.served = False
         elif isinstance(event, StartupComplete):
             self.served = True
         elif isinstance(event, Receipt) and event.name in _RECEIPTS:
-            self._figures.update(event.values)
+            self.figures.update(event.values)
 
     def take_line(self, text: str) -> None:
         """Take in a log line, after its events."""
         for info in _SERVER_INFOS:
-            self._figures.update(info.figures_in(text))
+            self.figures.update(info.figures_in(text))
 
 
 def boot_identity(container: Container, endpoint: ServerEndpoint, backend: ContainerBackend) -> BootIdentity:
@@ -74,16 +70,12 @@ def exclude_other_containers(
     port = endpoint.url.rpartition(":")[2]
     if answer.state != "ready" or started is None or not port.isdecimal():
         return answer
-    others = (each for each in backend.containers() if is_live(each) and each.id != container.id)
+    others = (other for other in backend.containers() if is_live(other) and other.id != container.id)
     for rival in containers_on_port(int(port), others):
-        if abs(_start(rival) - started) < abs(_start(container) - started):
+        if abs(rival.began - started) < abs(container.began - started):
             why = f"the container {rival.name} answers on this port, not {container.name}"
             return replace(answer, state="other-server", why=why, identity="other")
     return answer
-
-
-def _start(container: Container) -> float:
-    return container.created_at if container.started_at is None else container.started_at
 
 
 # Programs that forward a published port into its container; they are not processes of the container.
@@ -96,11 +88,11 @@ def foreign_listener(listeners: Iterable[Listener], own: frozenset[int], address
 
     The kernel prefers a socket on the exact address over one on every address. None if the owner is not visible.
     """
-    every = tuple(listeners)
-    exact = [each for each in every if each.address == address]
-    reached = exact or [each for each in every if each.address in _EVERY]
-    foreign = (each for each in reached if each.pid is not None and each.pid not in own)
-    return next((each for each in foreign if not (each.process or "").startswith(_FORWARDERS)), None)
+    sockets = tuple(listeners)
+    exact = [socket for socket in sockets if socket.address == address]
+    reached = exact or [socket for socket in sockets if socket.address in _EVERY]
+    foreign = (socket for socket in reached if socket.pid is not None and socket.pid not in own)
+    return next((socket for socket in foreign if not (socket.process or "").startswith(_FORWARDERS)), None)
 
 
 def endpoint_of(container: Container, launch: Launch | None) -> ServerEndpoint | None:
@@ -112,10 +104,8 @@ def endpoint_of(container: Container, launch: Launch | None) -> ServerEndpoint |
     if port is None:
         return None
     engine = engine_of(container, launch)
-    key = next(iter(option_values(container.command, "--api-key")), None) or container.env.get(
-        engine.key_variable or ""
-    )
-    return ServerEndpoint(f"{address}:{port}", key, engine)
+    keys = (*option_values(container.command, "--api-key"), container.env.get(engine.key_variable or ""))
+    return ServerEndpoint(f"{address}:{port}", next(filter(None, keys), None), engine)
 
 
 def engine_of(container: Container, launch: Launch | None) -> EngineProbe:
@@ -132,8 +122,5 @@ def served_names(container: Container, launch: Launch | None) -> tuple[str, ...]
         return given
     if launch is not None:
         return launch.plan.served_names
-    return (
-        option_values(container.command, "--model")[:1]
-        or option_values(container.command, "--model-path")[:1]
-        or container.command[:1]
-    )
+    named = (option_values(container.command, flag) for flag in ("--model", "--model-path"))
+    return next(filter(None, named), container.command)[:1]

@@ -30,6 +30,9 @@ def option_values(words: tuple[str, ...], flag: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+_VARIABLE = re.compile(r"\$\{[^{}]*\}")
+
+
 def pinned_arguments(pin: str | None, plan: Plan) -> tuple[str, ...] | None:
     """The engine's arguments in the pinned command of a release, with the plan's secrets; None without one."""
     try:
@@ -41,13 +44,7 @@ def pinned_arguments(pin: str | None, plan: Plan) -> tuple[str, ...] | None:
     if image is None:
         return None
     names = {f"${{{secret.name}}}": secret_placeholder(secret.name) for secret in plan.container.secrets}
-    return tuple(_with(names, word) for word in words[image + 1 :])
-
-
-def _with(names: dict[str, str], word: str) -> str:
-    for variable, secret in names.items():
-        word = word.replace(variable, secret)
-    return word
+    return tuple(_VARIABLE.sub(lambda match: names.get(match[0], match[0]), word) for word in words[image + 1 :])
 
 
 CHANGED = "+set"
@@ -66,16 +63,12 @@ class Launch:
     on: Literal["docker", "sim"] = "docker"
     overrides: tuple[str, ...] = ()
     """The `--set` changes, `path=value`."""
-
     receipts: tuple[ExpectedLine, ...] = ()
     """Receipts of a good boot, from the recipe."""
-
     tuning: ExpectedSet = field(default_factory=ExpectedSet)
     """The tuning set that the release loads, and the cost of a miss."""
-
     pinned: tuple[str, ...] | None = None
     """The engine's arguments in the pinned command; None if the release is not pinned."""
-
     stack_dump: bool = False
     """Whether to print the stack of a stuck engine."""
 
@@ -106,8 +99,8 @@ class Launch:
     @property
     def endpoint(self) -> ServerEndpoint:
         engine = engine_named(self.plan.engine).probe
-        url = f"http://{_bracketed(self.address)}:{self.plan.port}"
-        return ServerEndpoint(url, self._api_key(engine.key_variable), engine)
+        host = f"[{self.address}]" if ":" in self.address and not self.address.startswith("[") else self.address
+        return ServerEndpoint(f"http://{host}:{self.plan.port}", self._api_key(engine.key_variable), engine)
 
     def _api_key(self, variable: str | None) -> str | None:
         """The API key: the first argument of `--api-key`, else the engine's variable."""
@@ -128,10 +121,6 @@ def changed_secrets(launch: Launch, container: Container) -> tuple[str, ...]:
     """Names of secrets whose value in the container differs from the current one."""
     held = container.env
     return tuple(name for name, value in launch.secrets.items() if held.get(name, value) != value)
-
-
-def _bracketed(address: str) -> str:
-    return f"[{address}]" if ":" in address and not address.startswith("[") else address
 
 
 # Characters that Docker forbids in a container name; a release such as `v14+set` has some.

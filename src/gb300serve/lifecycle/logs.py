@@ -3,16 +3,17 @@
 from collections import deque
 from collections.abc import Iterator
 
-from gb300serve.boot.diagnosis import Diagnosis
+from gb300serve.boot.diagnosis import LOOP, Diagnosis
 from gb300serve.core.errors import BackendError
 from gb300serve.fit.remedy import BootLogReader
 from gb300serve.lifecycle.backend import Container, ContainerBackend, LogLine
-from gb300serve.lifecycle.events import LogSeen, NotReady, StepBegan
+from gb300serve.lifecycle.down import remove_policy, stop
+from gb300serve.lifecycle.events import LogSeen, NotReady
 from gb300serve.lifecycle.failures import BootFailedError, CrashLoopError, Ending, LaneEndedError
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.ready import SETTLE_EVERY, SETTLE_TRIES, TAIL, TICK, Served, await_ready
-from gb300serve.lifecycle.reconcile import STOP_TIMEOUT, is_being_removed, is_live
-from gb300serve.lifecycle.steps import ApplyRestart, AwaitReady, StopContainer
+from gb300serve.lifecycle.reconcile import STOP_TIMEOUT, find_remaining, is_live
+from gb300serve.lifecycle.steps import AwaitReady, StopContainer
 from gb300serve.lifecycle.tools import Tools
 
 
@@ -69,8 +70,6 @@ def has_died(container: Container, diagnosis: Diagnosis) -> bool:
     return container.exit_code not in {130, 137, 143}
 
 
-# Consecutive deaths without READY that make a crash loop; `diagnose` uses the same number.
-LOOP = 3
 LOCK_PATIENCE = 60.0
 # Docker waits 0.1 s before a restart, then twice as long each time, up to a minute.
 RESTART_TRIES = 360
@@ -107,7 +106,7 @@ def _ended(ended: Container, last: tuple[str, ...], launch: Launch, tools: Tools
     try:
         diagnosis = diagnose_container(ended, tools)
     except BackendError:
-        if _remaining(tools.backend.find(ended.id)) is None:
+        if find_remaining(tools.backend, ended.id) is None:
             return None
         raise
     asked = diagnosis.state == "stopped" or tools.lock.stopped_by(ended.id) is not None
@@ -158,15 +157,10 @@ def _running_again(before: Container, now: Container, tools: Tools) -> Container
 
 def _stop(container: Container, tools: Tools) -> bool:
     """Stop it without its restart policy, so that it stays stopped; False if Docker refuses."""
-    away = ApplyRestart(container.id, container.name, "no", container.restart_policy)
-    stop = StopContainer(container.id, container.name, STOP_TIMEOUT)
     try:
         tools.lock.acquire(LOCK_PATIENCE)
-        tools.announce(StepBegan(away))
-        tools.backend.set_restart(container.id, "no")
-        tools.announce(StepBegan(stop))
-        tools.lock.stopping(container.id)
-        tools.backend.stop(container.id, STOP_TIMEOUT)
+        remove_policy(container, tools)
+        stop(StopContainer(container.id, container.name, STOP_TIMEOUT), tools)
     except BackendError:
         return False
     finally:
@@ -180,15 +174,10 @@ def _cause(diagnosis: Diagnosis) -> str:
 
 def _settled(container: Container, tools: Tools) -> Container | None:
     """The container once Docker reports that it has ended, or that it runs again."""
-    now = _remaining(tools.backend.find(container.id))
+    now = find_remaining(tools.backend, container.id)
     for _ in range(SETTLE_TRIES):
         if now is None or not is_live(now) or now.started_at != container.started_at or now.state == "restarting":
             return now
         tools.clock.sleep(SETTLE_EVERY)
-        now = _remaining(tools.backend.find(container.id))
+        now = find_remaining(tools.backend, container.id)
     return now
-
-
-def _remaining(found: Container | None) -> Container | None:
-    """None for a container that is being removed: its log and exit code are gone."""
-    return None if found is None or is_being_removed(found) else found

@@ -4,17 +4,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from gb300serve.boot.events import (
-    BootBegan,
-    CauseFound,
-    Event,
-    PhaseEntered,
-    Progress,
-    Receipt,
-    StartupComplete,
-    TuningHit,
-    TuningMiss,
-)
+from gb300serve.boot import events as boot
 from gb300serve.boot.phases import DEFAULT_PATIENCE, PATIENCE, Phase
 from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.core.errors import BackendError
@@ -31,7 +21,7 @@ from gb300serve.lifecycle.identity import (
 )
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.receipts import ReceiptCollector, binding, verdict
-from gb300serve.lifecycle.reconcile import is_being_removed, is_live
+from gb300serve.lifecycle.reconcile import find_remaining, is_live
 from gb300serve.lifecycle.steps import AwaitReady
 from gb300serve.lifecycle.tools import Tools
 from gb300serve.lifecycle.watch import BootWatch
@@ -61,7 +51,7 @@ SETTLE_EVERY = 0.2
 # An engine that is silent but busy gets four times the patience of its phase (two hours, six for tuning): tuning took
 # 81 minutes once.
 BUSY_FACTOR = 4.0
-_SIGNS_OF_LIFE = (BootBegan, PhaseEntered, Progress, Receipt, TuningHit, TuningMiss, StartupComplete)
+_NO_SIGN_OF_LIFE = (boot.CauseFound, boot.Stalled, boot.Stopped)
 
 
 class ContainerGoneError(BackendError):
@@ -113,12 +103,11 @@ def _begun(container: Container, tools: Tools) -> Container:
 
 
 def _probe(container: Container, launch: Launch, tools: Tools, identity: BootIdentity) -> Readiness:
-    started_at = container.created_at if container.started_at is None else container.started_at
-    answer = check_presence(tools.http, launch.endpoint, launch.plan.served_names, started_at, identity.figures)
-    answer = exclude_other_containers(answer, container, launch.endpoint, tools.backend)
+    names, endpoint = launch.plan.served_names, launch.endpoint
+    answer = check_presence(tools.http, endpoint, names, container.began, identity.figures)
+    answer = exclude_other_containers(answer, container, endpoint, tools.backend)
     # A foreign server gets no completion requests, which would come twice a second during our boot.
-    plausible = is_plausible(answer, launch.endpoint, identity)
-    return check_completion(tools.http, launch.endpoint, answer) if plausible else answer
+    return check_completion(tools.http, endpoint, answer) if is_plausible(answer, endpoint, identity) else answer
 
 
 class _Boot:
@@ -156,7 +145,7 @@ class _Boot:
                     if ready:
                         return self._served(stream)
             except BackendError:
-                if self._found() is not None:
+                if find_remaining(self.tools.backend, self.container.id) is not None:
                     raise
             self._refuse_end()
             # The stream ended although the container runs (Docker restarted): read the log again.
@@ -165,7 +154,7 @@ class _Boot:
 
     def _ready(self, line: LogLine | None) -> bool:
         """Process one line or silence; True once READY is proved."""
-        events: tuple[Event, ...] = ()
+        events: tuple[boot.Event, ...] = ()
         if line is None:
             self.at = self.tools.backend.elapsed(self.container.id)
         else:
@@ -184,7 +173,8 @@ class _Boot:
         ticks = line is None or now >= self.tick_at_wall
         if ticks:
             self._tick(self.at)
-        if self.proved_at is None and self._probe_is_due(events, now) and self._prove_in_time():
+        probe_is_due = now >= self.probe_at_wall or any(isinstance(event, boot.StartupComplete) for event in events)
+        if self.proved_at is None and probe_is_due and self._prove_in_time():
             self.proved_at = self.tools.backend.elapsed(self.container.id)
         # The server may answer before its log is read that far: receipts are judged on the whole boot.
         if self.proved_at is not None:
@@ -200,22 +190,19 @@ class _Boot:
         self.tools.announce(Elapsed(self.phase, at))
         self.watch.tick(self.reading.machine, at)
 
-    def _take(self, event: Event, at: float) -> None:
-        if isinstance(event, PhaseEntered):
+    def _take(self, event: boot.Event, at: float) -> None:
+        if isinstance(event, boot.PhaseEntered):
             self.phase = event.phase
-        if isinstance(event, _SIGNS_OF_LIFE):
+        if not isinstance(event, _NO_SIGN_OF_LIFE):
             self.alive_at = max(self.alive_at, at)
             self.cause_at = None
-        if isinstance(event, StartupComplete):
+        if isinstance(event, boot.StartupComplete):
             self.complete_at = at
-        if isinstance(event, CauseFound):
+        if isinstance(event, boot.CauseFound):
             self.cause_at = at
         expected = self.launch.expected.get(self.phase.value) if self.phase else None
         self.tools.announce(BootEvent(event, expected))
         self.watch.take(event)
-
-    def _probe_is_due(self, events: tuple[Event, ...], now: float) -> bool:
-        return now >= self.probe_at_wall or any(isinstance(event, StartupComplete) for event in events)
 
     def _prove_in_time(self) -> bool:
         """A port that accepts and never answers costs 5 s per probe: read the log for twice as long in between."""
@@ -265,7 +252,7 @@ class _Boot:
         receipts = self.collector.results(self.container.id, self.tools.backend)
         self.tools.announce(ReceiptsChecked(receipts, binding(self.launch)))
         if verdict(receipts, self.launch) == "failed":
-            unkept = tuple(one.sentence() for one in receipts if not one.good)
+            unkept = tuple(receipt.sentence() for receipt in receipts if not receipt.good)
             raise BootFailedError(self.launch, replace(self._ending(), unkept=unkept))
         return receipts
 
@@ -287,16 +274,11 @@ class _Boot:
 
     def _refuse_end(self) -> None:
         for _ in range(SETTLE_TRIES):
-            now = self._found()
+            now = find_remaining(self.tools.backend, self.container.id)
             if now is None or not is_live(now) or now.started_at != self.container.started_at:
                 raise BootFailedError(self.launch, self._ending(now, ended=True))
             self.tools.clock.sleep(SETTLE_EVERY)
         self._refuse_silence(self.tools.backend.elapsed(self.container.id))
-
-    def _found(self) -> Container | None:
-        """None if it is removed or being removed."""
-        found = self.tools.backend.find(self.container.id)
-        return None if found is None or is_being_removed(found) else found
 
     def _ending(self, now: Container | None = None, *, ended: bool = False) -> Ending:
         return Ending(

@@ -106,14 +106,17 @@ def _same_items(sent: Any, echoed: Any) -> bool:
     return all(same(first, second) for first, second in zip(one, other, strict=True))
 
 
+def pinned_files(plan: Plan) -> Iterator[tuple[str, str, str]]:
+    """Mounted files whose content the plan pins: path on the host, path in the container, sha256."""
+    for mount in plan.container.mounts:
+        files = {"": mount.sha256} if isinstance(mount.sha256, str) else mount.sha256 or {}
+        for name, sha256 in files.items():
+            yield str(PurePosixPath(mount.source) / name), str(PurePosixPath(mount.target) / name), sha256
+
+
 def patches(plan: Plan) -> Iterator[tuple[str, str]]:
     """Pinned files by their path in the container, with sha256."""
-    for mount in plan.container.mounts:
-        if isinstance(mount.sha256, str):
-            yield mount.target, mount.sha256
-        elif mount.sha256:
-            for name, digest in mount.sha256.items():
-                yield str(PurePosixPath(mount.target) / name), digest
+    return ((target, sha256) for _, target, sha256 in pinned_files(plan))
 
 
 def check_patches(plan: Plan, container: str, backend: ContainerBackend) -> tuple[CheckedReceipt, ...]:
@@ -153,15 +156,11 @@ _HARMLESS = (
 
 
 class DegradedError(ServiceError):
-    """The lane serves and keeps running, but its boot does not match the receipts of a good boot (exit 9)."""
+    """The lane serves and keeps running, but not as a good boot does (exit 9); `remarks` name what `differs`."""
 
-    def __init__(self, launch: Launch, receipts: Iterable[CheckedReceipt]) -> None:
-        named = "\n".join(f"  {one.sentence()}" for one in receipts if not one.good)
-        super().__init__(
-            f"DEGRADED: {launch.name} serves, but its boot does not match the receipts of a good boot\n{named}",
-            hint="it keeps running",
-            suggest=(Action("receipts", "see the receipts"), Action("down", "stop it")),
-        )
+    def __init__(self, launch: Launch, differs: str, remarks: Iterable[str], see: Action) -> None:
+        message = "\n  ".join((f"DEGRADED: {launch.name} serves, but {differs}", *remarks))
+        super().__init__(message, hint="it keeps running", suggest=(see, Action("down", "stop it")))
 
 
 class ReceiptCollector:
@@ -192,8 +191,8 @@ class ReceiptCollector:
 
 def verdict(receipts: Iterable[CheckedReceipt], launch: Launch) -> Verdict:
     """The worst consequence of a missing receipt. `--set` changes log figures: then line receipts do not count."""
-    wrong = [one for one in receipts if not one.good and (binding(launch) or one.kind != "line")]
-    if any(one.missing == "fail" for one in wrong):
+    wrong = [receipt for receipt in receipts if not receipt.good and (binding(launch) or receipt.kind != "line")]
+    if any(receipt.missing == "fail" for receipt in wrong):
         return "failed"
     return "degraded" if wrong else "kept"
 
@@ -202,7 +201,9 @@ def refuse_degraded(launch: Launch, receipts: Iterable[CheckedReceipt]) -> None:
     """Raises DegradedError if a receipt of the serving lane is missing."""
     found = tuple(receipts)
     if verdict(found, launch) != "kept":
-        raise DegradedError(launch, found)
+        wrong = (receipt.sentence() for receipt in found if not receipt.good)
+        differs = "its boot does not match the receipts of a good boot"
+        raise DegradedError(launch, differs, wrong, Action("receipts", "see the receipts"))
 
 
 def binding(launch: Launch) -> bool:

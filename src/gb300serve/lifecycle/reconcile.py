@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from dataclasses import replace as changed
 
 from gb300serve.engines.registry import engine_in
+from gb300serve.lifecycle import refusals
 from gb300serve.lifecycle.backend import (
     LABEL_LANE,
     LABEL_PLAN,
@@ -16,20 +17,6 @@ from gb300serve.lifecycle.backend import (
     Listeners,
 )
 from gb300serve.lifecycle.launch import Launch, changed_secrets, host_ports, is_failed, kept_name, option_values
-from gb300serve.lifecycle.refusals import (
-    ContainerUnusableError,
-    GpuBusyError,
-    ImageDiffersError,
-    ImageMissingError,
-    MountSourceMissingError,
-    NameHeldByLaneError,
-    NameHeldByStrangerError,
-    NameHeldError,
-    PortHeldError,
-    PortListenedError,
-    SecretsChangedError,
-    image_found,
-)
 from gb300serve.lifecycle.steps import (
     ApplyRestart,
     AwaitReady,
@@ -72,7 +59,7 @@ def observe(
     """Without `listeners` (Docker on another machine) sockets are not checked. Raises BackendError."""
     image = backend.image(plan.image)
     reference, at, _ = plan.image.partition("@")
-    found = (listeners.on(port) for port in host_ports(plan)) if listeners else ()
+    sockets = (listener for port in host_ports(plan) for listener in listeners.each_on(port)) if listeners else ()
     return Observed(
         containers=backend.containers(),
         image=image,
@@ -80,7 +67,7 @@ def observe(
         neighbours=tuple(
             container for other in neighbours for container in other.containers() if container.state == "running"
         ),
-        listeners=tuple(listener for listener in found if listener),
+        listeners=tuple(sockets),
     )
 
 
@@ -100,18 +87,25 @@ def is_being_removed(container: Container) -> bool:
     return container.state in {"removing", "dead"}
 
 
+def find_remaining(backend: ContainerBackend, container: str) -> Container | None:
+    """The container; None if it is removed or being removed: then its log and its exit code are gone."""
+    found = backend.find(container)
+    return None if found is None or is_being_removed(found) else found
+
+
 def refuse_conflicts(launch: Launch, observed: Observed, leaving: frozenset[str]) -> None:
     """Raise for the first holder of the GPU or of a port. `leaving`: ids that the launch itself uses or stops."""
-    staying = tuple(each for each in observed.containers if is_live(each) and each.id not in leaving)
+    live = tuple(filter(is_live, observed.containers))
+    staying = tuple(container for container in live if container.id not in leaving)
     for holder in containers_on_gpu(launch.plan.container.gpus, staying):
-        raise GpuBusyError(launch, holder, observed.gpu)
-    stopping = tuple(each for each in observed.containers if is_live(each) and each.id in leaving)
+        raise refusals.GpuBusyError(launch, holder, observed.gpu)
+    stopping = tuple(container for container in live if container.id in leaving)
     for port in host_ports(launch.plan):
         for holder in containers_on_port(port, (*staying, *observed.neighbours)):
-            raise PortHeldError(port, holder)
+            raise refusals.PortHeldError(port, holder)
         listener = next((socket for socket in observed.listeners if socket.port == port), None)
         if listener and not any(containers_on_port(port, stopping)):
-            raise PortListenedError(listener)
+            raise refusals.PortListenedError(listener)
 
 
 def containers_on_gpu(gpus: str | None, containers: Iterable[Container]) -> Iterator[Container]:
@@ -124,7 +118,7 @@ def containers_on_gpu(gpus: str | None, containers: Iterable[Container]) -> Iter
 
 def foreign_on_gpu(gpus: str | None, containers: Iterable[Container]) -> Iterator[Container]:
     """Live foreign containers that may use one of `gpus`."""
-    return containers_on_gpu(gpus, (each for each in containers if is_live(each) and not each.ours))
+    return containers_on_gpu(gpus, (container for container in containers if is_live(container) and not container.ours))
 
 
 def containers_on_port(port: int, containers: Iterable[Container]) -> Iterator[Container]:
@@ -162,70 +156,68 @@ def reconcile(launch: Launch, observed: Observed, at: float, *, replace: bool = 
     kept = _same_plan(launch, observed)
     if kept and changed_secrets(launch, kept):
         if not replace and (is_live(kept) or kept.name == launch.name):
-            raise SecretsChangedError(kept, changed_secrets(launch, kept))
+            raise refusals.SecretsChangedError(kept, changed_secrets(launch, kept))
         kept = None
     if kept and is_live(kept):
         return _taken_up(launch, kept)
     if kept and is_being_removed(kept):
-        raise ContainerUnusableError(kept)
+        raise refusals.ContainerUnusableError(kept)
     holder = observed.named(launch.name)
     if holder is not None and (kept is None or holder.id != kept.id):
         _refuse_holder(launch, holder, replace=replace)
     leaving = _leaving(launch, observed, holder) if replace else ()
-    refuse_conflicts(launch, observed, frozenset(each.id for each in leaving))
+    refuse_conflicts(launch, observed, frozenset(container.id for container in leaving))
     if observed.missing_sources:
-        raise MountSourceMissingError(observed.missing_sources)
+        raise refusals.MountSourceMissingError(observed.missing_sources)
     if kept is None:
         _refuse_image(launch, observed)
-    away = tuple(step for each in leaving for step in _retired(launch, each, at))
+    away = tuple(step for container in leaving for step in _retired(launch, container, at))
     return (*away, *(_created(launch) if kept is None else _restarted(launch, kept)))
 
 
 def _same_plan(launch: Launch, observed: Observed) -> Container | None:
     """The best container of exactly this plan, also under a kept name: a live one, else the named, else the last."""
-    same = [each for each in observed.containers if each.labels.get(LABEL_PLAN) == launch.digest]
-    usable = [each for each in same if not is_failed(each) and (each.name == launch.name or not is_being_removed(each))]
-    return max(
-        usable,
-        key=lambda each: (
-            is_live(each),
-            not changed_secrets(launch, each),
-            each.name == launch.name,
-            each.finished_at or 0.0,
-        ),
-        default=None,
-    )
+
+    def rank(container: Container) -> tuple[bool, bool, bool, float]:
+        named, current = container.name == launch.name, not changed_secrets(launch, container)
+        return is_live(container), current, named, container.finished_at or 0.0
+
+    same = (container for container in observed.containers if container.labels.get(LABEL_PLAN) == launch.digest)
+    kept = (container for container in same if not is_failed(container))
+    usable = (container for container in kept if container.name == launch.name or not is_being_removed(container))
+    return max(usable, key=rank, default=None)
 
 
 def _taken_up(launch: Launch, container: Container) -> tuple[Step, ...]:
     if container.state == "paused":
-        raise ContainerUnusableError(container)
+        raise refusals.ContainerUnusableError(container)
     if container.state == "restarting":
         # A crash loop under a restart policy: one boot without the policy shows the first error.
         ending = changed(container, restart_policy="no")
-        return (*_policy(container, "no"), _stop(container), *_restarted(launch, ending))
+        return (*_policy(container, "no"), stop_step(container), *_restarted(launch, ending))
     return (AwaitReady(container.id, container.name, running=True), *_policy(container, launch.plan.container.restart))
 
 
 def _refuse_holder(launch: Launch, holder: Container, *, replace: bool) -> None:
     if not holder.ours:
-        raise NameHeldByStrangerError(launch, holder)
+        raise refusals.NameHeldByStrangerError(launch, holder)
     if is_being_removed(holder):
-        raise ContainerUnusableError(holder)
+        raise refusals.ContainerUnusableError(holder)
     if is_live(holder) and not _same_lane(launch, holder):
-        raise NameHeldByLaneError(launch, holder)
+        raise refusals.NameHeldByLaneError(launch, holder)
     if not replace:
-        raise NameHeldError(launch, holder)
+        raise refusals.NameHeldError(launch, holder)
 
 
 def _leaving(launch: Launch, observed: Observed, holder: Container | None) -> tuple[Container, ...]:
     """What `--replace` stops: the holder of the name, and live releases of this lane on the GPU or the port."""
-    lane = tuple(each for each in observed.containers if each.ours and is_live(each) and _same_lane(launch, each))
-    blocking = {each.id for each in containers_on_gpu(launch.plan.container.gpus, lane)}
-    blocking |= {each.id for port in host_ports(launch.plan) for each in containers_on_port(port, lane)}
+    ours = (container for container in observed.containers if container.ours and is_live(container))
+    lane = tuple(container for container in ours if _same_lane(launch, container))
+    blocking = {container.id for container in containers_on_gpu(launch.plan.container.gpus, lane)}
+    blocking |= {container.id for port in host_ports(launch.plan) for container in containers_on_port(port, lane)}
     if holder is not None and (holder.labels.get(LABEL_PLAN) != launch.digest or changed_secrets(launch, holder)):
         blocking.add(holder.id)
-    return tuple(each for each in observed.containers if each.id in blocking)
+    return tuple(container for container in observed.containers if container.id in blocking)
 
 
 def _same_lane(launch: Launch, container: Container) -> bool:
@@ -236,18 +228,18 @@ def _refuse_image(launch: Launch, observed: Observed) -> None:
     plan, image = launch.plan, observed.image
     reference, pinned, digest = plan.image.partition("@")
     if image is None and observed.tagged is not None:
-        raise ImageDiffersError(reference, digest, image_found(observed.tagged), pull=plan.image)
+        raise refusals.ImageDiffersError(reference, digest, refusals.image_found(observed.tagged), pull=plan.image)
     if image is None:
-        raise ImageMissingError(plan.image, local=plan.image_id is not None)
-    if pinned and image.digests and digest not in image_found(image):
-        raise ImageDiffersError(reference, digest, image_found(image), pull=plan.image)
+        raise refusals.ImageMissingError(plan.image, local=plan.image_id is not None)
+    if pinned and image.digests and digest not in refusals.image_found(image):
+        raise refusals.ImageDiffersError(reference, digest, refusals.image_found(image), pull=plan.image)
     if plan.image_id is not None and image.id != plan.image_id:
-        raise ImageDiffersError(reference, plan.image_id, (image.id,))
+        raise refusals.ImageDiffersError(reference, plan.image_id, (image.id,))
 
 
 def _retired(launch: Launch, container: Container, at: float) -> tuple[Step, ...]:
     """Stopped and kept. The policy goes first: `always` would start it with the daemon, beside the new one."""
-    running = (_stop(container),) if is_live(container) else ()
+    running = (stop_step(container),) if is_live(container) else ()
     name = kept_name(launch.name, container, at)
     moved = (RenameContainer(container.id, container.name, name),) if container.name == launch.name else ()
     return (*_policy(container, "no"), *running, *moved)
@@ -275,7 +267,8 @@ def _restarted(launch: Launch, kept: Container) -> tuple[Step, ...]:
     )
 
 
-def _stop(container: Container) -> StopContainer:
+def stop_step(container: Container) -> StopContainer:
+    """With the container's own timeout, else STOP_TIMEOUT."""
     timeout = STOP_TIMEOUT if container.stop_timeout is None else float(container.stop_timeout)
     return StopContainer(container.id, container.name, timeout)
 

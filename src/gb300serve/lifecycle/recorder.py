@@ -60,10 +60,6 @@ class Recorder:
         self._at = 0.0
         self._lost_at: float | None = None
 
-    @property
-    def path(self) -> str:
-        return str(self.run.path)
-
     def hear(self, announcement: Announcement) -> None:
         """Record one announcement."""
         if isinstance(announcement, LogSeen):
@@ -86,7 +82,7 @@ class Recorder:
 
     def learn(self, container: Container) -> None:
         """Note the container; the next save writes it."""
-        self._started_at = container.started_at or container.created_at
+        self._started_at = container.began
         known = {"name": container.name, "id": container.id, "image_id": container.image_id}
         started = {} if container.started_at is None else {"started_at": format_time(container.started_at)}
         self.run.record = replace(self.run.record, container=known | started)
@@ -122,7 +118,7 @@ class Recorder:
         self.save(ended=self._clock.now(), **changes)
         self._guarded(self.run.close)
         if self._lost_at is not None:
-            self._warn(f"the log of this run is incomplete from {format_time(self._lost_at)} on: {self.path}/{LOG}")
+            self._warn(f"the log of this run is incomplete from {format_time(self._lost_at)} on: {self.run.path}/{LOG}")
 
     def clean(self, value: Any) -> Any:
         """The value without secrets, as JSON types."""
@@ -167,7 +163,7 @@ class Recorder:
                 pass
 
     def _keep_receipts(self, checked: ReceiptsChecked) -> None:
-        receipts = [self.clean(one.as_json()) for one in checked.receipts]
+        receipts = [self.clean(receipt.as_json()) for receipt in checked.receipts]
         self._receipts += receipts
         judged, name = verdict(checked.receipts, self._launch), (self.run.record.container or {}).get("name")
         self._verdict = {"message": "it serves", "hint": None, "reason": None, "receipts": judged}
@@ -198,17 +194,14 @@ class Recorder:
         try:
             write()
         except OSError as error:
-            self._lost(error)
-
-    def _lost(self, error: OSError) -> None:
-        if self._lost_at is not None:
-            return
-        self._lost_at = self._clock.now()
-        self._warn(
-            f"{self.path} can no longer be written ({error.strerror or error}): the launch continues, but its log "
-            f"is incomplete from {format_time(self._lost_at)} on"
-        )
-        self._guarded(self.run.release_reserve)
+            if self._lost_at is not None:
+                return
+            self._lost_at = self._clock.now()
+            self._warn(
+                f"{self.run.path} can no longer be written ({error.strerror or error}): the launch continues, but its "
+                f"log is incomplete from {format_time(self._lost_at)} on"
+            )
+            self._guarded(self.run.release_reserve)
 
 
 def _plain(value: Any) -> Any:
@@ -216,7 +209,7 @@ def _plain(value: Any) -> Any:
     if callable(describe):
         return describe()
     if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, list | tuple):
@@ -230,7 +223,7 @@ def running_lanes(backend: ContainerBackend) -> tuple[RunningLane, ...]:
         found = backend.containers()
     except BackendError:
         return ()
-    return tuple(running_lane(each) for each in found if each.ours and is_live(each))
+    return tuple(running_lane(container) for container in found if container.ours and is_live(container))
 
 
 def running_lane(container: Container) -> RunningLane:
@@ -240,4 +233,4 @@ def running_lane(container: Container) -> RunningLane:
 
 def lane_names(servings: tuple[RunningLane, ...]) -> str:
     """`deepseek-v4.1-flash/v14 (dsv41-vllm)`, or `nothing`."""
-    return ", ".join(f"{each.release} ({each.container})" for each in servings) or "nothing"
+    return ", ".join(f"{lane.release} ({lane.container})" for lane in servings) or "nothing"

@@ -41,10 +41,11 @@ class NameHeldError(MachineError):
 
     def __init__(self, launch: Launch, holder: Container) -> None:
         back = "; it is kept for rollback" if holder.state == "exited" else ""
-        super().__init__(
-            f"the name {launch.name} is held by {release_of(holder)}, {describe_state(holder)}{back}",
-            suggest=_stop_and_replace(holder) if holder.state == "running" else _keep_or_rename(launch),
-        )
+        keep, other = "keep it under another name and launch", _under_another_name(launch)
+        if holder.state == "running":  # no GPU and no port is left for a second container
+            keep, other = f"stop it, {keep}", Action("down", "only stop it", ref=ref_of(holder))
+        message = f"the name {launch.name} is held by {release_of(holder)}, {describe_state(holder)}{back}"
+        super().__init__(message, suggest=(Action("up", keep, ("--replace",)), other))
 
 
 class SecretsChangedError(MachineError):
@@ -144,18 +145,6 @@ def image_found(image: Image) -> tuple[str, ...]:
 
 def _stop(holder: Container) -> Action | str:
     return Action("down", ref=ref_of(holder)) if holder.ours else f"docker stop {holder.name}"
-
-
-def _keep_or_rename(launch: Launch) -> tuple[Action, ...]:
-    return (Action("up", "keep it under another name and launch", ("--replace",)), _under_another_name(launch))
-
-
-def _stop_and_replace(holder: Container) -> tuple[Action, ...]:
-    """Beside a running container there is no room for another: no GPU and no port."""
-    return (
-        Action("up", "stop it, keep it under another name and launch", ("--replace",)),
-        Action("down", "only stop it", ref=ref_of(holder)),
-    )
 
 
 def _under_another_name(launch: Launch) -> Action:

@@ -1,7 +1,6 @@
 """`rollback`: the earlier run to return to, and what that costs. Pure; `up --replace` carries it out."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from gb300serve.core.errors import Action, MachineError
 from gb300serve.journal.journal import format_time
@@ -46,22 +45,19 @@ class PlanDiffersError(MachineError):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RollbackGoal:
-    """The lane to roll back, and the release to return to; None where the user named none."""
+def target(
+    lane: str | None, release: str | None, on: str, containers: Iterable[Container], history: RunHistory
+) -> RunRecord:
+    """The last good run of the lane whose plan differs from the one that runs (or ran last).
 
-    lane: str | None = None
-    release: str | None = None
-
-
-def target(goal: RollbackGoal, on: str, containers: Iterable[Container], history: RunHistory) -> RunRecord:
-    """The last good run of the lane whose plan differs from the one that runs (or ran last)."""
-    ours = [each for each in containers if each.ours]
-    lane = goal.lane or _lane(on, ours, history)
-    found = history.last_good(lane, on, other_than=_plan(lane, on, ours, history), release=goal.release)
-    if found is None:
-        raise NothingToReturnToError(lane, goal.release)
-    return found
+    `lane` and `release` are None where the user named none.
+    """
+    ours = [container for container in containers if container.ours]
+    lane = lane or _lane(on, ours, history)
+    record = history.last_good(lane, on, other_than=_plan(lane, on, ours, history), release=release)
+    if record is None:
+        raise NothingToReturnToError(lane, release)
+    return record
 
 
 def costs(record: RunRecord, kept: Container | None, usual: MeasuredTimes, *, simulated: bool) -> Iterator[str]:
@@ -82,14 +78,15 @@ def costs(record: RunRecord, kept: Container | None, usual: MeasuredTimes, *, si
 
 def kept_container(record: RunRecord, containers: Iterable[Container]) -> Container | None:
     """The container of the run, else the newest of its plan; never a failed one."""
-    same = [each for each in containers if each.ours and each.labels.get(LABEL_PLAN) == record.plan]
-    own = [each for each in same if each.id == record.container_id]
-    usable = [each for each in (own or same) if "-failed-" not in each.name]
-    return max(usable, key=lambda each: each.finished_at or 0.0, default=None)
+    same = [container for container in containers if container.ours and container.labels.get(LABEL_PLAN) == record.plan]
+    own = [container for container in same if container.id == record.container_id]
+    usable = [container for container in (own or same) if "-failed-" not in container.name]
+    return max(usable, key=lambda container: container.finished_at or 0.0, default=None)
 
 
 def _lane(on: str, ours: list[Container], history: RunHistory) -> str:
-    running = sorted({each.labels[LABEL_LANE] for each in ours if is_live(each) and LABEL_LANE in each.labels})
+    live = filter(is_live, ours)
+    running = sorted({container.labels[LABEL_LANE] for container in live if LABEL_LANE in container.labels})
     if len(running) > 1:
         raise NoLaneToReturnError(running)
     if running:
@@ -102,9 +99,9 @@ def _lane(on: str, ours: list[Container], history: RunHistory) -> str:
 
 
 def _plan(lane: str, on: str, ours: list[Container], history: RunHistory) -> str | None:
-    for each in ours:
-        if is_live(each) and each.labels.get(LABEL_LANE) == lane:
-            return each.labels.get(LABEL_PLAN)
+    for container in ours:
+        if is_live(container) and container.labels.get(LABEL_LANE) == lane:
+            return container.labels.get(LABEL_PLAN)
     for entry in reversed(history.entries):
         for served in (*entry.after, *entry.before) if entry.on == on else ():
             if served.release.startswith(f"{lane}/"):
@@ -113,7 +110,7 @@ def _plan(lane: str, on: str, ours: list[Container], history: RunHistory) -> str
 
 
 def _tuning(record: RunRecord) -> str:
-    tuning = [each.get("values") or {} for each in record.receipts if each.get("name") == "tuning"]
+    tuning = [receipt.get("values") or {} for receipt in record.receipts if receipt.get("name") == "tuning"]
     if any(values.get("missed") for values in tuning):
         return "kernels: that run tuned and saved them; they are loaded unless the cache has changed since"
     if tuning:

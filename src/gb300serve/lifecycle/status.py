@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
-from gb300serve.boot.diagnosis import Diagnosis
+from gb300serve.boot.diagnosis import LOOP, Diagnosis
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from gb300serve.boot.receipts import UNKEPT
@@ -31,8 +31,6 @@ LaneState = Literal["ready", "booting", "tuning", "stalled", "failed", "stopped"
 
 
 NOTHING_KNOWN = RunHistory()
-# Restarts without an answer that make a crash loop; `diagnose` uses the same number.
-LOOP = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +55,8 @@ class LaneStatus:
 
     def as_json(self) -> dict[str, Any]:
         """One object of `lanes`."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return values | {"drift": [each.as_json() for each in self.drift], "health": dict(self.health)}
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return values | {"drift": [difference.as_json() for difference in self.drift], "health": dict(self.health)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +69,23 @@ class _Observation:
 def lanes(tools: Tools, known: tuple[Launch, ...] = (), history: RunHistory = NOTHING_KNOWN) -> tuple[LaneStatus, ...]:
     """Live containers first. `known`: launches of releases to compare with. Raises BackendError (7)."""
     containers = tools.backend.containers()
-    foreign = any(is_live(each) and not each.ours for each in containers)
+    foreign = any(is_live(container) and not container.ours for container in containers)
     gpu = tools.gpu.held() if tools.gpu and foreign else None
-    found = [each for each in containers if each.ours or _concerns_us(each, known, gpu)]
-    found.sort(key=lambda each: (not is_live(each), each.name))
-    return tuple(
-        lane_status(each, tools, known, history) if each.ours else foreign_status(each, tools, known, gpu)
-        for each in found
-    )
+    found = [container for container in containers if container.ours or _concerns_us(container, known, gpu)]
+    found.sort(key=lambda container: (not is_live(container), container.name))
+
+    def status(container: Container) -> LaneStatus:
+        ours = container.ours
+        return lane_status(container, tools, known, history) if ours else foreign_status(container, tools, known, gpu)
+
+    return tuple(map(status, found))
 
 
 def foreign_status(
     container: Container, tools: Tools, known: tuple[Launch, ...] = (), gpu: GpuHeld | None = None
 ) -> LaneStatus:
     """A foreign container: facts only. Lane and release are those it resembles."""
-    launch = next((each for each in known if looks_like(container, each)), None)
+    launch = next((launch for launch in known if looks_like(container, launch)), None)
     held = f"; {gpu.sentence(container.id)}" if gpu and is_live(container) and _has_gpu(container, gpu) else ""
     facts = {
         **_ending(container),
@@ -110,7 +110,8 @@ def lane_status(
     container: Container, tools: Tools, known: tuple[Launch, ...] = (), history: RunHistory = NOTHING_KNOWN
 ) -> LaneStatus:
     """One of our containers; its log is read only if it does not answer."""
-    launch = next((each for each in known if f"{each.plan.lane}/{each.release}" == release_of(container)), None)
+    named = release_of(container)
+    launch = next((launch for launch in known if f"{launch.plan.lane}/{launch.release}" == named), None)
     asked = history.is_stopped_on_request(container.id, container.finished_at)
     due = history.is_expected_to_run(container.id, tools.backend.kind)
     seen = _seen(container, launch, tools, asked=asked, due=due)
@@ -132,10 +133,10 @@ def lane_status(
 
 def _by_receipts(seen: _Observation, container: Container, history: RunHistory) -> _Observation:
     """Degraded if its last launch found missing receipts (exit 9)."""
-    run = next((each for each in reversed(history.runs) if each.container_id == container.id), None)
+    run = next((run for run in reversed(history.runs) if run.container_id == container.id), None)
     if run is None or (run.exit or {}).get("tool") != ServiceError.exit_code:
         return seen
-    unkept = [each["name"] for each in run.receipts if each.get("state") in UNKEPT]
+    unkept = [receipt["name"] for receipt in run.receipts if receipt.get("state") in UNKEPT]
     why = f"receipts missing from its boot: {'; '.join(map(str, unkept))}" if unkept else None
     return replace(seen, state="degraded", health={**seen.health, "why": why})
 
@@ -188,16 +189,15 @@ def _running(container: Container, launch: Launch | None, tools: Tools) -> _Obse
         return _Observation("ready" if lives else "degraded", Phase.SERVING, {**facts, "why": why})
     diagnosis = diagnose_container(container, tools)
     state: LaneState = "degraded" if diagnosis.state == "ready" else diagnosis.state
-    told = {**facts, "reason": _reason(diagnosis), "why": answer.why, **_looping(container)}
-    return _Observation("died" if container.restart_count >= LOOP else state, diagnosis.phase, told)
+    facts = {**facts, "reason": diagnosis.reason, "why": answer.why, **_looping(container)}
+    return _Observation("died" if container.restart_count >= LOOP else state, diagnosis.phase, facts)
 
 
 def _presence(container: Container, launch: Launch | None, tools: Tools, endpoint: ServerEndpoint | None) -> Readiness:
     if endpoint is None:
         return Readiness("silent", "no host port leads to its engine")
-    started_at = container.created_at if container.started_at is None else container.started_at
     identity = boot_identity(container, endpoint, tools.backend)
-    answer = check_presence(tools.http, endpoint, served_names(container, launch), started_at, identity.figures)
+    answer = check_presence(tools.http, endpoint, served_names(container, launch), container.began, identity.figures)
     if answer.state == "ready" and not is_plausible(answer, endpoint, identity):
         return replace(answer, state="other-server", why="it has not booted, but another server answers on its port")
     return exclude_other_containers(answer, container, endpoint, tools.backend)
@@ -217,11 +217,7 @@ def _ended(container: Container, diagnosis: Diagnosis, *, asked: bool, due: bool
         state = "failed"
     elif not asked and (has_died(container, diagnosis) or (due and diagnosis.state != "stopped")):
         state = "died" if served else "failed"
-    return _Observation(state, diagnosis.phase, {**_ending(container), "reason": _reason(diagnosis)})
-
-
-def _reason(diagnosis: Diagnosis) -> str | None:
-    return diagnosis.reason.value if diagnosis.reason else None
+    return _Observation(state, diagnosis.phase, {**_ending(container), "reason": diagnosis.reason})
 
 
 def _ending(container: Container) -> dict[str, Any]:
@@ -266,7 +262,7 @@ def verify_serving(container: Container, launch: Launch, tools: Tools, history: 
     differs = tuple(_differs(seen))
     if differs:
         raise ServesWronglyError(launch, differs)
-    return tuple(each.message for each in seen.drift)
+    return tuple(difference.message for difference in seen.drift)
 
 
 def _differs(seen: LaneStatus) -> Iterator[str]:
@@ -274,7 +270,7 @@ def _differs(seen: LaneStatus) -> Iterator[str]:
         why = seen.health.get("why")
         yield f"{seen.state}: {why}" if why else seen.state
     # A difference from the journal is only a notice.
-    yield from (each.message for each in seen.drift if each.against != "journal")
+    yield from (difference.message for difference in seen.drift if difference.against != "journal")
 
 
 class SeveralLanesError(CommandLineError):
@@ -295,13 +291,14 @@ def choose_container(
 
     Without lane and release, the only live container. None: no container fits.
     """
-    ours = [each for each in containers if each.ours and _matches(each, lane, release)]
-    running = [each for each in ours if is_live(each)]
+    ours = [container for container in containers if container.ours and _matches(container, lane, release)]
+    running = [container for container in ours if is_live(container)]
     if len(running) > 1:
         raise SeveralLanesError(verb, running)
     if running or lane is None:
         return running[0] if running else None
-    return max(ours, key=lambda each: (not is_failed(each), _last_seen(each)), default=None)
+    candidates = [container for container in ours if not is_failed(container)] or ours
+    return max(candidates, key=lambda container: container.finished_at or container.began, default=None)
 
 
 def _matches(container: Container, lane: str | None, release: str | None) -> bool:
@@ -310,7 +307,3 @@ def _matches(container: Container, lane: str | None, release: str | None) -> boo
     if release is None:
         return container.labels.get(LABEL_LANE) == lane
     return ref_of(container) == f"{lane}/{release}"
-
-
-def _last_seen(container: Container) -> float:
-    return container.finished_at or container.started_at or container.created_at

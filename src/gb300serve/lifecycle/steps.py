@@ -1,7 +1,8 @@
 """Operations on containers, as values: reconcile decides, `--show-steps` prints, execute carries them out."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TypeAlias
 
 from gb300serve.plan.model import Plan
@@ -85,9 +86,16 @@ class ApplyRestart:
 Step: TypeAlias = CreateContainer | StartContainer | StopContainer | RenameContainer | AwaitReady | ApplyRestart
 
 
+def starts_kept(steps: Iterable[Step]) -> bool:
+    """Whether a kept container is started instead of a new one."""
+    return any(isinstance(step, StartContainer) and step.kept for step in steps)
+
+
+def runs_already(steps: Iterable[Step]) -> bool:
+    """Whether the lane ran before this launch: it boots or serves already."""
+    return any(isinstance(step, AwaitReady) and step.running for step in steps)
+
+
 def detached(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """The launch without its watch, and without the restart policy, which needs a watched READY."""
-    for position, step in enumerate(steps):
-        if isinstance(step, AwaitReady):
-            return steps[:position]
-    return steps
+    return tuple(takewhile(lambda step: not isinstance(step, AwaitReady), steps))

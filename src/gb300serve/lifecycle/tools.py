@@ -12,11 +12,6 @@ from gb300serve.lifecycle.backend import ContainerBackend, GpuMemory, Listeners
 from gb300serve.lifecycle.events import Announcement
 
 
-def ignore_announcement(announcement: Announcement) -> None:
-    """For callers that need only the result."""
-    del announcement
-
-
 class Lock(Protocol):
     """One command at a time changes containers (journal.lock implements it)."""
 
@@ -59,7 +54,7 @@ class Tools:
     backend: ContainerBackend
     http: Http
     clock: Clock
-    announce: Callable[[Announcement], None] = ignore_announcement
+    announce: Callable[[Announcement], None] = lambda _: None
     machine: Callable[[], BootMachine] = boot_machine
     lock: Lock = field(default_factory=NoLock)
     uninterrupted: Callable[[], AbstractContextManager[None]] = nullcontext

@@ -86,13 +86,12 @@ class BootWatch:
     def tick(self, machine: BootMachine, at: float) -> None:
         """Sample the signs of life, judge them and announce the estimate."""
         self._look(at)
-        self._liveness.take(
-            LivenessSample(
-                at, machine.quiet_from, self._moves, self._vitals.cpu_seconds, self._vitals.gpu, self._vitals.restarts
-            )
-        )
+        vitals, quiet = self._vitals, machine.quiet_from
+        sample = LivenessSample(at, quiet, self._moves, vitals.cpu_seconds, vitals.gpu, vitals.restarts)
+        self._liveness.take(sample)
         ahead = self.outlook(at)
-        before, self.judgement = self.judgement, self._judge(machine, ahead)
+        tuning, before = machine.result().state == "tuning", self.judgement
+        self.judgement = self._liveness.judge(tuning=tuning, phase_for=ahead.phase_for, expected=ahead.expected)
         if self.judgement.health != before.health:
             self._tell(ahead)
         self._tools.announce(Watching(ahead, self.judgement))
@@ -104,10 +103,6 @@ class BootWatch:
         if self._tuning_since is not None and tuned is not None:
             expected = {**expected, Phase.TUNING_KERNELS.value: tuned}
         return estimate(self._phase, at, self._entered_at, expected, self._bar)
-
-    def _judge(self, machine: BootMachine, ahead: BootEstimate) -> Judgement:
-        tuning = machine.result().state == "tuning"
-        return self._liveness.judge(tuning=tuning, phase_for=ahead.phase_for, expected=ahead.expected)
 
     def _look(self, at: float) -> None:
         before = self._looked_at

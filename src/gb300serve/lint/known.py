@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gb300serve.core.diagnostics import Severity
 from gb300serve.engines.tables import public, version_key
 
 _DATA = Path(__file__).parent / "data"
@@ -25,27 +26,20 @@ class Tried(NamedTuple):
     hint: str
     option: str | None = None
     variable: str | None = None
-    equal: tuple[Any, ...] | None = None
+    equal: list[Any] | None = None
     below: float | None = None
     above: float | None = None
     repo: re.Pattern[str] | None = None
     engine: str | None = None
-    severity: str = "note"
+    severity: Severity = "note"
 
     def is_about(self, value: Any) -> bool:
         """Whether the record is about this value."""
         if self.equal is not None:
-            return any(type(value) is type(one) and value == one for one in self.equal)
+            return any(type(value) is type(tested) and value == tested for tested in self.equal)
         if not isinstance(value, (int, float)) or isinstance(value, bool):
             return False
         return (self.below is None or 0 < value < self.below) and (self.above is None or value > self.above)
-
-
-class Thinking(NamedTuple):
-    """Reasoning models, by repository name, and their parser."""
-
-    repo: re.Pattern[str]
-    parser: str
 
 
 @functools.cache
@@ -82,33 +76,33 @@ def divides_draft(version: str | None) -> bool:
 @functools.cache
 def drafter_block(repo: str) -> int | None:
     """Tokens that the checkpoint's own drafter was trained to draft at once."""
-    found = _read("engines.json")["drafter_block"].get(repo.lower())
-    return int(found) if found is not None else None
+    block: int | None = _read("engines.json")["drafter_block"].get(repo.lower())
+    return block
 
 
 @functools.cache
-def thinking() -> tuple[Thinking, ...]:
-    """Families of reasoning models, the more specific first."""
-    rows = _read("thinking.json")
-    return tuple(Thinking(re.compile(row["repo"], re.IGNORECASE), row["parser"]) for row in rows["models"])
+def _thinking() -> tuple[re.Pattern[str], tuple[tuple[re.Pattern[str], str], ...]]:
+    """Names of models without reasoning, and the families with reasoning and their parsers, the more specific first."""
+    known = _read("thinking.json")
+    families = ((re.compile(row["repo"], re.IGNORECASE), row["parser"]) for row in known["models"])
+    return re.compile(known["plain"], re.IGNORECASE), tuple(families)
 
 
-@functools.cache
-def plain_models() -> re.Pattern[str]:
-    """Names of models without reasoning in such a family."""
-    return re.compile(_read("thinking.json")["plain"], re.IGNORECASE)
+def reasoning_parser(name: str) -> str | None:
+    """The parser of a reasoning model, by its name; None for another model."""
+    plain, families = _thinking()
+    if not name or plain.search(name):
+        return None
+    return next((parser for family, parser in families if family.search(name)), None)
 
 
 @functools.cache
 def tried() -> tuple[Tried, ...]:
     """The settings that were tried."""
-    return tuple(map(_tried, _read("tried.json")["settings"]))
-
-
-def _tried(row: dict[str, Any]) -> Tried:
-    equal, repo = row.get("equal"), row.get("repo")
-    pattern = re.compile(repo, re.IGNORECASE) if repo else None
-    return Tried(**{**row, "equal": equal and tuple(equal), "repo": pattern})
+    return tuple(
+        Tried(**{**row, "repo": re.compile(row["repo"], re.IGNORECASE) if "repo" in row else None})
+        for row in _read("tried.json")["settings"]
+    )
 
 
 def _since(version: str | None, first: str) -> bool:

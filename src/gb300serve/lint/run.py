@@ -1,6 +1,6 @@
 """Lint one file: errors of the format, or the findings of every rule."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.rules import Finding, Rule
@@ -10,7 +10,7 @@ from gb300serve.lint.subject import RULES, LintSubject
 from gb300serve.plan.check import redact_diagnostics, without_secrets
 from gb300serve.recipe.load import LoadedRecipe
 
-__all__ = ["FAMILIES", "RULES", "findings", "findings_in_any"]
+__all__ = ["FAMILIES", "RULES", "findings", "findings_in_any", "rule_findings"]
 
 _NO_REASONS = frozenset(
     {"", "todo", "tbd", "fixme", "ignore", "ignored", "none", "n/a", "x", "xxx", "-", "?", "yes", "true", "ok"}
@@ -23,25 +23,29 @@ def findings(subject: LintSubject, noticed: Iterable[Diagnostic] = ()) -> tuple[
     `noticed`: warnings and notes from loading the recipe, which can be ignored too.
     """
     ignored = subject.recipe.lint.ignore
-    ours = (None, subject.recipe.engine.name)
-    rules = [rule for rule in RULES if rule.engine in ours]
-    found = [place_finding(subject.loaded, rule, finding) for rule in rules for finding in rule.check(subject)]
-    found += noticed
-    shown = [one for one in found if one.code not in ignored]
+    reported = [*rule_findings(subject), *noticed]
+    shown = [diagnostic for diagnostic in reported if diagnostic.code not in ignored]
     if ignored:
-        shown += _idle(subject, ignored.keys() - {one.code for one in found})
+        shown += _idle(subject, ignored.keys() - {diagnostic.code for diagnostic in reported})
         shown += _unreasoned(subject)
     own = subject.loaded.source.name
     return without_secrets(sorted(shown, key=lambda d: (d.file != own, d.file or "", d.line or 0)), subject.literals)
 
 
+def rule_findings(subject: LintSubject, codes: Container[str] | None = None) -> list[Diagnostic]:
+    """The findings of all rules of the engine, or of those with these codes."""
+    engines = (None, subject.recipe.engine.name)
+    rules = [rule for rule in RULES if rule.engine in engines and (codes is None or rule.code in codes)]
+    return [_place(subject.loaded, rule, finding) for rule in rules for finding in rule.check(subject)]
+
+
 def findings_in_any(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
     """The secrets in a file that is not a valid recipe."""
-    for code, found in (("SEC003", in_values(loaded.root)), ("SEC004", in_text(loaded.source.text))):
-        yield from redact_diagnostics((place_finding(loaded, RULES[code], finding) for finding in found), loaded.root)
+    for code, secrets in (("SEC003", in_values(loaded.root)), ("SEC004", in_text(loaded.source.text))):
+        yield from redact_diagnostics((_place(loaded, RULES[code], finding) for finding in secrets), loaded.root)
 
 
-def place_finding(loaded: LoadedRecipe, rule: Rule[LintSubject], finding: Finding) -> Diagnostic:
+def _place(loaded: LoadedRecipe, rule: Rule[LintSubject], finding: Finding) -> Diagnostic:
     """The finding with its place in the file."""
     if finding.line is None:
         place = loaded.place(finding.path, of_key=finding.of_key)

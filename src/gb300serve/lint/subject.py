@@ -1,6 +1,6 @@
 """The input of a rule: a valid recipe, its compiled plan, and its pinned command."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from typing import Any
@@ -11,18 +11,23 @@ from gb300serve.engines.base import Options
 from gb300serve.engines.tables import TableChoice, tables_for
 from gb300serve.engines.vllm.options import VllmOptions, view
 from gb300serve.fit.checkpoint import Checkpoint, MeasuredBoot, checkpoint_at_path, find_checkpoint, with_memory_section
-from gb300serve.fit.memory import GB300, MeasuredOverhead, MemoryPlan, measured_boots, memory_plan
-from gb300serve.fit.request import MemoryRequest, recipe_environment, request_from_options, with_environment
+from gb300serve.fit.memory import GB300, MemoryPlan, measured_boots, memory_plan
+from gb300serve.fit.request import (
+    MemoryRequest,
+    is_on_one_gpu,
+    recipe_environment,
+    request_from_options,
+    with_environment,
+)
 from gb300serve.plan.check import LiteralSecret, literal_secrets
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan, with_secret_placeholders
 from gb300serve.recipe.load import LoadedRecipe
-from gb300serve.recipe.model import PLAN_SECTIONS, ContainerSection, Recipe
+from gb300serve.recipe.model import PLAN_SECTIONS, ContainerSection, Gpus, ModelSection, Recipe
 from gb300serve.recipe.site import Site
 
 # Two boots that moved the same parameters differ by less than the smallest of them.
 SAME_GIB = 0.005
-_RANKS = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,41 +38,21 @@ class Fitting:
     failed: MeasuredBoot | None
 
 
-def fitting(
-    known: Checkpoint | None, repo: str, options: Mapping[str, Any], view: VllmOptions, recipe: Recipe
-) -> Fitting | None:
-    """None if the sizes are unknown, or for other GPUs than one GB300; `unknown` if no comparable boot was measured."""
-    gpus = recipe.container.gpus
-    elsewhere = gpus is not None and gpus.by == "name" and gpus.values != ("GB300",)
-    if elsewhere or recipe.nodes > 1 or any(options.get(key) not in (None, 1) for key in _RANKS):
-        return None
-    checkpoint = with_memory_section(known, recipe.memory, repo)
-    if checkpoint is None:
-        return None
-    variant = checkpoint.variant(recipe.container.env)
-    request = request_from_options(options, recipe.engine.version, variant, seen=view)
-    return _fitting(checkpoint, with_environment(request, recipe_environment(recipe, variant)))
-
-
 # Many recipes of a lane need the same memory.
 @lru_cache(maxsize=1024)
 def _fitting(checkpoint: Checkpoint, request: MemoryRequest) -> Fitting:
     plan = memory_plan(checkpoint, request)
-    return Fitting(plan, _failed(measured_boots(checkpoint, GB300.total_gib), plan))
-
-
-def _failed(boots: tuple[MeasuredOverhead, ...], plan: MemoryPlan) -> MeasuredBoot | None:
-    """For a refused plan, the failed boot of the nearest length that moved the same."""
     if plan.verdict != "refused" or plan.hbm.kv_cache_gib is None:
-        return None
+        return Fitting(plan, None)
     alike = [
-        one
-        for one in boots
-        if not one.boot.booted
-        and abs(one.moved_gib - plan.offload.moved_gib) < SAME_GIB
-        and (one.request.max_model_len or 0) <= plan.max_model_len
+        measured
+        for measured in measured_boots(checkpoint, GB300.total_gib)
+        if not measured.boot.booted
+        and abs(measured.moved_gib - plan.offload.moved_gib) < SAME_GIB
+        and (measured.request.max_model_len or 0) <= plan.max_model_len
     ]
-    return max(alike, key=lambda one: one.request.max_model_len or 0).boot if alike else None
+    nearest = max(alike, key=lambda measured: measured.request.max_model_len or 0, default=None)
+    return Fitting(plan, nearest.boot if nearest else None)
 
 
 OPTIONS = ("engine", "options")
@@ -100,9 +85,13 @@ class LintSubject:
         return with_secret_placeholders(self.recipe.engine.options)
 
     @cached_property
-    def vllm(self) -> VllmOptions | None:
-        """The options of vLLM; None for another engine."""
-        return view(self.options) if self.recipe.engine.name == "vllm" else None
+    def vllm(self) -> VllmOptions:
+        """The typed options of vLLM, for the rules of this engine only."""
+        return view(self.options)
+
+    @property
+    def is_vllm(self) -> bool:
+        return self.recipe.engine.name == "vllm"
 
     @cached_property
     def plan(self) -> Plan:
@@ -137,19 +126,38 @@ class LintSubject:
             return find_checkpoint(model.repo)
         if model is not None and model.path:
             return checkpoint_at_path(model.path)
-        return find_checkpoint(self.vllm.model) if self.vllm and self.vllm.model else None
+        return find_checkpoint(self.vllm.model) if self.is_vllm and self.vllm.model else None
 
     @cached_property
     def fitting(self) -> Fitting | None:
-        """The memory plan, if its inputs are known."""
-        if self.vllm is None:
+        """The memory plan; None if the sizes are unknown, or for other GPUs than one GB300."""
+        gpus = self.container.gpus
+        elsewhere = gpus is not None and gpus.by == "name" and gpus.values != ("GB300",)
+        if elsewhere or self.recipe.nodes > 1 or not self.is_vllm or not is_on_one_gpu(self.options):
             return None
-        return fitting(self.checkpoint, self.repo, self.options, self.vllm, self.recipe)
+        checkpoint = with_memory_section(self.checkpoint, self.recipe.memory, self.repo)
+        if checkpoint is None:
+            return None
+        variant = checkpoint.variant(self.container.env)
+        request = request_from_options(self.options, self.version, variant, seen=self.vllm)
+        return _fitting(checkpoint, with_environment(request, recipe_environment(self.recipe, variant)))
 
     @cached_property
     def tables(self) -> TableChoice:
         """The option tables of the engine version."""
         return tables_for(self.recipe.engine.name, self.version)
+
+    @property
+    def models(self) -> Iterator[tuple[Path, ModelSection]]:
+        """Every model of the recipe, with its place."""
+        if self.recipe.model is not None:
+            yield ("model",), self.recipe.model
+        for index, model in enumerate(self.recipe.models):
+            yield ("models", index), model
+
+    def is_mounted(self, path: str) -> bool:
+        """Whether a mount other than those of the models contains this path in the container."""
+        return any(contains(mount.target, path) for mount in self.container.mounts)
 
     @property
     def repo(self) -> str:
@@ -158,6 +166,16 @@ class LintSubject:
         if model is None:
             return ""
         return model.repo or (model.path or "").rpartition("/")[2]
+
+
+def contains(target: str, path: str) -> bool:
+    """Whether `path` lies at or below the mount `target`."""
+    return path == target or path.startswith(target.rstrip("/") + "/")
+
+
+def gpu_count(gpus: Gpus) -> int:
+    """The GPUs that a container gets; `all` counts as one, because a Station has one GB300."""
+    return 1 if gpus.by == "all" else int(gpus.values[0]) if gpus.by == "count" else len(gpus.values)
 
 
 def option_path(*keys: str | int) -> Path:

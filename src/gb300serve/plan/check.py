@@ -3,17 +3,15 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 from gb300serve.boot.phases import Phase
-from gb300serve.core.diagnostics import Diagnostic, diagnostic
+from gb300serve.core.diagnostics import Diagnostic, diagnostic, dotted_path
 from gb300serve.core.redaction import holds_secret, may_hold_secret, named_secret, redact, secret_kind
 from gb300serve.core.text import suggestion
 from gb300serve.core.values import WrittenFloat
 from gb300serve.document.nodes import DocumentTexts, ListNode, MapNode, Path, Text, document_texts
-from gb300serve.document.nodes import Path as NodePath
-from gb300serve.engines.base import Problem, dotted
+from gb300serve.engines.base import Problem
 from gb300serve.engines.registry import ENGINES
 from gb300serve.plan.compile import VariableError, expand
 from gb300serve.plan.model import SECRET, secret_name, with_secret_placeholders
@@ -133,11 +131,9 @@ _AT_THE_KEY = frozenset({"OPT001", "OPT005", "OPT013"})
 def check(loaded: LoadedRecipe) -> tuple[Diagnostic, ...]:
     """All errors and notes of a recipe, in the order of the file."""
     problems = (*loaded.problems, *_options(loaded), *_secrets(loaded), *_variables(loaded), *_phases(loaded))
-    return redact_diagnostics(sorted(dict.fromkeys(problems), key=partial(_order, loaded.source.name)), loaded.root)
-
-
-def _order(own: str, found: Diagnostic) -> tuple[bool, str, int, int]:
-    return found.file != own, found.file or "", found.line or 0, found.column or 0
+    own = loaded.source.name
+    ordered = sorted(dict.fromkeys(problems), key=lambda problem: (problem.file != own, problem.position))
+    return redact_diagnostics(ordered, loaded.root)
 
 
 def _options(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
@@ -146,29 +142,23 @@ def _options(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
     name, version = section.get("name"), section.get("version")
     if not isinstance(options, MapNode) or not isinstance(name, str) or name not in ENGINES:
         return
-    reported = {(problem.file, problem.line, problem.column) for problem in loaded.problems}
-    for problem in ENGINES[name].check(
-        with_secret_placeholders(options), version if isinstance(version, str) else None
-    ):
-        diagnostic = _placed(loaded, problem)
-        if (diagnostic.file, diagnostic.line, diagnostic.column) not in reported:
-            yield diagnostic
+    reported = {problem.position for problem in loaded.problems}
+    version = version if isinstance(version, str) else None
+    placed = (_placed(loaded, problem) for problem in ENGINES[name].check(with_secret_placeholders(options), version))
+    yield from (diagnostic for diagnostic in placed if diagnostic.position not in reported)
 
 
 def _placed(loaded: LoadedRecipe, problem: Problem) -> Diagnostic:
-    path: NodePath = ("engine", "options", *problem.path)
-    if problem.code == "OPT008":
-        path = ("engine", "version")
+    path: Path = ("engine", "version") if problem.code == "OPT008" else (*_OPTIONS, *problem.path)
     place = loaded.place(path, of_key=problem.code in _AT_THE_KEY)
-    address = ".".join(map(str, path)) if problem.code == "OPT008" else dotted(problem.path)
-    return diagnostic(problem.code, problem.message, problem.hint, place, address, severity=problem.severity)
+    return diagnostic(problem.code, problem.message, problem.hint, place, dotted_path(path), severity=problem.severity)
 
 
 def _secrets(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
     declared = _mapping(_mapping(loaded.root, "container"), "secrets")
     for path, name in _references(loaded):
         if name not in declared:
-            message = f"{_dotted(path)} uses secret {name}, which container.secrets does not declare"
+            message = f"{dotted_path(path)} uses secret {name}, which container.secrets does not declare"
             hint = f"add `{name}: {{env: {name}}}` to container.secrets"
             yield _error(loaded, UNDECLARED, path, message, hint)
     for name, value in declared.items():
@@ -178,7 +168,7 @@ def _secrets(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
             yield _error(loaded, NO_SOURCE, ("container", "secrets", name), message, hint)
 
 
-def _references(loaded: LoadedRecipe) -> Iterator[tuple[NodePath, str]]:
+def _references(loaded: LoadedRecipe) -> Iterator[tuple[Path, str]]:
     """Secrets in the engine's arguments, written as `{secret: NAME}` or `${secret:NAME}`."""
     section = _mapping(loaded.root, "engine")
     for key in ("options", "launcher", "extra_args"):
@@ -193,7 +183,7 @@ def _references(loaded: LoadedRecipe) -> Iterator[tuple[NodePath, str]]:
                 yield path, name
 
 
-def _leaves(node: Any, path: NodePath) -> Iterator[tuple[NodePath, Any]]:
+def _leaves(node: Any, path: Path) -> Iterator[tuple[Path, Any]]:
     if isinstance(node, MapNode) and secret_name(node) is None:
         for key, value in node.items():
             yield from _leaves(value, (*path, key))
@@ -214,9 +204,9 @@ def _variables(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
             yield _error(loaded, UNKNOWN_VARIABLE, path, error.message, error.hint)
 
 
-def _paths(root: Any) -> Iterator[tuple[NodePath, str]]:
+def _paths(root: Any) -> Iterator[tuple[Path, str]]:
     container = _mapping(root, "container")
-    places: list[tuple[NodePath, Any]] = [(("model", "path"), _mapping(root, "model").get("path"))]
+    places: list[tuple[Path, Any]] = [(("model", "path"), _mapping(root, "model").get("path"))]
     places += ((("models", index, "path"), item.get("path")) for index, item in _items(root, "models"))
     places += (
         (("container", "mounts", index, "source"), item.get("source")) for index, item in _items(container, "mounts")
@@ -236,13 +226,9 @@ def _phases(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
 
 
 def _error(  # noqa: PLR0913 - the fields of a diagnostic
-    loaded: LoadedRecipe, code: str, path: NodePath, message: str, hint: str | None, *, of_key: bool = False
+    loaded: LoadedRecipe, code: str, path: Path, message: str, hint: str | None, *, of_key: bool = False
 ) -> Diagnostic:
-    return diagnostic(code, message, hint, loaded.place(path, of_key=of_key), _dotted(path))
-
-
-def _dotted(path: NodePath) -> str:
-    return ".".join(map(str, path))
+    return diagnostic(code, message, hint, loaded.place(path, of_key=of_key), dotted_path(path))
 
 
 def _items(node: Any, key: str) -> Iterator[tuple[int, MapNode]]:

@@ -80,45 +80,6 @@ class VariableError(CompileError):
     """A variable in the recipe cannot be expanded on any site."""
 
 
-class UnknownVariableError(VariableError):
-    """Neither the site nor the recipe defines the variable."""
-
-    def __init__(self, name: str, text: str, known: tuple[str, ...]) -> None:
-        meant = suggestion(name, known)
-        listed = ", ".join(DIRECTORIES)
-        known_names = f"valid names: {listed}, or a key of the recipe such as model.revision"
-        super().__init__(f"`{text}`: unknown variable `{name}`", hint=f"write ${{{meant}}}" if meant else known_names)
-
-
-class NotScalarError(VariableError):
-    """A variable names a section or a list."""
-
-    def __init__(self, name: str, text: str) -> None:
-        super().__init__(f"`{text}`: `{name}` is not a single value", hint="name a text or a number of the recipe")
-
-
-class CircularVariableError(VariableError):
-    """A variable refers to itself."""
-
-    def __init__(self, name: str, text: str) -> None:
-        super().__init__(f"`{text}`: `{name}` refers to itself", hint="write the path here")
-
-
-class UnclosedVariableError(VariableError):
-    """`${` without `}`."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(f"`{text}`: `${{` is not closed", hint="add }, or write $${ for a literal ${")
-
-
-class UnsetVariableError(CompileError):
-    """The site does not define the variable."""
-
-    def __init__(self, name: str, text: str) -> None:
-        hint = f"add `{name}: /a/directory` to site.yaml"
-        super().__init__(f"`{text}`: the site does not define `{name}`", hint=hint)
-
-
 def expand(text: str, site: Mapping[str, str], recipe: VariableSource, within: tuple[str, ...] = ()) -> str:
     """Expand variables, except those in `within` (a cycle); raises CompileError. `$${` is a literal `${`."""
 
@@ -127,11 +88,11 @@ def expand(text: str, site: Mapping[str, str], recipe: VariableSource, within: t
             return "${"
         name = match[2]
         if name is None:
-            raise UnclosedVariableError(text)
+            raise VariableError(f"`{text}`: `${{` is not closed", hint="add }, or write $${ for a literal ${")
         if name in site:
             return site[name]
         if name in within:
-            raise CircularVariableError(name, text)
+            raise VariableError(f"`{text}`: `{name}` refers to itself", hint="write the path here")
         own = _own(name, text, recipe)
         return expand(own, site, recipe, (*within, name)) if _EXPANDED.fullmatch(name) else own
 
@@ -140,7 +101,8 @@ def expand(text: str, site: Mapping[str, str], recipe: VariableSource, within: t
 
 def _own(name: str, text: str, recipe: VariableSource) -> str:
     if name in DIRECTORIES:
-        raise UnsetVariableError(name, text)
+        hint = f"add `{name}: /a/directory` to site.yaml"
+        raise CompileError(f"`{text}`: the site does not define `{name}`", hint=hint)
     value: object = recipe
     for key in name.split("."):
         if isinstance(value, BaseModel) and key in type(value).model_fields:
@@ -148,9 +110,12 @@ def _own(name: str, text: str, recipe: VariableSource) -> str:
         elif isinstance(value, Mapping) and key in value:
             value = value[key]
         else:
-            raise UnknownVariableError(name, text, (*DIRECTORIES, *_scalars(recipe)))
+            meant = suggestion(name, (*DIRECTORIES, *_scalars(recipe)))
+            known = f"valid names: {', '.join(DIRECTORIES)}, or a key of the recipe such as model.revision"
+            raise VariableError(f"`{text}`: unknown variable `{name}`", hint=f"write ${{{meant}}}" if meant else known)
     if not isinstance(value, (str, int, float)):
-        raise NotScalarError(name, text)
+        hint = "name a text or a number of the recipe"
+        raise VariableError(f"`{text}`: `{name}` is not a single value", hint=hint)
     return value if isinstance(value, str) else compact_json(value)
 
 
@@ -165,48 +130,6 @@ def _scalars(node: object, path: str = "") -> Iterator[str]:
 ImageRef = Literal["digest", "tag"]
 
 
-class GpuNotInSiteError(CompileError):
-    """The recipe selects a GPU by a name that the site does not define."""
-
-    def __init__(self, name: str) -> None:
-        hint = f"`nvidia-smi -L` prints the UUIDs; add `gpus: {{{name}: GPU-…}}` to site.yaml"
-        super().__init__(f"container.gpus names {name}, but the site does not define its UUID", hint=hint)
-
-
-class ImageWithoutTagError(CompileError):
-    """`--image-ref tag` on an image without a tag."""
-
-    def __init__(self, repository: str) -> None:
-        super().__init__(f"image {repository} has no tag", hint="add image.tag, or omit --image-ref tag")
-
-
-class ColonInMountError(CompileError):
-    """`-v` separates source, target and mode by colons."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{path} cannot be mounted: `-v` splits at colons", hint="rename the path")
-
-
-class OpenListOptionError(CompileError):
-    """The last option takes a list, and positional arguments follow it."""
-
-    def __init__(self, key: str) -> None:
-        super().__init__(
-            f"engine.options.{key} would take the positional arguments at the start of engine.extra_args",
-            hint=f"move {key} up: the next option ends its list",
-        )
-
-
-class NodeOptionError(CompileError):
-    """The recipe sets an option that `nodes` sets on each machine."""
-
-    def __init__(self, key: str) -> None:
-        super().__init__(
-            f"engine.options.{key} conflicts with `nodes`, which sets it on each machine",
-            hint=f"remove {key}, or `nodes`",
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class Compiler:
     """Compiles recipes for a site."""
@@ -219,8 +142,10 @@ class Compiler:
         recipe_engine = engine(recipe.engine.name)
         options = with_secret_placeholders(recipe.engine.options)
         port = recipe_engine.port(options)
-        if recipe.nodes > 1:
-            _refuse_node_options(recipe)
+        for key in recipe_engine.nodes.options if recipe.nodes > 1 else ():
+            if key in options:
+                message = f"engine.options.{key} conflicts with `nodes`, which sets it on each machine"
+                raise CompileError(message, hint=f"remove {key}, or `nodes`")
         return Plan(
             recipe=recipe.ref + ("+set" if changed else ""),
             lane=recipe.lane,
@@ -312,7 +237,8 @@ class Compiler:
 
     def _uuid(self, name: str) -> str:
         if name not in self.site.gpus:
-            raise GpuNotInSiteError(name)
+            hint = f"`nvidia-smi -L` prints the UUIDs; add `gpus: {{{name}: GPU-…}}` to site.yaml"
+            raise CompileError(f"container.gpus names {name}, but the site does not define its UUID", hint=hint)
         return self.site.gpus[name]
 
     def _expand(self, text: str, recipe: Recipe) -> str:
@@ -322,14 +248,15 @@ class Compiler:
 def _mount(source: str, target: str, *, read_only: bool, sha256: str | dict[str, str] | None = None) -> Mount:
     for path in (source, target):
         if ":" in path:
-            raise ColonInMountError(path)
+            raise CompileError(f"{path} cannot be mounted: `-v` splits at colons", hint="rename the path")
     return Mount(source, target, read_only, sha256)
 
 
 def image_reference(image: ImageSection, image_ref: ImageRef) -> str:
     """`repository[:tag][@digest]`; without the digest for `tag` and for images pinned by id."""
     if image_ref == "tag" and image.tag is None:
-        raise ImageWithoutTagError(image.repository)
+        hint = "add image.tag, or omit --image-ref tag"
+        raise CompileError(f"image {image.repository} has no tag", hint=hint)
     tagged = image.repository + (f":{image.tag}" if image.tag else "")
     by_tag = image_ref == "tag" or image.id is not None or image.digest is None
     return tagged if by_tag else f"{tagged}@{image.digest}"
@@ -341,11 +268,6 @@ def _command(recipe: Recipe) -> tuple[str, ...]:
     options = with_secret_placeholders(section.options)
     key = recipe_engine.open_list(options, section.version)
     if key and section.extra_args and not section.extra_args[0].startswith("-"):
-        raise OpenListOptionError(key)
+        message = f"engine.options.{key} would take the positional arguments at the start of engine.extra_args"
+        raise CompileError(message, hint=f"move {key} up: the next option ends its list")
     return (*section.launcher, *recipe_engine.argv(options, section.version), *section.extra_args)
-
-
-def _refuse_node_options(recipe: Recipe) -> None:
-    for key in engine(recipe.engine.name).nodes.options:
-        if key in recipe.engine.options:
-            raise NodeOptionError(key)

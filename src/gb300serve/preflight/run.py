@@ -1,6 +1,6 @@
 """Run every check against one machine, in the order of the codes."""
 
-from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.diagnostics import Diagnostic, dotted_path
 from gb300serve.core.errors import MachineError
 from gb300serve.preflight.checks import FAMILIES
 from gb300serve.preflight.subject import CHECKS, PreflightSubject
@@ -27,7 +27,7 @@ def judge(subject: PreflightSubject) -> tuple[Diagnostic, ...]:
             finding.severity or rule.severity,
             finding.message,
             finding.hint,
-            path=".".join(map(str, finding.path)),
+            path=dotted_path(finding.path),
         )
         for rule in CHECKS
         for finding in rule.check(subject)
@@ -36,4 +36,4 @@ def judge(subject: PreflightSubject) -> tuple[Diagnostic, ...]:
 
 def blocking(found: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
     """The errors among them: exit 6."""
-    return tuple(one for one in found if one.severity == "error")
+    return tuple(finding for finding in found if finding.severity == "error")

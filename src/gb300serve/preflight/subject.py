@@ -3,17 +3,24 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 from gb300serve.core.rules import RuleBook
 from gb300serve.core.values import Missing
 from gb300serve.fit.result import FitResult
 from gb300serve.host.facts import GpuHolder, HostFacts, ImageFact, ListeningSocket, ReleaseFacts
-from gb300serve.host.model_files import Model, Wanted
+from gb300serve.host.model_files import HostRequirements, Model
 from gb300serve.host.nvidia import GpuState
 from gb300serve.plan.model import Mount, Plan
 from gb300serve.recipe.model import Recipe
 
+T = TypeVar("T")
 DEVICES = "device="
+
+
+def known(facts: tuple[T, ...] | Missing) -> tuple[T, ...]:
+    """The facts, or none if they are missing."""
+    return () if isinstance(facts, Missing) else facts
 
 
 def selected(gpus: tuple[GpuState, ...], request: str | None) -> tuple[GpuState, ...]:
@@ -49,7 +56,7 @@ class LaunchRefusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class OwnResources:
     """Resources that the launch itself uses or frees: its containers by id, and their ports.
 
     `kept` is a container of exactly this plan that is started again: its image is its own already.
@@ -67,7 +74,7 @@ class Release:
     plan: Plan
     facts: ReleaseFacts
     memory: FitResult | None = None
-    own: Own = field(default_factory=Own)
+    own: OwnResources = field(default_factory=OwnResources)
     refusal: LaunchRefusal | None = None
     fit: str = "fit REF"
     """The command that shows its memory plan."""
@@ -80,56 +87,59 @@ class PreflightSubject:
     host: HostFacts
     release: Release | None = None
 
-    @cached_property
+    @property
+    def facts(self) -> ReleaseFacts:
+        """The facts of the release; all are missing or empty without one."""
+        return ReleaseFacts(Missing("no release")) if self.release is None else self.release.facts
+
+    @property
+    def requested_gpus(self) -> str | None:
+        """The value of `--gpus`; `all` without a release."""
+        return self.release.plan.container.gpus if self.release else "all"
+
+    @property
     def wants_gpu(self) -> bool:
         """Whether the GPU is checked; without a release it is."""
-        return self.release is None or self.release.plan.container.gpus is not None
+        return self.requested_gpus is not None
 
     @cached_property
     def gpus(self) -> tuple[GpuState, ...]:
         """The GPUs of the launch; all GPUs without a release."""
-        if isinstance(self.host.gpus, Missing):
-            return ()
-        return selected(self.host.gpus, self.release.plan.container.gpus if self.release else "all")
+        return selected(known(self.host.gpus), self.requested_gpus)
 
     @cached_property
     def computing(self) -> tuple[GpuState, ...]:
         """The GPUs that the model runs on: with `all`, not the small display GPU."""
-        gpus = self.release.plan.container.gpus if self.release else "all"
-        return self.gpus if gpus and gpus.startswith("device=") else principal(self.gpus)
+        return self.gpus if (self.requested_gpus or "").startswith(DEVICES) else principal(self.gpus)
 
     @cached_property
     def foreign(self) -> tuple[GpuHolder, ...]:
         """Compute processes on these GPUs that the launch neither uses nor stops."""
-        return tuple(each for each in self._holders() if not self._is_own(each))
+        return tuple(holder for holder in self._holders() if not self._is_own(holder))
 
     def leaving(self, gpu: GpuState) -> int | None:
         """Bytes on a GPU that the launch frees itself; None if their processes do not report it."""
-        sizes = [each.process.used for each in self._holders() if self._is_own(each) and each.process.gpu == gpu.uuid]
+        own = (holder.process for holder in self._holders() if self._is_own(holder))
+        sizes = [process.used for process in own if process.gpu == gpu.uuid]
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
     @cached_property
     def image(self) -> ImageFact | None:
         """The image, if the launch resolves it by tag or digest."""
-        if self.release is None or self.release.own.kept or isinstance(self.release.facts.image, Missing):
-            return None
-        return self.release.facts.image
+        image = self.facts.image
+        return None if isinstance(image, Missing) or (self.release and self.release.own.kept) else image
 
-    @cached_property
-    def strangers_ports(self) -> tuple[ListeningSocket, ...]:
+    @property
+    def foreign_ports(self) -> tuple[ListeningSocket, ...]:
         """Foreign listeners on the ports of the launch."""
-        if self.release is None or isinstance(self.release.facts.ports, Missing):
-            return ()
-        own = self.release.own.ports
-        return tuple(each for each in self.release.facts.ports if each.port not in own)
+        own = self.release.own.ports if self.release else ()
+        return tuple(socket for socket in known(self.facts.ports) if socket.port not in own)
 
     def _holders(self) -> Iterator[GpuHolder]:
-        if isinstance(self.host.processes, Missing):
-            return
         ids = {gpu.uuid for gpu in self.computing}
-        for each in self.host.processes:
-            if each.process.gpu is None or not ids or each.process.gpu in ids:
-                yield each
+        for holder in known(self.host.processes):
+            if holder.process.gpu is None or not ids or holder.process.gpu in ids:
+                yield holder
 
     def _is_own(self, holder: GpuHolder) -> bool:
         return self.release is not None and holder.container in self.release.own.containers
@@ -143,16 +153,15 @@ check = CHECKS.rule
 ENGINE_CACHE = "/root/.cache/vllm"
 
 
-def wanted(plan: Plan, recipe: Recipe, ports: tuple[int, ...]) -> Wanted:
+def host_requirements(plan: Plan, recipe: Recipe, ports: tuple[int, ...]) -> HostRequirements:
     """The host paths of the plan, the checkpoints of `recipe`, and the host ports of the container."""
     mounts = plan.container.mounts
-    caches = tuple(mount.source for mount in mounts if not mount.read_only)
     tuning = recipe.boot.tuning_cache
     cache = next((mount.source for mount in mounts if mount.target.rstrip("/") == ENGINE_CACHE), None)
-    return Wanted(
+    return HostRequirements(
         plan.image,
         models=tuple(_models(plan, recipe)),
-        caches=caches,
+        caches=tuple(mount.source for mount in mounts if not mount.read_only),
         sources=tuple(mount.source for mount in mounts),
         patches=tuple(dict.fromkeys(pair for mount in mounts for pair in _patches(mount))),
         ports=ports,

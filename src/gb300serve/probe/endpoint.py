@@ -39,7 +39,9 @@ class UnexpectedResponseError(ServiceError):
         text = " ".join(printable(response.text).split())
         excerpt = text if len(text) <= _EXCERPT else text[: _EXCERPT - 1] + "…"
         body = f": {excerpt}" if excerpt else " and an empty body"
-        super().__init__(f"{url} returned status {response.status}{body}", hint=_hint(response.status))
+        key = "the server requires a key: set container.secrets.VLLM_API_KEY or engine.options.api_key in the recipe"
+        hint = key if response.status == 401 else None
+        super().__init__(f"{url} returned status {response.status}{body}", hint=hint)
         self.status = response.status
 
 
@@ -54,12 +56,6 @@ def json_object(url: str, response: Response) -> Mapping[str, Any]:
     if not isinstance(body, dict):
         raise UnexpectedResponseError(url, response)
     return body
-
-
-def _hint(status: int) -> str | None:
-    if status == 401:
-        return "the server requires a key: set container.secrets.VLLM_API_KEY or engine.options.api_key in the recipe"
-    return None
 
 
 def health(client: Http, endpoint: ServerEndpoint) -> int:

@@ -27,18 +27,13 @@ def models(client: Http, endpoint: ServerEndpoint) -> tuple[ServedModel, ...]:
     url = f"{endpoint.url}/v1/models"
     body = json_object(url, client.get(url, MODELS_TIMEOUT, endpoint.headers))
     listed = body.get("data")
-    return tuple(_model(entry) for entry in listed if _has_name(entry)) if isinstance(listed, list) else ()
+    entries = map(_mapping, listed) if isinstance(listed, list) else ()
+    return tuple(_model(entry) for entry in entries if isinstance(entry.get("id"), str))
 
 
-def _has_name(entry: Any) -> bool:
-    return isinstance(entry, dict) and isinstance(entry.get("id"), str)
-
-
-def _model(entry: dict[str, Any]) -> ServedModel:
-    root, length = entry.get("root"), entry.get("max_model_len")
-    return ServedModel(
-        entry["id"], root if isinstance(root, str) else None, length if isinstance(length, int) else None
-    )
+def _model(entry: Mapping[str, Any]) -> ServedModel:
+    length = entry.get("max_model_len")
+    return ServedModel(entry["id"], _text(entry.get("root")), length if isinstance(length, int) else None)
 
 
 # The first request may still compile kernels; a small budget keeps the generation short.
@@ -196,13 +191,11 @@ def _readiness(
 ) -> Readiness:
     names = {model.name: model for model in listed}
     model = next((names[name] for name in served_names if name in names), None)
+    state: ReadinessState = "ready"
+    why = ""
     if whose == "other":
-        return Readiness(
-            "other-server", "another server answers on this port, not the one in the container", model, whose, measured
-        )
-    if model is None:
+        state, why = "other-server", "another server answers on this port, not the one in the container"
+    elif model is None:
         shown = ", ".join(names) or "nothing"
-        return Readiness(
-            "other-model", f"the server lists {shown}, not {' or '.join(served_names)}", None, whose, measured
-        )
-    return Readiness("ready", "", model, whose, measured)
+        state, why = "other-model", f"the server lists {shown}, not {' or '.join(served_names)}"
+    return Readiness(state, why, model, whose, measured)

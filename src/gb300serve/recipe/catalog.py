@@ -25,16 +25,6 @@ class UnknownReleaseError(CommandLineError):
         )
 
 
-class AmbiguousReleaseError(CommandLineError):
-    """Several lanes have a release of this name."""
-
-    def __init__(self, release: str, lanes: tuple[str, ...]) -> None:
-        refs = ", ".join(f"{lane}/{release}" for lane in lanes)
-        super().__init__(
-            f"several lanes have {release}: {refs}", hint="write the lane, or set default_lane in the site file"
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class RecipeFile:
     """A recipe's file and its recipes directory. `shadows`: different files of the release in later directories."""
@@ -98,7 +88,9 @@ class Catalog:
             return lanes[0]
         if not lanes:
             raise UnknownReleaseError(release, self.directories, tuple(self.refs()))
-        raise AmbiguousReleaseError(release, lanes)
+        refs = ", ".join(f"{lane}/{release}" for lane in lanes)
+        hint = "write the lane, or set default_lane in the site file"
+        raise CommandLineError(f"several lanes have {release}: {refs}", hint=hint)
 
     def _directory_of(self, path: Path) -> Path | None:
         """The recipes directory of a file: two levels up, if it is in the catalog or contains a site file."""

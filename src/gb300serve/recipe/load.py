@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
-from gb300serve.document.nodes import MapNode, Place, Source, place_of, spot_at
+from gb300serve.document.nodes import MapNode, Place, Source, place_at
 from gb300serve.document.nodes import Path as NodePath
 from gb300serve.document.read import Document, parse
 from gb300serve.document.validate import first_per_position, format_problem, validate
@@ -42,8 +42,7 @@ class LoadedRecipe:
 
     def place(self, path: NodePath, *, of_key: bool = False) -> Place:
         """The position of the entry at `path`, or of its nearest ancestor."""
-        spot, exact = spot_at(self.root, path)
-        return place_of(spot, of_key=of_key or not exact) if spot else Place(self.source.name, 1, 1)
+        return place_at(self.root, path, self.source, of_key=of_key)
 
 
 @dataclass(slots=True)
@@ -56,8 +55,8 @@ class RecipeLoader:
     def load_file(self, file: RecipeFile, assignments: Sequence[str] = ()) -> LoadedRecipe:
         """Load the recipe of a file; its problems are returned, not raised."""
         document = _read(file.path)
-        chain = _ExtendsChain(self, document, file)
-        root = chain.resolve()
+        chain = _ExtendsChain(self, document.problems)
+        root = chain.resolve(document, file)
         recipe = None
         problems = chain.problems
         if root is not None:
@@ -104,27 +103,21 @@ def _misplaced(root: MapNode, file: RecipeFile, document: Document) -> list[Diag
     for key, expected in (("lane", file.lane_directory.name), ("release", file.path.stem)):
         stated = root.get(key) if key in document.root else None  # a missing key is reported elsewhere
         if isinstance(stated, str) and stated != expected:
-            spot, _ = spot_at(root, (key,))
-            place = place_of(spot) if spot else (document.source.name, 1, 1)
             message = f"the path of the file is {file.lane_directory.name}/{file.path.name}, but {key} is {stated}"
             hint = f"write `{key}: {expected}`, or move the file"
-            problems.append(diagnostic("FMT007", message, hint, place, key))
+            problems.append(diagnostic("FMT007", message, hint, place_at(root, (key,), document.source), key))
     return problems
 
 
 class _ExtendsChain:
-    def __init__(self, loader: RecipeLoader, document: Document, file: RecipeFile) -> None:
+    def __init__(self, loader: RecipeLoader, problems: Sequence[Diagnostic]) -> None:
         self.loader = loader
-        self.document = document
-        self.file = file
-        self.problems = list(document.problems)
+        self.problems = list(problems)
         self.is_broken = False
         """A parent could not be loaded; `problems` states why."""
 
-    def resolve(self) -> MapNode | None:
-        return self._resolved(self.document, self.file, ())
-
-    def _resolved(self, document: Document, file: RecipeFile, seen: tuple[Path, ...]) -> MapNode | None:
+    def resolve(self, document: Document, file: RecipeFile, children: tuple[Path, ...] = ()) -> MapNode | None:
+        """The nodes of the document over those of its parents; `children` are the files that extend it."""
         root = document.root
         if not isinstance(root, MapNode):
             if not document.problems:
@@ -134,7 +127,7 @@ class _ExtendsChain:
         if not isinstance(root.get("extends"), str):
             return self._merged(MapNode(), root)
         self._check_own_keys(document)
-        parent = self._parent(document, file, (*seen, file.path.resolve()))
+        parent = self._parent(document, file, (*children, file.path.resolve()))
         self.is_broken = self.is_broken or parent is None
         result = self._merged(MapNode() if parent is None else parent, root)
         result.drop("extends")
@@ -147,7 +140,7 @@ class _ExtendsChain:
         self.problems += () if self.is_broken else merge.problems
         return result
 
-    def _parent(self, document: Document, file: RecipeFile, seen: tuple[Path, ...]) -> MapNode | None:
+    def _parent(self, document: Document, file: RecipeFile, children: tuple[Path, ...]) -> MapNode | None:
         name: str = document.root["extends"]
         lane, slash, release = name.rpartition("/")
         own = document.root.get("lane")
@@ -161,20 +154,20 @@ class _ExtendsChain:
         if target is None:
             self._not_found(document, own, release)
             return None
-        if target.path.resolve() in seen:
-            loop = " → ".join(path.stem for path in (*seen, target.path))
+        if target.path.resolve() in children:
+            loop = " → ".join(path.stem for path in (*children, target.path))
             self._problem(CYCLE, document, "extends", f"extends forms a cycle: {loop}", "remove one `extends`")
             return None
-        return self._read_parent(target, seen)
+        return self._read_parent(target, children)
 
-    def _read_parent(self, target: RecipeFile, seen: tuple[Path, ...]) -> MapNode | None:
+    def _read_parent(self, target: RecipeFile, children: tuple[Path, ...]) -> MapNode | None:
         parent = self.loader.parent(target.path)
         self.problems += parent.problems
         wrong = format_problem(FORMAT, parent.root, parent.source) if isinstance(parent.root, MapNode) else None
         if wrong is not None:
             self.problems.append(wrong)
             return None
-        return self._resolved(parent, target, seen)
+        return self.resolve(parent, target, children)
 
     def _find(self, lane: str, release: str, file: RecipeFile) -> RecipeFile | None:
         """Search the child's own recipes directory first, then the search path."""
@@ -196,6 +189,5 @@ class _ExtendsChain:
                 self._problem(KEY_MISSING, document, key, f"`{key}` is missing: it is not inherited", f"add `{key}:`")
 
     def _problem(self, code: str, document: Document, key: str, message: str, hint: str | None) -> None:
-        spot, _ = spot_at(document.root, (key,))
-        place = place_of(spot) if spot else (document.source.name, 1, 1)
+        place = place_at(document.root, (key,), document.source)
         self.problems.append(diagnostic(code, message, hint, place, key))

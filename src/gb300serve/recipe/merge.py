@@ -95,6 +95,8 @@ def _nothing_to_add_to(key: str, before: Any, value: Any, spot: Spot) -> Diagnos
 
 
 _KEY = re.compile(r'\["(?P<quoted>[^"]*)"\]|(?P<plain>[^.\[\]]+)')
+_PATH = re.compile(r'(?:\["[^"]*"\]|[^.\[\]]+)(?:\.?\["[^"]*"\]|\.[^.\[\]]+)*')
+_ASSIGNMENT = re.compile(r'((?:[^"=]|"[^"]*")*)=(.*)', re.DOTALL)
 ASSIGNMENT_PREFIX = "--set "
 
 
@@ -125,32 +127,17 @@ class BadValueError(CommandLineError):
 
 def split_path(text: str, assignment: str = "") -> tuple[str, ...]:
     """`engine.options["a.b"].0` → its keys; raises InvalidAssignmentError, which quotes the whole assignment."""
-    keys, position = [], 0
-    while position < len(text):
-        match = _KEY.match(text, position)
-        if match is None:
-            raise InvalidAssignmentError(assignment or text)
-        keys.append(match["plain"] if match["quoted"] is None else match["quoted"])
-        position = match.end()
-        following = text[position : position + 1]
-        if following == ".":
-            position += 1
-        if following not in {"", ".", "["} or (following == "." and position == len(text)):
-            raise InvalidAssignmentError(assignment or text)
-    if not keys:
+    if not _PATH.fullmatch(text):
         raise InvalidAssignmentError(assignment or text)
-    return tuple(keys)
+    return tuple(key["plain"] if key["quoted"] is None else key["quoted"] for key in _KEY.finditer(text))
 
 
 def split_assignment(text: str) -> tuple[str, str]:
     """PATH and VALUE; an equals sign inside `["…"]` is part of the path."""
-    quoted = False
-    for position, character in enumerate(text):
-        if character == '"':
-            quoted = not quoted
-        elif character == "=" and not quoted:
-            return text[:position], text[position + 1 :]
-    raise InvalidAssignmentError(text)
+    match = _ASSIGNMENT.fullmatch(text)
+    if match is None:
+        raise InvalidAssignmentError(text)
+    return match[1], match[2]
 
 
 def apply_assignments(root: MapNode, assignments: Iterable[str]) -> MapNode:

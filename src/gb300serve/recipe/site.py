@@ -3,34 +3,29 @@
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import RecipeError
 from gb300serve.document.nodes import MapNode, Source
 from gb300serve.document.read import parse
 from gb300serve.document.validate import first_per_position, format_problem, validate
+from gb300serve.recipe.model import Name, Section, Text
 
 FORMAT = "gb300serve.site/1"
 DIRECTORIES = ("models", "cache", "patches")
 """The variables that a site defines for recipes."""
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
-
-
-Text = Annotated[str, Field(min_length=1)]
 # A relative path would give each working directory its own state directory.
 RootedPath = Annotated[str, Field(pattern=r"^[/~]")]
 # A path on the host that runs the containers, which may be another machine: `~` and relative paths have no meaning.
 Directory = Annotated[str, Field(pattern=r"^/")]
 HostName = Annotated[str, Field(pattern=r"^[^\s/]+$")]
 EngineAddress = Annotated[str, Field(pattern=r"^(?:unix|tcp|ssh|https?|fd)://.")]
-StationName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 
 
-class DockerSection(_Section):
+class DockerSection(Section):
     """The Docker Engine: `host` (as in DOCKER_HOST) or a `context` of the docker client, not both."""
 
     host: EngineAddress | None = None
@@ -43,13 +38,13 @@ class DockerSection(_Section):
         return self
 
 
-class LaneSection(_Section):
+class LaneSection(Section):
     """Settings of one lane on this site."""
 
     cache: Directory | None = None
 
 
-class StationSection(_Section):
+class StationSection(Section):
     """Settings of one Station. A key replaces the whole key of the top level."""
 
     docker: DockerSection | None = None
@@ -61,7 +56,7 @@ class StationSection(_Section):
     lanes: dict[str, LaneSection] | None = None
 
 
-class Site(_Section):
+class Site(Section):
     """A machine: directories on the host that runs the containers, address, GPUs; and other Stations.
 
     `address` is the host name by which clients reach the lanes; the default is the host of the Docker Engine.
@@ -74,10 +69,10 @@ class Site(_Section):
     state: RootedPath | None = None
     docker: DockerSection = DockerSection.model_construct()
     address: HostName | None = None
-    gpus: dict[str, Text] = {}
+    gpus: dict[str, Text] = Field(default={})
     default_lane: Text | None = None
-    lanes: dict[str, LaneSection] = {}
-    stations: dict[StationName, StationSection] = {}
+    lanes: dict[str, LaneSection] = Field(default={})
+    stations: dict[Name, StationSection] = Field(default={})
 
     def at(self, station: str) -> "Site":
         """The site of a Station: its keys over those of the top level. Raises KeyError for an unknown Station."""
@@ -124,13 +119,9 @@ def load_site(path: Path | None, reference: Path | None) -> Site:
     diagnostics += problems
     if site is None or diagnostics:
         at_fault = next((d.file for d in diagnostics if d.file), last.name)
-        ordered = tuple(sorted(first_per_position(diagnostics), key=_order))
+        ordered = tuple(sorted(first_per_position(diagnostics), key=lambda problem: problem.position))
         raise SiteInvalidError(f"{at_fault} is not a valid site file", diagnostics=ordered)
     return site
-
-
-def _order(found: Diagnostic) -> tuple[str, int, int]:
-    return found.file or "", found.line or 0, found.column or 0
 
 
 def _read(file: Path) -> tuple[Source, MapNode, tuple[Diagnostic, ...]]:

@@ -43,29 +43,17 @@ def to_yaml(value: Any) -> str:
 def recipe_schema() -> dict[str, Any]:
     """The schema for editors. It checks one file as written; `lint` checks the resolved recipe."""
     schema = Recipe.model_json_schema()
-    without_parent = {"required": _required(schema), "properties": _nested(schema)}
+    sections = {key: value["$ref"].rpartition("/")[2] for key, value in schema["properties"].items() if "$ref" in value}
+    required = {key: schema["$defs"][name].get("required") for key, name in sections.items()}
+    nested = {key: {"required": keys} for key, keys in required.items() if keys}
+    without_parent = {"required": schema["required"], "properties": nested}
     for section in (schema, *schema["$defs"].values()):
         section.pop("required", None)
         section["patternProperties"] = {r"^\+": {"type": ["object", "array"]}}
-        section["properties"] = {key: _or_null(value) for key, value in section.get("properties", {}).items()}
+        # `null` removes the parent's value.
+        properties = section.get("properties", {}).items()
+        section["properties"] = {key: {"anyOf": [value, {"type": "null"}]} for key, value in properties}
     return schema | {"required": list(NOT_INHERITED), "if": {"not": {"required": ["extends"]}}, "then": without_parent}
-
-
-def _required(section: dict[str, Any]) -> list[str]:
-    return list(section.get("required", ()))
-
-
-def _nested(schema: dict[str, Any]) -> dict[str, Any]:
-    """The required keys of each section, for a recipe without a parent."""
-    sections = {key: value["$ref"].rpartition("/")[2] for key, value in schema["properties"].items() if "$ref" in value}
-    return {
-        key: {"required": required} for key, name in sections.items() if (required := _required(schema["$defs"][name]))
-    }
-
-
-def _or_null(value: dict[str, Any]) -> dict[str, Any]:
-    """Also allow `null`, which removes the parent's value."""
-    return {"anyOf": [value, {"type": "null"}]}
 
 
 SUFFIX = ".command"

@@ -29,18 +29,18 @@ def _service(plan: Plan, service: target.TargetService) -> dict[str, Any]:
         "image": _literal(plan.image),
         "container_name": c.name,
         "deploy": _gpus(c.gpus),
-        "ipc": _optional(c.ipc),
+        "ipc": _literal(c.ipc),
         **_network(c.network),
-        "shm_size": _optional(c.shm_size),
+        "shm_size": _literal(c.shm_size),
         "ulimits": {name: _limit(limit) for name, limit in c.ulimits.items()},
         "cap_add": _each(c.cap_add),
         "security_opt": _each(c.security_opt),
         "init": c.init,
         "stop_grace_period": None if c.stop_timeout is None else f"{c.stop_timeout}s",
-        "user": _optional(c.user),
-        "working_dir": _optional(c.workdir),
-        "pid": _optional(c.pid),
-        "mem_limit": _optional(c.memory),
+        "user": _literal(c.user),
+        "working_dir": _literal(c.workdir),
+        "pid": _literal(c.pid),
+        "mem_limit": _literal(c.memory),
         "tmpfs": _each(c.tmpfs),
         "logging": _logging(c),
         "devices": _each(c.devices),
@@ -59,12 +59,9 @@ def _service(plan: Plan, service: target.TargetService) -> dict[str, Any]:
     return {key: value for key, value in section.items() if value}
 
 
-def _literal(text: str) -> str:
-    return text.replace("$", "$$")
-
-
-def _optional(text: str | None) -> str | None:
-    return None if text is None else _literal(text)
+def _literal(text: str | None) -> str:
+    """Empty if it is not set: keys without a value are left out."""
+    return target.double_dollars(text or "")
 
 
 def _each(values: tuple[str, ...]) -> list[str]:

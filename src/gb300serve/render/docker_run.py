@@ -8,6 +8,7 @@ from typing import Any
 from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.plan import model
 from gb300serve.plan.compile import node_plan, own_address_variable, variable
+from gb300serve.render.target import substitute_secrets
 
 LEADER, RANK = "LEADER_ADDRESS", "NODE_RANK"
 """Variables of the user's shell, for a model over several machines."""
@@ -70,27 +71,20 @@ def _with_variables(word: str, secrets: Collection[str]) -> str:
 
     Only the variable is in double quotes, where an interactive bash would expand a `!`.
     """
-    text, *rest = model.SECRET.split(word)
-    written = ""
-    for name, following in zip(rest[::2], rest[1::2], strict=True):
-        if name in secrets:
-            written += (quote(text) if text else "") + f'"${{{name}}}"'
-            text = following
-        else:
-            text += model.secret_placeholder(name) + following
-    return written + quote(text) if text or not written else written
+    written = substitute_secrets(word, '"${{{}}}"'.format, lambda text: quote(text) if text else "", secrets)
+    return written or quote("")
 
 
 def command_lines(plan: model.Plan) -> tuple[str, ...]:
     """The command, one flag per line, with continuations."""
     secrets = {secret.name for secret in plan.container.secrets} | ({LEADER, RANK} if plan.nodes > 1 else set())
     detached, *options = (" ".join(map(quote, group)) for group in _options(plan.container))
-    engine = (" ".join(_with_variables(word, secrets) for word in group) for group in _flags(plan.command))
+    engine = (" ".join(_with_variables(word, secrets) for word in group) for group in flag_groups(plan.command))
     lines = (f"docker run {detached}", *(f"  {line}" for line in (*options, quote(plan.image), *engine)))
     return (*(f"{line} \\" for line in lines[:-1]), lines[-1])
 
 
-def _flags(command: Iterable[str]) -> Iterator[tuple[str, ...]]:
+def flag_groups(command: Iterable[str]) -> Iterator[tuple[str, ...]]:
     """Each flag with its values; arguments before the first flag form a group."""
     group: tuple[str, ...] = ()
     for word in command:
@@ -102,12 +96,8 @@ def _flags(command: Iterable[str]) -> Iterator[tuple[str, ...]]:
         yield group
 
 
-def secret_lines(secrets: Iterable[model.Secret]) -> tuple[str, ...]:
-    """The lines before the command that set its secrets; they are not part of a pinned command."""
-    return tuple(line for secret in secrets for line in _export_lines(secret))
-
-
 def _export_lines(secret: model.Secret) -> tuple[str, ...]:
+    """The lines before the command that set a secret; they are not part of a pinned command."""
     # `:?` stops the pasted lines with a message if the value is missing, and keeps an interactive shell open.
     name = secret.name
     export = f"export {name}"
@@ -131,7 +121,8 @@ def client_path(path: str) -> str:
 def shell_text(plan: model.Plan) -> str:
     """The text that `compile` prints, ready to paste."""
     checks = _machine_checks(plan) if plan.nodes > 1 else ()
-    return "\n".join((*checks, *secret_lines(plan.container.secrets), *_lines(plan))) + "\n"
+    exports = (line for secret in plan.container.secrets for line in _export_lines(secret))
+    return "\n".join((*checks, *exports, *_lines(plan))) + "\n"
 
 
 def pinned_text(plan: model.Plan) -> str:

@@ -5,18 +5,13 @@ from collections.abc import Collection, Iterable, Iterator
 
 from gb300serve.plan.model import SECRET, ContainerPlan, Plan, Secret, mount_argument, ulimit_argument
 from gb300serve.render import target
-from gb300serve.render.docker_run import shell_value
+from gb300serve.render.docker_run import flag_groups, shell_value
 
 # Characters that need no quotes anywhere in a value; `#` and `;` begin a comment on a continued line.
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@,+=-][A-Za-z0-9_./:@,+=-]*")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 # systemd cuts or changes an unquoted value at control characters, outer whitespace, quotes and backslashes.
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f]|^\s|\s$|\\|^[\"']")
-
-
-def quoted_word(text: str) -> str:
-    """One word of a value that systemd splits into words."""
-    return _quoted(text, escape_specifiers(text))
 
 
 def escape_specifiers(text: str) -> str:
@@ -34,7 +29,7 @@ def _escaped(c: str) -> str:
 
 def assignment(key: str, *words: str) -> str:
     """`Key=word word`, for keys whose value systemd splits into words."""
-    return f"{key}=" + " ".join(map(quoted_word, words))
+    return f"{key}=" + " ".join(_quoted(word, escape_specifiers(word)) for word in words)
 
 
 def raw_lines(key: str, value: str | None, flag: str | None = None) -> Iterator[str]:
@@ -51,13 +46,11 @@ def raw_lines(key: str, value: str | None, flag: str | None = None) -> Iterator[
 
 def exec_lines(words: Iterable[str], secrets: Collection[str]) -> Iterator[str]:
     """`Exec=`, one flag per line; a declared secret becomes the systemd variable of its name."""
-    groups: list[list[str]] = []
-    for text in words:
-        if text.startswith("--") or not groups:
-            groups.append([])
-        written = target.substitute_secrets(text, "${{{}}}".format, escape_specifiers, secrets)
-        groups[-1].append(_quoted(text, written))
-    first, *rest = (" ".join(group) for group in groups)
+
+    def written(word: str) -> str:
+        return _quoted(word, target.substitute_secrets(word, "${{{}}}".format, escape_specifiers, secrets))
+
+    first, *rest = (" ".join(map(written, group)) for group in flag_groups(words))
     lines = [f"Exec={first}", *(f"  {line}" for line in rest)]
     yield from (f"{line} \\" for line in lines[:-1])
     yield lines[-1]

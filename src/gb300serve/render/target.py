@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from gb300serve.boot.phases import DEFAULT_PATIENCE, PATIENCE, Phase
-from gb300serve.core.diagnostics import CATALOGUE
+from gb300serve.core.diagnostics import CATALOGUE, dotted_path
 from gb300serve.core.text import printable
 from gb300serve.document.read import is_plain_text
 from gb300serve.plan.model import SECRET, ContainerPlan, Mount, Plan, digest, secret_placeholder
@@ -116,23 +116,25 @@ def substitute_secrets(
     return written + escape(text)
 
 
+def double_dollars(text: str) -> str:
+    """`$$` is a literal `$` to Compose and Kubernetes, which both substitute variables."""
+    return text.replace("$", "$$")
+
+
 def file_header(plan: Plan, target: str, start: Iterable[str], gaps: Iterable[Gap]) -> str:
     """The comment at the top of a file: what it is, how to start it, and its gaps."""
     origin = f"{plan.recipe} as {target}, compiled by gb300serve from plan {digest(plan)[:12]}."
     lines = [f"{origin} Edit the recipe, not this file.", *start]
     if findings := list(map(_gap_line, gaps)):
         lines += ["", "Differences from `docker run`:", *findings]
-    return "".join(f"# {_one_line(line)}".rstrip() + "\n" for line in lines)
+    # A path may contain a line feed, which would end the comment.
+    one_line_each = (printable(" ".join(line.split())) for line in lines)
+    return "".join(f"# {line}".rstrip() + "\n" for line in one_line_each)
 
 
 def _gap_line(gap: Gap) -> str:
     hint = f" ({gap.hint})" if gap.hint else ""
-    return f"{CATALOGUE[gap.code].severity} {gap.code} {'.'.join(map(str, gap.path))}: {gap.message}{hint}"
-
-
-def _one_line(text: str) -> str:
-    """A path may contain a line feed, which would end the comment."""
-    return printable(" ".join(text.split()))
+    return f"{CATALOGUE[gap.code].severity} {gap.code} {dotted_path(gap.path)}: {gap.message}{hint}"
 
 
 class _TargetDumper(yaml.SafeDumper):

@@ -120,11 +120,6 @@ def measured_caches(checkpoint: Checkpoint, version: str) -> dict[str, int]:
     }
 
 
-def _variant_boot(settings: Settings) -> MeasuredBoot | None:
-    variant = settings.demand.variant
-    return next((boot for boot in settings.checkpoint.boots if variant and boot.variant == variant), None)
-
-
 def simulate_tuning(settings: Settings, stored: int | None) -> SimulatedTuning:
     """What this boot does with `stored` kernels in its file; None: as if the reference Station had tuned before."""
     checkpoint, options = settings.checkpoint, settings.options
@@ -133,7 +128,8 @@ def simulate_tuning(settings: Settings, stored: int | None) -> SimulatedTuning:
     configs = int(known.figures["configs"]) if known else checkpoint.autotune.configs
     if stored is None:
         stored = configs if known or not checkpoint.boots else 0
-    patched = _variant_boot(settings)
+    variant = settings.memory_request.variant
+    patched = next((boot for boot in checkpoint.boots if variant and boot.variant == variant), None)
     wanted = int(patched.figures.get("saved_configs", configs)) if patched else configs
     if stored >= wanted:
         return SimulatedTuning(path, stored, stored, 0.0)
@@ -171,10 +167,10 @@ _FILES_OF_PLANS = Missing("the simulated Station has every file that a plan name
 
 
 class StationMachine:
-    """Implements `host.ports.Machine`. Its ports are those of this machine, read by `heard`."""
+    """Implements `host.ports.Machine`. Its ports are those of this machine, read by `listener`."""
 
-    def __init__(self, heard: Callable[[int], ListeningSocket | Missing | None]) -> None:
-        self._heard = heard
+    def __init__(self, listener: Callable[[int], ListeningSocket | Missing | None]) -> None:
+        self.listener = listener
 
     def output(self, argv: tuple[str, ...]) -> str | Missing:
         command = " ".join(argv)
@@ -185,13 +181,10 @@ class StationMachine:
     def read(self, path: str) -> str | Missing:
         return _FILES.get(path, _FILES_OF_PLANS)
 
-    def begin(self, path: str, count: int) -> Missing:  # noqa: ARG002 - part of the protocol, here and below
+    def _unknown(self, *_args: object, **_kwargs: object) -> Missing:
         return _FILES_OF_PLANS
 
-    def entry(self, path: str) -> Missing:  # noqa: ARG002
-        return _FILES_OF_PLANS
-
-    space = sha256 = entry
+    begin = entry = space = sha256 = _unknown
 
     def names(self, directory: str) -> tuple[str, ...] | Missing:
         return ("node0",) if directory == "/sys/devices/system/node" else _FILES_OF_PLANS
@@ -199,11 +192,8 @@ class StationMachine:
     def memlock(self) -> Limit:
         return Limit(UNLIMITED, UNLIMITED)
 
-    def program(self, name: str) -> str | None:  # noqa: ARG002
+    def program(self, name: str) -> str | None:  # noqa: ARG002 - of the protocol
         return None
-
-    def heard(self, port: int) -> ListeningSocket | Missing | None:
-        return self._heard(port)
 
 
 def seed_caches(root: Path, engine_version: str | None) -> None:

@@ -4,13 +4,12 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gb300serve.core.errors import Action, BackendError, CommandLineError
 from gb300serve.core.files import PRIVATE, write_atomically
 from gb300serve.core.ports import Clock
 from gb300serve.fit.checkpoint import checkpoint_at_path, known_checkpoints
@@ -235,82 +234,6 @@ def hold_lock(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-class NoSuchSimulationError(BackendError):
-    """The container does not exist, or no longer."""
-
-    def __init__(self, container: str) -> None:
-        super().__init__(
-            f"no simulated container {container}", suggest=(Action("status", "list the containers", ref=""),)
-        )
-
-
-class NameTakenError(BackendError):
-    """Another container has this name."""
-
-    def __init__(self, name: str, holder: str) -> None:
-        super().__init__(
-            f"the name {name} is in use by simulated container {holder[:12]}",
-            hint="remove or rename that container, or choose another container.name",
-        )
-
-
-class NoSuchImageError(BackendError):
-    """This rehearsal excludes the image."""
-
-    def __init__(self, image: str) -> None:
-        hint = "it has every image that the rehearsal includes"
-        super().__init__(f"image {image} not found on the simulated Station", hint=hint)
-
-
-class ContainerRunningError(BackendError):
-    """A running container cannot be removed."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"the simulated container {name} is running", hint="stop it first")
-
-
-class ShimFailedError(BackendError):
-    """The shim, which runs the simulated engine, did not start."""
-
-    def __init__(self, name: str, output: str) -> None:
-        super().__init__(
-            f"the simulated container {name} did not start: {output or 'its shim ended without output'}",
-            hint="see shim.log next to its container.json",
-        )
-
-
-class StationUnwritableError(BackendError):
-    """The Station's directory is not writable."""
-
-    def __init__(self, directory: str, reason: str) -> None:
-        super().__init__(
-            f"the simulated Station cannot write {directory}: {reason}",
-            hint="free disk space, or set another directory: `state: DIR` in the site file",
-        )
-
-
-class NotStoppedError(BackendError):
-    """The container still runs after SIGKILL."""
-
-    def __init__(self, name: str, pid: int | None) -> None:
-        message = f"the simulated container {name} (process {pid}) does not stop"
-        super().__init__(message, hint="kill the process yourself")
-
-
-class UnknownFaultError(CommandLineError):
-    """No fault has this name."""
-
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__(f"{name!r} is not a simulated fault", hint=f"expected one of {', '.join(known)}")
-
-
-class UnfitFaultError(CommandLineError):
-    """The fault could not show in this launch, which would start as if nothing were wrong."""
-
-    def __init__(self, name: str, recipe: str, reason: str) -> None:
-        super().__init__(f"{recipe} cannot rehearse {name}: {reason}", hint="choose another fault or another release")
 
 
 def missing_requirement(name: str, plan: Plan) -> str | None:

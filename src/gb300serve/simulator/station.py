@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, cast
 
+from gb300serve.core.errors import Action, BackendError, CommandLineError
 from gb300serve.core.ports import Clock, Processes
 from gb300serve.lifecycle.backend import LABEL_PLAN, Container, Image, LogLine, Vitals
 from gb300serve.plan.model import Plan, digest
@@ -69,6 +70,8 @@ Thread 364 (idle): "MainThread"
 class SimulatedStation:
     """`lifecycle.backend.ContainerBackend`. Several processes may use one directory at once."""
 
+    kind: Literal["sim"] = "sim"
+
     def __init__(
         self, directory: Path, processes: Processes, clock: Clock, python: str, rehearsal: Rehearsal = Rehearsal()
     ) -> None:
@@ -79,20 +82,19 @@ class SimulatedStation:
         self._rehearsal = rehearsal
 
     @property
-    def kind(self) -> Literal["sim"]:
-        return "sim"
-
-    @property
     def _containers(self) -> Path:
         return self._directory / "containers"
 
     def check(self) -> None:
-        """Raises UnknownFaultError or UnfitFaultError. The directory is created with the first container."""
+        """Raises CommandLineError for a fault that does not exist, or that could not show in this launch."""
         fault, plan = self._rehearsal.fault, self._rehearsal.afflicts
-        if fault is not None and fault not in FAULTS:
-            raise records.UnknownFaultError(fault, FAULTS)
-        if fault is not None and plan is not None and (reason := records.missing_requirement(fault, plan)) is not None:
-            raise records.UnfitFaultError(fault, plan.recipe, reason)
+        if fault is None:
+            return
+        if fault not in FAULTS:
+            raise CommandLineError(f"{fault!r} is not a simulated fault", hint=f"expected one of {', '.join(FAULTS)}")
+        if plan is not None and (reason := records.missing_requirement(fault, plan)) is not None:
+            hint = "choose another fault or another release"
+            raise CommandLineError(f"{plan.recipe} cannot rehearse {fault}: {reason}", hint=hint)
 
     def find(self, name: str) -> Container | None:
         record = self._record(name)
@@ -156,7 +158,8 @@ class SimulatedStation:
 
     def create(self, plan: Plan, labels: Mapping[str, str], secrets: Mapping[str, str]) -> str:
         if (image := self.image(plan.image)) is None:
-            raise records.NoSuchImageError(plan.image)
+            hint = "it has every image that the rehearsal includes"
+            raise BackendError(f"image {plan.image} not found on the simulated Station", hint=hint)
         cache = self._directory / "cache"
         simulation = records.simulation_variables(plan, str(cache), ENGINES[plan.engine].default_version)
         record = records.build_record(plan, labels, secrets, image.id, simulation)
@@ -184,7 +187,8 @@ class SimulatedStation:
         for number, patience in ((signal.SIGTERM, timeout), (signal.SIGKILL, _KILL_PATIENCE)):
             if self._end(record, number, patience):
                 return
-        raise records.NotStoppedError(record["name"], self._state(record).pid)
+        message = f"the simulated container {record['name']} (process {self._state(record).pid}) does not stop"
+        raise BackendError(message, hint="kill the process yourself")
 
     def rename(self, container: str, name: str) -> None:
         with self._exclusively():
@@ -195,8 +199,9 @@ class SimulatedStation:
     def remove(self, container: str) -> None:
         with self._exclusively():
             record = self._existing(container)
-            if self._state(record).locked:
-                raise records.ContainerRunningError(record["name"])
+            # The shim of an engine that has ended holds the lock a moment longer; then `_end` only waits.
+            if self._state(record).running or not self._end(record, signal.SIGKILL, _KILL_PATIENCE):
+                raise BackendError(f"the simulated container {record['name']} is running", hint="stop it first")
             shutil.rmtree(self._home(record).rename(self._containers / f".gone-{record['id']}"))
 
     def set_restart(self, container: str, policy: str) -> None:
@@ -241,30 +246,34 @@ class SimulatedStation:
 
     def _existing(self, name: str) -> dict[str, Any]:
         if (record := self._record(name)) is None:
-            raise records.NoSuchSimulationError(name)
+            suggest = (Action("status", "list the containers", ref=""),)
+            raise BackendError(f"no simulated container {name}", suggest=suggest)
         return record
 
     def _state(self, record: Mapping[str, Any]) -> records.State:
         home = self._home(record)
         # The lock first: a shim records the end before it releases the lock.
         locked, log = records.is_locked(home / records.LOCK), home / records.LOG
-        seen = log.stat().st_mtime if log.exists() else None
-        return records.parse_state(records.read_json(home / records.STATE), locked=locked, last_seen=seen)
+        written = log.stat().st_mtime if log.exists() else None
+        return records.parse_state(records.read_json(home / records.STATE), locked=locked, last_seen=written)
 
     @contextmanager
     def _exclusively(self) -> Iterator[None]:
-        """Hold the Station's lock while containers change. Raises StationUnwritableError."""
+        """Hold the Station's lock while containers change. Raises BackendError if the directory is not writable."""
         try:
             self._containers.mkdir(mode=0o700, parents=True, exist_ok=True)
             with records.hold_lock(self._directory / records.LOCK):
                 yield
         except OSError as error:
-            raise records.StationUnwritableError(str(self._directory), error.strerror or str(error)) from error
+            message = f"the simulated Station cannot write {self._directory}: {error.strerror or error}"
+            hint = "free disk space, or set another directory: `state: DIR` in the site file"
+            raise BackendError(message, hint=hint) from error
 
     def _refuse_taken(self, name: str) -> None:
         holder = next((record for record in self._records() if record["name"] == name), None)
         if holder is not None:
-            raise records.NameTakenError(name, holder["id"])
+            message = f"the name {name} is in use by simulated container {holder['id'][:12]}"
+            raise BackendError(message, hint="remove or rename that container, or choose another container.name")
 
     def _clean(self) -> None:
         """Remove the residue of a tool that was killed while it created or removed a container."""
@@ -300,7 +309,9 @@ class SimulatedStation:
                 return
             if not alive or self._clock.now() > until:
                 output = (self._home(record) / "shim.log").read_text(encoding="utf-8", errors="replace").strip()
-                raise records.ShimFailedError(record["name"], output.rpartition("\n")[2])
+                reason = output.rpartition("\n")[2] or "its shim ended without output"
+                message = f"the simulated container {record['name']} did not start: {reason}"
+                raise BackendError(message, hint="see shim.log next to its container.json")
             self._clock.sleep(_POLL)
 
     def _end(self, record: Mapping[str, Any], number: int, patience: float) -> bool:

@@ -40,7 +40,7 @@ class Terminal(StringIO):
 
 
 def opened(console: TerminalConsole, *, simulated: bool) -> BootView:
-    return BootView.opener(console, Invocation("v14", "sim" if simulated else "docker"))(EXPECTED)
+    return BootView(console, Invocation("v14", "sim" if simulated else "docker"), EXPECTED)
 
 
 def shown(*announcements: object, terminal: bool = False, simulated: bool = False) -> str:

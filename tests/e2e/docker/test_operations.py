@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.aftermath import Aftermath, DockerPlace, answers_at_last
 from tests.support.docker_recipe import DockerLane
-from tests.support.program import Program, Result
+from tests.support.program import Program, Result, wait_for_end
 from tests.support.station import Docker
 from tests.support.switched import KV_LOG, entries, happened, names, now, policy, said, state, switch
 
@@ -74,7 +74,7 @@ def test_a_crash_loop_after_ready_is_stopped(program: Program, lane: DockerLane,
             break
     (switch(lane) / "fail").touch()
     os.kill(int(docker("inspect", "--format", "{{.State.Pid}}", lane.name)), signal.SIGKILL)
-    _, err = serving.communicate(timeout=120)
+    _, err = wait_for_end(serving, 120)
     assert serving.returncode == 8, err
     assert "times in a row under its restart policy; its restart policy was removed and it was stopped" in err
     assert docker("inspect", "--format", "{{.State.Status}}", lane.name) == "exited"
@@ -93,7 +93,7 @@ def test_an_engine_that_its_policy_brings_back_serves_again(program: Program, la
         if sum("READY: bench answers" in each for each in said) == 2:
             serving.send_signal(signal.SIGINT)
             break
-    _, rest = serving.communicate(timeout=30)
+    _, rest = wait_for_end(serving, 30)
     assert serving.returncode == 130, "".join(said) + rest
     assert any("; its restart policy starts it again" in line for line in said)
     assert policy(docker, lane.name) == "unless-stopped 1"
@@ -113,7 +113,7 @@ def interrupted(program: Program, after: str, *, twice: bool) -> str:
         time.sleep(0.1)
         if booting.poll() is None:
             os.killpg(booting.pid, signal.SIGINT)
-    _, err = booting.communicate(timeout=15)
+    _, err = wait_for_end(booting, 15)
     assert booting.returncode == 130, err
     return "".join(told) + err
 
@@ -155,7 +155,7 @@ def test_a_lane_that_somebody_removes_was_removed(program: Program, lane: Docker
         if line.startswith("serving at "):
             break
     docker("rm", "--force", lane.name)
-    _, err = serving.communicate(timeout=60)
+    _, err = wait_for_end(serving, 60)
     assert (serving.returncode, err.splitlines()[-1]) == (0, f"{lane.name} was removed"), err
 
 

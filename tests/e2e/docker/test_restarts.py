@@ -22,7 +22,7 @@ from tests.support.docker_engine import watched_docker
 from tests.support.docker_recipe import DockerLane
 from tests.support.forked import Forked
 from tests.support.free_port import free_port
-from tests.support.program import Program, Result
+from tests.support.program import Program, Result, wait_for_end
 from tests.support.station import STATION, Docker, Importer
 
 pytestmark = pytest.mark.docker
@@ -123,7 +123,7 @@ def restarted_under(program: Program, engine: Engine, words: tuple[str, ...], si
         if line.startswith("serving at "):
             process.send_signal(signal.SIGINT)
             break
-    out, err = process.communicate(timeout=120)
+    out, err = wait_for_end(process, 120)
     return Result(process.returncode, out, "".join(said) + err)
 
 

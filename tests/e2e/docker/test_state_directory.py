@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.command import complete, run
 from tests.support.docker_recipe import DockerLane
-from tests.support.program import Program, Result
+from tests.support.program import Program, Result, wait_for_end
 from tests.support.station import Docker, part_program
 from tests.support.switched import entries, happened, names, now, policy, switch
 from tests.support.unprivileged import Unprivileged
@@ -106,7 +106,7 @@ def test_a_disk_that_becomes_read_only_between_two_phases(
         if line.startswith("serving at "):
             process.send_signal(signal.SIGINT)
             break
-    out, err = process.communicate(timeout=30)
+    out, err = wait_for_end(process, 30)
     (path,) = (failing / "runs").iterdir()
     judge(path, Result(process.returncode, out, "".join(told) + err), "Read-only file system")
     assert docker("inspect", "--format", "{{.Id}}", lane.name) == identity

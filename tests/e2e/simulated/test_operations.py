@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.processes import descendants, started_with
-from tests.support.program import Program, Result
+from tests.support.program import Program, Result, wait_for_end
 
 FAST = ("--on", "sim", "--sim-speed", "800")
 SLOW = ("--on", "sim", "--sim-speed", "50")
@@ -60,7 +60,7 @@ def interrupted(process: subprocess.Popen[str], phase: str, again_after: float |
         time.sleep(again_after)
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = wait_for_end(process, 30)
     return Result(process.returncode, out, "".join(said) + err)
 
 
@@ -183,7 +183,7 @@ def test_nothing_to_roll_back_to(program: Program, port: int) -> None:
 def test_two_launches_at_the_same_moment_make_one_container(program: Program, port: int) -> None:
     words = ("up", "v14", *FAST, "--set", f"engine.options.port={port}", "--detach")
     both = [program.start(*words) for _ in range(2)]
-    ended = [(each.communicate(timeout=60), each.returncode) for each in both]
+    ended = [(wait_for_end(each, 60), each.returncode) for each in both]
     assert [code for _, code in ended] == [0, 0], ended
     assert len(program.run("status", "--on", "sim", "--json").document["lanes"]) == 1
 
@@ -198,7 +198,7 @@ def test_down_from_another_terminal_ends_a_boot(program: Program, port: int) -> 
             break
     down = program.run("down", "--on", "sim")
     assert down.code == 0, down.err
-    _, err = booting.communicate(timeout=30)
+    _, err = wait_for_end(booting, 30)
     assert (booting.returncode, "was stopped during its boot by gb300serve down" in err) == (8, True), err
     assert {name for _, name in lanes(program).values()} == {"stopped"}
     assert sorted(entries(program)) == [("down", "stopped"), ("up", "ready"), ("up", "stopped")]
@@ -296,7 +296,7 @@ def test_a_stop_that_was_not_waited_for(program: Program, port: int, number: sig
     assert down.stderr is not None
     assert down.stderr.readline() == "[simulated] stop dsv41-vllm (SIGKILL after 30 s); the container is kept\n"
     down.send_signal(number)
-    _, err = down.communicate(timeout=30)
+    _, err = wait_for_end(down, 30)
     assert (down.returncode, err.splitlines()) == (130, [
         "gb300serve: interrupted; dsv41-vllm received the stop signal, but down did not wait for its end",
         "  hint: see what runs: gb300serve status --on sim",

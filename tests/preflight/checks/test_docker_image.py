@@ -4,7 +4,7 @@ import pytest
 
 from gb300serve.core.values import Missing
 from gb300serve.host.facts import ImageFact
-from gb300serve.preflight.subject import Own, PreflightSubject
+from gb300serve.preflight.subject import OwnResources, PreflightSubject
 from tests.support.hosts import IMAGE, host, launched, said, station
 from tests.support.launches import IMAGE as REFERENCE
 
@@ -69,5 +69,5 @@ def test_nothing_to_start() -> None:
 
 
 def test_where_there_is_nothing_to_judge() -> None:
-    assert of(launched(image=ImageFact(None), own=Own(kept=True))) == {}
+    assert of(launched(image=ImageFact(None), own=OwnResources(kept=True))) == {}
     assert of(launched(image=Missing("x"))) == of(station()) == of(launched()) == {}

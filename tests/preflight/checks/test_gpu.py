@@ -6,7 +6,7 @@ from gb300serve.core.values import Missing
 from gb300serve.host.facts import GpuHolder
 from gb300serve.host.nvidia import ComputeProcess
 from gb300serve.preflight.checks.gpu import DROP_CACHES
-from gb300serve.preflight.subject import Own
+from gb300serve.preflight.subject import OwnResources
 from tests.support.hosts import DISPLAY, GB300, GIB, MIB, host, launched, said, station
 
 BOTH = host(gpus=(DISPLAY, GB300))
@@ -85,7 +85,7 @@ def test_another_process(holder: GpuHolder, severity: str, message: str, hint: s
 
 
 def test_processes_that_do_not_matter() -> None:
-    assert said(launched(host(processes=(held(),)), own=Own(frozenset({ID}))), "PRE022") == []
+    assert said(launched(host(processes=(held(),)), own=OwnResources(frozenset({ID}))), "PRE022") == []
     assert said(launched(host(processes=(held(),)), container={"gpus": None}), "PRE022") == []
     ((severity, _, _),) = said(station(processes=(held(),)), "PRE022")
     assert severity == "warning"
@@ -101,7 +101,7 @@ def test_memory_in_use() -> None:
 
 
 def test_memory_that_the_launch_frees_itself() -> None:
-    own, used = Own(frozenset({ID})), replace(GB300, used=201 * GIB)
+    own, used = OwnResources(frozenset({ID})), replace(GB300, used=201 * GIB)
     assert said(launched(host(gpus=(used,), processes=(held(),)), own=own), "PRE023") == []
     assert said(launched(host(gpus=(used,), processes=(held(None),)), own=own), "PRE023") == [
         (

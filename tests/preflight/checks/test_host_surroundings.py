@@ -1,6 +1,6 @@
 from gb300serve.core.values import Missing
 from gb300serve.host.facts import ListeningSocket, SecretFact, TuningCache
-from gb300serve.preflight.subject import LaunchRefusal, Own
+from gb300serve.preflight.subject import LaunchRefusal, OwnResources
 from tests.support.hosts import launched, said, station
 
 
@@ -17,7 +17,7 @@ def test_a_port_that_is_taken() -> None:
         ("error", "port 30006 is taken: python3, process 4711 listens on 127.0.0.1", ways.format(30006)),
         ("error", "port 8021 is taken: an unknown process listens on ::", ways.format(8021)),
     ]
-    assert said(launched(ports=heard[:1], own=Own(ports=frozenset({30006}))), "PRE071") == []
+    assert said(launched(ports=heard[:1], own=OwnResources(ports=frozenset({30006}))), "PRE071") == []
 
 
 def test_a_secret_that_cannot_be_read() -> None:

@@ -83,7 +83,7 @@ class DockerBackend:
         return "docker"
 
     def check(self) -> None:
-        self._engine.get("/version")
+        self._engine.get("/containers/json", {"limit": 1})  # not /version, which runs three programs
 
     def find(self, name: str) -> Container | None:
         try:
@@ -98,12 +98,8 @@ class DockerBackend:
         return tuple(container for container in found if container)  # one may be removed since it was listed
 
     def image(self, reference: str) -> Image | None:
-        try:
-            return inspect.image(self._engine.get(f"/images/{quote(reference, safe='/:@')}/json"))
-        except DockerRefusedError as error:
-            if error.status == 404:
-                return None
-            raise
+        inspected = _image(self._engine, reference)
+        return inspect.image(inspected) if inspected else None
 
     def missing_sources(self, plan: Plan) -> tuple[str, ...]:
         """Checked by the Engine, which may be remote: it refuses to create a container if a mount source is missing.
@@ -125,9 +121,8 @@ class DockerBackend:
 
     def create(self, plan: Plan, labels: Mapping[str, str], secrets: Mapping[str, str]) -> str:
         profiles = {file: _seccomp_profile(file) for file in seccomp_files(plan.container)}
-        return self._create(
-            create_body(plan, labels, secrets, profiles), {"name": plan.container.name} if plan.container.name else {}
-        )
+        name = {"name": plan.container.name} if plan.container.name else {}
+        return self._create(create_body(plan, labels, secrets, profiles), name)
 
     def start(self, container: str) -> None:
         self._post(container, "start", timeout=START_TIMEOUT)
@@ -279,22 +274,13 @@ class DockerBackend:
     def _whole(self, path: str, params: dict[str, str], body: dict[str, bool] | None = None) -> bytes:
         pieces = []
         with self._engine.stream(path, params, method="GET" if body is None else "POST", body=body) as chunks:
-            while (piece := chunks.next(PATIENCE)) is not None:
-                if not piece:
-                    break  # timeout: use what has arrived
+            while piece := chunks.next(PATIENCE):  # after a timeout, use what has arrived
                 pieces.append(piece)
         return b"".join(pieces)
 
-    def _post(
-        self,
-        container: str,
-        verb: str,
-        params: Mapping[str, Any] | None = None,
-        body: Json | None = None,
-        timeout: float = 60.0,
-    ) -> None:
+    def _post(self, container: str, verb: str, params: Json | None = None, **options: Any) -> None:
         try:
-            self._engine.post(f"{_path(container)}/{verb}", params or {}, body, timeout)
+            self._engine.post(f"{_path(container)}/{verb}", params or {}, **options)
         except DockerRefusedError as error:
             raise _of_container(error, container) from error
 
@@ -367,16 +353,20 @@ def _seccomp_profile(file: str) -> str:
         raise SeccompProfileError(file, str(error)) from error
 
 
-def raw_inspect(engine: DockerApi, name: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
+def _image(engine: DockerApi, reference: str) -> Json | None:
+    try:
+        inspected: Json = engine.get(f"/images/{quote(reference, safe='/:@')}/json")
+    except DockerRefusedError as error:
+        if error.status == 404:
+            return None
+        raise
+    return inspected
+
+
+def raw_inspect(engine: DockerApi, name: str) -> tuple[Json, Json | None]:
     """The container, and its image if it still exists. Raises NoSuchContainerError and other BackendErrors."""
     try:
-        container: dict[str, Any] = engine.get(f"/containers/{quote(name, safe='')}/json")
+        container: Json = engine.get(f"{_path(name)}/json")
     except DockerRefusedError as error:
         raise (NoSuchContainerError(name) if error.status == 404 else error) from error
-    try:
-        image: dict[str, Any] = engine.get(f"/images/{quote(container['Image'], safe=':')}/json")
-    except DockerRefusedError as error:
-        if error.status != 404:
-            raise
-        return container, None
-    return container, image
+    return container, _image(engine, container["Image"])

@@ -172,19 +172,21 @@ class DialAdapter(requests.adapters.HTTPAdapter):
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 CONNECT_TIMEOUT = 30.0
-# The first request asks for the version, which an Engine returns at once. If an address does not respond, `up` and
-# `status` must end within 5 s, including their own start on a loaded machine. Connecting over ssh takes longer.
-VERSION_TIMEOUT = 2.5
+# The first request is a ping (0.5 ms; /version runs three programs and takes 30 ms, on a loaded machine seconds). If an
+# address does not respond, `up` and `status` must end within 5 s, including their own start. A socket of this machine
+# is there or not; an Engine that is slow to answer on it is busy. Connecting over ssh takes longer.
+PING_TIMEOUT = 2.5
+BUSY_TIMEOUT = 15.0
 SSH_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class DockerEndpoint:
-    """The address of a Docker Engine: `unix://…`, `tcp://…` or `ssh://…`. `patience`: seconds for its version."""
+    """The address of a Docker Engine: `unix://…`, `tcp://…` or `ssh://…`. `patience`: seconds for its first answer."""
 
     host: str
     tls: TLSConfig | None = None
-    patience: float = VERSION_TIMEOUT
+    patience: float | None = None
 
     @property
     def is_here(self) -> bool:
@@ -212,18 +214,21 @@ class DockerEndpoint:
 
     def open(self) -> docker.APIClient:
         """A session with the Engine's version of the API."""
+        oldest = self._client(MINIMUM_DOCKER_API_VERSION)
+        answer = oldest.get(f"{oldest.base_url}/_ping", timeout=oldest.timeout)
+        answer.raise_for_status()
+        if "Api-Version" not in answer.headers:
+            raise DockerException("what answers there is no Docker Engine")
+        return self._client(answer.headers["Api-Version"])
+
+    def _client(self, version: str) -> docker.APIClient:
         scheme, _, path = self.host.partition("://")
         if scheme == "unix":
-            return _open_over(DialAdapter(dial_unix(path)), self.patience)
+            return _over(DialAdapter(dial_unix(path)), version, self.patience or BUSY_TIMEOUT)
         if scheme == "ssh":
-            return _open_over(DialAdapter(dial_ssh(self.host)), SSH_TIMEOUT)
-        tls = self.tls or False
-        return docker.APIClient(self.host, version="auto", tls=tls, timeout=self.patience)  # type: ignore[arg-type] # stubs: int
-
-
-def _open_over(adapter: DialAdapter, timeout: float) -> docker.APIClient:
-    oldest = _over(adapter, MINIMUM_DOCKER_API_VERSION, timeout)
-    return _over(adapter, oldest.version(api_version=False)["ApiVersion"], timeout)
+            return _over(DialAdapter(dial_ssh(self.host)), version, SSH_TIMEOUT)
+        timeout: Any = self.patience or PING_TIMEOUT  # stubs: int
+        return docker.APIClient(self.host, version=version, tls=self.tls or False, timeout=timeout)
 
 
 def _over(adapter: DialAdapter, version: str, timeout: float) -> docker.APIClient:

@@ -62,7 +62,7 @@ def container(inspected: Json) -> Container:
     state, config, host = inspected["State"], inspected["Config"], inspected["HostConfig"]
     started = seconds(state["StartedAt"])
     ended = state["Status"] in {"exited", "dead"} or (state["Status"] == "created" and bool(state["Error"]))
-    policy = host["RestartPolicy"]
+    policy, retries = host["RestartPolicy"]["Name"] or "no", host["RestartPolicy"]["MaximumRetryCount"]
     return Container(
         id=inspected["Id"],
         name=inspected["Name"].removeprefix("/"),
@@ -78,7 +78,7 @@ def container(inspected: Json) -> Container:
         oom_killed=state["OOMKilled"],
         error=state["Error"],
         restart_count=inspected["RestartCount"],
-        restart_policy=_policy(policy["Name"], policy["MaximumRetryCount"]),
+        restart_policy=f"{policy}:{retries}" if retries else policy,
         host_network=host["NetworkMode"] == "host",
         gpus=gpus(host),
         env=environment(config["Env"] or ()),
@@ -104,7 +104,7 @@ def options(host: Json, config: Json) -> dict[str, str]:
             place = f"mounts.{words.target(mount['Target'])}"
             found[place] = words.mount_text(mount["Source"], bool(mount.get("ReadOnly")))
     limits = host.get("Ulimits") or ()
-    return found | {f"ulimits.{each['Name']}": words.limit_text(each["Soft"], each["Hard"]) for each in limits}
+    return found | {f"ulimits.{limit['Name']}": words.limit_text(limit["Soft"], limit["Hard"]) for limit in limits}
 
 
 def published(inspected: Json) -> tuple[int, ...]:
@@ -112,10 +112,6 @@ def published(inspected: Json) -> tuple[int, ...]:
     requested, assigned = inspected["HostConfig"]["PortBindings"] or {}, inspected["NetworkSettings"]["Ports"] or {}
     bindings = [binding for ports in (requested, assigned) for several in ports.values() for binding in several or ()]
     return tuple(sorted({int(port) for binding in bindings if (port := binding["HostPort"]).isdecimal()}))
-
-
-def _policy(name: str, retries: int) -> str:
-    return f"{name}:{retries}" if retries else name or "no"
 
 
 def environment(words: Sequence[str]) -> dict[str, str]:

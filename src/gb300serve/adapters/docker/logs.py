@@ -73,8 +73,12 @@ class LogDecoder:
 
     def feed(self, data: bytes) -> list[LogEntry]:
         self._buffer += data
-        found = self._plain_lines() if self._tty else self._frames()
-        return [entry for stream, frame in found for entry in self._taken(stream, frame)]
+        pieces: Iterable[tuple[Stream, bytes]]
+        if self._tty:
+            pieces = self._plain_lines()
+        else:
+            pieces, self._buffer = frames(self._buffer)
+        return [entry for stream, piece in pieces for entry in self._taken(stream, piece)]
 
     def flush(self) -> Iterator[LogEntry]:
         """The last line, if it has no line feed."""
@@ -84,10 +88,6 @@ class LogDecoder:
         for stream, (stamp, pieces) in self._begun.items():
             yield LogEntry(stamp, stream, _text(pieces))
         self._begun.clear()
-
-    def _frames(self) -> list[tuple[Stream, bytes]]:
-        found, self._buffer = frames(self._buffer)
-        return found
 
     def _plain_lines(self) -> Iterator[tuple[Stream, bytes]]:
         *lines, self._buffer = self._buffer.split(b"\n")
@@ -244,7 +244,8 @@ class Follower:
             except NoSuchContainerError:
                 return
             except DockerUnreachableError:
-                if self._away() > PATIENCE:
+                self._lost_at = self._clock.now() if self._lost_at is None else self._lost_at
+                if self._clock.now() - self._lost_at > PATIENCE:
                     raise
                 ended = False
                 self._clock.sleep(min(every, 1.0))
@@ -257,10 +258,6 @@ class Follower:
             for together in self._pieces(opened, PATIENCE):
                 for entry in together or ():
                     yield from entry.lines(self._start.at)
-
-    def _away(self) -> float:
-        self._lost_at = self._clock.now() if self._lost_at is None else self._lost_at
-        return self._clock.now() - self._lost_at
 
     def _lines(self, every: float, *, live: bool, before: int | None = None) -> Iterator[LogLine | None]:
         """New lines; `before` is the time of the next start."""

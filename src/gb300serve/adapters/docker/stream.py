@@ -33,11 +33,10 @@ class ResponseChunks:
 
     def __exit__(self, *error: Any) -> None:
         with suppress(RuntimeError, ValueError, OSError):  # the response has just ended
-            if not self._ended:
-                self._response.raw.shutdown()  # wakes the thread; close() does not
-        while not self._ended:
-            self._take(None)
-        self._thread.join()
+            self._response.raw.shutdown()  # wakes the thread; close() does not
+        while self._thread.is_alive():  # it may wait for room in the queue
+            with suppress(queue.Empty):
+                self._pieces.get(timeout=_GATHER)
         self._response.close()
 
     def next(self, timeout: float) -> bytes | None:

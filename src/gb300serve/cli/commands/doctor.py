@@ -40,8 +40,7 @@ def run(
         console.document(document(subject, found, where))
     else:
         workspace.print_notes()
-        for line in lines(subject, found):
-            console.result(line)
+        console.results(lines(subject, found))
     blocks = blocking(found)
     if blocks:
         what = "one check blocks" if len(blocks) == 1 else f"{len(blocks)} checks block"

@@ -26,10 +26,8 @@ class UnknownTopicError(CommandLineError):
 
     def __init__(self, text: str, known: list[str]) -> None:
         meant = suggestion(text, known)
-        super().__init__(
-            f"{text} is not a topic or a command",
-            hint=f"did you mean {meant}?" if meant else "`gb300serve help` lists the topics",
-        )
+        hint = f"did you mean {meant}?" if meant else "`gb300serve help` lists the topics"
+        super().__init__(f"{text} is not a topic or a command", hint=hint)
 
 
 def run(

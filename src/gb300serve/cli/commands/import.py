@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 
-from gb300serve.app.import_launch import finding_lines, import_document, import_launch, recipe_lines
+from gb300serve.app.import_launch import import_document, import_launch, recipe_lines
 from gb300serve.cli.parameters import Json, SiteFile, Station, open_workspace
+from gb300serve.cli.views.diagnostics import text_lines
 from gb300serve.core.errors import CompileError
 from gb300serve.importers.report import NotImportableError
 
@@ -35,11 +36,11 @@ def run(
         if json:
             console.document(import_document(None, error.diagnostics))
             return error.exit_code
-        console.messages(finding_lines(error.diagnostics), "dim")
+        console.messages(text_lines(error.diagnostics, quote=False), "dim")
         raise NotImportableError(error.message, (), error.hint or "") from error
     if json:
         console.document(import_document(result, result.diagnostics))
         return 0
     console.results(recipe_lines(result))
-    console.messages(finding_lines(result.diagnostics), "dim")
+    console.messages(text_lines(result.diagnostics, quote=False), "dim")
     return 0

@@ -8,7 +8,7 @@ import typer
 from gb300serve.app.state import StateDirectory
 from gb300serve.cli.parameters import Json, RecipeDirs, SiteFile, Station, open_workspace
 from gb300serve.core.errors import MachineError
-from gb300serve.journal.journal import JournalContents, JournalEntry
+from gb300serve.journal.journal import JournalEntry
 from gb300serve.lifecycle.launch import display_time
 from gb300serve.lifecycle.recorder import lane_names
 
@@ -34,7 +34,11 @@ def run(
 ) -> int:
     """Show the changes of the running lanes: time (UTC), user, lanes before and after, and result."""
     workspace, console = open_workspace(ctx, recipes, site, station)
-    contents = _read(StateDirectory(workspace))
+    journal = StateDirectory(workspace).journal
+    try:
+        contents = journal.read()
+    except OSError as error:
+        raise JournalUnreadableError(str(journal.path), error.strerror or str(error)) from error
     entries = contents.entries if last is None else contents.entries[max(0, len(contents.entries) - last) :]
     if json:
         shown = [entry.as_json() for entry in entries]
@@ -46,13 +50,6 @@ def run(
     if contents.torn:
         console.message(f"incomplete lines of interrupted writes: {len(contents.torn)}", "warning")
     return 0
-
-
-def _read(state: StateDirectory) -> JournalContents:
-    try:
-        return state.journal.read()
-    except OSError as error:
-        raise JournalUnreadableError(str(state.journal.path), error.strerror or str(error)) from error
 
 
 def _lines(entry: JournalEntry) -> Iterator[str]:

@@ -35,13 +35,8 @@ def run(
     elif form == "sarif":
         console.document(diagnostics.document(verdict.diagnostics, _explained()))
     else:
-        shown = (
-            diagnostics.text_lines(verdict.diagnostics)
-            if form == "text"
-            else diagnostics.github_lines(verdict.diagnostics)
-        )
-        for line in shown:
-            console.result(line)
+        lines = diagnostics.text_lines if form == "text" else diagnostics.github_lines
+        console.results(lines(verdict.diagnostics))
         console.message(_summary(verdict))
     if verdict.invalid:
         return 3
@@ -49,9 +44,8 @@ def run(
 
 
 def _explained() -> dict[str, diagnostics.Help]:
-    return {
-        row["code"]: diagnostics.Help(row["summary"], row["severity"], row["why"], row["fix"]) for row in described()
-    }
+    keys = diagnostics.Help._fields
+    return {row["code"]: diagnostics.Help(*(row[key] for key in keys)) for row in described()}
 
 
 def _summary(verdict: Verdict) -> str:

@@ -22,11 +22,8 @@ def run(
 ) -> int:
     """List lanes and releases, each with its first measured figure."""
     workspace, console = open_workspace(ctx, recipes, None)
-    rows = [
-        row
-        for ref in workspace.catalog.refs()
-        if (row := _row(workspace, ref)) and (include_deprecated or row["status"] != "deprecated")
-    ]
+    found = filter(None, (_row(workspace, ref) for ref in workspace.catalog.refs()))
+    rows = [row for row in found if include_deprecated or row["status"] != "deprecated"]
     if json:
         console.document({"schema": SCHEMA, "releases": rows})
         return 0

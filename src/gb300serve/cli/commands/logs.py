@@ -31,6 +31,5 @@ def run(
     with suggesting(Invocation(ref or "", on, workspace.options)):
         host, container = find_lane("logs", ref, workspace, Hosts(workspace), on)
         console.hide(held_secrets(container, StateDirectory(workspace)))
-        for line in logs(host.backend, container, tail=lines, follow=follow):
-            console.result(line.text)
+        console.results(line.text for line in logs(host.backend, container, tail=lines, follow=follow))
     return 0

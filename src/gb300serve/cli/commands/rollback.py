@@ -1,5 +1,6 @@
 """`gb300serve rollback`."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -7,7 +8,8 @@ import typer
 from gb300serve.app.actions import Invocation, suggesting
 from gb300serve.app.hosts import SIM_SPEED, Hosts
 from gb300serve.app.launch import LaunchRequest, launch_and_watch, refuse_rehearsal, show_steps
-from gb300serve.app.rollback import find_target, prepare_rollback, rollback_costs
+from gb300serve.app.launchable import prepare_run
+from gb300serve.app.rollback import find_target, rollback_costs
 from gb300serve.app.state import StateDirectory
 from gb300serve.cli.parameters import On, Reason, RecipeDirs, SimFault, SimSpeed, SiteFile, Station, open_workspace
 from gb300serve.cli.views.boot import SIMULATED, BootView
@@ -44,7 +46,7 @@ def run(
         found = find_target(goal, workspace, hosts, state, on)
     refuse_rehearsal(rehearsal, found.on)
     with suggesting(Invocation(found.record.ref, found.on, workspace.options)):
-        prepared = prepare_rollback(found, workspace, hosts, state)
+        prepared = prepare_run(workspace, hosts, state.runs.directory, found.record, found.on)
     with suggesting(prepared.invocation):
         host = hosts.at(found.on, prepared.launch.plan)
         request = LaunchRequest(
@@ -63,4 +65,4 @@ def run(
         if steps_only:
             console.results(show_steps(request, hosts, state))
             return 0
-        return launch_and_watch(request, hosts, state, BootView.opener(console, prepared.invocation))
+        return launch_and_watch(request, hosts, state, partial(BootView, console, prepared.invocation))

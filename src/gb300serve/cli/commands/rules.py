@@ -19,9 +19,8 @@ class UnknownRuleError(CommandLineError):
 
     def __init__(self, text: str, known: list[str]) -> None:
         meant = suggestion(text, known)
-        super().__init__(
-            f"rule {text} does not exist", hint=f"did you mean {meant}?" if meant else "`rules` lists them"
-        )
+        hint = f"did you mean {meant}?" if meant else "`rules` lists them"
+        super().__init__(f"rule {text} does not exist", hint=hint)
 
 
 def run(
@@ -36,8 +35,7 @@ def run(
     if json:
         console.document({"schema": SCHEMA, "rules": chosen})
         return 0
-    for row in chosen:
-        console.result(_line(row) if code is None else _page(row))
+    console.results(map(_line if code is None else _page, chosen))
     return 0
 
 

@@ -49,15 +49,15 @@ def run(
             console.document({"schema": SCHEMA, "lanes": [], "stations": []})
         raise
     if json:
-        lanes = [lane for found in seen for lane in found.lanes_as_json()]
-        console.document({"schema": SCHEMA, "lanes": lanes, "stations": [found.as_json() for found in seen]})
+        lanes = [lane for status in seen for lane in status.lanes_as_json()]
+        console.document({"schema": SCHEMA, "lanes": lanes, "stations": [status.as_json() for status in seen]})
     else:
         _show(seen, console, named=everything)
     return _exit_code(seen, console, named=everything)
 
 
 def _show(seen: tuple[StationStatus, ...], console: TerminalConsole, *, named: bool) -> None:
-    rows = [row for found in seen for row in _rows(found, named=named)]
+    rows = [row for status in seen for row in _rows(status, named=named)]
     if not rows:
         console.result("no lanes")
         return
@@ -67,40 +67,35 @@ def _show(seen: tuple[StationStatus, ...], console: TerminalConsole, *, named: b
 
 def _exit_code(seen: tuple[StationStatus, ...], console: TerminalConsole, *, named: bool) -> int:
     """Report what the table does not show; 7 if a Station failed."""
-    for found in seen:
-        if found.refused is not None and not named:
-            console.message(f"only the simulated Station is shown: {found.refused.message}", "dim")
-        elif found.refused is not None and found.optional:
-            console.message(
-                f"the site does not define a Docker Engine for this machine: {found.refused.message}", "dim"
-            )
-    failed = [found.station or "the top level of the site" for found in seen if found.failed]
+    for status in seen:
+        if status.refused is not None and not named:
+            console.message(f"only the simulated Station is shown: {status.refused.message}", "dim")
+        elif status.refused is not None and status.optional:
+            text = "the site does not define a Docker Engine for this machine"
+            console.message(f"{text}: {status.refused.message}", "dim")
+    failed = [status.station or "the top level of the site" for status in seen if status.failed]
     if not failed:
         return 0
     console.message(f"{len(failed)} of {len(seen)} Stations did not respond: {', '.join(failed)}", "error")
     return BackendError.exit_code
 
 
-def _rows(found: StationStatus, *, named: bool) -> Iterator[list[str]]:
-    station = [found.station or "-"] if named else []
-    for lane in found.lanes:
+def _rows(status: StationStatus, *, named: bool) -> Iterator[list[str]]:
+    station = [status.station or "-"] if named else []
+    for lane in status.lanes:
         yield station + _row(lane)
-    if named and found.refused is not None and not found.optional:
+    if named and status.refused is not None and not status.optional:
         yield [*station, "-", "-", "docker", "no answer", "-", "-", "-"]
 
 
-def _sentences(found: StationStatus, *, named: bool) -> Iterator[str]:
-    for lane in found.lanes:
-        for sentence in (*(drift.message for drift in lane.drift), *_why(lane)):
-            yield f"{lane.container}: {sentence}"
-    if named and found.refused is not None and not found.optional:
-        yield f"{found.station or 'the site'}: {found.refused.message}"
-
-
-def _why(lane: LaneStatus) -> tuple[str, ...]:
-    """Why the lane does not serve; nothing while it boots."""
-    why = None if lane.state in {"booting", "tuning"} else lane.health.get("why")
-    return (str(why),) if why else ()
+def _sentences(status: StationStatus, *, named: bool) -> Iterator[str]:
+    for lane in status.lanes:
+        yield from (f"{lane.container}: {drift.message}" for drift in lane.drift)
+        why = lane.health.get("why")
+        if why and lane.state not in {"booting", "tuning"}:
+            yield f"{lane.container}: {why}"
+    if named and status.refused is not None and not status.optional:
+        yield f"{status.station or 'the site'}: {status.refused.message}"
 
 
 def _row(lane: LaneStatus) -> list[str]:

@@ -1,6 +1,7 @@
 """`gb300serve up`."""
 
 from dataclasses import replace as replace_fields
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -74,4 +75,4 @@ def run(
         if steps_only:
             console.results(show_steps(request, hosts, state))
             return 0
-        return launch_and_watch(request, hosts, state, BootView.opener(console, prepared.invocation))
+        return launch_and_watch(request, hosts, state, partial(BootView, console, prepared.invocation))

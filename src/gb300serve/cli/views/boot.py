@@ -1,49 +1,20 @@
 """The screen of a launch."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from rich.live import Live
 from rich.text import Text
 
 from gb300serve.app.actions import Invocation
-from gb300serve.boot.events import (
-    BootBegan,
-    CauseFound,
-    Event,
-    PhaseEntered,
-    Progress,
-    Receipt,
-    Stalled,
-    StartupComplete,
-    Stopped,
-    TuningHit,
-    TuningMiss,
-)
+from gb300serve.boot import events as boot
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.progress import BootEstimate, Judgement
 from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.cli.colour import STYLES, terminal
 from gb300serve.cli.console import TerminalConsole
 from gb300serve.core.text import printable
-from gb300serve.lifecycle.events import (
-    Announcement,
-    BecameReady,
-    BootEvent,
-    Elapsed,
-    HealthChanged,
-    LogSeen,
-    NotReady,
-    PutBack,
-    ReceiptsChecked,
-    SetAside,
-    StackTaken,
-    StepBegan,
-    StepUndone,
-    TuningForeseen,
-    UndoFailed,
-    Watching,
-)
+from gb300serve.lifecycle import events
 
 Line = tuple[str, str]
 _STYLES = {"working": "good", "slow": "warning", "tuning": "warning", "stuck": "error"}
@@ -55,31 +26,30 @@ def clock(seconds: float) -> str:
 
 
 def watch_lines(
-    announcement: HealthChanged | TuningForeseen | StackTaken | ReceiptsChecked, invocation: Invocation
+    announcement: events.HealthChanged | events.TuningForeseen | events.StackTaken | events.ReceiptsChecked,
+    invocation: Invocation,
 ) -> Iterator[Line]:
     """The lines of one announcement."""
     match announcement:
-        case HealthChanged():
+        case events.HealthChanged():
             yield from _health(announcement)
-        case TuningForeseen(why, price, suggest, at):
+        case events.TuningForeseen(why, price, suggest, at):
             yield f"{clock(at)}    {why}; tuning takes {price}", "warning"
             yield from ((f"              {invocation.render(action)}", "dim") for action in suggest)
-        case StackTaken(text, at):
+        case events.StackTaken(text, at):
             yield f"{clock(at)}    stack dump:", "warning"
             yield from ((f"              {line}", "dim") for line in text.splitlines())
-        case ReceiptsChecked(receipts, binding):
+        case events.ReceiptsChecked(receipts, binding):
             yield from receipt_lines(receipts, binding=binding)
         case _:
             assert_never(announcement)
 
 
-def _health(change: HealthChanged) -> Iterator[Line]:
+def _health(change: events.HealthChanged) -> Iterator[Line]:
     judgement = change.judgement
     because = f" ({', '.join(judgement.because)})" if judgement.because else ""
-    yield (
-        f"{clock(change.at)}    {judgement.health}{because}; waiting for {change.waits_for}",
-        _STYLES[judgement.health],
-    )
+    text = f"{clock(change.at)}    {judgement.health}{because}; waiting for {change.waits_for}"
+    yield text, _STYLES[judgement.health]
     if change.stack_command:
         yield f"              print its stack: {change.stack_command}", "dim"
 
@@ -109,70 +79,58 @@ class BootView:
         self.invocation = invocation
         self.expected = expected
         self.serving = False
-        self._survived: list[CauseFound] = []
+        self._survived: list[boot.CauseFound] = []
         rich = terminal(console.err, no_color=console.no_color)
         self.live = Live(console=rich, auto_refresh=False, transient=True) if rich.is_terminal else None
-
-    @classmethod
-    def opener(cls, console: TerminalConsole, invocation: Invocation) -> Callable[[Mapping[str, float]], "BootView"]:
-        """A function that opens the screen for the expected seconds by phase."""
-
-        def open_view(expected: Mapping[str, float]) -> BootView:
-            view = cls(console, invocation, expected)
-            if view.live:
-                view.live.start()
-            return view
-
-        return open_view
 
     def stop(self) -> None:
         if self.live:
             self.live.stop()
             self.live = None
 
-    def show(self, announcement: Announcement) -> None:
-        if isinstance(announcement, LogSeen):  # up to 1,000 per second; the match statement takes five times as long
+    def show(self, announcement: events.Announcement) -> None:
+        if isinstance(announcement, events.LogSeen):  # up to 1,000 per second: five times as fast as `match`
             if self.serving:
                 self.console.result(announcement.line.text)
             return
         match announcement:
-            case BootEvent(event):
+            case events.BootEvent(event):
                 self._event(event)
-            case Elapsed():
+            case events.Elapsed():
                 pass  # Watching comes with it
-            case Watching(ahead, judgement):
+            case events.Watching(ahead, judgement):
                 self._wait(ahead, judgement)
-            case HealthChanged() | TuningForeseen() | StackTaken() | ReceiptsChecked():
+            case events.HealthChanged() | events.TuningForeseen() | events.StackTaken() | events.ReceiptsChecked():
                 for text, style in watch_lines(announcement, self.invocation):
                     self._say(text, style)
-            case NotReady(why):
+            case events.NotReady(why):
                 self._say(f"not ready: {why}", "warning")
-            case BecameReady():
+            case events.BecameReady():
                 self._ready(announcement)
             case _:
                 self._say(*_sentence(announcement))
 
-    def _event(self, event: Event) -> None:
+    def _event(self, event: boot.Event) -> None:
         match event:
-            case PhaseEntered(phase, at):
+            case boot.PhaseEntered(phase, at):
                 self._enter(phase, at)
-            case Progress():
+            case boot.Progress():
                 pass  # shown with the next tick
-            case Receipt(_, _, text, at):
+            case boot.Receipt(_, _, text, at):
                 self._say(f"{clock(at)}    {_short(text)}", "dim")
-            case TuningHit(configs, at):
+            case boot.TuningHit(configs, at):
                 self._say(f"{clock(at)}    tuning cache loaded: {configs} configurations", "good")
-            case CauseFound(reason=reason, line_number=line, at=at):
+            case boot.CauseFound(reason=reason, line_number=line, at=at):
                 # The line is quoted once: in the failure, or when the lane becomes ready despite it.
                 self._survived.append(event)
                 self._say(f"{clock(at)}    {reason}, log line {line}", "error")
-            case Stalled(phase, silent, at):
+            case boot.Stalled(phase, silent, at):
                 self._say(f"{clock(at)}    no progress in {phase} for {silent:.0f} s", "warning")
-            case StartupComplete(at):
+            case boot.StartupComplete(at):
                 self._say(f"{clock(at)}    the server logged that it started; checking it", "dim")
-            case BootBegan():
+            case boot.BootBegan():
                 self._survived.clear()
-            case Stopped() | TuningMiss():  # TuningForeseen shows the cost of a miss
+            case boot.Stopped() | boot.TuningMiss():  # TuningForeseen shows the cost of a miss
                 pass
             case _:
                 assert_never(event)
@@ -182,7 +140,7 @@ class BootView:
         expected = "" if seconds is None else f"  (expected {seconds:.0f} s)"
         self._say(f"{clock(at)}  {phase.value}{expected}", "bold")
 
-    def _ready(self, ready: BecameReady) -> None:
+    def _ready(self, ready: events.BecameReady) -> None:
         for cause in self._survived:
             self._say(f"{clock(cause.at)}    despite {cause.reason}: {_short(cause.text)}", "warning")
         self._survived.clear()
@@ -201,23 +159,26 @@ class BootView:
         if self.live:
             mark = "" if judgement.health == "working" else f" [{judgement.health}]"
             text = f"{clock(ahead.at)}  {ahead.sentence()}{mark}"
+            self.live.start()  # no effect after the first time
             self.live.update(Text(self._marked(printable(text)), style="cyan", no_wrap=True), refresh=True)
 
     def _marked(self, text: str) -> str:
         return f"[simulated] {text}" if self.invocation.on == "sim" else text
 
 
-def _sentence(announcement: StepBegan | StepUndone | UndoFailed | SetAside | PutBack) -> tuple[str, str]:
+def _sentence(
+    announcement: events.StepBegan | events.StepUndone | events.UndoFailed | events.SetAside | events.PutBack,
+) -> tuple[str, str]:
     match announcement:
-        case StepBegan(step):
+        case events.StepBegan(step):
             return step.describe(), "dim"
-        case StepUndone(step):
+        case events.StepUndone(step):
             return f"undone: {step.describe()}", "warning"
-        case UndoFailed(step, reason):
+        case events.UndoFailed(step, reason):
             return f"could not be undone: {step.describe()}: {reason}", "error"
-        case SetAside(before, after):
+        case events.SetAside(before, after):
             return f"kept {before} as {after}", "dim"
-        case PutBack(name):
+        case events.PutBack(name):
             return f"{name} was started again", "warning"
         case _:
             assert_never(announcement)

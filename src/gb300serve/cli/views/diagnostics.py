@@ -1,5 +1,6 @@
 """Diagnostics as text, as GitHub workflow commands and as SARIF 2.1.0 (OASIS)."""
 
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,10 +15,11 @@ from gb300serve.core.text import printable
 _LITERAL = frozenset({"SEC003", "SEC004"})
 # A longer line would fill the terminal, and hide the next finding.
 _LONGEST = 500
+_WORD = re.compile(r"[^ ,\]}#:]*")
 
 
-def text_lines(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
-    """The lines to print, without colour."""
+def text_lines(diagnostics: Iterable[Diagnostic], *, quote: bool = True) -> Iterator[str]:
+    """The lines to print, without colour. Not `quote`: no source lines, as a pasted command may contain a secret."""
     texts: dict[str, list[str]] = {}
     given = tuple(diagnostics)
     hidden = {(found.file, found.line) for found in given if found.code in _LITERAL}
@@ -25,7 +27,7 @@ def text_lines(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
         place = ":".join(str(part) for part in (found.file, found.line, found.column) if part is not None)
         prefix = f"{place}: " if place else ""
         yield printable(f"{prefix}{found.severity} {found.code} {found.name}: {found.message}")
-        if (found.file, found.line) not in hidden:
+        if quote and (found.file, found.line) not in hidden:
             yield from _shown(found, texts)
         if found.hint:
             yield printable(f"    hint: {found.hint}")
@@ -45,8 +47,8 @@ def _shown(found: Diagnostic, texts: dict[str, list[str]]) -> Iterator[str]:
         return
     yield f"    {line}"
     start = min(len(printable(raw[: found.column - 1])), len(line))
-    end = _end_of_word(line, start)
-    yield "    " + "".join("\t" if c == "\t" else " " for c in line[:start]) + "^" + "~" * (end - start - 1)
+    word = _WORD.match(line, start + 1)
+    yield "    " + "".join("\t" if c == "\t" else " " for c in line[:start]) + "^" + "~" * len(word[0] if word else "")
 
 
 def _read(file: str) -> list[str]:
@@ -54,13 +56,6 @@ def _read(file: str) -> list[str]:
         return Path(file).read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError:
         return []
-
-
-def _end_of_word(line: str, start: int) -> int:
-    end = start + 1
-    while end < len(line) and line[end] not in " ,]}#:":
-        end += 1
-    return end
 
 
 _LEVEL = {"error": "error", "warning": "warning", "note": "notice"}
@@ -115,11 +110,7 @@ def _rule(code: str, name: str, explained: Help | None) -> dict[str, Any]:
     if explained is not None:
         rule["shortDescription"] = {"text": explained.summary}
         rule["defaultConfiguration"] = {"level": explained.severity}
-        parts = [
-            text
-            for text in (explained.why and f"Why: {explained.why}", explained.fix and f"Fix: {explained.fix}")
-            if text
-        ]
+        parts = [f"{title}: {text}" for title, text in (("Why", explained.why), ("Fix", explained.fix)) if text]
         rule["help"] = {"text": "\n\n".join(parts) or explained.summary}
     return rule
 

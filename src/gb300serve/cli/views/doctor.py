@@ -10,12 +10,10 @@ from gb300serve.core.text import gib, printable
 from gb300serve.core.values import Missing
 from gb300serve.fit.result import FitResult
 from gb300serve.host.facts import (
-    Directory,
     DiskSpace,
     GpuHolder,
     ImageFact,
     ListeningSocket,
-    MountSource,
     Patch,
     SecretFact,
     TuningCache,
@@ -34,12 +32,12 @@ def host_rows(subject: PreflightSubject) -> Iterator[Row]:
     host = subject.host
     yield _row("docker", host.docker, _docker)
     yield _row("gpus", host.gpus, lambda gpus: [line for gpu in gpus for line in _gpu(gpu)])
-    yield _row("processes", host.processes, lambda holders: [_holder(each) for each in holders])
-    yield _row("memory_mode", host.memory_mode, _mode)
+    yield _row("processes", host.processes, lambda holders: list(map(_holder, holders)))
+    yield _row("memory_mode", host.memory_mode, lambda mode: [f"{mode} (CDMM)" if mode == CDMM else mode or "not set"])
     yield _row("hbm_page_cache", host.hbm_page_cache, lambda cached: [gib(cached) if cached else "none"])
     yield _row("memory", host.memory, _memory)
     yield _row("memlock", host.memlock, _limit)
-    yield _row("state", host.state, _state)
+    yield _row("state", host.state, lambda state: [state.path])
 
 
 def release_rows(subject: PreflightSubject, release: Release) -> Iterator[Row]:
@@ -47,11 +45,11 @@ def release_rows(subject: PreflightSubject, release: Release) -> Iterator[Row]:
     facts, plan = release.facts, release.plan
     yield _row("image", facts.image, _image)
     for name, value, shown in (
-        _row("models", facts.models, lambda models: [_model(each) for each in models]),
-        _row("disks", facts.disks, lambda disks: [_disk(each) for each in disks]),
-        _row("sources", facts.sources, _sources),
-        _row("patches", facts.patches, _patches),
-        _row("secrets", facts.secrets, lambda secrets: [_secret(each) for each in secrets]),
+        _row("models", facts.models, lambda models: list(map(_model, models))),
+        _row("disks", facts.disks, lambda disks: list(map(_disk, disks))),
+        _row("sources", facts.sources, lambda found: [f"{sum(mount.exists for mount in found)} of {len(found)} exist"]),
+        _row("patches", facts.patches, lambda patches: list(map(_patch, patches))),
+        _row("secrets", facts.secrets, lambda secrets: list(map(_secret, secrets))),
     ):
         if value:
             yield name, value, shown
@@ -98,10 +96,6 @@ def _holder(holder: GpuHolder) -> str:
     return f"{process.pid} {process.name or '?'}, {_size(process.used)}, {where}"
 
 
-def _mode(mode: str) -> list[str]:
-    return [f"{mode} (CDMM)" if mode == CDMM else mode or "not set"]
-
-
 def _memory(memory: HostMemory) -> list[str]:
     return [f"{gib(memory.available)} available of {gib(memory.total)}, page cache {gib(memory.page_cache)}"]
 
@@ -111,10 +105,6 @@ def _limit(limit: Limit) -> list[str]:
         return ["unlimited for this user"]
     soft, hard = ("unlimited" if value == UNLIMITED else gib(value) for value in (limit.soft, limit.hard))
     return [f"{soft}, at most {hard}, for this user (a Docker that runs as root has limits of its own)"]
-
-
-def _state(state: Directory) -> list[str]:
-    return [state.path]
 
 
 def _image(image: ImageFact) -> list[str]:
@@ -135,12 +125,8 @@ def _disk(disk: DiskSpace) -> str:
     return f"{disk.use}: {disk.path} on {on}, {gib(disk.free)} free of {gib(disk.total)}"
 
 
-def _sources(sources: Sequence[MountSource]) -> list[str]:
-    return [f"{sum(each.exists for each in sources)} of {len(sources)} exist"]
-
-
-def _patches(patches: Sequence[Patch]) -> list[str]:
-    return [f"{each.path}: {'as pinned' if each.found == each.wanted else 'not as pinned'}" for each in patches]
+def _patch(patch: Patch) -> str:
+    return f"{patch.path}: {'as pinned' if patch.found == patch.wanted else 'not as pinned'}"
 
 
 def _secret(secret: SecretFact) -> str:
@@ -148,7 +134,7 @@ def _secret(secret: SecretFact) -> str:
 
 
 def _ports(sockets: Sequence[ListeningSocket], port: int | None) -> list[str]:
-    taken = [f"{each.port}: {each.process or 'an unknown process'} on {each.address}" for each in sockets]
+    taken = [f"{socket.port}: {socket.process or 'an unknown process'} on {socket.address}" for socket in sockets]
     return taken or [f"{port}: free"]
 
 
@@ -207,7 +193,7 @@ def document(subject: PreflightSubject, found: Sequence[Diagnostic], on: str) ->
         "on": on,
         "simulated": on == "sim",
         "facts": facts,
-        "diagnostics": [one.as_json() for one in found],
+        "diagnostics": [finding.as_json() for finding in found],
     }
 
 
@@ -218,37 +204,33 @@ def lines(subject: PreflightSubject, found: Sequence[Diagnostic]) -> Iterator[st
         first, *more = shown or ("none",)
         rows.append((name, verdict(name, value, found), printable(first)))
         rows += [("", "", printable(line)) for line in more]
-        for one in _about(name, found):
-            rows.append(("", "", f"  {one.code} {_WORDS[one.severity]}: {printable(one.message)}"))
-            rows += [("", "", f"    to do: {printable(one.hint)}")] if one.hint else []
+        for finding in _about(name, found):
+            rows.append(("", "", f"  {finding.code} {_WORDS[finding.severity]}: {printable(finding.message)}"))
+            rows += [("", "", f"    to do: {printable(finding.hint)}")] if finding.hint else []
     yield from table(("FACT", "VERDICT", "VALUE"), rows)
 
 
 def verdict(name: str, value: object, found: Sequence[Diagnostic]) -> str:
     """The worst finding about a fact; `unknown` or `not asked` if it is missing."""
-    worst = max(_about(name, found), key=lambda one: RANK[one.severity], default=None)
+    worst = max(_about(name, found), key=lambda finding: RANK[finding.severity], default=None)
     if isinstance(value, Missing) and (worst is None or worst.severity == "note"):
         return "unknown" if value.asked else "not asked"
     return _WORDS[worst.severity] if worst else "ok"
 
 
-def _facts(subject: PreflightSubject) -> Iterator[tuple[str, object, Sequence[str]]]:
+def _facts(subject: PreflightSubject) -> Iterator[Row]:
     yield from host_rows(subject)
     if subject.release is not None:
         yield from release_rows(subject, subject.release)
 
 
 def _about(name: str, found: Sequence[Diagnostic]) -> list[Diagnostic]:
-    return [one for one in found if (one.path or "").partition(".")[0] == name]
+    return [finding for finding in found if (finding.path or "").partition(".")[0] == name]
 
 
 def _fact(name: str, value: object, found: Sequence[Diagnostic]) -> dict[str, Any]:
-    missing = isinstance(value, Missing)
-    return {
-        "verdict": verdict(name, value, found),
-        "value": None if missing else _plain(value),
-        "missing": value.why if isinstance(value, Missing) else None,
-    }
+    known, why = (None, value.why) if isinstance(value, Missing) else (_plain(value), None)
+    return {"verdict": verdict(name, value, found), "value": known, "missing": why}
 
 
 def _plain(value: object) -> Any:

@@ -104,23 +104,17 @@ def _host(result: FitResult) -> Iterator[str]:
     host, moved = result.plan.host, result.plan.offload.moved
     least, most, free = host.resident_gib, host.resident_bound_gib, result.grace.available_gib
     kinds = ", ".join(dict.fromkeys(parameter.name.rpartition(".")[2] for parameter in moved))
-    held = host.measured_shared_gb
+    rounding = "the upper bound if each tensor is rounded up to a power of two"
+    held, note = host.measured_shared_gb, "shared memory; the record does not state GB or GiB"
+    measured = [("resident, measured", float(held), note)] if held else []
     yield "Grace, GiB"
     yield from _rows(
         (
             ("requested", float(host.requested_gib), "cpu_offload_gb"),
             ("offloaded", host.offloaded_gib, f"{len(moved)} whole parameters: {kinds}" if moved else "nothing"),
             ("Engram", host.engram_gib, ""),
-            (
-                "resident",
-                f"{least:.2f} to {most:.2f}",
-                "the upper bound if each tensor is rounded up to a power of two",
-            ),
-            *(
-                [("resident, measured", float(held), "shared memory; the record does not state GB or GiB")]
-                if held
-                else []
-            ),
+            ("resident", f"{least:.2f} to {most:.2f}", rounding),
+            *measured,
             ("MemAvailable", free, result.grace.basis),
             ("left", f"{free - most:.2f} to {free - least:.2f}", ""),
         )
@@ -210,8 +204,7 @@ def lesson_lines(lesson: LearnedOverhead, saved_in: str, request: MemoryRequest)
         yield f"expected {lesson.computed_offload_gib:.2f} GiB offloaded: check that the log is of this checkpoint"
     yield f"saved in {saved_in}"
     shape = shape_of(request)
-    other = [
-        f"{name} {value} (here {shape[name]})" for name, value in lesson.depends_on.items() if shape[name] != value
-    ]
+    changed = ((name, value) for name, value in lesson.depends_on.items() if shape[name] != value)
+    other = [f"{name} {value} (here {shape[name]})" for name, value in changed]
     if other:
         yield f"does not apply to these settings: measured with {', '.join(other)}"

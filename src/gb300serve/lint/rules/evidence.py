@@ -3,14 +3,12 @@
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any
 
-from gb300serve.core.diagnostics import Severity
 from gb300serve.core.rules import Finding
-from gb300serve.document.nodes import Path
 from gb300serve.fit.checkpoint import Checkpoint
+from gb300serve.fit.memory import request_of_boot
 from gb300serve.fit.request import request_from_options
-from gb300serve.lint.known import Tried, tried
+from gb300serve.lint.known import tried
 from gb300serve.lint.rules.memory import deciding_place, judged, way_out
 from gb300serve.lint.subject import LintSubject, option_path, rule, vllm_rule
 
@@ -31,9 +29,8 @@ def verified_without_evidence(subject: LintSubject) -> Iterator[Finding]:
     Fix: Add `evidence:` with figure, value, unit, workload and method, or write `status: experimental`.
     """
     if subject.recipe.status == "verified" and not subject.recipe.evidence:
-        yield Finding(
-            ("status",), "status is verified, but evidence is missing", "add `evidence:`, or write experimental"
-        )
+        message = "status is verified, but evidence is missing"
+        yield Finding(("status",), message, "add `evidence:`, or write experimental")
 
 
 @rule("EVD002", "warning")
@@ -45,16 +42,11 @@ def figure_without_workload(subject: LintSubject) -> Iterator[Finding]:
     Fix: Write the workload (prompt, length, streams) and how the figure was measured.
     """
     for index, figure in enumerate(subject.recipe.evidence):
-        for key, content in (
-            ("workload", figure.workload),
-            ("method", figure.method),
-            ("figure", figure.figure),
-            ("unit", figure.unit),
-        ):
+        for key in ("workload", "method", "figure", "unit"):
+            content = getattr(figure, key)
             if _EMPTY.fullmatch(content.strip()):
-                yield Finding(
-                    ("evidence", index, key), f"evidence.{index}.{key} has no content: `{content}`", f"write the {key}"
-                )
+                message = f"evidence.{index}.{key} has no content: `{content}`"
+                yield Finding(("evidence", index, key), message, f"write the {key}")
 
 
 @rule("EVD003", "note")
@@ -66,11 +58,8 @@ def figure_outside_evidence(subject: LintSubject) -> Iterator[Finding]:
     """
     if subject.recipe.evidence:
         return
-    prose = [
-        (("title",), subject.recipe.title),
-        *((("limits", i), text) for i, text in enumerate(subject.recipe.limits)),
-    ]
-    for path, text in prose:
+    limits = ((("limits", index), text) for index, text in enumerate(subject.recipe.limits))
+    for path, text in ((("title",), subject.recipe.title), *limits):
         if (match := _FIGURE.search(text)) is not None:
             yield Finding(path, f"`{match[0]}` is a figure without workload or method", "move it to evidence:")
 
@@ -99,9 +88,6 @@ def figure_without_run(subject: LintSubject) -> Iterator[Finding]:
             yield Finding(("evidence", index, "figure"), f"evidence.{index} has no run", "add `run:`")
 
 
-_SEVERITIES: Mapping[str, Severity] = {"error": "error", "warning": "warning", "note": "note"}
-
-
 @vllm_rule("REC001", "error")
 def never_booted_here(subject: LintSubject) -> Iterator[Finding]:
     """A boot with the same parameters offloaded and no longer a context failed.
@@ -110,18 +96,17 @@ def never_booted_here(subject: LintSubject) -> Iterator[Finding]:
     need 2.2 GiB. Each attempt costs at least six minutes.
     Fix: Offload more. 60 at a utilization of 0.97 boots with a million tokens.
     """
-    found, view = judged(subject), subject.vllm
-    if found is None or found.failed is None or view is None:
+    fitting = judged(subject)
+    if fitting is None or fitting.failed is None:
         return
-    settings = found.failed.settings
-    left = found.failed.figures["kv_cache_gib"]
+    settings, left = fitting.failed.settings, fitting.failed.figures["kv_cache_gib"]
     message = (
-        f"offload {view.offload.gigabytes:g} never booted here: "
+        f"offload {subject.vllm.offload.gigabytes:g} never booted here: "
         f"{settings['cpu_offload_gb']} left {left} GiB of KV cache "
         f"at {settings['max_model_len']:,} tokens and {settings['gpu_memory_utilization']:g}; "
-        f"one request of {found.plan.max_model_len:,} needs {found.plan.needed_gib:.2f}"
+        f"one request of {fitting.plan.max_model_len:,} needs {fitting.plan.needed_gib:.2f}"
     )
-    yield Finding(deciding_place(subject), message, way_out(found.plan))
+    yield Finding(deciding_place(subject), message, way_out(fitting.plan))
 
 
 @rule("REC002", "note")
@@ -136,16 +121,12 @@ def tried_before(subject: LintSubject) -> Iterator[Finding]:
             continue
         if record.repo is not None and not record.repo.search(subject.repo):
             continue
-        for path, value in _values(subject, record):
-            if record.is_about(value):
-                yield Finding(path, record.result, record.hint, of_key=True, severity=_SEVERITIES[record.severity])
-
-
-def _values(subject: LintSubject, record: Tried) -> Iterator[tuple[Path, Any]]:
-    if record.option is not None and record.option in subject.options:
-        yield option_path(record.option), subject.options[record.option]
-    if record.variable is not None and record.variable in subject.container.env:
-        yield ("container", "env", record.variable), subject.container.env[record.variable]
+        for key, path, settings in (
+            (record.option, option_path(), subject.options),
+            (record.variable, ("container", "env"), subject.container.env),
+        ):
+            if key is not None and key in settings and record.is_about(settings[key]):
+                yield Finding((*path, key), record.result, record.hint, of_key=True, severity=record.severity)
 
 
 @vllm_rule("REC003", "note")
@@ -155,18 +136,13 @@ def effort_medium(subject: LintSubject) -> Iterator[Finding]:
     Why: DeepSeek V4.1 answers `medium` with HTTP 400. It accepts low, high, xhigh, max, or 1 to 100.
     Fix: Write `high`, or map it: `reasoning_effort_map: {medium: high}` (vLLM 0.33).
     """
-    defaults = subject.options.get("default_chat_template_kwargs")
-    mapped = subject.options.get("reasoning_effort_map")
-    effort = defaults.get("reasoning_effort") if isinstance(defaults, Mapping) else None
-    if (
-        effort == "medium"
-        and "v4.1" in subject.repo.lower()
-        and not (isinstance(mapped, Mapping) and "medium" in mapped)
-    ):
+    defaults, mapped = (subject.options.get(key) for key in ("default_chat_template_kwargs", "reasoning_effort_map"))
+    is_medium = isinstance(defaults, Mapping) and defaults.get("reasoning_effort") == "medium"
+    is_mapped = isinstance(mapped, Mapping) and "medium" in mapped
+    if is_medium and not is_mapped and "v4.1" in subject.repo.lower():
         place = option_path("default_chat_template_kwargs", "reasoning_effort")
-        yield Finding(
-            place, "this model answers reasoning_effort `medium` with HTTP 400", "write low, high, xhigh or max"
-        )
+        message = "this model answers reasoning_effort `medium` with HTTP 400"
+        yield Finding(place, message, "write low, high, xhigh or max")
 
 
 @vllm_rule("REC004", "note")
@@ -177,20 +153,19 @@ def breakpoints_never_tuned(subject: LintSubject) -> Iterator[Finding]:
     for 80 minutes; others with the same two lengths did not.
     Fix: Allow time for tuning in the first boot, or use recorded breakpoints.
     """
-    view, known = subject.vllm, subject.checkpoint
-    if view is None or known is None or view.speculation is None or not view.speculation.schedule:
+    request = request_from_options(subject.options, seen=subject.vllm)
+    recorded = _recorded(subject.checkpoint, subject.version) if subject.checkpoint is not None else frozenset()
+    if request.speculation is None or not request.speculation.schedule or not recorded:
         return
-    schedule = tuple((tier.start, tier.end, tier.tokens) for tier in view.speculation.schedule)
-    recorded = _recorded(known, subject.version)
-    if recorded and schedule not in recorded:
+    if request.speculation.schedule not in recorded:
         place = option_path("speculative_config", "num_speculative_tokens_per_batch_size")
         message = "no recorded boot used these breakpoints: the first one may tune for 75 to 80 minutes"
-        shown = "; ".join(str([list(tier) for tier in one]) for one in sorted(recorded) if one)
+        shown = "; ".join(str([list(tier) for tier in schedule]) for schedule in sorted(recorded) if schedule)
         yield Finding(place, message, f"on record: {shown}")
 
 
 @lru_cache(maxsize=16)
 def _recorded(known: Checkpoint, version: str | None) -> frozenset[tuple[tuple[int, int, int], ...]]:
     """The schedules of the boots of this engine version; empty for a boot without one."""
-    drafts = [request_from_options(boot.settings).speculation for boot in known.boots if boot.engine_version == version]
-    return frozenset(one.schedule if one else () for one in drafts)
+    drafts = [request_of_boot(boot).speculation for boot in known.boots if boot.engine_version == version]
+    return frozenset(speculation.schedule if speculation else () for speculation in drafts)

@@ -37,19 +37,13 @@ def bad_image_name(subject: LintSubject) -> Iterator[Finding]:
     """
     image = subject.recipe.image
     if not _REPOSITORY.fullmatch(image.repository):
-        name, inside = _split(image.repository)
-        hint = (
-            f"write `{name.lower()}`, and `{inside}` under image.tag or image.digest"
-            if inside
-            else "use lower-case letters, digits, . _ - and /"
-        )
+        name, pin = _split(image.repository)
+        hint = f"write `{name.lower()}`, and `{pin}` under image.tag or image.digest"
+        hint = hint if pin else "use lower-case letters, digits, . _ - and /"
         yield Finding(("image", "repository"), f"`{image.repository}` is not a valid repository name", hint)
     if image.tag is not None and not _TAG.fullmatch(image.tag):
-        yield Finding(
-            ("image", "tag"),
-            f"`{image.tag}` is not a valid tag",
-            "use letters, digits, . _ and -, at most 128 characters",
-        )
+        hint = "use letters, digits, . _ and -, at most 128 characters"
+        yield Finding(("image", "tag"), f"`{image.tag}` is not a valid tag", hint)
 
 
 def _split(repository: str) -> tuple[str, str]:
@@ -118,12 +112,11 @@ def local_image(subject: LintSubject) -> Iterator[Finding]:
     Fix: Push the image and pin its digest, or keep the build instructions with the recipe.
     """
     image = subject.recipe.image
-    if image.id and not image.digest:
-        yield Finding(("image", "id"), "a local build: no other machine can pull it", "push it and write image.digest")
+    if image.id and image.digest:
+        message = "digest and id both pin the image: the command names the digest"
+        yield Finding(("image", "id"), message, "keep one of them")
     elif image.id:
-        yield Finding(
-            ("image", "id"), "digest and id both pin the image: the command names the digest", "keep one of them"
-        )
+        yield Finding(("image", "id"), "a local build: no other machine can pull it", "push it and write image.digest")
 
 
 @rule("IMG006", "warning")

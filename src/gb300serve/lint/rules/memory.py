@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gb300serve.core.diagnostics import Severity
 from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
 from gb300serve.engines.base import length, si_length
-from gb300serve.engines.vllm.options import VllmOptions
 from gb300serve.fit.memory import STATION, MemoryPlan, host_verdict
 from gb300serve.lint.subject import Fitting, LintSubject, option_given, option_path, rule, vllm_rule
 
@@ -17,11 +17,10 @@ HIGHEST_SHARE = 0.98
 
 def judged(subject: LintSubject) -> Fitting | None:
     """The memory plan, unless OFF001 or OFF002 already explains why nothing moves."""
-    fitting, view = subject.fitting, subject.vllm
-    if fitting is None or view is None:
+    fitting, offload = subject.fitting, subject.vllm.offload
+    if fitting is None or (offload.params and (offload.gigabytes <= 0 or fitting.plan.offload.unmatched)):
         return None
-    idle = view.offload.params and (view.offload.gigabytes <= 0 or fitting.plan.offload.unmatched)
-    return None if idle else fitting
+    return fitting
 
 
 def deciding_place(subject: LintSubject) -> Path:
@@ -30,17 +29,18 @@ def deciding_place(subject: LintSubject) -> Path:
     return next((option_path(key) for key in keys if option_given(subject.options, key)), ("engine", "options"))
 
 
-def _short_of(view: VllmOptions, plan: MemoryPlan) -> str:
-    left = plan.hbm.kv_cache_gib or 0.0
-    needed = f"one request of {plan.max_model_len:,} tokens needs {plan.needed_gib:.2f}"
-    setting = f"offload {view.offload.gigabytes:g} at {view.gpu_memory_utilization:g}"
-    return f"{setting} leaves {left:.2f} GiB of KV cache, but {needed}"
-
-
 def way_out(plan: MemoryPlan) -> str:
     """The hint that would make it fit."""
     length = plan.estimated_max_model_len
     return "offload more, or raise gpu_memory_utilization" + (f"; max_model_len {length} would fit" if length else "")
+
+
+def _kv_cache_short(subject: LintSubject, plan: MemoryPlan) -> Finding:
+    left = plan.hbm.kv_cache_gib or 0.0
+    needed = f"one request of {plan.max_model_len:,} tokens needs {plan.needed_gib:.2f}"
+    setting = f"offload {subject.vllm.offload.gigabytes:g} at {subject.vllm.gpu_memory_utilization:g}"
+    message = f"{setting} leaves {left:.2f} GiB of KV cache, but {needed} ({plan.basis})"
+    return Finding(deciding_place(subject), message, way_out(plan))
 
 
 @vllm_rule("MEM001", "error")
@@ -51,12 +51,10 @@ def kv_cache_does_not_fit(subject: LintSubject) -> Iterator[Finding]:
     share.
     Fix: Offload more (in steps of whole tensors), raise the utilization, or shorten the context.
     """
-    fitting, view = judged(subject), subject.vllm
-    if fitting is None or view is None or fitting.plan.verdict != "refused" or fitting.failed is not None:
-        return
-    message = f"{_short_of(view, fitting.plan)} ({fitting.plan.basis})"
-    severity: Severity | None = "warning" if fitting.plan.basis == "assumed" else None
-    yield Finding(deciding_place(subject), message, way_out(fitting.plan), severity=severity)
+    fitting = judged(subject)
+    if fitting is not None and fitting.plan.verdict == "refused" and fitting.failed is None:
+        finding = _kv_cache_short(subject, fitting.plan)
+        yield replace(finding, severity="warning") if fitting.plan.basis == "assumed" else finding
 
 
 @vllm_rule("MEM002", "warning")
@@ -67,11 +65,9 @@ def kv_cache_short(subject: LintSubject) -> Iterator[Finding]:
     tomorrow.
     Fix: Offload one more tensor, or shorten the context.
     """
-    fitting, view = judged(subject), subject.vllm
-    if fitting is not None and view is not None and fitting.plan.verdict == "short":
-        yield Finding(
-            deciding_place(subject), f"{_short_of(view, fitting.plan)} ({fitting.plan.basis})", way_out(fitting.plan)
-        )
+    fitting = judged(subject)
+    if fitting is not None and fitting.plan.verdict == "short":
+        yield _kv_cache_short(subject, fitting.plan)
 
 
 @vllm_rule("MEM003", "warning")
@@ -82,18 +78,17 @@ def host_memory_overcommitted(subject: LintSubject) -> Iterator[Finding]:
     the kernel killed the engine without a line in its log. All experts and Engram together (486 GB) never booted.
     Fix: Lower `cpu_offload_gb`.
     """
-    fitting, view = judged(subject), subject.vllm
-    if fitting is None or view is None or view.offload.gigabytes <= 0:
+    fitting = judged(subject)
+    if fitting is None or subject.vllm.offload.gigabytes <= 0:
         return
     host = fitting.plan.host
     verdict = host_verdict(host)
-    if verdict == "fits":
-        return
-    parts = f"{host.offloaded_gib:.1f} GiB of weights and {host.engram_gib:.1f} GiB of tables"
-    held = f"{host.resident_gib:.0f} to {host.resident_bound_gib:.0f} GiB of host memory"
-    message = f"{parts} hold {held}, which has {STATION.available_gib}"
-    severity: Severity | None = "error" if verdict == "refused" else None
-    yield Finding(option_path("cpu_offload_gb"), message, "lower cpu_offload_gb", severity=severity)
+    if verdict != "fits":
+        parts = f"{host.offloaded_gib:.1f} GiB of weights and {host.engram_gib:.1f} GiB of tables"
+        held = f"{host.resident_gib:.0f} to {host.resident_bound_gib:.0f} GiB of host memory"
+        message = f"{parts} hold {held}, which has {STATION.available_gib}"
+        severity: Severity = "error" if verdict == "refused" else "warning"
+        yield Finding(option_path("cpu_offload_gb"), message, "lower cpu_offload_gb", severity=severity)
 
 
 @vllm_rule("MEM004", "warning")
@@ -104,9 +99,9 @@ def utilization_near_all(subject: LintSubject) -> Iterator[Finding]:
     processes need some. 0.97 is the highest share that booted here.
     Fix: Write at most 0.97.
     """
-    view = subject.vllm
-    if view is not None and HIGHEST_SHARE < view.gpu_memory_utilization <= 1:
-        message = f"gpu_memory_utilization {view.gpu_memory_utilization:g} leaves too little for the driver and CUDA"
+    share = subject.vllm.gpu_memory_utilization
+    if HIGHEST_SHARE < share <= 1:
+        message = f"gpu_memory_utilization {share:g} leaves too little for the driver and CUDA"
         yield Finding(option_path("gpu_memory_utilization"), message, "write at most 0.97")
 
 
@@ -130,12 +125,10 @@ def context_above_model(subject: LintSubject) -> Iterator[Finding]:
     Why: The engine rejects it before it loads weights (`greater than the derived max_model_len`).
     Fix: Write at most the context length of the model.
     """
-    view, known = subject.vllm, subject.checkpoint
-    if view is None or known is None or view.max_model_len is None or "hf_overrides" in subject.options:
-        return
-    allowed = subject.container.env.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN") == "1"
-    if view.max_model_len > known.max_position_embeddings and not allowed:
-        message = f"max_model_len is {view.max_model_len}, but the model supports {known.max_position_embeddings}"
+    context, known = subject.vllm.max_model_len, subject.checkpoint
+    allowed = subject.container.env.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN") == "1" or "hf_overrides" in subject.options
+    if known is not None and context is not None and context > known.max_position_embeddings and not allowed:
+        message = f"max_model_len is {context}, but the model supports {known.max_position_embeddings}"
         yield Finding(option_path("max_model_len"), message, f"write {known.max_position_embeddings}")
 
 
@@ -147,17 +140,10 @@ def threshold_without_effect(subject: LintSubject) -> Iterator[Finding]:
     of 480,000 tokens; a threshold of 6,144 with 8,192 batched tokens reduced that to 1.09 s.
     Fix: Write about three quarters of `max_num_batched_tokens`.
     """
-    view = subject.vllm
-    if view is None or not view.long_prefill_token_threshold or view.max_num_batched_tokens is None:
-        return
-    if view.long_prefill_token_threshold >= view.max_num_batched_tokens:
-        message = (
-            f"long_prefill_token_threshold {view.long_prefill_token_threshold} has no effect: "
-            f"max_num_batched_tokens is {view.max_num_batched_tokens}"
-        )
-        yield Finding(
-            option_path("long_prefill_token_threshold"), message, f"write {view.max_num_batched_tokens * 3 // 4}"
-        )
+    threshold, batch = subject.vllm.long_prefill_token_threshold, subject.vllm.max_num_batched_tokens
+    if threshold and batch is not None and threshold >= batch:
+        message = f"long_prefill_token_threshold {threshold} has no effect: max_num_batched_tokens is {batch}"
+        yield Finding(option_path("long_prefill_token_threshold"), message, f"write {batch * 3 // 4}")
 
 
 @vllm_rule("LEN003", "error")
@@ -167,12 +153,9 @@ def threshold_above_context(subject: LintSubject) -> Iterator[Finding]:
     Why: The engine rejects this combination before it loads weights.
     Fix: Write a threshold below `max_model_len`.
     """
-    view = subject.vllm
-    if view is None or view.long_prefill_token_threshold is None or view.max_model_len is None:
-        return
-    if view.long_prefill_token_threshold > view.max_model_len > 0:
-        setting = f"long_prefill_token_threshold is {view.long_prefill_token_threshold}"
-        message = f"{setting}, but max_model_len is {view.max_model_len}"
+    threshold, context = subject.vllm.long_prefill_token_threshold, subject.vllm.max_model_len
+    if threshold is not None and context is not None and threshold > context > 0:
+        message = f"long_prefill_token_threshold is {threshold}, but max_model_len is {context}"
         yield Finding(option_path("long_prefill_token_threshold"), message, "write less than max_model_len")
 
 
@@ -183,15 +166,13 @@ def batch_below_seats(subject: LintSubject) -> Iterator[Finding]:
     Why: Each running sequence needs one token per step. The engine rejects this combination before it loads weights.
     Fix: Raise `max_num_batched_tokens`; 8192 is common.
     """
-    view = subject.vllm
-    if view is None or view.max_num_seqs is None:
-        return
-    if view.max_num_batched_tokens is not None and view.max_num_batched_tokens < view.max_num_seqs:
-        message = f"max_num_batched_tokens is {view.max_num_batched_tokens}, but max_num_seqs is {view.max_num_seqs}"
-        yield Finding(option_path("max_num_batched_tokens"), message, "write at least max_num_seqs; 8192 is common")
+    batch, most = subject.vllm.max_num_batched_tokens, subject.vllm.max_num_seqs
     active = length(subject.options.get("max_num_active_seqs"))
-    if active is not None and active > view.max_num_seqs:
-        message = f"max_num_active_seqs is {active}, but max_num_seqs is {view.max_num_seqs}"
+    if most is not None and batch is not None and batch < most:
+        message = f"max_num_batched_tokens is {batch}, but max_num_seqs is {most}"
+        yield Finding(option_path("max_num_batched_tokens"), message, "write at least max_num_seqs; 8192 is common")
+    if most is not None and active is not None and active > most:
+        message = f"max_num_active_seqs is {active}, but max_num_seqs is {most}"
         yield Finding(option_path("max_num_active_seqs"), message, "write at most max_num_seqs")
 
 
@@ -202,11 +183,9 @@ def batch_below_context(subject: LintSubject) -> Iterator[Finding]:
     Why: Without chunks a prompt is computed in one step. The engine rejects a context above `max_num_batched_tokens`.
     Fix: Remove `enable_chunked_prefill: false`.
     """
-    view = subject.vllm
-    if view is None or subject.options.get("enable_chunked_prefill") is not False:
-        return
-    batch, context = view.max_num_batched_tokens, view.max_model_len
-    if batch is not None and context is not None and batch < context:
+    batch, context = subject.vllm.max_num_batched_tokens, subject.vllm.max_model_len
+    chunked = subject.options.get("enable_chunked_prefill") is not False
+    if not chunked and batch is not None and context is not None and batch < context:
         message = f"without chunked prefill max_num_batched_tokens {batch} must hold max_model_len {context}"
         yield Finding(option_path("enable_chunked_prefill"), message, "remove it", of_key=True)
 
@@ -219,20 +198,19 @@ def title_promises_other_context(subject: LintSubject) -> Iterator[Finding]:
     Fix: Correct the title or `max_model_len`.
     """
     served = _served(subject)
-    promised = list(_promises(subject.recipe.title))
-    if served is None or served <= 0 or not promised:
+    if served is None or served <= 0:
         return
-    if not any(_close(served, value) for _, values in promised for value in values):
-        shown = ", ".join(text for text, _ in promised)
-        message = f"the title promises {shown}, but the engine serves {served} tokens"
+    promised = list(_promises(subject.recipe.title))
+    if promised and not any(abs(served - tokens) <= _ROUNDED * tokens for _, lengths in promised for tokens in lengths):
+        message = f"the title promises {', '.join(text for text, _ in promised)}, but the engine serves {served} tokens"
         yield Finding(("title",), message, "correct the title, or the context length")
 
 
 def _served(subject: LintSubject) -> int | None:
-    if subject.vllm is not None:
-        given = subject.vllm.max_model_len
-        return given if given is not None or subject.checkpoint is None else subject.checkpoint.max_position_embeddings
-    return si_length(subject.options.get("context_length"))
+    if not subject.is_vllm:
+        return si_length(subject.options.get("context_length"))
+    given, known = subject.vllm.max_model_len, subject.checkpoint
+    return known.max_position_embeddings if given is None and known is not None else given
 
 
 def _promises(title: str) -> Iterator[tuple[str, tuple[float, ...]]]:
@@ -249,10 +227,6 @@ def _promises(title: str) -> Iterator[tuple[str, tuple[float, ...]]]:
         yield match[1], (number,)
 
 
-def _close(served: int, promised: float) -> bool:
-    return abs(served - promised) <= _ROUNDED * promised
-
-
 @vllm_rule("LEN007", "note")
 def no_long_prefill_threshold(subject: LintSubject) -> Iterator[Finding]:
     """Long prompts may delay short requests.
@@ -262,8 +236,8 @@ def no_long_prefill_threshold(subject: LintSubject) -> Iterator[Finding]:
     Fix: Add `long_prefill_token_threshold: 6144` (below `max_num_batched_tokens`).
     """
     view = subject.vllm
-    if view is None or view.long_prefill_token_threshold or view.max_model_len is None or view.max_model_len < _LONG:
-        return
-    if view.max_num_seqs is None or view.max_num_seqs > 1:
+    has_several_streams = view.max_num_seqs is None or view.max_num_seqs > 1
+    is_long = view.max_model_len is not None and view.max_model_len >= _LONG
+    if is_long and has_several_streams and not view.long_prefill_token_threshold:
         message = "short requests wait for the whole prefill of a long one: long_prefill_token_threshold is not set"
         yield Finding(option_path("max_model_len"), message, "add `long_prefill_token_threshold: 6144`", of_key=True)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
 from gb300serve.lint.known import tuning_store
-from gb300serve.lint.rules.parsers import covers
 from gb300serve.lint.subject import LintSubject, rule, vllm_rule
 from gb300serve.recipe.model import MountSection
 
@@ -18,26 +17,18 @@ _IMAGE = re.compile(
 )
 
 
-def _sources(subject: LintSubject) -> Iterator[tuple[Path, str]]:
+def _sources(subject: LintSubject) -> list[tuple[Path, str]]:
     """Every path on the host, with its place."""
-    if subject.recipe.model is not None and subject.recipe.model.path:
-        yield ("model", "path"), subject.recipe.model.path
-    for index, model in enumerate(subject.recipe.models):
-        if model.path:
-            yield ("models", index, "path"), model.path
-    for index, mount in enumerate(subject.container.mounts):
-        yield ("container", "mounts", index, "source"), mount.source
+    models = [((*place, "path"), model.path) for place, model in subject.models if model.path]
+    mounts = enumerate(subject.container.mounts)
+    return [*models, *((("container", "mounts", index, "source"), mount.source) for index, mount in mounts)]
 
 
-def _targets(subject: LintSubject) -> Iterator[tuple[Path, str]]:
+def _targets(subject: LintSubject) -> list[tuple[Path, str]]:
     """Every path in the container, with its place."""
-    if subject.recipe.model is not None and subject.recipe.model.mount:
-        yield ("model", "mount"), subject.recipe.model.mount
-    for index, model in enumerate(subject.recipe.models):
-        if model.mount:
-            yield ("models", index, "mount"), model.mount
-    for index, mount in enumerate(subject.container.mounts):
-        yield ("container", "mounts", index, "target"), mount.target
+    models = [((*place, "mount"), model.mount) for place, model in subject.models if model.mount]
+    mounts = enumerate(subject.container.mounts)
+    return [*models, *((("container", "mounts", index, "target"), mount.target) for index, mount in mounts)]
 
 
 @rule("MNT001", "error")
@@ -50,9 +41,8 @@ def relative_source(subject: LintSubject) -> Iterator[Finding]:
     for path, source in _sources(subject):
         if not source.startswith(("/", "${")):
             what = "Docker treats it as a volume" if _VOLUME.fullmatch(source) else "Docker rejects it"
-            yield Finding(
-                path, f"`{source}` is not an absolute path: {what}", "start with /, ${models}, ${cache} or ${patches}"
-            )
+            hint = "start with /, ${models}, ${cache} or ${patches}"
+            yield Finding(path, f"`{source}` is not an absolute path: {what}", hint)
 
 
 @rule("MNT002", "error")
@@ -77,12 +67,8 @@ def colon_in_path(subject: LintSubject) -> Iterator[Finding]:
     """
     for path, text in (*_sources(subject), *_targets(subject)):
         if ":" in re.sub(r"\$\{[^}]*\}", "", text):
-            mode = text.rpartition(":")[2]
-            hint = (
-                "write `read_only: true` and remove it"
-                if mode in ("ro", "rw", "z", "Z")
-                else "use a path without colons"
-            )
+            is_mode = text.rpartition(":")[2] in ("ro", "rw", "z", "Z")
+            hint = "write `read_only: true` and remove it" if is_mode else "use a path without colons"
             yield Finding(path, f"`{text}` contains a colon, which separates the parts of a mount", hint)
 
 
@@ -117,12 +103,9 @@ def patch_without_sha256(subject: LintSubject) -> Iterator[Finding]:
 
 
 def _is_patch(mount: MountSection) -> bool:
-    code = _CODE.search(mount.target) or _CODE.search(mount.source)
-    return (
-        bool(code)
-        or mount.source.startswith("${patches}")
-        or bool(_IMAGE.search(mount.target) and "." in mount.target.rpartition("/")[2])
-    )
+    if mount.source.startswith("${patches}") or _CODE.search(mount.target) or _CODE.search(mount.source):
+        return True
+    return bool(_IMAGE.search(mount.target)) and "." in mount.target.rpartition("/")[2]
 
 
 @vllm_rule("MNT006", "warning")
@@ -133,10 +116,8 @@ def cache_not_mounted(subject: LintSubject) -> Iterator[Finding]:
     compiles again.
     Fix: Mount `${cache}` at /root/.cache/vllm.
     """
-    if subject.vllm is None or subject.container.user not in (None, "root", "0", "0:0"):
-        return
     root = subject.container.env.get("VLLM_CACHE_ROOT", VLLM_CACHE)
-    if not any(covers(mount.target, root) for mount in subject.container.mounts):
+    if subject.container.user in (None, "root", "0", "0:0") and not subject.is_mounted(root):
         place = ("container", "mounts") if subject.container.mounts else ("container",)
         message = f"nothing is mounted at {root}: each new container tunes its kernels again"
         yield Finding(place, message, f'add {{source: "${{cache}}", target: {root}}}', of_key=True)
@@ -151,12 +132,11 @@ def tuning_outside_cache(subject: LintSubject) -> Iterator[Finding]:
     Fix: Mount that directory too, or move it with VLLM_FLASHINFER_AUTOTUNE_CACHE_DIR.
     """
     view, store = subject.vllm, tuning_store(subject.version)
-    if view is None or store is None or view.tensor_parallel_size > 1 or view.flashinfer_autotune is False:
+    if store is None or view.tensor_parallel_size > 1 or view.flashinfer_autotune is False:
         return
-    place = subject.container.env.get(store.variable, store.path)
-    mounts = subject.container.mounts
-    if not any(covers(mount.target, place) for mount in mounts) and any(covers(m.target, VLLM_CACHE) for m in mounts):
-        message = f"vllm {subject.version} stores its tuning in {place}, which is not mounted"
+    directory = subject.container.env.get(store.variable, store.path)
+    if subject.is_mounted(VLLM_CACHE) and not subject.is_mounted(directory):
+        message = f"vllm {subject.version} stores its tuning in {directory}, which is not mounted"
         hint = f"mount it, or add {store.variable}: {VLLM_CACHE}/flashinfer_autotune"
         yield Finding(("container", "mounts"), message, hint, of_key=True)
 

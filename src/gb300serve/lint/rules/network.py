@@ -5,10 +5,8 @@ from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
 from gb300serve.engines.registry import engine
-from gb300serve.engines.tables import tables_for
-from gb300serve.lint.subject import LintSubject, option_path, rule, vllm_rule
+from gb300serve.lint.subject import LintSubject, gpu_count, option_path, rule, vllm_rule
 from gb300serve.plan.model import parse_size
-from gb300serve.recipe.model import Gpus
 
 # By the names that the engines take, vLLM's first, SGLang's second.
 _TENSOR = ("tensor_parallel_size", "tp_size", "tp")
@@ -25,19 +23,18 @@ def nodes_not_used(subject: LintSubject) -> Iterator[Finding]:
     GPUs, with too many machines stay idle or the start fails. `gpus: all` counts as one GPU per Station.
     Fix: Write `pipeline_parallel_size: n` (SGLang: `pp_size: n`) with `nodes: n`, and the tensor size of one machine.
     """
-    nodes, each = subject.recipe.nodes, _count(subject.container.gpus)
+    nodes, gpus = subject.recipe.nodes, subject.container.gpus
+    per_node = 1 if gpus is None else gpu_count(gpus)
     if nodes == 1 or any(name in subject.options for name in _OTHER):
         return
     tensor, pipeline = _size(subject, _TENSOR), _size(subject, _PIPELINE)
-    if tensor * pipeline != nodes * each:
+    if tensor * pipeline != nodes * per_node:
         message = (
             f"the model is split over {tensor} x {pipeline} GPUs (tensor x pipeline), "
-            f"and {nodes} nodes with {each} each have {nodes * each}"
+            f"and {nodes} nodes with {per_node} each have {nodes * per_node}"
         )
-        table = tables_for(subject.recipe.engine.name, None).tables[-1]
-        split, parallel = (next(name for name in names if name in table.rows) for names in (_PIPELINE, _TENSOR))
-        hint = f"write {split}: {nodes}, and {parallel}: {each}"
-        yield Finding(("nodes",), message, hint)
+        names = (_PIPELINE[0], _TENSOR[0]) if subject.is_vllm else (_PIPELINE[1], _TENSOR[1])
+        yield Finding(("nodes",), message, f"write {names[0]}: {nodes}, and {names[1]}: {per_node}")
 
 
 @rule("NOD002", "warning")
@@ -48,15 +45,8 @@ def nodes_without_host_network(subject: LintSubject) -> Iterator[Finding]:
     Fix: Write `network: host`.
     """
     if subject.recipe.nodes > 1 and subject.container.network != "host":
-        yield Finding(
-            ("container", "network"), "the machines of one model cannot reach each other", "write network: host"
-        )
-
-
-def _count(gpus: Gpus | None) -> int:
-    if gpus is None or gpus.by == "all":
-        return 1
-    return int(gpus.values[0]) if gpus.by == "count" else len(gpus.values)
+        message = "the machines of one model cannot reach each other"
+        yield Finding(("container", "network"), message, "write network: host")
 
 
 def _size(subject: LintSubject, names: tuple[str, ...]) -> int:
@@ -68,6 +58,7 @@ _PORT = re.compile(
     r"(?:(?P<address>\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-fA-F:]+\]|localhost):)?(?:(?P<host>\d+(?:-\d+)?)?:)?"
     r"(?P<inside>\d+(?:-\d+)?)(?:/(?:tcp|udp|sctp))?"
 )
+_EVERYWHERE = "0.0.0.0"  # noqa: S104 - what Docker means, not an address that is bound
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -87,12 +78,11 @@ def not_a_port(subject: LintSubject) -> Iterator[Finding]:
     Why: Docker rejects the command (`invalid containerPort`), and nothing starts.
     Fix: Write "HOST:CONTAINER", such as "8021:8000". Add an address in front to listen on that address only.
     """
-    for index, word in enumerate(subject.container.ports):
-        match = _PORT.fullmatch(word)
-        if match is None or any(not _valid(part) for part in (match["host"], match["inside"]) if part):
-            yield Finding(
-                ("container", "ports", index), f"`{word}` is not HOST:CONTAINER", 'write for example "8021:8000"'
-            )
+    for index, port in enumerate(subject.container.ports):
+        match = _PORT.fullmatch(port)
+        if match is None or not all(map(_valid, filter(None, (match["host"], match["inside"])))):
+            hint = 'write for example "8021:8000"'
+            yield Finding(("container", "ports", index), f"`{port}` is not HOST:CONTAINER", hint)
 
 
 def _valid(numbers: str) -> bool:
@@ -107,26 +97,21 @@ def port_published_twice(subject: LintSubject) -> Iterator[Finding]:
     Why: Docker creates the container but cannot start it (`port is already allocated`).
     Fix: Use different host ports.
     """
-    seen: dict[tuple[str, str, str], str] = {}
-    for index, word in enumerate(subject.container.ports):
-        match = _PORT.fullmatch(word)
+    published: dict[tuple[str, str, str], str] = {}
+    for index, port in enumerate(subject.container.ports):
+        match = _PORT.fullmatch(port)
         if match is None or match["host"] is None:
             continue
-        protocol = word.partition("/")[2] or "tcp"
-        address = match["address"] or "0.0.0.0"  # noqa: S104 - what docker means, not an address that is bound
-        clash = next(
-            (other_port for key, other_port in seen.items() if _same((address, match["host"], protocol), key)), None
-        )
+        binding = (match["address"] or _EVERYWHERE, match["host"], port.partition("/")[2] or "tcp")
+        clash = next((other for key, other in published.items() if _same(binding, key)), None)
         if clash is not None:
-            yield Finding(
-                ("container", "ports", index), f"`{word}` and `{clash}` use the same host port", "change one of them"
-            )
-        seen[(address, match["host"], protocol)] = word
+            message = f"`{port}` and `{clash}` use the same host port"
+            yield Finding(("container", "ports", index), message, "change one of them")
+        published[binding] = port
 
 
 def _same(one: tuple[str, str, str], other: tuple[str, str, str]) -> bool:
-    everywhere = "0.0.0.0"  # noqa: S104 - as above
-    return one[1:] == other[1:] and (one[0] == other[0] or everywhere in (one[0], other[0]))
+    return one[1:] == other[1:] and (one[0] == other[0] or _EVERYWHERE in (one[0], other[0]))
 
 
 @rule("PRT003", "warning")
@@ -148,18 +133,12 @@ def engine_port_not_published(subject: LintSubject) -> Iterator[Finding]:
     Why: The lane boots and reports READY, but no client can reach it.
     Fix: Publish the engine's port: "HOST:PORT".
     """
-    if not _bridged(subject):
-        return
     inside = _inside(subject)
-    matches = [match for word in subject.container.ports if (match := _PORT.fullmatch(word))]
-    if not any(_leads_to(match["inside"], inside) for match in matches):
+    ports = [match["inside"] for port in subject.container.ports if (match := _PORT.fullmatch(port))]
+    if _bridged(subject) and not any(_leads_to(port, inside) for port in ports):
         place = ("container", "ports") if subject.container.ports else ("container",)
-        yield Finding(
-            place,
-            f"no published port leads to engine port {inside}",
-            f'add ports: ["{inside}:{inside}"], or network: host',
-            of_key=True,
-        )
+        hint = f'add ports: ["{inside}:{inside}"], or network: host'
+        yield Finding(place, f"no published port leads to engine port {inside}", hint, of_key=True)
 
 
 def _leads_to(inside: str, port: int) -> bool:
@@ -196,11 +175,10 @@ def restart_always(subject: LintSubject) -> Iterator[Finding]:
     Fix: Write `unless-stopped`.
     """
     policy = subject.container.restart or "no"
-    if policy == "always":
-        message = "restart always restarts a lane that was stopped on purpose"
-        yield Finding(("container", "restart"), message, "write unless-stopped")
-    elif policy.startswith("on-failure") and subject.vllm is not None:
+    message = "restart always restarts a lane that was stopped on purpose" if policy == "always" else None
+    if policy.startswith("on-failure") and subject.is_vllm:
         message = "restart on-failure has no effect: the server exits with 0 when its engine dies"
+    if message is not None:
         yield Finding(("container", "restart"), message, "write unless-stopped")
 
 
@@ -215,9 +193,8 @@ def cuda_visible_devices(subject: LintSubject) -> Iterator[Finding]:
     for name in _CHOOSERS:
         if name in subject.container.env and not (name == _CHOOSERS[1] and subject.container.gpus is None):
             message = f"{name} chooses again among the GPUs that container.gpus chose"
-            yield Finding(
-                ("container", "env", name), message, "remove it; container.gpus takes {name: GB300}", of_key=True
-            )
+            hint = "remove it; container.gpus takes {name: GB300}"
+            yield Finding(("container", "env", name), message, hint, of_key=True)
 
 
 @rule("CON003", "warning")
@@ -252,12 +229,8 @@ def no_gpu(subject: LintSubject) -> Iterator[Finding]:
     Fix: Add `gpus: {name: GB300}`.
     """
     if subject.container.gpus is None and not subject.container.devices and _CHOOSERS[1] not in subject.container.env:
-        yield Finding(
-            ("container",),
-            "container.gpus is not set: the container would see no GPU",
-            "add `gpus: {name: GB300}`",
-            of_key=True,
-        )
+        message = "container.gpus is not set: the container would see no GPU"
+        yield Finding(("container",), message, "add `gpus: {name: GB300}`", of_key=True)
 
 
 @rule("CON006", "warning")
@@ -268,9 +241,8 @@ def nameless_container(subject: LintSubject) -> Iterator[Finding]:
     Fix: Add `name:`.
     """
     if subject.container.name is None:
-        yield Finding(
-            ("container",), "container.name is not set: Docker will pick a random name", "add `name:`", of_key=True
-        )
+        message = "container.name is not set: Docker will pick a random name"
+        yield Finding(("container",), message, "add `name:`", of_key=True)
 
 
 @vllm_rule("CON007", "warning")
@@ -281,13 +253,10 @@ def shared_memory_small(subject: LintSubject) -> Iterator[Finding]:
     (`Insufficient space in /dev/shm`).
     Fix: Write `ipc: host` or `shm_size: 32g`.
     """
-    view, box = subject.vllm, subject.container
-    if view is None or box.ipc is not None or box.shm_size is not None:
-        return
-    if view.tensor_parallel_size > 1 or view.data_parallel_size > 1:
-        yield Finding(
-            ("container",), "the ranks share 64 MiB of /dev/shm", "write `ipc: host` or `shm_size: 32g`", of_key=True
-        )
+    ranks = max(subject.vllm.tensor_parallel_size, subject.vllm.data_parallel_size)
+    if ranks > 1 and subject.container.ipc is None and subject.container.shm_size is None:
+        hint = "write `ipc: host` or `shm_size: 32g`"
+        yield Finding(("container",), "the ranks share 64 MiB of /dev/shm", hint, of_key=True)
 
 
 @rule("CON008", "note")
@@ -311,7 +280,7 @@ def killed_before_drained(subject: LintSubject) -> Iterator[Finding]:
     """
     drain = subject.options.get("shutdown_timeout")
     patience = subject.container.stop_timeout if subject.container.stop_timeout is not None else _STOP_TIMEOUT
-    if subject.vllm is not None and isinstance(drain, int) and drain >= patience:
+    if isinstance(drain, int) and drain >= patience:
         message = f"the server drains for {drain} s, but Docker kills it after {patience} s"
         yield Finding(option_path("shutdown_timeout"), message, f"add `stop_timeout: {drain + 10}` to the container")
 
@@ -325,14 +294,10 @@ def not_a_size(subject: LintSubject) -> Iterator[Finding]:
     """
     for name in ("shm_size", "memory"):
         value = getattr(subject.container, name)
-        if value is None:
-            continue
-        size = parse_size(value)
-        if size is None:
-            yield Finding(
-                ("container", name), f"`{value}` is not a valid size", "write a number and a unit, for example 16g"
-            )
-        elif not size.unit and 0 < size.bytes < _LEAST_SIZE:  # 0 leaves the choice to docker
-            yield Finding(
-                ("container", name), f"`{value}` is {size.number} bytes", f"write a unit, for example {size.number}g"
-            )
+        size = parse_size(value) if value is not None else None
+        if value is not None and size is None:
+            hint = "write a number and a unit, for example 16g"
+            yield Finding(("container", name), f"`{value}` is not a valid size", hint)
+        elif size is not None and not size.unit and 0 < size.bytes < _LEAST_SIZE:  # 0 leaves the choice to Docker
+            hint = f"write a unit, for example {size.number}g"
+            yield Finding(("container", name), f"`{value}` is {size.number} bytes", hint)

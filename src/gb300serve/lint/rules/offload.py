@@ -9,7 +9,7 @@ from gb300serve.fit.checkpoint import GIB, Checkpoint
 from gb300serve.fit.memory import GB300
 from gb300serve.fit.request import is_match
 from gb300serve.lint.known import runner_v2_ignores
-from gb300serve.lint.subject import LintSubject, option_given, option_path, vllm_rule
+from gb300serve.lint.subject import LintSubject, option_path, vllm_rule
 
 # Parameter names are dotted segments of these characters: other patterns cannot match.
 _SEGMENTS = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
@@ -33,14 +33,12 @@ def offload_pattern_without_offload(subject: LintSubject) -> Iterator[Finding]:
     Why: Without a positive `cpu_offload_gb` the uva backend is off, and all weights stay on the GPU without a warning.
     Fix: Add `cpu_offload_gb`, or remove `cpu_offload_params`.
     """
-    view = subject.vllm
-    if view is not None and view.offload.params and view.offload.gigabytes <= 0 and view.offload.backend != "prefetch":
-        fits = subject.fitting is None or subject.fitting.plan.verdict not in ("refused",)
+    offload, place = subject.vllm.offload, option_path("cpu_offload_params")
+    if offload.params and offload.gigabytes <= 0 and offload.backend != "prefetch":
+        refused = subject.fitting is not None and subject.fitting.plan.verdict == "refused"
         message = "cpu_offload_params is set, but cpu_offload_gb offloads nothing"
-        severity: Severity | None = None if fits else "error"
-        yield Finding(
-            option_path("cpu_offload_params"), message, "add `cpu_offload_gb`", of_key=True, severity=severity
-        )
+        severity: Severity = "error" if refused else "warning"
+        yield Finding(place, message, "add `cpu_offload_gb`", of_key=True, severity=severity)
 
 
 @vllm_rule("OFF002", "error")
@@ -51,26 +49,18 @@ def offload_pattern_matches_nothing(subject: LintSubject) -> Iterator[Finding]:
     without a warning, and the GPU runs out of memory.
     Fix: Write whole segments of a parameter name, such as `routed_experts.w13_weight`.
     """
-    view = subject.vllm
-    if view is None or not view.offload.params:
-        return
-    some = any(_found(subject.checkpoint, pattern) for pattern in view.offload.params)
-    for index, pattern in enumerate(view.offload.params):
-        place = (
-            option_path("cpu_offload_params", index)
-            if isinstance(subject.options["cpu_offload_params"], list)
-            else option_path("cpu_offload_params")
-        )
+    known, patterns = subject.checkpoint, subject.vllm.offload.params
+    has_match = any(_found(known, pattern) for pattern in patterns)
+    is_list = isinstance(subject.options.get("cpu_offload_params"), list)
+    for index, pattern in enumerate(patterns):
+        place = option_path("cpu_offload_params", *([index] if is_list else []))
         if not _SEGMENTS.fullmatch(pattern):
-            message = (
-                f"`{pattern}` does not match any parameter: vLLM compares whole dotted segments, without wildcards"
-            )
-            yield Finding(place, message, _hint(subject.checkpoint))
-        elif subject.checkpoint is not None and not _found(subject.checkpoint, pattern):
-            close = _close(subject.checkpoint, pattern)
-            message = f"`{pattern}` does not match any known parameter of {subject.checkpoint.repo}"
-            severity: Severity | None = "warning" if some and not close else None
-            yield Finding(place, message, _hint(subject.checkpoint), severity=severity)
+            reason = "vLLM compares whole dotted segments, without wildcards"
+            yield Finding(place, f"`{pattern}` does not match any parameter: {reason}", _hint(known))
+        elif known is not None and not _found(known, pattern):
+            message = f"`{pattern}` does not match any known parameter of {known.repo}"
+            severity: Severity = "warning" if has_match and not _close(known, pattern) else "error"
+            yield Finding(place, message, _hint(known), severity=severity)
 
 
 def _found(checkpoint: Checkpoint | None, pattern: str) -> bool:
@@ -97,17 +87,13 @@ def settings_of_another_backend(subject: LintSubject) -> Iterator[Finding]:
     Why: The engine ignores them and logs at most a Python warning.
     Fix: Use cpu_offload_gb and cpu_offload_params with `uva`, and the offload_* options with `prefetch`.
     """
-    view = subject.vllm
-    if view is None:
-        return
-    backend = view.offload.backend
-    unused = {"prefetch": _UVA, "uva": _PREFETCH}.get(backend, _PREFETCH if view.offload.gigabytes > 0 else ())
+    offload = subject.vllm.offload
+    unused = {"prefetch": _UVA, "uva": _PREFETCH}.get(offload.backend, _PREFETCH if offload.gigabytes > 0 else ())
+    chosen = offload.backend if offload.backend != "auto" else "uva (by cpu_offload_gb)"
     for key in unused:
-        if option_given(subject.options, key) and subject.options[key] not in (0, []):
-            chosen = backend if backend != "auto" else "uva (by cpu_offload_gb)"
-            yield Finding(
-                option_path(key), f"the offload backend is {chosen}, which ignores {key}", "remove it", of_key=True
-            )
+        if subject.options.get(key) not in (None, 0, []):
+            message = f"the offload backend is {chosen}, which ignores {key}"
+            yield Finding(option_path(key), message, "remove it", of_key=True)
 
 
 @vllm_rule("OFF004", "warning")
@@ -118,17 +104,12 @@ def offload_of_nothing(subject: LintSubject) -> Iterator[Finding]:
     0.
     Fix: Set the size, or remove the backend.
     """
-    view = subject.vllm
-    if view is None or view.offload.params:
-        return
-    idle = {"uva": view.offload.gigabytes <= 0, "prefetch": view.offload.group_size <= 0}
-    if idle.get(view.offload.backend, False):
-        needed = "cpu_offload_gb" if view.offload.backend == "uva" else "offload_group_size"
-        yield Finding(
-            option_path("offload_backend"),
-            f"offload_backend {view.offload.backend} without {needed} moves nothing",
-            f"add `{needed}`",
-        )
+    offload = subject.vllm.offload
+    sizes = {"uva": ("cpu_offload_gb", offload.gigabytes), "prefetch": ("offload_group_size", offload.group_size)}
+    option, size = sizes.get(offload.backend, ("", 1))
+    if size <= 0 and not offload.params:
+        message = f"offload_backend {offload.backend} without {option} moves nothing"
+        yield Finding(option_path("offload_backend"), message, f"add `{option}`")
 
 
 @vllm_rule("OFF005", "note")
@@ -139,20 +120,11 @@ def offload_without_pattern(subject: LintSubject) -> Iterator[Finding]:
     4.26 tokens per second; offloading the experts gave 9.46.
     Fix: Name the routed experts in `cpu_offload_params`.
     """
-    view = subject.vllm
-    if (
-        view is not None
-        and view.offload.gigabytes > 0
-        and not view.offload.params
-        and view.offload.backend != "prefetch"
-    ):
+    offload = subject.vllm.offload
+    if offload.gigabytes > 0 and not offload.params and offload.backend != "prefetch":
         message = "cpu_offload_gb without cpu_offload_params moves whole layers, attention included"
-        yield Finding(
-            option_path("cpu_offload_gb"),
-            message,
-            _hint(subject.checkpoint) if subject.checkpoint else None,
-            of_key=True,
-        )
+        hint = _hint(subject.checkpoint) if subject.checkpoint else None
+        yield Finding(option_path("cpu_offload_gb"), message, hint, of_key=True)
 
 
 @vllm_rule("OFF006", "warning")
@@ -162,12 +134,9 @@ def nothing_to_gain_from_offload(subject: LintSubject) -> Iterator[Finding]:
     Why: Every step reads them over the link. On one machine a stale setting reduced 2,434 tokens per second to 120.
     Fix: Remove `cpu_offload_gb`. It helps only if the GPU cannot hold the weights.
     """
-    view = subject.vllm
-    if view is None or view.offload.gigabytes <= 0:
-        return
     weights = subject.checkpoint.weights_bytes / GIB if subject.checkpoint else named_gib(subject.repo)
-    usable = view.gpu_memory_utilization * GB300.total_gib
-    if weights is not None and weights <= usable * _COMFORTABLE:
+    usable = subject.vllm.gpu_memory_utilization * GB300.total_gib
+    if subject.vllm.offload.gigabytes > 0 and weights is not None and weights <= usable * _COMFORTABLE:
         message = f"the weights are about {weights:.0f} GiB, and the GPU gives {usable:.0f}: no offload is needed"
         yield Finding(option_path("cpu_offload_gb"), message, "remove it", of_key=True)
 
@@ -190,13 +159,7 @@ def offload_ignored_by_runner(subject: LintSubject) -> Iterator[Finding]:
     only sign is an out-of-memory error later in the boot. DSpark needs that runner; the day-0 build does both.
     Fix: Check the first boot for `Total CPU offloaded parameters`, and make that line a receipt.
     """
-    view = subject.vllm
-    if (
-        view is None
-        or view.offload.gigabytes <= 0
-        or not runner_v2_ignores(subject.version)
-        or not uses_runner_v2(subject)
-    ):
+    if subject.vllm.offload.gigabytes <= 0 or not runner_v2_ignores(subject.version) or not uses_runner_v2(subject):
         return
     if not any("CPU offloaded" in receipt.line for receipt in subject.recipe.boot.receipts):
         message = f"vllm {subject.version} runs this with model runner V2, which is reported to ignore cpu_offload_gb"
@@ -207,5 +170,5 @@ def offload_ignored_by_runner(subject: LintSubject) -> Iterator[Finding]:
 def uses_runner_v2(subject: LintSubject) -> bool:
     """Whether the recipe selects runner V2, by its variable or by a method that only runs there."""
     forced = subject.container.env.get("VLLM_USE_V2_MODEL_RUNNER")
-    drafts = subject.vllm.speculation if subject.vllm else None
+    drafts = subject.vllm.speculation
     return forced in ("1", "true", "True") or (forced is None and drafts is not None and drafts.method == "dspark")

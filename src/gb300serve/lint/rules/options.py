@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from math import prod
 
 from gb300serve.core.diagnostics import Severity
@@ -11,7 +12,7 @@ from gb300serve.document.nodes import Path
 from gb300serve.engines.options import POSITIONAL, EngineOption
 from gb300serve.engines.registry import ENGINES, engine
 from gb300serve.engines.vllm.engine import VLLM
-from gb300serve.lint.subject import LintSubject, option_given, option_path, rule, vllm_rule
+from gb300serve.lint.subject import LintSubject, gpu_count, option_given, option_path, rule, vllm_rule
 
 # The engine refuses both at once (`… are mutually exclusive`): the option, the JSON option and its field.
 _EXCLUSIVE = (
@@ -35,8 +36,6 @@ def setting_said_in_two_options(subject: LintSubject) -> Iterator[Finding]:
     Why: vLLM rejects both at once (`… are mutually exclusive`), whatever their values.
     Fix: Keep one of them.
     """
-    if subject.vllm is None:
-        return
     for option, json_option, field in _EXCLUSIVE:
         config = subject.options.get(json_option)
         if option_given(subject.options, option) and isinstance(config, Mapping) and config.get(field) is not None:
@@ -51,12 +50,10 @@ def graphs_while_eager(subject: LintSubject) -> Iterator[Finding]:
     Why: The engine accepts both and captures nothing. Each step then pays the launch cost of every kernel.
     Fix: Remove `enforce_eager` or the sizes.
     """
-    if subject.vllm is not None and subject.vllm.enforce_eager:
-        for key in _GRAPHS:
-            if option_given(subject.options, key):
-                yield Finding(
-                    option_path(key), f"{key} has no effect with enforce_eager", "keep one of them", of_key=True
-                )
+    for key in _GRAPHS if subject.vllm.enforce_eager else ():
+        if option_given(subject.options, key):
+            message = f"{key} has no effect with enforce_eager"
+            yield Finding(option_path(key), message, "keep one of them", of_key=True)
 
 
 @vllm_rule("OPT103", "note")
@@ -66,11 +63,7 @@ def utilization_overridden(subject: LintSubject) -> Iterator[Finding]:
     Why: The engine skips its own sizing. The utilization then only states how much memory must be free at startup.
     Fix: Keep both only if you need both.
     """
-    if (
-        subject.vllm is not None
-        and subject.vllm.kv_cache_memory_bytes
-        and option_given(subject.options, "gpu_memory_utilization")
-    ):
+    if subject.vllm.kv_cache_memory_bytes and option_given(subject.options, "gpu_memory_utilization"):
         message = "kv_cache_memory_bytes sets the size of the KV cache, gpu_memory_utilization does not"
         yield Finding(option_path("gpu_memory_utilization"), message, None, of_key=True)
 
@@ -85,20 +78,16 @@ def more_ranks_than_gpus(subject: LintSubject) -> Iterator[Finding]:
     gpus = subject.container.gpus
     if gpus is None or subject.recipe.nodes > 1:  # NOD001 counts them over all machines
         return
-    ranks = _ranks(subject)
-    count = {"all": 1, "name": 1}.get(gpus.by) or (int(gpus.values[0]) if gpus.by == "count" else len(gpus.values))
+    sizes = {key: _whole(subject.options.get(key)) for key in _PARALLEL}
+    ranks, count = prod(sizes.values()), gpu_count(gpus)
     if ranks > count:
-        key = max(_PARALLEL, key=lambda name: _whole(subject.options.get(name)))
         message = f"{ranks} ranks, but only {count} GPU{'s' if count > 1 else ''}"
-        severity: Severity | None = "warning" if gpus.by == "all" else None
-        yield Finding(option_path(key), message, "write 1", of_key=True, severity=severity)
+        severity: Severity = "warning" if gpus.by == "all" else "error"
+        place = option_path(max(sizes, key=sizes.__getitem__))
+        yield Finding(place, message, "write 1", of_key=True, severity=severity)
 
 
 _PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "tp_size", "pp_size")
-
-
-def _ranks(subject: LintSubject) -> int:
-    return prod(_whole(subject.options.get(key)) for key in _PARALLEL)
 
 
 def _whole(value: object) -> int:
@@ -125,22 +114,19 @@ def entry_words_twice(subject: LintSubject) -> Iterator[Finding]:
     or read as the model.
     Fix: Start with the options.
     """
-    section, image = subject.recipe.engine, subject.recipe.image
-    if subject.container.entrypoint is not None or image.repository != VLLM.image:
+    section = subject.recipe.engine
+    if subject.container.entrypoint is not None or subject.recipe.image.repository != VLLM.image:
         return
-    for index, word in enumerate(section.launcher):
-        yield Finding(
-            ("engine", "launcher", index), f"`{word}` follows the entrypoint `vllm serve`", "remove engine.launcher"
-        )
+    if section.launcher:
+        message = f"`{section.launcher[0]}` follows the entrypoint `vllm serve`"
+        yield Finding(("engine", "launcher", 0), message, "remove engine.launcher")
         return
     if section.extra_args and section.extra_args[0] in _ENTRY:
-        yield Finding(
-            ("engine", "extra_args", 0), f"`{section.extra_args[0]}` follows the entrypoint `vllm serve`", "remove it"
-        )
+        message = f"`{section.extra_args[0]}` follows the entrypoint `vllm serve`"
+        yield Finding(("engine", "extra_args", 0), message, "remove it")
     if subject.options.get("model_tag") in _ENTRY:
-        yield Finding(
-            option_path("model_tag"), "`vllm serve` is the entrypoint; model_tag is the model", "write the model"
-        )
+        message = "`vllm serve` is the entrypoint; model_tag is the model"
+        yield Finding(option_path("model_tag"), message, "write the model")
 
 
 @rule("ARG003", "warning")
@@ -150,7 +136,7 @@ def option_said_twice(subject: LintSubject) -> Iterator[Finding]:
     Why: The engine uses the last value without a warning, so the recipe does not show what runs.
     Fix: Keep the option in `engine.options`.
     """
-    given: set[str] = {_key(subject, key) for key in subject.options}
+    given = {_key(subject, key) for key in subject.options}
     for path, flag in _flags(subject):
         key = _key(subject, flag)
         if "." not in flag and key in given:
@@ -180,9 +166,8 @@ def _option(subject: LintSubject, flag: str) -> EngineOption | None:
 
 
 def _key(subject: LintSubject, flag: str) -> str:
-    plain = flag.lstrip("-").replace("-", "_")
     option = _option(subject, flag) if flag.startswith("-") else None
-    key = option.key if option else plain
+    key = option.key if option else flag.lstrip("-").replace("-", "_")
     return engine(subject.recipe.engine.name).model_key if key == POSITIONAL else key
 
 
@@ -195,12 +180,11 @@ def unchecked_argument(subject: LintSubject) -> Iterator[Finding]:
     """
     for path, flag in _flags(subject):
         option = _option(subject, flag)
-        if option is not None and "." not in flag:
-            yield Finding(
-                path, f"`{flag}` is an option that can be checked", f"write `{option.key}:` in engine.options"
-            )
-        elif option is None:
+        if option is None:
             yield Finding(path, f"`{flag}` is not checked", None)
+        elif "." not in flag:
+            hint = f"write `{option.key}:` in engine.options"
+            yield Finding(path, f"`{flag}` is an option that can be checked", hint)
 
 
 @rule("ARG005", "warning")
@@ -211,16 +195,14 @@ def abbreviated_flag(subject: LintSubject) -> Iterator[Finding]:
     reject it.
     Fix: Write the full flag, preferably in `engine.options`.
     """
-    table = subject.tables.tables[-1]
+    names = sorted(subject.tables.tables[-1].rows)
     for path, flag in _flags(subject):
-        key = flag.lstrip("-").replace("-", "_")
         if "." in flag or not flag.startswith("--") or _option(subject, flag) is not None:
             continue
-        meant = [name for name in sorted(table.rows) if name.startswith(key)]
+        meant = [name for name in names if name.startswith(flag.lstrip("-").replace("-", "_"))]
         if len(meant) == 1:
-            yield Finding(
-                path, f"`{flag}` is short for --{meant[0].replace('_', '-')}", f"write `{meant[0]}:` in engine.options"
-            )
+            message = f"`{flag}` is short for --{meant[0].replace('_', '-')}"
+            yield Finding(path, message, f"write `{meant[0]}:` in engine.options")
         elif meant:
             message = f"`{flag}` may be short for {', '.join(meant[:4])}: the engine rejects it"
             yield Finding(path, message, "write the whole flag", severity="error")
@@ -250,21 +232,19 @@ def several_words_in_one(subject: LintSubject) -> Iterator[Finding]:
     """
     for path, word in _words(subject):
         head, blank, rest = word.partition(" ")
-        flag = _FLAG.fullmatch(head) and rest.strip()
-        program = path[1] == "launcher" and blank and head in ("python", "python3", "numactl", *ENGINES)
-        if flag or program:
-            yield Finding(
-                path, f"`{head} …` is one argument for the engine", f"write [{', '.join(_quoted(word.split()))}]"
-            )
+        is_program = path[1] == "launcher" and blank and head in ("python", "python3", "numactl", *ENGINES)
+        if is_program or (_FLAG.fullmatch(head) and rest.strip()):
+            yield Finding(path, f"`{head} …` is one argument for the engine", f"write [{_quoted(word.split())}]")
     entrypoint = subject.container.entrypoint
     if entrypoint and " " in entrypoint.strip() and not entrypoint.startswith(("{", "[")):
-        program_word, *others = entrypoint.split()
-        hint = f"write `entrypoint: {program_word}` and `launcher: [{', '.join(_quoted(others))}]`"
+        program, *others = entrypoint.split()
+        hint = f"write `entrypoint: {program}` and `launcher: [{_quoted(others)}]`"
         yield Finding(("container", "entrypoint"), f"the entrypoint is one program, not `{entrypoint}`", hint)
 
 
-def _quoted(words: list[str]) -> list[str]:
-    return [word if re.fullmatch(r"[A-Za-z_./-][\w./=-]*", word) else json.dumps(word) for word in words]
+def _quoted(words: list[str]) -> str:
+    """The words as the items of a YAML list."""
+    return ", ".join(word if re.fullmatch(r"[A-Za-z_./-][\w./=-]*", word) else json.dumps(word) for word in words)
 
 
 @rule("ARG008", "error")
@@ -276,15 +256,17 @@ def broken_json_argument(subject: LintSubject) -> Iterator[Finding]:
     """
     for path, word in _words(subject):
         text = word.partition("=")[2] if word.startswith("--") and "=" in word else word
-        if text.startswith(("{", "[{", "[[")):
-            try:
-                json.loads(text)
-            except ValueError:
-                yield Finding(
-                    path,
-                    "the argument looks like JSON but is not valid JSON",
-                    "write it as a mapping in engine.options",
-                )
+        if text.startswith(("{", "[{", "[[")) and not _is_json(text):
+            message = "the argument looks like JSON but is not valid JSON"
+            yield Finding(path, message, "write it as a mapping in engine.options")
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 @rule("ARG009", "error")
@@ -295,12 +277,10 @@ def list_before_bare_words(subject: LintSubject) -> Iterator[Finding]:
     Fix: Move the option up; any option after it ends its list.
     """
     section = subject.recipe.engine
-    if section.extra_args and not section.extra_args[0].startswith("-"):
-        key = engine(section.name).open_list(subject.options, section.version)
-        if key is not None:
-            yield Finding(
-                option_path(key), f"{key} would also take `{section.extra_args[0]}`", "move it up", of_key=True
-            )
+    bare = section.extra_args[0] if section.extra_args and not section.extra_args[0].startswith("-") else None
+    key = engine(section.name).open_list(subject.options, section.version) if bare else None
+    if key is not None:
+        yield Finding(option_path(key), f"{key} would also take `{bare}`", "move it up", of_key=True)
 
 
 @rule("ARG010", "error")
@@ -311,13 +291,10 @@ def boolean_with_value(subject: LintSubject) -> Iterator[Finding]:
     Fix: Write `flag: true` in `engine.options`.
     """
     words = subject.recipe.engine.extra_args
-    for index, word in enumerate(words):
+    for index, (word, after) in enumerate(zip_longest(words, words[1:], fillvalue="")):
         flag, equals, value = word.partition("=")
-        follows = value if equals else (words[index + 1] if index + 1 < len(words) else "")
-        if _FLAG.fullmatch(flag) and follows.lower() in ("true", "false"):
-            option = _option(subject, flag)
-            if option is not None and option.kind == "bool":
-                place = ("engine", "extra_args", index)
-                yield Finding(
-                    place, f"`{flag}` takes no value", f"write `{option.key}: {follows.lower()}` in engine.options"
-                )
+        value = (value if equals else after).lower()
+        option = _option(subject, flag) if _FLAG.fullmatch(flag) and value in ("true", "false") else None
+        if option is not None and option.kind == "bool":
+            hint = f"write `{option.key}: {value}` in engine.options"
+            yield Finding(("engine", "extra_args", index), f"`{flag}` takes no value", hint)

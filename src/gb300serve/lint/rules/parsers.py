@@ -5,9 +5,8 @@ from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
-from gb300serve.lint.known import plain_models, thinking
-from gb300serve.lint.subject import LintSubject, option_given, option_path, rule, vllm_rule
-from gb300serve.recipe.model import ModelSection
+from gb300serve.lint.known import reasoning_parser
+from gb300serve.lint.subject import LintSubject, contains, option_given, option_path, rule, vllm_rule
 
 
 @vllm_rule("PRS001", "error")
@@ -17,8 +16,7 @@ def tool_choice_without_parser(subject: LintSubject) -> Iterator[Finding]:
     Why: The engine exits seconds into the boot (`--enable-auto-tool-choice requires --tool-call-parser`).
     Fix: Add `tool_call_parser`.
     """
-    view = subject.vllm
-    if view is not None and view.enable_auto_tool_choice and not view.tool_call_parser:
+    if subject.vllm.enable_auto_tool_choice and not subject.vllm.tool_call_parser:
         parser = subject.checkpoint.tool_call_parser if subject.checkpoint else None
         hint = f"add `tool_call_parser: {parser}`" if parser else "add tool_call_parser with the model's parser"
         message = "enable_auto_tool_choice needs a tool_call_parser"
@@ -32,9 +30,9 @@ def tool_parser_without_choice(subject: LintSubject) -> Iterator[Finding]:
     Why: The engine never uses the parser. A request with tools gets HTTP 400, or the call arrives as text.
     Fix: Add `enable_auto_tool_choice: true`.
     """
-    view = subject.vllm
-    if view is not None and view.tool_call_parser and not view.enable_auto_tool_choice:
-        message = f"tool_call_parser {view.tool_call_parser} is not used without enable_auto_tool_choice"
+    parser = subject.vllm.tool_call_parser
+    if parser and not subject.vllm.enable_auto_tool_choice:
+        message = f"tool_call_parser {parser} is not used without enable_auto_tool_choice"
         yield Finding(option_path("tool_call_parser"), message, "add `enable_auto_tool_choice: true`", of_key=True)
 
 
@@ -58,7 +56,7 @@ def thinking_without_parser(subject: LintSubject) -> Iterator[Finding]:
 
 def _registered(subject: LintSubject, key: str, parser: str) -> str | None:
     """The engine's name of a parser: vLLM's deepseek_v41 is deepseekv41 or deepseek-v41 in SGLang."""
-    if subject.vllm is not None:
+    if subject.is_vllm:
         return parser
     table = subject.tables.tables[-1]
     names = table.tool_call_parsers if key == "tool_call_parser" else table.reasoning_parsers
@@ -72,10 +70,7 @@ def _folded(parser: str) -> str:
 def _reasoning_parser(subject: LintSubject) -> str | None:
     if subject.checkpoint is not None:
         return subject.checkpoint.reasoning_parser if subject.checkpoint.thinking else None
-    name = subject.repo.rpartition("/")[2]
-    if not name or plain_models().search(name):
-        return None
-    return next((known.parser for known in thinking() if known.repo.search(name)), None)
+    return reasoning_parser(subject.repo.rpartition("/")[2])
 
 
 @rule("PRS004", "warning")
@@ -103,12 +98,10 @@ def no_tool_parser(subject: LintSubject) -> Iterator[Finding]:
     Why: The tool calls of an agent arrive as text and are not executed.
     Fix: Add `tool_call_parser` and `enable_auto_tool_choice: true`, unless no agent uses the lane.
     """
-    view, known = subject.vllm, subject.checkpoint
-    if view is None or known is None or not known.tool_call_parser:
-        return
-    if not view.tool_call_parser and not view.enable_auto_tool_choice:
+    parser = subject.checkpoint.tool_call_parser if subject.checkpoint else None
+    if parser and not subject.vllm.tool_call_parser and not subject.vllm.enable_auto_tool_choice:
         message = "tool calls are returned as text: tool_call_parser is not set"
-        hint = f"add `tool_call_parser: {known.tool_call_parser}` and `enable_auto_tool_choice: true`"
+        hint = f"add `tool_call_parser: {parser}` and `enable_auto_tool_choice: true`"
         yield Finding(("engine", "options"), message, hint, of_key=True)
 
 
@@ -119,13 +112,6 @@ _HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 HUB_CACHE = "/root/.cache/huggingface"
 
 
-def _models(subject: LintSubject) -> Iterator[tuple[Path, ModelSection]]:
-    if subject.recipe.model is not None:
-        yield ("model",), subject.recipe.model
-    for index, model in enumerate(subject.recipe.models):
-        yield ("models", index), model
-
-
 @rule("MOD001", "warning")
 def moving_revision(subject: LintSubject) -> Iterator[Finding]:
     """The revision is a branch, a tag or a short commit.
@@ -134,10 +120,9 @@ def moving_revision(subject: LintSubject) -> Iterator[Finding]:
     measured.
     Fix: Write the 40 digits of the commit.
     """
-    for path, model in _models(subject):
+    for path, model in subject.models:
         if model.revision is not None and not _COMMIT.fullmatch(model.revision):
-            short = _SHORT.fullmatch(model.revision)
-            what = "a shortened commit" if short else "a branch or a tag, which moves"
+            what = "a shortened commit" if _SHORT.fullmatch(model.revision) else "a branch or a tag, which moves"
             message = f"revision `{model.revision}` is {what}"
             yield Finding((*path, "revision"), message, "write the full commit: 40 hexadecimal digits")
 
@@ -149,11 +134,11 @@ def model_without_revision(subject: LintSubject) -> Iterator[Finding]:
     Why: Nobody can tell which files were measured, and the next download may bring others.
     Fix: Add `revision:` with the 40 digits of the commit.
     """
-    for path, model in _models(subject):
+    for path, model in subject.models:
         if model.revision is None and (model.repo or model.path):
-            named = model.repo or model.path
-            key = "repo" if model.repo else "path"
-            yield Finding((*path, key), f"{named} has no revision", "add revision: and the commit's 40 digits")
+            place = (*path, "repo" if model.repo else "path")
+            message = f"{model.repo or model.path} has no revision"
+            yield Finding(place, message, "add revision: and the commit's 40 digits")
 
 
 @rule("MOD003", "error")
@@ -164,14 +149,11 @@ def model_not_mounted(subject: LintSubject) -> Iterator[Finding]:
     Fix: Give the model `path` and `mount`, and set the engine's model to the mount.
     """
     targets = [*(m.mount for m in subject.recipe.all_models if m.mount), *(m.target for m in subject.container.mounts)]
+    mounted = f" (mounted: {', '.join(targets)})" if targets else ""
     for path, location in _locations(subject):
-        if location.startswith("/") and not any(covers(target, location) for target in targets):
-            mounted = f" (mounted: {', '.join(targets)})" if targets else ""
-            yield Finding(
-                path,
-                f"the engine loads {location}, but nothing is mounted there{mounted}",
-                "mount it, or set the engine's model to the mount",
-            )
+        if location.startswith("/") and not any(contains(target, location) for target in targets):
+            message = f"the engine loads {location}, but nothing is mounted there{mounted}"
+            yield Finding(path, message, "mount it, or set the engine's model to the mount")
 
 
 def _locations(subject: LintSubject) -> Iterator[tuple[Path, str]]:
@@ -185,11 +167,6 @@ def _locations(subject: LintSubject) -> Iterator[tuple[Path, str]]:
         yield option_path("speculative_config", "model"), value
 
 
-def covers(target: str, path: str) -> bool:
-    """Whether `path` lies at or below the mount `target`."""
-    return path == target or path.startswith(target.rstrip("/") + "/")
-
-
 @rule("MOD004", "error")
 def half_a_model_mount(subject: LintSubject) -> Iterator[Finding]:
     """A model has a `path` without a `mount`, or the reverse.
@@ -197,7 +174,7 @@ def half_a_model_mount(subject: LintSubject) -> Iterator[Finding]:
     Why: Only a model with both is mounted; otherwise the engine does not find it.
     Fix: Write `path` (on the host) and `mount` (in the container).
     """
-    for path, model in _models(subject):
+    for path, model in subject.models:
         if (model.path is None) != (model.mount is None):
             has, lacks = ("path", "mount") if model.path else ("mount", "path")
             yield Finding((*path, has), f"the model has `{has}` but no `{lacks}`: it is not mounted", f"add `{lacks}:`")
@@ -213,16 +190,13 @@ def engine_without_model(subject: LintSubject) -> Iterator[Finding]:
     """
     engine = subject.recipe.engine
     named = ("model_tag", "model", "model_path", "config")
-    words = (*engine.launcher, *engine.extra_args)
-    if any(subject.options.get(key) is not None for key in named):
+    words = (word.lstrip("-").partition("=")[0].replace("-", "_") for word in (*engine.launcher, *engine.extra_args))
+    if option_given(subject.options, *named) or any(word in named or word.startswith("/") for word in words):
         return
-    if any(word.lstrip("-").partition("=")[0].replace("-", "_") in named or word.startswith("/") for word in words):
-        return
-    key = "model" if engine.name == "vllm" else "model_path"
+    key = "model" if subject.is_vllm else "model_path"
     place = ("engine", "options") if engine.options else ("engine", "name")
-    yield Finding(
-        place, f"engine.options has no `{key}`", f"add `{key}: /model`, where the model is mounted", of_key=True
-    )
+    hint = f"add `{key}: /model`, where the model is mounted"
+    yield Finding(place, f"engine.options has no `{key}`", hint, of_key=True)
 
 
 @rule("MOD006", "warning")
@@ -237,13 +211,11 @@ def model_from_the_hub(subject: LintSubject) -> Iterator[Finding]:
         if not _HUB.fullmatch(location):
             continue
         if subject.options.get("revision") is None and path[-1] != "tokenizer":
-            yield Finding(
-                path, f"`{location}` is downloaded at boot, at no fixed revision", "mount the files, or add `revision:`"
-            )
-        elif not any(covers(mount.target, HUB_CACHE) for mount in subject.container.mounts):
-            yield Finding(
-                path, f"`{location}` is downloaded into the container, and lost with it", f"mount {HUB_CACHE}"
-            )
+            message = f"`{location}` is downloaded at boot, at no fixed revision"
+            yield Finding(path, message, "mount the files, or add `revision:`")
+        elif not subject.is_mounted(HUB_CACHE):
+            message = f"`{location}` is downloaded into the container, and lost with it"
+            yield Finding(path, message, f"mount {HUB_CACHE}")
 
 
 @rule("MOD007", "warning")
@@ -253,7 +225,7 @@ def path_of_another_revision(subject: LintSubject) -> Iterator[Finding]:
     Why: The recipe states one set of files and mounts another.
     Fix: Write `${model.revision}` in the path instead of the digits.
     """
-    for path, model in _models(subject):
+    for path, model in subject.models:
         commits = _IN_PATH.findall(model.path or "")
         if commits and model.revision and _COMMIT.fullmatch(model.revision) and model.revision not in commits:
             message = f"the path names commit {commits[0]}, but the revision is {model.revision}"

@@ -30,9 +30,8 @@ def launcher_missing(subject: LintSubject) -> Iterator[Finding]:
     Why: lmsysorg/sglang has no suitable entrypoint: the container would run `--model-path` as a program.
     Fix: Add `launcher: [python3, -m, sglang.launch_server]`.
     """
-    section = subject.recipe.engine
-    bare = not section.launcher and subject.container.entrypoint is None
-    if bare and subject.recipe.image.repository == SGLANG.image:
+    starts = subject.recipe.engine.launcher or subject.container.entrypoint is not None
+    if not starts and subject.recipe.image.repository == SGLANG.image:
         hint = "add `launcher: [python3, -m, sglang.launch_server]`"
         yield Finding(("engine", "name"), "this image starts no engine by itself", hint)
 
@@ -59,12 +58,14 @@ def layers_copied_at_each_use(subject: LintSubject) -> Iterator[Finding]:
     Fix: Use vLLM's uva backend, which reads the experts in place.
     """
     size = subject.options.get("offload_group_size")
-    if is_whole(size) and size > 0:
-        message = "each offloaded layer is copied to the GPU whenever it runs: 3.3 tokens a second were measured"
-        yield Finding(option_path("offload_group_size"), message, "vLLM's uva backend reads the experts in place")
-        if option_given(subject.options, "cpu_offload_gb") and subject.options["cpu_offload_gb"]:
-            message = "with cpu_offload_gb above 0 the groups are not used: SGLang takes its older offloader"
-            yield Finding(option_path("offload_group_size"), message, "remove cpu_offload_gb", of_key=True)
+    if not is_whole(size) or size <= 0:
+        return
+    place = option_path("offload_group_size")
+    message = "each offloaded layer is copied to the GPU whenever it runs: 3.3 tokens a second were measured"
+    yield Finding(place, message, "vLLM's uva backend reads the experts in place")
+    if subject.options.get("cpu_offload_gb"):
+        message = "with cpu_offload_gb above 0 the groups are not used: SGLang takes its older offloader"
+        yield Finding(place, message, "remove cpu_offload_gb", of_key=True)
 
 
 @sglang_rule("SGL003", "warning")
@@ -87,9 +88,8 @@ def graphs_and_requests_differ(subject: LintSubject) -> Iterator[Finding]:
 
 
 def _largest(value: object) -> int | None:
-    if isinstance(value, list | tuple):
-        return max((item for item in value if is_whole(item)), default=None)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    sizes = value if isinstance(value, list | tuple) else (value,)
+    return max(filter(is_whole, sizes), default=None)
 
 
 @sglang_rule("SGL004", "error")
@@ -102,10 +102,8 @@ def bare_model_refused(subject: LintSubject) -> Iterator[Finding]:
     """
     launcher = subject.recipe.engine.launcher
     if option_given(subject.options, POSITIONAL) and launcher and tuple(launcher[-2:]) != ("sglang", "serve"):
-        given = " ".join(launcher)
-        yield Finding(
-            option_path(POSITIONAL), f"`{given}` does not accept a bare model", "write `model_path:`", of_key=True
-        )
+        message = f"`{' '.join(launcher)}` does not accept a bare model"
+        yield Finding(option_path(POSITIONAL), message, "write `model_path:`", of_key=True)
 
 
 @sglang_rule("SGL005", "error")
@@ -149,10 +147,10 @@ def context_above_checkpoint(subject: LintSubject) -> Iterator[Finding]:
     Fix: Write at most the context length of the model.
     """
     context, known = si_length(subject.options.get("context_length")), subject.checkpoint
-    allowed = subject.container.env.get(_LONGER, "").lower() in ("1", "true") or option_given(
-        subject.options, "json_model_override_args"
-    )
-    if context is not None and known is not None and context > known.max_position_embeddings and not allowed:
+    allowed = subject.container.env.get(_LONGER, "").lower() in ("1", "true")
+    if known is None or allowed or option_given(subject.options, "json_model_override_args"):
+        return
+    if context is not None and context > known.max_position_embeddings:
         message = f"context_length is {context}, but the model supports {known.max_position_embeddings}"
         yield Finding(option_path("context_length"), message, f"write {known.max_position_embeddings}")
 

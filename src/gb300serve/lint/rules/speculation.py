@@ -7,7 +7,7 @@ from gb300serve.core.diagnostics import Severity
 from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
 from gb300serve.engines.base import is_whole
-from gb300serve.engines.vllm.schedule import SCHEDULE, SpeculationOptions, tiers
+from gb300serve.engines.vllm.schedule import SCHEDULE, Tier, tiers
 from gb300serve.lint.known import divides_draft, drafter_block, runner_v2_ignores
 from gb300serve.lint.rules.offload import uses_runner_v2
 from gb300serve.lint.subject import LintSubject, option_path, vllm_rule
@@ -16,10 +16,6 @@ _CONFIG = "speculative_config"
 _NEED_A_MODEL = frozenset({"eagle", "eagle3", "draft_model", "medusa", "mlp_speculator", "dflash"})
 # From this many sequences on a static draft length was measured to cost: 237 against 319 tokens a second at 8.
 _MANY = 8
-
-
-def _drafts(subject: LintSubject) -> SpeculationOptions | None:
-    return subject.vllm.speculation if subject.vllm is not None else None
 
 
 def _tier(subject: LintSubject, start: int) -> Path:
@@ -37,14 +33,18 @@ def schedule_gap(subject: LintSubject) -> Iterator[Finding]:
     each draft costs expert reads.
     Fix: Start each range directly after the end of the range before it.
     """
-    drafts = _drafts(subject)
+    drafts = subject.vllm.speculation
     for before, after in pairwise(drafts.schedule if drafts else ()):
         if after.start > before.end + 1:
-            gap = str(before.end + 1) if after.start == before.end + 2 else f"{before.end + 1} to {after.start - 1}"
+            first, last = before.end + 1, after.start - 1
+            gap = f"{first}" if first == last else f"{first} to {last}"
             message = f"{SCHEDULE} has a gap: batch size {gap} is in no range and keeps {before.tokens}"
-            yield Finding(
-                _tier(subject, after.start), message, f"write [{before.end + 1}, {after.end}, {after.tokens}]"
-            )
+            yield Finding(_tier(subject, after.start), message, f"write [{first}, {after.end}, {after.tokens}]")
+
+
+def _last_tier(subject: LintSubject) -> Tier | None:
+    drafts = subject.vllm.speculation
+    return drafts.schedule[-1] if drafts and drafts.schedule else None
 
 
 @vllm_rule("SPC002", "warning")
@@ -54,9 +54,8 @@ def schedule_ends_early(subject: LintSubject) -> Iterator[Finding]:
     Why: The engine keeps the last draft length for larger batches, which may not be intended.
     Fix: End the last range at `max_num_seqs`.
     """
-    drafts, most = _drafts(subject), subject.vllm.max_num_seqs if subject.vllm else None
-    if drafts is not None and drafts.schedule and most is not None and drafts.schedule[-1].end < most:
-        last = drafts.schedule[-1]
+    last, most = _last_tier(subject), subject.vllm.max_num_seqs
+    if last is not None and most is not None and last.end < most:
         message = f"{SCHEDULE} ends at batch size {last.end}, but max_num_seqs is {most}"
         yield Finding(_tier(subject, last.start), message, f"write [{last.start}, {most}, {last.tokens}]")
 
@@ -69,9 +68,8 @@ def schedule_past_max_num_seqs(subject: LintSubject) -> Iterator[Finding]:
     too low (24 streams on 16 slots waited 27 s with most of the KV cache empty).
     Fix: End the last range at `max_num_seqs`, or raise `max_num_seqs`.
     """
-    drafts, most = _drafts(subject), subject.vllm.max_num_seqs if subject.vllm else None
-    if drafts is not None and drafts.schedule and most is not None and drafts.schedule[-1].end > most:
-        last = drafts.schedule[-1]
+    last, most = _last_tier(subject), subject.vllm.max_num_seqs
+    if last is not None and most is not None and last.end > most:
         message = f"{SCHEDULE} covers {last.end} sequences, but max_num_seqs is {most}"
         yield Finding(_tier(subject, last.start), message, f"end it at {most}, or write max_num_seqs: {last.end}")
 
@@ -83,15 +81,12 @@ def schedule_above_draft_length(subject: LintSubject) -> Iterator[Finding]:
     Why: The engine reduces it to `num_speculative_tokens` without a warning.
     Fix: Raise `num_speculative_tokens` (graphs and buffers grow with it), or lower the range.
     """
-    drafts = _drafts(subject)
-    if drafts is None or drafts.num_speculative_tokens is None:
-        return
-    for tier in drafts.schedule:
-        if tier.tokens > drafts.num_speculative_tokens:
-            most = drafts.num_speculative_tokens
+    drafts = subject.vllm.speculation
+    most = drafts.num_speculative_tokens if drafts else None
+    for tier in drafts.schedule if drafts else ():
+        if most is not None and tier.tokens > most:
             message = f"{tier.tokens} draft tokens are scheduled, but num_speculative_tokens is {most}"
-            hint = f"write [{tier.start}, {tier.end}, {drafts.num_speculative_tokens}]"
-            yield Finding(_tier(subject, tier.start), message, hint)
+            yield Finding(_tier(subject, tier.start), message, f"write [{tier.start}, {tier.end}, {most}]")
 
 
 @vllm_rule("SPC005", "warning")
@@ -102,15 +97,14 @@ def draft_longer_than_block(subject: LintSubject) -> Iterator[Finding]:
     vLLM 0.30 rejects a length that is not a multiple of the block.
     Fix: Write at most the block.
     """
-    drafts, known = _drafts(subject), subject.checkpoint
-    if drafts is None or known is None or drafts.method != known.drafter or drafts.num_speculative_tokens is None:
+    drafts, known = subject.vllm.speculation, subject.checkpoint
+    if drafts is None or known is None or drafts.method != known.drafter:
         return
-    block = drafter_block(known.repo)
-    if block is not None and drafts.num_speculative_tokens > block:
-        refused = divides_draft(subject.version) and drafts.num_speculative_tokens % block
-        message = f"num_speculative_tokens is {drafts.num_speculative_tokens}, but the drafter's block is {block}"
-        place = option_path(_CONFIG, "num_speculative_tokens")
-        yield Finding(place, message, f"write {block}", severity="error" if refused else None)
+    block, tokens = drafter_block(known.repo), drafts.num_speculative_tokens
+    if block is not None and tokens is not None and tokens > block:
+        severity: Severity = "error" if divides_draft(subject.version) and tokens % block else "warning"
+        message = f"num_speculative_tokens is {tokens}, but the drafter's block is {block}"
+        yield Finding(option_path(_CONFIG, "num_speculative_tokens"), message, f"write {block}", severity=severity)
 
 
 @vllm_rule("SPC006", "error")
@@ -120,14 +114,10 @@ def method_of_another_model(subject: LintSubject) -> Iterator[Finding]:
     Why: DeepSeek V4.1 has no classic MTP head. The engine rejects `mtp` after it reads the configuration.
     Fix: Write the checkpoint's own method.
     """
-    drafts, known = _drafts(subject), subject.checkpoint
-    if (
-        drafts is not None
-        and known is not None
-        and drafts.method in ("mtp", "dspark", "deepseek_mtp")
-        and drafts.model is None
-        and drafts.method != known.drafter
-    ):
+    drafts, known = subject.vllm.speculation, subject.checkpoint
+    if drafts is None or drafts.model is not None or drafts.method not in ("mtp", "dspark", "deepseek_mtp"):
+        return
+    if known is not None and drafts.method != known.drafter:
         message = f"{known.repo} has no drafter for method {drafts.method}"
         yield Finding(option_path(_CONFIG, "method"), message, f"write {known.drafter}")
 
@@ -139,7 +129,7 @@ def drafter_missing(subject: LintSubject) -> Iterator[Finding]:
     Why: The engine rejects the configuration, or drafts with the target model itself.
     Fix: Mount the draft model (`models:`) and write its mount as `model`.
     """
-    drafts = _drafts(subject)
+    drafts = subject.vllm.speculation
     if drafts is not None and drafts.method in _NEED_A_MODEL and drafts.model is None:
         message = f"method {drafts.method} needs a draft model, but speculative_config has no `model`"
         yield Finding(option_path(_CONFIG), message, "add `model: /draft`, the mount of the drafter", of_key=True)
@@ -153,14 +143,12 @@ def schedule_dropped(subject: LintSubject) -> Iterator[Finding]:
     reported to ignore it without a warning (vllm issue 51510); the day-0 build follows it.
     Fix: Compare the speed at many streams with and without the schedule before you rely on it.
     """
-    drafts, view = _drafts(subject), subject.vllm
-    if drafts is None or view is None or not drafts.schedule:
+    if _last_tier(subject) is None:
         return
     place = option_path(_CONFIG, SCHEDULE)
-    if view.data_parallel_size > 1:
-        yield Finding(
-            place, "the engine drops the schedule when data_parallel_size is above 1", "remove it", of_key=True
-        )
+    if subject.vllm.data_parallel_size > 1:
+        message = "the engine drops the schedule when data_parallel_size is above 1"
+        yield Finding(place, message, "remove it", of_key=True)
     elif runner_v2_ignores(subject.version) and uses_runner_v2(subject):
         message = f"vllm {subject.version} runs this with model runner V2, which is reported to ignore the schedule"
         yield Finding(place, message, "measure many streams with and without it", of_key=True)
@@ -174,34 +162,20 @@ def capture_sizes_in_sequences(subject: LintSubject) -> Iterator[Finding]:
     9.6 tokens per second and stream at 16 streams, with a normal time to first token.
     Fix: Multiply by the draft length plus one, up to `max_num_seqs`.
     """
-    view = subject.vllm
-    given = _largest_capture(subject)
-    if view is None or given is None or view.max_num_seqs is None or view.enforce_eager:
+    view, given = subject.vllm, _largest_capture(subject)
+    if given is None or view.max_num_seqs is None or view.enforce_eager:
         return
-    place, largest = given
-    drafts = view.speculation
-    full = max(_tokens(drafts, batch) for batch in _edges(drafts, view.max_num_seqs))
-    if 0 < largest < full:
-        what = (
-            "tokens, not sequences" if drafts is not None and drafts.num_speculative_tokens else "short of max_num_seqs"
-        )
-        message = (
-            f"the largest capture size is {largest} ({what}): a full batch has {full} tokens and runs without a graph"
-        )
-        sizes = sorted({_tokens(drafts, batch) for batch in _edges(drafts, view.max_num_seqs)})
-        severity: Severity | None = None if drafts is not None and drafts.num_speculative_tokens else "note"
-        yield Finding(
-            place, message, f"add {', '.join(map(str, (size for size in sizes if size > largest)))}", severity=severity
-        )
-
-
-def _tokens(drafts: SpeculationOptions | None, batch: int) -> int:
-    return batch * (1 + (drafts.tokens_at(batch) if drafts else 0))
-
-
-def _edges(drafts: SpeculationOptions | None, most: int) -> list[int]:
-    """The batch sizes at which the number of tokens can be largest: ends of ranges, and the full batch."""
-    return sorted({min(tier.end, most) for tier in drafts.schedule} | {most} if drafts else {most})
+    (place, largest), drafts, most = given, view.speculation, view.max_num_seqs
+    # The number of tokens can be largest at the end of each range and in the full batch.
+    batches = {min(tier.end, most) for tier in drafts.schedule} | {most} if drafts else {most}
+    sizes = sorted(batch * (1 + (drafts.tokens_at(batch) if drafts else 0)) for batch in batches)
+    if 0 < largest < sizes[-1]:
+        is_drafting = drafts is not None and bool(drafts.num_speculative_tokens)
+        reason = "tokens, not sequences" if is_drafting else "short of max_num_seqs"
+        full = f"a full batch has {sizes[-1]} tokens and runs without a graph"
+        message = f"the largest capture size is {largest} ({reason}): {full}"
+        hint = f"add {', '.join(str(size) for size in dict.fromkeys(sizes) if size > largest)}"
+        yield Finding(place, message, hint, severity="warning" if is_drafting else "note")
 
 
 def _largest_capture(subject: LintSubject) -> tuple[Path, int] | None:
@@ -225,10 +199,10 @@ def static_draft_length(subject: LintSubject) -> Iterator[Finding]:
     16 streams from 311 to 429 tokens per second; one stream did not change.
     Fix: Add `num_speculative_tokens_per_batch_size`, such as [[1, 4, 5], [5, 16, 1]].
     """
-    drafts, view = _drafts(subject), subject.vllm
-    if drafts is None or view is None or drafts.schedule or (drafts.num_speculative_tokens or 0) < 2:
+    drafts, most = subject.vllm.speculation, subject.vllm.max_num_seqs
+    if drafts is None or drafts.schedule or (drafts.num_speculative_tokens or 0) < 2:
         return
-    if view.max_num_seqs is None or view.max_num_seqs >= _MANY:
+    if most is None or most >= _MANY:
         message = f"{drafts.num_speculative_tokens} tokens are drafted at every batch size"
         place = option_path(_CONFIG, "num_speculative_tokens")
         yield Finding(place, message, f"add a schedule ({SCHEDULE}) that drafts less at many streams")
@@ -241,7 +215,7 @@ def runner_cannot_draft(subject: LintSubject) -> Iterator[Finding]:
     Why: Model runner V1 has no DSpark. The engine logs `Model Runner V1 does not support: dspark` and exits.
     Fix: Remove `VLLM_USE_V2_MODEL_RUNNER`.
     """
-    drafts = _drafts(subject)
+    drafts = subject.vllm.speculation
     forced = subject.container.env.get("VLLM_USE_V2_MODEL_RUNNER")
     if drafts is not None and drafts.method == "dspark" and forced in ("0", "false", "False"):
         place = ("container", "env", "VLLM_USE_V2_MODEL_RUNNER")

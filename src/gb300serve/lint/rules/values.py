@@ -11,6 +11,7 @@ from gb300serve.document.nodes import Path
 from gb300serve.lint.subject import OPTIONS, LintSubject, rule
 from gb300serve.plan.check import LiteralSecret, literal_secrets, secrets_in_comments
 
+_QUOTES = "\\\"'"
 _QUOTED = re.compile(r"(?s)\\?([\"']).*\\?\1")
 _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 _BRACES = re.compile(r"\{[a-z_]+\}")
@@ -50,10 +51,6 @@ _WORDS = (
 )  # fmt: skip
 
 
-def _possibly_placeholder(text: str) -> bool:
-    return any(word in text for word in _WORDS)
-
-
 @rule("VAL001", "warning")
 def quotes_inside_value(subject: LintSubject) -> Iterator[Finding]:
     """A value contains its own quotation marks.
@@ -64,13 +61,9 @@ def quotes_inside_value(subject: LintSubject) -> Iterator[Finding]:
     if not any(start in subject.joined for start in ("\0'", '\0"', "\0\\")):
         return
     for path, _, value in subject.plain_texts:
-        if len(value) > 1 and value[0] in "\"'\\" and _QUOTED.fullmatch(value):
-            inner = value.strip("\\\"'")
-            yield Finding(
-                path,
-                f"{_where(path)} is {_shown(value)}: the quotation marks are part of the value",
-                f"write {_shown(inner)}",
-            )
+        if len(value) > 1 and value[0] in _QUOTES and _QUOTED.fullmatch(value):
+            message = f"{_where(path)} is {_shown(value)}: the quotation marks are part of the value"
+            yield Finding(path, message, f"write {_shown(value.strip(_QUOTES))}")
 
 
 @rule("VAL002", "error")
@@ -80,13 +73,10 @@ def unrendered_template(subject: LintSubject) -> Iterator[Finding]:
     Why: Nothing renders it: the engine, Docker or the path gets `{{ … }}` as text.
     Fix: Write the value, or let the tool that renders the template write the recipe.
     """
-    if "{" not in subject.joined:
-        return
-    for path, _, value in subject.plain_texts:
+    for path, _, value in subject.plain_texts if "{" in subject.joined else ():
         if "{" in value and (match := _TEMPLATE.search(value) or _BRACES.fullmatch(value)):
-            yield Finding(
-                path, f"{_where(path)} holds {_shown(match[0])}, which nothing renders", "write the value itself"
-            )
+            message = f"{_where(path)} holds {_shown(match[0])}, which nothing renders"
+            yield Finding(path, message, "write the value itself")
 
 
 @rule("VAL003", "warning")
@@ -99,13 +89,11 @@ def unexpanded_variable(subject: LintSubject) -> Iterator[Finding]:
     if "$" not in subject.joined and "%" not in subject.joined:
         return
     for path, name, value in subject.plain_texts:
-        if "$" not in value and "%" not in value:
-            continue
-        match = _VARIABLE.search(value)
+        match = _VARIABLE.search(value) if "$" in value or "%" in value else None
         if match and not (path[-1] in _EXPANDED and match[0].startswith("${")):
-            named = path[:2] == ("container", "env")
-            hint = "write the value" + (f", or container.secrets: {{{name}: {{env: {name}}}}}" if named else "")
-            yield Finding(path, f"{_where(path)} holds {_shown(match[0])}, which nothing expands", hint)
+            secret = f", or container.secrets: {{{name}: {{env: {name}}}}}" if path[:2] == ("container", "env") else ""
+            message = f"{_where(path)} holds {_shown(match[0])}, which nothing expands"
+            yield Finding(path, message, f"write the value{secret}")
 
 
 @rule("VAL004", "warning")
@@ -115,15 +103,10 @@ def blank_around_value(subject: LintSubject) -> Iterator[Finding]:
     Why: A name, path or token with trailing whitespace is a different value, and logs do not show it.
     Fix: Remove the whitespace. A block text (`|`) ends with a line break unless it is written as `|-`.
     """
-    if not any(edge in subject.joined for edge in _EDGES):
-        return
-    for path, _, value in subject.plain_texts:
+    for path, _, value in subject.plain_texts if any(edge in subject.joined for edge in _EDGES) else ():
         if value and (value[0].isspace() or value[-1].isspace()):
-            yield Finding(
-                path,
-                f"{_where(path)} is {_shown(value)}: it starts or ends with whitespace",
-                "remove it (`|-` for block texts)",
-            )
+            message = f"{_where(path)} is {_shown(value)}: it starts or ends with whitespace"
+            yield Finding(path, message, "remove it (`|-` for block texts)")
 
 
 @rule("VAL005", "error")
@@ -134,11 +117,7 @@ def invisible_character(subject: LintSubject) -> Iterator[Finding]:
     names, paths and flags.
     Fix: Type the value again.
     """
-    if subject.joined.isascii():
-        return
-    for path, _, value in subject.plain_texts:
-        if value.isascii():
-            continue
+    for path, _, value in () if subject.joined.isascii() else subject.plain_texts:
         match = _INVISIBLE.search(value) or _TYPESET.search(value)
         if match:
             message = f"{_where(path)} holds U+{ord(match[0]):04X} at character {match.start() + 1}"
@@ -166,9 +145,8 @@ def placeholder_value(subject: LintSubject) -> Iterator[Finding]:
     Why: Docker creates an empty directory for a missing path, and the engine fails or serves nothing.
     Fix: Write the real value.
     """
-    if not _possibly_placeholder(subject.joined.lower()):
-        return
-    for path, _, value in subject.plain_texts:
+    text = subject.joined.lower()
+    for path, _, value in subject.plain_texts if any(word in text for word in _WORDS) else ():
         if (match := _PLACEHOLDER.search(value)) and not value.startswith("<|"):
             yield Finding(path, f"{_where(path)} is a placeholder: {_shown(match[0])}", "write the real value")
 
@@ -193,10 +171,9 @@ def _finding(literal: LiteralSecret) -> Finding:
     if literal.in_key:
         hint = "replace it at its issuer, and remove it"
         return Finding(literal.path, f"a key here holds a literal secret ({literal.kind})", hint, of_key=True)
-    path = literal.path
-    name = str(path[-1]) if path[:2] == ("container", "env") else "NAME"
+    name = str(literal.path[-1]) if literal.path[:2] == ("container", "env") else "NAME"
     hint = f"replace it at its issuer, and write container.secrets: {{{name}: {{env: {name}}}}}"
-    return Finding(path, f"{'.'.join(map(str, path))} holds a literal secret ({literal.kind})", hint)
+    return Finding(literal.path, f"{_where(literal.path)} holds a literal secret ({literal.kind})", hint)
 
 
 @rule("SEC004", "error")
@@ -238,9 +215,5 @@ def variable_and_secret(subject: LintSubject) -> Iterator[Finding]:
     """
     for name in subject.container.env:
         if name in subject.container.secrets and holds_secret(name):
-            yield Finding(
-                ("container", "env", name),
-                f"{name} is also in secrets, which take precedence",
-                "remove it from env",
-                of_key=True,
-            )
+            message = f"{name} is also in secrets, which take precedence"
+            yield Finding(("container", "env", name), message, "remove it from env", of_key=True)

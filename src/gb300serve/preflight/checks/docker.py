@@ -8,7 +8,7 @@ from gb300serve.core.values import Missing
 from gb300serve.host.facts import ImageFact
 from gb300serve.host.linux import UNLIMITED
 from gb300serve.plan.model import Plan
-from gb300serve.preflight.subject import PreflightSubject, Release, check
+from gb300serve.preflight.subject import PreflightSubject, check
 
 
 @check("PRE010", "error")
@@ -59,9 +59,10 @@ def memlock_not_allowed(subject: PreflightSubject) -> Iterator[Finding]:
         yield Finding(("memlock",), message, "raise `memlock` in /etc/security/limits.conf and log in again")
 
 
-def _judged(subject: PreflightSubject) -> tuple[Release, ImageFact] | None:
-    release, image = subject.release, subject.image
-    return None if release is None or image is None else (release, image)
+def _image(subject: PreflightSubject) -> Iterator[tuple[Plan, ImageFact]]:
+    """The plan and its image, if the image is checked."""
+    if subject.release is not None and subject.image is not None:
+        yield subject.release.plan, subject.image
 
 
 @check("PRE060", "error")
@@ -71,12 +72,10 @@ def image_missing(subject: PreflightSubject) -> Iterator[Finding]:
     Why: `up` never pulls an image: a tag may have moved, and 30 GB take a while.
     Fix: Pull the image by its digest, or build it.
     """
-    judged = _judged(subject)
-    if judged is None or judged[1].id is not None or judged[1].tagged is not None:
-        return
-    plan = judged[0].plan
-    hint = "build it or load it (docker load): it has no registry digest" if plan.image_id else _pull(plan)
-    yield Finding(("image",), f"image {plan.image} not found on this machine", hint)
+    for plan, image in _image(subject):
+        if image.id is None and image.tagged is None:
+            hint = "build it or load it (docker load): it has no registry digest" if plan.image_id else _pull(plan)
+            yield Finding(("image",), f"image {plan.image} not found on this machine", hint)
 
 
 @check("PRE061", "error")
@@ -86,21 +85,16 @@ def image_differs(subject: PreflightSubject) -> Iterator[Finding]:
     Why: A tag moves, and nobody could tell later which image served.
     Fix: Pull the pinned digest, or pin the local image in a new release.
     """
-    judged = _judged(subject)
-    if judged is None:
-        return
-    plan, image = judged[0].plan, judged[1]
-    reference, _, digest = plan.image.partition("@")
-    found = tuple(each.rpartition("@")[2] for each in (image.tagged or image.digests))
-    wrong = image.tagged is not None or (digest and found and digest not in found)
-    if wrong:
-        has = ", ".join(found) or "no digest: it was built or loaded here"
-        yield Finding(
-            ("image",), f"{reference} refers to another image here: {has}; the recipe pins {digest}", _pull(plan)
-        )
-    elif plan.image_id is not None and image.id not in (None, plan.image_id):
-        hint = f"build or load the image with the id {plan.image_id}"
-        yield Finding(("image",), f"{reference} has the id {image.id}; the recipe pins {plan.image_id}", hint)
+    for plan, image in _image(subject):
+        reference, _, pinned = plan.image.partition("@")
+        digests = tuple(name.rpartition("@")[2] for name in (image.tagged or image.digests))
+        if image.tagged is not None or (pinned and digests and pinned not in digests):
+            actual = ", ".join(digests) or "no digest: it was built or loaded here"
+            message = f"{reference} refers to another image here: {actual}; the recipe pins {pinned}"
+            yield Finding(("image",), message, _pull(plan))
+        elif plan.image_id is not None and image.id not in (None, plan.image_id):
+            hint = f"build or load the image with the id {plan.image_id}"
+            yield Finding(("image",), f"{reference} has the id {image.id}; the recipe pins {plan.image_id}", hint)
 
 
 def _pull(plan: Plan) -> str:
@@ -114,13 +108,12 @@ def image_for_another_architecture(subject: PreflightSubject) -> Iterator[Findin
     Why: The container exits at once with `exec format error`.
     Fix: Pull the image for this platform; one digest can cover several platforms.
     """
-    judged, docker = _judged(subject), subject.host.docker
-    if judged is None or isinstance(docker, Missing) or not (judged[1].architecture and docker.architecture):
-        return
-    if judged[1].architecture != docker.architecture:
-        message = f"the image is for {judged[1].architecture}, but this machine is {docker.architecture}"
-        hint = f"docker pull --platform linux/{docker.architecture} {judged[0].plan.image}"
-        yield Finding(("image",), message, hint)
+    docker = subject.host.docker
+    here = "" if isinstance(docker, Missing) else docker.architecture
+    for plan, image in _image(subject):
+        if here and image.architecture not in ("", here):
+            message = f"the image is for {image.architecture}, but this machine is {here}"
+            yield Finding(("image",), message, f"docker pull --platform linux/{here} {plan.image}")
 
 
 @check("PRE063", "error")
@@ -130,10 +123,8 @@ def nothing_to_start(subject: PreflightSubject) -> Iterator[Finding]:
     Why: Docker runs the first argument as a program: `exec: "--model": executable file not found`.
     Fix: Set `engine.launcher`, the arguments before the options, or `container.entrypoint`.
     """
-    judged = _judged(subject)
-    if judged is None or judged[1].id is None or judged[1].entrypoint or judged[0].plan.container.entrypoint:
-        return
-    first = next(iter(judged[0].plan.command), None)
-    if first is None or first.startswith("-"):
-        hint = "engine.launcher: [vllm, serve], or what the image has"
-        yield Finding(("image",), "the image has no entrypoint, and the command does not name a program", hint)
+    for plan, image in _image(subject):
+        has_program = image.id is None or image.entrypoint or plan.container.entrypoint
+        if not has_program and (not plan.command or plan.command[0].startswith("-")):
+            hint = "engine.launcher: [vllm, serve], or what the image has"
+            yield Finding(("image",), "the image has no entrypoint, and the command does not name a program", hint)

@@ -1,24 +1,13 @@
 """Checks of files on the host: model, mounts, patches, disks."""
 
 from collections.abc import Iterator
-from typing import TypeVar
 
 from gb300serve.core.rules import Finding
 from gb300serve.core.text import GIB, gib, summarize_names
 from gb300serve.core.values import Missing
-from gb300serve.host.facts import DiskSpace, Patch
+from gb300serve.host.facts import Patch
 from gb300serve.host.model_files import ModelFiles
-from gb300serve.preflight.subject import PreflightSubject, check
-
-T = TypeVar("T")
-
-
-def _models(subject: PreflightSubject) -> tuple[ModelFiles, ...]:
-    return _known(subject.release.facts.models) if subject.release else ()
-
-
-def _known(facts: tuple[T, ...] | Missing) -> tuple[T, ...]:
-    return () if isinstance(facts, Missing) else facts
+from gb300serve.preflight.subject import PreflightSubject, check, known
 
 
 def _fetching(model: ModelFiles) -> str | None:
@@ -37,7 +26,7 @@ def model_not_there(subject: PreflightSubject) -> Iterator[Finding]:
     on the Hub.
     Fix: Put the model there, or set the right directory in the site file (`models`).
     """
-    for model in _models(subject):
+    for model in known(subject.facts.models):
         if not model.exists:
             yield Finding(("models",), f"{model.path} does not exist", _fetching(model))
         elif model.problem is not None:
@@ -51,7 +40,7 @@ def model_incomplete(subject: PreflightSubject) -> Iterator[Finding]:
     Why: The engine detects this minutes into the load, or switches to another loader without a warning.
     Fix: Download again; complete files are kept.
     """
-    for model in _models(subject):
+    for model in known(subject.facts.models):
         if not model.exists or model.problem is not None or model.complete:
             continue
         yield Finding(("models",), f"{model.path} is incomplete: {', '.join(_lacks(model))}", _fetching(model))
@@ -76,7 +65,7 @@ def model_of_another_revision(subject: PreflightSubject) -> Iterator[Finding]:
     Why: Every figure and receipt of the release was measured with the pinned revision.
     Fix: Download the pinned revision next to it, or pin the existing one in a new release.
     """
-    for model in _models(subject):
+    for model in known(subject.facts.models):
         here, wanted = model.revision, model.model.revision
         if here is not None and wanted is not None and not here.startswith(wanted):
             yield Finding(("models",), f"{model.path} is revision {here}, but {wanted} is pinned", _fetching(model))
@@ -89,7 +78,7 @@ def model_revision_unknown(subject: PreflightSubject) -> Iterator[Finding]:
     Why: Two revisions of one model have the same file names.
     Fix: Name the directory after the revision, or create it with `hf download`.
     """
-    for model in _models(subject):
+    for model in known(subject.facts.models):
         if model.exists and model.problem is None and model.model.revision and model.revision is None:
             yield Finding(("models",), f"not checked: the revision of {model.path}")
 
@@ -101,7 +90,7 @@ def model_links_lead_away(subject: PreflightSubject) -> Iterator[Finding]:
     Why: A snapshot of the Hugging Face cache links to `../../blobs`, which does not exist in the container.
     Fix: Download with `--local-dir`, or mount the whole cache.
     """
-    for model in _models(subject):
+    for model in known(subject.facts.models):
         if model.linked_away:
             names = summarize_names(model.linked_away)
             message = f"{names} in {model.path} link outside the directory: the links are broken in the container"
@@ -116,10 +105,10 @@ def mount_source_missing(subject: PreflightSubject) -> Iterator[Finding]:
     cache is empty.
     Fix: Create the source, or set the right directory in the site file (`cache`, `patches`).
     """
-    models = {model.path for model in _models(subject)}
+    models = {model.path for model in known(subject.facts.models)}
     for path in _missing_sources(subject):
         if path not in models:
-            pinned = any(_below(patch.path, path) for patch in _patches(subject))
+            pinned = any(_below(patch.path, path) for patch in known(subject.facts.patches))
             way = "put the files that the recipe pins there" if pinned else f"mkdir -p {path} if it is a cache"
             hint = f"{way}; or the site file names the wrong directory"
             yield Finding(("sources",), f"{path} does not exist but is a mount source", hint)
@@ -133,18 +122,13 @@ def patch_differs(subject: PreflightSubject) -> Iterator[Finding]:
     Fix: Put the right file there, or state the new digest in a new release.
     """
     missing = _missing_sources(subject)
-    for patch in _patches(subject):
+    for patch in known(subject.facts.patches):
         if patch.found != patch.wanted and not any(_below(patch.path, path) for path in missing):
             yield Finding(("patches",), _differs(patch), "put the pinned file there (check: sha256sum)")
 
 
-def _patches(subject: PreflightSubject) -> tuple[Patch, ...]:
-    return _known(subject.release.facts.patches) if subject.release else ()
-
-
 def _missing_sources(subject: PreflightSubject) -> tuple[str, ...]:
-    sources = _known(subject.release.facts.sources) if subject.release else ()
-    return tuple(source.path for source in sources if not source.exists)
+    return tuple(source.path for source in known(subject.facts.sources) if not source.exists)
 
 
 def _below(path: str, directory: str) -> bool:
@@ -161,10 +145,6 @@ def _differs(patch: Patch) -> str:
 _CACHE_FREE = 2 * GIB
 
 
-def _disks(subject: PreflightSubject) -> tuple[DiskSpace, ...]:
-    return _known(subject.release.facts.disks) if subject.release else ()
-
-
 @check("PRE040", "warning")
 def network_filesystem(subject: PreflightSubject) -> Iterator[Finding]:
     """The model is on a network filesystem.
@@ -173,7 +153,7 @@ def network_filesystem(subject: PreflightSubject) -> Iterator[Finding]:
     took 133 s and 20 s.
     Fix: Copy the model to a local disk and set that directory in the site file (`models`).
     """
-    for disk in _disks(subject):
+    for disk in known(subject.facts.disks):
         if disk.use == "model" and disk.filesystem is not None and disk.filesystem.network:
             kind, source = disk.filesystem.kind, disk.filesystem.source
             message = (
@@ -190,7 +170,7 @@ def disk_nearly_full(subject: PreflightSubject) -> Iterator[Finding]:
     Why: If the engine cannot write its cache, it gives no warning, and the next boot tunes again for 74 minutes.
     Fix: Free some space, or set another directory in the site file (`cache`).
     """
-    for disk in _disks(subject):
+    for disk in known(subject.facts.disks):
         if disk.use == "cache" and disk.free < _CACHE_FREE:
             yield Finding(("disks",), f"{gib(disk.free)} are free at {disk.path}", "free some space there")
 

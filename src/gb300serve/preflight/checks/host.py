@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gb300serve.core.rules import Finding
 from gb300serve.core.values import Missing
-from gb300serve.preflight.subject import PreflightSubject, check
+from gb300serve.preflight.subject import PreflightSubject, check, known
 
 
 @check("PRE070", "error")
@@ -27,7 +27,7 @@ def port_taken(subject: PreflightSubject) -> Iterator[Finding]:
     error, and the wrong one answers.
     Fix: Stop that program, or launch on another port.
     """
-    for socket in subject.strangers_ports:
+    for socket in subject.foreign_ports:
         who = socket.process or "an unknown process"
         hint = f"stop that program, or use another port; to identify it: ss -ltnp 'sport = :{socket.port}'"
         yield Finding(("ports",), f"port {socket.port} is taken: {who} listens on {socket.address}", hint)
@@ -40,9 +40,7 @@ def secret_unavailable(subject: PreflightSubject) -> Iterator[Finding]:
     Why: The engine would start without its key: unprotected, or rejected by the Hub.
     Fix: Export the variable, or put the value into a file that only you can read.
     """
-    if subject.release is None or isinstance(subject.release.facts.secrets, Missing):
-        return
-    for secret in subject.release.facts.secrets:
+    for secret in known(subject.facts.secrets):
         if secret.problem is not None:
             yield Finding(("secrets",), secret.problem, secret.hint)
 
@@ -55,7 +53,7 @@ def tuning_cache_missing(subject: PreflightSubject) -> Iterator[Finding]:
     set.
     Fix: Copy the cache from a machine that has it before the launch, or allow the time.
     """
-    cache = subject.release.facts.tuning_cache if subject.release else None
+    cache = subject.facts.tuning_cache
     if cache is None or isinstance(cache, Missing) or cache.found is not None:
         return
     message = f"no kernel-tuning cache {cache.identity} below {cache.root}: the first boot tunes for 15 to 74 minutes"

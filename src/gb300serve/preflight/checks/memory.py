@@ -14,7 +14,7 @@ from gb300serve.preflight.subject import PreflightSubject, check
 _SAME_GIB = 0.5
 
 
-def _answer(subject: PreflightSubject) -> FitResult | None:
+def _fit_result(subject: PreflightSubject) -> FitResult | None:
     return subject.release.memory if subject.release else None
 
 
@@ -25,19 +25,19 @@ def gpu_memory_too_small(subject: PreflightSubject) -> Iterator[Finding]:
     Why: The engine detects this after the whole load. A `short` release may boot today and fail tomorrow.
     Fix: Run `fit REF`, which prints the nearest settings that fit.
     """
-    found = _answer(subject)
-    if found is None or not subject.wants_gpu:
+    result = _fit_result(subject)
+    if result is None or not subject.wants_gpu:
         return
     other = next((gpu for gpu in subject.computing if not _is_gb300(gpu)), None)
     hint = subject.release.fit if subject.release else None
     if other is not None:
-        yield from (Finding(("fit",), message, hint) for message in _elsewhere(found, other))
-    elif found.plan.verdict in ("refused", "short"):
-        left = found.plan.hbm.kv_cache_gib
+        yield from (Finding(("fit",), message, hint) for message in _elsewhere(result, other))
+    elif result.plan.verdict in ("refused", "short"):
+        left = result.plan.hbm.kv_cache_gib
         kept = "less" if left is None else f"{left:.2f} GiB"
         message = (
-            f"{found.plan.verdict}: one request of {found.plan.max_model_len:,} tokens needs "
-            f"{found.plan.needed_gib:.2f} GiB of KV cache, but {kept} is left ({found.plan.basis})"
+            f"{result.plan.verdict}: one request of {result.plan.max_model_len:,} tokens needs "
+            f"{result.plan.needed_gib:.2f} GiB of KV cache, but {kept} is left ({result.plan.basis})"
         )
         yield Finding(("fit",), message, hint)
 
@@ -46,16 +46,16 @@ def _is_gb300(gpu: GpuState) -> bool:
     return gpu.cuda_memory is None or abs(gpu.cuda_memory / GIB - GB300.total_gib) < _SAME_GIB
 
 
-def _elsewhere(found: FitResult, gpu: GpuState) -> Iterator[str]:
+def _elsewhere(result: FitResult, gpu: GpuState) -> Iterator[str]:
     """On another GPU the same weights and overhead are taken from another total."""
-    hbm, total = found.plan.hbm, (gpu.cuda_memory or 0) / GIB
+    hbm, total = result.plan.hbm, (gpu.cuda_memory or 0) / GIB
     left = _left(hbm, total)
     if hbm.weights_gib > total:
         yield f"{hbm.weights_gib:.1f} GiB of weights stay on the GPU, but {gpu.name} has {total:.1f} GiB"
-    elif left is not None and left < found.plan.needed_gib:
+    elif left is not None and left < result.plan.needed_gib:
         yield (
             f"on {gpu.name} with {total:.1f} GiB {left:.1f} GiB are left for the KV cache, but one request of "
-            f"{found.plan.max_model_len:,} tokens needs {found.plan.needed_gib:.2f}"
+            f"{result.plan.max_model_len:,} tokens needs {result.plan.needed_gib:.2f}"
         )
 
 
@@ -73,12 +73,12 @@ def host_memory_too_small(subject: PreflightSubject) -> Iterator[Finding]:
     Fix: Stop programs that hold memory, lower `cpu_offload_gb`, or drop the page cache (needs root, never done for
     you).
     """
-    found = _answer(subject)
-    if found is None or isinstance(subject.host.memory, Missing) or found.host_verdict not in ("refused", "short"):
+    result = _fit_result(subject)
+    if result is None or isinstance(subject.host.memory, Missing) or result.host_verdict not in ("refused", "short"):
         return
-    host, grace = found.plan.host, found.grace
+    host, grace = result.plan.host, result.grace
     message = (
-        f"{found.host_verdict}: {host.resident_gib:.0f} to {host.resident_bound_gib:.0f} GiB needed, "
+        f"{result.host_verdict}: {host.resident_gib:.0f} to {host.resident_bound_gib:.0f} GiB needed, "
         f"{grace.available_gib:.0f} GiB available ({grace.basis}); {FREE_GIB:g} GiB should stay free"
     )
     hint = "stop what holds memory (ps aux --sort -rss | head), or lower engine.options.cpu_offload_gb"
@@ -94,7 +94,7 @@ def memory_not_computed(subject: PreflightSubject) -> Iterator[Finding]:
     """
     if subject.release is None or not subject.wants_gpu:
         return
-    found = _answer(subject)
-    if found is None or found.plan.verdict == "unknown":
+    result = _fit_result(subject)
+    if result is None or result.plan.verdict == "unknown":
         hint = f"{subject.release.fit} explains why"
         yield Finding(("fit",), "not checked: whether it fits the GPU's memory", hint)

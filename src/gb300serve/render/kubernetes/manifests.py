@@ -1,11 +1,11 @@
 """Plan → a Deployment (over several Stations: a LeaderWorkerSet) and a Service for Kubernetes."""
 
+import math
 import re
 from typing import Any
 
 from gb300serve.plan.compile import node_plan, own_address_variable, variable
 from gb300serve.plan.model import ContainerPlan, Plan, Secret, split_port
-from gb300serve.render.kubernetes.probes import probes
 from gb300serve.render.kubernetes.volumes import (
     Volume,
     annotations,
@@ -15,43 +15,26 @@ from gb300serve.render.kubernetes.volumes import (
     pod_volumes,
     quantity,
 )
-from gb300serve.render.target import Rendered, TargetService, file_header, substitute_secrets, yaml_text
+from gb300serve.render.target import (
+    HEALTH_PATH,
+    Rendered,
+    TargetService,
+    double_dollars,
+    file_header,
+    substitute_secrets,
+    yaml_text,
+)
 
 Object = dict[str, Any]
 
 LEADER, RANK = "LWS_LEADER_ADDRESS", "LWS_WORKER_INDEX"
-VARIABLES = frozenset({LEADER, RANK})
 _SET, _INDEX = "leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/worker-index"
-
-
-def address_variable(plan: Plan) -> list[Object]:
-    """The variable with the pod's address; it must precede the variables that use it."""
-    name = own_address_variable(plan)
-    if plan.nodes == 1 or name is None:
-        return []
-    return [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
-
-
-def leader_worker_set(plan: Plan, name: str, leader: Object, worker: Object) -> Object:
-    """One group of pods: an engine that loses a machine cannot serve, so all pods are recreated together."""
-    return {
-        "apiVersion": "leaderworkerset.x-k8s.io/v1",
-        "kind": "LeaderWorkerSet",
-        "metadata": {"name": name, "labels": {"app.kubernetes.io/name": name}},
-        "spec": {
-            "replicas": 1,
-            "leaderWorkerTemplate": {
-                "size": plan.nodes,
-                "restartPolicy": "RecreateGroupOnPodRestart",
-                "leaderTemplate": leader,
-                "workerTemplate": worker,
-            },
-        },
-    }
 
 
 # Seconds, on top of the boot: the default deadline of Kubernetes for a rollout without progress.
 _ROLLOUT_DEADLINE = 600
+# Seconds between two requests of a probe.
+_STARTUP_PERIOD, _PERIOD = 30, 10
 
 
 def kubernetes(plan: Plan, service: TargetService) -> Rendered:
@@ -73,10 +56,24 @@ def _selector(name: str) -> Object:
 
 
 def _pod_group(plan: Plan, service: TargetService, name: str) -> Object:
+    """One group of pods: an engine that loses a machine cannot serve, so all pods are recreated together."""
     address = variable(LEADER)
-    leader, worker = node_plan(plan, "0", address), node_plan(plan, variable(RANK), address)
-    pods = (_pod(leader, service), _pod(worker, service, serves=False))
-    return leader_worker_set(plan, name, *(_template(plan, name, pod) for pod in pods))
+    leader = _pod(node_plan(plan, "0", address), service)
+    worker = _pod(node_plan(plan, variable(RANK), address), service, serves=False)
+    return {
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": {"name": name, "labels": _selector(name)},
+        "spec": {
+            "replicas": 1,
+            "leaderWorkerTemplate": {
+                "size": plan.nodes,
+                "restartPolicy": "RecreateGroupOnPodRestart",
+                "leaderTemplate": _template(plan, name, leader),
+                "workerTemplate": _template(plan, name, worker),
+            },
+        },
+    }
 
 
 def _template(plan: Plan, name: str, pod: Object) -> Object:
@@ -117,24 +114,41 @@ def _pod(plan: Plan, service: TargetService, *, serves: bool = True) -> Object:
     section |= {"enableServiceLinks": False, "automountServiceAccountToken": False}
     if c.stop_timeout is not None:
         section["terminationGracePeriodSeconds"] = c.stop_timeout
-    served: Object = {"ports": _ports(plan, service), **probes(c, service)} if serves else {}
+    served: Object = {"ports": _ports(plan, service), **_probes(c, service)} if serves else {}
     section["containers"] = [_container(plan, served, volumes)]
     return section | ({"volumes": [volume.source for volume in volumes]} if volumes else {})
+
+
+def _probes(container: ContainerPlan, service: TargetService) -> Object:
+    """The startup probe has the patience of `TargetService`; a liveness probe only where the recipe wants restarts."""
+    probes = {"startupProbe": (_STARTUP_PERIOD, math.ceil(service.patience / _STARTUP_PERIOD))}
+    probes["readinessProbe"] = (_PERIOD, 3)
+    if container.restart in ("always", "unless-stopped"):
+        # A restart costs a boot: a busy engine gets five minutes before it counts as dead.
+        probes["livenessProbe"] = (_PERIOD, 30)
+    request = {"httpGet": {"path": HEALTH_PATH, "port": service.port}, "timeoutSeconds": 5}
+    return {
+        name: {**request, "periodSeconds": period, "failureThreshold": failures}
+        for name, (period, failures) in probes.items()
+    }
 
 
 def _container(plan: Plan, served: Object, volumes: tuple[Volume, ...]) -> Object:
     """`served`: the ports and probes of the container that serves clients."""
     c = plan.container
-    env: list[Object] = [{"name": name, "value": _literal(value)} for name, value in c.env.items()]
+    # The variable with the pod's address must precede the variables that use it.
+    address = own_address_variable(plan) if plan.nodes > 1 else None
+    env: list[Object] = [{"name": address, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}] if address else []
+    env += [{"name": name, "value": double_dollars(value)} for name, value in c.env.items()]
     env += [_secret(plan, secret) for secret in c.secrets]
     return _without_empty(
         {
             "name": plan.engine,
             "image": plan.image,
-            "command": [_literal(c.entrypoint)] if c.entrypoint else None,
+            "command": [double_dollars(c.entrypoint)] if c.entrypoint else None,
             "args": _args(plan),
             "workingDir": c.workdir,
-            "env": [*address_variable(plan), *env],
+            "env": env,
             "ports": served.get("ports"),
             "resources": _resources(c),
             "securityContext": _security_context(c),
@@ -144,14 +158,9 @@ def _container(plan: Plan, served: Object, volumes: tuple[Volume, ...]) -> Objec
     )
 
 
-def _literal(text: str) -> str:
-    """Kubernetes replaces `$(NAME)`; `$$` is a literal `$`."""
-    return text.replace("$", "$$")
-
-
 def _args(plan: Plan) -> list[str]:
-    secrets = {secret.name for secret in plan.container.secrets} | (VARIABLES if plan.nodes > 1 else set())
-    return [substitute_secrets(word, "$({})".format, _literal, secrets) for word in plan.command]
+    secrets = {secret.name for secret in plan.container.secrets} | ({LEADER, RANK} if plan.nodes > 1 else set())
+    return [substitute_secrets(word, "$({})".format, double_dollars, secrets) for word in plan.command]
 
 
 def _secret(plan: Plan, secret: Secret) -> Object:

@@ -29,8 +29,8 @@ def quantity(text: str) -> str | None:
 
 def parse_user_ids(user: str | None) -> tuple[int | None, int | None]:
     """`1000:1000` → both IDs; None for names, which only the image can resolve."""
-    found = _USER.fullmatch(user or "")
-    return (int(found[1]), int(found[2]) if found[2] else None) if found else (None, None)
+    match = _USER.fullmatch(user or "")
+    return (int(match[1]), int(match[2]) if match[2] else None) if match else (None, None)
 
 
 def is_annotation(key: str) -> bool:
@@ -83,13 +83,10 @@ def is_guessed_file(mount: Mount, plan: Plan) -> bool:
     return mount.sha256 is None and mount.source != plan.model_path and bool(PurePosixPath(mount.target).suffix)
 
 
-def _path_type(mount: Mount, plan: Plan) -> str:
-    """Kubernetes rejects a source that is missing or of another type."""
-    return "File" if isinstance(mount.sha256, str) or is_guessed_file(mount, plan) else "Directory"
-
-
 def _host_path(name: str, mount: Mount, plan: Plan) -> Volume:
-    source = {"name": name, "hostPath": {"path": mount.source, "type": _path_type(mount, plan)}}
+    # Kubernetes rejects a source that is missing or of another type.
+    kind = "File" if isinstance(mount.sha256, str) or is_guessed_file(mount, plan) else "Directory"
+    source = {"name": name, "hostPath": {"path": mount.source, "type": kind}}
     return Volume(source, {"name": name, "mountPath": mount.target} | ({"readOnly": True} if mount.read_only else {}))
 
 

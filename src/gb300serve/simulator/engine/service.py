@@ -51,7 +51,7 @@ class Counters:
 
 def count_drafted_tokens(settings: Settings, made: int, batch: int) -> tuple[int, int, list[int]]:
     """Drafts, drafted tokens and accepted tokens by position, for `made` tokens generated in a batch of this size."""
-    plan = settings.demand.speculation
+    plan = settings.memory_request.speculation
     if plan is None or made <= 0:
         return 0, 0, []
     depth = next((tier[2] for tier in reversed(plan.schedule) if tier[0] <= batch), plan.tokens)

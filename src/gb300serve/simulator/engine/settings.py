@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from gb300serve.core.values import EngineName
 from gb300serve.engines.registry import ENGINES
+from gb300serve.engines.tables import OptionTable, tables_for
 from gb300serve.fit.checkpoint import Autotune, Checkpoint, Decode, Graphs, KvCache, find_checkpoint
 from gb300serve.fit.memory import AUTO_LENGTH, MemoryPlan, longest_context, memory_plan, needed_gib, tokens_in
 from gb300serve.fit.request import MemoryRequest, request_from_options
@@ -99,6 +100,11 @@ def read_environment(env: Mapping[str, str]) -> SimulatorEnvironment:
     )
 
 
+def option_table(environment: SimulatorEnvironment) -> OptionTable:
+    """The option table of the engine's version, or of the nearest one."""
+    return tables_for(environment.engine, environment.version).tables[-1]
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """One launch of the simulated engine: typed options by vLLM's names, and what they mean."""
@@ -136,7 +142,7 @@ class Settings:
         return self._texts("served_model_name") or (self.model,)
 
     @property
-    def demand(self) -> MemoryRequest:
+    def memory_request(self) -> MemoryRequest:
         variant = self.checkpoint.variant(self.environment.env or {})
         return request_from_options(self.options, self.environment.version, variant)
 
@@ -211,13 +217,13 @@ ACTIVATIONS_GIB = 8.0
 
 def estimate_memory(settings: Settings) -> MemoryPlan:
     """The memory plan; a checkpoint without measured boots gets a rough estimate, so that it can be simulated."""
-    plan = memory_plan(settings.checkpoint, settings.demand)
+    plan = memory_plan(settings.checkpoint, settings.memory_request)
     if plan.hbm.kv_cache_gib is not None:
         return plan
     cache = settings.checkpoint.kv_cache
     left = plan.hbm.usable_gib - plan.hbm.weights_gib - ACTIVATIONS_GIB
     length = plan.max_model_len
-    if settings.demand.max_model_len == AUTO_LENGTH and left < needed_gib(cache, length):
+    if settings.memory_request.max_model_len == AUTO_LENGTH and left < needed_gib(cache, length):
         length = longest_context(cache, left) or length
     needed = needed_gib(cache, length)
     tokens = tokens_in(cache, left, length) if left > 0 else None

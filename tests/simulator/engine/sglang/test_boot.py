@@ -147,14 +147,14 @@ def test_options_by_their_meaning() -> None:
     found = settings()
     assert (found.model, found.served_names, found.port) == ("/model", ("glm-5.3-flash",), 30001)
     assert (found.max_model_len, found.max_num_seqs, found.max_num_batched_tokens) == (1048576, 16, 8192)
-    assert found.demand.gpu_memory_utilization == 0.85
+    assert found.memory_request.gpu_memory_utilization == 0.85
     assert settings(("--model-path", "/model")).port == 30000
 
 
 def test_a_share_of_the_layers_is_a_share_of_the_experts() -> None:
     found = settings(OFFLOADED, DEEPSEEK)
-    assert found.demand.offloads
-    assert found.demand.host_tables
+    assert found.memory_request.offloads
+    assert found.memory_request.host_tables
     assert found.options["cpu_offload_gb"] == pytest.approx(
         sum(parameter.bytes for parameter in found.checkpoint.parameters) / 1024**3 / 2, abs=0.01
     )

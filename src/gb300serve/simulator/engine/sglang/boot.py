@@ -7,9 +7,9 @@ from typing import Any
 from gb300serve.engines.parse import ArgumentRefusedError
 from gb300serve.fit.memory import GB300, MemoryPlan
 from gb300serve.simulator.engine.script import Script
-from gb300serve.simulator.engine.settings import Settings, estimate_memory
+from gb300serve.simulator.engine.settings import Settings, estimate_memory, option_table
 from gb300serve.simulator.engine.sglang.deaths import no_room_for_kv_cache, out_of_memory, refusal
-from gb300serve.simulator.engine.sglang.settings import DEFAULT_FRACTION, SglangTimeline, offloads_layers, option_table
+from gb300serve.simulator.engine.sglang.settings import DEFAULT_FRACTION, SglangTimeline, offloads_layers
 
 _LAUNCHER_WARNING = (
     "/usr/local/lib/python3.12/dist-packages/sglang/launch_server.py:71: UserWarning: 'python -m sglang.launch_server' "
@@ -51,7 +51,7 @@ class SglangBoot:
     @property
     def left_gib(self) -> float:
         """GiB of the GPU that the static share leaves free."""
-        return GB300.total_gib * (1 - self.settings.demand.gpu_memory_utilization)
+        return GB300.total_gib * (1 - self.settings.memory_request.gpu_memory_utilization)
 
     @property
     def is_eager(self) -> bool:
@@ -181,7 +181,7 @@ def _sizing(timeline: SglangTimeline, boot: SglangBoot) -> bool:
     timeline.wait(boot.seconds["profiling"])
     gib = boot.memory.hbm.kv_cache_gib or 0.0
     if gib <= 0 or boot.tokens <= 0:
-        no_room_for_kv_cache(timeline, boot.settings.demand.gpu_memory_utilization)
+        no_room_for_kv_cache(timeline, boot.settings.memory_request.gpu_memory_utilization)
         return False
     timeline.enter("sizing-kv-cache")
     kind = "torch.float8_e4m3fn" if "fp8" in str(boot.settings.native.get("kv_cache_dtype")) else "torch.bfloat16"

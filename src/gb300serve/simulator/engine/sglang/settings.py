@@ -5,10 +5,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gb300serve.engines.parse import parse_argv
-from gb300serve.engines.tables import OptionTable, tables_for
 from gb300serve.fit.checkpoint import GIB, Checkpoint
 from gb300serve.simulator.engine.script import EventTimeline, traceback_lines
-from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment, environment_checkpoint
+from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment, environment_checkpoint, option_table
 
 # The arguments before the options in a container's command.
 _LAUNCHERS = (("-m", "sglang.launch_server"), ("sglang", "serve"))
@@ -22,11 +21,6 @@ _VLLM_NAMES = {
     "chunked_prefill_size": "max_num_batched_tokens",
 }  # fmt: skip
 _ENGRAM_ON_HOST = "SGLANG_ENABLE_DSV41_ENGRAM_HOST_TABLE"
-
-
-def option_table(environment: SimulatorEnvironment) -> OptionTable:
-    """The option table of the engine's version, or of the nearest one."""
-    return tables_for("sglang", environment.version).tables[-1]
 
 
 def without_launcher(argv: Sequence[str]) -> tuple[str, ...]:

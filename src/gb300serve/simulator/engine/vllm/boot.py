@@ -8,10 +8,10 @@ from gb300serve.engines.parse import ArgumentRefusedError
 from gb300serve.fit.checkpoint import GIB, Parameter
 from gb300serve.fit.memory import MemoryPlan
 from gb300serve.simulator.engine.script import Script
-from gb300serve.simulator.engine.settings import Settings, estimate_memory
+from gb300serve.simulator.engine.settings import Settings, estimate_memory, option_table
 from gb300serve.simulator.engine.vllm.deaths import gpu_out_of_memory, kv_cache_too_small, schedule_refused
 from gb300serve.simulator.engine.vllm.refusals import EngineTraceback, late_refusal, refusal
-from gb300serve.simulator.engine.vllm.settings import API, CORE, VllmTimeline, option_table
+from gb300serve.simulator.engine.vllm.settings import API, CORE, VllmTimeline
 from gb300serve.simulator.host import SimulatedTuning, simulate_tuning
 
 _BANNER = (
@@ -116,7 +116,7 @@ def _free(share: float) -> str:
 
 def _rehome(timeline: VllmTimeline, settings: Settings, memory: MemoryPlan) -> None:
     """What the hook prints: the layers that stay in HBM first, then those on the host."""
-    if (name := settings.demand.variant) is None:
+    if (name := settings.memory_request.variant) is None:
         return
     checkpoint, patch = settings.checkpoint, settings.checkpoint.variants[name]
     layers, moved = _layers(checkpoint.parameters), _layers(memory.offload.moved)
@@ -149,6 +149,10 @@ _ARGUMENTS, _BOUND, _RESOLVED = 2 / 21, 7 / 21, 9 / 21
 _CREATE = 0.09
 # Pause between a full bar (stderr) and the next line (stdout), so that readers see them in this order.
 _BAR_DONE = 0.5
+_GRAPHS = 15
+# FlashInfer times one operator profile by profile; the Station took 42.9 s for each.
+_TUNED = "[AutoTuner]: Tuning flashinfer::trtllm_fp4_block_scale_moe"
+_PROFILE_SECONDS = 42.91
 _ROUTES = {
     "/health": "GET", "/ping": "GET, POST", "/version": "GET", "/metrics": "GET", "/v1/models": "GET",
     "/v1/chat/completions": "POST", "/v1/completions": "POST",
@@ -157,12 +161,11 @@ _ROUTES = {
 
 @dataclass(frozen=True, slots=True)
 class VllmBoot:
-    """Everything that a boot depends on. `started` is seconds since 1970, in virtual time."""
+    """Everything that a boot depends on."""
 
     settings: Settings
     memory: MemoryPlan
     tuning: SimulatedTuning
-    started: float
 
     @property
     def seconds(self) -> Mapping[str, float]:
@@ -192,7 +195,7 @@ def boot_script(settings: Settings, stored: int | None, started: float) -> Scrip
     tuning = simulate_tuning(settings, 0 if ignored else stored)
     if fault is not None and fault.foreign:
         tuning = replace(tuning, foreign=True)
-    boot = VllmBoot(settings, estimate_memory(settings), tuning, started)
+    boot = VllmBoot(settings, estimate_memory(settings), tuning)
     timeline = VllmTimeline(started)
     refused = refusal(settings)
     _starting(timeline, boot, refused)
@@ -208,7 +211,7 @@ def _starting(timeline: VllmTimeline, boot: VllmBoot, refused: EngineTraceback |
     timeline.enter("starting")
     if settings.fault is not None and not settings.fault.hook:
         timeline.write("stderr", "PIN_HOT hook FAILED to install: No module named 'pin_hot_experts_hook'")
-    if settings.demand.variant is not None:
+    if settings.memory_request.variant is not None:
         timeline.write("stderr", "PIN_HOT finder armed PIN_MODE=split")
     timeline.wait(seconds * _ARGUMENTS)
     if settings.spliced:
@@ -235,7 +238,7 @@ def _loading(timeline: VllmTimeline, boot: VllmBoot) -> bool:
     begun = timeline.at
     end = boot.seconds["starting"] + seconds
     timeline.enter("loading-weights")
-    if settings.demand.offloads:
+    if settings.memory_request.offloads:
         timeline.log(CORE, "base.py:139", "Offloader set to UVAOffloader")
     timeline.log(CORE, "gpu_model_runner.py:4979", f"Starting to load model {settings.model}...")
     _create(timeline, boot, seconds * _CREATE)
@@ -263,8 +266,8 @@ def _create(timeline: VllmTimeline, boot: VllmBoot, seconds: float) -> None:
     timeline.wait(seconds * 0.1)
     backends = ["FLASHMLA_SPARSE", "FLASHINFER_MLA"] if _is_latent(boot) else ["FLASHINFER", "TRITON_ATTN"]
     timeline.log(CORE, "cuda.py:509", f"Using {backends[0]} attention backend out of potential backends: {backends}.")
-    demand, tables = boot.settings.demand, boot.settings.checkpoint.host_tables
-    for table in tables if demand.host_tables else ():
+    request, tables = boot.settings.memory_request, boot.settings.checkpoint.host_tables
+    for table in tables if request.host_tables else ():
         timeline.wait(seconds * 0.35)
         rows = f"{table.rows} rows x {table.columns}, {table.bytes / GIB:.2f} GiB per rank"
         timeline.log(CORE, "engram.py:1067", f"Engram table offloaded to pinned host memory: {rows}")
@@ -279,7 +282,7 @@ def _is_latent(boot: VllmBoot) -> bool:
 
 
 def _draft_seconds(boot: VllmBoot) -> float:
-    drafts, checkpoint = boot.settings.demand.speculation, boot.settings.checkpoint
+    drafts, checkpoint = boot.settings.memory_request.speculation, boot.settings.checkpoint
     if drafts is None or drafts.method != checkpoint.drafter:
         return 0.0
     return checkpoint.drafter_seconds * boot.seconds["loading-weights"] / checkpoint.phase_seconds["loading-weights"]
@@ -316,7 +319,7 @@ def _graphs(timeline: VllmTimeline, boot: VllmBoot, which: int, end: float) -> N
     graphs = boot.settings.checkpoint.graphs[which]
     seconds = min(graphs.seconds, end - timeline.at)
     timeline.until(end - seconds)
-    timeline.capture_bar(max(0.0, seconds - _BAR_DONE))
+    timeline.progress_bar("Capturing CUDA graphs (FULL)", _GRAPHS, max(0.0, seconds - _BAR_DONE), steps=5)
     timeline.until(end)
     text = f"Graph capturing finished in {seconds:.0f} secs, took {graphs.gib:.2f} GiB"
     timeline.log(CORE, "model_runner.py:974", text)
@@ -341,7 +344,7 @@ def _tuning(timeline: VllmTimeline, boot: VllmBoot) -> None:
         timeline.flashinfer("autotuner.py:2741", text, level="WARNING")
     timeline.flashinfer("autotuner.py:972", "Autotuning process starts ...")
     if tuning.seconds:
-        timeline.tuning_bar(tuning.seconds)
+        timeline.progress_bar(_TUNED, max(1, round(tuning.seconds / _PROFILE_SECONDS)), tuning.seconds, "profile")
     timeline.until(begun + max(tuning.seconds, boot.seconds["tuning-kernels"]))
     timeline.flashinfer("autotuner.py:995", "Autotuning process ends")
     if tuning.foreign:

@@ -1,6 +1,7 @@
 """How vLLM ends: the lines of each death, and of a clean stop."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from gb300serve.boot.phases import Phase
 from gb300serve.fit.memory import GB300, MemoryPlan
@@ -108,7 +109,8 @@ def gpu_out_of_memory(timeline: VllmTimeline) -> None:
     _engine_death(timeline, _WEIGHTS, error)
 
 
-def _gpu_memory_in_use(timeline: VllmTimeline, utilization: float) -> None:
+def _gpu_memory_in_use(timeline: VllmTimeline, settings: Settings) -> None:
+    utilization = settings.memory_request.gpu_memory_utilization
     wanted = utilization * GB300.total_gib
     error = (
         f"ValueError: Free memory on device cuda:0 (41.22/{GB300.total_gib:.2f} GiB) on startup is less than desired "
@@ -123,13 +125,13 @@ def schedule_refused(timeline: VllmTimeline, message: str) -> None:
     _engine_death(timeline, _SCHEDULER, f"ValueError: {message}")
 
 
-def _hook_aborted(timeline: VllmTimeline) -> None:
+def _hook_aborted(timeline: VllmTimeline, _settings: Settings) -> None:
     error = "RuntimeError: PIN_HOT abort layer 9 before: MemAvailable 9.68 GiB < 10 GiB"
     timeline.write("stderr", f"({CORE}) PIN_HOT rehome FAILED {error}")
     _engine_death(timeline, (*_LOAD, "/w/pin_hot_experts_hook.py:212:rehome:raise RuntimeError("), error)
 
 
-def _gpu_failed(timeline: VllmTimeline, phase: str) -> None:
+def _gpu_failed(timeline: VllmTimeline, _settings: Settings, *, phase: Phase) -> None:
     """The GPU's memory fails, which can happen in every phase and with any settings."""
     error = "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered"
     if phase == "offloading":
@@ -188,20 +190,16 @@ def _engine_dies(timeline: VllmTimeline, _settings: Settings) -> None:
     timeline.exit(0)
 
 
-def _gpu_fails_in(phase: Phase) -> Callable[[VllmTimeline, Settings], None]:
-    return lambda timeline, _: _gpu_failed(timeline, phase)
-
-
 _WRITERS: Mapping[str, Callable[[VllmTimeline, Settings], None]] = {
     "stall": _heartbeats,
     "tuning-hangs": _heartbeats,
     "host-oom": lambda timeline, _: timeline.exit(137),
     "gpu-oom": lambda timeline, _: gpu_out_of_memory(timeline),
-    "gpu-busy": lambda timeline, settings: _gpu_memory_in_use(timeline, settings.demand.gpu_memory_utilization),
+    "gpu-busy": _gpu_memory_in_use,
     "port-taken": _port_taken,
-    "hook-aborted": lambda timeline, _: _hook_aborted(timeline),
+    "hook-aborted": _hook_aborted,
     "crash-after-ready": _engine_dies,
-    **{f"dies-in-{phase}": _gpu_fails_in(phase) for phase in Phase},
+    **{f"dies-in-{phase}": partial(_gpu_failed, phase=phase) for phase in Phase},
 }
 ENDINGS = {name: ending(VllmTimeline, write) for name, write in _WRITERS.items()}
 

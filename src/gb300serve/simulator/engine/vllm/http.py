@@ -11,7 +11,7 @@ from gb300serve.simulator.engine.vllm.settings import API
 
 
 def _speculation(counters: Counters, settings: Settings, labels: Mapping[str, str]) -> Iterator[str]:
-    if (plan := settings.demand.speculation) is None:
+    if (plan := settings.memory_request.speculation) is None:
         return
     totals = {
         "drafts_total": ("Number of spec decoding drafts.", counters.drafts),
@@ -31,9 +31,9 @@ def _cache(settings: Settings, memory: MemoryPlan) -> Iterator[str]:
     pool = memory.kv_cache_tokens or 0
     labels = {
         "block_size": str(block),
-        "cache_dtype": settings.demand.kv_cache_dtype,
+        "cache_dtype": settings.memory_request.kv_cache_dtype,
         "engine": "0",
-        "gpu_memory_utilization": f"{settings.demand.gpu_memory_utilization:g}",
+        "gpu_memory_utilization": f"{settings.memory_request.gpu_memory_utilization:g}",
         "kv_cache_max_concurrency": f"{memory.concurrency_at_max_len or 0:.2f}",
         "kv_cache_size_tokens": str(pool),
         "num_gpu_blocks": str(pool // block),
@@ -66,8 +66,8 @@ def metrics(settings: Settings, memory: MemoryPlan, counters: Counters, started:
         lines.append(sample("vllm:request_success_total", number, {**labels, "finished_reason": reason}))
     lines += _speculation(counters, settings, labels)
     lines += _cache(settings, memory)
-    for name, seen in counters.histograms.items():
-        lines += histogram_lines(f"vllm:{name}", seen, labels)
+    for name, histogram in counters.histograms.items():
+        lines += histogram_lines(f"vllm:{name}", histogram, labels)
     return "\n".join(lines) + "\n"
 
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from gb300serve.simulator.engine.settings import Settings
-from gb300serve.simulator.engine.vllm.settings import option_table
+from gb300serve.simulator.engine.settings import Settings, option_table
 
 _MAIN = (
     "/usr/local/bin/vllm:8:<module>:sys.exit(main())",
@@ -55,8 +54,8 @@ def _value_error(config: str, message: str) -> str:
     )
 
 
-def _in_config(error: str, *, resolved: bool = True) -> EngineTraceback:
-    return EngineTraceback((*_CONFIG, _PYDANTIC), error, resolved=resolved)
+def _in_config(error: str) -> EngineTraceback:
+    return EngineTraceback((*_CONFIG, _PYDANTIC), error, resolved=True)
 
 
 def _out_of_range(config: str, place: str, limit: str, value: object) -> EngineTraceback:

@@ -7,14 +7,9 @@ from typing import Any
 from gb300serve.core.values import Value
 from gb300serve.engines.base import human_int_or_auto
 from gb300serve.engines.parse import parse_argv
-from gb300serve.engines.tables import OptionTable, tables_for
+from gb300serve.engines.tables import OptionTable
 from gb300serve.simulator.engine.script import EventTimeline, format_clock, traceback_lines
-from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment, environment_checkpoint
-
-
-def option_table(environment: SimulatorEnvironment) -> OptionTable:
-    """The option table of the engine's version, or of the nearest one."""
-    return tables_for("vllm", environment.version).tables[-1]
+from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment, environment_checkpoint, option_table
 
 
 def _number(kind: str, value: Value) -> Any:
@@ -43,10 +38,6 @@ def parse_settings(argv: Sequence[str], environment: SimulatorEnvironment) -> Se
 
 API = "APIServer pid=1"
 CORE = "EngineCore pid=364"
-# FlashInfer times one operator profile by profile; the Station took 42.9 s for each.
-_TUNED = "[AutoTuner]: Tuning flashinfer::trtllm_fp4_block_scale_moe"
-_PROFILE_SECONDS = 42.91
-_GRAPHS = 15
 _SETTLED = 0.3
 STAMP_FORMAT = "%m-%d %H:%M:%S"
 
@@ -93,11 +84,3 @@ class VllmTimeline(EventTimeline):
         self.write("stderr", "")
         self.wait(_SETTLED)
         self.log(CORE, "default_loader.py:501", f"Loading weights took {seconds:.2f} seconds")
-
-    def capture_bar(self, seconds: float) -> None:
-        """Write the progress of one capture of CUDA graphs."""
-        self.progress_bar("Capturing CUDA graphs (FULL)", _GRAPHS, seconds, steps=5)
-
-    def tuning_bar(self, seconds: float) -> None:
-        """Write the progress of kernel tuning."""
-        self.progress_bar(_TUNED, max(1, round(seconds / _PROFILE_SECONDS)), seconds, "profile")
