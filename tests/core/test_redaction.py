@@ -149,8 +149,8 @@ def test_names_whose_short_values_are_secrets(name: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "***", "<redacted>", "[REDACTED]", "[secret]", "xxxx", "hf_***", "hf_xxxx", "sk-...", "YOUR_HF_TOKEN", "REDACTED",
-        "your-api-key", "change-me", "{{ token }}", "…",
+        "***", "<redacted>", "[REDACTED]", "[secret]", "xxxx", "hf_***", "hf_xxxx", "sk-...", "YOUR_HF_TOKEN",
+        "REDACTED", "your-api-key", "change-me", "{{ token }}", "…",
     ],
 )  # fmt: skip
 def test_placeholders(text: str) -> None:

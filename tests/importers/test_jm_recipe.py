@@ -54,7 +54,7 @@ def test_the_pins_are_laid_over_the_command() -> None:
         "status": "draft",
         "image": {"repository": "vllm/vllm-openai", "tag": "bench", "digest": DIGEST},
         "model": {"repo": "org/Bench", "revision": REVISION, "path": "/srv/bench", "mount": "/model"},
-        "container": {"name": "bench", "gpus": "all"},
+        "container": {"name": "bench", "gpus": "all", "privileged": True},
         "engine": {
             "name": "vllm",
             "version": "0.33.0",

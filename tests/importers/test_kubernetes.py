@@ -175,7 +175,9 @@ spec: {volumeName: pv}
     spec = "volumes: [{name: m, persistentVolumeClaim: {claimName: claim}}]"
     mount = "volumeMounts: [{name: m, mountPath: /m}]"
     assert section(mount, spec, others) == {"mounts": [{"source": "/srv/pv", "target": "/m"}]}
-    assert "the persistentVolumeClaim m at /m" in messages(read(pod(mount, spec), None, "x.yaml"))[0]
+    found = read(pod(mount, spec), None, "x.yaml")
+    assert found.document["container"]["mounts"] == [{"volume": "claim", "target": "/m"}]
+    assert "the claim claim became the Docker volume of that name, which is empty" in messages(found)[0]
 
 
 def test_what_a_recipe_cannot_express_is_reported() -> None:

@@ -139,7 +139,7 @@ def test_secrets_are_nowhere() -> None:
 
 
 def test_findings_have_positions() -> None:
-    assert said("docker run --privileged \\\n  --gpus all i:1 /model --frobnicate 3\n") == [
+    assert said("docker run --read-only \\\n  --gpus all i:1 /model --frobnicate 3\n") == [
         ("warning", "not-taken-over", 1, 12),
         ("warning", "unknown-option", 2, 25),
     ]

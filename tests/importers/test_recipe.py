@@ -76,8 +76,8 @@ def test_no_token_is_left_anywhere() -> None:
 
 def test_secrets_are_known_by_their_names() -> None:
     text = (
-        "docker run -e PGPASSWORD=Winter31 --log-driver splunk --log-opt splunk-token=Autumn31 --label a.token=Spring31 "
-        "--label team=desk vllm/vllm-openai:v0.33.0 --model /m "
+        "docker run -e PGPASSWORD=Winter31 --log-driver splunk --log-opt splunk-token=Autumn31 "
+        "--label a.token=Spring31 --label team=desk vllm/vllm-openai:v0.33.0 --model /m "
         """--kv-transfer-config '{"kv_role":"kv_both","kv_connector_extra_config":{"remote_password":"Summer31"}}'"""
     )
     found = read(text)

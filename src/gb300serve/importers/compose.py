@@ -336,7 +336,8 @@ def _health(service: _ComposeService, value: Any, place: TextPosition) -> Iterat
         words = ["CMD-SHELL", service.text(node, "test")]
     if service.text(node, "disable") == "true":
         words = ["NONE"]
-    times = {key: (service.text(node, key), place_of_key(node, key)) for key in HEALTH_TIMES if key in node}
+    keys = {key: key.replace("-", "_") for key in HEALTH_TIMES}
+    times = {key: (service.text(node, name), place_of_key(node, name)) for key, name in keys.items() if name in node}
     yield from health_options(words, times, place)
 
 

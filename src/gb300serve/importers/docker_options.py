@@ -56,6 +56,8 @@ def add_volume(draft: Draft, option: DockerOption) -> None:
     _add_bind_mount(draft, option, source, target, read_only="ro" in modes)
 
 
+# Docker's rule for names; a path contains a slash.
+_VOLUME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 _MOUNT_KEYS = {"src": "source", "dst": "target", "destination": "target", "ro": "readonly"}
 
 
@@ -81,16 +83,14 @@ def _add_bind_mount(draft: Draft, option: DockerOption, source: str, target: str
     if source.startswith("."):
         source = normpath(f"{draft.directory}/{source}")
         _left_out(draft, option, f"the relative path was resolved from {draft.directory}")
-    elif not source.startswith(("/", "~", "$")):
-        hint = "replace it by the path of a directory; it was kept as written"
-        _not_taken_over(draft, option, f"{shorten(source)} is a named volume, not a path on the host", hint)
     if _PLACEHOLDER.search(source):
         message = f"{shorten(source)} is a placeholder: the author did not publish the real path"
         draft.report.add(PLACEHOLDER, message, "write the real path", option.place)
     if not source or not target or ":" in source:
         _not_taken_over(draft, option, f"-v {shorten(source)} has no source and target", "write -v SOURCE:TARGET")
         return
-    mount: dict[str, Any] = {"source": source.replace("${", "$${"), "target": target}
+    named = {"volume": source} if _VOLUME.fullmatch(source) else {"source": source.replace("${", "$${")}
+    mount: dict[str, Any] = named | {"target": target}
     draft.container.setdefault("mounts", []).append(mount | ({"read_only": True} if read_only else {}))
 
 
@@ -145,9 +145,12 @@ def gpu_selection(names: Sequence[str]) -> Any:
 
 _TEXTS = {
     "ipc": "ipc", "network": "network", "shm-size": "shm_size", "user": "user", "workdir": "workdir", "pid": "pid",
-    "memory": "memory", "entrypoint": "entrypoint",
+    "memory": "memory", "entrypoint": "entrypoint", "cpuset-cpus": "cpuset_cpus", "memory-swap": "memory_swap",
 }  # fmt: skip
-_LISTS = {"cap-add": "cap_add", "security-opt": "security_opt", "tmpfs": "tmpfs", "publish": "ports"}
+_LISTS = {
+    "cap-add": "cap_add", "security-opt": "security_opt", "tmpfs": "tmpfs", "publish": "ports",
+    "group-add": "group_add", "add-host": "add_host",
+}  # fmt: skip
 _IRRELEVANT = {
     "detach": None, "quiet": None, "sig-proxy": None, "interactive": "a server reads no terminal",
     "tty": "a server needs no terminal",
@@ -176,8 +179,8 @@ def _apply(draft: Draft, option: DockerOption) -> None:
         _set_text(draft, option, _TEXTS[name])
     elif name in _LISTS:
         draft.container.setdefault(_LISTS[name], []).append(_text_value(draft, option))
-    elif name == "init":
-        draft.container |= {"init": True} if option.value != "false" else {}
+    elif name in ("init", "privileged"):
+        draft.container |= {name: True} if option.value != "false" else {}
     elif name in _IRRELEVANT:
         if (reason := _IRRELEVANT[name]) is not None and option.value != "false":
             _left_out(draft, option, f"--{name} is left out: {reason}")
@@ -349,7 +352,8 @@ def _report_runtime(draft: Draft, runtime: DockerOption, selecting: list[str]) -
         draft.report.add(SPELLING, "--runtime nvidia is left out: --gpus selects the GPUs", None, runtime.place)
 
 
-HEALTH_TIMES = ("interval", "timeout", "start_period", "start_interval", "retries")
+HEALTH_TIMES = ("interval", "timeout", "start-period", "start-interval", "retries")
+_DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:h|ms|us|ns|m|s))+")
 
 
 def health_options(
@@ -366,7 +370,28 @@ def health_options(
         command = words[0] if kind == "CMD-SHELL" else shlex.join(words)
         yield DockerOption("health-cmd", command, place or TextPosition(1, 1))
     for key, (value, at) in times.items():
-        yield DockerOption(f"health-{key.replace('_', '-')}", value, at)
+        yield DockerOption(f"health-{key}", value, at)
+
+
+def _health(draft: Draft, option: DockerOption) -> None:
+    """A `--health-…` option, or `--no-healthcheck`."""
+    key, value = option.name.removeprefix("health-"), option.value or ""
+    check = draft.container.setdefault("healthcheck", {})
+    if option.name == "no-healthcheck":
+        draft.container["healthcheck"] = {"disable": True}
+    elif key == "cmd":
+        text = draft.as_written(value, option.place, "--health-cmd")
+        if not _holds_literal_secret(draft, option, "the health check", "", text):
+            check["test"] = text
+    elif key == "retries" and value.isdecimal():
+        check["retries"] = int(value[:9])
+    elif _DURATION.fullmatch(value):
+        check[key.replace("-", "_")] = value
+    else:
+        message = f"--{option.name} {shorten(value)} is not valid"
+        _not_taken_over(draft, option, message, "write a whole number" if key == "retries" else "write 30s or 1m30s")
+    if not check:
+        draft.container.pop("healthcheck", None)
 
 
 def _is_generated_check(words: Sequence[str]) -> bool:
@@ -376,6 +401,7 @@ def _is_generated_check(words: Sequence[str]) -> bool:
 
 
 _HANDLERS: dict[str, Handler] = {
+    "no-healthcheck": _health, **{f"health-{key}": _health for key in ("cmd", *HEALTH_TIMES)},
     "name": _name, "restart": _restart, "stop-timeout": _stop_timeout, "ulimit": _ulimit,
     "label": _label,
     "log-driver": lambda draft, option: draft.container.setdefault("log", {}).update(driver=_text_value(draft, option)),

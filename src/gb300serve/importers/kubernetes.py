@@ -146,7 +146,7 @@ _SCHEDULING = frozenset((
 ))  # fmt: skip
 _PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 _READ_SPEC = frozenset((
-    "containers", "hostIPC", "hostNetwork", "hostPID", "runtimeClassName", "securityContext",
+    "containers", "hostAliases", "hostIPC", "hostNetwork", "hostPID", "runtimeClassName", "securityContext",
     "terminationGracePeriodSeconds", "volumes",
 ))  # fmt: skip
 _READ_CONTAINER = frozenset((
@@ -227,6 +227,9 @@ class _Pod:
                 yield DockerOption(name, "host", place_of_key(spec, key))
         if seconds := scalar_text(spec.get("terminationGracePeriodSeconds")):
             yield DockerOption("stop-timeout", seconds, place_of_key(spec, "terminationGracePeriodSeconds"))
+        for alias in map(as_mapping, as_list(spec.get("hostAliases"))):
+            for host in map(scalar_text, as_list(alias.get("hostnames"))):
+                yield DockerOption("add-host", f"{host}:{scalar_text(alias.get('ip'))}", place_of_key(alias, "ip"))
         if directory := scalar_text(container.get("workingDir")):
             yield DockerOption("workdir", directory, place_of_key(container, "workingDir"))
         if scalar_text(spec.get("runtimeClassName")) == "nvidia" and not self._gpus():
@@ -333,6 +336,12 @@ class _Pod:
                 source = join(path, scalar_text(mount.get("subPath"))).rstrip("/") or "/"
                 mode = ":ro" if mount.get("readOnly") is True else ""
                 yield DockerOption("volume", f"{source}:{target}{mode}", place)
+            elif claim := scalar_text(as_mapping(volume.get("persistentVolumeClaim")).get("claimName")):
+                message = f"the claim {shorten(claim)} became the Docker volume of that name, which is empty at first"
+                hint = f"fill it, or mount a directory of the host at {target}"
+                self.draft.report.add(NOT_TAKEN_OVER, message, hint, place)
+                mode = ":ro" if mount.get("readOnly") is True else ""
+                yield DockerOption("volume", f"{claim}:{target}{mode}", place)
             elif "emptyDir" in volume:
                 yield from self._empty_directory(as_mapping(volume["emptyDir"]), target, place)
             else:

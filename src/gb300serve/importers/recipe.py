@@ -218,7 +218,7 @@ def _model(container: dict[str, Any], engine: dict[str, Any], known: dict[str, A
     loaded = next((options[key] for key in _MODEL_OPTIONS if isinstance(options.get(key), str)), "")
     mounts = container.get("mounts") or []
     model = {"repo": loaded} if _HUB.fullmatch(loaded) and not known.get("repo") else {}
-    if mounts and mounts[0]["target"] == loaded and mounts[0].get("read_only"):
+    if mounts and mounts[0]["target"] == loaded and mounts[0].get("read_only") and "source" in mounts[0]:
         model |= {"path": mounts[0]["source"], "mount": loaded}
         container["mounts"] = mounts[1:]
         if not mounts[1:]:

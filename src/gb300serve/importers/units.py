@@ -365,7 +365,7 @@ _WHOLE = {
 }  # fmt: skip
 # Keys that are read elsewhere, and keys that say nothing about the process in the container.
 _HEALTH = {
-    "HealthInterval": "interval", "HealthTimeout": "timeout", "HealthStartPeriod": "start_period",
+    "HealthInterval": "interval", "HealthTimeout": "timeout", "HealthStartPeriod": "start-period",
     "HealthRetries": "retries",
 }  # fmt: skip
 _READ = frozenset(("Image", "Exec", "Entrypoint", "User", "Group", "HealthCmd", *_HEALTH))

@@ -21,7 +21,8 @@ def _sources(subject: LintSubject) -> list[tuple[Path, str]]:
     """Every path on the host, with its place."""
     models = [((*place, "path"), model.path) for place, model in subject.models if model.path]
     mounts = enumerate(subject.container.mounts)
-    return [*models, *((("container", "mounts", index, "source"), mount.source) for index, mount in mounts)]
+    own = [(("container", "mounts", index, "source"), mount.source) for index, mount in mounts if mount.source]
+    return [*models, *own]
 
 
 def _targets(subject: LintSubject) -> list[tuple[Path, str]]:
@@ -36,12 +37,12 @@ def relative_source(subject: LintSubject) -> Iterator[Finding]:
     """A host path is not absolute.
 
     Why: Docker rejects relative paths, treats a bare name as an (empty) volume, and does not expand `~`.
-    Fix: Write an absolute path, or start with `${models}`, `${cache}` or `${patches}`.
+    Fix: Write an absolute path, or start with `${models}`, `${cache}` or `${patches}`. A volume is `volume: NAME`.
     """
     for path, source in _sources(subject):
         if not source.startswith(("/", "${")):
             what = "Docker treats it as a volume" if _VOLUME.fullmatch(source) else "Docker rejects it"
-            hint = "start with /, ${models}, ${cache} or ${patches}"
+            hint = "start with /, ${models}, ${cache} or ${patches}; a volume is `volume: NAME`"
             yield Finding(path, f"`{source}` is not an absolute path: {what}", hint)
 
 
@@ -103,7 +104,8 @@ def patch_without_sha256(subject: LintSubject) -> Iterator[Finding]:
 
 
 def _is_patch(mount: MountSection) -> bool:
-    if mount.source.startswith("${patches}") or _CODE.search(mount.target) or _CODE.search(mount.source):
+    source = mount.source or ""
+    if source.startswith("${patches}") or _CODE.search(mount.target) or _CODE.search(source):
         return True
     return bool(_IMAGE.search(mount.target)) and "." in mount.target.rpartition("/")[2]
 
