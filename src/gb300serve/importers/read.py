@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable
-from functools import partial
 from posixpath import dirname, join, normpath
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ from gb300serve.importers.inspected import from_inspect
 from gb300serve.importers.jm_recipe import SCHEMA, from_jm_recipe
 from gb300serve.importers.kubernetes import from_kubernetes
 from gb300serve.importers.launcher import ENGINE_COMMAND, with_container
-from gb300serve.importers.recipe import ImportedRecipe, from_arguments, from_configuration
+from gb300serve.importers.recipe import FromShell, ImportedRecipe, from_arguments, from_configuration
 from gb300serve.importers.report import (
     TOKEN,
     UNREADABLE,
@@ -120,7 +119,7 @@ def _read(
         hint = "name a shell script, a Compose file, a unit, a manifest or the output of docker inspect"
         raise SourceInvalidError(f"{report.file} is not a text file", hint=hint)
     if _JM.search(text):
-        return from_jm_recipe(text, report, environment, read_file)
+        return from_jm_recipe(text, report, choices.script, read_file, _shell_reader(environment, read_file))
     if (imported := _structured(text, report, environment, read_file, choices)) is not None:
         return imported
     if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
@@ -146,8 +145,7 @@ def _structured(
     directory = normpath(join(environment.directory, dirname(report.file or "") if named else ""))
     draft = Draft(report, directory=directory, read_file=read_file)
     if re.fullmatch(r"\[[A-Z][A-Za-z-]*\][ \t]*", first) is not None:
-        script = partial(_from_script, report, environment, read_file)
-        return from_unit(plain, draft, environment, script, choices.image)
+        return from_unit(plain, draft, environment, _shell_reader(environment, read_file), choices.image)
     if not re.match(r"---|[\"']?[A-Za-z][\w.-]*[\"']?[ \t]*:(?:[ \t]|$)|\{\s*(?:$|\"apiVersion\")", first):
         return None
     if re.search(r"^[\"']?services[\"']?[ \t]*:", plain, re.MULTILINE):
@@ -173,21 +171,8 @@ def _without_fence(text: str) -> str:
     return inner[: end.start()] if end else inner
 
 
-def _from_script(
-    report: Report, environment: ShellEnvironment, read_file: ReadFile, source: SourceText, name: str | None
-) -> ImportedRecipe:
-    """The recipe of a shell text in another format, or of a script that it calls."""
-    if name is None:
-        return from_shell(source, report, environment, read_file)
-    inner = Report(name, report.secrets)
-    try:
-        imported = from_shell(mend(source.text, inner), inner, environment, read_file)
-    except UnresolvedError as stop:
-        report.include(inner)
-        line = f":{stop.place.line}" if stop.place else ""
-        raise UnresolvedError(f"{name}{line}: {stop.reason}", None, stop.hint) from stop
-    report.include(inner)
-    return imported
+def _shell_reader(environment: ShellEnvironment, read_file: ReadFile) -> FromShell:
+    return lambda source, report: from_shell(source, report, environment, read_file)
 
 
 def from_shell(source: SourceText, report: Report, shell: ShellEnvironment, read_file: ReadFile) -> ImportedRecipe:

@@ -1,7 +1,7 @@
 """A draft and the engine arguments as a recipe, validated like any other file, and compiled."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from gb300serve.core.errors import CompileError
@@ -26,12 +26,13 @@ from gb300serve.importers.report import (
     TOKEN,
     UNPINNED,
     UNREADABLE,
+    Report,
     TextPosition,
     UnresolvedError,
     place_of_key,
     shorten,
 )
-from gb300serve.importers.shell.words import ExpandedWord
+from gb300serve.importers.shell.words import ExpandedWord, SourceText
 from gb300serve.plan.check import literal_secrets
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan, secret_placeholder, with_secret_placeholders
@@ -74,6 +75,21 @@ def from_arguments(draft: Draft, words: Sequence[ExpandedWord]) -> ImportedRecip
     image = image_section(draft, arguments.image)
     apply_options(draft, arguments.options)
     return from_command(draft, image, arguments.command)
+
+
+FromShell = Callable[[SourceText, Report], ImportedRecipe]
+"""Reads the launch of a shell text that another format contains or names."""
+
+
+def from_script(
+    name: str, source: SourceText, inner: Report, place: TextPosition, from_shell: FromShell
+) -> ImportedRecipe:
+    """The recipe of a script that another text calls at `place`; `inner` gets the findings about the script."""
+    try:
+        return from_shell(source, inner)
+    except UnresolvedError as stop:
+        line = f" line {stop.place.line}:" if stop.place else ":"
+        raise UnresolvedError(f"{shorten(name)}{line} {stop.reason}", place, stop.hint) from stop
 
 
 def from_parts(

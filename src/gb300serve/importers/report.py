@@ -105,6 +105,10 @@ class Report:
         """Add the findings about another text, such as a script that this one calls."""
         self._findings.update(dict.fromkeys(other.diagnostics))
 
+    def drop(self, code: str) -> None:
+        """Remove the findings of a code: something else answers them."""
+        self._findings = {finding: None for finding in self._findings if finding.code != code}
+
     def hide(self, secret: str) -> None:
         """Remove a secret from all messages, also from earlier ones."""
         if secret and secret not in self.secrets:

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from gb300serve.engines.registry import ENGINES
 from gb300serve.importers.compose_project import parse_environment_file
 from gb300serve.importers.docker_arguments import DockerOption, split_arguments
-from gb300serve.importers.docker_options import health_options
+from gb300serve.importers.docker_options import HEALTH_TIMES, health_options
 from gb300serve.importers.draft import Draft
 from gb300serve.importers.launcher import HOST_OPTIONS, SHELLS, WRAPPERS, find_launcher, image_repository
-from gb300serve.importers.recipe import ImportedRecipe, from_arguments, from_parts
+from gb300serve.importers.recipe import FromShell, ImportedRecipe, from_arguments, from_parts, from_script
 from gb300serve.importers.report import (
     LEFT_OUT,
     NOT_TAKEN_OVER,
@@ -27,6 +27,7 @@ from gb300serve.importers.report import (
     shorten,
 )
 from gb300serve.importers.shell.expand import ShellEnvironment
+from gb300serve.importers.shell.mend import mend
 from gb300serve.importers.shell.script import CLIENTS, report_engine_options
 from gb300serve.importers.shell.words import ExpandedWord, SourceText
 
@@ -164,10 +165,6 @@ class UnitVariables:
         return ""
 
 
-FromShell = Callable[[SourceText, str | None], ImportedRecipe]
-"""Reads the launch of a shell text; the second argument is the name of its file, if it has one of its own."""
-
-
 def from_unit(
     text: str, draft: Draft, environment: ShellEnvironment, from_shell: FromShell, image: str | None
 ) -> ImportedRecipe:
@@ -298,11 +295,15 @@ class _SystemdService:
         if find_launcher(words).engine:
             return self._without_container(command[-len(words) :])
         if program in SHELLS and len(words) > 2 and re.fullmatch(r"-[a-z]*c", words[1]):
-            return self.from_shell(SourceText(words[2], fixed=place), None)
+            return self.from_shell(SourceText(words[2], fixed=place), report)
         script = next((word for word in words[program in SHELLS :] if not word.startswith("-")), "")
         if program not in CLIENTS and script and (text := self.unit.draft.read_file(script)) is not None:
             report.add(LEFT_OUT, f"the launch was read from {shorten(script)}", None, place)
-            return self.from_shell(SourceText(text), script)
+            inner = Report(script, report.secrets)
+            try:
+                return from_script(script, mend(text, inner), inner, place, self.from_shell)
+            finally:
+                report.include(inner)
         written = shorten(report.clean(" ".join(words)), 60)
         raise UnresolvedError(f"ExecStart= runs `{written}`, which is not a `docker run`", place, _COMMAND_HINT)
 
@@ -364,10 +365,7 @@ _WHOLE = {
     "Ulimit": "ulimit", "UserNS": "userns", "WorkingDir": "workdir", "CgroupsMode": "cgroupns",
 }  # fmt: skip
 # Keys that are read elsewhere, and keys that say nothing about the process in the container.
-_HEALTH = {
-    "HealthInterval": "interval", "HealthTimeout": "timeout", "HealthStartPeriod": "start-period",
-    "HealthRetries": "retries",
-}  # fmt: skip
+_HEALTH = {f"Health{key.title().replace('-', '')}": key for key in HEALTH_TIMES}
 _READ = frozenset(("Image", "Exec", "Entrypoint", "User", "Group", "HealthCmd", *_HEALTH))
 _SILENT = frozenset(("Notify", "AutoUpdate", "StartWithPod", "ServiceName", "DefaultDependencies", "HealthOnFailure"))
 _SWITCHES = {
