@@ -289,21 +289,26 @@ def _without_tokens(draft: Draft, node: Any) -> Any:
 
 
 def _compiled(draft: Draft, document: dict[str, Any]) -> ImportedRecipe:
+    return ImportedRecipe(document, compile_document(draft.report, document))
+
+
+def compile_document(report: Report, document: dict[str, Any]) -> Plan:
+    """The plan of an imported recipe. Raises UnresolvedError if it is not a valid recipe."""
     source = Source("imported recipe", to_yaml(document))
     parsed = parse(source)
     recipe, invalid = validate(Recipe, FORMAT, parsed.root, source)
     findings = [*parsed.problems, *invalid]
     if recipe is None or findings:
         for finding in findings:
-            draft.report.add(UNREADABLE, finding.message, finding.hint, None, finding.path)
+            report.add(UNREADABLE, finding.message, finding.hint, None, finding.path)
         hint = "fix the values above, or import the running container"
         raise UnresolvedError("the text does not make a valid recipe", None, hint)
     options = with_secret_placeholders(recipe.engine.options)
     for problem in engine_named(recipe.engine.name).check(options, recipe.engine.version):
         if problem.code != "OPT008":
             path = ".".join(map(str, ("engine", "options", *problem.path)))
-            draft.report.add(problem.code, problem.message, problem.hint, None, path, severity="warning")
+            report.add(problem.code, problem.message, problem.hint, None, path, severity="warning")
     try:
-        return ImportedRecipe(document, Compiler(Site()).plan(recipe))
+        return Compiler(Site()).plan(recipe)
     except CompileError as error:
         raise UnresolvedError(error.message, None, error.hint or BY_CONTAINER) from error
