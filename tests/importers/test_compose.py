@@ -182,3 +182,24 @@ def test_refusals() -> None:
     assert "not a valid Compose file" in refusal("services: [a]\n", NAME)
     assert "not a valid Compose file" in refusal("services:\n  a: {image: vllm/x:1\n", NAME)
     assert "has no service x" in refusal("services: {a: {image: vllm/x:1}}\n", NAME, Choices(service="x"))
+
+
+def test_further_options() -> None:
+    rest = """\
+    privileged: true
+    group_add: [video, 109]
+    cpuset: 0-71
+    memswap_limit: -1
+    extra_hosts: {db: 10.0.0.5}
+    volumes: [cache:/c, kept:/k, mine:/m]
+    healthcheck: {test: curl -f localhost, interval: 30s, retries: 3, start_period: 1m}
+"""
+    assert container(rest, None, "volumes: {cache: {}, kept: {name: kept-1}, mine: {external: true}}\n") == {
+        "privileged": True, "group_add": ["video", "109"], "cpuset_cpus": "0-71", "memory_swap": "-1",
+        "add_host": ["db:10.0.0.5"],
+        "mounts": [
+            {"volume": "lane_cache", "target": "/c"}, {"volume": "kept-1", "target": "/k"},
+            {"volume": "mine", "target": "/m"},
+        ],
+        "healthcheck": {"test": "curl -f localhost", "interval": "30s", "retries": 3, "start_period": "1m"},
+    }  # fmt: skip

@@ -204,3 +204,10 @@ def test_refusals() -> None:
     assert "template of Helm" in refusal("apiVersion: v1\nkind: Pod\n{{- if .Values.x }}\n", "x.yaml")
     assert "no pod that runs an engine: Service" in refusal("apiVersion: v1\nkind: Service\n", "x.yaml")
     assert "not valid YAML" in refusal("apiVersion: v1\nkind: [\n", "x.yaml")
+
+
+def test_privileges_groups_and_hosts() -> None:
+    spec = "securityContext: {supplementalGroups: [109]}\nhostAliases: [{ip: 10.0.0.5, hostnames: [db, models]}]"
+    assert section("securityContext: {privileged: true}", spec) == {
+        "privileged": True, "group_add": ["109"], "add_host": ["db:10.0.0.5", "models:10.0.0.5"],
+    }  # fmt: skip

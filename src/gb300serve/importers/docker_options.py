@@ -83,6 +83,9 @@ def _add_bind_mount(draft: Draft, option: DockerOption, source: str, target: str
     if source.startswith("."):
         source = normpath(f"{draft.directory}/{source}")
         _left_out(draft, option, f"the relative path was resolved from {draft.directory}")
+    elif not source.startswith(("/", "~", "$")) and not _VOLUME.fullmatch(source):
+        message = f"{shorten(source)} is neither an absolute path nor the name of a volume: docker rejects it"
+        _not_taken_over(draft, option, message, "write the path from /; it was kept as written")
     if _PLACEHOLDER.search(source):
         message = f"{shorten(source)} is a placeholder: the author did not publish the real path"
         draft.report.add(PLACEHOLDER, message, "write the real path", option.place)
@@ -390,8 +393,8 @@ def _health(draft: Draft, option: DockerOption) -> None:
     else:
         message = f"--{option.name} {shorten(value)} is not valid"
         _not_taken_over(draft, option, message, "write a whole number" if key == "retries" else "write 30s or 1m30s")
-    if not check:
-        draft.container.pop("healthcheck", None)
+    if not draft.container["healthcheck"]:
+        del draft.container["healthcheck"]
 
 
 def _is_generated_check(words: Sequence[str]) -> bool:
