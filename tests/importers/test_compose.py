@@ -203,3 +203,16 @@ def test_further_options() -> None:
         ],
         "healthcheck": {"test": "curl -f localhost", "interval": "30s", "retries": 3, "start_period": "1m"},
     }  # fmt: skip
+
+
+def test_an_empty_entrypoint_leaves_the_program_to_the_command() -> None:
+    command = "[python3, -m, vllm.entrypoints.x, --model, /m]"
+    text = f"services: {{a: {{image: vllm/vllm-openai:1, entrypoint: [], command: {command}}}}}"
+    plan = read(text, None, NAME).plan
+    assert plan.container.entrypoint == "python3"
+    assert plan.command == ("-m", "vllm.entrypoints.x", "--model", "/m")
+
+
+def test_the_home_directory_and_a_path_that_is_not_set() -> None:
+    found = container('    volumes: ["${HOME}/a:/a", "$DATA:/b", "${DATA}/c:/c"]\n')
+    assert [mount["source"] for mount in found["mounts"]] == ["/home/me/a", "$DATA", "$DATA/c"]

@@ -29,7 +29,7 @@ from gb300serve.importers.report import (
     place_of_key,
     shorten,
 )
-from gb300serve.importers.shell.words import ExpandedWord
+from gb300serve.importers.shell.words import OPEN, ExpandedWord
 
 
 def from_compose(text: str, draft: Draft, home: str, service: str | None) -> ImportedRecipe:
@@ -93,6 +93,8 @@ class _ComposeService:
             self.report.add(SPELLING, f"container.name is the name of the service, {self.name}", None, START)
             options.insert(0, DockerOption("name", self.name, START))
         entrypoint, command = self.words("entrypoint"), self.words("command")
+        if not entrypoint and self.node.get("entrypoint") is not None:  # an empty one: the command names the program
+            entrypoint, command = command[:1], command[1:]
         return from_parts(self.draft, ExpandedWord(image, place), options, entrypoint, command)
 
     def text(self, node: Any, key: str | int) -> str:
@@ -241,7 +243,7 @@ def _long_volume(service: _ComposeService, item: dict[str, Any], at: TextPositio
 
 def _volume_source(service: _ComposeService, source: str, at: TextPosition) -> str:
     """The path of a mount; a volume that is bound to a directory is that directory."""
-    if source.startswith((".", "/", "~")) or "/" in source:
+    if source.startswith((".", "/", "~", OPEN)) or "/" in source:
         return service.path(source)
     volume = as_mapping(as_mapping(service.root.get("volumes")).get(source))
     options = as_mapping(volume.get("driver_opts"))

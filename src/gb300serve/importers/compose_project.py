@@ -157,9 +157,11 @@ class ComposeProject:
     files: dict[str, MapNode] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.variables = ComposeVariables(self.draft)
+        # The shell of the caller sets these, and it takes precedence over the file.
+        shell = {"HOME": self.home, "PWD": self.draft.directory}
+        self.variables = ComposeVariables(self.draft, shell)
         if (text := self.draft.read_file(join(self.draft.directory, ".env"))) is not None:
-            self.variables.values = self.read_variables(text, {})
+            self.variables.values = self.read_variables(text, shell) | shell
             self.draft.exported = self.variables.values
 
     def read_variables(self, text: str, known: Mapping[str, str]) -> dict[str, str]:
