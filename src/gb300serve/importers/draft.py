@@ -31,6 +31,7 @@ class Draft:
     secrets: dict[str, dict[str, str]] = field(default_factory=dict)
     nodes: int = 1
     """The number of machines that serve the model together."""
+    _marks: dict[str, str] = field(default_factory=dict)
 
     def reference(self, text: str) -> Reference | None:
         """The reference that `text` consists of, if any."""
@@ -39,10 +40,10 @@ class Draft:
 
     def launch_value(self, name: str) -> str:
         """The mark of a value that the launch reads from the variable `name` of its caller."""
-        reference = Reference("env", name)
-        if reference not in self.references:
-            self.references.append(reference)
-        return reference_mark(self.references.index(reference))
+        if name not in self._marks:
+            self._marks[name] = reference_mark(len(self.references))
+            self.references.append(Reference("env", name))
+        return self._marks[name]
 
     def as_written(self, text: str, at: TextPosition | None, subject: str) -> str:
         """`text` with references in shell syntax, where a recipe cannot express them."""

@@ -100,6 +100,10 @@ def from_parts(
     command: Sequence[ExpandedWord],
 ) -> ImportedRecipe:
     """The recipe of a container that another format describes: its options, entrypoint (or none) and command."""
+    if (count := len(options) + len(command)) > MAX_ARGUMENTS:
+        raise UnresolvedError(
+            f"the container has {count:,} options and arguments", image.place, "leave most of them out"
+        )
     section = image_section(draft, image)
     apply_options(draft, options)
     if entrypoint:
