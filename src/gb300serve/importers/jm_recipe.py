@@ -8,6 +8,7 @@ from gb300serve.document.nodes import MapNode, Source
 from gb300serve.document.read import parse
 from gb300serve.importers.draft import Draft, ReadFile
 from gb300serve.importers.inspected import as_list, as_mapping, as_text
+from gb300serve.importers.launches import read_script
 from gb300serve.importers.recipe import DIGEST_HINT, ImportedRecipe, complete_recipe, from_arguments
 from gb300serve.importers.report import (
     LEFT_OUT,
@@ -20,9 +21,8 @@ from gb300serve.importers.report import (
     UnresolvedError,
     shorten,
 )
-from gb300serve.importers.shell.expand import ShellEnvironment
 from gb300serve.importers.shell.mend import mend
-from gb300serve.importers.shell.script import read_script
+from gb300serve.importers.shell.words import ShellEnvironment
 
 SCHEMA = "jm-recipe/v1"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -54,8 +54,8 @@ def _command(
     inner = Report(report.file, report.secrets)
     place = _place(root, "launch")
     try:
-        run = read_script(mend(command, inner), environment, inner)
-        draft = Draft(inner, run.expander.references, run.exported, environment.directory, read_file)
+        run = read_script(mend(command, inner), environment, inner, read_file)
+        draft = Draft(inner, run.references, run.exported, run.directory, read_file)
         imported = from_arguments(draft, run.words)
     except UnresolvedError as stop:
         at = place and TextPosition(place.line + (stop.place.line if stop.place else 1), 1)

@@ -11,6 +11,7 @@ from gb300serve.engines.registry import ENGINES
 from gb300serve.importers.draft import Draft, ReadFile
 from gb300serve.importers.inspected import from_inspect
 from gb300serve.importers.jm_recipe import SCHEMA, from_jm_recipe
+from gb300serve.importers.launches import DockerRunCommand, has_launch, is_capture, read_capture, read_script
 from gb300serve.importers.recipe import ImportedRecipe, from_arguments
 from gb300serve.importers.report import (
     TOKEN,
@@ -20,10 +21,8 @@ from gb300serve.importers.report import (
     SourceInvalidError,
     UnresolvedError,
 )
-from gb300serve.importers.shell.expand import ShellEnvironment
 from gb300serve.importers.shell.mend import mend
-from gb300serve.importers.shell.script import has_launch, read_script
-from gb300serve.importers.shell.words import SourceText
+from gb300serve.importers.shell.words import ShellEnvironment, SourceText
 from gb300serve.plan.model import Plan
 
 _CUT = "cut it down to the command"
@@ -73,10 +72,19 @@ class Result(NamedTuple):
     diagnostics: tuple[Diagnostic, ...]
 
 
-def read_text(text: str, name: str, environment: ShellEnvironment, read_file: ReadFile = lambda _: None) -> Result:
-    """The recipe of a text. Raises NotImportableError (exit 4) and SourceInvalidError (exit 3)."""
+def read_text(
+    text: str,
+    name: str,
+    environment: ShellEnvironment,
+    read_file: ReadFile = lambda _: None,
+    number: int | None = None,
+) -> Result:
+    """The recipe of a text; `number`: that of several launches.
+
+    Raises NotImportableError (exit 4) and SourceInvalidError (exit 3).
+    """
     report = Report(name)
-    return _result(report, lambda: _read(text, report, environment, read_file))
+    return _result(report, lambda: _read(text, report, environment, read_file, number))
 
 
 def read_inspected(container: Any, image: Any, name: str) -> Result:
@@ -95,7 +103,9 @@ def _result(report: Report, read: Callable[[], ImportedRecipe]) -> Result:
     return Result(imported.document, imported.plan, report.diagnostics)
 
 
-def _read(text: str, report: Report, environment: ShellEnvironment, read_file: ReadFile) -> ImportedRecipe:
+def _read(
+    text: str, report: Report, environment: ShellEnvironment, read_file: ReadFile, number: int | None
+) -> ImportedRecipe:
     for token in TOKEN.finditer(text[:MAX_CHARACTERS]):
         report.hide(token[0])
     if len(text) > MAX_CHARACTERS:
@@ -105,18 +115,31 @@ def _read(text: str, report: Report, environment: ShellEnvironment, read_file: R
         raise SourceInvalidError(f"{report.file} is not a text file", hint=hint)
     if _JM.search(text):
         return from_jm_recipe(text, report, environment, read_file)
-    if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
-        return from_inspect(_json(text, report), report)
+    if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[") and not _is_shell(text):
+        value = _json(text, report)
+        if is_capture(value):
+            return _from_run(read_capture(value, report, number), report, environment, read_file)
+        return from_inspect(value, report)
     if len(text) > MAX_SHELL_CHARACTERS:
         raise UnresolvedError(f"the text is longer than {MAX_SHELL_CHARACTERS:,} characters", None, _CUT)
     reject_other_formats(SourceText(text))
-    return from_shell(mend(text, report), report, environment, read_file)
+    return from_shell(mend(text, report), report, environment, read_file, number)
 
 
-def from_shell(source: SourceText, report: Report, shell: ShellEnvironment, read_file: ReadFile) -> ImportedRecipe:
-    """The recipe of the launch in a shell text."""
-    run = read_script(source, shell, report)
-    directory = run.expander.environment.directory
+def from_shell(
+    source: SourceText,
+    report: Report,
+    shell: ShellEnvironment,
+    read_file: ReadFile,
+    number: int | None = None,
+) -> ImportedRecipe:
+    """The recipe of the launch in a shell text; `number`: that of several."""
+    run = read_script(source, shell, report, read_file, number)
+    return _from_run(run, report, shell, read_file)
+
+
+def _from_run(run: DockerRunCommand, report: Report, shell: ShellEnvironment, read_file: ReadFile) -> ImportedRecipe:
+    directory = run.directory
 
     def read(path: str) -> str | None:
         absolute = normpath(join(directory, path))
@@ -124,8 +147,20 @@ def from_shell(source: SourceText, report: Report, shell: ShellEnvironment, read
             return run.files[absolute]
         return read_file(path if path.startswith("~") or directory == shell.directory else join(directory, path))
 
-    draft = Draft(report, run.expander.references, run.exported, directory, read)
-    return from_arguments(draft, run.words)
+    return from_arguments(Draft(report, run.references, run.exported, directory, read), run.words)
+
+
+def _is_shell(text: str) -> bool:
+    """Whether a text that begins as JSON does is a shell text that begins with a test or a group."""
+    return re.match(r"\s*(?:\[\[?|\{)\s", text) is not None and has_launch(text) and not _is_json(text)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text.lstrip("\ufeff"))
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _json(text: str, report: Report) -> Any:
