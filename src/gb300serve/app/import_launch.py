@@ -15,7 +15,7 @@ from gb300serve.core.files import expand_user
 from gb300serve.importers.draft import ReadFile
 from gb300serve.importers.read import MAX_CHARACTERS, Result, read_inspected, read_text
 from gb300serve.importers.report import NOT_TAKEN_OVER
-from gb300serve.importers.shell.expand import ShellEnvironment
+from gb300serve.importers.shell.words import ShellEnvironment
 from gb300serve.recipe.write import to_yaml
 from gb300serve.render.docker_run import plan_document
 
@@ -37,7 +37,12 @@ class UnreadableError(RecipeError):
         super().__init__(f"{name}: {reason}", hint="name a file, or - for standard input")
 
 
-def import_launch(space: Workspace, file: str | None, container: str | None) -> Result:
+def capture_script() -> str:
+    """A shell script that runs a launch script with stubs in place of docker, and records the launch."""
+    return Path(__file__).with_name("capture.sh").read_text(encoding="utf-8")
+
+
+def import_launch(space: Workspace, file: str | None, container: str | None, number: int | None = None) -> Result:
     """The recipe of the source. Raises RecipeError (3), CompileError (4), BackendError (7)."""
     if (file is None) == (container is None):
         raise OneSourceError
@@ -46,7 +51,8 @@ def import_launch(space: Workspace, file: str | None, container: str | None) -> 
         return read_inspected(inspected, image, container)
     name = "standard input" if file in ("-", None) else str(file)
     directory = Path() if file in ("-", None) else expand_user(name).parent
-    return read_text(_text(file or "-", name), name, _shell_environment(space), _reader(directory))
+    environment = _shell_environment(space, None if file in ("-", None) else str(expand_user(name)))
+    return read_text(_text(file or "-", name), name, environment, _reader(directory), number)
 
 
 def _text(file: str, name: str) -> str:
@@ -59,9 +65,10 @@ def _text(file: str, name: str) -> str:
         raise UnreadableError(name, error.strerror or str(error)) from error
 
 
-def _shell_environment(space: Workspace) -> ShellEnvironment:
+def _shell_environment(space: Workspace, script: str | None) -> ShellEnvironment:
     variables = space.environment.variables
-    return ShellEnvironment(variables.get("HOME") or str(expand_user("~")), str(Path.cwd()), variables.get("USER"))
+    home = variables.get("HOME") or str(expand_user("~"))
+    return ShellEnvironment(home, str(Path.cwd()), variables.get("USER"), script)
 
 
 def _reader(directory: Path) -> ReadFile:
