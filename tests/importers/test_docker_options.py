@@ -38,7 +38,7 @@ from tests.support.imports import IMAGE, container, read, said
         ("-e HF_TOKEN", {"secrets": {"HF_TOKEN": {"env": "HF_TOKEN"}}}),
         ("--restart on-failure:3 --restart=always", {"restart": "always"}),
         ("--restart no", {}),
-        ("--entrypoint vllm", {"entrypoint": "vllm"}),
+        ("--entrypoint /opt/run", {"entrypoint": "/opt/run"}),
         ("-dit --rm --pull never", {}),
     ],
 )

@@ -5,7 +5,7 @@ import pytest
 
 from gb300serve.importers.inspected import as_list, as_mapping, as_text, host_options
 from gb300serve.importers.read import Result, read_inspected, read_text
-from gb300serve.importers.shell.expand import ShellEnvironment
+from gb300serve.importers.shell.words import ShellEnvironment
 
 GPU = {"Driver": "", "Count": -1, "DeviceIDs": None, "Capabilities": [["gpu"]], "Options": {}}
 ID = "sha256:" + "ab" * 32

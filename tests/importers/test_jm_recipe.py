@@ -76,7 +76,7 @@ def test_the_pinned_image_holds() -> None:
     assert message in [d.message for d in found.diagnostics]
 
 
-@pytest.mark.parametrize("command", ["bash scripts/launch.sh", "for x in 1; do docker run i:$x; done", '""'])
+@pytest.mark.parametrize("command", ["bash scripts/launch.sh", "for x in *; do docker run i:$x; done", '""'])
 def test_a_command_without_a_launch(command: str) -> None:
     head, rest = TEXT.split("  command: |\n")
     text = f"{head}  command: {command}\nmetrics:{rest.split('metrics:')[1]}"

@@ -88,7 +88,9 @@ OPTION_VALUES: dict[str, st.SearchStrategy[Any]] = {
     "trust_remote_code": st.just(value=True),
     "enable_prefix_caching": st.booleans(),
     "served_model_name": st.one_of(WORDS, st.lists(WORDS, min_size=1, max_size=3)),
-    "speculative_config": st.fixed_dictionaries({"method": WORDS, "num_speculative_tokens": st.integers(1, 9)}),
+    "speculative_config": st.fixed_dictionaries(
+        {"method": st.sampled_from(["mtp", "ngram"]), "num_speculative_tokens": st.integers(1, 9)}
+    ),
     "engram_config": st.fixed_dictionaries({"cpu_offload": st.booleans()}),
     "cudagraph_capture_sizes": st.lists(st.integers(1, 512), min_size=1, max_size=5),
     "chat_template": WORDS,

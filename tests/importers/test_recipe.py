@@ -100,3 +100,32 @@ def test_secrets_that_were_struck_out() -> None:
     found = read(text)
     assert found.document["container"]["secrets"] == {"HF_TOKEN": {"env": "HF_TOKEN"}, "API_KEY": {"env": "API_KEY"}}
     assert [d.code for d in found.diagnostics if d.severity == "warning"] == ["IMP014", "IMP014"]
+
+
+def test_what_no_table_knows_goes_to_extra_args() -> None:
+    options = """--dtype own --speculative-config '{"method":"mtp","num_speculative_tokens":2,"own":1}' --port 3"""
+    found = read(f"docker run vllm/vllm-openai:v0.33.0 --model /m {options}\n")
+    engine = found.document["engine"]
+    assert engine["options"] == {"model": "/m", "port": 3}
+    assert engine["extra_args"] == [
+        "--dtype",
+        "own",
+        "--speculative-config",
+        '{"method":"mtp","num_speculative_tokens":2,"own":1}',
+    ]
+    assert [(one.severity, one.code) for one in found.diagnostics if one.hint == "it was kept in extra_args"] == [
+        ("warning", "OPT003"),
+        ("warning", "OPT006"),
+    ]
+
+
+def test_every_number_that_the_text_does_not_set_is_named() -> None:
+    with pytest.raises(NotImportableError) as stopped:
+        read("docker run -p $P:8000 vllm/vllm-openai:v0.33.0 --model $M --max-model-len $L --max-num-seqs ${S}k\n")
+    errors = [one.message for one in stopped.value.diagnostics if one.severity == "error"]
+    assert errors == [
+        "--publish needs a number, and the text does not set P",
+        "--max-model-len needs a number, and the text does not set L",
+        "--max-num-seqs needs a number, and the text does not set S",
+        "the text does not set P, L, S",
+    ]

@@ -8,6 +8,7 @@ from gb300serve.recipe.write import to_yaml
 from gb300serve.render.docker_run import plan_document
 from tests.support.fuzz_judges import SECONDS, BrokenError, Failure, judged
 from tests.support.imports import read
+from tests.support.shell_scripts import script
 
 SECRETS = ("hf_Qw3rTy7uIoPaSdFgHjKlZxCvBn", "sk-proj-9f8e7d6c5b4a39281706f5e4", "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4")
 SEEDS = (
@@ -130,6 +131,15 @@ PIECES = (
     ),
     *(
         "for x in a; do\n",
+        "if [ $X ]; then\n",
+        "case $X in a)",
+        "esac\n",
+        "fi\n",
+        "done\n",
+        "f() {\n",
+        "A+=(",
+        "[[ ",
+        "]] &&",
         "--a.b.c 3 ",
         "-O3 ",
         "\x1b[31m",
@@ -153,7 +163,7 @@ PIECES = (
 
 def paste(chance: random.Random) -> str:
     """One of them."""
-    text = chance.choice(SEEDS)
+    text = script(chance) if chance.random() < 0.3 else chance.choice(SEEDS)
     for _ in range(chance.randint(1, 8)):
         text = _changed(chance, text)
     while "@SECRET@" in text:

@@ -8,7 +8,7 @@ import pytest
 from gb300serve.core.errors import Gb300Error
 from gb300serve.importers.read import NO_CHOICES, Choices, Result, read_text
 from gb300serve.importers.report import NotImportableError
-from gb300serve.importers.shell.expand import ShellEnvironment
+from gb300serve.importers.shell.words import ShellEnvironment
 from gb300serve.render.docker_run import docker_argv
 
 ENVIRONMENT = ShellEnvironment("/home/me", "/home/me/work", "me")

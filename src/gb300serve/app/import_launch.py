@@ -21,7 +21,7 @@ from gb300serve.importers.draft import ReadFile
 from gb300serve.importers.read import MAX_CHARACTERS, NO_CHOICES, Choices, Result, read_inspected, read_text
 from gb300serve.importers.recipe import compile_document
 from gb300serve.importers.report import NOT_TAKEN_OVER, SPELLING, UNPINNED, Report
-from gb300serve.importers.shell.expand import ShellEnvironment
+from gb300serve.importers.shell.words import ShellEnvironment
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan
 from gb300serve.recipe.catalog import Catalog
@@ -49,6 +49,11 @@ class UnreadableError(RecipeError):
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"{name}: {reason}", hint="name a file, or - for standard input")
+
+
+def capture_script() -> str:
+    """A shell script that runs a launch script with stubs in place of docker, and records the launch."""
+    return Path(__file__).with_name("capture.sh").read_text(encoding="utf-8")
 
 
 class NewRelease(NamedTuple):
@@ -80,8 +85,9 @@ def import_launch(
         return as_release(space, read_inspected(inspected, image, container), new)
     name = "standard input" if file in ("-", None) else str(file)
     directory = Path() if file in ("-", None) else expand_user(name).parent
-    text = _text(file or "-", name)
-    return as_release(space, read_text(text, name, _shell_environment(space), _reader(directory), choices), new)
+    environment = _shell_environment(space, None if file in ("-", None) else str(expand_user(name)))
+    result = read_text(_text(file or "-", name), name, environment, _reader(directory), choices)
+    return as_release(space, result, new)
 
 
 def _text(file: str, name: str) -> str:
@@ -94,9 +100,10 @@ def _text(file: str, name: str) -> str:
         raise UnreadableError(name, error.strerror or str(error)) from error
 
 
-def _shell_environment(space: Workspace) -> ShellEnvironment:
+def _shell_environment(space: Workspace, script: str | None) -> ShellEnvironment:
     variables = space.environment.variables
-    return ShellEnvironment(variables.get("HOME") or str(expand_user("~")), str(Path.cwd()), variables.get("USER"))
+    home = variables.get("HOME") or str(expand_user("~"))
+    return ShellEnvironment(home, str(Path.cwd()), variables.get("USER"), script)
 
 
 def _reader(directory: Path) -> ReadFile:

@@ -160,6 +160,7 @@ _IRRELEVANT = {
     "rm": "the container of a lane is kept when it stops, so that it can be started again",
     "pull": "a launch does not pull images",
 }  # fmt: skip
+_NUMBERS = frozenset(("publish", "shm-size", "memory", "gpus", "ulimit", "stop-timeout"))
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
 _RESTART = re.compile(r"no|always|unless-stopped|on-failure(?::[0-9]+)?")
 
@@ -176,6 +177,8 @@ def apply_options(draft: Draft, options: Iterable[DockerOption]) -> None:
 
 def _apply(draft: Draft, option: DockerOption) -> None:
     name = option.name
+    if name in _NUMBERS and draft.require(option.value or "", option.place, f"--{name}"):
+        return
     if name in VALUED and option.value is None:
         _not_taken_over(draft, option, f"--{name} has no value", "write a value, or leave the option out")
     elif name in _TEXTS:
@@ -325,7 +328,7 @@ def _select_gpus(draft: Draft, options: list[DockerOption]) -> None:
     selections = [
         (option, f"--gpus {option.value}", parse_gpus(draft.as_written(option.value or "", option.place, "--gpus")))
         for option in options
-        if option.name == "gpus"
+        if option.name == "gpus" and not draft.missing
     ]
     if devices := [o for o in options if o.name == "device" and (o.value or "").startswith(CDI)]:
         names = [draft.as_written(o.value or "", o.place, "--device").removeprefix(CDI) for o in devices]

@@ -32,6 +32,15 @@ class Draft:
     nodes: int = 1
     """The number of machines that serve the model together."""
     _marks: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, tuple[TextPosition | None, str]] = field(default_factory=dict)
+    """The variables that the text does not set and that a number needs, each with the place and the option."""
+
+    def require(self, text: str, at: TextPosition | None, flag: str) -> bool:
+        """Whether a number contains variables that the text does not set: the recipe needs their values."""
+        references = [reference for match in MARK.finditer(text) if (reference := self._resolve(match)) is not None]
+        for reference in references:
+            self.missing.setdefault(reference.name, (at, flag))
+        return bool(references)
 
     def reference(self, text: str) -> Reference | None:
         """The reference that `text` consists of, if any."""

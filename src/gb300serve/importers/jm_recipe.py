@@ -10,6 +10,7 @@ from gb300serve.document.read import parse
 from gb300serve.importers.draft import Draft, ReadFile
 from gb300serve.importers.inspected import as_list, as_mapping, as_text
 from gb300serve.importers.launcher import SHELLS
+from gb300serve.importers.launches import has_launch
 from gb300serve.importers.recipe import DIGEST_HINT, FromShell, ImportedRecipe, complete_recipe, from_script
 from gb300serve.importers.report import (
     LEFT_OUT,
@@ -24,7 +25,6 @@ from gb300serve.importers.report import (
     shorten,
 )
 from gb300serve.importers.shell.mend import mend
-from gb300serve.importers.shell.script import has_launch
 
 SCHEMA = "jm-recipe/v1"
 _COMMIT = re.compile(r"[0-9a-f]{40}")

@@ -13,6 +13,7 @@ from gb300serve.importers.inspected import from_inspect
 from gb300serve.importers.jm_recipe import SCHEMA, from_jm_recipe
 from gb300serve.importers.kubernetes import from_kubernetes
 from gb300serve.importers.launcher import ENGINE_COMMAND, with_container
+from gb300serve.importers.launches import DockerRunCommand, has_launch, is_capture, read_capture, read_script
 from gb300serve.importers.recipe import FromShell, ImportedRecipe, from_arguments, from_configuration
 from gb300serve.importers.report import (
     TOKEN,
@@ -22,10 +23,8 @@ from gb300serve.importers.report import (
     SourceInvalidError,
     UnresolvedError,
 )
-from gb300serve.importers.shell.expand import ShellEnvironment
 from gb300serve.importers.shell.mend import mend
-from gb300serve.importers.shell.script import has_launch, read_script
-from gb300serve.importers.shell.words import CLOSE, OPEN, SourceText
+from gb300serve.importers.shell.words import CLOSE, OPEN, ShellEnvironment, SourceText
 from gb300serve.importers.units import from_unit
 from gb300serve.plan.model import Plan
 
@@ -62,6 +61,7 @@ class Choices(NamedTuple):
     service: str | None = None
     image: str | None = None
     script: str | None = None
+    launch: int | None = None
 
 
 NO_CHOICES = Choices()
@@ -122,14 +122,17 @@ def _read(
         return from_jm_recipe(text, report, choices.script, read_file, _shell_reader(environment, read_file))
     if (imported := _structured(text, report, environment, read_file, choices)) is not None:
         return imported
-    if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
-        return from_inspect(_json(text, report), report)
+    if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[") and not _is_shell(text):
+        value = _json(text, report)
+        if is_capture(value):
+            return _from_run(read_capture(value, report, choices.launch), report, environment, read_file)
+        return from_inspect(value, report)
     if len(text) > MAX_SHELL_CHARACTERS:
         raise UnresolvedError(f"the text is longer than {MAX_SHELL_CHARACTERS:,} characters", None, _CUT)
     if choices.image is not None and not has_launch(text):
         return from_shell(with_container(mend(text, report), choices.image), report, environment, read_file)
     reject_other_formats(SourceText(text))
-    return from_shell(mend(text, report), report, environment, read_file)
+    return from_shell(mend(text, report), report, environment, read_file, choices.launch)
 
 
 _HELM = re.compile(r"^[ \t-]*\{\{-? ", re.MULTILINE)
@@ -175,10 +178,20 @@ def _shell_reader(environment: ShellEnvironment, read_file: ReadFile) -> FromShe
     return lambda source, report: from_shell(source, report, environment, read_file)
 
 
-def from_shell(source: SourceText, report: Report, shell: ShellEnvironment, read_file: ReadFile) -> ImportedRecipe:
-    """The recipe of the launch in a shell text."""
-    run = read_script(source, shell, report)
-    directory = run.expander.environment.directory
+def from_shell(
+    source: SourceText,
+    report: Report,
+    shell: ShellEnvironment,
+    read_file: ReadFile,
+    number: int | None = None,
+) -> ImportedRecipe:
+    """The recipe of the launch in a shell text; `number`: that of several."""
+    run = read_script(source, shell, report, read_file, number)
+    return _from_run(run, report, shell, read_file)
+
+
+def _from_run(run: DockerRunCommand, report: Report, shell: ShellEnvironment, read_file: ReadFile) -> ImportedRecipe:
+    directory = run.directory
 
     def read(path: str) -> str | None:
         absolute = normpath(join(directory, path))
@@ -186,8 +199,20 @@ def from_shell(source: SourceText, report: Report, shell: ShellEnvironment, read
             return run.files[absolute]
         return read_file(path if path.startswith("~") or directory == shell.directory else join(directory, path))
 
-    draft = Draft(report, run.expander.references, run.exported, directory, read)
-    return from_arguments(draft, run.words)
+    return from_arguments(Draft(report, run.references, run.exported, directory, read), run.words)
+
+
+def _is_shell(text: str) -> bool:
+    """Whether a text that begins as JSON does is a shell text that begins with a test or a group."""
+    return re.match(r"\s*(?:\[\[?|\{)\s", text) is not None and has_launch(text) and not _is_json(text)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text.lstrip("\ufeff"))
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _json(text: str, report: Report) -> Any:

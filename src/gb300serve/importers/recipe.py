@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from gb300serve.core.diagnostics import diagnostic
 from gb300serve.core.errors import CompileError
 from gb300serve.core.redaction import HIDDEN
 from gb300serve.core.values import compact_json
@@ -158,7 +159,19 @@ def from_command(draft: Draft, image: dict[str, Any], command: Sequence[Expanded
     engine_command = _take_docker_options(draft, engine_command, flags)
     options = OptionReader(draft, flags, engine_command.engine)
     options.read(engine_command.words)
+    _check_missing(draft)
     return complete_recipe(draft, image, engine_section(engine_command, version, options))
+
+
+def _check_missing(draft: Draft) -> None:
+    """Raises UnresolvedError if numbers of the launch are in variables that the text does not set."""
+    if not draft.missing:
+        return
+    for name, (place, flag) in draft.missing.items():
+        message = f"{flag} needs a number, and the text does not set {name}"
+        draft.report.add(UNREADABLE, message, f"write `{name}=NUMBER` on a line above the launch", place)
+    names = ", ".join(draft.missing)
+    raise UnresolvedError(f"the text does not set {names}", None, "write the assignments above the launch")
 
 
 def _take_docker_options(draft: Draft, engine_command: EngineCommand, flags: Flags) -> EngineCommand:
@@ -292,27 +305,50 @@ def _without_tokens(draft: Draft, node: Any) -> Any:
     return TOKEN.sub(HIDDEN, node)
 
 
-def _compiled(draft: Draft, document: dict[str, Any]) -> ImportedRecipe:
-    return ImportedRecipe(document, compile_document(draft.report, document))
-
-
 def compile_document(report: Report, document: dict[str, Any]) -> Plan:
     """The plan of an imported recipe. Raises UnresolvedError if it is not a valid recipe."""
+    return _compiled(Draft(report), document).plan
+
+
+def _compiled(draft: Draft, document: dict[str, Any]) -> ImportedRecipe:
     source = Source("imported recipe", to_yaml(document))
     parsed = parse(source)
     recipe, invalid = validate(Recipe, FORMAT, parsed.root, source)
     findings = [*parsed.problems, *invalid]
     if recipe is None or findings:
         for finding in findings:
-            report.add(UNREADABLE, finding.message, finding.hint, None, finding.path)
+            draft.report.add(UNREADABLE, finding.message, finding.hint, None, finding.path)
         hint = "fix the values above, or import the running container"
         raise UnresolvedError("the text does not make a valid recipe", None, hint)
-    options = with_secret_placeholders(recipe.engine.options)
-    for problem in engine_named(recipe.engine.name).check(options, recipe.engine.version):
-        if problem.code != "OPT008":
-            path = ".".join(map(str, ("engine", "options", *problem.path)))
-            report.add(problem.code, problem.message, problem.hint, None, path, severity="warning")
+    if (kept := _with_extra_args(draft, recipe, document)) is not None:
+        return _compiled(draft, kept)
+    if (literal := next(literal_secrets(parsed.root), None)) is not None:
+        where = ".".join(map(str, literal.path))
+        raise UnresolvedError(f"{where} contains {literal.kind} as plain text", None, "use a secret reference")
     try:
-        return Compiler(Site()).plan(recipe)
+        return ImportedRecipe(document, Compiler(Site()).plan(recipe))
     except CompileError as error:
         raise UnresolvedError(error.message, None, error.hint or BY_CONTAINER) from error
+
+
+def _with_extra_args(draft: Draft, recipe: Recipe, document: dict[str, Any]) -> dict[str, Any] | None:
+    """The document with the options that the tables refuse in `extra_args`; None if they refuse none."""
+    engine, version = engine_named(recipe.engine.name), recipe.engine.version
+    options = with_secret_placeholders(recipe.engine.options)
+    refused: list[str] = []
+    for problem in engine.check(options, version):
+        if problem.code == "OPT008":
+            continue
+        path = ".".join(map(str, ("engine", "options", *problem.path)))
+        is_error = diagnostic(problem.code, problem.message, severity=problem.severity).severity == "error"
+        hint = "it was kept in extra_args" if is_error else problem.hint
+        draft.report.add(problem.code, problem.message, hint, None, path, severity="warning")
+        if is_error and problem.path:
+            refused.append(str(problem.path[0]))
+    if not refused:
+        return None
+    kept = {key: value for key, value in document["engine"]["options"].items() if key not in refused}
+    words = [word for key in dict.fromkeys(refused) for word in engine.argv({key: options[key]}, version)]
+    section = {key: value for key, value in document["engine"].items() if key not in ("options", "extra_args")}
+    section |= {"options": kept} if kept else {}
+    return document | {"engine": section | {"extra_args": [*words, *document["engine"].get("extra_args", [])]}}

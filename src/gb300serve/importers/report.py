@@ -56,6 +56,10 @@ TOKEN = re.compile(
 )
 MAX_FINDINGS = 200
 BY_CONTAINER = "start it, then import the running container with `import --container NAME`"
+BY_CAPTURE = (
+    "`import --capture` prints a script that records the launch and starts no container; "
+    "or start it, and import the running container with `import --container NAME`"
+)
 
 
 class NotImportableError(CompileError):
@@ -72,7 +76,7 @@ class SourceInvalidError(RecipeError):
 class UnresolvedError(Exception):
     """The text at `place` cannot be resolved without running it. Never leaves this package."""
 
-    def __init__(self, reason: str, place: TextPosition | None, hint: str = BY_CONTAINER) -> None:
+    def __init__(self, reason: str, place: TextPosition | None, hint: str = BY_CAPTURE) -> None:
         super().__init__(reason)
         self.reason, self.place, self.hint = reason, place, hint
 
@@ -108,6 +112,12 @@ class Report:
     def drop(self, code: str) -> None:
         """Remove the findings of a code: something else answers them."""
         self._findings = {finding: None for finding in self._findings if finding.code != code}
+
+    def merge(self, other: "Report") -> None:
+        """Add the findings of a part of the text."""
+        for finding in other._findings:
+            if len(self._findings) < MAX_FINDINGS or finding.severity == "error":
+                self._findings[finding] = None
 
     def hide(self, secret: str) -> None:
         """Remove a secret from all messages, also from earlier ones."""

@@ -15,6 +15,7 @@ from gb300serve.importers.docker_arguments import DockerOption, split_arguments
 from gb300serve.importers.docker_options import HEALTH_TIMES, health_options
 from gb300serve.importers.draft import Draft
 from gb300serve.importers.launcher import HOST_OPTIONS, SHELLS, WRAPPERS, find_launcher, image_repository
+from gb300serve.importers.launches import CLIENTS, report_engine_options
 from gb300serve.importers.recipe import FromShell, ImportedRecipe, from_arguments, from_parts, from_script
 from gb300serve.importers.report import (
     LEFT_OUT,
@@ -26,10 +27,8 @@ from gb300serve.importers.report import (
     UnresolvedError,
     shorten,
 )
-from gb300serve.importers.shell.expand import ShellEnvironment
 from gb300serve.importers.shell.mend import mend
-from gb300serve.importers.shell.script import CLIENTS, report_engine_options
-from gb300serve.importers.shell.words import ExpandedWord, SourceText
+from gb300serve.importers.shell.words import ExpandedWord, ShellEnvironment, SourceText
 
 _SECTION = re.compile(r"\[([A-Za-z-]+)\][ \t]*")
 _ESCAPES = {

@@ -67,10 +67,10 @@ def test_a_file_beside_it(launch: Path) -> None:
 
 
 def test_what_cannot_be_imported(launch: Path) -> None:
-    launch.write_text("X=(hf_Qw3rTy7uIoPaSdFgHj)\ndocker run i:1 ${X[@]}\n")
+    launch.write_text("X=$(date hf_Qw3rTy7uIoPaSdFgHj)\ndocker run i:1 $X\n")
     answer = run("import", launch)
     assert (answer.code, answer.out) == (4, "")
-    assert answer.err.splitlines()[-2].startswith(f"gb300serve: {launch} cannot be imported: ${{X[@]}} is a bash array")
+    assert answer.err.splitlines()[-2].startswith(f"gb300serve: {launch} cannot be imported: the output of $(date")
     assert "--container NAME" in answer.err
     assert "hf_Qw3" not in answer.err
     document = run("import", launch, "--json")
@@ -192,3 +192,33 @@ def test_choices(tmp_path: Path) -> None:
     assert run("import", tmp_path / "serve.sh").code == 4
     found = run("import", tmp_path / "serve.sh", "--image", "vllm/vllm-openai:v0.33.0", "--json").document["plan"]
     assert found["command"] == ["org/m", "--port", "80"]
+
+
+def test_one_of_several_launches(tmp_path: Path) -> None:
+    path = tmp_path / "two.sh"
+    path.write_text(
+        "docker run --name ab vllm/vllm-openai:v0.33.0 /m\ndocker run --name cd vllm/vllm-openai:v0.33.0 /n\n"
+    )
+    assert "name: cd" in run("import", path, "--launch", "2").out
+    answer = run("import", path)
+    assert answer.code == 4
+    assert (
+        f"{path}:2:1: error IMP020 cannot-be-imported: launch 2 is cd\n    hint: `--launch 2` imports it" in answer.err
+    )
+
+
+def test_the_script_that_records_a_launch() -> None:
+    answer = run("import", "--capture")
+    assert (answer.code, answer.out.splitlines()[0]) == (0, "#!/bin/sh")
+
+
+def test_the_place_of_the_script_and_its_settings(tmp_path: Path) -> None:
+    path = tmp_path / "start.sh"
+    path.write_text(
+        'HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"\n. "$HERE/lane.env"\n'
+        "docker run -v $HERE/m:/m vllm/vllm-openai:v0.33.0 /m --port $PORT\n"
+    )
+    (tmp_path / "lane.env").write_text("PORT=8123\n")
+    found = run("import", path, "--json").document
+    assert found["plan"]["container"]["mounts"][0]["source"] == f"{tmp_path}/m"
+    assert found["plan"]["command"] == ["/m", "--port", "8123"]

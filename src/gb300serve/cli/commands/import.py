@@ -7,6 +7,7 @@ import typer
 
 from gb300serve.app.import_launch import (
     NewRelease,
+    capture_script,
     import_document,
     import_launch,
     recipe_lines,
@@ -43,6 +44,15 @@ Release = Annotated[str | None, _text("--release", "NAME", "The release of the r
 Extends = Annotated[str | None, _text("--extends", "REF", "Write a child of this release.")]
 
 
+Launch = Annotated[
+    int | None,
+    typer.Option("--launch", metavar="N", help="Of several servers in a text, the N-th.", show_default=False),
+]
+Capture = Annotated[
+    bool, typer.Option("--capture", help="Print a script that records what a launch script would start.")
+]
+
+
 def run(
     ctx: typer.Context,
     file: Source = None,
@@ -54,6 +64,8 @@ def run(
     lane: Lane = None,
     release: Release = None,
     extends: Extends = None,
+    launch: Launch = None,
+    capture: Capture = False,
     recipes: RecipeDirs = None,
     site: SiteFile = None,
     station: Station = None,
@@ -61,7 +73,10 @@ def run(
 ) -> int:
     """Convert a launch of any form to a recipe. Nothing is executed."""
     workspace, console = open_workspace(ctx, recipes, site, station)
-    choices, new = Choices(service, image, script), NewRelease(output, lane, release, extends)
+    if capture:
+        console.result(capture_script().removesuffix("\n"))
+        return 0
+    choices, new = Choices(service, image, script, launch), NewRelease(output, lane, release, extends)
     try:
         result = import_launch(workspace, file, container, choices, new)
     except CompileError as error:
