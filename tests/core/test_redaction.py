@@ -1,6 +1,14 @@
 import pytest
 
-from gb300serve.core.redaction import holds_secret, literal_secret, may_hold_secret, redact, redact_line, secret_kind
+from gb300serve.core.redaction import (
+    holds_secret,
+    is_placeholder,
+    literal_secret,
+    may_hold_secret,
+    redact,
+    redact_line,
+    secret_kind,
+)
 
 SHAPED = {
     "hf_qQwWeErRtTyYuUiIoOpP12": "a Hugging Face token",
@@ -64,7 +72,19 @@ def test_names_that_hold_a_secret(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["TOKENIZERS_PARALLELISM", "max_num_batched_tokens", "VLLM_AUTOTUNE_CACHE_KEY", "pad_token", "bytes_per_token"],
+    [
+        "TOKENIZERS_PARALLELISM",
+        "max_num_batched_tokens",
+        "VLLM_AUTOTUNE_CACHE_KEY",
+        "pad_token",
+        "bytes_per_token",
+        "HF_HUB_DISABLE_IMPLICIT_TOKEN",
+        "max_tokens",
+        "tokenizer",
+        "think_end_token",
+        "NCCL_BYPASS",
+        "num_pass",
+    ],
 )
 def test_names_that_do_not(name: str) -> None:
     assert not holds_secret(name)
@@ -116,3 +136,27 @@ def test_a_known_secret_goes_whole_and_as_python_writes_it() -> None:
     assert redact(f"key: {blanks}.", (blanks,)) == "key: [secret]."
     assert redact(f"api_key={quoted!r}, port=1", (quoted,)) == "api_key='[secret]', port=1"
     assert redact("nothing is hidden by nothing", ("",)) == "nothing is hidden by nothing"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["PGPASSWORD", "MYSQL_PWD", "SMTP_PASS", "BASIC_AUTH", "splunk-token", "owner.token", "remote_password", "apikey"],
+)
+def test_names_whose_short_values_are_secrets(name: str) -> None:
+    assert literal_secret(name, "Winter31") == f"the value of {name}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "***", "<redacted>", "[REDACTED]", "[secret]", "xxxx", "hf_***", "hf_xxxx", "sk-...", "YOUR_HF_TOKEN",
+        "REDACTED", "your-api-key", "change-me", "{{ token }}", "…",
+    ],
+)  # fmt: skip
+def test_placeholders(text: str) -> None:
+    assert is_placeholder(text)
+
+
+@pytest.mark.parametrize("text", ["", "xx", "Winter2031", "hf_transfer", "/run/key", "abc", "-" * 200])
+def test_texts_that_are_no_placeholder(text: str) -> None:
+    assert not is_placeholder(text)

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -5,7 +7,7 @@ from hypothesis import strategies as st
 
 from gb300serve.core.values import WrittenFloat
 from gb300serve.document.nodes import Source
-from gb300serve.document.read import MAX_DEPTH, Document, explain_syntax_error, parse, replace_scalar
+from gb300serve.document.read import MAX_DEPTH, Document, explain_syntax_error, parse, parse_foreign, replace_scalar
 
 
 def read(text: str) -> Document:
@@ -256,3 +258,53 @@ def test_one_scalar_is_replaced(line: int, column: int, new: str, changed: dict[
 def test_a_scalar_before_a_syntax_error_is_replaced() -> None:
     assert replace_scalar("a: b\nc: [\n", 1, 1, "d") == "d: b\nc: [\n"
     assert replace_scalar("a: b\nc: [}\n", 2, 9, "d") == "a: b\nc: [}\n"
+
+
+def foreign(text: str) -> list[Any]:
+    documents, problem = parse_foreign(Source("x.yaml", text))
+    assert problem is None
+    return documents
+
+
+@pytest.mark.parametrize(
+    ("text", "documents"),
+    [
+        ("a: 1\n---\n- b\n", [{"a": 1}, ["b"]]),
+        ("a: &x {b: 1, c: 2}\nd: {<<: *x, c: 3}\n", [{"a": {"b": 1, "c": 2}, "d": {"c": 3, "b": 1}}]),
+        ("a: {<<: [{b: 1}, {b: 2, c: 3}]}\n", [{"a": {"b": 1, "c": 3}}]),
+        ("[yes, True, ~, null, '1', 1, 0.90, 1e3, !!str 5, 2026-01-01]", None),
+        ("", []),
+        ("1: a", [{"1": "a"}]),
+    ],
+)
+def test_yaml_of_other_programs(text: str, documents: list[Any] | None) -> None:
+    if documents is None:
+        documents = [["yes", True, None, None, "1", 1, 0.90, "1e3", "5", "2026-01-01"]]
+    assert foreign(text) == documents
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: *b", "the alias `*b` has no anchor"),
+        ("a: &a [*a]", "the alias `*a` has no anchor"),
+        ("a: 1\na: 2", "duplicate key `a`"),
+        ("[" * 100, "nested too deeply"),
+        ("{[a]: b}", "a key must be text"),
+        ("a: [b", "the `[` that opens on line 1 is not closed"),
+        (
+            "a: &a {" + ", ".join(f"k{n}: 1" for n in range(1000)) + "}\n"
+            + "".join(f"b{n}: {{<<: *a}}\n" for n in range(60)),
+            "`<<` merges too many keys",
+        ),
+    ],
+)  # fmt: skip
+def test_yaml_of_other_programs_that_is_not_valid(text: str, message: str) -> None:
+    _, problem = parse_foreign(Source("x.yaml", text))
+    assert problem is not None
+    assert message in problem.message
+
+
+def test_entries_of_other_programs_have_positions() -> None:
+    (root,) = foreign("a:\n- b\n- {c: d}\n")
+    assert [(spot.value.line, spot.value.column) for spot in root["a"].spots] == [(1, 2), (2, 2)]

@@ -52,7 +52,7 @@ def test_what_to_write_where_a_mapping_or_a_list_of_them_is_meant(tmp_path: Path
     text = container("mounts: /a:/b\nenv: A=1\ncap_add: IPC_LOCK\n").replace("image: {", "image: vllm:v1 #")
     assert [d.hint for d in problems(tmp_path, text) if d.code == "FMT002"] == [
         "write its keys below it: repository, tag, digest, id",
-        "write a list of mappings with the keys source, target, read_only, sha256",
+        "write a list of mappings with the keys source, volume, target, read_only, sha256",
         "write `key: value` lines below it",
         "write [IPC_LOCK]",
     ]

@@ -2,7 +2,9 @@ from typing import Any
 
 import pytest
 
-from gb300serve.importers.docker_options import gpu_selection, other_gpu_settings, parse_gpus
+from gb300serve.importers.docker_options import gpu_selection, health_options, other_gpu_settings, parse_gpus
+from gb300serve.importers.report import TextPosition
+from gb300serve.render.target import TargetService
 from tests.support.imports import IMAGE, container, read, said
 
 
@@ -36,7 +38,7 @@ from tests.support.imports import IMAGE, container, read, said
         ("-e HF_TOKEN", {"secrets": {"HF_TOKEN": {"env": "HF_TOKEN"}}}),
         ("--restart on-failure:3 --restart=always", {"restart": "always"}),
         ("--restart no", {}),
-        ("--entrypoint vllm", {"entrypoint": "vllm"}),
+        ("--entrypoint /opt/run", {"entrypoint": "/opt/run"}),
         ("-dit --rm --pull never", {}),
     ],
 )
@@ -47,7 +49,7 @@ def test_options(options: str, section: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("options", "finding"),
     [
-        ("--privileged", "a recipe cannot express --privileged"),
+        ("--hostname x", "a recipe cannot express --hostname x"),
         ("--cpus 4", "a recipe cannot express --cpus 4"),
         ("--hostname=h", "a recipe cannot express --hostname h"),
         ("--runtime runsc", "a recipe cannot express --runtime runsc"),
@@ -183,7 +185,8 @@ def test_other_settings_of_gpus(value: str, said: list[str]) -> None:
         ("--mount type=bind,src=/a,dst=/b,ro=true", {"source": "/a", "target": "/b", "read_only": True}),
         ("--mount source=/a,destination=/b,type=bind,readonly=false", {"source": "/a", "target": "/b"}),
         ("-v ../x:/b", {"source": "/home/me/x", "target": "/b"}),
-        ("-v cache:/b", {"source": "cache", "target": "/b"}),
+        ("-v a/b:/b", {"source": "a/b", "target": "/b"}),
+        ("-v cache:/b", {"volume": "cache", "target": "/b"}),
         ("-v '/a${b}:/b'", {"source": "/a$${b}", "target": "/b"}),
     ],
 )
@@ -199,7 +202,6 @@ def test_a_dollar_in_a_path_is_literal() -> None:
     ("option", "finding"),
     [
         ("-v /a", "-v /a has only one path: docker would create an anonymous volume there"),
-        ("-v cache:/b", "cache is a named volume, not a path on the host"),
         ("-v /a:/b:nocopy", "-v /a:/b:nocopy: a recipe cannot express the mode nocopy"),
         ("-v /a:/b:ro,Z,cached", "-v /a:/b:ro,Z,cached: a recipe cannot express the mode Z,cached"),
         (r"-v 'C:\models:/m'", r"-v C:\models:/m is a Windows path, which the Station does not have"),
@@ -226,3 +228,41 @@ def test_a_model_mount_that_is_not_first_or_is_writable_stays_a_mount() -> None:
         document = read(f"docker run {options} {IMAGE} --model /model\n").document
         assert "model" not in document
         assert document["container"]["mounts"][-1]["source"] == "/srv/x"
+
+
+def test_further_options() -> None:
+    options = (
+        "--privileged --group-add video --group-add 109 --cpuset-cpus 0-71 --memory 1g --memory-swap -1 "
+        "--add-host db:10.0.0.5 -v cache:/c:ro"
+    )
+    assert container(options) == {
+        "privileged": True, "group_add": ["video", "109"], "cpuset_cpus": "0-71", "memory": "1g", "memory_swap": "-1",
+        "add_host": ["db:10.0.0.5"], "mounts": [{"volume": "cache", "target": "/c", "read_only": True}],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "check"),
+    [
+        (
+            "--health-cmd 'curl -f http://localhost/health' --health-interval 1m30s --health-retries 4",
+            {"test": "curl -f http://localhost/health", "interval": "1m30s", "retries": 4},
+        ),
+        ("--health-start-period 2h --health-start-interval 5s --health-timeout 500ms",
+         {"start_period": "2h", "start_interval": "5s", "timeout": "500ms"}),
+        ("--no-healthcheck", {"disable": True}),
+        ("--health-interval soon", None),
+        ("--health-cmd 'curl -H \"Authorization: Bearer abcdef0123456789\" http://localhost'", None),
+    ],
+)  # fmt: skip
+def test_health_checks(options: str, check: dict[str, Any] | None) -> None:
+    assert container(options).get("healthcheck") == check
+
+
+def test_the_health_check_that_compile_writes_is_left_out() -> None:
+    program = TargetService(8000).health_program
+    place = TextPosition(1, 1)
+    assert list(health_options(["CMD", "python3", "-c", program], {"interval": ("30s", place)}, place)) == []
+    others = [(o.name, o.value) for o in health_options(["CMD", "a", "b c"], {"retries": ("3", place)}, place)]
+    assert others == [("health-cmd", "a 'b c'"), ("health-retries", "3")]
+    assert [o.name for o in health_options(["NONE"], {}, place)] == ["no-healthcheck"]

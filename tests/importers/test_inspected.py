@@ -5,7 +5,7 @@ import pytest
 
 from gb300serve.importers.inspected import as_list, as_mapping, as_text, host_options
 from gb300serve.importers.read import Result, read_inspected, read_text
-from gb300serve.importers.shell.expand import ShellEnvironment
+from gb300serve.importers.shell.words import ShellEnvironment
 
 GPU = {"Driver": "", "Count": -1, "DeviceIDs": None, "Capabilities": [["gpu"]], "Options": {}}
 ID = "sha256:" + "ab" * 32
@@ -162,6 +162,16 @@ def test_with_the_image_nothing_is_guessed() -> None:
     assert found.diagnostics == ()
 
 
+def test_a_health_check_that_is_not_the_images() -> None:
+    own = {"Test": ["CMD", "curl", "-f", "http://localhost/a b"], "Interval": 90_000_000_000, "Retries": 4}
+    inspected = container({"Healthcheck": own})
+    found = read_inspected(inspected, {"Config": {"Healthcheck": {"Test": ["CMD", "x"]}}}, "bench")
+    assert found.document["container"]["healthcheck"] == {
+        "test": "curl -f 'http://localhost/a b'", "interval": "90s", "retries": 4,
+    }  # fmt: skip
+    assert "healthcheck" not in read_inspected(inspected, {"Config": {"Healthcheck": own}}, "b").document["container"]
+
+
 def test_several_containers() -> None:
     found = read_text(json.dumps([container(), container()]), "i.json", ShellEnvironment("/h", "/w"))
     assert "the file describes 2 containers: the first was imported" in [d.message for d in found.diagnostics]
@@ -222,6 +232,11 @@ def test_hostile_values(junk: Any) -> None:
         ({"Privileged": True, "AutoRemove": False, "NanoCpus": 0, "UTSMode": "host"},
          [("privileged", None), ("uts", "host")]),
         ({"NanoCpus": 2_500_000_000}, [("cpus", "2.5")]),
+        ({"GroupAdd": ["video"], "CpusetCpus": "0-71", "ExtraHosts": ["db:10.0.0.5"]},
+         [("add-host", "db:10.0.0.5"), ("group-add", "video"), ("cpuset-cpus", "0-71")]),
+        ({"Memory": 1 << 30, "MemorySwap": 2 << 30}, [("memory", "1g")]),
+        ({"Memory": 1 << 30, "MemorySwap": -1}, [("memory", "1g"), ("memory-swap", "-1")]),
+        ({"Memory": 1 << 30, "MemorySwap": 3 << 30}, [("memory", "1g"), ("memory-swap", "3g")]),
         ({"Binds": "nonsense", "Ulimits": 3, "PortBindings": [], "LogConfig": None}, []),
     ],
 )  # fmt: skip

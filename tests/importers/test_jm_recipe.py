@@ -1,6 +1,7 @@
 import pytest
 
 from gb300serve.core.values import compact_json
+from gb300serve.importers.read import Choices
 from gb300serve.importers.report import NotImportableError, SourceInvalidError
 from tests.support.imports import read
 
@@ -54,7 +55,7 @@ def test_the_pins_are_laid_over_the_command() -> None:
         "status": "draft",
         "image": {"repository": "vllm/vllm-openai", "tag": "bench", "digest": DIGEST},
         "model": {"repo": "org/Bench", "revision": REVISION, "path": "/srv/bench", "mount": "/model"},
-        "container": {"name": "bench", "gpus": "all"},
+        "container": {"name": "bench", "gpus": "all", "privileged": True},
         "engine": {
             "name": "vllm",
             "version": "0.33.0",
@@ -75,7 +76,7 @@ def test_the_pinned_image_holds() -> None:
     assert message in [d.message for d in found.diagnostics]
 
 
-@pytest.mark.parametrize("command", ["bash scripts/launch.sh", "for x in 1; do docker run i:$x; done", '""'])
+@pytest.mark.parametrize("command", ["bash scripts/launch.sh", "for x in *; do docker run i:$x; done", '""'])
 def test_a_command_without_a_launch(command: str) -> None:
     head, rest = TEXT.split("  command: |\n")
     text = f"{head}  command: {command}\nmetrics:{rest.split('metrics:')[1]}"
@@ -121,3 +122,70 @@ def test_every_loss_of_a_pin_is_reported(old: str, new: str, said: tuple[str, st
     assert TEXT.count(old) == 1
     assert said in [(one.code, one.message) for one in read(TEXT.replace(old, new)).diagnostics]
     assert said not in [(one.code, one.message) for one in read(TEXT).diagnostics]
+
+
+COMMAND = """    docker run -d --name bench --gpus all -v /srv/bench:/model:ro \\
+      vllm/vllm-openai:bench --model /model --max-num-seqs 7 \\
+      --privileged 1
+"""
+CALL = """    SEATS=18 NAME='a b' bash scripts/launch.sh   # seats; (the rest as before)
+"""
+SCRIPT = """#!/bin/bash
+IMAGE=vllm/vllm-openai:bench
+docker run -d --name bench --gpus all -v /srv/bench:/model:ro -v /opt/patches/a.py:/usr/a.py -v /opt/hook:/w \\
+  "$IMAGE" --model /model --max-num-seqs $SEATS --served-model-name "$NAME" --nonsense
+"""
+PATCH = f"{{path: patches/a.py, sha256: {'1' * 64}, purpose: x}}"
+
+
+def called(text: str = TEXT) -> str:
+    assert COMMAND in text
+    return text.replace(COMMAND, CALL)
+
+
+def test_a_command_that_calls_a_script() -> None:
+    hook = f"{PATCH}\n    - {{path: hook/b.py, sha256: {'2' * 64}, purpose: y}}"
+    found = read(called().replace(PATCH, hook), {"scripts/launch.sh": SCRIPT}, "recipe.yaml")
+    assert found.plan.command == (
+        "--model", "/model", "--max-num-seqs", "18", "--served-model-name", "a b", "--nonsense",
+    )  # fmt: skip
+    assert found.document["image"]["digest"] == DIGEST
+    assert found.document["model"]["revision"] == REVISION
+    assert found.document["container"]["mounts"] == [
+        {"source": "/opt/patches/a.py", "target": "/usr/a.py", "sha256": "1" * 64},
+        {"source": "/opt/hook", "target": "/w", "sha256": {"b.py": "2" * 64}},
+    ]
+    assert [(d.file, d.line) for d in found.diagnostics if d.code == "IMP011"] == [("scripts/launch.sh", 4)]
+    said = [d.message for d in found.diagnostics]
+    assert "launch.command ends in prose, which was left out: # seats; (the rest as before)" in said
+    assert not any("digest" in message for message in said)
+
+
+def test_a_script_that_the_command_line_names() -> None:
+    found = read(called(), {"/elsewhere/other.sh": SCRIPT}, "recipe.yaml", Choices(script="/elsewhere/other.sh"))
+    assert found.plan.command[2:4] == ("--max-num-seqs", "18")
+
+
+def test_a_script_that_is_not_there() -> None:
+    with pytest.raises(NotImportableError) as caught:
+        read(called())
+    assert "launch.command calls scripts/launch.sh, which is not beside the file" in caught.value.message
+    assert "--script FILE" in (caught.value.hint or "")
+    assert "--container NAME" in (caught.value.hint or "")
+
+
+def test_a_script_that_cannot_be_followed() -> None:
+    with pytest.raises(NotImportableError) as caught:
+        read(called(), {"scripts/launch.sh": "echo\ndocker run vllm/x:1 $(date)\n"})
+    assert "scripts/launch.sh line 2: the output of $(date)" in caught.value.message
+
+
+def test_an_image_that_was_built_on_the_machine() -> None:
+    text = TEXT.replace("vllm/vllm-openai:bench", "desk-vllm:bench")
+    image = read(text).document["image"]
+    assert image == {"repository": "desk-vllm", "tag": "bench", "id": DIGEST}
+
+
+def test_a_repository_as_its_address() -> None:
+    text = TEXT.replace("repo: org/Bench", "repo: 'https://huggingface.co/org/Bench'")
+    assert read(text).document["model"]["repo"] == "org/Bench"

@@ -87,12 +87,25 @@ def test_other_commands_of_a_shell_are_reported() -> None:
     assert message in [d.message for d in found]
 
 
-def test_a_shell_that_starts_something_else() -> None:
-    assert refused("docker run x/y:1 bash -c ./start.sh\n") == (
-        "the shell in the container starts no known engine",
-        1,
-        26,
-    )
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("./start.sh", "the container runs the shell command `./start.sh`, which starts no known engine"),
+        ("if [ -e /x ]; then vllm serve /m; fi", "the engine depends on `if` in the container"),
+        ("[ -e /x ] && A=1; vllm serve /m --port $A", "A depends on `[ -e /x ]`"),
+        ("vllm serve /m & vllm serve /n", "the shell in the container starts 2 engines"),
+    ],
+)
+def test_a_shell_that_starts_something_else(script: str, reason: str) -> None:
+    message, line, _ = refused(f"docker run x/y:1 bash -c '{script}'\n")
+    assert (message.startswith(reason), line) == (True, 1), message
+
+
+def test_a_shell_with_arrays_and_functions() -> None:
+    script = 'run() { exec "$@"; }; A=(serve /m); export B=1; run vllm "${A[@]}" --port 3'
+    found = read(f"docker run x/vllm:1 bash -c -e '{script}'\n")
+    assert found.plan.command == ("vllm", "serve", "/m", "--port", "3")
+    assert found.plan.container.env == {"B": "1"}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """import(compile(r)) says what r does, and compile(import(c)) is c."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gb300serve.app.targets import TARGETS, service_of
 from gb300serve.engines.options import option_arguments
 from gb300serve.engines.tables import table
 from gb300serve.plan.compile import Compiler
@@ -15,8 +17,9 @@ from gb300serve.plan.model import Plan
 from gb300serve.recipe.site import load_site
 from gb300serve.recipe.write import to_yaml
 from gb300serve.render.docker_run import docker_argv, shell_text
+from gb300serve.render.kubernetes.manifests import kubernetes
 from tests.support.imports import argv, read
-from tests.support.recipes import EVERYTHING, load, write
+from tests.support.recipes import EVERYTHING, alone, load, write
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 SHIPPED = sorted(f"{path.parent.name}/{path.stem}" for path in RECIPES.glob("*/*.yaml"))
@@ -36,6 +39,38 @@ def test_every_shipped_recipe(ref: str) -> None:
     assert [d for d in found.diagnostics if d.severity != "note" and "extra_args" not in (d.path or "")] == []
 
 
+FILES = {"compose": "compose.yaml", "quadlet": "lane.container", "kubernetes": "lane.yaml"}
+
+
+@pytest.mark.parametrize("to", sorted(TARGETS))
+@pytest.mark.parametrize("ref", SHIPPED)
+def test_every_shipped_recipe_through_every_target(ref: str, to: str) -> None:
+    compiled, recipe = plan(RECIPES, ref), load(RECIPES, ref).recipe
+    assert recipe is not None
+    found = read(TARGETS[to](compiled, service_of(recipe)).text, None, FILES[to])
+    expected = list(docker_argv(compiled))
+    if to == "kubernetes":  # a pod has no ulimits and requests a number of GPUs
+        expected = list(docker_argv(replace(compiled, container=replace(compiled.container, gpus="1", ulimits={}))))
+    assert list(docker_argv(found.plan)) == expected
+    assert [d for d in found.diagnostics if d.severity != "note" and "extra_args" not in (d.path or "")] == []
+
+
+NODES = """\
+nodes: 2
+container: {{name: bench, gpus: 1, ipc: host, network: host}}
+engine: {{name: vllm, version: 0.33.0, options: {{model: /model, tensor_parallel_size: 2{}}}}}
+"""
+
+
+@pytest.mark.parametrize("backend", ["", ", distributed_executor_backend: ray"])
+def test_a_group_of_machines(tmp_path: Path, backend: str) -> None:
+    directory = write(tmp_path, {"v1": alone(NODES.format(backend))})
+    compiled, recipe = plan(directory, "bench/v1"), load(directory, "bench/v1").recipe
+    assert recipe is not None
+    found = read(kubernetes(compiled, service_of(recipe)).text, None, "lane.yaml").plan
+    assert (found.nodes, docker_argv(found)) == (2, docker_argv(compiled))
+
+
 def test_a_recipe_with_every_option(tmp_path: Path) -> None:
     compiled = plan(write(tmp_path, {"v1": EVERYTHING}), "bench/v1")
     assert argv(shell_text(compiled)) == list(docker_argv(compiled))
@@ -53,7 +88,9 @@ OPTION_VALUES: dict[str, st.SearchStrategy[Any]] = {
     "trust_remote_code": st.just(value=True),
     "enable_prefix_caching": st.booleans(),
     "served_model_name": st.one_of(WORDS, st.lists(WORDS, min_size=1, max_size=3)),
-    "speculative_config": st.fixed_dictionaries({"method": WORDS, "num_speculative_tokens": st.integers(1, 9)}),
+    "speculative_config": st.fixed_dictionaries(
+        {"method": st.sampled_from(["mtp", "ngram"]), "num_speculative_tokens": st.integers(1, 9)}
+    ),
     "engram_config": st.fixed_dictionaries({"cpu_offload": st.booleans()}),
     "cudagraph_capture_sizes": st.lists(st.integers(1, 512), min_size=1, max_size=5),
     "chat_template": WORDS,

@@ -72,3 +72,60 @@ def test_no_token_is_left_anywhere() -> None:
     token = "hf_Qw3rTy7uIoPaSdFgHjKl"
     found = read(f"docker run --label x=a{token} -v /a{token}:/b vllm:1 --model /m --chat-template x{token}\n")
     assert token not in repr(found)
+
+
+def test_secrets_are_known_by_their_names() -> None:
+    text = (
+        "docker run -e PGPASSWORD=Winter31 --log-driver splunk --log-opt splunk-token=Autumn31 "
+        "--label a.token=Spring31 --label team=desk vllm/vllm-openai:v0.33.0 --model /m "
+        """--kv-transfer-config '{"kv_role":"kv_both","kv_connector_extra_config":{"remote_password":"Summer31"}}'"""
+    )
+    found = read(text)
+    container = found.document["container"]
+    assert container["secrets"] == {
+        "PGPASSWORD": {"env": "PGPASSWORD"}, "REMOTE_PASSWORD": {"env": "REMOTE_PASSWORD"},
+    }  # fmt: skip
+    assert (container["log"], container["labels"]) == ({"driver": "splunk"}, {"team": "desk"})
+    assert '"remote_password":"${secret:REMOTE_PASSWORD}"' in found.plan.command[-1]
+    assert not any("31" in finding.message for finding in found.diagnostics)
+
+
+def test_names_that_only_look_like_those_of_secrets() -> None:
+    text = "docker run -e HF_HUB_DISABLE_IMPLICIT_TOKEN=1 -e TOKENIZER=x vllm/vllm-openai:v0.33.0 --model /m"
+    assert read(text).document["container"]["env"] == {"HF_HUB_DISABLE_IMPLICIT_TOKEN": "1", "TOKENIZER": "x"}
+
+
+def test_secrets_that_were_struck_out() -> None:
+    text = "docker run -e HF_TOKEN='hf_***' vllm/vllm-openai:v0.33.0 --model /m --api-key '[redacted]'"
+    found = read(text)
+    assert found.document["container"]["secrets"] == {"HF_TOKEN": {"env": "HF_TOKEN"}, "API_KEY": {"env": "API_KEY"}}
+    assert [d.code for d in found.diagnostics if d.severity == "warning"] == ["IMP014", "IMP014"]
+
+
+def test_what_no_table_knows_goes_to_extra_args() -> None:
+    options = """--dtype own --speculative-config '{"method":"mtp","num_speculative_tokens":2,"own":1}' --port 3"""
+    found = read(f"docker run vllm/vllm-openai:v0.33.0 --model /m {options}\n")
+    engine = found.document["engine"]
+    assert engine["options"] == {"model": "/m", "port": 3}
+    assert engine["extra_args"] == [
+        "--dtype",
+        "own",
+        "--speculative-config",
+        '{"method":"mtp","num_speculative_tokens":2,"own":1}',
+    ]
+    assert [(one.severity, one.code) for one in found.diagnostics if one.hint == "it was kept in extra_args"] == [
+        ("warning", "OPT003"),
+        ("warning", "OPT006"),
+    ]
+
+
+def test_every_number_that_the_text_does_not_set_is_named() -> None:
+    with pytest.raises(NotImportableError) as stopped:
+        read("docker run -p $P:8000 vllm/vllm-openai:v0.33.0 --model $M --max-model-len $L --max-num-seqs ${S}k\n")
+    errors = [one.message for one in stopped.value.diagnostics if one.severity == "error"]
+    assert errors == [
+        "--publish needs a number, and the text does not set P",
+        "--max-model-len needs a number, and the text does not set L",
+        "--max-num-seqs needs a number, and the text does not set S",
+        "the text does not set P, L, S",
+    ]

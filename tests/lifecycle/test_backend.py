@@ -75,12 +75,20 @@ PLAN = ContainerPlan(
     ulimits={"memlock": -1, "nofile": (1024, 4096)},
     cap_add=("IPC_LOCK",),
     mounts=(Mount("/models/x", "/model", read_only=True), Mount("/cache/", "/root/.cache/vllm/")),
+    privileged=True,
+    group_add=("video", "109"),
+    cpuset_cpus="0-71",
+    add_host=("v6=[::1]",),
     entrypoint="/switch/entry",
 )
 WANTED = {
     "network": "host",
     "ipc": "host",
     "cap_add": "IPC_LOCK",
+    "privileged": "true",
+    "group_add": "109 video",
+    "cpuset_cpus": "0-71",
+    "add_host": "v6:::1",
     "mounts./model": "/models/x, read-only",
     "mounts./root/.cache/vllm": "/cache",
     "ulimits.memlock": "-1",
@@ -91,7 +99,8 @@ WANTED = {
 
 def test_a_plan_by_field() -> None:
     assert wanted_options(PLAN) == WANTED
-    assert wanted_options(ContainerPlan(name="x")) == {"network": "bridge", "ipc": "private", "cap_add": "nothing"}
+    unset = dict.fromkeys(("cap_add", "privileged", "group_add", "cpuset_cpus", "add_host"), "nothing")
+    assert wanted_options(ContainerPlan(name="x")) == {"network": "bridge", "ipc": "private", **unset}
 
 
 @pytest.mark.parametrize(

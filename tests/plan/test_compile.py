@@ -15,7 +15,7 @@ from gb300serve.plan.compile import (
     own_address_variable,
     variable,
 )
-from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret, digest
+from gb300serve.plan.model import ContainerPlan, HealthCheck, Mount, Plan, Secret, digest
 from gb300serve.recipe.site import Site
 from tests.support.recipes import BODY, ENGINE, EVERYTHING, alone, container, load, write
 from tests.support.spread import OWN, RAY, SGLANG, spread
@@ -73,7 +73,14 @@ def test_everything(tmp_path: Path) -> None:
                 Mount("/models/d", "/draft", read_only=True),
                 Mount("/a", "/b", read_only=True, sha256=SHA),
                 Mount("/c", "/d", read_only=True, sha256={"f": SHA}),
+                Mount("kept", "/kept", is_volume=True),
             ),
+            privileged=True,
+            group_add=("109",),
+            cpuset_cpus="0-71",
+            memory_swap="-1",
+            add_host=("db:10.0.0.5",),
+            healthcheck=HealthCheck("curl -f http://localhost/health", "30s", "5s", "1m30s", retries=4),
             env={"A": "x"},
             secrets=(Secret("K", env="K"), Secret("L", file="/l")),
             entrypoint="vllm",

@@ -34,7 +34,11 @@ def test_ambiguous_values_in_any_field(tmp_path: Path, key: str, value: str) -> 
     ["stop_timeout: 1.0", 'stop_timeout: "1"', "stop_timeout: true", "stop_timeout: -1", "init: 1", 'init: "true"',
      "restart: sometimes", "restart: on-failure:x", 'name: a', "name: a b", "name: -ab", "mounts: [/a:/b]",
      "env: [A=x]", "env: {A: 1}", "env: {A-B: x}", "labels: {a: 1}", "ports: [8000]", "ports: 8021:8000",
-     "cap_add: {IPC_LOCK: true}", "tmpfs: [1]", "secrets: {A B: {env: A}}", "log: json-file", "log: {options: {a: 1}}"],
+     "cap_add: {IPC_LOCK: true}", "mounts: [{target: /a}]", "mounts: [{source: /a, volume: a, target: /a}]",
+     "mounts: [{volume: /a, target: /a}]", f"mounts: [{{volume: a, target: /a, sha256: {'a' * 64}}}]",
+     "healthcheck: {interval: 30}", "healthcheck: {interval: soon}", "healthcheck: {disable: true, test: x}",
+     "privileged: 1", "group_add: 109", "cpuset_cpus: 1",
+     "tmpfs: [1]", "secrets: {A B: {env: A}}", "log: json-file", "log: {options: {a: 1}}"],
 )  # fmt: skip
 def test_what_the_container_does_not_take(tmp_path: Path, options: str) -> None:
     assert [d.code[:3] for d in problems(tmp_path, container(options))] == ["FMT"]

@@ -161,7 +161,12 @@ def test_a_plan_becomes_a_record() -> None:
         "gpus": "all",
         "published": [8021],
         "stop_timeout": 30,
-        "options": {"network": "bridge", "ipc": "private", "cap_add": "nothing", "mounts./model": "/models/x"},
+        "options": {
+            "network": "bridge",
+            "ipc": "private",
+            **dict.fromkeys(("cap_add", "privileged", "group_add", "cpuset_cpus", "add_host"), "nothing"),
+            "mounts./model": "/models/x",
+        },
         "mounts": {"/model": "/models/x"},
         "pinned": {},
         "simulation": {"GB300SERVE_SIM_MODEL": ""},

@@ -8,6 +8,7 @@ from gb300serve.recipe.write import to_yaml
 from gb300serve.render.docker_run import plan_document
 from tests.support.fuzz_judges import SECONDS, BrokenError, Failure, judged
 from tests.support.imports import read
+from tests.support.shell_scripts import script
 
 SECRETS = ("hf_Qw3rTy7uIoPaSdFgHjKlZxCvBn", "sk-proj-9f8e7d6c5b4a39281706f5e4", "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4")
 SEEDS = (
@@ -35,6 +36,42 @@ sudo docker run --gpus '"device=0,1"' --mount type=bind,src=$X,dst=/m,ro -e K=$K
 CID=$(docker run -d -v ${D%/*}/m:/model ${IMG%-*} --served-model-name {a,b}{1..3} --port ${#IMG} -e T_TOKEN=@SECRET@)
 docker logs -f $CID 2>&1
 """,
+    """x: &x {restart: always}
+services:
+  a:
+    <<: *x
+    image: vllm/vllm-openai:${V:-v0.33.0}
+    command: --model /m --api-key ${K:?no} --served-model-name "a b"
+    environment: [A=$$B, T_TOKEN=@SECRET@]
+    volumes: [~/a:/m:ro, c:/c]
+    healthcheck: {test: [CMD, curl, x], retries: 3}
+    deploy: {resources: {reservations: {devices: [{count: all, capabilities: [gpu]}]}}}
+""",
+    """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: a}
+spec:
+  template:
+    spec:
+      containers:
+      - name: b
+        image: vllm/vllm-openai:v0.33.0
+        args: [--model, $(M), --api-key, "@SECRET@"]
+        env: [{name: M, value: /m}, {name: T_TOKEN, valueFrom: {secretKeyRef: {name: x, key: y}}}]
+        volumeMounts: [{name: c, mountPath: /c}]
+      volumes: [{name: c, hostPath: {path: /d}}]
+""",
+    """[Service]
+Environment=T_TOKEN=@SECRET@ "M=/m a"
+ExecStart=-/usr/bin/docker run --name %N -e T_TOKEN -e X=${M} \\
+  vllm/vllm-openai:v0.33.0 --model ${M} $M
+""",
+    """[Container]
+Image=docker.io/vllm/vllm-openai:v0.33.0
+Environment=T_TOKEN=@SECRET@ A="b \\x41"
+Exec=--model /m --api-key @SECRET@ --x '{"a": "%%b $$c"}'
+""",
+    "model: /m\nport: 8000\napi-key: @SECRET@\ntrust-remote-code: true\n",
     "schema: jm-recipe/v1\nid: a/b\ntitle: abc\nlaunch:\n  command: docker run i:1 --model m --api-key @SECRET@\n",
 )
 PIECES = (
@@ -94,6 +131,15 @@ PIECES = (
     ),
     *(
         "for x in a; do\n",
+        "if [ $X ]; then\n",
+        "case $X in a)",
+        "esac\n",
+        "fi\n",
+        "done\n",
+        "f() {\n",
+        "A+=(",
+        "[[ ",
+        "]] &&",
         "--a.b.c 3 ",
         "-O3 ",
         "\x1b[31m",
@@ -117,7 +163,7 @@ PIECES = (
 
 def paste(chance: random.Random) -> str:
     """One of them."""
-    text = chance.choice(SEEDS)
+    text = script(chance) if chance.random() < 0.3 else chance.choice(SEEDS)
     for _ in range(chance.randint(1, 8)):
         text = _changed(chance, text)
     while "@SECRET@" in text:

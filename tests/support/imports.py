@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from gb300serve.core.errors import Gb300Error
-from gb300serve.importers.read import Result, read_text
+from gb300serve.importers.read import NO_CHOICES, Choices, Result, read_text
 from gb300serve.importers.report import NotImportableError
-from gb300serve.importers.shell.expand import ShellEnvironment
+from gb300serve.importers.shell.words import ShellEnvironment
 from gb300serve.render.docker_run import docker_argv
 
 ENVIRONMENT = ShellEnvironment("/home/me", "/home/me/work", "me")
@@ -34,9 +36,23 @@ vllm/vllm-openai:deepseekv41-flash-0909 \\
 """
 
 
-def read(text: str, files: Mapping[str, str] | None = None) -> Result:
+def read(
+    text: str, files: Mapping[str, str] | None = None, name: str = "input.sh", choices: Choices = NO_CHOICES
+) -> Result:
     """The recipe of a text; `files` are those that it may name."""
-    return read_text(text, "input.sh", ENVIRONMENT, (files or {}).get)
+    return read_text(text, name, ENVIRONMENT, (files or {}).get, choices)
+
+
+def messages(found: Result) -> list[str]:
+    """The findings without notes."""
+    return [f"{finding.code} {finding.message}" for finding in found.diagnostics if finding.severity != "note"]
+
+
+def refusal(text: str, name: str = "input.sh", choices: Choices = NO_CHOICES) -> str:
+    """The reason why a text cannot be imported."""
+    with pytest.raises(Gb300Error) as caught:
+        read(text, None, name, choices)
+    return caught.value.message
 
 
 def command(text: str) -> list[str]:

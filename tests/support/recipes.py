@@ -59,10 +59,17 @@ container:
   mounts:
     - {source: /a, target: /b, sha256: SHA}
     - {source: /c, target: /d, read_only: true, sha256: {f: SHA}}
+    - {volume: kept, target: /kept}
   env: {A: x}
   secrets: {K: {env: K}, L: {file: /l}}
   entrypoint: vllm
   restart: "on-failure:3"
+  privileged: true
+  group_add: ["109"]
+  cpuset_cpus: 0-71
+  memory_swap: "-1"
+  add_host: ["db:10.0.0.5"]
+  healthcheck: {test: curl -f http://localhost/health, interval: 30s, timeout: 5s, start_period: 1m30s, retries: 4}
 engine:
   name: vllm
   version: 0.33.0

@@ -211,7 +211,8 @@ class ReleaseCache:
 
 def mounted_cache(plan: Plan) -> str | None:
     """The host directory mounted over the engine's cache; without it, the tuning is lost with the container."""
-    return next((mount.source for mount in plan.container.mounts if mount.target.rstrip("/") == MOUNT), None)
+    mounts = (mount for mount in plan.container.mounts if not mount.is_volume)
+    return next((mount.source for mount in mounts if mount.target.rstrip("/") == MOUNT), None)
 
 
 def _learned(document: Mapping[str, Any]) -> list[str]:

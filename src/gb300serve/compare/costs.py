@@ -198,7 +198,7 @@ def _is_verified(version: str | None) -> bool:
 
 def _tuning_source(mounts: object) -> object:
     items = [item for item in mounts if isinstance(item, dict)] if isinstance(mounts, list) else []
-    return next((item.get("source") for item in items if item.get("target") == MOUNT), None)
+    return next((item.get("source") or item.get("volume") for item in items if item.get("target") == MOUNT), None)
 
 
 Autotune = Literal["same", "new", "unknown"]

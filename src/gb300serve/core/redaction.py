@@ -55,14 +55,19 @@ _OPEN = (
 _PATTERNS = (*((what, hints, rf"(?<![A-Za-z0-9_]){pattern}") for what, hints, pattern in _PREFIXED), *_OPEN)
 
 # Endings of names whose value is always a secret.
-_DECISIVE_NAME = r"(?i)(?:^|[_.-])(?:token|secret|password|passwd|passphrase|(?:api|access|secret|private)[_-]?key)$"
+_DECISIVE_NAME = (
+    r"(?i)(?:(?:^|[_.-])(?:token|secret|pass|(?:api|access|secret|private)[_-]?key)|password|passwd|passphrase|"
+    r"[a-z0-9][_.-]pwd|basic[_.-]?auth)$"
+)
 # A `…_KEY` may also name a cache entry or a public key, so its value must look random.
 _AMBIGUOUS_NAME = r"(?i)(?:^|[_.-])(?:key|token|auth|credentials?|pat|pwd)$"
 _HARMLESS_NAME = (
-    r"(?i)(?:cache|public|sort|primary|group|routing|bos|eos|pad|unk|sep|cls|mask|image|video|audio|per)"
-    r"[_.-]?(?:key|token)$"
+    r"(?i)(?:^|[_.-])(?:cache|public|sort|primary|group|routing|bos|eos|pad|unk|sep|cls|mask|image|video|audio|per|start|end|stop|"
+    r"begin|special|think|next|first|last|draft)[_.-]?(?:key|token)$|"
+    r"(?:^|[_.-])(?:disable|enable|allow|require|skip|bypass|num|max|min)[_.-].*(?:token|key|pass)$|"
+    r"(?:^|[_.-])(?:num|max|min|one|single|multi|each)[_.-]?pass$"
 )
-_HARMLESS = r"(?i)|empty|none|null|true|false|yes|no|auto|dummy|x+|[~./].*|.*[$<{].*"
+_HARMLESS = r"(?i)|[01]|empty|none|null|true|false|yes|no|auto|dummy|x+|[~./].*|.*[$<{].*"
 _RANDOM = r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9+/_=.-]{16,}"
 
 _LINE = (
@@ -103,6 +108,22 @@ def may_hold_secret(name: str) -> bool:
     if re.search(_HARMLESS_NAME, name):
         return False
     return re.search(_DECISIVE_NAME, name) is not None or re.search(_AMBIGUOUS_NAME, name) is not None
+
+
+# What an author writes in the place of a secret before publishing a text.
+_PLACEHOLDER = (
+    r"(?i)<[^<>]*>|\{+[^{}]+\}+|"
+    r"[\[(]?(?:[a-z]+[ _-])?(?:redacted|hidden|masked|removed|secret|scrubbed)(?:[ _-][a-z]+)?[\])]?|"
+    r"(?:hf_|sk-|ghp_|glpat-|nvapi-)?(?:x{3,}|\*{2,}|•{2,}|\.{3,}|…|_{3,}|-{3,})(?:[a-z0-9]{0,4})?|"
+    r"(?:hf_|sk-)?(?:your|insert|put|paste|replace|change|my)[ _-](?:[a-z_-]+[ _-])?"
+    r"(?:token|key|secret|password|me|it|here|this)(?:[ _-]?here)?|change_?me"
+)
+_LONGEST_PLACEHOLDER = 100
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether a text stands for a secret that was struck out: `***`, `<redacted>`, `hf_***`, `[secret]`."""
+    return len(text) <= _LONGEST_PLACEHOLDER and re.fullmatch(_PLACEHOLDER, text) is not None
 
 
 def literal_secret(name: str, value: str, *, strict: bool = False) -> str | None:

@@ -160,18 +160,22 @@ def parse(source: Source) -> Document:
     loader = yaml.CLoader(source.text)
     try:
         _NodeReader(document, loader.get_event).read()
-    except yaml.MarkedYAMLError as error:
+    except (yaml.MarkedYAMLError, yaml.reader.ReaderError) as error:
+        document.problems.append(_syntax_problem(source, error))
+    finally:
+        loader.dispose()
+    return document
+
+
+def _syntax_problem(source: Source, error: yaml.MarkedYAMLError | yaml.reader.ReaderError) -> Diagnostic:
+    if isinstance(error, yaml.MarkedYAMLError):
         problem_and_context = error.problem or "", error.context or ""
         message, hint, mark = explain_syntax_error(
             source.text, *problem_and_context, error.problem_mark, error.context_mark
         )
-        document.problems.append(_problem(source, NOT_YAML, mark, f"invalid YAML: {message}", hint))
-    except yaml.reader.ReaderError as error:
-        before = source.text.encode("utf-8")[: error.position].decode("utf-8", "replace")
-        document.problems.append(_unreadable(source, before, str(error.reason)))
-    finally:
-        loader.dispose()
-    return document
+        return _problem(source, NOT_YAML, mark, f"invalid YAML: {message}", hint)
+    before = source.text.encode("utf-8")[: error.position].decode("utf-8", "replace")
+    return _unreadable(source, before, str(error.reason))
 
 
 def replace_scalar(text: str, line: int, column: int, new: str) -> str:
@@ -360,3 +364,112 @@ def misread(text: str) -> tuple[str, str | None] | None:
         if re.fullmatch(pattern, text):
             return what, plain
     return None
+
+
+# `<<` copies keys, so a chain of merges grows with the square of the text.
+MAX_MERGED_KEYS = 50_000
+
+
+def parse_foreign(source: Source) -> tuple[list[Any], Diagnostic | None]:
+    """The documents of a YAML text that other programs read, and the error that ends the reading.
+
+    Anchors, aliases and `<<` are resolved, so parts of a document may be the same object; tags are ignored.
+    """
+    # Surrogates come from bytes that are not UTF-8, which libyaml does not accept.
+    loader = yaml.CLoader(source.text.encode("utf-8", "replace"))
+    documents: list[Any] = []
+    try:
+        _ForeignReader(source, loader.get_event).read(documents)
+    except (yaml.MarkedYAMLError, yaml.reader.ReaderError) as error:
+        return documents, _syntax_problem(source, error)
+    finally:
+        loader.dispose()
+    return documents, None
+
+
+def _foreign_error(problem: str, mark: Any) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
+
+
+class _ForeignReader:
+    def __init__(self, source: Source, following: Callable[[], Any]) -> None:
+        self.source = source
+        self.next = following
+        self.anchors: dict[str, Any] = {}
+        self.depth = 0
+        self.merged = 0
+
+    def read(self, documents: list[Any]) -> None:
+        self.next()  # the stream's start
+        while type(self.next()) is DocumentStartEvent:
+            self.anchors = {}
+            documents.append(self.value(self.next()))
+            self.next()  # the document's end
+
+    def value(self, event: Any) -> Any:
+        if type(event) is AliasEvent:
+            if event.anchor not in self.anchors:
+                raise _foreign_error(f"the alias `*{event.anchor}` has no anchor", event.start_mark)
+            return self.anchors[event.anchor]
+        if type(event) is ScalarEvent:
+            node = _foreign_scalar(event)
+        else:
+            self.depth += 1
+            if self.depth > MAX_DEPTH:
+                raise _foreign_error("nested too deeply", event.start_mark)
+            node = self.mapping() if type(event) is MappingStartEvent else self.sequence()
+            self.depth -= 1
+        if event.anchor is not None:
+            self.anchors[event.anchor] = node
+        return node
+
+    def mapping(self) -> MapNode:
+        node, merged = MapNode(), list[Any]()
+        while type(event := self.next()) is not MappingEndEvent:
+            key, value_event = self.value(event), self.next()
+            value = self.value(value_event)
+            if key == "<<" and type(event) is ScalarEvent and event.implicit[0]:
+                merged += value if isinstance(value, list) else [value]
+                continue
+            text = key if isinstance(key, str) else event.value if type(event) is ScalarEvent else None
+            if text is None:
+                raise _foreign_error("a key must be text", event.start_mark)
+            if text in node:
+                raise _foreign_error(f"duplicate key `{text}`", event.start_mark)
+            node.put(text, value, Spot(self.source, event.start_mark, value_event.start_mark))
+        for parent in merged:
+            self.merge(node, parent)
+        return node
+
+    def merge(self, node: MapNode, parent: Any) -> None:
+        """Add the keys of `<<` that the mapping does not have; earlier mappings of a list take precedence."""
+        for key, value in parent.items() if isinstance(parent, MapNode) else ():
+            self.merged += 1
+            if self.merged > MAX_MERGED_KEYS:
+                raise _foreign_error("`<<` merges too many keys", None)
+            if key not in node:
+                node.put(key, value, parent.spots.get(key))
+
+    def sequence(self) -> ListNode:
+        node = ListNode()
+        while type(event := self.next()) is not SequenceEndEvent:
+            node.put(self.value(event), Spot(self.source, event.start_mark, event.start_mark))
+        return node
+
+
+_FOREIGN_CONSTANTS: dict[str, bool | None] = {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+}
+
+
+def _foreign_scalar(event: Any) -> Any:
+    """Text, a boolean, null, an integer or a fraction; all other spellings of numbers stay text."""
+    text: str = event.value
+    if not event.implicit[0]:
+        return text
+    if text in _FOREIGN_CONSTANTS:
+        return _FOREIGN_CONSTANTS[text]
+    number = _number(text) if text[0] in _SUSPECT_START else None
+    return text if number is None else number

@@ -43,6 +43,8 @@ _PATTERN_MEANING = {
     r"^[a-z0-9][a-z0-9._-]*$": "lower-case letters, digits, `.`, `-` and `_`, starting with a letter or digit",
     r"^[a-zA-Z0-9][a-zA-Z0-9_.-]+$": "at least two letters, digits, `.`, `-` and `_`, starting with a letter or digit",
     r"^[A-Za-z_][A-Za-z0-9_]*$": "the name of a variable: letters, digits and underscores",
+    r"^[a-zA-Z0-9][a-zA-Z0-9_.-]*$": "letters, digits, `.`, `-` and `_`, starting with a letter or digit",
+    r"^(?:[0-9]+(?:\.[0-9]+)?(?:h|ms|us|ns|m|s))+$": "a duration such as 30s or 1m30s",
     r"^(?:no|always|unless-stopped|on-failure(?::[0-9]+)?)$": '"no", always, unless-stopped or on-failure[:N]',
 }
 

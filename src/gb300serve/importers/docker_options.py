@@ -2,14 +2,27 @@
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from posixpath import normpath
 from typing import Any
 
+from gb300serve.core.redaction import holds_secret, is_placeholder, literal_secret
 from gb300serve.core.text import suggestion
 from gb300serve.importers.docker_arguments import SWITCHES, VALUED, DockerOption
 from gb300serve.importers.draft import VARIABLE, Draft
-from gb300serve.importers.report import LEFT_OUT, NOT_TAKEN_OVER, PLACEHOLDER, REPEATED, SPELLING, UNSET, shorten
+from gb300serve.importers.report import (
+    CLEAR_TEXT,
+    LEFT_OUT,
+    NOT_TAKEN_OVER,
+    PLACEHOLDER,
+    REPEATED,
+    SPELLING,
+    UNSET,
+    TextPosition,
+    shorten,
+)
+from gb300serve.render.target import TargetService
 
 _PLACEHOLDER = re.compile(r"/path/to\b|<[A-Za-z][^<>]*>|\byour[-_ /]|/YOUR|\.\.\.|…", re.IGNORECASE)
 _WINDOWS_PATH = re.compile(r"[A-Za-z]:(?!/[^:]*(?::[A-Za-z,]+)?$)|%\w+%")
@@ -43,6 +56,8 @@ def add_volume(draft: Draft, option: DockerOption) -> None:
     _add_bind_mount(draft, option, source, target, read_only="ro" in modes)
 
 
+# Docker's rule for names; a path contains a slash.
+_VOLUME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 _MOUNT_KEYS = {"src": "source", "dst": "target", "destination": "target", "ro": "readonly"}
 
 
@@ -68,16 +83,17 @@ def _add_bind_mount(draft: Draft, option: DockerOption, source: str, target: str
     if source.startswith("."):
         source = normpath(f"{draft.directory}/{source}")
         _left_out(draft, option, f"the relative path was resolved from {draft.directory}")
-    elif not source.startswith(("/", "~", "$")):
-        hint = "replace it by the path of a directory; it was kept as written"
-        _not_taken_over(draft, option, f"{shorten(source)} is a named volume, not a path on the host", hint)
+    elif not source.startswith(("/", "~", "$")) and not _VOLUME.fullmatch(source):
+        message = f"{shorten(source)} is neither an absolute path nor the name of a volume: docker rejects it"
+        _not_taken_over(draft, option, message, "write the path from /; it was kept as written")
     if _PLACEHOLDER.search(source):
         message = f"{shorten(source)} is a placeholder: the author did not publish the real path"
         draft.report.add(PLACEHOLDER, message, "write the real path", option.place)
     if not source or not target or ":" in source:
         _not_taken_over(draft, option, f"-v {shorten(source)} has no source and target", "write -v SOURCE:TARGET")
         return
-    mount: dict[str, Any] = {"source": source.replace("${", "$${"), "target": target}
+    named = {"volume": source} if _VOLUME.fullmatch(source) else {"source": source.replace("${", "$${")}
+    mount: dict[str, Any] = named | {"target": target}
     draft.container.setdefault("mounts", []).append(mount | ({"read_only": True} if read_only else {}))
 
 
@@ -132,15 +148,19 @@ def gpu_selection(names: Sequence[str]) -> Any:
 
 _TEXTS = {
     "ipc": "ipc", "network": "network", "shm-size": "shm_size", "user": "user", "workdir": "workdir", "pid": "pid",
-    "memory": "memory", "entrypoint": "entrypoint",
+    "memory": "memory", "entrypoint": "entrypoint", "cpuset-cpus": "cpuset_cpus", "memory-swap": "memory_swap",
 }  # fmt: skip
-_LISTS = {"cap-add": "cap_add", "security-opt": "security_opt", "tmpfs": "tmpfs", "publish": "ports"}
+_LISTS = {
+    "cap-add": "cap_add", "security-opt": "security_opt", "tmpfs": "tmpfs", "publish": "ports",
+    "group-add": "group_add", "add-host": "add_host",
+}  # fmt: skip
 _IRRELEVANT = {
     "detach": None, "quiet": None, "sig-proxy": None, "interactive": "a server reads no terminal",
     "tty": "a server needs no terminal",
     "rm": "the container of a lane is kept when it stops, so that it can be started again",
     "pull": "a launch does not pull images",
 }  # fmt: skip
+_NUMBERS = frozenset(("publish", "shm-size", "memory", "gpus", "ulimit", "stop-timeout"))
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
 _RESTART = re.compile(r"no|always|unless-stopped|on-failure(?::[0-9]+)?")
 
@@ -157,14 +177,16 @@ def apply_options(draft: Draft, options: Iterable[DockerOption]) -> None:
 
 def _apply(draft: Draft, option: DockerOption) -> None:
     name = option.name
+    if name in _NUMBERS and draft.require(option.value or "", option.place, f"--{name}"):
+        return
     if name in VALUED and option.value is None:
         _not_taken_over(draft, option, f"--{name} has no value", "write a value, or leave the option out")
     elif name in _TEXTS:
         _set_text(draft, option, _TEXTS[name])
     elif name in _LISTS:
         draft.container.setdefault(_LISTS[name], []).append(_text_value(draft, option))
-    elif name == "init":
-        draft.container |= {"init": True} if option.value != "false" else {}
+    elif name in ("init", "privileged"):
+        draft.container |= {name: True} if option.value != "false" else {}
     elif name in _IRRELEVANT:
         if (reason := _IRRELEVANT[name]) is not None and option.value != "false":
             _left_out(draft, option, f"--{name} is left out: {reason}")
@@ -240,15 +262,24 @@ def _ulimit(draft: Draft, option: DockerOption) -> None:
 
 def _label(draft: Draft, option: DockerOption) -> None:
     key, _, value = draft.as_written(option.value or "", option.place, "--label").partition("=")
-    if key:
-        text = draft.redacted(value, option.place, f"the label {shorten(key, 30)}")
-        draft.container.setdefault("labels", {})[key] = text
+    if key and not _holds_literal_secret(draft, option, f"the label {shorten(key, 30)}", key, value):
+        draft.container.setdefault("labels", {})[key] = value
 
 
 def _log_option(draft: Draft, option: DockerOption) -> None:
-    key, _, value = (option.value or "").partition("=")
-    options = draft.container.setdefault("log", {}).setdefault("options", {})
-    options[key] = draft.redacted(value, option.place, f"--log-opt {shorten(key, 30)}")
+    key, _, value = draft.as_written(option.value or "", option.place, "--log-opt").partition("=")
+    if not _holds_literal_secret(draft, option, f"the log option {shorten(key, 30)}", key, value):
+        draft.container.setdefault("log", {}).setdefault("options", {})[key] = value
+
+
+def _holds_literal_secret(draft: Draft, option: DockerOption, subject: str, key: str, value: str) -> bool:
+    """Report and hide a secret where a recipe allows no reference, so that the setting must be left out."""
+    if literal_secret(key, value) is None and not (holds_secret(key) and is_placeholder(value)):
+        return False
+    draft.report.hide(value)
+    message = f"{subject} contains a secret as plain text: it was left out, because it cannot be a reference"
+    draft.report.add(CLEAR_TEXT, message, "replace a secret that was published", option.place)
+    return True
 
 
 def _env(draft: Draft, option: DockerOption) -> None:
@@ -297,7 +328,7 @@ def _select_gpus(draft: Draft, options: list[DockerOption]) -> None:
     selections = [
         (option, f"--gpus {option.value}", parse_gpus(draft.as_written(option.value or "", option.place, "--gpus")))
         for option in options
-        if option.name == "gpus"
+        if option.name == "gpus" and not draft.missing
     ]
     if devices := [o for o in options if o.name == "device" and (o.value or "").startswith(CDI)]:
         names = [draft.as_written(o.value or "", o.place, "--device").removeprefix(CDI) for o in devices]
@@ -327,7 +358,56 @@ def _report_runtime(draft: Draft, runtime: DockerOption, selecting: list[str]) -
         draft.report.add(SPELLING, "--runtime nvidia is left out: --gpus selects the GPUs", None, runtime.place)
 
 
+HEALTH_TIMES = ("interval", "timeout", "start-period", "start-interval", "retries")
+_DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:h|ms|us|ns|m|s))+")
+
+
+def health_options(
+    test: Sequence[str], times: Mapping[str, tuple[str, TextPosition]], place: TextPosition | None
+) -> Iterator[DockerOption]:
+    """A health check (`[CMD, …]`, `[CMD-SHELL, TEXT]`, `[NONE]`, or `[]` for that of the image) as docker options."""
+    kind, *words = test or [""]
+    if kind == "CMD" and words and _is_generated_check(words):
+        return
+    if kind == "NONE" or words in (["none"], ["NONE"]):
+        yield DockerOption("no-healthcheck", None, place or TextPosition(1, 1))
+        return
+    if words:
+        command = words[0] if kind == "CMD-SHELL" else shlex.join(words)
+        yield DockerOption("health-cmd", command, place or TextPosition(1, 1))
+    for key, (value, at) in times.items():
+        yield DockerOption(f"health-{key}", value, at)
+
+
+def _health(draft: Draft, option: DockerOption) -> None:
+    """A `--health-…` option, or `--no-healthcheck`."""
+    key, value = option.name.removeprefix("health-"), option.value or ""
+    check = draft.container.setdefault("healthcheck", {})
+    if option.name == "no-healthcheck":
+        draft.container["healthcheck"] = {"disable": True}
+    elif key == "cmd":
+        text = draft.as_written(value, option.place, "--health-cmd")
+        if not _holds_literal_secret(draft, option, "the health check", "", text):
+            check["test"] = text
+    elif key == "retries" and value.isdecimal():
+        check["retries"] = int(value[:9])
+    elif _DURATION.fullmatch(value):
+        check[key.replace("-", "_")] = value
+    else:
+        message = f"--{option.name} {shorten(value)} is not valid"
+        _not_taken_over(draft, option, message, "write a whole number" if key == "retries" else "write 30s or 1m30s")
+    if not draft.container["healthcheck"]:
+        del draft.container["healthcheck"]
+
+
+def _is_generated_check(words: Sequence[str]) -> bool:
+    """Whether `compile --to` wrote the check: every compiled file gets it again."""
+    port = re.search(r"//127\.0\.0\.1:(\d{1,5})/", words[-1])
+    return port is not None and list(words) == ["python3", "-c", TargetService(int(port[1])).health_program]
+
+
 _HANDLERS: dict[str, Handler] = {
+    "no-healthcheck": _health, **{f"health-{key}": _health for key in ("cmd", *HEALTH_TIMES)},
     "name": _name, "restart": _restart, "stop-timeout": _stop_timeout, "ulimit": _ulimit,
     "label": _label,
     "log-driver": lambda draft, option: draft.container.setdefault("log", {}).update(driver=_text_value(draft, option)),

@@ -5,13 +5,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gb300serve.core.redaction import HIDDEN, holds_secret, literal_secret
+from gb300serve.core.redaction import HIDDEN, holds_secret, is_placeholder, literal_secret
 from gb300serve.importers.report import CLEAR_TEXT, NOT_TAKEN_OVER, PLACEHOLDER, REFERENCE, UNSET, Report, TextPosition
-from gb300serve.importers.shell.words import CLOSE, OPEN, Reference
+from gb300serve.importers.shell.words import CLOSE, OPEN, Reference, reference_mark
 
 MARK = re.compile(f"{OPEN}([0-9]+){CLOSE}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_PLACEHOLDER = re.compile(r"(?i)<[^<>]+>|x{3,}|\.{3,}|…|\{+[^{}]+\}+")
 _NAME_HINT = "use letters, digits and `_`, not starting with a digit"
 
 ReadFile = Callable[[str], str | None]
@@ -30,11 +29,30 @@ class Draft:
     container: dict[str, Any] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, dict[str, str]] = field(default_factory=dict)
+    nodes: int = 1
+    """The number of machines that serve the model together."""
+    _marks: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, tuple[TextPosition | None, str]] = field(default_factory=dict)
+    """The variables that the text does not set and that a number needs, each with the place and the option."""
+
+    def require(self, text: str, at: TextPosition | None, flag: str) -> bool:
+        """Whether a number contains variables that the text does not set: the recipe needs their values."""
+        references = [reference for match in MARK.finditer(text) if (reference := self._resolve(match)) is not None]
+        for reference in references:
+            self.missing.setdefault(reference.name, (at, flag))
+        return bool(references)
 
     def reference(self, text: str) -> Reference | None:
         """The reference that `text` consists of, if any."""
         match = MARK.fullmatch(text)
         return self._resolve(match) if match else None
+
+    def launch_value(self, name: str) -> str:
+        """The mark of a value that the launch reads from the variable `name` of its caller."""
+        if name not in self._marks:
+            self._marks[name] = reference_mark(len(self.references))
+            self.references.append(Reference("env", name))
+        return self._marks[name]
 
     def as_written(self, text: str, at: TextPosition | None, subject: str) -> str:
         """`text` with references in shell syntax, where a recipe cannot express them."""
@@ -55,10 +73,10 @@ class Draft:
             self.report.add(NOT_TAKEN_OVER, f"-e {name}: not a valid variable name", _NAME_HINT, at)
         elif (reference := self.reference(value)) is not None:
             self.add_reference(name, reference, at)
+        elif holds_secret(name) and is_placeholder(value):
+            self._add_placeholder(name, at)
         elif (kind := literal_secret(name, MARK.sub("", value))) is not None:
             self.add_literal_secret(name, kind, value, at)
-        elif holds_secret(name) and _PLACEHOLDER.fullmatch(value):
-            self._add_placeholder(name, at)
         else:
             self.secrets.pop(name, None)
             self.env[name] = self.as_written(value, at, name)
@@ -92,7 +110,7 @@ class Draft:
     def _add_placeholder(self, name: str, at: TextPosition | None) -> None:
         self.env.pop(name, None)
         self.secrets[name] = {"env": name}
-        message = f"{name} has a placeholder for a secret: it became a secret reference"
+        message = f"the value of {name} is a placeholder for a secret: it became a secret reference"
         self.report.add(PLACEHOLDER, message, f"export {name} before the launch", at, f"container.secrets.{name}")
 
     def option_secret(self, name: str, value: str, at: TextPosition | None) -> str:
@@ -100,7 +118,7 @@ class Draft:
         if (reference := self.reference(value)) is None:
             while name in self.secrets or name in self.env:
                 name += "_2"
-            if _PLACEHOLDER.fullmatch(value):
+            if is_placeholder(value):
                 self._add_placeholder(name, at)
             else:
                 self.add_literal_secret(name, "a secret", value, at)

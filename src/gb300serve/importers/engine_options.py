@@ -3,20 +3,29 @@
 import json
 import re
 from argparse import ArgumentTypeError
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from gb300serve.core.redaction import literal_secret
+from gb300serve.core.redaction import holds_secret, is_placeholder, literal_secret
 from gb300serve.core.text import suggestion
 from gb300serve.engines.base import human_int
-from gb300serve.engines.options import POSITIONAL, EngineOption
+from gb300serve.engines.options import POSITIONAL, EngineOption, JsonField
 from gb300serve.engines.parse import converter
 from gb300serve.engines.registry import ENGINES
 from gb300serve.engines.tables import OptionTable, tables_for
 from gb300serve.importers.draft import MARK, Draft
-from gb300serve.importers.report import JSON_MENDED, REFUSED_VALUE, REPEATED, SPELLING, UNKNOWN_OPTION, shorten
+from gb300serve.importers.report import (
+    JSON_MENDED,
+    REFUSED_VALUE,
+    REPEATED,
+    SPELLING,
+    UNKNOWN_OPTION,
+    UNSET,
+    UnresolvedError,
+    shorten,
+)
 from gb300serve.importers.shell.mend import load_json, parse_fraction
 from gb300serve.importers.shell.words import ExpandedWord
 from gb300serve.plan.check import SECRET_OPTIONS
@@ -85,8 +94,8 @@ class Flags:
 
 
 def is_flag(word: str) -> bool:
-    """Whether the parser of the engine reads an argument as a flag; negative numbers are values."""
-    return len(word) > 1 and word[0] == "-" and _NUMBER.fullmatch(word) is None
+    """Whether the engine reads an argument as a flag; negative numbers and texts with blanks are values."""
+    return len(word) > 1 and word[0] == "-" and _NUMBER.fullmatch(word) is None and " " not in word.partition("=")[0]
 
 
 _NO_SECRETS = frozenset(("", "EMPTY", "None", "none", "null", "dummy"))
@@ -114,13 +123,18 @@ def secret_variable(draft: Draft, key: str, text: str, *, strict: bool = True) -
     reference = draft.reference(text)
     secret = key in SECRET_OPTIONS and text not in _NO_SECRETS
     if reference is not None and (secret or reference.kind == "file"):
-        return _variable(key)
-    if reference is None and (secret or literal_secret(key, MARK.sub("", text), strict=strict) is not None):
-        return _variable(key) if text[:1] not in "{[" else None
+        return variable_name(key)
+    if reference is not None:
+        return None
+    if is_placeholder(text) and (secret or holds_secret(key)):
+        return variable_name(key)
+    if secret or literal_secret(key, MARK.sub("", text), strict=strict) is not None:
+        return variable_name(key) if text[:1] not in "{[" else None
     return None
 
 
-def _variable(key: str) -> str:
+def variable_name(key: str) -> str:
+    """The name of a secret for the value of an option."""
     name = re.sub(r"[^A-Za-z0-9]", "_", key).upper().strip("_")
     return name if name and not name[0].isdigit() else "SECRET"
 
@@ -237,6 +251,14 @@ class OptionReader:
                 self.draft.report.add(REFUSED_VALUE, message, hint, word.place)
             self.options[key] = self.draft.redacted(word.text, word.place, "the model")
             return
+        reference = self.draft.reference(word.text)
+        if reference is not None and reference.kind == "file":
+            reason = f"the arguments are in {shorten(reference.name)}, which is read only when the text runs"
+            raise UnresolvedError(reason, word.place)
+        if reference is not None:
+            message = f"${reference.name} is not set by the text: bash reads it as nothing"
+            self.draft.report.add(UNSET, message, "it was left out; add its arguments to the recipe", word.place)
+            return
         message = f"`{written}` belongs to no option: the engine would reject it"
         self.draft.report.add(UNKNOWN_OPTION, message, "it was kept in extra_args", word.place)
         self.extra_args.append(argument_value(self.draft, "", word))
@@ -255,7 +277,8 @@ class OptionReader:
     def _merge_dotted(self) -> None:
         for key, words in self._dotted.items():
             if (loaded := load_json(ENGINES[self.engine].parser.rewrite(words, self.flags.tables[0])[-1])) is not None:
-                self.options[key] = loaded[0]
+                match = self.flags.find(words[0].partition(".")[0])
+                self.options[key] = _with_booleans(loaded[0], match.option.fields if match else None)
 
     def _unknown(self, flag: ExpandedWord, values: list[ExpandedWord], *, joined: bool) -> list[ExpandedWord]:
         similar = self.flags.suggest(flag.text)
@@ -287,7 +310,7 @@ class OptionReader:
             return text
 
     def _reject(self, option: EngineOption, word: ExpandedWord) -> None:
-        if self.draft.reference(word.text) is None:
+        if not self.draft.require(word.text, word.place, option.flag):
             written, path = shorten(self.draft.report.clean(word.text), 40), f"engine.options.{option.key}"
             expected = "a number" if option.kind == "float" else "a whole number"
             message = f"{option.flag} {written}: the engine expects {expected}"
@@ -305,6 +328,22 @@ class OptionReader:
             message = f"{flag}: the engine would reject the JSON: {damage}"
             self.draft.report.add(JSON_MENDED, message, "it was repaired", word.place)
         return value
+
+
+def _with_booleans(value: Any, fields: Mapping[str, JsonField] | None) -> Any:
+    """Dotted keys with the booleans that pydantic reads: `True` in a nested key, and other spellings for a boolean."""
+    if not isinstance(value, dict):
+        return {"True": True, "False": False}.get(value, value) if isinstance(value, str) else value
+    read: dict[str, Any] = {}
+    for key, item in value.items():
+        kinds = fields[key].kinds if fields is not None and key in fields else frozenset({"any"})
+        if isinstance(item, dict):
+            read[key] = _with_booleans(item, None)
+        elif kinds <= {"bool", "null"} and not isinstance(item, bool):
+            read[key] = _BOOLEANS.get(str(item).lower(), item)
+        else:
+            read[key] = item if "text" in kinds else _with_booleans(item, None)
+    return read
 
 
 def _suffixed(option: EngineOption, text: str) -> Any:

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gb300serve.core.values import WrittenFloat
 from gb300serve.importers.docker_arguments import DockerOption
-from gb300serve.importers.docker_options import apply_options
+from gb300serve.importers.docker_options import apply_options, health_options
 from gb300serve.importers.draft import Draft
 from gb300serve.importers.recipe import ImportedRecipe, from_command, image_section
 from gb300serve.importers.report import LEFT_OUT, Report, SourceInvalidError, TextPosition, shorten
@@ -36,6 +37,15 @@ def as_list(value: Any) -> list[Any]:
 def as_text(value: Any) -> str:
     """`value` as text if it is a text or an integer, else an empty text."""
     return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
+
+
+def scalar_text(value: Any) -> str:
+    """A scalar as Compose formats it: `true`, `8000`, `0.9`; an empty text for null and collections."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (WrittenFloat, float)):
+        return f"{float(value):g}" if abs(float(value)) < 1e6 else str(value)
+    return str(value) if isinstance(value, (str, int)) else ""
 
 
 def host_options(inspected: Mapping[str, Any], host: Mapping[str, Any]) -> Iterator[DockerOption]:
@@ -69,6 +79,9 @@ def _modes(host: Mapping[str, Any]) -> OptionValues:
         yield "shm-size", _size(shm)
     if isinstance(memory := host.get("Memory"), int) and memory > 0:
         yield "memory", _size(memory)
+    # Docker sets the swap limit to twice the memory by itself.
+    if isinstance(swap := host.get("MemorySwap"), int) and swap not in (0, 2 * (memory if memory else 0)):
+        yield "memory-swap", "-1" if swap == -1 else _size(swap)
     if pid := as_text(host.get("PidMode")):
         yield "pid", pid
     if host.get("Init") is True:
@@ -206,6 +219,7 @@ class _Inspected:
             yield DockerOption("stop-timeout", str(timeout), _AT)
         yield from self._env()
         yield from self._labels()
+        yield from self._health()
 
     def _env(self) -> Iterator[DockerOption]:
         own = set(map(as_text, as_list(self.image.get("Env"))))
@@ -225,6 +239,20 @@ class _Inspected:
     def _selects_gpus(self, name: str, value: str) -> bool:
         """Whether the variable selects GPUs: only the nvidia runtime reads it."""
         return name == "NVIDIA_VISIBLE_DEVICES" and bool(value) and as_text(self.host.get("Runtime")) == "nvidia"
+
+    def _health(self) -> Iterator[DockerOption]:
+        """The health check, unless it is that of the image."""
+        check = as_mapping(self.config.get("Healthcheck"))
+        if not check or not self.has_image or check == self.image.get("Healthcheck"):
+            return
+        keys = {"interval": "Interval", "timeout": "Timeout", "start-period": "StartPeriod", "retries": "Retries"}
+        values = ((name, check.get(key)) for name, key in {**keys, "start-interval": "StartInterval"}.items())
+        times = {
+            name: (str(value) if name == "retries" else f"{value / 1e9:g}s", _AT)
+            for name, value in values
+            if isinstance(value, int) and value > 0
+        }
+        yield from health_options([as_text(word) for word in as_list(check.get("Test"))], times, _AT)
 
     def _labels(self) -> Iterator[DockerOption]:
         own = as_mapping(self.image.get("Labels"))

@@ -2,13 +2,16 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from posixpath import basename
+from typing import Any, NamedTuple
 
 from gb300serve.document.nodes import MapNode, Source
 from gb300serve.document.read import parse
 from gb300serve.importers.draft import Draft, ReadFile
 from gb300serve.importers.inspected import as_list, as_mapping, as_text
-from gb300serve.importers.recipe import DIGEST_HINT, ImportedRecipe, complete_recipe, from_arguments
+from gb300serve.importers.launcher import SHELLS
+from gb300serve.importers.launches import has_launch
+from gb300serve.importers.recipe import DIGEST_HINT, FromShell, ImportedRecipe, complete_recipe, from_script
 from gb300serve.importers.report import (
     LEFT_OUT,
     NOT_TAKEN_OVER,
@@ -18,11 +21,10 @@ from gb300serve.importers.report import (
     SourceInvalidError,
     TextPosition,
     UnresolvedError,
+    place_of_key,
     shorten,
 )
-from gb300serve.importers.shell.expand import ShellEnvironment
 from gb300serve.importers.shell.mend import mend
-from gb300serve.importers.shell.script import read_script
 
 SCHEMA = "jm-recipe/v1"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -32,8 +34,10 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _FATAL = frozenset(("YAML001", "YAML002", "YAML004", "YAML006"))
 
 
-def from_jm_recipe(source: str, report: Report, environment: ShellEnvironment, read_file: ReadFile) -> ImportedRecipe:
-    """The recipe of a jm-recipe/v1 file."""
+def from_jm_recipe(
+    source: str, report: Report, script: str | None, read_file: ReadFile, from_shell: FromShell
+) -> ImportedRecipe:
+    """The recipe of a jm-recipe/v1 file; `script` is the launch script that the command line names."""
     document = parse(Source(report.file or "-", source))
     fatal = tuple(problem for problem in document.problems if problem.code in _FATAL)
     if not isinstance(document.root, MapNode) or any(problem.code == "YAML001" for problem in fatal):
@@ -43,29 +47,99 @@ def from_jm_recipe(source: str, report: Report, environment: ShellEnvironment, r
     command = as_text(launch.get("command"))
     if not command.strip():
         hint = "import the script that launch.script names, or use --container NAME"
-        raise UnresolvedError("launch.command is empty", _place(root, "launch"), hint)
-    return _apply_pins(root, _command(root, command, report, environment, read_file), report)
+        raise UnresolvedError("launch.command is empty", place_of_key(root, "launch"), hint)
+    if has_launch(command):
+        imported = _command(root, command, report, from_shell)
+    else:
+        found = _find_script(root, command, script, read_file)
+        imported = _script(root, command, report, found, from_shell)
+    return _apply_pins(root, imported, report)
 
 
-def _command(
-    root: MapNode, command: str, report: Report, environment: ShellEnvironment, read_file: ReadFile
-) -> ImportedRecipe:
+def _command(root: MapNode, command: str, report: Report, from_shell: FromShell) -> ImportedRecipe:
     """Read the command as shell text; its findings get the position of `launch.command`."""
     inner = Report(report.file, report.secrets)
-    place = _place(root, "launch")
+    place = place_of_key(root, "launch")
     try:
-        run = read_script(mend(command, inner), environment, inner)
-        draft = Draft(inner, run.expander.references, run.exported, environment.directory, read_file)
-        imported = from_arguments(draft, run.words)
+        imported = from_shell(mend(command, inner), inner)
     except UnresolvedError as stop:
-        at = place and TextPosition(place.line + (stop.place.line if stop.place else 1), 1)
+        at = TextPosition(place.line + (stop.place.line if stop.place else 1), 1)
         raise UnresolvedError(f"launch.command: {stop.reason}", at, stop.hint) from stop
     for finding in inner.diagnostics:
         if finding.code != UNPINNED:  # the digest is in runtime.container
-            at = TextPosition(place.line + finding.line, finding.column or 1) if place and finding.line else place
+            at = TextPosition(place.line + finding.line, finding.column or 1) if finding.line else place
             message = f"launch.command: {finding.message}"
             report.add(finding.code, message, finding.hint, at, finding.path, severity=finding.severity)
     return imported
+
+
+# A word as bash reads it, with its quotes.
+_WORD = re.compile(r"(?:[^\s'\"\\]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\")+", re.DOTALL)
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+
+
+class _Call(NamedTuple):
+    """A command that calls a script: its variables, the options of the shell, the script and its arguments."""
+
+    variables: list[str]
+    options: list[str]
+    script: str
+    arguments: list[str]
+    prose: str
+
+
+def _parse_call(command: str) -> _Call:
+    """The words as written. A comment or a parenthesis ends the command: the format allows prose there."""
+    call = _Call([], [], "", [], "")
+    for match in _WORD.finditer(command):
+        word = match[0]
+        if word[0] in "#(":
+            return call._replace(prose=command[match.start() :])
+        if not call.script and not call.options and _ASSIGNMENT.match(word):
+            call.variables.append(word)
+        elif not call.script and word.startswith("-"):
+            call.options.append(word)
+        elif not call.script and word not in SHELLS:
+            call = call._replace(script=word.strip("'\""))
+        elif call.script:
+            call.arguments.append(word)
+    return call
+
+
+def _find_script(root: MapNode, command: str, chosen: str | None, read_file: ReadFile) -> tuple[str, str]:
+    """The name and the text of the script that the command calls, or that the command line names."""
+    place, call = place_of_key(root.get("launch"), "command"), _parse_call(command)
+    named = as_text(as_mapping(root.get("launch")).get("script"))
+    names = [chosen] if chosen else list(dict.fromkeys(filter(None, (call.script, named))))
+    found = next(((name, text) for name in names if (text := read_file(name)) is not None), None)
+    if found is None:
+        script = shorten(names[0]) if names else "no script"
+        hint = "copy it there or name it with --script FILE; or start it, and use `import --container NAME`"
+        raise UnresolvedError(f"launch.command calls {script}, which is not beside the file", place, hint)
+    return found
+
+
+def _script(
+    root: MapNode, command: str, report: Report, found: tuple[str, str], from_shell: FromShell
+) -> ImportedRecipe:
+    """Read the script with the variables and arguments that the command passes."""
+    place, call = place_of_key(root.get("launch"), "command"), _parse_call(command)
+    if call.prose:
+        message = f"launch.command ends in prose, which was left out: {shorten(report.clean(call.prose))}"
+        report.add(NOT_TAKEN_OVER, message, "check it for options", place)
+    report.add(LEFT_OUT, f"the launch was read from {shorten(found[0])}", None, place)
+    name, text = found
+    inner = Report(name, report.secrets)
+    before = [f"export {variable}" for variable in call.variables]
+    before += [f"set {' '.join(call.options)}"] if call.options else []
+    before += [f"set -- {' '.join(call.arguments)}"] if call.arguments else []
+    prefix = "".join(f"{line}\n" for line in before)
+    source = mend(text, inner).sub(r"\A", lambda _: prefix)
+    try:
+        return from_script(name, source, inner, place, from_shell)
+    finally:
+        inner.drop(UNPINNED)  # the digest is in runtime.container
+        report.include(inner)
 
 
 def _apply_pins(root: MapNode, imported: ImportedRecipe, report: Report) -> ImportedRecipe:
@@ -73,16 +147,14 @@ def _apply_pins(root: MapNode, imported: ImportedRecipe, report: Report) -> Impo
     runtime = as_mapping(root.get("runtime"))
     image = dict(known["image"]) | _image(as_mapping(runtime.get("container")), known["image"], report)
     engine = dict(known["engine"])
-    version = as_text(runtime.get("engine_version")).removeprefix("v")
+    stated = re.match(r"v?(\d+\.\d+\S*)", as_text(runtime.get("engine_version")))
+    version = stated[1] if stated else ""
     if version and "version" not in engine:
         engine = {"name": engine["name"], "version": version} | engine
     _report_difference(report, "engine_version", version, engine.get("version"))
     _report_difference(report, "engine", as_text(runtime.get("engine")).lower(), engine["name"])
-    for patch in map(as_mapping, as_list(runtime.get("patches"))):
-        named = f"{shorten(as_text(patch.get('path')))} (sha256 {shorten(as_text(patch.get('sha256')), 12)})"
-        message = f"the patch {named} may not be mounted by the command"
-        report.add(NOT_TAKEN_OVER, message, "add it to container.mounts with its sha256")
-    report.add(LEFT_OUT, "owners, hardware, verification, rollback and links are not part of a recipe")
+    left = "owners, hardware, verification, rollback, links, launch.health and launch.notable_flags"
+    report.add(LEFT_OUT, f"{left} are not part of a recipe")
     draft = Draft(report)
     container = dict(known.get("container", {}))
     draft.env, draft.secrets = container.pop("env", {}), container.pop("secrets", {})
@@ -90,15 +162,36 @@ def _apply_pins(root: MapNode, imported: ImportedRecipe, report: Report) -> Impo
     if "model" in known and "path" in known["model"]:
         mount = {"source": known["model"]["path"], "target": known["model"]["mount"], "read_only": True}
         draft.container["mounts"] = [mount, *container.get("mounts", [])]
+    _pin_patches(root, draft)
     metadata = _metadata(root)
     if missed := len(as_list(root.get("metrics"))) - len(metadata.get("evidence", ())):
         message = f"{missed} of the metrics have no number, unit, workload or method, which evidence requires"
-        report.add(NOT_TAKEN_OVER, message, "add the missing values", _place(root, "metrics"))
+        report.add(NOT_TAKEN_OVER, message, "add the missing values", place_of_key(root, "metrics"))
     drafter = as_text(as_mapping(as_mapping(root.get("model")).get("draft")).get("revision"))
     if drafter and not _COMMIT.fullmatch(drafter):
         message = f"model.draft.revision {shorten(drafter)} is not a commit"
-        report.add(NOT_TAKEN_OVER, message, "write 40 hexadecimal digits", _place(root, "model"))
+        report.add(NOT_TAKEN_OVER, message, "write 40 hexadecimal digits", place_of_key(root, "model"))
     return complete_recipe(draft, image, engine, metadata)
+
+
+def _pin_patches(root: MapNode, draft: Draft) -> None:
+    """The sha256 of each patch, on the mount of its file or of its directory."""
+    runtime = as_mapping(root.get("runtime"))
+    for patch in map(as_mapping, as_list(runtime.get("patches"))):
+        path, sha256 = as_text(patch.get("path")), as_text(patch.get("sha256"))
+        directory, _, name = path.rpartition("/")
+        for mount in draft.container.get("mounts", []):
+            mounted = basename(mount.get("source", ""))
+            if not re.fullmatch(r"[0-9a-f]{64}", sha256) or mounted not in (name, basename(directory)) or not mounted:
+                continue
+            if mounted == name:
+                mount["sha256"] = sha256
+            else:
+                mount.setdefault("sha256", {})[name] = sha256
+            break
+        else:
+            message = f"the patch {shorten(path)} (sha256 {shorten(sha256, 12)}) may not be mounted by the command"
+            draft.report.add(NOT_TAKEN_OVER, message, "add it to container.mounts with its sha256")
 
 
 def _image(container: Mapping[str, Any], command_image: Mapping[str, Any], report: Report) -> dict[str, str]:
@@ -118,7 +211,8 @@ def _image(container: Mapping[str, Any], command_image: Mapping[str, Any], repor
         message = f"runtime.container.digest {shorten(digest)} is not valid" if digest else "the image has no digest"
         report.add(NOT_TAKEN_OVER if digest else UNPINNED, message, DIGEST_HINT, None, "image")
         digest = ""
-    image = {"repository": repository, "tag": tag, "digest": digest}
+    # An image that was built on the machine has no registry, and the format keeps its id under `digest`.
+    image = {"repository": repository, "tag": tag, "digest" if "/" in repository else "id": digest}
     return {key: value for key, value in image.items() if value}
 
 
@@ -131,21 +225,26 @@ def _report_difference(report: Report, key: str, pinned: str, written: str | Non
 def _metadata(root: MapNode) -> dict[str, Any]:
     lane = as_text(root.get("id")).rpartition("/")[2]
     model = as_mapping(root.get("model"))
-    pins = {"repo": as_text(model.get("repo")), "revision": as_text(model.get("revision"))}
+    pins = {"repo": _repository(model), "revision": as_text(model.get("revision"))}
     found: dict[str, Any] = {"model": {key: value for key, value in pins.items() if value}}
     if _NAME.fullmatch(lane):
         found["lane"] = lane
     if title := as_text(root.get("title")):
         found["title"] = title
     draft = as_mapping(model.get("draft"))
-    if as_text(draft.get("repo")):
-        revision, repo = as_text(draft.get("revision")), {"repo": as_text(draft["repo"])}
+    if "/" in _repository(draft) and " " not in _repository(draft):  # the format allows words here
+        revision, repo = as_text(draft.get("revision")), {"repo": _repository(draft)}
         found["models"] = [repo | ({"revision": revision} if _COMMIT.fullmatch(revision) else {})]
     if evidence := list(_evidence(root)):
         found["evidence"] = evidence
     if limits := [limit for limit in map(as_text, as_list(root.get("limits"))) if limit]:
         found["limits"] = limits
     return found
+
+
+def _repository(model: Mapping[str, Any]) -> str:
+    """The name of a repository, which may be written as its address on Hugging Face."""
+    return re.sub(r"^https?://(?:www\.)?(?:huggingface\.co|hf\.co)/", "", as_text(model.get("repo"))).rstrip("/")
 
 
 def _evidence(root: MapNode) -> Iterator[dict[str, Any]]:
@@ -158,8 +257,3 @@ def _evidence(root: MapNode) -> Iterator[dict[str, Any]]:
         if is_number and all(evidence[key] for key in evidence if key != "value"):
             run = as_text(provenance.get("run_id"))
             yield evidence | ({"run": run} if run else {})
-
-
-def _place(root: MapNode, key: str) -> TextPosition | None:
-    spot = root.spots.get(key)
-    return TextPosition(spot.value.line + 1, spot.value.column + 1) if spot else None

@@ -1,17 +1,20 @@
-"""Recognise the format of a text (shell, `docker inspect`, jm-recipe/v1), and import it."""
+"""Recognise the format of a text (shell, YAML, a unit, `docker inspect`), and import it."""
 
 import json
 import re
 from collections.abc import Callable
-from posixpath import join, normpath
+from posixpath import dirname, join, normpath
 from typing import Any, NamedTuple
 
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
-from gb300serve.engines.registry import ENGINES
+from gb300serve.importers.compose import from_compose
 from gb300serve.importers.draft import Draft, ReadFile
 from gb300serve.importers.inspected import from_inspect
 from gb300serve.importers.jm_recipe import SCHEMA, from_jm_recipe
-from gb300serve.importers.recipe import ImportedRecipe, from_arguments
+from gb300serve.importers.kubernetes import from_kubernetes
+from gb300serve.importers.launcher import ENGINE_COMMAND, with_container
+from gb300serve.importers.launches import DockerRunCommand, has_launch, is_capture, read_capture, read_script
+from gb300serve.importers.recipe import FromShell, ImportedRecipe, from_arguments, from_configuration
 from gb300serve.importers.report import (
     TOKEN,
     UNREADABLE,
@@ -20,32 +23,26 @@ from gb300serve.importers.report import (
     SourceInvalidError,
     UnresolvedError,
 )
-from gb300serve.importers.shell.expand import ShellEnvironment
 from gb300serve.importers.shell.mend import mend
-from gb300serve.importers.shell.script import has_launch, read_script
-from gb300serve.importers.shell.words import SourceText
+from gb300serve.importers.shell.words import CLOSE, OPEN, ShellEnvironment, SourceText
+from gb300serve.importers.units import from_unit
 from gb300serve.plan.model import Plan
 
 _CUT = "cut it down to the command"
 _AS_COMMAND = "write its image, variables, mounts and arguments as a `docker run` command, and import that"
 _WHEN_STARTED = "start it, then import the container with `import --container NAME`"
-_BARE = "prefix it with `docker run --gpus all IMAGE`, with the image of this engine"
-_ENGINE = (
-    r"^[ \t$>]*(?:[A-Za-z_][A-Za-z0-9_]*=\S*[ \t]+)*"
-    rf"((?:{'|'.join(ENGINES)})[ \t]+serve|"
-    rf"python3?[ \t]+-m[ \t]+(?:{'|'.join(re.escape(engine.module) for engine in ENGINES.values())}))\b"
-)
+_BY_ITSELF = "save it as a file of its own, and import that"
+_BARE = "add --image IMAGE, with an image that contains this engine"
 _CLIENT = r"^[ \t$>]*(?:sudo[ \t]+)?(?:(?:docker|podman|nerdctl)[ \t]+(?:compose|exec|start|restart)|docker-compose)\b"
 
 # The first match counts; every pattern starts at the start of a line.
 _OTHER_FORMATS = (
     (r"^format:[ \t]*[\"']?gb300serve/", "the text is already a recipe", "`compile FILE` compiles it"),
-    (r"^services:[ \t]*\r?$", "the text is a Compose file", _WHEN_STARTED),
-    (r"^apiVersion:[ \t]*\S", "the text is a Kubernetes manifest", _AS_COMMAND),
-    (r"^\[Container\][ \t]*\r?$", "the text is a Podman unit", _AS_COMMAND),
+    (r"^services:[ \t]*\r?$", "the text contains a Compose file", _BY_ITSELF),
+    (r"^apiVersion:[ \t]*\S", "the text contains a Kubernetes manifest", _BY_ITSELF),
     (r"^FROM[ \t]+\S", "the text is a Dockerfile: it builds an image, but does not start it", _AS_COMMAND),
     (_CLIENT, "the text starts a container that is defined elsewhere", _WHEN_STARTED),
-    (_ENGINE, "the text starts the engine without a container, so it has no image", _BARE),
+    (ENGINE_COMMAND, "the text starts the engine without a container, so the image is missing", _BARE),
 )
 
 
@@ -58,6 +55,16 @@ def reject_other_formats(source: SourceText) -> None:
             raise UnresolvedError(reason, source.place(match.start()), hint)
 
 
+class Choices(NamedTuple):
+    """What the command line states about a text: a service, an image for an engine without one, a launch script."""
+
+    service: str | None = None
+    image: str | None = None
+    script: str | None = None
+    launch: int | None = None
+
+
+NO_CHOICES = Choices()
 MAX_CHARACTERS = 2_000_000
 MAX_SHELL_CHARACTERS = 250_000
 """A launch has a thousand characters, the longest published script forty thousand."""
@@ -73,10 +80,16 @@ class Result(NamedTuple):
     diagnostics: tuple[Diagnostic, ...]
 
 
-def read_text(text: str, name: str, environment: ShellEnvironment, read_file: ReadFile = lambda _: None) -> Result:
+def read_text(
+    text: str,
+    name: str,
+    environment: ShellEnvironment,
+    read_file: ReadFile = lambda _: None,
+    choices: Choices = NO_CHOICES,
+) -> Result:
     """The recipe of a text. Raises NotImportableError (exit 4) and SourceInvalidError (exit 3)."""
     report = Report(name)
-    return _result(report, lambda: _read(text, report, environment, read_file))
+    return _result(report, lambda: _read(text, report, environment, read_file, choices))
 
 
 def read_inspected(container: Any, image: Any, name: str) -> Result:
@@ -95,28 +108,90 @@ def _result(report: Report, read: Callable[[], ImportedRecipe]) -> Result:
     return Result(imported.document, imported.plan, report.diagnostics)
 
 
-def _read(text: str, report: Report, environment: ShellEnvironment, read_file: ReadFile) -> ImportedRecipe:
+def _read(
+    text: str, report: Report, environment: ShellEnvironment, read_file: ReadFile, choices: Choices
+) -> ImportedRecipe:
     for token in TOKEN.finditer(text[:MAX_CHARACTERS]):
         report.hide(token[0])
     if len(text) > MAX_CHARACTERS:
         raise UnresolvedError(f"the text is longer than {MAX_CHARACTERS:,} characters", None, _CUT)
     if "\0" in text:
-        hint = "name a shell script, the output of docker inspect or a jm-recipe/v1 file"
+        hint = "name a shell script, a Compose file, a unit, a manifest or the output of docker inspect"
         raise SourceInvalidError(f"{report.file} is not a text file", hint=hint)
     if _JM.search(text):
-        return from_jm_recipe(text, report, environment, read_file)
-    if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
-        return from_inspect(_json(text, report), report)
+        return from_jm_recipe(text, report, choices.script, read_file, _shell_reader(environment, read_file))
+    if (imported := _structured(text, report, environment, read_file, choices)) is not None:
+        return imported
+    if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[") and not _is_shell(text):
+        value = _json(text, report)
+        if is_capture(value):
+            return _from_run(read_capture(value, report, choices.launch), report, environment, read_file)
+        return from_inspect(value, report)
     if len(text) > MAX_SHELL_CHARACTERS:
         raise UnresolvedError(f"the text is longer than {MAX_SHELL_CHARACTERS:,} characters", None, _CUT)
+    if choices.image is not None and not has_launch(text):
+        return from_shell(with_container(mend(text, report), choices.image), report, environment, read_file)
     reject_other_formats(SourceText(text))
-    return from_shell(mend(text, report), report, environment, read_file)
+    return from_shell(mend(text, report), report, environment, read_file, choices.launch)
 
 
-def from_shell(source: SourceText, report: Report, shell: ShellEnvironment, read_file: ReadFile) -> ImportedRecipe:
-    """The recipe of the launch in a shell text."""
-    run = read_script(source, shell, report)
-    directory = run.expander.environment.directory
+_HELM = re.compile(r"^[ \t-]*\{\{-? ", re.MULTILINE)
+
+
+def _structured(
+    text: str, report: Report, environment: ShellEnvironment, read_file: ReadFile, choices: Choices
+) -> ImportedRecipe | None:
+    """The recipe of a Compose file, a manifest, a unit or a configuration file of vLLM; None for another format."""
+    plain = _without_fence(text.lstrip("\ufeff").translate(_NO_MARKS))
+    first = next((line for line in plain.splitlines() if line.strip() and line.strip()[:1] not in "#;"), "")
+    named = report.file not in (None, "standard input")
+    directory = normpath(join(environment.directory, dirname(report.file or "") if named else ""))
+    draft = Draft(report, directory=directory, read_file=read_file)
+    if re.fullmatch(r"\[[A-Z][A-Za-z-]*\][ \t]*", first) is not None:
+        return from_unit(plain, draft, environment, _shell_reader(environment, read_file), choices.image)
+    if not re.match(r"---|[\"']?[A-Za-z][\w.-]*[\"']?[ \t]*:(?:[ \t]|$)|\{\s*(?:$|\"apiVersion\")", first):
+        return None
+    if re.search(r"^[\"']?services[\"']?[ \t]*:", plain, re.MULTILINE):
+        return from_compose(plain, draft, environment.home, choices.service)
+    if re.search(r"^[\s{]*[\"']?apiVersion[\"']?[ \t]*:", plain, re.MULTILINE):
+        if (template := _HELM.search(plain)) is not None:
+            hint = "render the chart with `helm template`, and import the result"
+            raise UnresolvedError("the text is a template of Helm", SourceText(plain).place(template.start()), hint)
+        return from_kubernetes(plain, draft, choices.service)
+    return None if first.startswith("{") else from_configuration(plain, draft, choices.image)
+
+
+_NO_MARKS = {ord(OPEN): None, ord(CLOSE): None}
+
+
+def _without_fence(text: str) -> str:
+    """The text without the Markdown fence around it; the numbers of its lines stay."""
+    match = re.match(r"\s*```[A-Za-z]*[ \t]*(?=\n)", text)
+    if match is None:
+        return text
+    inner = "\n" * match[0].count("\n") + text[match.end() :]
+    end = re.search(r"^```", inner, re.MULTILINE)
+    return inner[: end.start()] if end else inner
+
+
+def _shell_reader(environment: ShellEnvironment, read_file: ReadFile) -> FromShell:
+    return lambda source, report: from_shell(source, report, environment, read_file)
+
+
+def from_shell(
+    source: SourceText,
+    report: Report,
+    shell: ShellEnvironment,
+    read_file: ReadFile,
+    number: int | None = None,
+) -> ImportedRecipe:
+    """The recipe of the launch in a shell text; `number`: that of several."""
+    run = read_script(source, shell, report, read_file, number)
+    return _from_run(run, report, shell, read_file)
+
+
+def _from_run(run: DockerRunCommand, report: Report, shell: ShellEnvironment, read_file: ReadFile) -> ImportedRecipe:
+    directory = run.directory
 
     def read(path: str) -> str | None:
         absolute = normpath(join(directory, path))
@@ -124,8 +199,20 @@ def from_shell(source: SourceText, report: Report, shell: ShellEnvironment, read
             return run.files[absolute]
         return read_file(path if path.startswith("~") or directory == shell.directory else join(directory, path))
 
-    draft = Draft(report, run.expander.references, run.exported, directory, read)
-    return from_arguments(draft, run.words)
+    return from_arguments(Draft(report, run.references, run.exported, directory, read), run.words)
+
+
+def _is_shell(text: str) -> bool:
+    """Whether a text that begins as JSON does is a shell text that begins with a test or a group."""
+    return re.match(r"\s*(?:\[\[?|\{)\s", text) is not None and has_launch(text) and not _is_json(text)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text.lstrip("\ufeff"))
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _json(text: str, report: Report) -> Any:

@@ -2,11 +2,12 @@
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gb300serve.core.diagnostics import Diagnostic, Severity, diagnostic
 from gb300serve.core.errors import CompileError, RecipeError
 from gb300serve.core.redaction import HIDDEN, redact, redact_line
+from gb300serve.document.nodes import ListNode, MapNode, Spot
 
 
 class TextPosition(NamedTuple):
@@ -14,6 +15,20 @@ class TextPosition(NamedTuple):
 
     line: int
     column: int
+
+
+START = TextPosition(1, 1)
+
+
+def place_of_key(node: Any, key: str | int) -> TextPosition:
+    """The position of the value of a key or an index."""
+    spots = node.spots if isinstance(node, (MapNode, ListNode)) else None
+    spot: Spot | None = None
+    if isinstance(spots, dict) and isinstance(key, str):
+        spot = spots.get(key)
+    elif isinstance(spots, list) and isinstance(key, int) and key < len(spots):
+        spot = spots[key]
+    return TextPosition(spot.value.line + 1, spot.value.column + 1) if spot else START
 
 
 MENDED = "IMP001"
@@ -41,6 +56,10 @@ TOKEN = re.compile(
 )
 MAX_FINDINGS = 200
 BY_CONTAINER = "start it, then import the running container with `import --container NAME`"
+BY_CAPTURE = (
+    "`import --capture` prints a script that records the launch and starts no container; "
+    "or start it, and import the running container with `import --container NAME`"
+)
 
 
 class NotImportableError(CompileError):
@@ -57,7 +76,7 @@ class SourceInvalidError(RecipeError):
 class UnresolvedError(Exception):
     """The text at `place` cannot be resolved without running it. Never leaves this package."""
 
-    def __init__(self, reason: str, place: TextPosition | None, hint: str = BY_CONTAINER) -> None:
+    def __init__(self, reason: str, place: TextPosition | None, hint: str = BY_CAPTURE) -> None:
         super().__init__(reason)
         self.reason, self.place, self.hint = reason, place, hint
 
@@ -85,6 +104,20 @@ class Report:
         finding = diagnostic(code, message, hint, (self.file, *(at or (None, None))), path, severity=severity)
         if len(self._findings) < MAX_FINDINGS or finding.severity == "error":
             self._findings[finding] = None
+
+    def include(self, other: "Report") -> None:
+        """Add the findings about another text, such as a script that this one calls."""
+        self._findings.update(dict.fromkeys(other.diagnostics))
+
+    def drop(self, code: str) -> None:
+        """Remove the findings of a code: something else answers them."""
+        self._findings = {finding: None for finding in self._findings if finding.code != code}
+
+    def merge(self, other: "Report") -> None:
+        """Add the findings of a part of the text."""
+        for finding in other._findings:
+            if len(self._findings) < MAX_FINDINGS or finding.severity == "error":
+                self._findings[finding] = None
 
     def hide(self, secret: str) -> None:
         """Remove a secret from all messages, also from earlier ones."""

@@ -10,7 +10,7 @@ from gb300serve.core.text import gib
 from gb300serve.core.values import Missing
 from gb300serve.host.facts import GpuHolder
 from gb300serve.host.nvidia import GpuState
-from gb300serve.plan.model import ContainerPlan, Plan
+from gb300serve.plan.model import ContainerPlan, Plan, split_host
 from gb300serve.preflight.subject import principal
 
 ContainerState = Literal["created", "running", "paused", "restarting", "removing", "exited", "dead"]
@@ -222,6 +222,10 @@ def wanted_options(plan: ContainerPlan) -> dict[str, str]:
     for name, limit in plan.ulimits.items():
         soft, hard = limit if isinstance(limit, tuple) else (limit, limit)
         found[f"ulimits.{name}"] = limit_text(soft, hard)
+    found["privileged"] = switch(on=plan.privileged)
+    found["group_add"] = listed(plan.group_add)
+    found["cpuset_cpus"] = plan.cpuset_cpus or NOTHING
+    found["add_host"] = listed(tuple(":".join(split_host(host)) for host in plan.add_host))
     return found if plan.entrypoint is None else {**found, "entrypoint": plan.entrypoint}
 
 
@@ -248,6 +252,16 @@ def ipc(mode: str) -> str:
 def capabilities(names: tuple[str, ...]) -> str:
     """Docker takes and shows them with and without CAP_."""
     return " ".join(sorted({name.upper().removeprefix("CAP_") for name in names})) or NOTHING
+
+
+def switch(*, on: bool) -> str:
+    """A switch that is off counts as not set."""
+    return "true" if on else NOTHING
+
+
+def listed(values: tuple[str, ...]) -> str:
+    """Values whose order has no meaning."""
+    return " ".join(sorted(values)) or NOTHING
 
 
 def target(path: str) -> str:

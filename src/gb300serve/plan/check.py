@@ -66,7 +66,9 @@ def _in_texts(texts: Iterable[Text], *, has_pattern: bool) -> Iterator[LiteralSe
             kind = kind or _in_engine(path, value, after_flag=after_flag)
             after_flag = path[1] in _ARGUMENTS and value.lstrip("-").replace("-", "_") in SECRET_OPTIONS
         if kind is None and may_hold_secret(name) and not _is_reference(path):
-            kind = named_secret(name, value, strict=path[:2] not in _NAMED)
+            # In the JSON of an option, the name decides too; in other places, the value must look random.
+            is_json = path[:2] == _OPTIONS and len(path) > 3
+            kind = named_secret(name, value, strict=path[:2] not in _NAMED and not is_json)
         if kind is not None:
             yield LiteralSecret(path, kind, value)
 

@@ -1,7 +1,7 @@
 """Compile a recipe and a site to a plan. Pure: no clock, no environment, no file."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -13,6 +13,7 @@ from gb300serve.core.values import compact_json
 from gb300serve.engines.registry import engine
 from gb300serve.plan.model import (
     ContainerPlan,
+    HealthCheck,
     Mount,
     Plan,
     Secret,
@@ -20,12 +21,13 @@ from gb300serve.plan.model import (
     secret_placeholder,
     with_secret_placeholders,
 )
-from gb300serve.recipe.model import ContainerSection, Gpus, ImageSection, Recipe
+from gb300serve.recipe.model import ContainerSection, Gpus, HealthCheckSection, ImageSection, MountSection, Recipe
 from gb300serve.recipe.site import DIRECTORIES, Site
 
 BACKEND, RAY = "distributed_executor_backend", "ray"
 RAY_PORT = 6379
 
+_SERVE = ("vllm", "serve")
 _LEADER = f'ray start --head --port={RAY_PORT} && shift && exec "$@"'
 # A worker retries until the head is up. It exits when it loses the head, and may join the next one after a restart.
 _WORKER = f'until ray start --address="$1:{RAY_PORT}" --block; do sleep 5; done'
@@ -53,9 +55,17 @@ def own_address_variable(plan: Plan) -> str | None:
 def _with_ray(plan: Plan, leader: str, *, is_leader: bool) -> Plan:
     """The engine behind a shell that starts Ray first. Without launcher and entrypoint, images run `vllm serve`."""
     entrypoint = plan.container.entrypoint
-    program = (entrypoint,) if entrypoint else () if plan.launched_by else ("vllm", "serve")
+    program = (entrypoint,) if entrypoint else () if plan.launched_by else _SERVE
     script = (_LEADER, "leader", leader, *program, *plan.command) if is_leader else (_WORKER, "worker", leader)
     return replace(plan, command=("-c", *script), container=replace(plan.container, entrypoint="/bin/bash"))
+
+
+def ray_program(words: Sequence[str]) -> tuple[str, ...] | None:
+    """The engine's own command, if `words` are the command of a leader that starts Ray first."""
+    if tuple(words[:4]) != ("/bin/bash", "-c", _LEADER, "leader"):
+        return None
+    program = tuple(words[5:])
+    return program[2:] if program[:2] == _SERVE else program
 
 
 _VARIABLE = re.compile(r"\$(\$\{)|\$\{([^}]*)\}|\$\{")
@@ -176,13 +186,18 @@ class Compiler:
             },
             cap_add=tuple(section.cap_add),
             security_opt=tuple(section.security_opt),
+            privileged=bool(section.privileged),
             init=bool(section.init),
             stop_timeout=section.stop_timeout,
             user=section.user,
+            group_add=tuple(section.group_add),
             workdir=section.workdir,
             pid=section.pid,
             memory=section.memory,
+            cpuset_cpus=section.cpuset_cpus,
+            memory_swap=section.memory_swap,
             tmpfs=tuple(section.tmpfs),
+            add_host=tuple(section.add_host),
             log_driver=section.log.driver if section.log else None,
             log_options=dict(section.log.options) if section.log else {},
             devices=tuple(section.devices),
@@ -191,6 +206,7 @@ class Compiler:
             mounts=self._mounts(recipe),
             env=dict(section.env),
             secrets=self._secrets(section, recipe),
+            healthcheck=_health_check(section.healthcheck) if section.healthcheck else None,
             entrypoint=section.entrypoint,
             restart=section.restart or "no",
         )
@@ -201,16 +217,14 @@ class Compiler:
             for model in recipe.all_models
             if model.path and model.mount
         ]
-        others = [
-            _mount(
-                self._expand(mount.source, recipe),
-                mount.target,
-                read_only=bool(mount.read_only or mount.sha256),
-                sha256=mount.sha256,
-            )
-            for mount in recipe.container.mounts
-        ]
-        return (*models, *others)
+        return (*models, *(self._own_mount(mount, recipe) for mount in recipe.container.mounts))
+
+    def _own_mount(self, mount: MountSection, recipe: Recipe) -> Mount:
+        if mount.volume is not None:
+            volume = _mount(mount.volume, mount.target, read_only=bool(mount.read_only))
+            return replace(volume, is_volume=True)
+        source, read_only = self._expand(mount.source or "", recipe), bool(mount.read_only or mount.sha256)
+        return _mount(source, mount.target, read_only=read_only, sha256=mount.sha256)
 
     def _secrets(self, section: ContainerSection, recipe: Recipe) -> tuple[Secret, ...]:
         return tuple(
@@ -234,6 +248,12 @@ class Compiler:
 
     def _expand(self, text: str, recipe: Recipe) -> str:
         return expand(text, self.site.variables(recipe.lane), recipe)
+
+
+def _health_check(section: HealthCheckSection) -> HealthCheck:
+    """The check of the recipe; without any key, that of the image."""
+    values = {name: getattr(section, name) for name in HealthCheckSection.model_fields if name != "disable"}
+    return HealthCheck(**values, disable=bool(section.disable))
 
 
 def _mount(source: str, target: str, *, read_only: bool, sha256: str | dict[str, str] | None = None) -> Mount:

@@ -16,12 +16,27 @@ GpuSelection = str | None
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A bind mount. `sha256` is the digest of a file, or the digests by name of files in a directory."""
+    """A bind mount, or a named volume. `sha256` is the digest of a file, or the digests of a directory's files."""
 
     source: str
     target: str
     read_only: bool = False
     sha256: str | dict[str, str] | None = None
+    is_volume: bool = False
+    """`source` is the name of a volume, not a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCheck:
+    """The container's health check; what is None comes from the image. `test` is a command for the shell."""
+
+    test: str | None = None
+    interval: str | None = None
+    timeout: str | None = None
+    start_period: str | None = None
+    start_interval: str | None = None
+    retries: int | None = None
+    disable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +61,18 @@ class ContainerPlan:
     ulimits: dict[str, int | tuple[int, int]] = field(default_factory=dict)
     cap_add: tuple[str, ...] = ()
     security_opt: tuple[str, ...] = ()
+    privileged: bool = False
     init: bool = False
     stop_timeout: int | None = None
     user: str | None = None
+    group_add: tuple[str, ...] = ()
     workdir: str | None = None
     pid: str | None = None
     memory: str | None = None
+    cpuset_cpus: str | None = None
+    memory_swap: str | None = None
     tmpfs: tuple[str, ...] = ()
+    add_host: tuple[str, ...] = ()
     log_driver: str | None = None
     log_options: dict[str, str] = field(default_factory=dict)
     devices: tuple[str, ...] = ()
@@ -61,6 +81,7 @@ class ContainerPlan:
     mounts: tuple[Mount, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     secrets: tuple[Secret, ...] = ()
+    healthcheck: HealthCheck | None = None
     entrypoint: str | None = None
     restart: str = "no"
     """Applied after READY: under a restart policy, a bad flag causes dozens of boots that hide the first error."""
@@ -116,6 +137,15 @@ def parse_size(text: str) -> Size | None:
     return Size(match[1], (match[2] or "").lower()) if match else None
 
 
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(h|ms|us|ns|m|s)", re.ASCII)
+_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+def duration_seconds(text: str) -> float:
+    """`1m30s` → 90.0, in the units of Docker."""
+    return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION.findall(text))
+
+
 def published_port(network: str | None, ports: Iterable[str], inside: int) -> int | None:
     """The host port of the container port `inside`; on the host network, the same port."""
     if network == "host":
@@ -131,6 +161,12 @@ def split_port(text: str) -> tuple[int | None, int | None]:
     """The host and container port of a `-p` value; None for a missing port or a range."""
     parts = text.partition("/")[0].rsplit(":", 2)
     return parse_digits(parts[-2] if len(parts) > 1 else ""), parse_digits(parts[-1])
+
+
+def split_host(text: str) -> tuple[str, str]:
+    """The name and the address of an `--add-host` value: `db:10.0.0.5`, `db=10.0.0.5` or `db:[::1]`."""
+    name, _, address = text.partition("=" if "=" in text else ":")
+    return name, address.removeprefix("[").removesuffix("]")
 
 
 SECRET = re.compile(r"\$\{secret:([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -191,6 +227,8 @@ def container_document(container: ContainerPlan) -> dict[str, Any]:
     values["name"] = container.name or None
     values["gpus"] = _gpus(container.gpus)
     values["mounts"] = [_mount(mount) for mount in container.mounts]
+    if container.healthcheck is not None:
+        values["healthcheck"] = {key: value for key, value in values["healthcheck"].items() if _is_set(value)}
     values["secrets"] = [
         {"name": secret.name} | ({"env": secret.env} if secret.env else {"file": secret.file})
         for secret in container.secrets
@@ -230,5 +268,6 @@ def _gpus(selection: GpuSelection) -> Any:
 
 
 def _mount(mount: Mount) -> dict[str, Any]:
-    value: dict[str, Any] = {"source": mount.source, "target": mount.target, "read_only": mount.read_only}
+    key = "volume" if mount.is_volume else "source"
+    value: dict[str, Any] = {key: mount.source, "target": mount.target, "read_only": mount.read_only}
     return value | ({"sha256": mount.sha256} if mount.sha256 else {})

@@ -155,7 +155,8 @@ ENGINE_CACHE = "/root/.cache/vllm"
 
 def host_requirements(plan: Plan, recipe: Recipe, ports: tuple[int, ...]) -> HostRequirements:
     """The host paths of the plan, the checkpoints of `recipe`, and the host ports of the container."""
-    mounts = plan.container.mounts
+    # Docker keeps named volumes: their paths are not known, and they always exist.
+    mounts = tuple(mount for mount in plan.container.mounts if not mount.is_volume)
     tuning = recipe.boot.tuning_cache
     cache = next((mount.source for mount in mounts if mount.target.rstrip("/") == ENGINE_CACHE), None)
     return HostRequirements(

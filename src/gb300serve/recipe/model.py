@@ -1,9 +1,9 @@
 """The recipe format, `gb300serve/1`: keys, types and meaning (`gb300serve help recipe`)."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
 from gb300serve.core.values import EngineName
 
@@ -100,6 +100,7 @@ Number = Annotated[float, PlainValidator(check_number, json_schema_input_type=fl
 Size = Annotated[float, PlainValidator(check_size, json_schema_input_type=float)]
 Positive = Annotated[float, PlainValidator(check_positive, json_schema_input_type=float)]
 Status = Literal["draft", "experimental", "verified", "deprecated"]
+Duration = Annotated[str, Field(pattern=r"^(?:[0-9]+(?:\.[0-9]+)?(?:h|ms|us|ns|m|s))+$")]
 RestartPolicy = Annotated[str, Field(pattern=r"^(?:no|always|unless-stopped|on-failure(?::[0-9]+)?)$")]
 
 
@@ -128,12 +129,44 @@ class ModelSection(Section):
 
 
 class MountSection(Section):
-    """A bind mount. It is read-only if `sha256` is set (of the file, or by name for files of a directory)."""
+    """A bind mount of `source`, or a named `volume`.
 
-    source: Text
+    A bind mount is read-only if `sha256` is set (of the file, or by name for files of a directory).
+    """
+
+    source: Text | None = None
+    volume: Annotated[str, Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9_.-]*$")] | None = None
     target: Text
     read_only: bool | None = None
     sha256: Sha256 | dict[str, Sha256] | None = None
+
+    @model_validator(mode="after")
+    def check_source(self) -> Self:
+        """A mount has exactly one of source and volume; a volume has no sha256."""
+        if (self.source is None) == (self.volume is None):
+            raise ValueError("write either `source: /a/path` or `volume: NAME`")
+        if self.volume is not None and self.sha256 is not None:
+            raise ValueError("remove `sha256`: the files of a volume are not checked")
+        return self
+
+
+class HealthCheckSection(Section):
+    """The container's health check. `test` is a command for the container's shell; durations are `30s` or `1m30s`."""
+
+    test: Text | None = None
+    interval: Duration | None = None
+    timeout: Duration | None = None
+    start_period: Duration | None = None
+    start_interval: Duration | None = None
+    retries: Annotated[int, Field(ge=0)] | None = None
+    disable: bool | None = None
+
+    @model_validator(mode="after")
+    def check_disabled(self) -> Self:
+        """`disable` excludes all other keys, as in Docker."""
+        if self.disable and self.model_fields_set != {"disable"}:
+            raise ValueError("remove the other keys, or `disable`")
+        return self
 
 
 class SecretSection(Section):
@@ -168,13 +201,18 @@ class ContainerSection(Section):
     ulimits: dict[str, int | UlimitSection] = {}
     cap_add: list[Text] = []
     security_opt: list[Text] = []
+    privileged: bool | None = None
     init: bool | None = None
     stop_timeout: Annotated[int, Field(ge=0)] | None = None
     user: Text | None = None
+    group_add: list[Text] = []
     workdir: Text | None = None
     pid: Text | None = None
     memory: Text | None = None
+    cpuset_cpus: Text | None = None
+    memory_swap: Text | None = None
     tmpfs: list[Text] = []
+    add_host: list[Text] = []
     log: LogSection | None = None
     devices: list[Text] = []
     labels: dict[str, str] = {}
@@ -182,6 +220,7 @@ class ContainerSection(Section):
     mounts: list[MountSection] = []
     env: dict[VariableName, str] = {}
     secrets: dict[VariableName, SecretSection] = {}
+    healthcheck: HealthCheckSection | None = None
     entrypoint: Text | None = None
     restart: RestartPolicy | None = None
 

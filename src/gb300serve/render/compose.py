@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
+from gb300serve.plan.model import ContainerPlan, HealthCheck, Mount, Plan, Secret
 from gb300serve.render import target
 from gb300serve.render.docker_run import client_path
 
@@ -19,6 +19,9 @@ def compose(plan: Plan, service: target.TargetService) -> target.Rendered:
     network = plan.container.network
     if _is_user_network(network):
         document["networks"] = {str(network): {"external": True}}
+    if volumes := target.volumes(plan.container):
+        # With `name`, Compose does not add the name of the project.
+        document["volumes"] = {mount.source: {"name": mount.source} for mount in volumes}
     header = target.file_header(plan, "a compose file", (_START,), gaps)
     return target.Rendered(header + target.yaml_text(document), gaps)
 
@@ -35,25 +38,30 @@ def _service(plan: Plan, service: target.TargetService) -> dict[str, Any]:
         "ulimits": {name: _limit(limit) for name, limit in c.ulimits.items()},
         "cap_add": _each(c.cap_add),
         "security_opt": _each(c.security_opt),
+        "privileged": c.privileged,
         "init": c.init,
         "stop_grace_period": None if c.stop_timeout is None else f"{c.stop_timeout}s",
         "user": _literal(c.user),
+        "group_add": _each(c.group_add),
         "working_dir": _literal(c.workdir),
         "pid": _literal(c.pid),
         "mem_limit": _literal(c.memory),
+        "cpuset": _literal(c.cpuset_cpus),
+        "memswap_limit": _literal(c.memory_swap),
         "tmpfs": _each(c.tmpfs),
+        "extra_hosts": _each(c.add_host),
         "logging": _logging(c),
         "devices": _each(c.devices),
         "labels": {key: _literal(value) for key, value in c.labels.items()},
         "ports": _each(c.ports),
-        "volumes": [_volume(mount) for mount in target.bind_mounts(c)],
+        "volumes": [_volume(mount) for mount in c.mounts],
         "environment": {
             **{name: _literal(value) for name, value in c.env.items()},
             **{secret.name: _reference(secret) for secret in c.secrets},
         },
         "entrypoint": [_literal(c.entrypoint)] if c.entrypoint else None,
         "restart": c.restart if c.restart != "no" else None,
-        "healthcheck": _healthcheck(service),
+        "healthcheck": _healthcheck(c.healthcheck, service),
         "command": _command(plan),
     }
     return {key: value for key, value in section.items() if value}
@@ -100,8 +108,10 @@ def _logging(c: ContainerPlan) -> dict[str, Any]:
 
 def _volume(mount: Mount) -> dict[str, Any]:
     """Compose rejects a missing source; by default it would create a directory."""
-    volume: dict[str, Any] = {"type": "bind", "source": _literal(mount.source), "target": _literal(mount.target)}
-    return volume | ({"read_only": True} if mount.read_only else {}) | {"bind": {"create_host_path": False}}
+    kind = "volume" if mount.is_volume else "bind"
+    volume: dict[str, Any] = {"type": kind, "source": _literal(mount.source), "target": _literal(mount.target)}
+    volume |= {"read_only": True} if mount.read_only else {}
+    return volume if mount.is_volume else volume | {"bind": {"create_host_path": False}}
 
 
 def _reference(secret: Secret) -> str:
@@ -114,9 +124,22 @@ def _command(plan: Plan) -> list[str]:
     return [target.substitute_secrets(argument, write, _literal, references) for argument in plan.command]
 
 
-def _healthcheck(service: target.TargetService) -> dict[str, Any]:
-    times = {"interval": "30s", "timeout": "10s", "retries": 3, "start_period": f"{service.patience}s"}
-    return {"test": ["CMD", "python3", "-c", service.health_program], **times}
+def _healthcheck(check: HealthCheck | None, service: target.TargetService) -> dict[str, Any]:
+    """The check of the recipe, else one that waits for the boot."""
+    if check is None:
+        times = {"interval": "30s", "timeout": "10s", "retries": 3, "start_period": f"{service.patience}s"}
+        return {"test": ["CMD", "python3", "-c", service.health_program], **times}
+    if check.disable:
+        return {"disable": True}
+    values = {
+        "test": ["CMD-SHELL", _literal(check.test)] if check.test else None,
+        "interval": check.interval,
+        "timeout": check.timeout,
+        "start_period": check.start_period,
+        "start_interval": check.start_interval,
+        "retries": check.retries,
+    }
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _gaps(plan: Plan) -> Iterator[target.Gap]:
@@ -129,7 +152,7 @@ def _gaps(plan: Plan) -> Iterator[target.Gap]:
     if _is_user_network(c.network):
         hint = f"docker network create {c.network}"
         yield target.different("network", f"the network {c.network} must exist before the start", hint)
-    if c.mounts:
+    if target.bind_mounts(c):
         yield target.different("mounts", "compose rejects a missing source; `docker run -v` creates an empty directory")
     for secret in c.secrets:
         if secret.file:

@@ -33,14 +33,20 @@ def _options(c: model.ContainerPlan) -> Iterator[tuple[str, ...]]:
     yield from _each("--ulimit", (model.ulimit_argument(name, limit) for name, limit in c.ulimits.items()))
     yield from _each("--cap-add", c.cap_add)
     yield from _each("--security-opt", c.security_opt)
+    if c.privileged:
+        yield ("--privileged",)
     if c.init:
         yield ("--init",)
     yield from _single("--stop-timeout", None if c.stop_timeout is None else str(c.stop_timeout))
     yield from _single("--user", c.user)
+    yield from _each("--group-add", c.group_add)
     yield from _single("--workdir", c.workdir)
     yield from _single("--pid", c.pid)
     yield from _single("--memory", c.memory)
+    yield from _single("--cpuset-cpus", c.cpuset_cpus)
+    yield from _single("--memory-swap", c.memory_swap)
     yield from _each("--tmpfs", c.tmpfs)
+    yield from _each("--add-host", c.add_host)
     yield from _single("--log-driver", c.log_driver)
     yield from _each("--log-opt", (f"{key}={value}" for key, value in c.log_options.items()))
     yield from _each("--device", c.devices)
@@ -49,7 +55,21 @@ def _options(c: model.ContainerPlan) -> Iterator[tuple[str, ...]]:
     yield from _each("-v", map(model.mount_argument, c.mounts))
     yield from _each("-e", (f"{name}={value}" for name, value in c.env.items()))
     yield from _each("-e", (secret.name for secret in c.secrets))
+    yield from _health_check(c.healthcheck)
     yield from _single("--entrypoint", c.entrypoint)
+
+
+def _health_check(check: model.HealthCheck | None) -> Iterator[tuple[str, ...]]:
+    if check is None:
+        return
+    if check.disable:
+        yield ("--no-healthcheck",)
+    yield from _single("--health-cmd", check.test)
+    yield from _single("--health-interval", check.interval)
+    yield from _single("--health-timeout", check.timeout)
+    yield from _single("--health-start-period", check.start_period)
+    yield from _single("--health-start-interval", check.start_interval)
+    yield from _single("--health-retries", None if check.retries is None else str(check.retries))
 
 
 def _single(flag: str, value: str | None) -> Iterator[tuple[str, ...]]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator
 
-from gb300serve.plan.model import SECRET, ContainerPlan, Plan, Secret, mount_argument, ulimit_argument
+from gb300serve.plan.model import SECRET, ContainerPlan, HealthCheck, Plan, Secret, mount_argument, ulimit_argument
 from gb300serve.render import target
 from gb300serve.render.docker_run import flag_groups, shell_value
 
@@ -107,18 +107,24 @@ def _container(plan: Plan, service: target.TargetService) -> Lines:
         yield assignment("AddCapability", *c.cap_add)
     for option in c.security_opt:
         yield from _podman("--security-opt", option)
+    if c.privileged:
+        yield "PodmanArgs=--privileged"
     if c.init:
         yield "RunInit=true"
     if c.stop_timeout is not None:
         yield f"StopTimeout={c.stop_timeout}"
     yield from _user(c.user)
+    for group in c.group_add:
+        yield from _podman("--group-add", group)
     yield from raw_lines("WorkingDir", c.workdir, "--workdir")
     yield from _podman("--pid", c.pid)
     yield from _podman("--memory", c.memory)
+    yield from _podman("--cpuset-cpus", c.cpuset_cpus)
+    yield from _podman("--memory-swap", c.memory_swap)
     yield from _storage(c)
     yield from _environment(c)
     yield from raw_lines("Entrypoint", c.entrypoint, "--entrypoint")
-    yield from _health(service)
+    yield from _health(c.healthcheck, service)
     if plan.command:
         yield from exec_lines(plan.command, {secret.name for secret in c.secrets})
 
@@ -157,7 +163,9 @@ def _storage(c: ContainerPlan) -> Lines:
         yield assignment("Label", f"{key}={value}")
     for port in c.ports:
         yield from raw_lines("PublishPort", port, "--publish")
-    for mount in target.bind_mounts(c):
+    for host in c.add_host:
+        yield from _podman("--add-host", host)
+    for mount in c.mounts:
         yield from raw_lines("Volume", mount_argument(mount), "--volume")
 
 
@@ -168,13 +176,21 @@ def _environment(c: ContainerPlan) -> Lines:
         yield f"Secret={secret.name},type=env,target={secret.name}"
 
 
-def _health(service: target.TargetService) -> Lines:
-    # Podman adds CMD itself; if the value contained it, Podman would split the command at spaces.
-    yield f'HealthCmd=["python3","-c","{service.health_program}"]'
-    yield from ("HealthInterval=30s", "HealthTimeout=10s", "HealthRetries=3")
-    yield f"HealthStartPeriod={service.patience}s"
-    # The unit becomes active when the engine answers, not when its container starts.
-    yield "Notify=healthy"
+def _health(check: HealthCheck | None, service: target.TargetService) -> Lines:
+    """The check of the recipe, else one that waits for the boot."""
+    if check is None:
+        # Podman adds CMD itself; if the value contained it, Podman would split the command at spaces.
+        yield f'HealthCmd=["python3","-c","{service.health_program}"]'
+        yield from ("HealthInterval=30s", "HealthTimeout=10s", "HealthRetries=3")
+        yield f"HealthStartPeriod={service.patience}s"
+        # The unit becomes active when the engine answers, not when its container starts.
+        yield "Notify=healthy"
+        return
+    yield from raw_lines("HealthCmd", "none" if check.disable else check.test, "--health-cmd")
+    yield from raw_lines("HealthInterval", check.interval)
+    yield from raw_lines("HealthTimeout", check.timeout)
+    yield from raw_lines("HealthStartPeriod", check.start_period)
+    yield from raw_lines("HealthRetries", None if check.retries is None else str(check.retries))
 
 
 def _service(plan: Plan, service: target.TargetService) -> Lines:
@@ -210,6 +226,12 @@ def _gaps(plan: Plan) -> Iterator[target.Gap]:
     elif c.gpus:
         hint = "create the specification: nvidia-ctk cdi generate"
         yield target.different("gpus", "Podman selects GPUs through CDI", hint)
+    if c.healthcheck is not None:
+        yield target.different(
+            "healthcheck", "the unit becomes active when its container starts, not when it is healthy"
+        )
+    if c.healthcheck is not None and c.healthcheck.start_interval:
+        yield target.omitted("healthcheck", "start_interval is omitted: a unit has no key for it")
     if c.restart != "no":
         yield target.different("restart", target.RESTART_MESSAGE.format(c.restart))
     for secret in c.secrets:

@@ -78,8 +78,13 @@ def different(option: str, message: str, hint: str | None = None) -> Gap:
 
 
 def bind_mounts(container: ContainerPlan) -> tuple[Mount, ...]:
-    """The mounts whose source is a path; Docker treats any other source as a named volume."""
-    return tuple(mount for mount in container.mounts if mount.source.startswith("/"))
+    """The mounts of paths of the host."""
+    return tuple(mount for mount in container.mounts if not mount.is_volume)
+
+
+def volumes(container: ContainerPlan) -> tuple[Mount, ...]:
+    """The mounts of named volumes."""
+    return tuple(mount for mount in container.mounts if mount.is_volume)
 
 
 def common_gaps(plan: Plan) -> Iterator[Gap]:
@@ -89,8 +94,6 @@ def common_gaps(plan: Plan) -> Iterator[Gap]:
     for mount in plan.container.mounts:
         if mount.sha256 is not None:
             yield omitted("mounts", f"the sha256 of {mount.source} is not checked", _CHECKED_BY)
-        if not mount.source.startswith("/"):
-            yield omitted("mounts", f"{mount.source} is omitted: it is a named volume", "use the path of a directory")
 
 
 def single_machine_gaps(plan: Plan, target: str) -> Iterator[Gap]:

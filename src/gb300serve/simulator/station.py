@@ -153,7 +153,7 @@ class SimulatedStation:
         return next((record["image_id"] for record in self._records() if record["image"] == reference), None)
 
     def missing_sources(self, plan: Plan) -> tuple[str, ...]:
-        sources = dict.fromkeys(mount.source for mount in plan.container.mounts)
+        sources = dict.fromkeys(mount.source for mount in plan.container.mounts if not mount.is_volume)
         return tuple(source for source in sources if not self._rehearsal.has_path(source))
 
     def create(self, plan: Plan, labels: Mapping[str, str], secrets: Mapping[str, str]) -> str:

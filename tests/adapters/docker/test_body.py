@@ -2,7 +2,7 @@ import pytest
 
 from gb300serve.adapters.docker import body as words
 from gb300serve.adapters.docker.body import DockerOptionError, create_body, restart_policy, seccomp_files
-from gb300serve.plan.model import ContainerPlan, Plan, Secret
+from gb300serve.plan.model import ContainerPlan, HealthCheck, Mount, Plan, Secret
 
 
 def plan(container: ContainerPlan, *command: str) -> Plan:
@@ -147,3 +147,37 @@ def test_one_port_inside_twice_outside() -> None:
 
 def test_tmpfs() -> None:
     assert words.tmpfs(("/run:size=64m,mode=1777", "/x")) == {"/run": "size=64m,mode=1777", "/x": ""}
+
+
+def test_further_options() -> None:
+    container = ContainerPlan(
+        "c", privileged=True, group_add=("video",), cpuset_cpus="0-71", memory="1g", memory_swap="-1",
+        add_host=("db:10.0.0.5", "v6=[::1]", "h:host-gateway"), mounts=(Mount("vol", "/v", is_volume=True),),
+    )  # fmt: skip
+    config = create_body(plan(container), {}, {})["HostConfig"]
+    keys = ("Privileged", "GroupAdd", "CpusetCpus", "MemorySwap", "ExtraHosts", "Binds")
+    assert {key: config[key] for key in keys} == {
+        "Privileged": True, "GroupAdd": ["video"], "CpusetCpus": "0-71", "MemorySwap": -1,
+        "ExtraHosts": ["db:10.0.0.5", "v6:::1", "h:host-gateway"], "Binds": ["vol:/v"],
+    }  # fmt: skip
+    with pytest.raises(DockerOptionError, match=r"container\.add_host: 'db'"):
+        create_body(plan(ContainerPlan("c", add_host=("db",))), {}, {})
+
+
+@pytest.mark.parametrize(
+    ("check", "body"),
+    [
+        (
+            HealthCheck("curl -f http://localhost/health", "1m30s", "500ms", "2h", "5s", 4),
+            {
+                "Test": ["CMD-SHELL", "curl -f http://localhost/health"], "Interval": 90 * 10**9, "Timeout": 5 * 10**8,
+                "StartPeriod": 7200 * 10**9, "StartInterval": 5 * 10**9, "Retries": 4,
+            },
+        ),
+        (HealthCheck(disable=True), {"Test": ["NONE"]}),
+        (HealthCheck(interval="30s", retries=0), {"Interval": 30 * 10**9}),
+        (HealthCheck(retries=0), None),
+    ],
+)  # fmt: skip
+def test_health_checks(check: HealthCheck, body: dict[str, object] | None) -> None:
+    assert create_body(plan(ContainerPlan("c", healthcheck=check)), {}, {}).get("Healthcheck") == body

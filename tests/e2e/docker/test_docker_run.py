@@ -9,7 +9,7 @@ import pytest
 
 from gb300serve.core.errors import CompileError
 from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_PLAN, LABEL_RELEASE
-from gb300serve.plan.model import SECRET, ContainerPlan, Mount, Plan, Secret
+from gb300serve.plan.model import SECRET, ContainerPlan, HealthCheck, Mount, Plan, Secret
 from gb300serve.render.docker_run import docker_argv
 from tests.support.docker_engine import watched_docker
 from tests.support.station import Docker, Importer
@@ -54,6 +54,21 @@ CASES = {
             "log_options": {"max-size": "10m", "max-file": "3"},
         }
     ),
+    "further options": Case(
+        {
+            "privileged": True,
+            "group_add": ("video", "109"),
+            "cpuset_cpus": "0",
+            "memory": "1g",
+            "memory_swap": "-1",
+            "add_host": ("db:10.0.0.5", "v6=[::1]", "gateway:host-gateway"),
+            "mounts": (Mount("gb300serve-differential", "/v", is_volume=True),),
+        }
+    ),
+    "a health check": Case(
+        {"healthcheck": HealthCheck("curl -f http://localhost/health", "1m30s", "500ms", "2h", None, 4)}
+    ),
+    "no health check": Case({"healthcheck": HealthCheck(disable=True)}),
     "rights": Case(
         {
             "cap_add": ("SYS_NICE", "cap_ipc_lock", "SYS_NICE"),

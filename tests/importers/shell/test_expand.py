@@ -4,10 +4,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gb300serve.importers.launches import read_script
 from gb300serve.importers.report import Report
-from gb300serve.importers.shell.expand import ShellEnvironment
-from gb300serve.importers.shell.script import read_script
-from gb300serve.importers.shell.words import SourceText
+from gb300serve.importers.shell.words import ShellEnvironment, SourceText
 from tests.support.imports import ENVIRONMENT, command, container, read, said
 from tests.support.shells import Shell
 
@@ -38,7 +37,7 @@ def bash(tmp_path_factory: pytest.TempPathFactory) -> Shell:
         "docker run a#b '#' \\# \n",
         "cat <<EOF >/dev/null\ndocker run not-this\nEOF\ndocker run this\n",
         "cat <<-'E O' >/dev/null\n\tx\n\tE O\ndocker run this <<< text\n",
-        "true; docker run a; docker >/dev/null run b\n",
+        "true; docker run a /m; docker >/dev/null ps\n",
         "true && docker run a && true\n",
         "docker run '' \"\" x''y\n",
         'A="--a 1\n --b 2"\ndocker run $A\n',
@@ -109,8 +108,8 @@ def test_values_that_only_the_client_has() -> None:
 
 
 def test_an_unset_variable_stays_visible() -> None:
-    text = "docker run -v $MODELS/x:/m:ro i:1 /m --port ${PORT:?which}\n"
-    assert command(text) == ["/m", "--port", "$PORT"]
+    text = "docker run -v $MODELS/x:/m:ro i:1 /m --served-model-name ${NAME:?which}\n"
+    assert command(text) == ["/m", "--served-model-name", "$NAME"]
     assert [(name, line) for _, name, line, _ in said(text)][:2] == [("unset-variable", 1), ("unset-variable", 1)]
 
 

@@ -36,7 +36,7 @@ def test_the_parts_of_a_word() -> None:
     assert isinstance(word, Word)
     assert [part[:3] for part in word.parts] == [
         ("text", "a", False), ("text", "b", True), ("text", "", True), ("variable", "C", True),
-        ("variable", "D:-e", False), ("command", "f", False), ("command", "g", False), ("program", "arithmetic", False),
+        ("variable", "D:-e", False), ("command", "f", False), ("command", "g", False), ("arithmetic", "1", False),
     ]  # fmt: skip
     assert (word.place, word.bare, word.plain) == (TextPosition(1, 1), True, "ab\0\0\0\0\0")
 

@@ -17,7 +17,7 @@ CASES = (
         said=Said(
             "error",
             "`./templates` is not an absolute path: Docker rejects it",
-            "start with /, ${models}, ${cache} or ${patches}",
+            "start with /, ${models}, ${cache} or ${patches}; a volume is `volume: NAME`",
             22,
             16,
             "container.mounts.1.source",

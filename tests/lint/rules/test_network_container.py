@@ -108,6 +108,20 @@ CASES = (
         },
     ),
     Case(
+        "CON013",
+        "other",
+        bad={"  ipc: host\n": "  ipc: host\n  privileged: true\n"},
+        said=Said(
+            "warning",
+            "a privileged container controls the whole machine",
+            "write what the engine needs: cap_add, devices or security_opt",
+            19,
+            15,
+            "container.privileged",
+        ),
+        good={"  ipc: host\n": '  ipc: host\n  memory: 64g\n  memory_swap: "-1"\n'},
+    ),
+    Case(
         "CON010",
         "other",
         bad={"  ipc: host\n": '  shm_size: "16"\n'},

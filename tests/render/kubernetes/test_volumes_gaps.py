@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from gb300serve.plan.model import Mount, Secret
+from gb300serve.plan.model import HealthCheck, Mount, Secret
 from gb300serve.render.kubernetes.volumes import kubernetes_gaps
 from tests.support.targets import codes, with_container
 
@@ -36,7 +36,12 @@ from tests.support.targets import codes, with_container
         ({"log_driver": "json-file"}, [("TGT001", "log")]),
         ({"mounts": (Mount("/a", "/b"),)}, [("TGT002", "mounts")]),
         ({"mounts": (Mount("/a", "/b.py"),)}, [("TGT002", "mounts"), ("TGT002", "mounts")]),
-        ({"mounts": (Mount("a", "/b"),)}, [("TGT001", "mounts")]),
+        ({"mounts": (Mount("a", "/b", is_volume=True),)}, [("TGT003", "mounts")]),
+        ({"privileged": True}, [("TGT002", "privileged")]),
+        ({"group_add": ("109", "video")}, [("TGT001", "group_add")]),
+        ({"cpuset_cpus": "0-71", "memory_swap": "-1"}, [("TGT001", "cpuset_cpus"), ("TGT001", "memory_swap")]),
+        ({"add_host": ("db:10.0.0.5", "h:host-gateway")}, [("TGT001", "add_host")]),
+        ({"healthcheck": HealthCheck("true")}, [("TGT002", "healthcheck")]),
         ({"tmpfs": ("/tmp:size=1g",)}, []),
         ({"tmpfs": ("/tmp:size=1g,mode=1777",)}, [("TGT001", "tmpfs")]),
         ({"labels": {"a": "b", "a b": "c"}}, [("TGT001", "labels")]),

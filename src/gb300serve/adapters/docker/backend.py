@@ -107,7 +107,7 @@ class DockerBackend:
         If none is missing, it creates a container, which is never started and is removed at once.
         """
         self._remove_checks()
-        sources = list(dict.fromkeys(mount.source for mount in plan.container.mounts))
+        sources = list(dict.fromkeys(mount.source for mount in plan.container.mounts if not mount.is_volume))
         missing: list[str] = []
         try:
             while left := [source for source in sources if source not in missing]:

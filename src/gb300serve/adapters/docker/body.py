@@ -10,7 +10,16 @@ from types import MappingProxyType
 from typing import Any
 
 from gb300serve.core.errors import CompileError
-from gb300serve.plan.model import SECRET, ContainerPlan, Plan, mount_argument, parse_size
+from gb300serve.plan.model import (
+    SECRET,
+    ContainerPlan,
+    HealthCheck,
+    Plan,
+    duration_seconds,
+    mount_argument,
+    parse_size,
+    split_host,
+)
 
 Json = dict[str, Any]
 
@@ -166,7 +175,33 @@ def create_body(
         body["ExposedPorts"] = {port: {} for port in bindings}
     if container.stop_timeout is not None:
         body["StopTimeout"] = container.stop_timeout
+    if container.healthcheck is not None and (check := health_check(container.healthcheck)):
+        body["Healthcheck"] = check
     return body
+
+
+def health_check(check: HealthCheck) -> Json:
+    """The health check with durations in nanoseconds; what is not set is left out."""
+    if check.disable:
+        return {"Test": ["NONE"]}
+    times = {
+        "Interval": check.interval, "Timeout": check.timeout, "StartPeriod": check.start_period,
+        "StartInterval": check.start_interval,
+    }  # fmt: skip
+    found: Json = {"Test": ["CMD-SHELL", check.test]} if check.test else {}
+    found |= {key: round(duration_seconds(text) * 1e9) for key, text in times.items() if text}
+    return {key: value for key, value in (found | {"Retries": check.retries}).items() if value}
+
+
+def extra_hosts(words: tuple[str, ...]) -> list[str]:
+    """`name:address` or `name=address`, with the colon that the daemon expects."""
+    found = []
+    for word in words:
+        name, address = split_host(word)
+        if not name or not address or ":" in name:
+            raise DockerOptionError("container.add_host", word, "NAME:ADDRESS, such as db:10.0.0.5")
+        found.append(f"{name}:{address}")
+    return found
 
 
 def seccomp_files(container: ContainerPlan) -> tuple[str, ...]:
@@ -199,6 +234,11 @@ def _host_config(container: ContainerPlan, bindings: Mapping[str, list[Json]], p
         "PidMode": container.pid or "",
         "ShmSize": size("container.shm_size", container.shm_size),
         "Memory": size("container.memory", container.memory),
+        "MemorySwap": -1 if container.memory_swap == "-1" else size("container.memory_swap", container.memory_swap),
+        "CpusetCpus": container.cpuset_cpus or "",
+        "Privileged": container.privileged,
+        "GroupAdd": list(container.group_add) or None,
+        "ExtraHosts": extra_hosts(container.add_host) or None,
         "Devices": devices(container.devices),
         "DeviceRequests": (gpu_requests(container.gpus) + cdi_requests(container.devices)) or None,
         "Ulimits": ulimits(container.ulimits),
@@ -241,12 +281,9 @@ _UNUSED: Mapping[str, object] = {
     "Dns": [],
     "DnsOptions": [],
     "DnsSearch": [],
-    "ExtraHosts": None,
-    "GroupAdd": None,
     "Cgroup": "",
     "Links": None,
     "OomScoreAdj": 0,
-    "Privileged": False,
     "PublishAllPorts": False,
     "ReadonlyRootfs": False,
     "UTSMode": "",
@@ -265,11 +302,9 @@ _UNUSED: Mapping[str, object] = {
     "CpuQuota": 0,
     "CpuRealtimePeriod": 0,
     "CpuRealtimeRuntime": 0,
-    "CpusetCpus": "",
     "CpusetMems": "",
     "DeviceCgroupRules": None,
     "MemoryReservation": 0,
-    "MemorySwap": 0,
     "MemorySwappiness": -1,
     "OomKillDisable": False,
     "PidsLimit": 0,

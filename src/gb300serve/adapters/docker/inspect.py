@@ -94,6 +94,10 @@ def options(host: Json, config: Json) -> dict[str, str]:
         "network": words.network(host.get("NetworkMode") or ""),
         "ipc": words.ipc(host.get("IpcMode") or ""),
         "cap_add": words.capabilities(tuple(host.get("CapAdd") or ())),
+        "privileged": words.switch(on=bool(host.get("Privileged"))),
+        "group_add": words.listed(tuple(host.get("GroupAdd") or ())),
+        "cpuset_cpus": host.get("CpusetCpus") or words.NOTHING,
+        "add_host": words.listed(tuple(host.get("ExtraHosts") or ())),
         "entrypoint": " ".join(config.get("Entrypoint") or ()),
     }
     for bind in host.get("Binds") or ():

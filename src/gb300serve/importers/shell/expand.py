@@ -1,122 +1,69 @@
-"""Expand words as bash does: variables of the text and their defaults, `~`, braces. Files are never read."""
+"""Expand words as bash does: variables, arrays and arguments of the text, defaults, `~`, braces, arithmetic."""
 
-import fnmatch
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from gb300serve.importers.report import SPELLING, UNSET, Report, TextPosition, UnresolvedError, shorten
-from gb300serve.importers.shell.braces import expand_braces
 from gb300serve.importers.shell.lexer import Lexer
+from gb300serve.importers.shell.operators import (
+    Arithmetic,
+    ArithmeticSyntaxError,
+    change_case,
+    parse_pattern,
+    replace_pattern,
+    slice_value,
+    split_replacement,
+    trim,
+    with_home,
+    with_homes,
+)
 from gb300serve.importers.shell.words import (
     OPEN,
     ExpandedWord,
     Operator,
     Part,
+    Piece,
     Reference,
+    ShellArray,
+    ShellEnvironment,
     SourceText,
+    Variable,
+    Variables,
     Word,
+    expand_braces,
     reference_mark,
 )
 
-_LONGEST_COMPUTED = 4096
-_SLICE = re.compile(r"\s*(-?\d{1,6})\s*(?::\s*(-?\d{1,6})\s*)?")
-
-
-def parse_pattern(pieces: list[tuple[str, bool]]) -> list[str] | None:
-    """The glob pattern of texts, each with whether it is quoted and thus literal: `*`, or a regex for one character.
-
-    None for a class that is not closed or has a name (`[:alpha:]`).
-    """
-    characters = [(character, quoted) for text, quoted in pieces for character in text]
-    patterns: list[str] = []
-    at = 0
-    while at < len(characters):
-        character, quoted = characters[at]
-        if (character, quoted) == ("[", False):
-            end = _closing(characters, at)
-            inner = "".join(inside for inside, _ in characters[at + 1 : end])
-            if end is None or "[:" in inner:
-                return None
-            # Without the `(?s:` and `)\Z` around it. fnmatch negates only with `!`, bash also with `^`.
-            patterns.append(fnmatch.translate(f"[{re.sub('^[!^]', '!', inner)}]")[4:-3])
-            at = end
-        elif not quoted and character in "*?":
-            patterns.append("*" if character == "*" else ".")
-        else:
-            patterns.append(re.escape(character))
-        at += 1
-    return patterns
-
-
-def _closing(characters: list[tuple[str, bool]], start: int) -> int | None:
-    """The index of the end of a class: a leading `]` is a member of the class."""
-    first = start + 1 + (characters[start + 1 : start + 2] in ([("!", False)], [("^", False)]))
-    return next((at for at in range(first + 1, len(characters)) if characters[at] == ("]", False)), None)
-
-
-def trim(value: str, operator: str, patterns: list[str]) -> str | None:
-    """`value` without the shortest (`#`, `%`) or longest (`##`, `%%`) match at its start or end; None above a limit."""
-    if len(value) > _LONGEST_COMPUTED or len(value) * len(patterns) > _LONGEST_COMPUTED * 64:
-        return None
-    step = 1 if operator[0] == "#" else -1
-    segments = [""]
-    for pattern in patterns[::step]:
-        if pattern == "*":
-            segments.append("")
-        else:
-            segments[-1] += pattern
-    # Atomic groups limit the time: every segment but the last is best matched as early as possible.
-    regex = segments[0] + "".join(f"(?>.*?{segment})" for segment in segments[1:-1])
-    if len(segments) > 1:
-        regex += f"(?>.*{'?' if len(operator) == 1 else ''}{segments[-1]})"
-    match = re.match(regex, value[::step], re.DOTALL)
-    return value if match is None else value[::step][match.end() :][::step]
-
-
-def change_case(value: str, operator: str) -> str:
-    """`^^`, `^`, `,,`, `,`."""
-    change = str.upper if operator[0] == "^" else str.lower
-    return change(value) if len(operator) == 2 else change(value[:1]) + value[1:]
-
-
-def slice_value(value: str, argument: str) -> str | None:
-    """`${X:offset}` and `${X:offset:length}`; None unless these are numbers."""
-    match = _SLICE.fullmatch(argument)
-    if match is None or argument.startswith("-"):
-        return None
-    offset, length = int(match[1]), match[2]
-    begin = max(offset + len(value), 0) if offset < 0 else offset
-    if offset < -len(value):
-        return ""
-    if length is None:
-        return value[begin:]
-    end = begin + int(length) if int(length) >= 0 else len(value) + int(length)
-    return value[begin:end] if end >= begin else None
-
-
-_FORM = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:(:?[-=?+])(.*))?", re.DOTALL)
-_COMPUTED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(##?|%%?|//?|\^\^?|,,?|:)(.*)", re.DOTALL)
-_LENGTH = re.compile(r"#([A-Za-z_][A-Za-z0-9_]*)")
-_SPECIAL = re.compile(r"[0-9]+(?:[:-].*)?|[@*#?$!-].*", re.DOTALL)
+_PARAMETER = re.compile(r"(?P<name>[A-Za-z_]\w*|\d+|[@*#?$!-])(?:\[(?P<index>[^\]]*)\])?(?P<rest>.*)", re.DOTALL)
+_LENGTH = re.compile(r"#(?P<name>[A-Za-z_]\w*|\d+|[@*])(?:\[(?P<index>[^\]]*)\])?")
+_DEFAULT = re.compile(r"(:?)([-=?+])(.*)", re.DOTALL)
+_COMPUTED = re.compile(r"(##?|%%?|//|/[#%]?|\^\^?|,,?|:)(.*)", re.DOTALL)
 _CAT = re.compile(
-    r"(?:(?:sudo\s+)?(?:/bin/)?cat(?:\s+--)?\s|<)\s*(?P<file>[^|;&<>]+?)\s*(?:\|\s*(?:tr|xargs|head|tail|sed|cut|awk)\b[^;&]*)?",
+    r"(?:(?:sudo\s+)?(?:/bin/)?cat(?:\s+--)?\s|(?:tr\s+-d\s+(?:'[^']*'|\"[^\"]*\"|\S+)\s+|head\s+-(?:n\s*)?1\s+|xargs\s+)?<)"
+    r"\s*(?P<file>[^|;&<>]+?)\s*(?:\|\s*(?:tr|xargs|head|tail|sed|cut|awk)\b[^;&]*)?",
     re.DOTALL,
 )
+_CHANGED = re.compile(
+    r"\b([A-Za-z_]\w*)(?:\[[^\]]*\])?\s*(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)|(?:\+\+|--)\s*([A-Za-z_]\w*)"
+)
 _NAMED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_MAX_FORGOTTEN = 300
+NOT_RUN = "is not known without running it"
 _MAX_LENGTH = 200_000
 _TOO_LONG = f"the text expands to more than {_MAX_LENGTH:,} characters"
+# bash or the login sets these, so a text that does not set them may still have them.
+_OF_THE_SHELL = frozenset((
+    "BASH", "BASH_VERSION", "BASH_VERSINFO", "BASH_REMATCH", "BASHPID", "EPOCHSECONDS", "EUID", "FUNCNAME", "GROUPS",
+    "HOSTNAME", "HOSTTYPE", "LINENO", "MACHTYPE", "OLDPWD", "OPTARG", "OPTIND", "OSTYPE", "PIPESTATUS", "PPID",
+    "RANDOM", "REPLY", "SECONDS", "SHELL", "SHLVL", "TERM", "UID",
+))  # fmt: skip
 
-Variables = dict[str, str | UnresolvedError]
 
-
-@dataclass(frozen=True, slots=True)
-class ShellEnvironment:
-    """What the shell of the user provides."""
-
-    home: str
-    directory: str
-    user: str | None = None
+_END = Piece("", ends=True)
+_NO_ELEMENTS = Piece("", splits=True, is_empty_list=True)
+_BLANKS = " \t\n"
 
 
 @dataclass(slots=True)
@@ -125,11 +72,25 @@ class Expander:
 
     environment: ShellEnvironment
     report: Report
-    variables: Variables = field(default_factory=dict)
+    variables: Variables = field(default_factory=Variables)
     references: list[Reference] = field(default_factory=list)
     command_variables: dict[str, str] = field(default_factory=dict)
     """Assignments before the command word: bash expands the words first, which is never intended."""
+    substitute: Callable[[SourceText, TextPosition], str] | None = None
+    """Computes the output of `$(…)`; raises UnresolvedError if it is not known."""
+    assuming: bool = False
+    """Whether a variable that the text does not set is read as unset, as in a condition."""
+    assumed: set[str] = field(default_factory=set)
+    """The variables and arguments that were read as unset."""
+    absent: list[tuple[str, TextPosition]] = field(default_factory=list)
+    """The files of settings that are not here."""
+    unset: dict[str, TextPosition] = field(default_factory=dict)
+    """The variables without a default that a condition read as unset."""
+    arguments_read: list[TextPosition] = field(default_factory=list)
+    """Where the arguments of the text were read, which it does not contain."""
+    _forgotten: int = 0
     _open: list[str] = field(default_factory=list)
+    _warned: set[str] = field(default_factory=set)
 
     def fields(self, word: Word) -> list[ExpandedWord]:
         """The words that a word expands to: braces are expanded, unquoted variables are split."""
@@ -139,28 +100,100 @@ class Expander:
         return [field for expanded in words for field in self._split_fields(expanded)]
 
     def _split_fields(self, word: Word) -> list[ExpandedWord]:
-        pieces: list[str] = [""]
-        is_word = False
-        for text, quoted in self._pieces(self._tilde(word), word.place):
-            is_word = is_word or quoted or bool(text)
-            first, *more = [text] if quoted else re.split(r"\s+", text)
-            pieces[-1] += first
-            pieces += more
-            if sum(map(len, pieces)) > _MAX_LENGTH:
+        found: list[str] = []
+        text, exists, is_empty_list, length = "", False, False, 0
+        for piece in self._pieces(self._tilde(word), word.place):
+            first, *more = self._split(piece, word.place) if piece.splits else [piece.text]
+            text += first
+            exists = exists or bool(first) or not (piece.splits or piece.ends)
+            is_empty_list = is_empty_list or piece.is_empty_list
+            for following in more:
+                if exists:
+                    found.append(text)
+                text, exists = following, bool(following)
+            if piece.ends and exists:
+                found.append(text)
+            if piece.ends:
+                text, exists = "", False
+            length += len(piece.text)
+            if length > _MAX_LENGTH:
                 raise UnresolvedError(_TOO_LONG, word.place)
-        fields = [ExpandedWord(piece, word.place) for piece in pieces if piece]
-        return fields or ([ExpandedWord("", word.place)] if is_word and any(part.quoted for part in word.parts) else [])
+        if exists and (text or found or not is_empty_list):
+            found.append(text)
+        return [ExpandedWord(text, word.place) for text in found]
+
+    def _split(self, piece: Piece, place: TextPosition) -> list[str]:
+        variable = self.variables.get("IFS")
+        separators = variable.value if variable is not None and isinstance(variable.value, str) else _BLANKS
+        if any(separator in piece.text for separator in separators if separator not in _BLANKS):
+            raise UnresolvedError("only bash knows how this word is split: the text sets IFS", place)
+        return re.split(f"[{re.escape(separators)}]+", piece.text) if separators else [piece.text]
 
     def text(self, parts: Iterable[Part], place: TextPosition) -> str:
         """Parts as one unsplit text, as the value of an assignment."""
         pieces: list[str] = []
         length = 0
-        for text, _ in self._pieces(parts, place):
-            length += len(text)
+        for piece in self._pieces(parts, place):
+            length += len(piece.text)
             if length > _MAX_LENGTH:
                 raise UnresolvedError(_TOO_LONG, place)
-            pieces.append(text)
+            pieces.append(f"{piece.text} " if piece.ends else piece.text)
         return "".join(pieces)
+
+    def pattern_pieces(self, word: Word) -> list[tuple[str, bool]]:
+        """The texts of a word that is a pattern, each with whether it is literal."""
+        pieces = ((part, self._pieces((part,), word.place)) for part in self._tilde(word))
+        return [(piece.text, part.quoted) for part, expanded in pieces for piece in expanded]
+
+    def document(self, text: str, place: TextPosition) -> str:
+        """The body of a here-document, expanded."""
+        source = SourceText(text, fixed=place)
+        return self.text(Lexer(source, self.report, 1).inside(quoted=True, literal_quotes=True), place)
+
+    def arithmetic(self, source: SourceText, place: TextPosition) -> int:
+        """The value of an expression."""
+        try:
+            text = self.text(Lexer(source, self.report, len(self._open) + 1).inside(quoted=True), place)
+            return Arithmetic(text, lambda name: self._number(name, place), self._assign_number).result()
+        except ArithmeticSyntaxError as error:
+            reason = f"$(({shorten(source.text, 40)})) cannot be evaluated without bash"
+            raise self._not_computed(source, UnresolvedError(reason, place)) from error
+        except UnresolvedError as error:
+            raise self._not_computed(source, error) from error
+
+    def _not_computed(self, source: SourceText, error: UnresolvedError) -> UnresolvedError:
+        """What the expression would assign is not known either."""
+        for match in _CHANGED.finditer(source.text):
+            self.variables[match[1] or match[2]] = Variable(error)
+        return error
+
+    def _number(self, name: str, place: TextPosition) -> str:
+        value = self._fetch(name, None, place)
+        if value is None and (name in self.variables or self.assuming):
+            return ""
+        if value is None or OPEN in value[0]:
+            raise UnresolvedError(f"the arithmetic depends on {name}, which the text does not set", place)
+        return value[0]
+
+    def _assign_number(self, name: str, value: str) -> None:
+        before = self.variables.get(name)
+        self.variables[name] = Variable(value, exported=before is not None and before.exported)
+
+    @contextmanager
+    def assume(self) -> Iterator[set[str]]:
+        """Read what the text does not set as unset, and note it."""
+        outer = self.assuming, self.assumed
+        self.assuming, self.assumed = True, set()
+        try:
+            yield self.assumed
+        finally:
+            self.assuming, self.assumed = outer
+
+    def count_forgotten(self, place: TextPosition) -> None:
+        """Limit how often all variables are searched for what became unknown."""
+        self._forgotten += 1
+        if self._forgotten > _MAX_FORGOTTEN:
+            raise UnresolvedError("too many commands decide whether variables are known", place)
 
     def add_reference(self, reference: Reference) -> str:
         """The mark of a value that is read at launch."""
@@ -175,145 +208,293 @@ class Expander:
         return self.with_home(word.parts) if assignment is None else self.with_homes(word.parts, assignment.end())
 
     def with_homes(self, parts: tuple[Part, ...], start: int) -> tuple[Part, ...]:
-        """The value of `NAME=`, from `start` in its first part: bash expands `~` at the start and after each colon."""
-        first = parts[0]
-        value = re.sub(r"(?:^|(?<=:))~(?=[/:]|$)", lambda _: self.environment.home, first.text[start:])
-        others = (
-            part if part.kind != "text" or part.quoted else part._replace(text=self._expand_after_colons(part.text))
-            for part in parts[1:]
-        )
-        return (first._replace(text=first.text[:start] + value), *others)
-
-    def _expand_after_colons(self, text: str) -> str:
-        return re.sub(r"(?<=:)~(?=[/:]|$)", lambda _: self.environment.home, text)
+        """The value of `NAME=`, from `start` in its first part, with the home directory in place of each `~`."""
+        return with_homes(parts, start, self.environment.home)
 
     def with_home(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
         """Parts whose first begins with `~`, with the home directory in its place."""
-        first = parts[0] if parts else None
-        if first is None or first.kind != "text" or first.quoted or not re.match(r"~(?=/|$)", first.text):
-            return parts
-        return (Part("text", self.environment.home, quoted=True), first._replace(text=first.text[1:]), *parts[1:])
+        return with_home(parts, self.environment.home)
 
-    def _pieces(self, parts: Iterable[Part], place: TextPosition) -> Iterator[tuple[str, bool]]:
-        """Texts, each with whether it must not be split. Literal text contains no spaces to split at."""
+    def _pieces(self, parts: Iterable[Part], place: TextPosition, *, is_default: bool = False) -> Iterator[Piece]:
+        """The pieces of parts. Literal text is split only in the default of an expansion."""
         for part in parts:
+            at = part.source.place(0) if part.source is not None else place
             match part.kind:
                 case "text":
-                    yield part.text, True if part.text.strip() else part.quoted
+                    yield Piece(part.text, splits=not part.quoted and (is_default or not part.text.strip()))
                 case "variable":
-                    yield self._variable(part, _at(part, place)), part.quoted
+                    yield from self._expansion(part, at)
                 case "command":
-                    yield self._command(part, _at(part, place)), True
-                case "program":
-                    raise UnresolvedError(f"{part.text} cannot be evaluated without bash", place)
+                    yield Piece(self._command(part, at), splits=not part.quoted)
+                case "arithmetic":
+                    yield Piece(str(self.arithmetic(part.source or SourceText(part.text), at)))
+                case "array" | "program":
+                    raise UnresolvedError(f"{part.text or 'an array'} cannot be evaluated without bash", at)
 
-    def _variable(self, part: Part, place: TextPosition) -> str:
-        match = _FORM.fullmatch(part.text)
-        if match is None:
-            return self._computed(part, place)
-        name, operator, argument = match.groups()
-        value = self._value(name)
+    def _expansion(self, part: Part, place: TextPosition) -> Iterator[Piece]:
+        """The pieces of `${…}`."""
+        if (length := _LENGTH.fullmatch(part.text)) is not None:
+            yield Piece(self._length(length, part, place))
+            return
+        form = _PARAMETER.fullmatch(part.text)
+        if form is None or (form["name"] in "?$!-" and form["rest"]):
+            raise self._unsupported(part, place)
+        name, index, rest = form["name"], form["index"], form["rest"]
+        is_list = name in ("@", "*") or index in ("@", "*")
+        if not rest and not is_list:
+            value = self._fetch(name, index, place)
+            yield Piece(self._unset(name, part, place) if value is None else value[0], splits=not part.quoted)
+        elif default := _DEFAULT.fullmatch(rest):
+            yield from self._with_default(part, (name, index), default, place)
+        else:
+            values = self._fetch(name, index, place) or []
+            if rest:
+                values = self._compute(part, values, (name, index, rest), place)
+            if not is_list:
+                yield Piece(values[0], splits=not part.quoted)
+            else:
+                yield from self._as_list(values, part, index or name)
+
+    def _as_list(self, values: Sequence[str], part: Part, mark: str) -> Iterator[Piece]:
+        """The elements of an array: a field for each, or with `*` in quotes a single one."""
+        if mark == "*" and part.quoted:
+            variable = self.variables.get("IFS")
+            separator = variable.value[:1] if variable is not None and isinstance(variable.value, str) else " "
+            yield Piece(separator.join(values))
+            return
+        if not values and part.quoted:
+            yield _NO_ELEMENTS
+        for number, value in enumerate(values):
+            if number:
+                yield _END
+            yield Piece(value, splits=not part.quoted)
+
+    def _length(self, form: re.Match[str], part: Part, place: TextPosition) -> str:
+        name, index = form["name"], form["index"]
+        value = self._fetch(name, index, place)
+        if name in ("@", "*") or index in ("@", "*"):
+            return str(len(value or ()))
+        if value is None and (name in self.variables or self.assuming):
+            return "0"
+        if value is None or OPEN in value[0]:
+            raise UnresolvedError(f"${{{part.text}}} depends on {name}, which the text does not set", place)
+        return str(len(value[0]))
+
+    def _unsupported(self, part: Part, place: TextPosition) -> UnresolvedError:
+        return UnresolvedError(f"${{{shorten(part.text, 40)}}} cannot be evaluated without bash", place)
+
+    def _fetch(self, name: str, index: str | None, place: TextPosition) -> list[str] | None:
+        """The value of a variable, or the elements of an array; None if it is not set."""
+        if name.isdigit() or name in "@*#":
+            return self._arguments(name, place)
+        if name in "?$!-":
+            raise UnresolvedError(f"${name} is known only when the text runs", place)
+        variable = self.variables.get(name)
+        if variable is None:
+            return self._from_caller(name, place)
+        self.assumed |= variable.assumed
+        value = variable.value
         if isinstance(value, UnresolvedError):
             raise value
-        if operator is None:
-            return self._unset(name, place) if value is None else value
-        return self._by_operator(part, name, (operator, argument), value, place)
+        if not isinstance(value, ShellArray):
+            return [value] if isinstance(value, str) and index in (None, "@", "*", "0") else None
+        if index in ("@", "*"):
+            if value.is_associative and len(value.items) > 1:
+                raise UnresolvedError(f"the order of {name} is known only to bash", place)
+            return value.values()
+        element = value.items.get(self.subscript(value, index or "0", place))
+        return None if element is None else [element]
 
-    def _computed(self, part: Part, place: TextPosition) -> str:
-        """The result of an expansion such as `${A%x}`. Raises UnresolvedError if its value is not known."""
-        expansion, match = f"${{{shorten(part.text, 30)}}}", _COMPUTED.fullmatch(part.text)
-        form = _LENGTH.fullmatch(part.text) or match
-        if form is None:
-            is_argument = _SPECIAL.fullmatch(part.text)
-            kind = "an argument of the script" if is_argument else "a bash array or an unsupported expansion"
-            raise UnresolvedError(f"{expansion} is {kind}", place)
-        value = self._value(form[1])
-        if isinstance(value, UnresolvedError):
-            raise value
-        if value is None or OPEN in value:
-            raise UnresolvedError(f"{expansion} depends on {form[1]}, which the text does not set", place)
-        result = str(len(value)) if match is None else self._apply_operator(part, match, value, place)
-        if result is None:
-            raise UnresolvedError(f"{expansion} cannot be evaluated without bash", place)
-        return result
+    def subscript(self, array: ShellArray, index: str, place: TextPosition) -> int | str:
+        """The key of an element: text, or a number that may count from the end."""
+        source = SourceText(index, fixed=place)
+        if array.is_associative:
+            return self.text(Lexer(source, self.report, 1).inside(quoted=False), place)
+        number = self.arithmetic(source, place)
+        return number if number >= 0 else max((int(key) for key in array.items), default=-1) + 1 + number
 
-    def _apply_operator(self, part: Part, form: re.Match[str], value: str, place: TextPosition) -> str | None:
-        _, operator, argument = form.groups()
-        match operator[0]:
-            case ":":
-                return slice_value(value, argument)
-            case "^" | ",":
-                return None if argument else change_case(value, operator)
-            case "/":
-                old, _, new = argument.partition("/")
-                plain = not re.search(r"[\\*?\[\"'$]", old) and old[:1] not in "#%" and not re.search(r"[\\&\"'$]", new)
-                return value.replace(old, new, -1 if len(operator) == 2 else 1) if plain and old else None
-            case _:
-                pattern = parse_pattern(list(self._pattern_pieces(part, argument, place)))
-                return None if pattern is None else trim(value, operator, pattern)
+    def arguments(self, place: TextPosition) -> list[str]:
+        """`$1`, `$2` and so on."""
+        return self._arguments("@", place) or []
 
-    def _pattern_pieces(self, part: Part, argument: str, place: TextPosition) -> Iterator[tuple[str, bool]]:
-        """The texts of a pattern, each with whether it is quoted. Quotes count even inside double quotes."""
-        for piece in self._lexer(part, argument).inside(quoted=False):
-            yield (piece.text if piece.kind == "text" else self.text((piece,), place)), piece.quoted
+    def _arguments(self, name: str, place: TextPosition) -> list[str] | None:
+        if name == "0":
+            if self.environment.script is None and not self.assuming:
+                message = "$0 is the path of the script, and the text is not a file"
+                hint = f"read as a script in {self.environment.directory}"
+                self.report.add(UNSET, message, hint, place)
+            return [self.environment.script or "./script"]
+        variable = self.variables.get("@")
+        if variable is None:
+            self.assumed.add(f"${name}")
+            self.arguments_read.append(place)
+            arguments = list[str]()
+        elif isinstance(variable.value, UnresolvedError):
+            raise variable.value
+        else:
+            self.assumed |= variable.assumed
+            arguments = variable.value.values() if isinstance(variable.value, ShellArray) else []
+        if name == "#":
+            return [str(len(arguments))]
+        if name in "@*":
+            return arguments
+        return arguments[int(name) - 1 : int(name)] or None
 
-    def _lexer(self, part: Part, argument: str) -> Lexer:
-        source, end = part.source or SourceText(part.text), len(part.text)
-        return Lexer(source.part(end - len(argument), end), self.report, len(self._open) + 1)
+    def _from_caller(self, name: str, place: TextPosition) -> list[str] | None:
+        """The value of a variable that the text does not set."""
+        environment = self.environment
+        known = {
+            "HOME": environment.home, "PWD": environment.directory, "USER": environment.user,
+        }.get(name)  # fmt: skip
+        if name == "BASH_SOURCE":
+            return self._arguments("0", place)
+        if known is not None:
+            return [known]
+        if name in _OF_THE_SHELL and (self.assuming or name not in ("SHELL", "TERM", "HOSTNAME")):
+            raise UnresolvedError(f"${name} is known only when the text runs", place)
+        self.assumed.add(name)
+        return None
 
-    def _by_operator(self, part: Part, name: str, form: tuple[str, str], value: str | None, place: TextPosition) -> str:
-        operator, argument = form
-        unset = value is None or (operator[0] == ":" and not value)
-        if operator[-1] == "+":
-            return "" if unset else self._argument(part, argument, name)
-        if not unset and value is not None:
-            return value
-        if operator[-1] == "?":
-            return self._unset(name, place)
-        default = self._argument(part, argument, name)
-        if operator[-1] == "=":
-            self.variables[name] = default
-        return default
+    def _with_default(
+        self, part: Part, variable: tuple[str, str | None], form: re.Match[str], place: TextPosition
+    ) -> Iterator[Piece]:
+        """`${X:-default}`, and the same with `=`, `?` and `+`."""
+        (name, index), colon, operator, argument = variable, *form.groups()
+        values = self._fetch(name, index, place)
+        is_list = name in ("@", "*") or index in ("@", "*")
+        unset = not values or (colon and not any(values)) if is_list else values is None or (colon and not values[0])
+        if operator == "+":
+            if not unset:
+                yield from self._argument(part, argument, name)
+        elif not unset and values is not None:
+            if is_list:
+                yield from self._as_list(values, part, index or name)
+            else:
+                yield Piece(values[0], splits=not part.quoted)
+        elif operator == "?":
+            yield Piece(self._unset(name, part, place), splits=not part.quoted)
+        else:
+            self._warn_of_default(name, argument, place)
+            default = list(self._argument(part, argument, name))
+            if operator == "=":
+                text = "".join(piece.text for piece in default)
+                self.variables[name] = Variable(text, assumed=frozenset((name,)))
+            yield from default
 
-    def _argument(self, part: Part, argument: str, name: str) -> str:
+    def _warn_of_default(self, name: str, default: str, place: TextPosition) -> None:
+        if self.absent and name not in self.variables and name not in self._warned and not self.assuming:
+            self._warned.add(name)
+            file, at = self.absent[-1]
+            message = f"{name} may be set in {shorten(file)} (line {at.line}), which is not here"
+            hint = f"the default {shorten(default, 30)} was used: compare it with the file" if default else None
+            self.report.add(UNSET, message, hint, place)
+
+    def _argument(self, part: Part, argument: str, name: str) -> Iterator[Piece]:
         if name in self._open or len(self._open) > 20:
             raise UnresolvedError(f"${{{name}}} refers to itself", None)
         lexer = self._lexer(part, argument)
         self._open.append(name)
         try:
             parts = lexer.inside(quoted=part.quoted)
-            return self.text(parts if part.quoted else self.with_home(parts), lexer.source.place(0))
+            parts = parts if part.quoted else self.with_home(parts)
+            yield from list(self._pieces(parts, lexer.source.place(0), is_default=not part.quoted))
         finally:
             self._open.pop()
 
-    def _value(self, name: str) -> str | UnresolvedError | None:
-        if name in self.variables:
-            return self.variables[name]
-        environment = self.environment
-        return {"HOME": environment.home, "PWD": environment.directory, "USER": environment.user}.get(name)
+    def _lexer(self, part: Part, argument: str) -> Lexer:
+        source, end = part.source or SourceText(part.text), len(part.text)
+        return Lexer(source.part(end - len(argument), end), self.report, len(self._open) + 1)
 
-    def _unset(self, name: str, place: TextPosition) -> str:
+    def _compute(
+        self, part: Part, values: list[str], form: tuple[str, str | None, str], place: TextPosition
+    ) -> list[str]:
+        """The values after an operator such as `%` or `/`; for an array, of each element."""
+        name, index, rest = form
+        match = _COMPUTED.fullmatch(rest)
+        if match is None:
+            raise self._unsupported(part, place)
+        is_list = name in ("@", "*") or index in ("@", "*")
+        if is_list and match[1] == ":":
+            return self._slice(part, name, values, match[2], place)
+        if not is_list and (not values or OPEN in values[0]):
+            if not values and (name in self.variables or self.assuming):
+                return [""]
+            raise UnresolvedError(f"${{{part.text}}} depends on {name}, which the text does not set", place)
+        found = [self._computed(part, match, value, place) for value in values]
+        if any(value is None for value in found):
+            raise self._unsupported(part, place)
+        return [value for value in found if value is not None]
+
+    def _slice(self, part: Part, name: str, values: list[str], argument: str, place: TextPosition) -> list[str]:
+        """`${A[@]:offset:length}`: the elements from an index on."""
+        offset, _, length = argument.partition(":")
+        if not re.fullmatch(r"\s*\d{1,6}\s*", offset) or not re.fullmatch(r"\s*(?:\d{1,6})?\s*", length):
+            raise self._unsupported(part, place)
+        variable = self.variables.get(name)
+        array = variable.value if variable is not None and isinstance(variable.value, ShellArray) else None
+        if int(offset) == 0 and name in "@*":
+            raise self._unsupported(part, place)
+        first = 1 if name in "@*" else 0
+        if array is not None and array.is_associative:
+            raise self._unsupported(part, place)
+        indexes = range(first, first + len(values)) if array is None or first else sorted(map(int, array.items))
+        found = [value for index, value in zip(indexes, values, strict=True) if int(index) >= int(offset)]
+        return found[: int(length)] if length.strip() else found
+
+    def _computed(self, part: Part, form: re.Match[str], value: str, place: TextPosition) -> str | None:
+        operator, argument = form.groups()
+        match operator[0]:
+            case ":":
+                return slice_value(value, self.text(self._lexer(part, argument).inside(quoted=True), place))
+            case "^" | ",":
+                return None if argument else change_case(value, operator)
+            case "/":
+                old, new = split_replacement(argument)
+                if re.search(r"[&\\]", new):
+                    return None
+                pattern = parse_pattern(self._pattern(part, old, len(argument), place))
+                text = self.text(self._lexer(part, new).inside(quoted=False), place)
+                return None if pattern is None or not pattern else replace_pattern(value, operator, pattern, text)
+            case _:
+                pattern = parse_pattern(self._pattern(part, argument, len(argument), place))
+                return None if pattern is None else trim(value, operator, pattern)
+
+    def _pattern(self, part: Part, pattern: str, before_end: int, place: TextPosition) -> list[tuple[str, bool]]:
+        """The texts of a pattern, each with whether it is quoted. Quotes count even inside double quotes."""
+        source, start = part.source or SourceText(part.text), len(part.text) - before_end
+        lexer = Lexer(source.part(start, start + len(pattern)), self.report, len(self._open) + 1)
+        return [
+            (piece.text if piece.kind == "text" else self.text((piece,), place), piece.quoted)
+            for piece in lexer.inside(quoted=False)
+        ]
+
+    def _unset(self, name: str, part: Part, place: TextPosition) -> str:
+        """The text of a variable that is not set."""
         if name in self.command_variables:
             message = f"{name} is set before the command on the same line, but bash expands the arguments first"
             self.report.add(UNSET, message, "read with that value; set it on a line of its own", place)
             return self.command_variables[name]
+        if self.assuming and name not in self.variables and not name.isdigit():
+            self.unset.setdefault(name, place)
+        if self.assuming or name in self.variables:
+            return ""
+        if name.isdigit():
+            if "@" in self.variables:
+                return ""
+            raise UnresolvedError(f"${{{part.text}}} is an argument of the script", place)
         return self.add_reference(Reference("env", name))
 
     def _command(self, part: Part, place: TextPosition) -> str:
         inner = part.text.strip()
-        if inner in ("pwd", "pwd -P"):
-            return self.environment.directory
         match = _CAT.fullmatch(inner)
         words = list(Lexer(SourceText(match["file"]), self.report, 1).tokens()) if match else []
-        if len(words) != 1 or isinstance(words[0], Operator):
-            raise UnresolvedError(f"the output of $({shorten(inner, 40)}) is not known without running it", place)
-        return self.add_reference(Reference("file", self._file(words[0])))
+        if len(words) == 1 and not isinstance(words[0], Operator):
+            return self.add_reference(Reference("file", self._file(words[0])))
+        if self.substitute is None:
+            raise UnresolvedError(f"the output of $({shorten(inner, 40)}) {NOT_RUN}", place)
+        return self.substitute(part.source or SourceText(part.text, fixed=place), place)
 
     def _file(self, word: Word) -> str:
         """The path of a file with a value; the home directory is written as `~`."""
         path = word.plain if word.plain.startswith("~/") else self.text(word.parts, word.place)
         return path.replace(self.environment.home, "~", 1) if path.startswith(self.environment.home + "/") else path
-
-
-def _at(part: Part, place: TextPosition) -> TextPosition:
-    return part.source.place(0) if part.source is not None else place

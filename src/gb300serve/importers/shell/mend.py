@@ -153,7 +153,7 @@ _FENCE = r"^[ \t]*(?:```|~~~)[^\n]*$"
 _CURLY = "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2018\u2019\u201a\u201b"
 _STRAIGHT = dict(zip(_CURLY, '"' * 6 + "'" * 4, strict=True))
 _SPACES = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
-_INVISIBLE = "\u200b-\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ufeff\ue000\ue001"
+_INVISIBLE = "\u200b-\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ufeff\ue000-\ue002"
 # ECMA-48: sequences for colours and the cursor, and for the window title.
 _ESCAPE = r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)"
 _SINGLE_QUOTED = re.compile(r"(?<![^\s=\"])'[^'\n]*'(?=[\s'\"\\]|$)", re.MULTILINE)

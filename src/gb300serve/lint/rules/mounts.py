@@ -41,7 +41,8 @@ def _sources(subject: LintSubject) -> list[tuple[Path, str]]:
     """Every path on the host, with its place."""
     models = [((*place, "path"), model.path) for place, model in subject.models if model.path]
     mounts = enumerate(subject.container.mounts)
-    return [*models, *((("container", "mounts", index, "source"), mount.source) for index, mount in mounts)]
+    own = [(("container", "mounts", index, "source"), mount.source) for index, mount in mounts if mount.source]
+    return [*models, *own]
 
 
 def _targets(subject: LintSubject) -> list[tuple[Path, str]]:
@@ -56,12 +57,12 @@ def relative_source(subject: LintSubject) -> Iterator[Finding]:
     """A host path is not absolute.
 
     Why: Docker rejects relative paths, treats a bare name as an (empty) volume, and does not expand `~`.
-    Fix: Write an absolute path, or start with `${models}`, `${cache}` or `${patches}`.
+    Fix: Write an absolute path, or start with `${models}`, `${cache}` or `${patches}`. A volume is `volume: NAME`.
     """
     for path, source in _sources(subject):
         if not source.startswith(("/", "${")):
             what = "Docker treats it as a volume" if _VOLUME.fullmatch(source) else "Docker rejects it"
-            hint = "start with /, ${models}, ${cache} or ${patches}"
+            hint = "start with /, ${models}, ${cache} or ${patches}; a volume is `volume: NAME`"
             yield Finding(path, f"`{source}` is not an absolute path: {what}", hint)
 
 
@@ -156,7 +157,8 @@ def _paths(value: Any) -> Iterator[str]:
 
 
 def _is_patch(mount: MountSection) -> bool:
-    if mount.source.startswith("${patches}") or _CODE.search(mount.target) or _CODE.search(mount.source):
+    source = mount.source or ""
+    if source.startswith("${patches}") or _CODE.search(mount.target) or _CODE.search(source):
         return True
     is_file = "." in mount.target.rpartition("/")[2]
     return bool(_PACKAGES.search(mount.target) or (is_file and _IMAGE.search(mount.target)))
@@ -223,9 +225,10 @@ def file_outside_mounts(subject: LintSubject) -> Iterator[Finding]:
         for path in () if is_inline or key in _CHECKED_ELSEWHERE else _paths(value):
             if any(contains(target, path) for target in targets):
                 continue
-            source = next((mount for mount in subject.container.mounts if contains(mount.source, path)), None)
-            if source is not None and source.source != "/":
-                inside = source.target.rstrip("/") + path.removeprefix(source.source.rstrip("/"))
+            binds = ((mount.source, mount.target) for mount in subject.container.mounts if mount.source is not None)
+            source, target = next((bind for bind in binds if contains(bind[0], path)), ("/", "/"))
+            if source != "/":
+                inside = target.rstrip("/") + path.removeprefix(source.rstrip("/"))
                 message = f"{key} names {path}, a path on the host: in the container the mount puts it at {inside}"
                 yield Finding(place, message, f"write {inside}")
             elif key in _FILES or key in _FILE_VARIABLES:

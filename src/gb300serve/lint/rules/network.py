@@ -294,8 +294,10 @@ def not_a_size(subject: LintSubject) -> Iterator[Finding]:
     Why: Docker rejects `huge` at launch and reads a number without a unit as bytes: `shm_size: "16"` is 16 bytes.
     Fix: Write a number and a unit: 512m, 16g.
     """
-    for name in ("shm_size", "memory"):
+    for name in ("shm_size", "memory", "memory_swap"):
         value = getattr(subject.container, name)
+        if (name, value) == ("memory_swap", "-1"):  # unlimited
+            continue
         size = parse_size(value) if value is not None else None
         if value is not None and size is None:
             hint = "write a number and a unit, for example 16g"
@@ -370,3 +372,15 @@ def name_unknown_to_docker(subject: LintSubject) -> Iterator[Finding]:
             close = suggestion(name.lower(), _ULIMITS)
             hint = f"write {close}" if close else f"one of {', '.join(sorted(_ULIMITS))}"
             yield Finding(("container", "ulimits", name), f"`{name}` is not a limit", hint, of_key=True, fix=close)
+
+
+@rule("CON013", "warning")
+def privileged(subject: LintSubject) -> Iterator[Finding]:
+    """The container is privileged.
+
+    Why: A privileged container can change the whole machine, and it sees every GPU: `--gpus` no longer limits it.
+    Fix: Remove `privileged`, and write what the engine needs: `cap_add: [IPC_LOCK]`, `devices`, `security_opt`.
+    """
+    if subject.container.privileged:
+        hint = "write what the engine needs: cap_add, devices or security_opt"
+        yield Finding(("container", "privileged"), "a privileged container controls the whole machine", hint)

@@ -5,10 +5,11 @@ import re
 from typing import Any
 
 from gb300serve.plan.compile import node_plan, own_address_variable, variable
-from gb300serve.plan.model import ContainerPlan, Plan, Secret, split_port
+from gb300serve.plan.model import ContainerPlan, HealthCheck, Plan, Secret, duration_seconds, split_port
 from gb300serve.render.kubernetes.volumes import (
     Volume,
     annotations,
+    host_alias,
     kubernetes_gaps,
     object_name,
     parse_user_ids,
@@ -112,6 +113,10 @@ def _pod(plan: Plan, service: TargetService, *, serves: bool = True) -> Object:
         section["hostPID"] = True
     # A Service named vllm would set VLLM_PORT in the pod, which the engine reads as its own setting.
     section |= {"enableServiceLinks": False, "automountServiceAccountToken": False}
+    if aliases := list(filter(None, map(host_alias, c.add_host))):
+        section["hostAliases"] = aliases
+    if groups := [int(group) for group in c.group_add if group.isdecimal()]:
+        section["securityContext"] = {"supplementalGroups": groups}
     if c.stop_timeout is not None:
         section["terminationGracePeriodSeconds"] = c.stop_timeout
     served: Object = {"ports": _ports(plan, service), **_probes(c, service)} if serves else {}
@@ -127,10 +132,20 @@ def _probes(container: ContainerPlan, service: TargetService) -> Object:
         # A restart costs a boot: a busy engine gets five minutes before it counts as dead.
         probes["livenessProbe"] = (_PERIOD, 30)
     request = {"httpGet": {"path": HEALTH_PATH, "port": service.port}, "timeoutSeconds": 5}
-    return {
+    found: Object = {
         name: {**request, "periodSeconds": period, "failureThreshold": failures}
         for name, (period, failures) in probes.items()
     }
+    check = container.healthcheck
+    if check is not None and check.test:
+        found["readinessProbe"] = {"exec": {"command": ["/bin/sh", "-c", check.test]}} | _probe_times(check)
+    return found
+
+
+def _probe_times(check: HealthCheck) -> Object:
+    """Docker's defaults are 30 s and 3 failures; Kubernetes takes whole seconds."""
+    period, timeout = (math.ceil(duration_seconds(text or "30s")) for text in (check.interval, check.timeout))
+    return {"timeoutSeconds": max(1, timeout), "periodSeconds": max(1, period), "failureThreshold": check.retries or 3}
 
 
 def _container(plan: Plan, served: Object, volumes: tuple[Volume, ...]) -> Object:
@@ -193,7 +208,7 @@ def _resources(c: ContainerPlan) -> Object:
 
 def _security_context(c: ContainerPlan) -> Object:
     user, group = parse_user_ids(c.user)
-    section: Object = {}
+    section: Object = {"privileged": True} if c.privileged else {}
     if c.cap_add:
         section["capabilities"] = {"add": [re.sub("^CAP_", "", name.upper()) for name in c.cap_add]}
     if any(re.fullmatch(r"no-new-privileges(?:[:=]true)?", option) for option in c.security_opt):

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from gb300serve.plan.model import ContainerPlan, Mount, Plan, parse_size, split_port
+from gb300serve.plan.model import ContainerPlan, Mount, Plan, parse_size, split_host, split_port
 from gb300serve.render.docker_run import shell_value
 from gb300serve.render.target import RESTART_MESSAGE, TO_DO, Gap, bind_mounts, common_gaps, different, omitted
+from gb300serve.render.target import volumes as named_volumes
 
 _UNITS = {"": "", "k": "Ki", "m": "Mi", "g": "Gi", "t": "Ti", "p": "Pi"}
 _ANNOTATION = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
@@ -58,6 +59,7 @@ def pod_volumes(plan: Plan) -> tuple[Volume, ...]:
     """All volumes, in the order of the mounts."""
     c = plan.container
     volumes = [_host_path(f"mount-{n}", mount, plan) for n, mount in enumerate(bind_mounts(c))]
+    volumes += (_claim(f"volume-{n}", mount) for n, mount in enumerate(named_volumes(c)))
     if has_own_shm(c):
         volumes.append(_memory_volume("shm", "/dev/shm", quantity(c.shm_size or "")))  # noqa: S108 - the container's
     for n, mount in enumerate(c.tmpfs):
@@ -90,9 +92,26 @@ def _host_path(name: str, mount: Mount, plan: Plan) -> Volume:
     return Volume(source, {"name": name, "mountPath": mount.target} | ({"readOnly": True} if mount.read_only else {}))
 
 
+def _claim(name: str, mount: Mount) -> Volume:
+    """A named volume is a claim of that name in the namespace of the pod."""
+    source = {"name": name, "persistentVolumeClaim": {"claimName": claim_name(mount.source)}}
+    return Volume(source, {"name": name, "mountPath": mount.target} | ({"readOnly": True} if mount.read_only else {}))
+
+
+def claim_name(volume: str) -> str:
+    """The name of a volume as the name of an object."""
+    return re.sub(r"[^a-z0-9.-]+", "-", volume.lower()).strip("-.") or "volume"
+
+
 def _memory_volume(name: str, path: str, size: str | None) -> Volume:
     limit = {"sizeLimit": size} if size else {}
     return Volume({"name": name, "emptyDir": {"medium": "Memory"} | limit}, {"name": name, "mountPath": path})
+
+
+def host_alias(host: str) -> Object | None:
+    """`NAME:ADDRESS` as an entry of `hostAliases`; None for `host-gateway`, which only Docker knows."""
+    name, address = split_host(host)
+    return None if address in ("", "host-gateway") else {"ip": address, "hostnames": [name]}
 
 
 def unsupported_tmpfs_options(c: ContainerPlan) -> Iterator[str]:
@@ -153,6 +172,13 @@ def _limits(c: ContainerPlan) -> Iterator[Gap]:
         yield different("shm_size", "shared memory is the host's, as with `docker run --ipc host`")
     elif c.shm_size is not None and not has_own_shm(c):
         yield omitted("shm_size", f"`{c.shm_size}` is omitted: it is not a whole number and a unit", "write 16g")
+    if c.cpuset_cpus is not None:
+        yield omitted("cpuset_cpus", f"`{c.cpuset_cpus}` is omitted: the kubelet assigns CPUs")
+    if c.memory_swap is not None:
+        yield omitted("memory_swap", f"`{c.memory_swap}` is omitted: the kubelet decides about swap")
+    for host in c.add_host:
+        if host_alias(host) is None:
+            yield omitted("add_host", f"`{host}` is omitted: a pod needs the address of the host")
     if c.memory is not None and quantity(c.memory) is None:
         yield omitted("memory", f"`{c.memory}` is omitted: it is not a whole number and a unit", "write 64g")
     for name in c.ulimits:
@@ -165,6 +191,12 @@ def _security(c: ContainerPlan) -> Iterator[Gap]:
         if not _SUPPORTED_SECURITY.fullmatch(option):
             hint = "install the profile on the node and name it in securityContext"
             yield omitted("security_opt", f"`{option}` is omitted: its profile must exist on the node", hint)
+    for group in c.group_add:
+        if not group.isdecimal():
+            yield omitted("group_add", f"`{group}` is omitted: pods accept only numeric IDs", "write the GID")
+    if c.privileged:
+        hint = "set the Pod Security Standard of the namespace to privileged"
+        yield different("privileged", "only a privileged namespace admits the pod", hint)
     if c.user and parse_user_ids(c.user)[0] is None:
         yield omitted("user", f"`{c.user}` is omitted: pods accept only numeric IDs", "write UID:GID")
 
@@ -188,6 +220,11 @@ def _volumes_and_labels(plan: Plan) -> Iterator[Gap]:
     for mount in mounts:
         if is_guessed_file(mount, plan):
             yield different("mounts", f"{mount.source} is assumed to be a file, because {mount.target} has a suffix")
+    for mount in named_volumes(c):
+        message = f"the pod mounts the PersistentVolumeClaim {claim_name(mount.source)}, which must exist"
+        yield Gap(TO_DO, ("container", "mounts"), message, "kubectl get persistentvolumeclaims")
+    if c.healthcheck is not None:
+        yield different("healthcheck", "it becomes the readiness probe: an unhealthy pod gets no requests")
     for option in unsupported_tmpfs_options(c):
         yield omitted("tmpfs", f"`{option}` is omitted: a memory volume has no option but its size")
     for key in c.labels:
