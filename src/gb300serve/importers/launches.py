@@ -57,7 +57,7 @@ _OTHER_IMAGES = (
 )  # fmt: skip
 _BENCHMARK = re.compile(r"bench|(?:^|[_./-])eval(?:[_./-]|$)|loadtest|locust|perf_analyzer", re.IGNORECASE)
 _PLACEHOLDER = re.compile(
-    r"[<\[{…].*|.*[>\]]|(?i:.*\byour[-_ ].*)|.*_HERE|(?:YOUR|MY|THE|DOCKER|VLLM|SGLANG)?_?IMAGE"
+    r"[<\[{…].*|.*[>\]]|(?i:.*\byour[-_ /].*)|.*_HERE|(?:YOUR|MY|THE|DOCKER|VLLM|SGLANG)?_?IMAGE"
     r"(?:_?(?:NAME|TAG|ID|URL))?(?:[:@].*)?|x{3,}|(?:.*/)?\.{3}(?::.*)?|.*….*|(?:TODO|CHANGE_?ME|REPLACE).*",
     re.DOTALL,
 )

@@ -23,7 +23,7 @@ from gb300serve.importers.report import (
     SourceInvalidError,
     UnresolvedError,
 )
-from gb300serve.importers.shell.mend import mend
+from gb300serve.importers.shell.mend import mend, without_prose
 from gb300serve.importers.shell.words import CLOSE, OPEN, ShellEnvironment, SourceText
 from gb300serve.importers.units import from_unit
 from gb300serve.plan.model import Plan
@@ -186,7 +186,13 @@ def from_shell(
     number: int | None = None,
 ) -> ImportedRecipe:
     """The recipe of the launch in a shell text; `number`: that of several."""
-    run = read_script(source, shell, report, read_file, number)
+    try:
+        run = read_script(source, shell, report, read_file, number)
+    except UnresolvedError:
+        commands = without_prose(source, report)
+        if commands is source:
+            raise
+        run = read_script(commands, shell, report, read_file, number)
     return _from_run(run, report, shell, read_file)
 
 

@@ -113,6 +113,14 @@ def test_an_unset_variable_stays_visible() -> None:
     assert [(name, line) for _, name, line, _ in said(text)][:2] == [("unset-variable", 1), ("unset-variable", 1)]
 
 
+def test_a_variable_that_is_assigned_from_itself() -> None:
+    text = 'M="${M:?where}"\nN="$N"\nX="$X --q"\ndocker run -v "$M":/m -e N="$N" i:1 /m $X\n'
+    found = read(text)
+    assert found.plan.container.mounts[0].source == "$M"
+    assert found.document["container"]["secrets"] == {"N": {"env": "N"}}
+    assert found.plan.command == ("/m", "--q")
+
+
 def test_an_assignment_in_front_of_the_command_comes_too_late_in_bash() -> None:
     text = "PORT=31 docker run i:1 /m --port $PORT\n"
     assert command(text) == ["/m", "--port", "31"]

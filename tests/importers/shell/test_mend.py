@@ -154,3 +154,9 @@ def test_json_in_a_command(written: str, joint: str) -> None:
     wanted = ["/m", "--speculative-config", '{"method":"mtp","num_speculative_tokens":3}', "--port", "31"]
     assert command(text) == wanted
     assert [(severity, name, line) for severity, name, line, _ in said(text)] == [("warning", "json-mended", 1)]
+
+
+def test_sentences_around_a_command() -> None:
+    text = "Start the server (it takes a while):\n\ndocker run i:1 /m --port 3\n\nThat's all there is to it.\n"
+    assert command(text) == ["/m", "--port", "3"]
+    assert said(text)[0] == ("note", "copied-text", 1, 1)

@@ -193,10 +193,11 @@ def _assigned(
 def _without_itself(expander: Expander, name: str, text: str, before: Variable | None) -> str:
     """`ARGS="$ARGS --x"`: bash reads a variable that was never set as nothing."""
     own = Reference("env", name)
-    if before is not None or own not in expander.references:
+    mark = reference_mark(expander.references.index(own)) if own in expander.references else ""
+    if before is not None or not mark or text == mark:
         return text
     expander.assumed.add(name)
-    return re.sub(_EXTENDED.format(reference_mark(expander.references.index(own))), "", text)
+    return re.sub(_EXTENDED.format(mark), "", text)
 
 
 def _with_elements(expander: Expander, array: ShellArray, words: Sequence[Word], place: TextPosition) -> ShellArray:
@@ -390,7 +391,9 @@ def _getopts(expander: Expander, call: Call) -> bool | None:
     """Without arguments, `getopts` ends at once."""
     arguments = expander.variables.get("@")
     if arguments is None or (isinstance(arguments.value, ShellArray) and not arguments.value.items):
-        expander.assumed |= {"$@"} if arguments is None else set()
+        if arguments is None:
+            expander.assumed.add("$@")
+            expander.arguments_read.append(call.node.place)
         return False
     return _forget_names(expander, call._replace(arguments=call.arguments[1:2]))
 

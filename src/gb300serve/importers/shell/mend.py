@@ -266,6 +266,16 @@ def _after_backslashes(source: SourceText, report: Report) -> SourceText:
     return source.sub(_AFTER_BACKSLASH, lambda _: "\\", re.MULTILINE)
 
 
+# A sentence: words that no command has, up to a colon or a full stop.
+_PROSE = r"^[ \t]*[A-Z][a-z]+(?:[ \t]+[\w'\u2019,()/+-]+){2,40}[:.][ \t]*$"
+
+
+def without_prose(source: SourceText, report: Report) -> SourceText:
+    """The text without the sentences around its commands, whose parentheses and apostrophes bash cannot read."""
+    message = "the text contains sentences besides its commands"
+    return _Replacement(_PROSE, "", message, "they were left out", COPIED)(source, report)
+
+
 _STEPS: tuple[Callable[[SourceText, Report], SourceText], ...] = (
     _Replacement(
         r"\r\n?",
