@@ -145,10 +145,10 @@ services:
 
 
 def test_a_variable_that_nothing_sets() -> None:
-    text = "services: {a: {image: vllm/x:1, command: --model /m $EXTRA --api-key $KEY --max-model-len $LEN}}"
+    text = "services: {a: {image: vllm/x:1, command: --model /m $EXTRA --api-key $KEY --chat-template $FILE}}"
     found = read(text, None, NAME)
     assert found.document["engine"]["options"] == {
-        "model": "/m", "api_key": {"secret": "KEY"}, "max_model_len": "$LEN",
+        "model": "/m", "api_key": {"secret": "KEY"}, "chat_template": "$FILE",
     }  # fmt: skip
     assert "IMP006 nothing sets the variable EXTRA, so Compose leaves it out of the command" in messages(found)
 
