@@ -70,9 +70,9 @@ def test_a_template_without_instance_and_a_default_are_reported() -> None:
 
 
 def test_an_environment_file() -> None:
-    unit = f"[Service]\nEnvironmentFile=-/etc/lane.env\nExecStart={RUN} --dtype ${{KIND}}\n"
+    unit = f"[Service]\nEnvironmentFile=-/etc/lane.env\nExecStart={RUN} --chat-template ${{KIND}}\n"
     assert read(unit, {"lane.env": "KIND=half\n"}, "a.service").plan.command[-1] == "half"
-    assert read(unit, None, "a.service").document["engine"]["options"]["dtype"] == "$KIND"
+    assert read(unit, None, "a.service").document["engine"]["options"]["chat_template"] == "$KIND"
 
 
 def test_an_empty_value_removes_the_earlier_ones() -> None:
