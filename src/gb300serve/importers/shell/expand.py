@@ -373,6 +373,8 @@ class Expander:
                 yield Piece(values[0], splits=not part.quoted)
         elif operator == "?":
             yield Piece(self._unset(name, part, place), splits=not part.quoted)
+        elif name.isdigit() and not argument:  # the text asks for it; without it, nothing sensible follows
+            yield Piece(self._unset(name, part, place), splits=not part.quoted)
         else:
             self._warn_of_default(name, argument, place)
             default = list(self._argument(part, argument, name))
