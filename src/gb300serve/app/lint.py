@@ -17,6 +17,7 @@ from gb300serve.app.workspace import Workspace
 from gb300serve.core.diagnostics import CATALOGUE, CatalogueEntry, Diagnostic, RelatedPlace, diagnostic
 from gb300serve.core.errors import CompileError, Gb300Error, NoSuchFileError
 from gb300serve.core.files import is_directory, is_file
+from gb300serve.core.redaction import redact_line
 from gb300serve.core.rules import Rule
 from gb300serve.document.nodes import MapNode, place_of, spot_at
 from gb300serve.document.nodes import Path as NodePath
@@ -149,7 +150,7 @@ def _moved(loaded: LoadedRecipe, finding: Diagnostic, cause: NodePath) -> Diagno
 
 def _of_release(loaded: LoadedRecipe, found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     lane, release = (loaded.root.get(key) if isinstance(loaded.root, MapNode) else None for key in ("lane", "release"))
-    ref = f"{lane}/{release}" if isinstance(lane, str) and isinstance(release, str) else None
+    ref = redact_line(f"{lane}/{release}") if isinstance(lane, str) and isinstance(release, str) else None
     return tuple(replace(finding, release=ref) for finding in found)
 
 

@@ -57,7 +57,7 @@ _OTHER_IMAGES = (
 )  # fmt: skip
 _BENCHMARK = re.compile(r"bench|(?:^|[_./-])eval(?:[_./-]|$)|loadtest|locust|perf_analyzer", re.IGNORECASE)
 _PLACEHOLDER = re.compile(
-    r"[<\[{…].*|.*[>\]]|(?i:.*\byour[-_ /].*)|.*_HERE|(?:YOUR|MY|THE|DOCKER|VLLM|SGLANG)?_?IMAGE"
+    rf"[<\[{{…].*|.*[>\]]|(?i:.*\byour[-_ /].*)|.*_HERE|(?:YOUR|MY|THE|DOCKER|{'|'.join(ENGINES).upper()})?_?IMAGE"
     r"(?:_?(?:NAME|TAG|ID|URL))?(?:[:@].*)?|x{3,}|(?:.*/)?\.{3}(?::.*)?|.*….*|(?:TODO|CHANGE_?ME|REPLACE).*",
     re.DOTALL,
 )
@@ -272,8 +272,8 @@ def _other_program(program: str, words: Sequence[str]) -> str | None:
 
 _PROGRAMS = re.compile(
     r"nvidia-smi|sleep|tail|bash|sh|zsh|dash|python[0-9.]*|ls|cat|echo|true|env|pip3?|git|curl|wget|hf|top|nvtop|"
-    r"huggingface-cli|jupyter|jupyter-lab|nvcc|vllm|sglang|torchrun|accelerate|tini|supervisord|date|id|whoami|watch|"
-    r"nsys|ncu|numactl|uvicorn|gunicorn|node|npm|apt-get|make|test|mkdir|chmod|cp|mv|rm|deviceQuery|nccl-tests|.*_perf"
+    rf"huggingface-cli|jupyter|jupyter-lab|nvcc|{'|'.join(ENGINES)}|torchrun|accelerate|tini|supervisord|date|id|whoami|"
+    r"watch|nsys|ncu|numactl|uvicorn|gunicorn|node|npm|apt-get|make|test|mkdir|chmod|cp|mv|rm|deviceQuery|nccl-tests|.*_perf"
 )
 
 

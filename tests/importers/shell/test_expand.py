@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gb300serve.importers.launches import read_script
-from gb300serve.importers.report import Report
+from gb300serve.importers.report import Report, UnresolvedError
 from gb300serve.importers.shell.words import ShellEnvironment, SourceText
 from tests.support.imports import ENVIRONMENT, command, container, read, said
 from tests.support.shells import Shell
@@ -87,7 +87,10 @@ def test_any_words_are_those_that_bash_passes(bash: Shell, pieces: list[str]) ->
     line = "".join(pieces)
     text = f"A='1  2'\ndocker run {line}\n"
     report = Report()
-    found = tuple(word.text for word in read_script(SourceText(text), ENVIRONMENT, report).words)
+    try:
+        found = tuple(word.text for word in read_script(SourceText(text), ENVIRONMENT, report).words)
+    except UnresolvedError:  # an image that only the machine knows
+        return
     unset = any("\ue000" in word for word in found)  # kept by name, where bash has nothing
     if not report.diagnostics and not unset:  # what was mended is not what bash would do
         assert found == bash.words(text)[2:]

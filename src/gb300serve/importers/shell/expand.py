@@ -371,9 +371,7 @@ class Expander:
                 yield from self._as_list(values, part, index or name)
             else:
                 yield Piece(values[0], splits=not part.quoted)
-        elif operator == "?":
-            yield Piece(self._unset(name, part, place), splits=not part.quoted)
-        elif name.isdigit() and not argument:  # the text asks for it; without it, nothing sensible follows
+        elif operator == "?" or (name.isdigit() and not argument):
             yield Piece(self._unset(name, part, place), splits=not part.quoted)
         else:
             self._warn_of_default(name, argument, place)
