@@ -17,7 +17,6 @@ from gb300serve.core.values import EngineName
 
 State: TypeAlias = Literal["ready", "booting", "tuning", "stalled", "failed", "stopped"]
 
-_TITLES: dict[EngineName, str] = {"vllm": "vLLM", "sglang": "SGLang"}
 # The engines' names for the model, in their echo of the arguments.
 _MODEL_ARGUMENTS = ("model_tag", "model", "model_path")
 LONGEST_MODEL = 100
@@ -129,7 +128,7 @@ def _summary(boot: BootState, diagnosis: Diagnosis, engine: EngineName | None) -
 
 def _subject(boot: BootState, engine: EngineName | None) -> str:
     version = boot.receipts.get("engine_version", {}).get("version", "")
-    name = f"{_TITLES[engine]} {version}".rstrip() if engine else "The engine"
+    name = f"{boot.log.title} {version}".rstrip() if engine else "The engine"
     served = (boot.argument("served_model_name") or "").strip("[]'").partition("'")[0]
     model = served or next(filter(None, map(boot.argument, _MODEL_ARGUMENTS)), "")
     architecture = boot.receipts.get("architecture", {}).get("architecture")

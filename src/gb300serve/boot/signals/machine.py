@@ -36,6 +36,24 @@ CAUSES: tuple[Cause, ...] = (
         r"exec:? \"?(?P<executable>[^\s\":]+)\"?: (?:stat \S+: )?no such file or directory",
     ),
     cause(Reason.ENTRYPOINT_MISSING, "can't open file", r"^\S*python[\d.]*: can't open file '(?P<executable>[^']*)'"),
+    # Podman, crun, and the small init programs: catatonit, tini, dumb-init.
+    cause(
+        Reason.ENTRYPOINT_MISSING,
+        "executable file `",
+        r"executable file `(?P<executable>[^`]{1,200})`:? not found",
+    ),
+    cause(Reason.ENTRYPOINT_MISSING, "attempted to invoke a command that was not found"),
+    cause(Reason.ENTRYPOINT_MISSING, "ailed to exec pid1: No such file or directory"),
+    cause(
+        Reason.ENTRYPOINT_MISSING,
+        "failed: No such file or directory",
+        r"^\[FATAL tini \(\d+\)\] exec (?P<executable>\S+) failed: No such file or directory",
+    ),
+    cause(
+        Reason.ENTRYPOINT_MISSING,
+        "[dumb-init]",
+        r"^\[dumb-init\] (?P<executable>\S+): No such file or directory",
+    ),
     cause(Reason.ENTRYPOINT_MISSING, "o command specified", r"[Nn]o command specified"),
     cause(Reason.ENTRYPOINT_MISSING, "No module named", r"^\S*python[\d.]*: No module named (?P<executable>[\w.]+)"),
     cause(
@@ -49,13 +67,29 @@ CAUSES: tuple[Cause, ...] = (
         rf"^\S*sh: \d+: (?:exec: )?{_NO_COMPILER}(?P<executable>\S+): not found",
     ),
     cause(Reason.IMAGE_WRONG_ARCHITECTURE, "exec format error", r"exec (?P<executable>\S+): exec format error"),
-    cause(Reason.IMAGE_WRONG_ARCHITECTURE, "exec format error", rank=Rank.BROAD),
+    cause(Reason.IMAGE_WRONG_ARCHITECTURE, "xec format error", rank=Rank.BROAD),
+    cause(
+        Reason.IMAGE_WRONG_ARCHITECTURE,
+        "no image found in",
+        r"no image found in (?:image index|manifest list) for architecture \"?(?P<platform>\w+)",
+    ),
+    cause(
+        Reason.IMAGE_WRONG_ARCHITECTURE,
+        "does not match the specified platform",
+        r"platform \((?P<image_platform>[^)]*)\),? does not match the specified platform",
+    ),
+    cause(Reason.IMAGE_WRONG_ARCHITECTURE, "rosetta error: failed to open elf"),
+    cause(
+        Reason.IMAGE_WRONG_ARCHITECTURE,
+        "qemu-",
+        r"^qemu-\w{1,20}(?:-static)?: Could not open '/lib\S*/ld-",
+    ),
     cause(Reason.IMAGE_WRONG_ARCHITECTURE, "no matching manifest for", r"no matching manifest for (?P<platform>\S+)"),
     Cause(
         Reason.IMAGE_WRONG_ARCHITECTURE,
-        "does not match the detected host platform",
+        "does not match the ",
         re.compile(
-            r"platform \((?P<image_platform>[^)]*)\) does not match the detected host platform"
+            r"platform \((?P<image_platform>[^)]*)\) does not match the (?:detected host|expected) platform"
             r" \((?P<host_platform>[^)]*)\)"
         ),
         Rank.BROAD,

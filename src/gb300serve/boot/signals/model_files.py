@@ -97,6 +97,13 @@ CAUSES: tuple[Cause, ...] = (
             ("exceeds dimension size", r"(?P<error>start \(\d+\) \+ length \(\d+\) exceeds dimension size .{0,60})"),
         )
     ),
+    cause(
+        Reason.MODEL_ARCHITECTURE_UNKNOWN,
+        "KeyError: ",
+        r"^KeyError: '(?P<model_type>[\w.-]{1,100})'$",
+        Rank.BROAD,
+        "configuration_auto.py:__getitem__",
+    ),
     cause(Reason.MODEL_FILES_INCOMPLETE, "is not a valid JSON file", r"at '(?P<path>[^']*)' is not a valid JSON file"),
     cause(
         Reason.TOKENIZER_MISSING,

@@ -36,6 +36,13 @@ _MEMORY: tuple[Cause, ...] = (
         ),
         refine=_kv_reason,
     ),
+    # A negative size has another message; this one may be cut or wrapped.
+    cause(
+        Reason.KV_CACHE_TOO_SMALL,
+        "To serve at least one request",
+        r"To serve at least one request with the models?'?s? max seq len \((?P<max_model_len>\d+)\)",
+        Rank.BROAD,
+    ),
     cause(
         Reason.KV_CACHE_TOO_SMALL,
         "is larger than the maximum number of tokens that can be stored in KV cache",
