@@ -203,7 +203,11 @@ class BootMachine:
             whole = record._replace(text=traceback.wrapped)
             explanation = explain(whole, self._table, LineRole.EXCEPTION, traceback)
             return None if explanation is None or explanation.reason is Reason.UNKNOWN else explanation
-        return explanation
+        if explanation is None or traceback is None or traceback.of_engine or not traceback.of_request:
+            return explanation
+        # An exception of a request's own code ends only the request.
+        own = explanation.reason is Reason.UNKNOWN and explanation.rank in {Rank.BARE, Rank.EXCEPTION}
+        return None if own else explanation
 
     def _read(self, record: Record, candidates: tuple[Signal, ...], at: float | None) -> bool:
         text = record.text

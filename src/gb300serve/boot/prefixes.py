@@ -66,7 +66,7 @@ class TextPrefix:
         return rest, (match[1] or "" if groups else ""), groups > 1 and match[2] == "P"
 
     def is_plausible(self, prefixes: Sequence[str]) -> bool:
-        if self.variants is not None and len(set(prefixes)) > self.variants:
+        if self.variants is not None and (len(prefixes) < 2 or len(set(prefixes)) > self.variants):
             return False
         return not self.ascending or _is_ascending(prefixes)
 

@@ -71,6 +71,7 @@ _LOOPS = frozenset(
     {
         "run_busy_loop",
         "run_engine_loop",
+        "event_loop",
         "engine_step",
         "event_loop_normal",
         "event_loop_overlap",
@@ -209,7 +210,7 @@ class Traceback:
             self._role, self._level, self._left = LineRole.MESSAGE, record.level, _MAX_PLAIN_MESSAGE
             self.wrapped = text
             return LineRole.EXCEPTION
-        if text:
+        if text and not text.startswith("future: <"):  # asyncio's second line
             self._continues, self._handled, self._before = False, False, record
         return LineRole.NONE
 

@@ -84,6 +84,7 @@ CAUSES: tuple[Cause, ...] = (
         "qemu-",
         r"^qemu-\w{1,20}(?:-static)?: Could not open '/lib\S*/ld-",
     ),
+    cause(Reason.IMAGE_WRONG_ARCHITECTURE, "no match for platform in manifest"),
     cause(Reason.IMAGE_WRONG_ARCHITECTURE, "no matching manifest for", r"no matching manifest for (?P<platform>\S+)"),
     Cause(
         Reason.IMAGE_WRONG_ARCHITECTURE,

@@ -168,6 +168,11 @@ CAUSES: tuple[Cause, ...] = (
     ),
     cause(
         Reason.QUANTIZATION_MISMATCH,
+        "in the model's quantization config",
+        r"(?P<error>Cannot find any of .{0,200} in the model's quantization config)",
+    ),
+    cause(
+        Reason.QUANTIZATION_MISMATCH,
         "is not supported for quantization method",
         r"(?<!\S)(?P<dtype>\S+) is not supported for quantization method (?P<asked>\w+)",
     ),
