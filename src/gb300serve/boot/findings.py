@@ -41,7 +41,7 @@ _IN_EXCEPTION = frozenset({LineRole.EXCEPTION, LineRole.MESSAGE})
 # An error of a container tool, or of a library in Rust, whose text is not in the tables.
 _TOOL = re.compile(
     r"docker: |nvidia-container-cli: |Error response from daemon: |Cannot connect to the Docker daemon"
-    r"|Error from server|Error: |thread '.{0,100}' panicked at "
+    r"|Error from server|Error: |error during connect: |thread '.{0,100}' panicked at "
 )
 # The line that pydantic prints before its message: the name of the field.
 _FIELD = re.compile(r"[a-z_]\w{0,60}(?:\.[\w-]{1,60}){0,8}")

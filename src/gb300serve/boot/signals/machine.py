@@ -150,6 +150,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(Reason.IMAGE_MISSING, "No such image", r"No such image: (?P<image>\S+)"),
     cause(Reason.IMAGE_MISSING, "manifest", r"manifest for (?P<image>\S+) not found"),
     cause(Reason.IMAGE_MISSING, "manifest unknown", rank=Rank.BROAD),
+    cause(Reason.IMAGE_MISSING, "did not resolve to an alias", r"short-name \"(?P<image>[^\"]*)\" did not resolve"),
     cause(Reason.IMAGE_MISSING, "pull access denied", r"pull access denied for (?P<image>[^\s,]+)"),
     cause(
         Reason.IMAGE_MISSING,
@@ -195,6 +196,8 @@ CAUSES: tuple[Cause, ...] = (
     cause(Reason.NO_GPU_RUNTIME, "Failed to infer device type"),
     cause(Reason.NO_GPU_RUNTIME, "No CUDA GPUs are available"),
     cause(Reason.NO_GPU_RUNTIME, "Found no NVIDIA driver"),
+    cause(Reason.NO_GPU_RUNTIME, "Error: CUDA unknown error"),
+    cause(Reason.NO_GPU_RUNTIME, "Error 802: system not yet initialized"),
     cause(Reason.NO_GPU_RUNTIME, "CUDA driver initialization failed"),
     cause(Reason.NO_GPU_RUNTIME, "NVML Shared Library Not Found"),
     cause(Reason.NO_GPU_RUNTIME, "NVMLError_DriverNotLoaded"),
@@ -204,6 +207,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(Reason.NO_GPU_RUNTIME, "no CUDA-capable device is detected"),
     cause(Reason.NO_GPU_RUNTIME, "libcuda.so.1", r"(?:Error: ).*libcuda\.so\.1"),
     cause(Reason.KERNEL_UNSUPPORTED, "no kernel image is available"),
+    cause(Reason.KERNEL_UNSUPPORTED, "Triton Error [CUDA]: device kernel image is invalid", rank=Rank.BROAD),
     cause(
         Reason.KERNEL_UNSUPPORTED, "is not defined for option 'gpu-name'", r"'(?P<architecture>sm_\w+)' is not defined"
     ),
@@ -329,6 +333,7 @@ MEMORY_CAUSES: tuple[Cause, ...] = (
     cause(Reason.GPU_OOM, "OutOfMemoryError", r"\b(?:cuda\.|torch\.)?OutOfMemoryError(?:: |$)", Rank.BROAD),
     cause(Reason.GPU_OOM, "CUDA driver error: out of memory", rank=Rank.BROAD),
     cause(Reason.GPU_OOM, "CUDA_ERROR_OUT_OF_MEMORY", rank=Rank.BROAD),
+    cause(Reason.GPU_OOM, "CUBLAS_STATUS_ALLOC_FAILED", rank=Rank.BROAD),
     cause(Reason.GPU_OOM, "'out of memory'", r"failure (?:2 )?'out of memory'", Rank.BROAD),
     *(
         cause(Reason.GPU_FAULT, needle, rf"(?P<error>{needle}.{{0,100}})")

@@ -37,6 +37,12 @@ CAUSES: tuple[Cause, ...] = (
     cause(Reason.MODEL_PATH_NOT_VISIBLE, "We couldn't connect to 'https://huggingface.co'", rank=Rank.BROAD),
     cause(
         Reason.MODEL_PATH_NOT_VISIBLE,
+        "Max retries exceeded",
+        r"Error: .{0,100}HTTPSConnectionPool\(host='huggingface\.co'.{0,40}Max retries exceeded",
+        Rank.BROAD,
+    ),
+    cause(
+        Reason.MODEL_PATH_NOT_VISIBLE,
         "No such file or directory: '",
         r"FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<path>[^']*/config\.json)'",
     ),
@@ -56,6 +62,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.MODEL_FILES_INCOMPLETE, "PytorchStreamReader failed", r"(?P<error>PytorchStreamReader failed.{0,200})"
     ),
+    cause(Reason.MODEL_FILES_INCOMPLETE, "invalid header or archive is corrupted"),
     cause(
         Reason.WEIGHTS_MISMATCH,
         "weights were not initialized from checkpoint",

@@ -140,6 +140,12 @@ _ARGUMENTS: tuple[Cause, ...] = (
     ),
     cause(
         Reason.BAD_ARGUMENT_VALUE,
+        "is smaller than max_model_len",
+        r"Error: (?:.{0,60}, )?(?P<error>max_num_batched_tokens \((?P<max_num_batched_tokens>\d+)\) is smaller than"
+        r" max_model_len \((?P<max_model_len>\d+)\))",
+    ),
+    cause(
+        Reason.BAD_ARGUMENT_VALUE,
         "cannot be greater than the max_model_len",
         r"\b(?P<argument>\w+) \((?P<value>\d+)\) cannot be greater than the max_model_len \((?P<max_model_len>\d+)\)",
     ),
