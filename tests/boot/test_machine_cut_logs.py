@@ -13,6 +13,8 @@ RANK = "[2026-11-04 08:44:09 TP1] "
 BEGIN = "Traceback (most recent call last):"
 LOADED = "INFO 11-04 08:44:19 [gpu_model_runner.py:1347] Model loading took 14.9 GiB and 8.7 seconds"
 BOOTED = "INFO 11-04 08:44:01 [__init__.py:256] Automatically detected platform cuda."
+ASKED = "INFO 11-04 08:44:09 [logger.py:39] Received request chatcmpl-a1: prompt: 'hi', params: SamplingParams(n=1)"
+FAULT = "torch.AcceleratorError: CUDA error: an illegal memory access was encountered"
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a tota"
 
 
@@ -30,6 +32,7 @@ def scheduler(*functions: str, end: str = "") -> str:
 
 
 BUSY = ("core:run_engine_core:engine_core.run_busy_loop()", "core:run_busy_loop:self._process_engine_step()")
+STEP = ("executor:worker_busy_loop:output = func(*args)", "worker:execute_model:run()")
 START = "core:run_engine_core:engine_core = EngineCoreProc(*args, **kwargs)"
 REQUEST = "serving_chat:chat_completion_stream_generator:async for res in results:"
 
@@ -114,6 +117,10 @@ def result(text: str) -> tuple[str, str, str | None]:
             "sizing-kv-cache",
             "kv-cache-too-small",
         ),
+        # While the engine serves, an exception that leaves its loop ends it.
+        (f"{ASKED}\n{stack(*BUSY, header=ENGINE, end=FAULT)}", "serving", "gpu-fault"),
+        (f"{ASKED}\n{stack(*STEP, header=ENGINE, end=FAULT)}", "serving", "gpu-fault"),
+        (f"{ASKED}\n{stack(*BUSY, header=ENGINE)}", "serving", "unknown"),
         ("vllm-1 exited with code 137", "starting", "killed"),
     ],
 )
@@ -132,6 +139,8 @@ def test_a_cut_log_of_a_failure(text: str, phase: str, reason: str) -> None:
         ('Thread 0x7f (most recent call first):\n  File "/opt/vllm/a.py", line 12 in wait', "booting", "starting"),
         (f"{BOOTED}\n{ENGINE}Something odd happened", "booting", "starting"),
         (f"{ENGINE}FP8 is not supported on this GPU, compute capability 7.5\n{BOOTED}", "booting", "starting"),
+        (ASKED, "ready", "serving"),
+        (f"{ASKED}\n{stack(REQUEST, header=SERVER, end=FAULT)}", "ready", "serving"),
         (stack(REQUEST, header=SERVER), "ready", "serving"),
         (stack(REQUEST, header=SERVER, end="ValueError: no such tool"), "ready", "serving"),
         (f"ERROR:    Exception in ASGI application\n{stack('httptools_impl:run_asgi:await app(')}", "ready", "serving"),

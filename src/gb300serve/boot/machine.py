@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gb300serve.boot import state
 from gb300serve.boot.diagnosis import BootHistory, Diagnosis, diagnose
@@ -315,6 +316,8 @@ class BootMachine:
         )
         if boot.add(finding) and finding.rank > Rank.BARE:
             self._events.append(CauseFound(finding.reason, finding.values, finding.line, finding.text, finding.at))
+        if boot.served and traceback is not None and traceback.of_engine and finding.fatal:
+            boot.add(replace(finding, reason=Reason.UNKNOWN, rank=Rank.CLOSING))  # its loop ended
 
     def _repeats_boot(self, boot: BootState, explanation: Explanation, record: Record, chain: int) -> bool:
         """A boot that dies before it prints a line of its own prints the same error when it is run again."""

@@ -12,7 +12,7 @@ from gb300serve.boot.phases import Phase
 _DURING_HANDLING = "During handling of the above exception, another exception occurred:"
 _CHAINED = (_DURING_HANDLING, "The above exception was the direct cause of the following exception:")
 _TRACEBACK = "Traceback (most recent call last):"
-_FRAME = re.compile(r'\s*File "(?:[^"]*[/\\])?(?P<file>[^"/\\]*)", line \d+, in (?P<function>\S+)')
+_FRAME = re.compile(r'[\s|]*File "(?:[^"]*[/\\])?(?P<file>[^"/\\]*)", line \d+, in (?P<function>\S+)')
 _CHILD = re.compile(r"Process \S+:")
 # The first line after the frames: the exception's class, dotted or not, and its message.
 _EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?::|$)|(?:[a-z_]\w*\.)+[a-z_]\w*: ")
@@ -80,6 +80,8 @@ _LOOPS = frozenset(
         "_process_engine_step",
     }
 )
+# A worker's loop also answers other calls.
+_WORKER_STEP = frozenset({"worker_busy_loop", "execute_model"})
 # The server calls these for a request; an exception in one ends only the request.
 _OF_REQUEST = frozenset(
     {
@@ -167,7 +169,7 @@ class Traceback:
     @property
     def of_engine(self) -> bool:
         """Whether it ends the engine, also one that serves."""
-        return not self.functions.isdisjoint(_LOOPS)
+        return not self.functions.isdisjoint(_LOOPS) or self.functions >= _WORKER_STEP
 
     @property
     def of_request(self) -> bool:

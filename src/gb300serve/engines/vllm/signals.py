@@ -134,6 +134,8 @@ _GRAPHS: tuple[Signal, ...] = (
 
 _SERVING: tuple[Signal, ...] = (
     signal("Supported tasks:", phase=Phase.SERVING),
+    signal("Received request ", r"Received request \S+: prompt", phase=Phase.SERVING, mark=LineMark.COMPLETE),
+    signal("Added request ", r"Added request \S+\.$", phase=Phase.SERVING, mark=LineMark.COMPLETE),
     signal("Available routes are:", phase=Phase.SERVING),
     signal("Dumping scheduler output for model execution", phase=Phase.SERVING),
     signal("Starting vLLM ", r"Starting vLLM .*? on (?P<url>\S+)", phase=Phase.SERVING, receipt="server"),
