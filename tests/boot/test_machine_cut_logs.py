@@ -181,3 +181,15 @@ def test_a_log_without_a_failure(text: str, state: str, phase: str) -> None:
 )
 def test_a_message_alone(text: str, reason: str) -> None:
     assert result(text)[::2] == ("failed", reason)
+
+
+def test_the_evidence_of_a_cut_log_is_its_last_line_of_the_stack_or_the_raise() -> None:
+    raising = stack('core:check:raise ValueError("No available memory for the cache blocks. "', header=ENGINE)
+    for text, line in ((stack(*BUSY, header=ENGINE), 5), (f'{raising}\n{ENGINE}        "Try this.")', 3)):
+        assert [item.line for item in diagnosed(text.split("\n")).diagnosis.evidence] == [line]
+
+
+def test_the_phase_is_that_of_the_whole_failure() -> None:
+    cause = stack("queue:acquire_read:raise TimeoutError", header=ENGINE, begin=None, end="TimeoutError")
+    chained = f"{ENGINE}\n{ENGINE}The above exception was the direct cause of the following exception:\n{ENGINE}"
+    assert result(f"{cause}\n{chained}\n{stack(*BUSY, header=ENGINE)}") == ("failed", "serving", "unknown")

@@ -170,7 +170,7 @@ def _loop(last: Diagnosis, first: Diagnosis, boot: BootState) -> Diagnosis:
 def _diagnose_one(boot: BootState) -> Diagnosis:
     state = _state(boot)
     finding = _cause(boot, state)
-    phase = finding.phase if finding and state == "failed" else boot.phase
+    phase = _phase_of(boot, finding) if finding and state == "failed" else boot.phase
     reason, values, evidence = _explain(boot, finding, state)
     return Diagnosis(
         state=state,
@@ -182,6 +182,12 @@ def _diagnose_one(boot: BootState) -> Diagnosis:
         phases=_seconds(boot),
         boots=boot.number,
     )
+
+
+def _phase_of(boot: BootState, finding: LogFinding) -> Phase:
+    """The latest phase that the exceptions of the failure show."""
+    chain = [item.phase for item in boot.findings if finding.chain and item.chain == finding.chain]
+    return max((finding.phase, *chain), key=list(Phase).index)
 
 
 def _state(boot: BootState) -> State:

@@ -120,8 +120,8 @@ class BootMachine:
         return self._taken()
 
     def _add_cut(self, boot: BootState, process: str, traceback: Traceback) -> None:
-        line, text = traceback.last
         explanation = explain_cut(traceback, self._table)
+        line, text = traceback.last if explanation.reason is Reason.UNKNOWN else traceback.raised
         self._events += state.prove(boot, proven_phase(explanation.reason, ""))
         boot.add(
             LogFinding(
@@ -194,7 +194,7 @@ class BootMachine:
         boot = self._current(None)
         boot.had_request = boot.had_request or traceback.of_request
         if role is LineRole.FRAME:
-            traceback.last = self._line, piece
+            traceback.locate(self._line, piece)
         if role is LineRole.FRAME and traceback.phase is not None:
             self._events += state.prove(boot, traceback.phase)
 

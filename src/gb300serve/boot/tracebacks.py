@@ -146,6 +146,8 @@ class Traceback:
     """The exception with the lines of its message up to this one, if its first line ends within a sentence."""
     raising: str = ""
     """The source of the `raise` in the innermost function: its message, if the log is cut before the exception."""
+    raised: tuple[int, str] = (0, "")
+    """The number and the text of the line of that `raise`."""
     last: tuple[int, str] = (0, "")
     """The number and the text of the last line of the stack."""
     _role: LineRole = LineRole.NONE
@@ -175,6 +177,12 @@ class Traceback:
     def of_request(self) -> bool:
         """Whether it ends only a request."""
         return not self.functions.isdisjoint(_OF_REQUEST)
+
+    def locate(self, line: int, text: str) -> None:
+        """The place of the line of the stack that was read last."""
+        self.last = line, text
+        if not self.raising or self.raised[0] == 0:
+            self.raised = (line, text) if self.raising else (0, "")
 
     def read(self, record: Record, chain: int) -> LineRole:
         """The role of the next record of the process; `chain` is the number of the next failure."""
