@@ -27,7 +27,7 @@ def test_functions_are_those_of_the_last_traceback() -> None:
     reader = TracebackReader()
     for line in (BEGIN, FRAME, "KeyError: 'x'", BEGIN, FRAME.replace("load_weights", "forward")):
         _, traceback = reader.read(parse(line))
-    assert traceback.functions == {"forward"}
+    assert traceback.functions == {"forward", "weights.py:forward"}
 
 
 def test_processes_do_not_mix() -> None:

@@ -63,6 +63,7 @@ def diagnosed(lines: Iterable[str]) -> Diagnosed:
     for line, at in strip_prefixes(lines):
         events = reading.feed(line, at)
         has_progress = has_progress or any(not isinstance(event, (BootBegan, PhaseEntered)) for event in events)
+    reading.machine.finish()
     return Diagnosed(_without_secrets(reading.result(), tuple(_secrets(reading.facts))), reading.facts, has_progress)
 
 

@@ -17,7 +17,6 @@ from gb300serve.core.values import EngineName
 
 State: TypeAlias = Literal["ready", "booting", "tuning", "stalled", "failed", "stopped"]
 
-_TITLES: dict[EngineName, str] = {"vllm": "vLLM", "sglang": "SGLang"}
 # The engines' names for the model, in their echo of the arguments.
 _MODEL_ARGUMENTS = ("model_tag", "model", "model_path")
 LONGEST_MODEL = 100
@@ -129,7 +128,7 @@ def _summary(boot: BootState, diagnosis: Diagnosis, engine: EngineName | None) -
 
 def _subject(boot: BootState, engine: EngineName | None) -> str:
     version = boot.receipts.get("engine_version", {}).get("version", "")
-    name = f"{_TITLES[engine]} {version}".rstrip() if engine else "The engine"
+    name = f"{boot.log.title} {version}".rstrip() if engine else "The engine"
     served = (boot.argument("served_model_name") or "").strip("[]'").partition("'")[0]
     model = served or next(filter(None, map(boot.argument, _MODEL_ARGUMENTS)), "")
     architecture = boot.receipts.get("architecture", {}).get("architecture")
@@ -171,7 +170,7 @@ def _loop(last: Diagnosis, first: Diagnosis, boot: BootState) -> Diagnosis:
 def _diagnose_one(boot: BootState) -> Diagnosis:
     state = _state(boot)
     finding = _cause(boot, state)
-    phase = finding.phase if finding and state == "failed" else boot.phase
+    phase = _phase_of(boot, finding) if finding and state == "failed" else boot.phase
     reason, values, evidence = _explain(boot, finding, state)
     return Diagnosis(
         state=state,
@@ -183,6 +182,12 @@ def _diagnose_one(boot: BootState) -> Diagnosis:
         phases=_seconds(boot),
         boots=boot.number,
     )
+
+
+def _phase_of(boot: BootState, finding: LogFinding) -> Phase:
+    """The latest phase that the exceptions of the failure show."""
+    chain = [item.phase for item in boot.findings if finding.chain and item.chain == finding.chain]
+    return max((finding.phase, *chain), key=list(Phase).index)
 
 
 def _state(boot: BootState) -> State:

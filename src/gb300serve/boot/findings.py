@@ -24,12 +24,24 @@ _GOES_ON = re.compile(
     r"|\bignoring\b|\bfall(?:ing|s)? back\b|\bskipping\b|\bretrying\b|\bcan (?:safely )?be (?:safely )?ignored\b"
     r"|\bplease ignore\b|\bharmless\b|\bnon-fatal\b|\bnot fatal\b|^\S*Warning: |: \w*Warning: |\bNCCL (?:INFO|TRACE)\b"
 )
+# A boot that fails for such a reason, or with such a line, was at least that far.
+_PROVEN: dict[Reason, Phase] = {
+    Reason.KV_CACHE_TOO_SMALL: Phase.SIZING_KV_CACHE,
+    Reason.KV_CACHE_NEGATIVE: Phase.SIZING_KV_CACHE,
+    Reason.MEMORY_FREED_DURING_PROFILING: Phase.PROFILING,
+    Reason.WEIGHTS_MISMATCH: Phase.LOADING_WEIGHTS,
+}
+_PROVING = (
+    ("EngineCore encountered a", Phase.SERVING),
+    ("Watchdog timeout (self.watchdog_timeout", Phase.SERVING),
+    ("Capture cuda graph failed", Phase.CAPTURING_GRAPHS),
+)
 _VAGUE = frozenset({Rank.VAGUE, Rank.BROAD})
 _IN_EXCEPTION = frozenset({LineRole.EXCEPTION, LineRole.MESSAGE})
 # An error of a container tool, or of a library in Rust, whose text is not in the tables.
 _TOOL = re.compile(
     r"docker: |nvidia-container-cli: |Error response from daemon: |Cannot connect to the Docker daemon"
-    r"|Error from server|Error: |thread '.{0,100}' panicked at "
+    r"|Error from server|Error: |error during connect: |thread '.{0,100}' panicked at "
 )
 # The line that pydantic prints before its message: the name of the field.
 _FIELD = re.compile(r"[a-z_]\w{0,60}(?:\.[\w-]{1,60}){0,8}")
@@ -73,6 +85,8 @@ def explain(
 ) -> Explanation | None:
     """The best explanation that a record gives, or None. `role` is what the record is in the traceback."""
     text = record.text[:LONGEST]
+    if role is LineRole.EXCEPTION and text.startswith(" "):
+        text = text[1:]
     functions = traceback.functions if traceback else ()
     if text == "AssertionError" and traceback and traceback.source:
         text = f"{text}: {traceback.source}"  # the condition that does not hold
@@ -96,7 +110,12 @@ def explain(
     if best is not None and not raised and best.rank in _VAGUE and best.reason is not Reason.HOST_OOM_KILLED:
         # Printed on the way: an exception explains the failure better.
         best = replace(best, rank=Rank.BARE)
-    return best if unlevelled else best or _explain_exception(record, role)
+    return best if unlevelled else best or _explain_refusal(record, table, role) or _explain_exception(record, role)
+
+
+def proven_phase(reason: Reason, text: str) -> Phase:
+    """The earliest phase that a boot with such a failure was in."""
+    return _PROVEN.get(reason) or next((phase for start, phase in _PROVING if start in text), Phase.STARTING)
 
 
 def _is_raised(text: str, role: LineRole) -> bool:
@@ -124,8 +143,36 @@ def _match(cause: Cause, text: str) -> Explanation | None:
     return Explanation(reason, cause.rank, values, cause.fatal, cause.lasting)
 
 
+# Of the source of a `raise`: its class, and what stands between the texts that it joins.
+_RAISE = re.compile(r"raise (?P<exception>\w+)\(\s*")
+_QUOTES = re.compile(r"[\"']\s*(?:\+\s*)?[frb]{0,2}[\"']|^[frb]{0,2}[\"']|[\"']\)?,?$")
+
+
+def explain_cut(traceback: Traceback, table: SignalTable) -> Explanation:
+    """The explanation of a traceback that lacks its exception: by the text that its last function raises."""
+    unknown = Explanation(Reason.UNKNOWN, Rank.BARE, {})
+    match = _RAISE.match(traceback.raising)
+    if match is None:
+        return unknown
+    text = _QUOTES.sub("", traceback.raising[match.end() :])
+    raised = Record("", "", "", f"{match['exception']}: {text}")
+    found = explain(raised, table, LineRole.EXCEPTION, traceback)
+    return unknown if found is None or found.reason is Reason.UNKNOWN else replace(found, values={})
+
+
+def _explain_refusal(record: Record, table: SignalTable, role: LineRole) -> Explanation | None:
+    # vLLM logs the message of an exception without its class: a failure only if nothing follows it.
+    if record.level not in {"ERROR", "CRITICAL"} or role is not LineRole.NONE or record.form != "levelled":
+        return None
+    raised = Record(record.process, "", "", f"ValueError: {record.text}")
+    found = explain(raised, table, LineRole.EXCEPTION)
+    if found is None or found.reason is Reason.UNKNOWN:
+        return None
+    return replace(found, rank=Rank.NOTED, fatal=False)
+
+
 def _explain_exception(record: Record, role: LineRole) -> Explanation | None:
-    match = (_RAISED if role is LineRole.EXCEPTION else _EXCEPTION).match(record.text)
+    match = (_RAISED if role is LineRole.EXCEPTION else _EXCEPTION).match(record.text.strip())
     if match:
         rank = Rank.EXCEPTION if match["message"] else Rank.BARE
         return Explanation(Reason.UNKNOWN, rank, {"exception": match["exception"]})

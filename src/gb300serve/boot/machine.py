@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gb300serve.boot import state
 from gb300serve.boot.diagnosis import BootHistory, Diagnosis, diagnose
 from gb300serve.boot.events import BootBegan, CauseFound, Event
-from gb300serve.boot.findings import Explanation, LogFinding, explain, with_field
+from gb300serve.boot.findings import Explanation, LogFinding, explain, explain_cut, proven_phase, with_field
 from gb300serve.boot.lines import QUIET, Record, parse
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.progress import BarClock, read_bar
@@ -35,7 +36,7 @@ _NOTHING: tuple[Event, ...] = ()
 _GENERATES = re.compile(
     r"Avg generation throughput: |Decode batch[,.].* gen throughput|\"POST /v1/\S+ HTTP/1\.[01]\" 200"
 )
-# SGLang answers it before it is ready.
+# Some engines answer it before they are ready.
 _HEALTHY = re.compile(r"\"GET /health HTTP/1\.[01]\" 200")
 
 
@@ -62,6 +63,7 @@ class BootMachine:
         self._bars = BarClock()
         self._events: list[Event] = []
         self._before = ""
+        self._began = self._last = 0
         self._tracebacks = TracebackReader()
 
     @property
@@ -104,6 +106,37 @@ class BootMachine:
         self._events += state.check_silence(boot)
         return self._taken()
 
+    def finish(self) -> tuple[Event, ...]:
+        """The log ends here, perhaps because it was cut: a stack without its exception is a failure as well."""
+        boot = self._boot
+        if boot is None:
+            return self._taken()
+        for process, traceback in self._tracebacks.cut():
+            if traceback.last[0] >= self._began and (traceback.of_engine or not traceback.of_request):
+                self._add_cut(boot, process, traceback)
+        boot.end(self._last)
+        if boot.had_request and not boot.ended and not boot.served:
+            self._events += state.serve(boot)
+        return self._taken()
+
+    def _add_cut(self, boot: BootState, process: str, traceback: Traceback) -> None:
+        explanation = explain_cut(traceback, self._table)
+        line, text = traceback.last if explanation.reason is Reason.UNKNOWN else traceback.raised
+        self._events += state.prove(boot, proven_phase(explanation.reason, ""))
+        boot.add(
+            LogFinding(
+                reason=explanation.reason,
+                rank=Rank.CLOSING if boot.served and traceback.of_engine else explanation.rank,
+                values=explanation.values,
+                line=line,
+                text=text,
+                phase=boot.phase,
+                at=boot.watch.now(),
+                process=process,
+                chain=traceback.chain,
+            )
+        )
+
     def result(self) -> Diagnosis:
         """The diagnosis of the boot so far; of the last one if the log holds several."""
         return diagnose(self._boot, self._history, self._table.engine)
@@ -111,7 +144,7 @@ class BootMachine:
     def _serve(self, line: str, at: float | None) -> tuple[Event, ...]:
         """A line about requests: an engine that answers serves, even if the log does not show its start."""
         boot = self._current(at)
-        if boot.served or not (_GENERATES.search(line) or (self.engine != "sglang" and _HEALTHY.search(line))):
+        if boot.served or not (_GENERATES.search(line) or (not self._is_healthy_early() and _HEALTHY.search(line))):
             return self._taken()
         self._note_progress(boot, parse(line.rstrip("\n")), at)
         if boot.is_over():
@@ -121,6 +154,9 @@ class BootMachine:
             boot = self._begin(at)
         self._events += state.serve(boot)
         return self._taken()
+
+    def _is_healthy_early(self) -> bool:
+        return self.engine is not None and self._signals.log(self.engine).healthy_early
 
     def _taken(self) -> tuple[Event, ...]:
         if not self._events:
@@ -132,6 +168,7 @@ class BootMachine:
         piece = piece.rstrip("\n")
         if not piece or piece.isspace():
             return
+        self._last = self._line
         record = parse(piece)
         if self._table.engine is None:
             engine = self._signals.engine_of(record)
@@ -145,10 +182,33 @@ class BootMachine:
         if record.level in QUIET:
             return
         part_of = traceback if role is not LineRole.NONE else None
-        explanation = explain(record, self._table, role, part_of)
+        if part_of is not None:
+            self._prove(part_of, role, piece)
+        explanation = self._explain(record, role, part_of)
         if explanation is not None:
             self._add_finding(with_field(explanation, self._before), piece, record, at, part_of)
         self._before = record.text
+
+    def _prove(self, traceback: Traceback, role: LineRole, piece: str) -> None:
+        # The stack shows how far the engine was.
+        boot = self._current(None)
+        boot.had_request = boot.had_request or traceback.of_request
+        if role is LineRole.FRAME:
+            traceback.locate(self._line, piece)
+        if role is LineRole.FRAME and traceback.phase is not None:
+            self._events += state.prove(boot, traceback.phase)
+
+    def _explain(self, record: Record, role: LineRole, traceback: Traceback | None) -> Explanation | None:
+        explanation = explain(record, self._table, role, traceback)
+        if explanation is None and role is LineRole.MESSAGE and traceback is not None and traceback.wrapped:
+            whole = record._replace(text=traceback.wrapped)
+            explanation = explain(whole, self._table, LineRole.EXCEPTION, traceback)
+            return None if explanation is None or explanation.reason is Reason.UNKNOWN else explanation
+        if explanation is None or traceback is None or traceback.of_engine or not traceback.of_request:
+            return explanation
+        # An exception of a request's own code ends only the request.
+        own = explanation.reason is Reason.UNKNOWN and explanation.rank in {Rank.BARE, Rank.EXCEPTION}
+        return None if own else explanation
 
     def _read(self, record: Record, candidates: tuple[Signal, ...], at: float | None) -> bool:
         text = record.text
@@ -234,6 +294,8 @@ class BootMachine:
         boot = self._current(at)
         if explanation.reason in _BEFORE_THE_ENGINE and boot.arguments:
             return
+        if explanation.fatal:
+            self._events += state.prove(boot, proven_phase(explanation.reason, record.text))
         chain = traceback.chain if traceback else 0
         of_rank = "[rank" in piece or (traceback is not None and traceback.of_child)
         if not of_rank and self._repeats_boot(boot, explanation, record, chain):
@@ -254,6 +316,8 @@ class BootMachine:
         )
         if boot.add(finding) and finding.rank > Rank.BARE:
             self._events.append(CauseFound(finding.reason, finding.values, finding.line, finding.text, finding.at))
+        if boot.served and traceback is not None and traceback.of_engine and finding.fatal:
+            boot.add(replace(finding, reason=Reason.UNKNOWN, rank=Rank.CLOSING))  # its loop ended
 
     def _repeats_boot(self, boot: BootState, explanation: Explanation, record: Record, chain: int) -> bool:
         """A boot that dies before it prints a line of its own prints the same error when it is run again."""
@@ -284,7 +348,7 @@ class BootMachine:
         number = self._boot.number + 1 if self._boot else 1
         boot = BootState(number, self._signals.log(self._table.engine))
         boot.watch.advance(at if at is not None and number > 1 else 0.0)
-        self._boot = boot
+        self._boot, self._began = boot, self._line
         self._events.append(BootBegan(number))
         self._events += enter(boot, Phase.STARTING)
         return boot

@@ -66,7 +66,7 @@ class TextPrefix:
         return rest, (match[1] or "" if groups else ""), groups > 1 and match[2] == "P"
 
     def is_plausible(self, prefixes: Sequence[str]) -> bool:
-        if self.variants is not None and len(set(prefixes)) > self.variants:
+        if self.variants is not None and (len(prefixes) < 2 or len(set(prefixes)) > self.variants):
             return False
         return not self.ascending or _is_ascending(prefixes)
 
@@ -135,7 +135,7 @@ _ZONE = r"(?:Z|[+-]\d\d:?\d\d)"
 _ISO = rf"({_DATE}T{_TIME}){_ZONE}"
 # `Nov 04 08:44:09`, `Tue 2026-11-04 08:44:09 CET`, seconds since 1970 or since the start of the machine.
 _JOURNAL = (
-    rf"(?:<\d{{1,3}}>)?([^\W\d_]{{3}}\.? [ \d]\d {_TIME}|[^\W\d_]{{2,3}}\.? {_DATE} {_TIME}"
+    rf"(?:<\d{{1,3}}>)?((?:[^\W\d_]{{3}}\.?|\d{{1,2}}\u6708) [ \d]\d {_TIME}|[^\W\d_]{{2,3}}\.? {_DATE} {_TIME}"
     rf"|{_DATE}T{_TIME}|\d{{10}}\.\d{{6}}|\[ {{0,12}}\d{{1,12}}\.\d{{6}}\])(?: ?(?:{_ZONE}|[+-]\d\d|[A-Z]{{2,5}}))?"
 )
 _END = r"(?: |$)"

@@ -3,7 +3,7 @@
 import re
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gb300serve.boot.events import (
     Event,
@@ -85,6 +85,8 @@ class BootState:
     served: bool = False
     stopped: bool = False
     stalled: bool = False
+    had_request: bool = False
+    """The log has the stack of a request."""
     hook_armed: tuple[int, str] | None = None
     hook_works: bool = False
 
@@ -152,6 +154,12 @@ class BootState:
             finding for finding in self.findings if finding.lasting or finding.reason is Reason.PORT_IN_USE
         ]
 
+    def end(self, last: int) -> None:
+        """The log ends with this line: a boot does not go on after an error that explains itself."""
+        for index, finding in enumerate(self.findings):
+            if finding.rank is Rank.NOTED and finding.reason is not Reason.UNKNOWN and finding.line == last:
+                self.findings[index] = replace(finding, fatal=True)
+
     def argument(self, name: str) -> str | None:
         """The value of one argument as the engine's echo prints it."""
         match = re.search(rf"(?:'{name}': |\b{name}=)('[^']*'|\[[^\]]*\]|[^,}})]*)", self.arguments)
@@ -208,6 +216,13 @@ def enter(boot: BootState, phase: Phase) -> Iterator[Event]:
         yield PhaseEntered(phase, at)
 
 
+def prove(boot: BootState, phase: Phase) -> Iterator[Event]:
+    """The boot is at least in `phase`."""
+    phases = list(Phase)
+    if not boot.served and phases.index(phase) > phases.index(boot.phase):
+        yield from enter(boot, phase)
+
+
 def report_tuning_miss(boot: BootState) -> Iterator[Event]:
     """Kernels are being tuned: reported once in a boot."""
     if not boot.tuning.missed:
@@ -217,12 +232,17 @@ def report_tuning_miss(boot: BootState) -> Iterator[Event]:
 
 def _phase(boot: BootState, signal: Signal) -> Phase | None:
     if signal.mark is LineMark.GRAPH_BAR:
-        return Phase.CAPTURING_GRAPHS if boot.sized else Phase.PROFILING
+        return Phase.PROFILING if _measures_graphs(boot) else Phase.CAPTURING_GRAPHS
     if signal.mark is LineMark.GRAPHS_CAPTURED:
-        return Phase.SERVING if boot.sized else Phase.PROFILING
+        return Phase.SERVING if boot.sized else Phase.PROFILING if _measures_graphs(boot) else Phase.CAPTURING_GRAPHS
     if signal.mark is LineMark.TUNING_ENDS and boot.argument("enforce_eager") != "True":
         return Phase.CAPTURING_GRAPHS
     return None if boot.sized and signal.phase in _ONLY_BEFORE_SIZING else signal.phase
+
+
+def _measures_graphs(boot: BootState) -> bool:
+    """Before the KV cache has its size, vLLM captures graphs to measure them; a log may also begin later."""
+    return not boot.sized and boot.phase not in {Phase.STARTING, Phase.CAPTURING_GRAPHS}
 
 
 # A draft model loads, and gets its cache, after the model that it drafts for.

@@ -88,6 +88,7 @@ CASES = [
         ),
         8,
         {"initial_gib": 101.5, "current_gib": 180.25},
+        Phase.PROFILING,
     ),
     Case(
         Reason.HOST_OOM_KILLED,

@@ -93,6 +93,7 @@ CASES = [
         engine("ValueError: Following weights were not initialized from checkpoint: {'vision.norm.bias'}"),
         8,
         {"weights": "'vision.norm.bias'"},
+        Phase.LOADING_WEIGHTS,
     ),
     Case(
         Reason.MODEL_ACCESS_DENIED,

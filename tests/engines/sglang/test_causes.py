@@ -167,14 +167,14 @@ CASES = [
         ),
         13,
         {"mem_fraction_static": 0.85},
-        Phase.PROFILING,
+        Phase.SIZING_KV_CACHE,
     ),
     Case(
         Reason.KV_CACHE_NEGATIVE,
         profiling("RuntimeError: Not enough memory; Please try to increase --mem-fraction-static."),
         13,
         {},
-        Phase.PROFILING,
+        Phase.SIZING_KV_CACHE,
     ),
     Case(
         Reason.KV_CACHE_NEGATIVE,
@@ -184,7 +184,7 @@ CASES = [
         ),
         13,
         {"mem_fraction_static": 0.6, "suggested_mem_fraction_static": 0.731},
-        Phase.PROFILING,
+        Phase.SIZING_KV_CACHE,
     ),
     Case(
         Reason.KV_CACHE_TOO_SMALL,
@@ -194,7 +194,7 @@ CASES = [
         ),
         13,
         {"swa_tokens": 65536, "needed_gib": 9.12, "available_gib": 8.4},
-        Phase.PROFILING,
+        Phase.SIZING_KV_CACHE,
     ),
     Case(
         Reason.KV_CACHE_TOO_SMALL,
@@ -204,7 +204,7 @@ CASES = [
         ),
         13,
         {"max_mamba_cache_size": 2},
-        Phase.PROFILING,
+        Phase.SIZING_KV_CACHE,
     ),
     Case(
         Reason.KV_DTYPE_UNSUPPORTED,

@@ -36,6 +36,24 @@ CAUSES: tuple[Cause, ...] = (
         r"exec:? \"?(?P<executable>[^\s\":]+)\"?: (?:stat \S+: )?no such file or directory",
     ),
     cause(Reason.ENTRYPOINT_MISSING, "can't open file", r"^\S*python[\d.]*: can't open file '(?P<executable>[^']*)'"),
+    # Podman, crun, and the small init programs: catatonit, tini, dumb-init.
+    cause(
+        Reason.ENTRYPOINT_MISSING,
+        "executable file `",
+        r"executable file `(?P<executable>[^`]{1,200})`:? not found",
+    ),
+    cause(Reason.ENTRYPOINT_MISSING, "attempted to invoke a command that was not found"),
+    cause(Reason.ENTRYPOINT_MISSING, "ailed to exec pid1: No such file or directory"),
+    cause(
+        Reason.ENTRYPOINT_MISSING,
+        "failed: No such file or directory",
+        r"^\[FATAL tini \(\d+\)\] exec (?P<executable>\S+) failed: No such file or directory",
+    ),
+    cause(
+        Reason.ENTRYPOINT_MISSING,
+        "[dumb-init]",
+        r"^\[dumb-init\] (?P<executable>\S+): No such file or directory",
+    ),
     cause(Reason.ENTRYPOINT_MISSING, "o command specified", r"[Nn]o command specified"),
     cause(Reason.ENTRYPOINT_MISSING, "No module named", r"^\S*python[\d.]*: No module named (?P<executable>[\w.]+)"),
     cause(
@@ -49,13 +67,30 @@ CAUSES: tuple[Cause, ...] = (
         rf"^\S*sh: \d+: (?:exec: )?{_NO_COMPILER}(?P<executable>\S+): not found",
     ),
     cause(Reason.IMAGE_WRONG_ARCHITECTURE, "exec format error", r"exec (?P<executable>\S+): exec format error"),
-    cause(Reason.IMAGE_WRONG_ARCHITECTURE, "exec format error", rank=Rank.BROAD),
+    cause(Reason.IMAGE_WRONG_ARCHITECTURE, "xec format error", rank=Rank.BROAD),
+    cause(
+        Reason.IMAGE_WRONG_ARCHITECTURE,
+        "no image found in",
+        r"no image found in (?:image index|manifest list) for architecture \"?(?P<platform>\w+)",
+    ),
+    cause(
+        Reason.IMAGE_WRONG_ARCHITECTURE,
+        "does not match the specified platform",
+        r"platform \((?P<image_platform>[^)]*)\),? does not match the specified platform",
+    ),
+    cause(Reason.IMAGE_WRONG_ARCHITECTURE, "rosetta error: failed to open elf"),
+    cause(
+        Reason.IMAGE_WRONG_ARCHITECTURE,
+        "qemu-",
+        r"^qemu-\w{1,20}(?:-static)?: Could not open '/lib\S*/ld-",
+    ),
+    cause(Reason.IMAGE_WRONG_ARCHITECTURE, "no match for platform in manifest"),
     cause(Reason.IMAGE_WRONG_ARCHITECTURE, "no matching manifest for", r"no matching manifest for (?P<platform>\S+)"),
     Cause(
         Reason.IMAGE_WRONG_ARCHITECTURE,
-        "does not match the detected host platform",
+        "does not match the ",
         re.compile(
-            r"platform \((?P<image_platform>[^)]*)\) does not match the detected host platform"
+            r"platform \((?P<image_platform>[^)]*)\) does not match the (?:detected host|expected) platform"
             r" \((?P<host_platform>[^)]*)\)"
         ),
         Rank.BROAD,
@@ -115,6 +150,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(Reason.IMAGE_MISSING, "No such image", r"No such image: (?P<image>\S+)"),
     cause(Reason.IMAGE_MISSING, "manifest", r"manifest for (?P<image>\S+) not found"),
     cause(Reason.IMAGE_MISSING, "manifest unknown", rank=Rank.BROAD),
+    cause(Reason.IMAGE_MISSING, "did not resolve to an alias", r"short-name \"(?P<image>[^\"]*)\" did not resolve"),
     cause(Reason.IMAGE_MISSING, "pull access denied", r"pull access denied for (?P<image>[^\s,]+)"),
     cause(
         Reason.IMAGE_MISSING,
@@ -160,6 +196,8 @@ CAUSES: tuple[Cause, ...] = (
     cause(Reason.NO_GPU_RUNTIME, "Failed to infer device type"),
     cause(Reason.NO_GPU_RUNTIME, "No CUDA GPUs are available"),
     cause(Reason.NO_GPU_RUNTIME, "Found no NVIDIA driver"),
+    cause(Reason.NO_GPU_RUNTIME, "Error: CUDA unknown error"),
+    cause(Reason.NO_GPU_RUNTIME, "Error 802: system not yet initialized"),
     cause(Reason.NO_GPU_RUNTIME, "CUDA driver initialization failed"),
     cause(Reason.NO_GPU_RUNTIME, "NVML Shared Library Not Found"),
     cause(Reason.NO_GPU_RUNTIME, "NVMLError_DriverNotLoaded"),
@@ -169,6 +207,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(Reason.NO_GPU_RUNTIME, "no CUDA-capable device is detected"),
     cause(Reason.NO_GPU_RUNTIME, "libcuda.so.1", r"(?:Error: ).*libcuda\.so\.1"),
     cause(Reason.KERNEL_UNSUPPORTED, "no kernel image is available"),
+    cause(Reason.KERNEL_UNSUPPORTED, "Triton Error [CUDA]: device kernel image is invalid", rank=Rank.BROAD),
     cause(
         Reason.KERNEL_UNSUPPORTED, "is not defined for option 'gpu-name'", r"'(?P<architecture>sm_\w+)' is not defined"
     ),
@@ -294,6 +333,7 @@ MEMORY_CAUSES: tuple[Cause, ...] = (
     cause(Reason.GPU_OOM, "OutOfMemoryError", r"\b(?:cuda\.|torch\.)?OutOfMemoryError(?:: |$)", Rank.BROAD),
     cause(Reason.GPU_OOM, "CUDA driver error: out of memory", rank=Rank.BROAD),
     cause(Reason.GPU_OOM, "CUDA_ERROR_OUT_OF_MEMORY", rank=Rank.BROAD),
+    cause(Reason.GPU_OOM, "CUBLAS_STATUS_ALLOC_FAILED", rank=Rank.BROAD),
     cause(Reason.GPU_OOM, "'out of memory'", r"failure (?:2 )?'out of memory'", Rank.BROAD),
     *(
         cause(Reason.GPU_FAULT, needle, rf"(?P<error>{needle}.{{0,100}})")

@@ -115,6 +115,8 @@ class EngineLog:
     usage_errors: tuple[str, ...]
     """How the last line of its parser's usage message begins."""
     default_port: int
+    title: str
+    """Its name in sentences."""
     advised_arguments: tuple[str, ...]
     """The arguments that advice may name, as its echo spells them."""
     advice: Mapping[Reason, tuple[str, ...]] = field(default_factory=dict)
@@ -123,6 +125,8 @@ class EngineLog:
     """The form of log header that no other program writes."""
     unlevelled_header: HeaderForm | None = None
     """The form of log header that has no level: a warning looks like any other line."""
+    healthy_early: bool = False
+    """Its server says that it is healthy before it is ready."""
     offload_argument: str | None = None
     """The argument for the GiB that the UVA backend offloads."""
 

@@ -37,6 +37,12 @@ CAUSES: tuple[Cause, ...] = (
     cause(Reason.MODEL_PATH_NOT_VISIBLE, "We couldn't connect to 'https://huggingface.co'", rank=Rank.BROAD),
     cause(
         Reason.MODEL_PATH_NOT_VISIBLE,
+        "Max retries exceeded",
+        r"Error: .{0,100}HTTPSConnectionPool\(host='huggingface\.co'.{0,40}Max retries exceeded",
+        Rank.BROAD,
+    ),
+    cause(
+        Reason.MODEL_PATH_NOT_VISIBLE,
         "No such file or directory: '",
         r"FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<path>[^']*/config\.json)'",
     ),
@@ -56,6 +62,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.MODEL_FILES_INCOMPLETE, "PytorchStreamReader failed", r"(?P<error>PytorchStreamReader failed.{0,200})"
     ),
+    cause(Reason.MODEL_FILES_INCOMPLETE, "invalid header or archive is corrupted"),
     cause(
         Reason.WEIGHTS_MISMATCH,
         "weights were not initialized from checkpoint",
@@ -96,6 +103,13 @@ CAUSES: tuple[Cause, ...] = (
             ("must match the size of tensor", r"(?P<error>The size of tensor .{0,200})"),
             ("exceeds dimension size", r"(?P<error>start \(\d+\) \+ length \(\d+\) exceeds dimension size .{0,60})"),
         )
+    ),
+    cause(
+        Reason.MODEL_ARCHITECTURE_UNKNOWN,
+        "KeyError: ",
+        r"^KeyError: '(?P<model_type>[\w.-]{1,100})'$",
+        Rank.BROAD,
+        "configuration_auto.py:__getitem__",
     ),
     cause(Reason.MODEL_FILES_INCOMPLETE, "is not a valid JSON file", r"at '(?P<path>[^']*)' is not a valid JSON file"),
     cause(
@@ -158,6 +172,11 @@ CAUSES: tuple[Cause, ...] = (
         Reason.QUANTIZATION_MISMATCH,
         "Cannot find the config file for",
         r"Cannot find the config file for (?P<asked>\w+)",
+    ),
+    cause(
+        Reason.QUANTIZATION_MISMATCH,
+        "in the model's quantization config",
+        r"(?P<error>Cannot find any of .{0,200} in the model's quantization config)",
     ),
     cause(
         Reason.QUANTIZATION_MISMATCH,

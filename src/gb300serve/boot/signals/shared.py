@@ -211,6 +211,8 @@ _IMPORT_CAUSES: tuple[Cause, ...] = (
                 r"AttributeError: (?P<error>(?:partially initialized )?module '[\w.]+' has no attribute '\w+')",
                 Rank.BROAD,
             ),
+            ("because of the following error", r"RuntimeError: (?P<error>Failed to import \S+)", Rank.BROAD),
+            ("Torch not compiled with CUDA enabled", None, Rank.BROAD),
             ("Descriptors cannot be created directly", None, Rank.BROAD),
             ("numpy.dtype size changed", None, Rank.BROAD),
             ("failed to be inspected", r"(?P<error>[Mm]odel architectures .{0,200}failed to be inspected)", Rank.VAGUE),

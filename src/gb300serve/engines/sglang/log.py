@@ -51,6 +51,8 @@ _ADVICE: dict[Reason, tuple[str, ...]] = {
 
 LOG = EngineLog(
     engine="sglang",
+    title="SGLang",
+    healthy_early=True,
     signals=SIGNALS,
     common_signals=COMMON_SIGNALS,
     causes=CAUSES,

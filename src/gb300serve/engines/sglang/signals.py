@@ -104,6 +104,9 @@ _SERVING: tuple[Signal, ...] = (
     ),
     # entrypoints/http_server.py, after the answer to its own first request.
     signal("The server is fired up and ready to roll!", phase=Phase.SERVING, mark=LineMark.COMPLETE),
+    signal("Prefill batch", phase=Phase.SERVING),
+    # managers/scheduler.py until 0.4: it waits for the answer of a batch.
+    signal("Watchdog timeout (self.watchdog_timeout=", phase=Phase.SERVING),
     # managers/tokenizer_manager.py.
     signal("SIGTERM received", mark=LineMark.STOP),
     signal("Gracefully exiting", mark=LineMark.STOP),

@@ -36,6 +36,13 @@ _MEMORY: tuple[Cause, ...] = (
         ),
         refine=_kv_reason,
     ),
+    # A negative size has another message; this one may be cut or wrapped.
+    cause(
+        Reason.KV_CACHE_TOO_SMALL,
+        "To serve at least one request",
+        r"To serve at least one request with the models?'?s? max seq len \((?P<max_model_len>\d+)\)",
+        Rank.BROAD,
+    ),
     cause(
         Reason.KV_CACHE_TOO_SMALL,
         "is larger than the maximum number of tokens that can be stored in KV cache",
@@ -130,6 +137,12 @@ _ARGUMENTS: tuple[Cause, ...] = (
         "must be greater than or equal to max_num_seqs",
         r"(?P<error>max_num_batched_tokens \((?P<max_num_batched_tokens>\d+)\) must be greater than or equal to"
         r" max_num_seqs \((?P<max_num_seqs>\d+)\))",
+    ),
+    cause(
+        Reason.BAD_ARGUMENT_VALUE,
+        "is smaller than max_model_len",
+        r"Error: (?:.{0,60}, )?(?P<error>max_num_batched_tokens \((?P<max_num_batched_tokens>\d+)\) is smaller than"
+        r" max_model_len \((?P<max_model_len>\d+)\))",
     ),
     cause(
         Reason.BAD_ARGUMENT_VALUE,

@@ -58,6 +58,7 @@ _ADVICE: dict[Reason, tuple[str, ...]] = {
 
 LOG = EngineLog(
     engine="vllm",
+    title="vLLM",
     signals=SIGNALS,
     common_signals=COMMON_SIGNALS,
     causes=CAUSES,

@@ -39,6 +39,7 @@ _LOADING: tuple[Signal, ...] = (
     signal("Loading weights took", r"Loading weights took (?P<seconds>[\d.]+) s", receipt="weights_seconds"),
     signal("Using DeepSeek's", r"Using DeepSeek's (?P<format>\w+) KV cache format", receipt="kv_cache_format"),
     signal("DSpark draft model loaded:", r".*?: (?P<parameters>\d+) params", receipt="drafter"),
+    signal("Loading model weights took", phase=Phase.PROFILING),  # until 0.7
     signal(
         "Model loading took",
         r"Model loading took (?P<gib>[\d.]+) GiB(?: memory)? and (?P<seconds>[\d.]+) seconds",
@@ -69,6 +70,11 @@ _PROFILING: tuple[Signal, ...] = (
         phase=Phase.PROFILING,
         receipt="profiling_seconds",
     ),
+    # The engine of 0.8 and before.
+    signal("Starting profile run", phase=Phase.PROFILING),
+    signal("Memory profiling takes", phase=Phase.SIZING_KV_CACHE),
+    signal("# GPU blocks:", phase=Phase.SIZING_KV_CACHE, mark=LineMark.SIZED),
+    signal("# cuda blocks:", phase=Phase.SIZING_KV_CACHE, mark=LineMark.SIZED),
     signal("Explicitly set (", r".* GiB for KV cache", phase=Phase.SIZING_KV_CACHE),  # on a CPU nothing is measured
     signal(
         "Available KV cache memory:", r".*?: (?P<gib>-?[\d.]+) GiB", phase=Phase.SIZING_KV_CACHE, receipt="kv_cache_gib"
@@ -114,7 +120,9 @@ _TUNING: tuple[Signal, ...] = (
 )
 
 _GRAPHS: tuple[Signal, ...] = (
-    signal("Capturing ", r"Capturing .*?(?:graph|batches)", mark=LineMark.GRAPH_BAR),
+    signal("Capturing the model for CUDA graphs", phase=Phase.CAPTURING_GRAPHS),  # until 0.8
+    signal("Capturing cudagraphs for decoding", phase=Phase.CAPTURING_GRAPHS),
+    signal("Capturing ", r"Capturing (?!the model|cudagraphs for dec).*?(?:graph|batches)", mark=LineMark.GRAPH_BAR),
     signal(
         "Graph capturing finished",
         r".*? in (?P<seconds>[\d.]+) secs?, took (?P<gib>-?[\d.]+) GiB",
@@ -126,6 +134,10 @@ _GRAPHS: tuple[Signal, ...] = (
 
 _SERVING: tuple[Signal, ...] = (
     signal("Supported tasks:", phase=Phase.SERVING),
+    signal("Received request ", r"Received request \S+: prompt", phase=Phase.SERVING, mark=LineMark.COMPLETE),
+    signal("Added request ", r"Added request \S+\.$", phase=Phase.SERVING, mark=LineMark.COMPLETE),
+    signal("Available routes are:", phase=Phase.SERVING),
+    signal("Dumping scheduler output for model execution", phase=Phase.SERVING),
     signal("Starting vLLM ", r"Starting vLLM .*? on (?P<url>\S+)", phase=Phase.SERVING, receipt="server"),
     signal("[shutdown] API server: shutdown triggered", mark=LineMark.STOP),
     signal("[shutdown] EngineCore: trigger received signal=SIG", mark=LineMark.STOP),

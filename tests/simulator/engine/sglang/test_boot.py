@@ -59,7 +59,7 @@ def test_without_offload_that_model_does_not_fit() -> None:
 
 def test_a_share_that_weights_use_up() -> None:
     diagnosis = boot_of(boot_script((*WORDS, "--mem-fraction-static", "0.05"))).result()
-    assert (diagnosis.reason, diagnosis.phase) == ("kv-cache-negative", "profiling")
+    assert (diagnosis.reason, diagnosis.phase) == ("kv-cache-negative", "sizing-kv-cache")
     assert diagnosis.values["mem_fraction_static"] == 0.05
 
 
