@@ -161,6 +161,15 @@ def test_a_cd_after_the_launch_has_no_effect() -> None:
     assert run("docker run i:1\ncd /x\n").directory == ENVIRONMENT.directory
 
 
+def test_a_file_below_an_undecided_working_directory_is_absent() -> None:
+    text = "[ -d /x ] && cd /x\n. a.env\ndocker run --gpus all -e V=$A vllm/vllm-openai:v0.33.0 --model /m\n"
+    values = [
+        read_text(source, "input.sh", ENVIRONMENT, {"a.env": "A=1"}.get).plan.container.env
+        for source in (text, text.partition("\n")[2])
+    ]
+    assert values == [{}, {"V": "1"}]
+
+
 @pytest.mark.parametrize("change", ["cd -", 'cd "$UNSET"', "popd", "[ -d /x ] && cd /x"])
 def test_a_relative_path_in_a_directory_that_is_not_known(change: str) -> None:
     message, line, _ = refused(f"{change}\ndocker run -v ./m:/m i:1 /m\n")

@@ -74,20 +74,22 @@ class Shell(Interpreter):
 
     def is_beside(self, path: str) -> bool:
         base = dirname(self.expander.environment.script or "") or self.expander.environment.directory
-        return self._absolute(path).startswith(base.rstrip("/") + "/") and self._text_of(path) is not None
+        absolute = self._absolute(path) or ""
+        return absolute.startswith(base.rstrip("/") + "/") and self._text_of(path) is not None
 
-    def _absolute(self, path: str) -> str:
+    def _absolute(self, path: str) -> str | None:
+        """None for a path below a working directory that the text does not decide."""
         try:
-            return normpath(join(self.directory, path))
+            return normpath(path if path.startswith("/") else join(self.directory, path))
         except UnresolvedError:
-            return normpath(path)
+            return None
 
     def _text_of(self, path: str) -> str | None:
         """The text of a file that the text wrote or that can be read."""
         absolute = self._absolute(path)
         if absolute in self.findings.files:
             return self.findings.files[absolute]
-        if self.host is not None:
+        if self.host is not None or absolute is None:
             return None
         moved = absolute != normpath(join(self.expander.environment.directory, path))
         return self.findings.read_file(absolute if moved else path)
@@ -254,7 +256,7 @@ class Shell(Interpreter):
             path = self._absolute(self.expander.text(self.expander.with_home(target.parts), target.place))
         except UnresolvedError:
             return
-        if path.startswith("/dev/") or OPEN in path:
+        if path is None or path.startswith("/dev/") or OPEN in path:
             return
         before = self.findings.files.get(path) if append else ""
         is_known = text is not None and OPEN not in text and before is not None and not self.uncertain
