@@ -193,3 +193,22 @@ def test_the_phase_is_that_of_the_whole_failure() -> None:
     cause = stack("queue:acquire_read:raise TimeoutError", header=ENGINE, begin=None, end="TimeoutError")
     chained = f"{ENGINE}\n{ENGINE}The above exception was the direct cause of the following exception:\n{ENGINE}"
     assert result(f"{cause}\n{chained}\n{stack(*BUSY, header=ENGINE)}") == ("failed", "serving", "unknown")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (ENGINE + "KeyError: 'model.layers.11.mlp.experts.w2_weight_scale'", "weights-mismatch"),
+        (ENGINE + "KeyError: 'transformer.h.0.attn.c_attn.weight'", "weights-mismatch"),
+        (ENGINE + "KeyError: 'layers'", "unknown"),
+        (ENGINE + "ValueError: Could not detect config format for no config file found.", "model-path-not-visible"),
+        (
+            ENGINE + "ValueError: Available memory on node 1 (7.5/31.0 GiB) on startup is less than desired CPU memory"
+            " utilization (0.9, 27.9 GiB). On the CPU backend",
+            "gpu-memory-in-use",
+        ),
+        ("api_server.py: error: unrecognized arguments:\n--no-such-flag x", "unknown-argument"),
+    ],
+)
+def test_a_last_line_that_says_the_reason_itself(line: str, reason: str) -> None:
+    assert result(f"{BOOTED}\n{line}")[2] == reason

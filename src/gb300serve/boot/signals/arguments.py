@@ -37,7 +37,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         Reason.UNKNOWN_ARGUMENT,
         "error: unrecognized arguments:",
-        re.compile(r"error: unrecognized arguments: (?P<arguments>.*)"),
+        re.compile(r"error: unrecognized arguments: ?(?P<arguments>.*)"),
         refine=_unknown_argument,
     ),
     cause(Reason.UNKNOWN_ARGUMENT, "error: ambiguous option:", r"error: ambiguous option: (?P<argument>\S+)"),

@@ -41,6 +41,7 @@ CAUSES: tuple[Cause, ...] = (
         r"Error: .{0,100}HTTPSConnectionPool\(host='huggingface\.co'.{0,40}Max retries exceeded",
         Rank.BROAD,
     ),
+    cause(Reason.MODEL_PATH_NOT_VISIBLE, "Could not detect config format for no config file found"),
     cause(
         Reason.MODEL_PATH_NOT_VISIBLE,
         "No such file or directory: '",
@@ -93,6 +94,13 @@ CAUSES: tuple[Cause, ...] = (
         Reason.WEIGHTS_MISMATCH,
         "rying to load weights of size",
         r"(?P<error>[Tt]rying to load weights of size .{0,200})",
+    ),
+    # The name of a parameter says so itself, where the functions are not in the text.
+    cause(
+        Reason.WEIGHTS_MISMATCH,
+        "KeyError: ",
+        r"^KeyError: ['\"](?P<weights>(?:[\w.]{1,150}\.)?(?:layers|blocks|experts|h)\.\d+\.[\w.]{1,150})['\"]$",
+        Rank.BROAD,
     ),
     *(
         cause(Reason.WEIGHTS_MISMATCH, needle, pattern, Rank.BROAD, function)

@@ -56,6 +56,13 @@ _MEMORY: tuple[Cause, ...] = (
         r" than desired GPU memory utilization \((?P<gpu_memory_utilization>[\d.]+), (?P<desired_gib>[\d.]+) GiB\)",
     ),
     cause(
+        Reason.GPU_MEMORY_IN_USE,
+        "on startup is less than desired CPU memory utilization",
+        r"Available memory on node (?P<device>\d+) \((?P<free_gib>[\d.]+)/(?P<total_gib>[\d.]+) GiB\) on startup is"
+        r" less than desired CPU memory utilization"
+        r" \((?P<gpu_memory_utilization>[\d.]+), (?P<desired_gib>[\d.]+) GiB\)",
+    ),
+    cause(
         Reason.MEMORY_FREED_DURING_PROFILING,
         "Error in memory profiling",
         r"Error in memory profiling\. Initial free memory (?P<initial_gib>[\d.]+)(?: GiB)?,"
