@@ -95,13 +95,6 @@ CAUSES: tuple[Cause, ...] = (
         "rying to load weights of size",
         r"(?P<error>[Tt]rying to load weights of size .{0,200})",
     ),
-    # The name of a parameter says so itself, where the functions are not in the text.
-    cause(
-        Reason.WEIGHTS_MISMATCH,
-        "KeyError: ",
-        r"^KeyError: ['\"](?P<weights>(?:[\w.]{1,150}\.)?(?:layers|blocks|experts|h)\.\d+\.[\w.]{1,150})['\"]$",
-        Rank.BROAD,
-    ),
     *(
         cause(Reason.WEIGHTS_MISMATCH, needle, pattern, Rank.BROAD, function)
         for function in ("load_weights", "weight_loader")
