@@ -67,22 +67,20 @@ class Shell(Interpreter):
     @property
     def directory(self) -> str:
         """The working directory. Raises UnresolvedError if it is not known."""
-        known = self.expander.variables.get("PWD")
-        if known is not None and isinstance(known.value, UnresolvedError):
-            raise known.value
-        return known.value if known and isinstance(known.value, str) else self.expander.environment.directory
+        value = known.value if (known := self.expander.variables.get("PWD")) else None
+        if isinstance(value, UnresolvedError):
+            raise value
+        return value if isinstance(value, str) else self.expander.environment.directory
 
     def is_beside(self, path: str) -> bool:
         base = dirname(self.expander.environment.script or "") or self.expander.environment.directory
-        absolute = self._absolute(path) or ""
-        return absolute.startswith(base.rstrip("/") + "/") and self._text_of(path) is not None
+        return (self._absolute(path) or "").startswith(f"{base.rstrip('/')}/") and self._text_of(path) is not None
 
     def _absolute(self, path: str) -> str | None:
         """None for a path below a working directory that the text does not decide."""
-        try:
+        with suppress(UnresolvedError):
             return normpath(path if path.startswith("/") else join(self.directory, path))
-        except UnresolvedError:
-            return None
+        return None
 
     def _text_of(self, path: str) -> str | None:
         """The text of a file that the text wrote or that can be read."""
