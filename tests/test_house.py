@@ -50,3 +50,14 @@ def test_functions_are_at_most_50_lines() -> None:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and (node.end_lineno or 0) - node.lineno >= 50
     ]
     assert longer == []
+
+
+def test_what_a_module_keeps_to_itself_is_used_in_it() -> None:
+    """vulture takes a private name for used if another module has one of the same name."""
+    unused = [
+        f"{place(path)}: {name}"
+        for path, text in TEXTS.items()
+        for name in re.findall(r"^(?:def |class )?(_[A-Za-z]\w*)\b(?:[(:]| = |$)", text, re.MULTILINE)
+        if len(re.findall(rf"\b{name}\b", text)) == 1
+    ]
+    assert unused == []

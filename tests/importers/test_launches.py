@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from gb300serve.importers.launches import DockerRunCommand, find_quoted_launch, has_launch, read_script
+from gb300serve.importers.launches import find_quoted_launch, has_launch, read_script
 from gb300serve.importers.read import Choices, read_text
 from gb300serve.importers.report import (
     NotImportableError,
@@ -12,12 +12,13 @@ from gb300serve.importers.report import (
     UnresolvedError,
 )
 from gb300serve.importers.shell.builtins import match_assignment
+from gb300serve.importers.shell.findings import ScriptLaunch
 from gb300serve.importers.shell.lexer import Lexer
 from gb300serve.importers.shell.words import SourceText, Word
 from tests.support.imports import ENVIRONMENT, IMAGE, command, container, read, refused
 
 
-def run(text: str, report: Report | None = None) -> DockerRunCommand:
+def run(text: str, report: Report | None = None) -> ScriptLaunch:
     return read_script(SourceText(text), ENVIRONMENT, report or Report())
 
 

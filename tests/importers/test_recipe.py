@@ -22,10 +22,10 @@ def test_the_image(image: str, section: dict[str, str], engine: str | None) -> N
 @pytest.mark.parametrize(
     ("image", "refused"),
     [
-        ("ghcr.io/Foo/bar:x", True),
+        ("ghcr.io/Acme/vllm:x", True),
         ("a:b:c", True),
         ("A=2", True),
-        ("Foo/bar:x", False),
+        ("Acme/vllm:x", False),
         ("host.io:5000/a/b__c-d.e", False),
         ("'$IMAGE'", False),
     ],

@@ -52,18 +52,18 @@ def fix_paths(space: Workspace, paths: list[str]) -> Iterator[Correction]:
         yield Correction("\n".join(_diff(loaded, fixed)))
 
 
-def _fixed(judge: FileLinter, loaded: LoadedRecipe) -> str:
+def _fixed(linter: FileLinter, loaded: LoadedRecipe) -> str:
     """The text after all corrections; one that does not remove its finding, or repeats a key, is left out."""
     text, tried = loaded.source.text, set[FindingKey]()
-    found = judge.judge(loaded).found
+    found = linter.lint(loaded).found
     for _ in range(MOST_FIXES):
         finding = next((d for d in found if d.fix and d.file == loaded.source.name and key_of(d) not in tried), None)
         if finding is None or finding.fix is None:
             break
         tried.add(key_of(finding))
         changed = replace_scalar(text, finding.line or 0, finding.column or 0, finding.fix)
-        loader = RecipeLoader(judge.space.catalog, {loaded.file.path: changed})
-        after = FileLinter(judge.space, loader).judge(loader.load_file(loaded.file)).found
+        loader = RecipeLoader(linter.space.catalog, {loaded.file.path: changed})
+        after = FileLinter(linter.space, loader).lint(loader.load_file(loaded.file)).found
         if key_of(finding) not in map(key_of, after) and not any(d.code == "YAML002" for d in after):
             text, found = changed, after
     return text

@@ -184,9 +184,9 @@ class FileLinter:
         if isinstance(file, Diagnostic):
             return FileVerdict(invalid=True, found=(file,), files=0)
         loaded = self.loader.load_file(file.file)
-        return self.judge(loaded) if file.named or is_recipe(loaded) else None
+        return self.lint(loaded) if file.named or is_recipe(loaded) else None
 
-    def judge(self, loaded: LoadedRecipe) -> FileVerdict:
+    def lint(self, loaded: LoadedRecipe) -> FileVerdict:
         """The findings of one recipe."""
         subject, found = self._attributed_findings(loaded)
         return FileVerdict(subject is None, found if subject is None else without_ignored(subject, found))

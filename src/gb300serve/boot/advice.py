@@ -8,6 +8,7 @@ from gb300serve.boot.events import ReceiptValue
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.reasons import Reason
 from gb300serve.boot.signals.model import EngineLog
+from gb300serve.core.text import truncate
 
 # A sentence is used if the log has every value that it names. An engine's own sentences (EngineLog.advice) come first.
 SENTENCES: dict[Reason, tuple[str, ...]] = {
@@ -235,5 +236,4 @@ def advise_tuning() -> tuple[str, ...]:
 
 
 def _short(value: ReceiptValue) -> str:
-    text = str(value)
-    return text if len(text) <= 300 else text[:299] + "…"
+    return truncate(str(value), 300)

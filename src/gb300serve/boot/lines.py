@@ -21,7 +21,7 @@ _HEADER = re.compile(
     r"|(?P<level3>INFO|WARNING|ERROR|CRITICAL): {2,}"
     r"|\[(?P<level4>[IWEF])\d{4} [^\]]*\] )?"
 )
-# Ray prints a line of several workers once, and says so at its end.
+# Ray prints a line that several workers share once, and appends how many workers printed it.
 _REPEATED = re.compile(r" [\[(]repeated \d+x across cluster.*")
 
 

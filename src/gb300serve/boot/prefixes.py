@@ -21,8 +21,6 @@ BLOCK = 2 << 20
 _SAMPLE = 100
 # Prefixes within prefixes; a quoted copy of `docker compose logs -t` has four.
 _DEEPEST = 8
-# Characters of a line in parts; the engine's longest lines have a few thousand.
-_LONGEST = 1 << 20
 
 
 Line: TypeAlias = tuple[str, float | None]

@@ -23,7 +23,7 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o666, *, fsync: bool 
                 file.flush()
                 os.fsync(descriptor)
         temporary.replace(path)
-    except BaseException:
+    except BaseException:  # Ctrl-C too leaves nothing beside the file
         with suppress(OSError):
             temporary.unlink()
         raise

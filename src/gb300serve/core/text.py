@@ -15,6 +15,14 @@ _ESCAPES = re.compile(
 _LONG_WORD = re.compile(r"\S{1001,}")
 
 
+_PLACEHOLDER = re.compile(
+    r"/(?:absolute/)?path/to\b|(?:^|[/_-])path-to-|<[A-Za-z][^<>]*>|\byour[-_ /]|[/_-]your[A-Z_-]|\bYOUR\b|YOUR_|"
+    r"\bchange[-_ ]?me\b|\breplace[-_ ]?(?:me|this)\b|\bfill[-_ ]?(?:me|this)[-_ ]?in\b|\bTODO\b|\bFIXME\b|\bTBD\b|"
+    r"\b[xX]{3,}\b|/foo(?:/|$)|/some/(?:path|dir)|^\.{3}$|^…$|/\.\.\.|\.\.\./|/…|…/|\bplaceholder\b|/home/(?:user|username|you|me)/",
+    re.IGNORECASE,
+)
+
+
 def printable(text: str) -> str:
     """`text` without terminal escapes and control characters (tab and newline stay)."""
     return _ESCAPES.sub("", text)
@@ -23,6 +31,16 @@ def printable(text: str) -> str:
 def parse_digits(text: str) -> int | None:
     """Parse up to 18 ASCII digits. `str.isdigit` accepts `①`, which `int` rejects, as it rejects 4,300 digits."""
     return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
+
+
+def truncate(text: str, longest: int) -> str:
+    """`text`, or its first characters and an ellipsis: at most `longest` characters."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def find_placeholder(text: str) -> re.Match[str] | None:
+    """What the author of a published text wrote in place of a value of his own: `<your model>`, `/path/to`, `TODO`."""
+    return _PLACEHOLDER.search(text)
 
 
 def shorten_words(text: str) -> str:

@@ -8,7 +8,7 @@ from posixpath import normpath
 from typing import Any
 
 from gb300serve.core.redaction import holds_secret, is_placeholder, literal_secret
-from gb300serve.core.text import suggestion
+from gb300serve.core.text import find_placeholder, suggestion
 from gb300serve.importers.docker_arguments import SWITCHES, VALUED, DockerOption
 from gb300serve.importers.draft import VARIABLE, Draft
 from gb300serve.importers.report import (
@@ -24,7 +24,6 @@ from gb300serve.importers.report import (
 )
 from gb300serve.render.target import TargetService
 
-_PLACEHOLDER = re.compile(r"/path/to\b|<[A-Za-z][^<>]*>|\byour[-_ /]|/YOUR|\.\.\.|…", re.IGNORECASE)
 _WINDOWS_PATH = re.compile(r"[A-Za-z]:(?!/[^:]*(?::[A-Za-z,]+)?$)|%\w+%")
 _LOST = "the imported launch runs without it"
 
@@ -86,7 +85,7 @@ def _add_bind_mount(draft: Draft, option: DockerOption, source: str, target: str
     elif not source.startswith(("/", "~", "$")) and not _VOLUME.fullmatch(source):
         message = f"{shorten(source)} is neither an absolute path nor the name of a volume: docker rejects it"
         _not_taken_over(draft, option, message, "write the path from /; it was kept as written")
-    if _PLACEHOLDER.search(source):
+    if find_placeholder(source):
         message = f"{shorten(source)} is a placeholder: the author did not publish the real path"
         draft.report.add(PLACEHOLDER, message, "write the real path", option.place)
     if not source or not target or ":" in source:

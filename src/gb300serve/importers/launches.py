@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from gb300serve.core.text import find_placeholder
 from gb300serve.engines.registry import ENGINES
 from gb300serve.importers.docker_arguments import RunArguments, find_image, split_arguments
 from gb300serve.importers.draft import ReadFile
@@ -25,7 +26,7 @@ from gb300serve.importers.shell.builtins import find_program
 from gb300serve.importers.shell.expand import Expander
 from gb300serve.importers.shell.findings import Findings, ScriptLaunch
 from gb300serve.importers.shell.script import UNLISTED, Shell
-from gb300serve.importers.shell.words import OPEN, ExpandedWord, Reference, ShellEnvironment, SourceText, Word
+from gb300serve.importers.shell.words import OPEN, ExpandedWord, ShellEnvironment, SourceText, Word
 
 CLIENTS = frozenset(("docker", "podman", "nerdctl", "nvidia-docker"))
 _CLIENT = re.compile(r"\b(?:docker|podman|nerdctl)\b")
@@ -56,23 +57,12 @@ _OTHER_IMAGES = (
     (r"koboldcpp", "KoboldCpp"), (r"tabbyapi", "TabbyAPI"), (r"xinference", "Xinference"),
 )  # fmt: skip
 _BENCHMARK = re.compile(r"bench|(?:^|[_./-])eval(?:[_./-]|$)|loadtest|locust|perf_analyzer", re.IGNORECASE)
-_PLACEHOLDER = re.compile(
-    rf"[<\[{{…].*|.*[>\]]|(?i:.*\byour[-_ /].*)|.*_HERE|(?:YOUR|MY|THE|DOCKER|{'|'.join(ENGINES).upper()})?_?IMAGE"
-    r"(?:_?(?:NAME|TAG|ID|URL))?(?:[:@].*)?|x{3,}|(?:.*/)?\.{3}(?::.*)?|.*….*|(?:TODO|CHANGE_?ME|REPLACE).*",
+_IMAGE_PLACEHOLDER = re.compile(
+    rf"[<\[{{].*|.*[>\]]|.*_HERE|REPLACE.*|(?:YOUR|MY|THE|DOCKER|{'|'.join(ENGINES).upper()})?_?IMAGE"
+    r"(?:_?(?:NAME|TAG|ID|URL))?(?:[:@].*)?",
     re.DOTALL,
 )
 _LOST_LINE = re.compile(r"\n[ \t]*-{1,2}[a-z][\w-]+")
-
-
-class DockerRunCommand(NamedTuple):
-    """The arguments of `docker run`, the exported variables, and the files that the text wrote (None: not known)."""
-
-    words: tuple[ExpandedWord, ...]
-    place: TextPosition
-    exported: dict[str, str]
-    references: list[Reference]
-    directory: str
-    files: Mapping[str, str | None]
 
 
 class _Server(NamedTuple):
@@ -145,8 +135,8 @@ def read_script(
     report: Report,
     read_file: ReadFile = lambda _: None,
     number: int | None = None,
-) -> DockerRunCommand:
-    """The launch of the text that serves a model; `number`: that of several.
+) -> ScriptLaunch:
+    """The launch of the text that serves a model, with the words after `docker run`; `number`: that of several.
 
     Raises UnresolvedError if it is not known without running the text.
     """
@@ -169,9 +159,7 @@ def read_script(
         raise launch.error
     _check_image(chosen)
     _report(shell, launch, report)
-    return DockerRunCommand(
-        run_words(launch), launch.place, launch.exported, launch.references, launch.directory, launch.files
-    )
+    return launch._replace(words=run_words(launch))
 
 
 CAPTURE = "gb300serve.capture/1"
@@ -182,8 +170,8 @@ def is_capture(value: Any) -> bool:
     return isinstance(value, dict) and value.get("schema") == CAPTURE
 
 
-def read_capture(value: Mapping[str, Any], report: Report, number: int | None = None) -> DockerRunCommand:
-    """The launch that serves a model among recorded ones. Raises SourceInvalidError for another structure."""
+def read_capture(value: Mapping[str, Any], report: Report, number: int | None = None) -> ScriptLaunch:
+    """Like `read_script`, among recorded launches. Raises SourceInvalidError for another structure."""
     place, launches = TextPosition(1, 1), list[ScriptLaunch]()
     for item in value.get("launches") or ():
         argv = item.get("argv") if isinstance(item, dict) else None
@@ -198,7 +186,7 @@ def read_capture(value: Mapping[str, Any], report: Report, number: int | None = 
     chosen = _choose([_server(launch) for launch in launches], report, number)
     _check_image(chosen)
     _report_client(chosen.launch, report)
-    return DockerRunCommand(run_words(chosen.launch), place, {}, [], chosen.launch.directory, {})
+    return chosen.launch._replace(words=run_words(chosen.launch))
 
 
 def _no_launch(shell: Shell, source: SourceText) -> UnresolvedError:
@@ -335,7 +323,7 @@ def _check_image(server: _Server) -> None:
         name = server.launch.references[index].name
         reason = f"the image is ${name}, which the text does not set"
         raise UnresolvedError(reason, image.place, f"write `{name}=repository:tag` on a line above the launch")
-    if _PLACEHOLDER.fullmatch(image.text):
+    if find_placeholder(image.text) or _IMAGE_PLACEHOLDER.fullmatch(image.text):
         reason = f"`{shorten(image.text, 40)}` is a placeholder for the image"
         raise UnresolvedError(reason, image.place, "write the name of the image in its place")
     for word in server.arguments.command:

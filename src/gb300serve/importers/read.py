@@ -13,7 +13,7 @@ from gb300serve.importers.inspected import from_inspect
 from gb300serve.importers.jm_recipe import SCHEMA, from_jm_recipe
 from gb300serve.importers.kubernetes import from_kubernetes
 from gb300serve.importers.launcher import ENGINE_COMMAND, with_container
-from gb300serve.importers.launches import DockerRunCommand, has_launch, is_capture, read_capture, read_script
+from gb300serve.importers.launches import has_launch, is_capture, read_capture, read_script
 from gb300serve.importers.recipe import FromShell, ImportedRecipe, from_arguments, from_configuration
 from gb300serve.importers.report import (
     TOKEN,
@@ -23,6 +23,7 @@ from gb300serve.importers.report import (
     SourceInvalidError,
     UnresolvedError,
 )
+from gb300serve.importers.shell.findings import ScriptLaunch
 from gb300serve.importers.shell.mend import mend, without_prose
 from gb300serve.importers.shell.words import CLOSE, OPEN, ShellEnvironment, SourceText
 from gb300serve.importers.units import from_unit
@@ -196,7 +197,7 @@ def from_shell(
     return _from_run(run, report, shell, read_file)
 
 
-def _from_run(run: DockerRunCommand, report: Report, shell: ShellEnvironment, read_file: ReadFile) -> ImportedRecipe:
+def _from_run(run: ScriptLaunch, report: Report, shell: ShellEnvironment, read_file: ReadFile) -> ImportedRecipe:
     directory = run.directory
 
     def read(path: str) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from gb300serve.core.diagnostics import Diagnostic, Severity, diagnostic
 from gb300serve.core.errors import CompileError, RecipeError
 from gb300serve.core.redaction import HIDDEN, redact, redact_line
+from gb300serve.core.text import truncate
 from gb300serve.document.nodes import ListNode, MapNode, Spot
 
 
@@ -139,5 +140,4 @@ class Report:
 
 def shorten(text: str, longest: int = 60) -> str:
     """A text on one line, short enough for a message."""
-    line = " ".join(text.split())
-    return line if len(line) <= longest else line[: longest - 1] + "…"
+    return truncate(" ".join(text.split()), longest)

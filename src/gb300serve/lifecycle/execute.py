@@ -8,6 +8,7 @@ from gb300serve.core.errors import BackendError, Gb300Error, MachineError
 from gb300serve.lifecycle.backend import LABEL_PLAN, Container
 from gb300serve.lifecycle.events import PutBack, SetAside, StepBegan, StepUndone, UndoFailed
 from gb300serve.lifecycle.failures import (
+    STOPPED,
     BootFailedError,
     BootTimedOutError,
     Ending,
@@ -28,9 +29,6 @@ from gb300serve.lifecycle.steps import (
     StopContainer,
 )
 from gb300serve.lifecycle.tools import Tools
-
-# After SIGKILL and SIGTERM.
-_STOPPED = frozenset({137, 143})
 
 
 def set_aside(container: str, name: str, tools: Tools) -> str | None:
@@ -270,12 +268,14 @@ class _Execution:
         return _with_ending(error, self.launch, replace(ending, exit_code=self._exit_code(ending)))
 
     def _exit_code(self, ending: Ending) -> int | None:
-        """Of an engine that was about to end by itself when it was stopped; 137 and 143 would be the stop's own."""
+        """Also of an engine that was about to end by itself when it was stopped."""
+        if ending.exit_code is not None:
+            return ending.exit_code
         with suppress(BackendError):
             kept = find_remaining(self.tools.backend, self.watched)
-            if ending.exit_code is None and kept and not is_live(kept) and kept.exit_code not in _STOPPED:
+            if kept and not is_live(kept) and kept.exit_code not in STOPPED:
                 return kept.exit_code
-        return ending.exit_code
+        return None
 
     def _alone(self, step: Step) -> bool:
         """Whether the lock is held for changes; if not, that is announced and nothing is changed."""

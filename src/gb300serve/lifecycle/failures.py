@@ -7,10 +7,13 @@ from gb300serve.boot.diagnosis import Diagnosis
 from gb300serve.boot.reasons import Reason
 from gb300serve.core.errors import Action, BootError, Gb300Error
 from gb300serve.core.redaction import redact
+from gb300serve.core.text import truncate
 from gb300serve.lifecycle.backend import Listener
 from gb300serve.lifecycle.launch import Launch
 
 SIGKILLED = 137
+# Exit codes after SIGKILL and SIGTERM: those of a stop.
+STOPPED = frozenset({SIGKILLED, 143})
 # A traceback's last frames and its error, on half a screen; the engine's echo of its configuration is a line of 5 kB.
 TAIL_SHOWN, LONGEST = 12, 200
 
@@ -167,7 +170,7 @@ def _last_lines(launch: Launch, ending: Ending) -> tuple[str, ...]:
     said = tuple(item.text[-LONGEST:] for item in ending.diagnosis.evidence if item.text.strip())
     other = [line for line in ending.tail if not (said and line.endswith(said))]
     last = [redact(line, launch.secrets.values()) for line in other[-TAIL_SHOWN:]]
-    shown = [line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…" for line in last]
+    shown = [truncate(line, LONGEST) for line in last]
     return ("the end of its log:", *shown) if shown else ()
 
 

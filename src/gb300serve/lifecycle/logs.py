@@ -9,7 +9,7 @@ from gb300serve.fit.remedy import BootLogReader
 from gb300serve.lifecycle.backend import Container, ContainerBackend, LogLine
 from gb300serve.lifecycle.down import remove_policy, stop
 from gb300serve.lifecycle.events import LogSeen, NotReady
-from gb300serve.lifecycle.failures import BootFailedError, CrashLoopError, Ending, LaneEndedError
+from gb300serve.lifecycle.failures import STOPPED, BootFailedError, CrashLoopError, Ending, LaneEndedError
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.ready import SETTLE_EVERY, SETTLE_TRIES, TAIL, TICK, Served, await_ready
 from gb300serve.lifecycle.reconcile import STOP_TIMEOUT, find_remaining, is_live
@@ -67,7 +67,7 @@ def has_died(container: Container, diagnosis: Diagnosis) -> bool:
         return True
     if container.exit_code == 0:
         return "vllm" in " ".join((container.image, *container.command[:3])).lower()
-    return container.exit_code not in {130, 137, 143}
+    return container.exit_code not in STOPPED | {130}
 
 
 LOCK_PATIENCE = 60.0

@@ -8,7 +8,7 @@ from typing import Any
 
 from gb300serve.core.errors import ServiceError
 from gb300serve.core.ports import Http, Response
-from gb300serve.core.text import printable
+from gb300serve.core.text import printable, truncate
 from gb300serve.engines.engine import EngineProbe
 from gb300serve.engines.vllm.engine import VLLM
 
@@ -37,7 +37,7 @@ class UnexpectedResponseError(ServiceError):
 
     def __init__(self, url: str, response: Response) -> None:
         text = " ".join(printable(response.text).split())
-        excerpt = text if len(text) <= _EXCERPT else text[: _EXCERPT - 1] + "…"
+        excerpt = truncate(text, _EXCERPT)
         body = f": {excerpt}" if excerpt else " and an empty body"
         key = "the server requires a key: set container.secrets.VLLM_API_KEY or engine.options.api_key in the recipe"
         hint = key if response.status == 401 else None

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lint.samples import BASES, Case, Said, changed, judge, lint, reported
+from tests.lint.samples import BASES, OTHER, Case, Said, changed, judge, lint, reported
 
 CASES = (
     Case(
@@ -146,16 +146,7 @@ def test_a_downloaded_drafter_has_its_own_revision(tmp_path: Path, revision: str
     assert [finding[0] for finding in found] == codes
 
 
-OPTIONS = """\
-  options:
-    model: /model
-    served_model_name: quince
-    max_model_len: 65536
-    max_num_seqs: 32
-    max_num_batched_tokens: 8192
-    gpu_memory_utilization: 0.9
-    port: 8000
-"""
+OPTIONS = OTHER[OTHER.index("  options:\n") :]
 OWN = {"repository: vllm/vllm-openai": "repository: acme/quince-serve", "  tag: v0.32.0\n": "  tag: r11\n"}
 
 

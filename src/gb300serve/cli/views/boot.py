@@ -13,7 +13,7 @@ from gb300serve.boot.progress import BootEstimate, Judgement
 from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.cli.colour import STYLES, terminal
 from gb300serve.cli.console import TerminalConsole
-from gb300serve.core.text import printable
+from gb300serve.core.text import printable, truncate
 from gb300serve.lifecycle import events
 
 Line = tuple[str, str]
@@ -67,6 +67,7 @@ def receipt_lines(receipts: tuple[CheckedReceipt, ...], *, binding: bool = True)
         yield "              --set changed this launch: receipts of changed lines do not count", "dim"
 
 
+# Characters of a line; the echo of the configuration takes 5 kB.
 LONGEST = 150
 SIMULATED = "simulated Station: no GPU, no container, no model; the boot log's numbers are computed from the plan"
 
@@ -117,7 +118,7 @@ class BootView:
             case boot.Progress():
                 pass  # shown with the next tick
             case boot.Receipt(_, _, text, at):
-                self._say(f"{clock(at)}    {_short(text)}", "dim")
+                self._say(f"{clock(at)}    {truncate(text, LONGEST)}", "dim")
             case boot.TuningHit(configs, at):
                 self._say(f"{clock(at)}    tuning cache loaded: {configs} configurations", "good")
             case boot.CauseFound(reason=reason, line_number=line, at=at):
@@ -142,7 +143,7 @@ class BootView:
 
     def _ready(self, ready: events.BecameReady) -> None:
         for cause in self._survived:
-            self._say(f"{clock(cause.at)}    despite {cause.reason}: {_short(cause.text)}", "warning")
+            self._say(f"{clock(cause.at)}    despite {cause.reason}: {truncate(cause.text, LONGEST)}", "warning")
         self._survived.clear()
         proof = "" if ready.identity_known else " (its process start time could not be compared)"
         self._say(f"{clock(ready.seconds)}  READY: {ready.model} answers from {ready.name}{proof}", "good")
@@ -182,8 +183,3 @@ def _sentence(
             return f"{name} was started again", "warning"
         case _:
             assert_never(announcement)
-
-
-def _short(text: str) -> str:
-    """Shorten a line: the engine's echo of its configuration takes 5 kB."""
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

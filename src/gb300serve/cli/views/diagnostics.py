@@ -50,11 +50,6 @@ def text_lines(
             yield printable(f"{file}: {count - most_errors} more errors; `lint --all-errors` prints them")
 
 
-def _place(found: Diagnostic) -> str:
-    parts = [str(part) for part in (found.file, found.line, found.column) if part is not None]
-    return f"{':'.join(parts)}: " if parts else ""
-
-
 def _shown(found: Diagnostic, texts: dict[str, list[str]]) -> Iterator[str]:
     if found.file is None or found.line is None or found.column is None:
         return

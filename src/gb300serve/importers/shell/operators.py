@@ -3,6 +3,7 @@
 import fnmatch
 import re
 from collections.abc import Callable, Sequence
+from operator import add, and_, eq, ge, gt, le, lt, mul, ne, or_, sub, xor
 from typing import NamedTuple
 
 from gb300serve.importers.shell.words import Part
@@ -297,20 +298,20 @@ class Arithmetic:
 
 
 _OPERATIONS: dict[str, Callable[[int, int], int]] = {
-    "+": lambda left, right: left + right,
-    "-": lambda left, right: left - right,
-    "*": lambda left, right: left * right,
+    "+": add,
+    "-": sub,
+    "*": mul,
     "<<": lambda left, right: left << (right % 64),
     ">>": lambda left, right: left >> (right % 64),
-    "&": lambda left, right: left & right,
-    "|": lambda left, right: left | right,
-    "^": lambda left, right: left ^ right,
-    "==": lambda left, right: left == right,
-    "!=": lambda left, right: left != right,
-    "<": lambda left, right: left < right,
-    "<=": lambda left, right: left <= right,
-    ">": lambda left, right: left > right,
-    ">=": lambda left, right: left >= right,
+    "&": and_,
+    "|": or_,
+    "^": xor,
+    "==": eq,
+    "!=": ne,
+    "<": lt,
+    "<=": le,
+    ">": gt,
+    ">=": ge,
 }
 
 
@@ -348,12 +349,12 @@ def _wrap(value: int) -> int:
 _FILE_TESTS = frozenset(("-e", "-f", "-r", "-s"))
 _INTEGER = re.compile(r"\s*[-+]?\d{1,18}\s*")
 _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
-    "-eq": lambda left, right: left == right,
-    "-ne": lambda left, right: left != right,
-    "-lt": lambda left, right: left < right,
-    "-le": lambda left, right: left <= right,
-    "-gt": lambda left, right: left > right,
-    "-ge": lambda left, right: left >= right,
+    "-eq": eq,
+    "-ne": ne,
+    "-lt": lt,
+    "-le": le,
+    "-gt": gt,
+    "-ge": ge,
 }
 _BINARY = (*_COMPARISONS, "=", "==", "!=", "=~", "<", ">")
 

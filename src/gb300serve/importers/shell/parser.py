@@ -26,7 +26,6 @@ from gb300serve.importers.shell.words import (
     Word,
 )
 
-_LOOPS = ("for", "while", "until", "select")
 _CLOSING = frozenset(("then", "else", "elif", "fi", "do", "done", "esac", "}", "in"))
 _FUNCTION = re.compile(r"[A-Za-z_][\w:.-]*")
 _MAX_DEPTH = 60

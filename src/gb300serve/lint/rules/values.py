@@ -6,7 +6,7 @@ from typing import Any
 
 from gb300serve.core.redaction import holds_secret
 from gb300serve.core.rules import Finding
-from gb300serve.core.text import printable
+from gb300serve.core.text import find_placeholder, printable
 from gb300serve.document.nodes import Path, document_texts
 from gb300serve.lint.subject import OPTIONS, LintSubject, rule
 from gb300serve.plan.check import LiteralSecret, literal_secrets, secrets_in_comments
@@ -17,12 +17,6 @@ _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 _BRACES = re.compile(r"\{[a-z_]+\}")
 _VARIABLE = re.compile(
     r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::?[-?+=][^}]*)?\}|\$[A-Za-z_][A-Za-z0-9_]*|\$\([^)]*\)|%[A-Z_]{3,}%"
-)
-_PLACEHOLDER = re.compile(
-    r"/(?:absolute/)?path/to\b|(?:^|[/_-])path-to-|<[A-Za-z][^<>]*>|\byour[-_ /]|[/_-]your[A-Z_-]|\bYOUR\b|YOUR_|"
-    r"\bchange[-_ ]?me\b|\breplace[-_ ]?(?:me|this)\b|\bfill[-_ ]?(?:me|this)[-_ ]?in\b|\bTODO\b|\bFIXME\b|\bTBD\b|"
-    r"\b[xX]{3,}\b|/foo(?:/|$)|/some/(?:path|dir)|/\.\.\.|\.\.\./|/…|…/|\bplaceholder\b|/home/(?:user|username|you|me)/",
-    re.IGNORECASE,
 )
 # Spaces that are no blank, marks that are not seen, quotation marks and dashes of word processors.
 _INVISIBLE = re.compile("[\u00a0\u00ad\u2000-\u200f\u2028-\u202f\u205f-\u2064\u2066-\u2069\u3000\ufeff]")
@@ -152,7 +146,7 @@ def placeholder_value(subject: LintSubject) -> Iterator[Finding]:
     """
     text = subject.joined.lower()
     for path, _, value in subject.plain_texts if any(word in text for word in _WORDS) else ():
-        if (match := _PLACEHOLDER.search(value)) and not value.startswith("<|"):
+        if (match := find_placeholder(value)) and not value.startswith("<|"):
             yield Finding(path, f"{_where(path)} is a placeholder: {_shown(match[0])}", "write the real value")
 
 

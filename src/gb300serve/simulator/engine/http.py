@@ -5,6 +5,7 @@ import json
 import socket
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -54,7 +55,7 @@ class EngineServer(ThreadingHTTPServer):
         """Print nothing about a client that disconnected; the engines do not either."""
 
 
-class EngineHandler(BaseHTTPRequestHandler):
+class EngineHandler(BaseHTTPRequestHandler, ABC):
     """One connection. Engines override what differs."""
 
     protocol_version = "HTTP/1.1"
@@ -74,13 +75,13 @@ class EngineHandler(BaseHTTPRequestHandler):
         status = f"{int(code)} {self.responses.get(int(code), ('',))[0]}" if str(code).isdigit() else str(code)
         self.server.log_access(self.access_line("{}:{}".format(*self.client_address[:2]), status))
 
+    @abstractmethod
     def access_line(self, peer: str, status: str) -> str:
         """Uvicorn's line in the engine's log format."""
-        raise NotImplementedError
 
+    @abstractmethod
     def requires_key(self, path: str) -> bool:
         """Whether requests to this path need the API key."""
-        raise NotImplementedError
 
     def do_GET(self) -> None:  # http.server's name
         path = self.path.partition("?")[0]
