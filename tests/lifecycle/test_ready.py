@@ -208,6 +208,15 @@ def test_a_named_cause_whose_engine_hangs_is_a_failure() -> None:
     assert watched.station.clock.now() - START < 378.0 + 70.0
 
 
+def test_an_engine_gets_wall_clock_seconds_to_end_however_fast_its_own_clock() -> None:
+    """A simulated Station at 800: 60 s of its time are 0.075 s, its engine ends 2 s later by the wall clock."""
+    ends_at = 378.0 + 2.0 * 800
+    watched = Watched(replace(FAILS, ends_at=ends_at), speed=800.0)
+    with pytest.raises(BootFailedError) as caught:
+        watched.run()
+    assert caught.value.ending.exit_code == 1
+
+
 def test_silence_is_waited_for_as_long_as_the_phase_may_take() -> None:
     watched = Watched(Script(BOOT[:3]))
     with pytest.raises(BootTimedOutError) as caught:

@@ -31,8 +31,10 @@ from gb300serve.probe.readiness import Readiness, check_completion, check_presen
 FACTOR = 10.0
 # From "startup complete" to a completed request; the first request may compile kernels for two minutes.
 ANSWER_PATIENCE = 900.0
-# The log names a cause, but the engine neither ends nor continues: its processes hang in their shutdown.
+# The log names a cause, but the engine neither ends nor continues: its processes hang in their shutdown. The simulated
+# Station's 60 s pass in 0.1 s, in which a busy machine may not run the engine's exit: so also wall-clock seconds.
 CAUSE_PATIENCE = 60.0
+CAUSE_PATIENCE_WALL = 3.0
 
 
 def patience(phase: Phase | None, expected: Mapping[str, float]) -> float:
@@ -129,6 +131,7 @@ class _Boot:
         self.alive_at = tools.backend.elapsed(container.id) if is_live(container) else 0.0
         self.complete_at: float | None = None
         self.cause_at: float | None = None
+        self.cause_at_wall = 0.0
         self.probe_at_wall = 0.0
         self.tick_at_wall = tools.clock.now() + TICK
         self.proved_at: float | None = None
@@ -199,7 +202,7 @@ class _Boot:
         if isinstance(event, boot.StartupComplete):
             self.complete_at = at
         if isinstance(event, boot.CauseFound):
-            self.cause_at = at
+            self.cause_at, self.cause_at_wall = at, self.tools.clock.now()
         expected = self.launch.expected.get(self.phase.value) if self.phase else None
         self.tools.announce(BootEvent(event, expected))
         self.watch.take(event)
@@ -257,8 +260,7 @@ class _Boot:
         return receipts
 
     def _refuse_silence(self, at: float) -> None:
-        hanging = self.cause_at is not None and at - self.cause_at > CAUSE_PATIENCE
-        if hanging and self.reading.machine.result().state == "failed":
+        if self._hangs(at) and self.reading.machine.result().state == "failed":
             raise BootFailedError(self.launch, self._ending())
         limit = ANSWER_PATIENCE if self.complete_at is not None else patience(self.phase, self.launch.expected)
         if self.watch.judgement.active and self.watch.sees:
@@ -266,6 +268,10 @@ class _Boot:
         silent = at - self.alive_at
         if silent > limit:
             raise BootTimedOutError(self.launch, self._ending(), self._waiting_for(), silent)
+
+    def _hangs(self, at: float) -> bool:
+        waited_wall = self.tools.clock.now() - self.cause_at_wall
+        return self.cause_at is not None and at - self.cause_at > CAUSE_PATIENCE and waited_wall > CAUSE_PATIENCE_WALL
 
     def _waiting_for(self) -> str:
         if self.complete_at is not None:
