@@ -27,7 +27,9 @@ class ForkServer:
         home = tempfile.mkdtemp(prefix="gb300serve-forks-")
         paths = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.fork_server"], cwd=home, text=True, bufsize=1,
+            [sys.executable, "-m", "tests.support.fork_server"], cwd=home,
+            # Unbuffered: `select` does not see a line that a buffer holds already.
+            bufsize=0,
             env=Program(Path(home)).environment | {"PYTHONPATH": paths},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
@@ -35,8 +37,7 @@ class ForkServer:
     def begin(self, request: Mapping[str, object]) -> int:
         """The id of the process that carries it out. One at a time."""
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
+        self._process.stdin.write(json.dumps(request).encode() + b"\n")
         return self._number()
 
     def ended(self, timeout: float) -> int | None:

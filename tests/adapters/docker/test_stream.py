@@ -1,7 +1,10 @@
+import faulthandler
+import signal
 import socket
 import struct
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -117,3 +120,55 @@ def test_what_was_read_to_its_end_leaves_its_connection_to_the_next(address: str
                 seen.append(chunks.next(PATIENCE))
                 assert chunks.next(PATIENCE) is None
     assert len(set(seen)) == 1
+
+
+class Many(BaseHTTPRequestHandler):
+    """Sends short pieces until the client leaves."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        with suppress(OSError):
+            while True:
+                self.wfile.write(b"4\r\nline\r\n" * 50)
+        self.close_connection = True
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Print nothing."""
+
+
+class Interrupted(Exception):
+    """Stands for Ctrl-C: raised in the main thread, wherever that is."""
+
+
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    def raise_it(*_: object) -> None:
+        raise Interrupted
+
+    before = signal.signal(signal.SIGALRM, raise_it)
+    faulthandler.dump_traceback_later(PATIENCE, exit=True)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.mark.usefixtures("interrupts")
+def test_an_interrupt_at_any_moment_lets_it_leave() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Many) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        with requests.Session() as session:
+            for number in range(300):
+                response = session.get(f"http://127.0.0.1:{server.server_port}", stream=True)
+                chunks = ResponseChunks(response)
+                with suppress(Interrupted), chunks:
+                    signal.setitimer(signal.ITIMER_REAL, 0.0003 + number * 1e-5)
+                    while True:
+                        chunks._pieces.get(timeout=PATIENCE)
+        server.shutdown()
+        thread.join()

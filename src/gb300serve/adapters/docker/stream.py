@@ -11,20 +11,25 @@ import requests
 import urllib3
 
 _PIECE = 65536
-# The reader blocks after this many unread chunks.
-_PIECES = 256
+# The reader pauses while this many bytes are unread.
+_UNREAD = 4 << 20
 
 # Seconds. The Engine sends each line separately; a wakeup for each of 1,000 lines per second costs 4 % of a core.
 _GATHER = 0.02
 
 
 class ResponseChunks:
-    """Implements `logs.Chunks`. A thread reads, because a read cannot be resumed after a timeout."""
+    """Implements `logs.Chunks`. A thread reads, because a read cannot be resumed after a timeout.
+
+    The queue is a SimpleQueue: Ctrl-C at the wrong moment leaves the lock of a `queue.Queue` taken for ever, and both
+    threads hang (https://bugs.python.org/issue29988).
+    """
 
     def __init__(self, response: requests.Response) -> None:
         self._response = response
-        self._pieces: queue.Queue[bytes | None] = queue.Queue(_PIECES)
-        self._ended = False
+        self._pieces: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._received = self._taken = 0  # bytes; each is written by one thread
+        self._ended = self._left = False
         self._thread = threading.Thread(target=self._read, name="docker-log", daemon=True)
 
     def __enter__(self) -> Self:
@@ -32,12 +37,11 @@ class ResponseChunks:
         return self
 
     def __exit__(self, *error: Any) -> None:
+        self._left = True
         with suppress(RuntimeError, ValueError, OSError):  # the response has just ended
             if self._thread.is_alive():  # otherwise its connection may serve another request already
                 self._response.raw.shutdown()  # wakes the thread; close() does not
-        while self._thread.is_alive() or not self._pieces.empty():  # the thread may wait for room in the queue
-            with suppress(queue.Empty):
-                self._pieces.get(timeout=_GATHER)
+        self._thread.join()
         self._pieces.put(None)  # for another thread that is in `next`
         self._response.close()
 
@@ -56,6 +60,7 @@ class ResponseChunks:
         while piece is not None:
             together.append(piece)
             size += len(piece)
+            self._taken += len(piece)
             if size >= _PIECE or self._pieces.empty():
                 return b"".join(together)
             piece = self._pieces.get()
@@ -67,7 +72,12 @@ class ResponseChunks:
         # A broken connection ends like a closed one: the caller checks the state of the container.
         try:
             for piece in self._body():
+                self._received += len(piece)
                 self._pieces.put(piece)
+                while self._received - self._taken > _UNREAD and not self._left:
+                    time.sleep(_GATHER)
+                if self._left:
+                    return
         except (urllib3.exceptions.HTTPError, OSError):
             return
         finally:
