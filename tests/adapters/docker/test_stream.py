@@ -140,14 +140,14 @@ class Many(BaseHTTPRequestHandler):
         """Print nothing."""
 
 
-class Interrupted(Exception):
+class InterruptedReadingError(Exception):
     """Stands for Ctrl-C: raised in the main thread, wherever that is."""
 
 
 @pytest.fixture
 def interrupts() -> Iterator[None]:
     def raise_it(*_: object) -> None:
-        raise Interrupted
+        raise InterruptedReadingError
 
     before = signal.signal(signal.SIGALRM, raise_it)
     faulthandler.dump_traceback_later(PATIENCE, exit=True)
@@ -166,7 +166,7 @@ def test_an_interrupt_at_any_moment_lets_it_leave() -> None:
             for number in range(300):
                 response = session.get(f"http://127.0.0.1:{server.server_port}", stream=True)
                 chunks = ResponseChunks(response)
-                with suppress(Interrupted), chunks:
+                with suppress(InterruptedReadingError), chunks:
                     signal.setitimer(signal.ITIMER_REAL, 0.0003 + number * 1e-5)
                     while True:
                         chunks._pieces.get(timeout=PATIENCE)
