@@ -4,6 +4,7 @@ import pytest
 
 from gb300serve.compare.costs import Change, changes, effect_of
 from gb300serve.core.values import WrittenFloat
+from gb300serve.recipe.model import PLAN_SECTIONS, Recipe
 
 DAY_ZERO = "0.1.dev20904+g179dd0fa9"
 
@@ -54,12 +55,21 @@ def test_options(option: str, day_zero: str, release: str) -> None:
         ("model.path", "keeps"),
         ("model.repo", "unknown"),
         ("models", "keeps"),
+        ("nodes", "unknown"),
         ("container.name", "keeps"),
         ("container.env.PIN_MODE", "keeps"),
     ],
 )
 def test_everything_else_that_is_launched(path: str, expected: str) -> None:
     assert touch(path) == expected
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+@pytest.mark.parametrize("section", sorted(PLAN_SECTIONS))
+def test_every_section_of_the_plan_has_an_effect(section: str, engine: str) -> None:
+    model = Recipe.model_fields[section].annotation
+    for path in (section, *(f"{section}.{name}" for name in getattr(model, "model_fields", {}))):
+        assert effect_of(Change(path, None, "x"), "0.33.0", engine).launch
 
 
 def test_variables_of_the_engine_count_where_its_source_was_not_read() -> None:

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 from gb300serve.compare.costs import Change, RecordedIdentity, ReleaseSummary
 from gb300serve.compare.diff import Side, difference
 
-BEFORE = Side({"title": "A", "engine": {"options": {"port": 1}}}, ("docker", "--port", "1"), "d1")
-AFTER = Side({"title": "B", "engine": {"options": {"port": 2}}}, ("docker", "--port", "2"), "d2")
+BEFORE = Side("b/v1", {"title": "A", "engine": {"options": {"port": 1}}}, (("docker",), ("--port", "1")), "d1")
+AFTER = Side("b/v2", {"title": "B", "engine": {"options": {"port": 2}}}, (("docker",), ("--port", "2")), "d2")
 
 
 def test_no_difference() -> None:
@@ -10,6 +12,8 @@ def test_no_difference() -> None:
     assert not found.any
     assert found.as_json() == {
         "schema": "gb300serve.diff/1",
+        "a": "b/v1",
+        "b": "b/v1",
         "changes": [],
         "record": [],
         "command": {"added": [], "removed": []},
@@ -31,7 +35,7 @@ def test_no_difference() -> None:
 
 def test_changes_record_and_words() -> None:
     document = difference(BEFORE, AFTER).as_json()
-    assert list(document) == ["schema", "changes", "record", "command", "costs"]
+    assert list(document) == ["schema", "a", "b", "changes", "record", "command", "costs"]
     assert document["changes"] == [
         {
             "path": "engine.options.port",
@@ -42,6 +46,7 @@ def test_changes_record_and_words() -> None:
     ]
     assert document["record"] == [{"path": "title", "before": "A", "after": "B"}]
     assert document["command"] == {"added": ["2"], "removed": ["1"]}
+    assert (document["a"], document["b"]) == ("b/v1", "b/v2")
     assert (document["costs"]["restart"], document["costs"]["autotune"]) == (True, "same")
 
 
@@ -50,6 +55,7 @@ def test_recorded_identities_speak_for_the_fields_that_could_change_them() -> No
         drafts = {"num_speculative_tokens_per_batch_size": schedule}
         options = {"speculative_config": drafts, "gpu_memory_utilization": len(schedule)}
         return Side(
+            "b/v1",
             {"engine": {"options": options}},
             (),
             identity,
@@ -64,6 +70,11 @@ def test_recorded_identities_speak_for_the_fields_that_could_change_them() -> No
 
 
 def test_a_change_of_the_record_alone_needs_no_restart() -> None:
-    found = difference(BEFORE, Side({**BEFORE.recipe, "title": "B"}, BEFORE.argv, BEFORE.digest))
+    found = difference(BEFORE, replace(BEFORE, recipe={**BEFORE.recipe, "title": "B"}))
     assert (found.any, found.costs.restart, found.changes) == (True, False, ())
     assert found.record == (Change("title", "A", "B"),)
+
+
+def test_an_option_that_changes_is_shown_with_its_name() -> None:
+    found = difference(BEFORE, AFTER)
+    assert (found.removed, found.added) == ((("--port", "1"),), (("--port", "2"),))

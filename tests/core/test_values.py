@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gb300serve.core.values import WrittenFloat, changed_arguments, compact_json, indented_json
+from gb300serve.core.values import WrittenFloat, changed_items, compact_json, indented_json
 
 trees = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -35,15 +35,15 @@ def test_tuples_and_what_json_does_not_have() -> None:
 
 
 def test_words_that_differ() -> None:
-    assert changed_arguments(["a", "b", "c"], ["a", "x", "c"]) == (["b"], ["x"])
-    assert changed_arguments(["a"], ["a", "b", "c"]) == ([], ["b", "c"])
-    assert changed_arguments(["a", "b"], []) == (["a", "b"], [])
-    assert changed_arguments(["--a", "1", "--b", "1"], ["--b", "1"]) == (["--a", "1"], [])
+    assert changed_items(["a", "b", "c"], ["a", "x", "c"]) == (["b"], ["x"])
+    assert changed_items(["a"], ["a", "b", "c"]) == ([], ["b", "c"])
+    assert changed_items(["a", "b"], []) == (["a", "b"], [])
+    assert changed_items(["--a", "1", "--b", "1"], ["--b", "1"]) == (["--a", "1"], [])
 
 
 @given(st.lists(st.sampled_from("abc")), st.lists(st.sampled_from("abc")))
 @settings(derandomize=True, max_examples=100)
 def test_nothing_is_lost(before: list[str], after: list[str]) -> None:
-    removed, added = changed_arguments(before, after)
+    removed, added = changed_items(before, after)
     assert (removed == [] and added == []) == (before == after)
     assert sorted([*before, *added]) == sorted([*after, *removed])

@@ -28,18 +28,20 @@ def merged(parent: str, child: str) -> str:
 @pytest.mark.parametrize(
     ("parent", "child", "result"),
     [
-        ("a: 1\nb: 2\n", "c: 3\na: 4\n", "{a: 4, b: 2, c: 3}\n"),
+        ("a: 1\nb: 2\n", "c: 3\na: 4\n", "a: 4\nb: 2\nc: 3\n"),
         ("a: {x: 1, k: 2}\n", "a: {z: 3, x: 4}\n", "a: {x: 4, k: 2, z: 3}\n"),
         ("a: [1, 2]\n", "a: [3]\n", "a: [3]\n"),
         ("a: [1, 2]\n", "+a: [3]\n", "a: [1, 2, 3]\n"),
-        ("a: 1\nb: 2\n", "a: null\n", "{b: 2}\n"),
+        ("b: 1\n", "+a: [3]\n", "b: 1\na: [3]\n"),
+        ("b: 1\n", "+a: {x: 1, k: null, +z: {w: 2}}\n", "b: 1\na:\n  x: 1\n  z: {w: 2}\n"),
+        ("a: 1\nb: 2\n", "a: null\n", "b: 2\n"),
         ("a: {x: 1, k: 2}\n", "a: {x: null}\n", "a: {k: 2}\n"),
-        ("a: {x: 1}\n", "a: text\n", "{a: text}\n"),
+        ("a: {x: 1}\n", "a: text\n", "a: text\n"),
         ("a: text\n", "a: {x: 1}\n", "a: {x: 1}\n"),
         ("a: {x: {k: 1}}\n", "a: {x: {z: 2}}\n", "a:\n  x: {k: 1, z: 2}\n"),
-        ("a: 1\n", "b: null\n", "{a: 1}\n"),
-        ("a: 0.90\n", "b: 0.10\n", "{a: 0.90, b: 0.10}\n"),
-        ("evidence: [1]\nextends: v0\na: 1\n", "b: 2\n", "{a: 1, b: 2}\n"),
+        ("a: 1\n", "b: null\n", "a: 1\n"),
+        ("a: 0.90\n", "b: 0.10\n", "a: 0.90\nb: 0.10\n"),
+        ("evidence: [1]\nextends: v0\na: 1\n", "b: 2\n", "a: 1\nb: 2\n"),
         ("evidence: [1]\n", "evidence: [2]\n", "evidence: [2]\n"),
     ],
 )
@@ -87,7 +89,7 @@ def test_a_choice_of_one_key_replaces_as_a_whole(parent: str, child: str, result
 @pytest.mark.parametrize(
     ("parent", "child", "message"),
     [
-        ("b: 1", "+a: [1]", "`+a` cannot add a list to nothing"),
+        ("b: 1", "+a: text", "`+a` cannot add a single value to nothing"),
         ("a: [1]", "+a: {x: 1}", "`+a` cannot add a mapping to a list"),
         ("a: {x: 1}", "+a: [1]", "`+a` cannot add a list to a mapping"),
         ("a: text", "+a: more", "`+a` cannot add a single value to a single value"),
@@ -100,6 +102,55 @@ def test_what_cannot_be_added(parent: str, child: str, message: str) -> None:
     assert [(d.code, d.message, d.hint, d.line, d.column) for d in merge.problems] == [
         ("EXT004", message, "write `a:` to replace it", 1, 1)
     ]
+
+
+MOUNTS = "container: {mounts: [{source: /a, target: /x}, {source: /b, target: /z}]}\n"
+
+
+@pytest.mark.parametrize(
+    ("added", "result"),
+    [
+        ("[{source: /c, target: /x, replace: true}]", "[{source: /c, target: /x}, {source: /b, target: /z}]"),
+        ("[{source: /c, target: /x/, replace: true}]", "[{source: /c, target: /x/}, {source: /b, target: /z}]"),
+        (
+            "[{source: /n, target: /n}, {replace: true, source: /c, target: /z, read_only: true}]",
+            "[{source: /a, target: /x}, {source: /c, target: /z, read_only: true}, {source: /n, target: /n}]",
+        ),
+    ],
+)
+def test_a_mount_is_replaced_by_its_target(added: str, result: str) -> None:
+    wanted = to_yaml(node(f"container: {{mounts: {result}}}\n"))
+    assert merged(MOUNTS, f"container:\n  +mounts: {added}\n") == wanted
+    assert merged(MOUNTS, f"+container:\n  +mounts: {added}\n") == wanted
+
+
+@pytest.mark.parametrize(
+    ("parent", "entry", "message", "hint"),
+    [
+        (
+            MOUNTS,
+            "{source: /c, target: /y, replace: true}",
+            "the parent has no mount with the target /y",
+            "the parent's mounts have the targets /x, /z",
+        ),
+        (
+            "container: {gpus: all}\n",
+            "{source: /c, target: /y, replace: true}",
+            "the parent has no mount with the target /y",
+            "the parent has no mounts: remove `replace`",
+        ),
+        (
+            MOUNTS,
+            "{source: /c, target: /x, replace: false}",
+            "`replace` is either `true` or left out",
+            "write `replace: true`",
+        ),
+    ],
+)
+def test_a_mount_that_replaces_none(parent: str, entry: str, message: str, hint: str) -> None:
+    merge = Merge()
+    merge.inherit(node(parent), node(f"container:\n  +mounts:\n    - {entry}\n"))
+    assert [(d.code, d.message, d.hint, d.line) for d in merge.problems] == [("EXT005", message, hint, 3)]
 
 
 def test_values_keep_the_place_where_they_are_written() -> None:
@@ -253,7 +304,7 @@ def test_the_recipe_is_not_changed() -> None:
         ("engine.options.max_model_lenn=null", "nothing to remove at `max_model_lenn`"),
         ("container.mounts.2=null", "the list has 2 items (counted from 0), none at `2`"),
         ("container.+mounts={a: 1}", "`+mounts` cannot add a mapping to a list"),
-        ("container.+env={A: x}", "`+env` cannot add a mapping to nothing"),
+        ("container.+env=x", "`+env` cannot add a single value to nothing"),
         ("extends=v1", "parents are resolved before --set"),
     ],
 )

@@ -12,7 +12,7 @@ from gb300serve.lint.run import rule_findings
 from gb300serve.plan.model import digest
 from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.model import Recipe
-from gb300serve.render.docker_run import docker_argv
+from gb300serve.render.docker_run import argument_groups
 
 # The rules about failed attempts in the record.
 _LEDGER = ("REC001", "REC002", "REC003", "REC004")
@@ -22,7 +22,8 @@ def side(space: Workspace, ref: str, sets: Sequence[str] = ()) -> Side:
     """One release, with `sets` applied. Raises RecipeError, CommandLineError, CompileError."""
     loaded, recipe = space.shareable(ref, sets)
     plan = space.compile(loaded, recipe)
-    return Side(loaded.root, docker_argv(plan), digest(plan), facts(space, loaded, recipe, sets))
+    command = tuple(argument_groups(plan))
+    return Side(plan.recipe, loaded.root, command, digest(plan), facts(space, loaded, recipe, sets))
 
 
 def facts(space: Workspace, loaded: LoadedRecipe, recipe: Recipe, sets: Sequence[str] = ()) -> ReleaseSummary:

@@ -28,11 +28,10 @@ from gb300serve.recipe.catalog import Catalog
 from gb300serve.recipe.load import RecipeLoader
 from gb300serve.recipe.merge import Merge, is_single_value
 from gb300serve.recipe.model import FORMAT, ModelSection, Recipe
-from gb300serve.recipe.write import to_yaml
+from gb300serve.recipe.write import NAME, check_name, to_yaml
 from gb300serve.render.docker_run import docker_argv, plan_document
 
 SCHEMA = "gb300serve.import/1"
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _REVISION = re.compile(r"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
 _MAX_ENV_FILE = 1 << 20  # bytes; a larger file is not an env file
 
@@ -144,8 +143,8 @@ def as_release(space: Workspace, result: Result, new: NewRelease) -> Result:
     """The imported recipe with what the shipped recipes know, under the name of the release, as a child if wanted."""
     new = _named_by_file(space, new)
     for option, name in (("--lane", new.lane), ("--release", new.release)):
-        if name is not None and not _NAME.fullmatch(name):
-            raise CommandLineError(f"{option} {name}: use lower-case letters, digits, `.`, `-` and `_`")
+        if name is not None:
+            check_name(option, name)
     document = dict(result.document)
     notes = list(_fill_in(document, pin=any(new)))
     document |= {key: name for key, name in (("lane", new.lane), ("release", new.release)) if name is not None}
@@ -163,7 +162,7 @@ def _named_by_file(space: Workspace, new: NewRelease) -> NewRelease:
         raise CommandLineError(f"{new.output} exists", hint="name another file: a release does not change")
     directory = space.catalog.at(new.output).directory
     lane = new.lane or (new.output.absolute().parent.name if directory is not None else None)
-    stem = new.output.stem if _NAME.fullmatch(new.output.stem) else None
+    stem = new.output.stem if NAME.fullmatch(new.output.stem) else None
     return new._replace(lane=lane, release=new.release or stem)
 
 

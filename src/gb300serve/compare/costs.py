@@ -135,6 +135,7 @@ _SECTIONS: tuple[tuple[str, Effect], ...] = (
     ("image", Effect("another image", "changes", "each image has its own tuning libraries")),
     ("model.repo", Effect("another model", "unknown", _NOT_READ)),
     ("model", Effect("the model's files on the host", "keeps", "only the path in the container counts")),
+    ("nodes", Effect("another number of machines", "unknown", "no boot over several machines is recorded")),
     ("models", Effect("other models", "keeps", "only paths in the container count")),
     ("container.env", Effect("a variable of the container", "keeps", "variables are not part of the identity")),
     ("container.mounts", Effect("another mount", "keeps", "boots with patched files had the same identity")),

@@ -4,7 +4,7 @@ import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias, TypeVar
 
 EngineName: TypeAlias = Literal["vllm", "sglang"]
 """The engines that a recipe may name; `engines.registry` has one row for each."""
@@ -27,6 +27,7 @@ class WrittenFloat(float):
         return self.text
 
 
+Item = TypeVar("Item")
 Scalar: TypeAlias = str | int | float | bool | None
 Value: TypeAlias = "Scalar | Sequence[Value] | Mapping[str, Value]"
 
@@ -63,10 +64,10 @@ def compact_json(value: Value) -> str:
     return "[" + ",".join(map(compact_json, value)) + "]"
 
 
-def changed_arguments(before: Sequence[str], after: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The arguments that were removed and added, in order."""
-    removed: list[str] = []
-    added: list[str] = []
+def changed_items(before: Sequence[Item], after: Sequence[Item]) -> tuple[list[Item], list[Item]]:
+    """The items (arguments, or options with their values) that were removed and added, in order."""
+    removed: list[Item] = []
+    added: list[Item] = []
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     for kind, first, last, start, end in matcher.get_opcodes():
         if kind != "equal":

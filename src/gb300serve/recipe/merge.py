@@ -2,9 +2,11 @@
 
 Mappings merge key by key (a key keeps its parent's place, a new key comes last), other values replace, `null` removes.
 An engine option is replaced as a whole, and so are `container.gpus` and a secret. `+key` merges a mapping deeply or
-appends to a list.
+appends to a list; where the parent has no such key, it is `key`. A mount below `+mounts` with `replace: true` replaces
+the parent's mount of the same target.
 """
 
+import posixpath
 import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -16,6 +18,8 @@ from gb300serve.document.read import parse
 
 # `evidence` belongs to the release that was measured, and `extends` is resolved.
 NEVER_INHERITED = ("evidence", "extends")
+# The key of an entry below `+mounts` that replaces the parent's mount of the same target.
+REPLACE = "replace"
 
 
 class Merge:
@@ -40,7 +44,7 @@ class Merge:
         for key, value in child.items():
             spot = child.spots[key]
             if key.startswith("+"):
-                self._add(result, key[1:], value, spot)
+                self._add(result, (*path, key[1:]), value, spot)
             elif value is None:
                 result.drop(key)
             else:
@@ -54,14 +58,31 @@ class Merge:
             return value
         return self.overlay(before if isinstance(before, MapNode) else MapNode(), value, path, deep=deep)
 
-    def _add(self, result: MapNode, key: str, value: Any, spot: Spot) -> None:
+    def _add(self, result: MapNode, path: Path, value: Any, spot: Spot) -> None:
+        key = str(path[-1])
         before = result.get(key)
-        if isinstance(before, MapNode) and isinstance(value, MapNode):
-            result.put(key, self.overlay(before, value, (), deep=True), spot)
-        elif isinstance(before, ListNode) and isinstance(value, ListNode):
-            result.put(key, _joined(before, value), spot)
+        if isinstance(value, MapNode) and isinstance(before, MapNode | None):
+            result.put(key, self.overlay(before or MapNode(), value, path, deep=True), spot)
+        elif isinstance(value, ListNode) and isinstance(before, ListNode | None):
+            added = self._with_replacements if path == ("container", "mounts") else _joined
+            result.put(key, added(before or ListNode(), value), spot)
         else:
             self.problems.append(_nothing_to_add_to(key, before, value, spot))
+
+    def _with_replacements(self, mounts: ListNode, added: ListNode) -> ListNode:
+        """The mounts with the added ones; one with `replace: true` takes the place of the mount with its target."""
+        result = _joined(mounts, ListNode())
+        for entry, spot in zip(added, added.spots, strict=True):
+            if not isinstance(entry, MapNode) or REPLACE not in entry:
+                result.put(entry, spot)
+                continue
+            mount = _without(entry, REPLACE)
+            same = [n for n, other in enumerate(mounts) if _target(other) == _target(mount)]
+            if entry[REPLACE] is True and same:
+                result[same[0]], result.spots[same[0]] = mount, spot
+            else:
+                self.problems.append(_nothing_to_replace(entry, mounts))
+        return result
 
 
 def is_single_value(path: Path) -> bool:
@@ -85,6 +106,28 @@ def _joined(first: ListNode, second: ListNode) -> ListNode:
         result.extend(node)
         result.spots.extend(node.spots)
     return result
+
+
+def _without(node: MapNode, key: str) -> MapNode:
+    result = MapNode()
+    for name, value in node.items():
+        if name != key:
+            result.put(name, value, node.spots.get(name))
+    return result
+
+
+def _target(mount: Any) -> str | None:
+    target = mount.get("target") if isinstance(mount, MapNode) else None
+    return posixpath.normpath(target) if isinstance(target, str) else None
+
+
+def _nothing_to_replace(entry: MapNode, mounts: ListNode) -> Diagnostic:
+    place = place_of(entry.spots[REPLACE], of_key=True)
+    if entry[REPLACE] is not True:
+        return diagnostic("EXT005", "`replace` is either `true` or left out", "write `replace: true`", place)
+    known = ", ".join(target for mount in mounts if (target := _target(mount)))
+    hint = f"the parent's mounts have the targets {known}" if known else "the parent has no mounts: remove `replace`"
+    return diagnostic("EXT005", f"the parent has no mount with the target {entry.get('target')}", hint, place)
 
 
 def _nothing_to_add_to(key: str, before: Any, value: Any, spot: Spot) -> Diagnostic:

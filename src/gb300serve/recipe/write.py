@@ -1,22 +1,30 @@
 """Writing recipes as YAML, and the JSON Schema of the format."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from gb300serve.core.errors import MachineError
+from gb300serve.core.errors import CommandLineError, MachineError
 from gb300serve.core.files import write_atomically
 from gb300serve.core.values import WrittenFloat
 from gb300serve.document.read import is_plain_text
-from gb300serve.recipe.load import NOT_INHERITED
-from gb300serve.recipe.model import Recipe
+from gb300serve.recipe.load import NOT_INHERITED, LoadedRecipe
+from gb300serve.recipe.merge import NEVER_INHERITED
+from gb300serve.recipe.model import FORMAT, Recipe
 
 
 class _RecipeDumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the base class's signature
         """Write a value that occurs twice both times: recipes have no aliases."""
         return True
+
+    def serialize(self, node: yaml.Node) -> None:
+        """Write the document itself one key a line, however short its values are."""
+        if isinstance(node, yaml.MappingNode):
+            node = yaml.MappingNode(node.tag, node.value, flow_style=False)
+        super().serialize(node)
 
 
 def _text(dumper: _RecipeDumper, value: str) -> yaml.ScalarNode:
@@ -38,6 +46,37 @@ def to_yaml(value: Any) -> str:
     return yaml.dump(
         value, Dumper=_RecipeDumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=120
     )
+
+
+# The name of a lane or of a release.
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+
+
+def check_name(option: str, name: str) -> None:
+    """Raises CommandLineError unless `name` can name a lane or a release."""
+    if not NAME.fullmatch(name):
+        raise CommandLineError(f"{option} {name}: use lower-case letters, digits, `.`, `-` and `_`")
+
+
+def draft_of(loaded: LoadedRecipe, parent: Recipe, new: str, *, copy: bool) -> dict[str, Any]:
+    """The beginning of the release `new` (`v22`, or `lane/v22`): a child of a release, or a copy of all its settings.
+
+    Raises CommandLineError if the name is none, or names another lane for a child.
+    """
+    lane, slash, release = new.rpartition("/")
+    lane = lane if slash else parent.lane
+    for name in (lane, release):
+        check_name("--as", name or new)
+    if (lane, release) == (parent.lane, parent.release):
+        raise CommandLineError(f"--as {new}: that is the release itself", hint="name a new release")
+    if lane != parent.lane and not copy:
+        hint = "a release can extend only releases of its own lane: add --copy"
+        raise CommandLineError(f"--as {new}: {parent.ref} belongs to another lane", hint=hint)
+    title = f"Draft from {parent.release}"
+    head = {"format": FORMAT, "lane": lane, "release": release, "title": title, "status": "draft"}
+    if not copy:
+        return head | {"extends": parent.release}
+    return head | {key: value for key, value in loaded.root.items() if key not in (*head, *NEVER_INHERITED)}
 
 
 def recipe_schema() -> dict[str, Any]:

@@ -19,8 +19,15 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,-][A-Za-z0-9_./:@%+,=-]*")
 
 def docker_argv(plan: model.Plan) -> tuple[str, ...]:
     """`docker run -d …` as arguments; the value of a secret appears as `${secret:NAME}`."""
-    options = (word for group in _options(plan.container) for word in group)
-    return ("docker", "run", *options, plan.image, *plan.command)
+    return tuple(word for group in argument_groups(plan) for word in group)
+
+
+def argument_groups(plan: model.Plan) -> Iterator[tuple[str, ...]]:
+    """The arguments of `docker_argv`, each option with its values."""
+    yield ("docker", "run")
+    yield from _options(plan.container)
+    yield (plan.image,)
+    yield from flag_groups(plan.command)
 
 
 def _options(c: model.ContainerPlan) -> Iterator[tuple[str, ...]]:

@@ -13,7 +13,7 @@ def test_text(recipes: Path) -> None:
     assert answer.out == (
         "engine.options.max_model_len: 4096 → 8192\n"
         "    longest context; tuning cache new: the engine's source and the recorded boots agree\n"
-        "command:\n  - 4096\n  + 8192\n"
+        "command:\n  - --max-model-len 4096\n  + --max-model-len 8192\n"
         'record:\n  release: "v1" → "v2"\n'
         "costs:\n"
         "  restart       needed\n"

@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from gb300serve.document.nodes import Source
 from gb300serve.document.read import parse
 from tests.support.golden import Golden
@@ -54,3 +56,40 @@ def test_an_assignment(recipes: Path) -> None:
     answer = run("show", "bench/v2", "--recipes", recipes, "--set", "container.gpus={name: GB300}")
     assert answer.code == 0
     assert answer.out == RESOLVED + "container:\n  gpus: {name: GB300}\n"
+
+
+def test_the_beginning_of_a_child(recipes: Path) -> None:
+    answer = run("show", "bench/v2", "--recipes", recipes, "--as", "v3")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out == (
+        "format: gb300serve/1\nlane: bench\nrelease: v3\ntitle: Draft from v2\nstatus: draft\nextends: v2\n"
+        "# Write below only what differs from v2: `gb300serve help recipe`\n"
+    )
+    write(recipes, {"v3": answer.out})
+    commands = [run("compile", f"bench/{release}", "--recipes", recipes).out for release in ("v2", "v3")]
+    assert commands[0] == commands[1]
+
+
+def test_a_copy_for_another_lane(recipes: Path) -> None:
+    words = ("--as", "other/v1", "--copy", "--set", "engine.options.max_model_len=16384")
+    answer = run("show", "bench/v2", "--recipes", recipes, *words)
+    expected = RESOLVED.replace("lane: bench\nrelease: v2", "lane: other\nrelease: v1")
+    expected = expected.replace("A bench", "Draft from v2").replace("8192", "16384")
+    assert (answer.code, answer.out) == (0, expected)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--as", "other/v1"), "--as other/v1: bench/v2 belongs to another lane"),
+        (("--as", "v2"), "--as v2: that is the release itself"),
+        (("--as", "V 3"), "--as V 3: use lower-case letters, digits, `.`, `-` and `_`"),
+        (("--as", "/v3"), "--as /v3: use lower-case letters, digits, `.`, `-` and `_`"),
+        (("--copy",), "--copy needs a name for the copy"),
+        (("--as", "v3", "--set", "title=x"), "--set cannot be written into a child"),
+    ],
+)
+def test_what_no_release_can_begin_with(recipes: Path, words: tuple[str, ...], message: str) -> None:
+    answer = run("show", "bench/v2", "--recipes", recipes, *words)
+    assert (answer.code, answer.out) == (2, "")
+    assert f"gb300serve: {message}\n" in answer.err

@@ -5,7 +5,7 @@ from gb300serve.compare.diff import Side, difference
 def test_nothing_of_a_value_is_taken_for_markup() -> None:
     words = ("a|b", "c`d", "```\nx")
     sides = [
-        Side({"title": word, "engine": {"options": {"chat_template": word}}}, ("docker", word), word)
+        Side("b/v1", {"title": word, "engine": {"options": {"chat_template": word}}}, (("docker",), (word,)), word)
         for word in ("x", *words)
     ]
     shown = ["\n".join(markdown(difference(sides[0], side), "v_1", "v*2")) for side in sides[1:]]
@@ -16,5 +16,5 @@ def test_nothing_of_a_value_is_taken_for_markup() -> None:
 
 
 def test_no_difference() -> None:
-    side = Side({"title": "a"}, ("docker",), "d")
+    side = Side("b/v1", {"title": "a"}, (("docker",),), "d")
     assert list(markdown(difference(side, side), "v1", "v2")) == ["### v1 → v2", "", "no difference"]

@@ -8,7 +8,7 @@ import typer
 from gb300serve.app.workspace import Workspace
 from gb300serve.cli.parameters import RecipeDirs, open_workspace
 from gb300serve.core.errors import Gb300Error
-from gb300serve.core.values import changed_arguments
+from gb300serve.core.values import changed_items
 from gb300serve.lint.rules.image import pinned_arguments
 from gb300serve.recipe.write import pin_path, read_pin, write_pin
 from gb300serve.render.docker_run import pinned_text
@@ -51,7 +51,7 @@ def _compiled(workspace: Workspace, ref: str, *, force: bool) -> tuple[Path, str
     text = pinned_text(workspace.pinned_plan(loaded, recipe))
     before = read_pin(loaded.file.path)
     if before is not None and not force:
-        removed, added = changed_arguments(pinned_arguments(before), pinned_arguments(text))
+        removed, added = changed_items(pinned_arguments(before), pinned_arguments(text))
         if removed or added:
             raise PinDiffersError(recipe.ref, removed, added)
     return loaded.file.path, recipe.ref, text

@@ -25,8 +25,7 @@ def lines(difference: Difference) -> Iterator[str]:
         yield f"    {effect}"
     if difference.removed or difference.added:
         yield "command:"
-        yield from (f"  - {quote(argument)}" for argument in difference.removed)
-        yield from (f"  + {quote(argument)}" for argument in difference.added)
+        yield from (f"  {line}" for line in _changed_options(difference))
     if difference.record:
         yield "record:"
         yield from (f"  {_change(change)}" for change in difference.record)
@@ -138,10 +137,14 @@ def markdown(difference: Difference, before: str, after: str) -> Iterator[str]:
 def _command(difference: Difference) -> Iterator[str]:
     if not (difference.removed or difference.added):
         return
-    removed = [f"- {quote(argument)}" for argument in difference.removed]
-    shown = [*removed, *(f"+ {quote(argument)}" for argument in difference.added)]
+    shown = list(_changed_options(difference))
     fence = "`" * (3 if not any("```" in line for line in shown) else max(map(_longest_run, shown)) + 1)
     yield from ("", f"{fence}diff", *shown, fence)
+
+
+def _changed_options(difference: Difference) -> Iterator[str]:
+    yield from (f"- {' '.join(map(quote, option))}" for option in difference.removed)
+    yield from (f"+ {' '.join(map(quote, option))}" for option in difference.added)
 
 
 def _grid(head: Sequence[str], table_rows: Sequence[Sequence[str]]) -> Iterator[str]:

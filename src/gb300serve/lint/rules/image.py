@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gb300serve.core.errors import CompileError
 from gb300serve.core.rules import Finding
-from gb300serve.core.values import changed_arguments
+from gb300serve.core.values import changed_items
 from gb300serve.engines.registry import engine as engine_named
 from gb300serve.engines.tables import public
 from gb300serve.lint.subject import LintSubject, rule
@@ -166,7 +166,7 @@ def pinned_command_differs(subject: LintSubject) -> Iterator[Finding]:
     except CompileError as error:
         yield Finding((), f"the pinned release does not compile: {error.message}", error.hint)
         return
-    removed, added = changed_arguments(pinned_arguments(subject.pinned), compiled)
+    removed, added = changed_items(pinned_arguments(subject.pinned), compiled)
     if removed or added:
         message = f"compiles to other arguments than its pinned command: {_listed(removed, added)}"
         yield Finding(("release",), message, "make it a new release; `pin --force` would rewrite what was verified")
