@@ -83,3 +83,43 @@ def test_advice_fits_the_form_of_the_failure(line: str, command: str) -> None:
 def test_values_of_a_log_are_quoted_in_commands() -> None:
     taken = 'Error: the container name "a;reboot" is already in use by 0fe1.'
     assert "`docker ps -a --filter name='a;reboot'`" in diagnosed([taken]).advice[0]
+
+
+def test_a_fixed_kv_cache_that_does_not_fit() -> None:
+    """An H200 with weights of 27.4 GiB: at most 111 GiB were free after loading."""
+    text = (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 10.83 GiB. GPU 0 has a total capacity of"
+        " 139.80 GiB of which 3.20 GiB is free."
+    )
+    log = Log().arguments("'kv_cache_memory_bytes': 139586437120").engine()
+    log.core("Model loading took 27.4 GiB memory and 2.16 seconds", 3)
+    log.core("Initial profiling/warmup run took 1.34 s", 3)
+    assert diagnosed(engine(text, log)).advice == (
+        "kv_cache_memory_bytes fixes the KV cache at 130.00 GiB, whatever gpu_memory_utilization says: 10.83 GiB more"
+        " were requested, 3.20 GiB were free.",
+        "The weights take 27.4 of 139.8 GiB: set kv_cache_memory_bytes to 119185342464 at most (111 GiB), less what"
+        " graphs and activations need.",
+        "Or remove it: the engine then sizes the KV cache itself.",
+    )
+
+
+def test_a_negative_kv_cache_says_how_much_is_missing() -> None:
+    values: dict[str, int | float | str] = {
+        "available_gib": -3.5,
+        "cpu_offload_gb": "10",
+        "gpu_memory_utilization": "0.9",
+    }
+    assert advise(Reason.KV_CACHE_NEGATIVE, values, LOG) == (
+        "Weights, activations and graphs exceed the memory that the engine may use: -3.5 GiB are left.",
+        "Offload at least 3.50 GiB more (cpu_offload_gb is 10), and what the KV cache is to have.",
+        "Or raise gpu_memory_utilization (0.9): each 0.01 adds a hundredth of the GPU's memory.",
+    )
+
+
+@pytest.mark.parametrize(("free", "context"), [(139.29, True), (120.0, False)])
+def test_who_holds_the_memory_of_the_gpu(free: float, context: bool) -> None:
+    values: dict[str, int | float | str] = {"free_gib": free, "total_gib": 139.8, "desired_gib": 139.8}
+    values["gpu_memory_utilization"] = 1.0
+    advice = " ".join(advise(Reason.GPU_MEMORY_IN_USE, values, LOG))
+    assert ("No other process is in the way" in advice, "another process holds" in advice) == (context, not context)
+    assert f"to {'0.996' if context else '0.858'} or less" in advice

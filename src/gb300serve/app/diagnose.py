@@ -49,7 +49,7 @@ class Diagnosed:
             yield f"reason: {diagnosis.reason}"
         yield from (f"  line {item.line}: {_short(item.text)}" for item in diagnosis.evidence)
         yield from (f"  - {advice}" for advice in diagnosis.advice[:MOST_ACTIONS])
-        if diagnosis.state in {"failed", "stopped"}:
+        if diagnosis.state == "failed" or (diagnosis.state == "stopped" and not diagnosis.values):
             return
         yield from (f"  {name}: {value}" for name, value in diagnosis.values.items())
         if tuning:

@@ -1,8 +1,9 @@
 """What to do about a failure, with the numbers of its log. A guess of an engine is called a guess."""
 
+import math
 import shlex
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from gb300serve.boot.events import ReceiptValue
 from gb300serve.boot.phases import Phase
@@ -195,6 +196,23 @@ VARIANTS: dict[tuple[Reason, str], tuple[str, ...]] = {
         "`sudo usermod -aG docker $USER`, then log in again: your user may not use the socket of the {daemon} daemon.",
         "`docker ps` must work before you start a container.",
     ),
+    (Reason.GPU_MEMORY_IN_USE, "context_gib"): (
+        "No other process is in the way: the engine's own CUDA context takes {context_gib} of {total_gib} GiB before it"
+        " loads any weight.",
+        "Set gpu_memory_utilization to {usable_utilization} or less (it is {gpu_memory_utilization}).",
+    ),
+    (Reason.GPU_OOM, "loading"): (
+        "The GPU ran out of memory in the phase {phase}: {tried} were requested, {free} were free.",
+        "The weights do not fit: offload more of them, or take a checkpoint with fewer bits per weight.",
+        "Limits of the KV cache and of requests do not help: they count after the weights are loaded.",
+    ),
+    (Reason.GPU_OOM, "fixed_kv_gib"): (
+        "kv_cache_memory_bytes fixes the KV cache at {fixed_kv_gib} GiB, whatever gpu_memory_utilization says:"
+        " {tried} more were requested, {free} were free.",
+        "The weights take {weights_gib} of {total_gib} GiB: set kv_cache_memory_bytes to {most_kv_bytes} at most"
+        " ({most_kv_gib} GiB), less what graphs and activations need.",
+        "Or remove it: the engine then sizes the KV cache itself.",
+    ),
     (Reason.KILLED, "bus_error"): (
         "A bus error often means that /dev/shm is full (a guess): set `container: {{ipc: host}}` (`--ipc=host`).",
         "Otherwise the memory of the host or of the GPU may be faulty: `sudo dmesg -T | grep -i -e mce -e xid`.",
@@ -211,12 +229,45 @@ NOTHING_MORE = "The line above is all that is known about the failure."
 
 def advise(reason: Reason, values: Mapping[str, ReceiptValue], log: EngineLog) -> tuple[str, ...]:
     """The sentences for `reason` whose values are known."""
+    values = {**values, **dict(_derived(reason, values))}
     variant = next((VARIANTS[reason, name] for name in values if (reason, name) in VARIANTS), None)
     sentences = variant or log.advice.get(reason) or SENTENCES.get(reason, ())
     shown = {name: _short(value) for name, value in values.items()}
     known = defaultdict(lambda: "\0", shown | {f"quoted_{name}": shlex.quote(text) for name, text in shown.items()})
     texts = (sentence.format_map(known) for sentence in sentences)
     return tuple(text for text in texts if "\0" not in text) or (NOTHING_MORE,)
+
+
+# GiB that the CUDA context of an engine takes at its start: 0.51 on an H200 (vLLM 0.32); another process takes more.
+_CONTEXT_GIB, _LARGEST_CONTEXT_GIB = 0.51, 1.0
+_LOADING = frozenset({Phase.LOADING_WEIGHTS, Phase.OFFLOADING})
+_BEFORE_KV_CACHE = _LOADING | {Phase.STARTING}
+
+
+def _derived(reason: Reason, values: Mapping[str, ReceiptValue]) -> Iterator[tuple[str, ReceiptValue]]:
+    """Figures that follow from those of the log."""
+    free, total, weights = (_figure(values.get(name)) for name in ("free_gib", "total_gib", "weights_gib"))
+    if reason is Reason.GPU_MEMORY_IN_USE and free and total:
+        yield "usable_utilization", f"{math.floor(1000 * free / total) / 1000:.3f}"
+        if total - free < _LARGEST_CONTEXT_GIB and str(values.get("device", "cuda")).startswith("cuda"):
+            yield "context_gib", f"{total - free:.2f}"
+    fixed = _figure(values.get("kv_cache_memory_bytes"))
+    if reason is Reason.GPU_OOM and values.get("phase") in _LOADING:
+        yield "loading", 1
+    elif reason is Reason.GPU_OOM and fixed and values.get("phase") not in _BEFORE_KV_CACHE:
+        yield "fixed_kv_gib", f"{fixed / 2**30:.2f}"
+        if total and weights and (most := math.floor(total - weights - _CONTEXT_GIB)) > 0:
+            yield from (("most_kv_gib", most), ("most_kv_bytes", most << 30))
+    available = _figure(values.get("available_gib"))
+    if reason is Reason.KV_CACHE_NEGATIVE and available is not None and available < 0:
+        yield "short_gib", f"{-available:.2f}"
+
+
+def _figure(value: "ReceiptValue | None") -> float | None:
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        return None
 
 
 def advise_stalled(phase: Phase, silent: float) -> tuple[str, ...]:

@@ -256,7 +256,7 @@ def _is_cut(boot: BootState, finding: LogFinding) -> bool:
 def _explain_without_cause(boot: BootState, state: State) -> _Explained:
     if state == "ready" and boot.hook_armed and not boot.hook_works:
         return Reason.HOOK_NOT_INSTALLED, _figures(boot), _at(boot.hook_armed)
-    if state == "ready":
+    if state == "ready" or (state == "stopped" and boot.served):
         return None, _figures(boot), ()
     if state == "stalled":
         silent = round(boot.watch.now() - boot.quiet_from, 3)
@@ -327,7 +327,7 @@ def _advice(
     boot: BootState, reason: Reason | None, values: Mapping[str, ReceiptValue], state: State
 ) -> tuple[str, ...]:
     if reason is not None:
-        known: dict[str, ReceiptValue] = {"phase": boot.phase.value}
+        known: dict[str, ReceiptValue] = {"phase": boot.phase.value, **_figures(boot)}
         for name in boot.log.advised_arguments:
             value = boot.argument(name)
             if value:

@@ -178,6 +178,8 @@ class BootMachine:
         candidates = self._table.by_word.get(first_word(record.text))
         if candidates and self._read(record, candidates, at):
             return
+        if record.text.startswith("[") and self._read_untagged(record, at):
+            return
         self._note_progress(self._current(at), record, at)
         if record.level in QUIET:
             return
@@ -228,6 +230,12 @@ class BootMachine:
             if signal.mark is LineMark.DIED:
                 self._died(record, at)
         return boot is not None
+
+    def _read_untagged(self, record: Record, at: float | None) -> bool:
+        """vLLM 0.32 names the part of the model that it compiles: `[backbone] Starting torch.compile`."""
+        untagged = record._replace(text=record.text.partition("] ")[2])
+        candidates = self._table.by_word.get(first_word(untagged.text))
+        return candidates is not None and self._read(untagged, candidates, at)
 
     def _identify(self, engine: EngineName) -> None:
         self._table = self._signals.table(engine)

@@ -75,7 +75,7 @@ PROBLEMS: dict[Reason, str] = {
     Reason.KV_CACHE_NEGATIVE: "the weights leave no GPU memory for the KV cache",
     Reason.KV_DTYPE_UNSUPPORTED: "the type of the KV cache is not supported for this model",
     Reason.GPU_OOM: "the GPU ran out of memory",
-    Reason.GPU_MEMORY_IN_USE: "another process holds GPU memory",
+    Reason.GPU_MEMORY_IN_USE: "less GPU memory is free than requested",
     Reason.MEMORY_FREED_DURING_PROFILING: "another process freed GPU memory while the engine measured it",
     Reason.HOST_OOM_KILLED: "the host ran out of memory",
     Reason.OFFLOAD_NOT_APPLIED: "no weights were offloaded, so the GPU ran out of memory",

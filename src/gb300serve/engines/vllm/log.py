@@ -30,8 +30,8 @@ _ADVICE: dict[Reason, tuple[str, ...]] = {
     ),
     Reason.KV_CACHE_NEGATIVE: (
         "Weights, activations and graphs exceed the memory that the engine may use: {available_gib} GiB are left.",
-        "Offload more (cpu_offload_gb is {cpu_offload_gb}).",
-        "Raise gpu_memory_utilization ({gpu_memory_utilization}), or offload more.",
+        "Offload at least {short_gib} GiB more (cpu_offload_gb is {cpu_offload_gb}), and what the KV cache is to have.",
+        "Or raise gpu_memory_utilization ({gpu_memory_utilization}): each 0.01 adds a hundredth of the GPU's memory.",
     ),
     Reason.GPU_OOM: (
         "The GPU ran out of memory in the phase {phase}: {tried} were requested, {free} were free.",
@@ -42,7 +42,7 @@ _ADVICE: dict[Reason, tuple[str, ...]] = {
     Reason.GPU_MEMORY_IN_USE: (
         "{free_gib} of {total_gib} GiB are free, {desired_gib} GiB are requested: another process holds GPU memory"
         " (`nvidia-smi` shows it).",
-        "Stop it, or set gpu_memory_utilization below {free_gib}/{total_gib}.",
+        "Stop it, or set gpu_memory_utilization to {usable_utilization} or less.",
     ),
     Reason.OFFLOAD_NOT_APPLIED: (
         "{asked_gib} GiB of offload were requested, but no parameter name matches cpu_offload_params"
@@ -71,6 +71,7 @@ LOG = EngineLog(
         "cpu_offload_gb",
         "cpu_offload_params",
         "max_num_seqs",
+        "kv_cache_memory_bytes",
     ),
     advice=_ADVICE,
     own_header="levelled",

@@ -50,16 +50,11 @@ _LOADING: tuple[Signal, ...] = (
 
 _PROFILING: tuple[Signal, ...] = (
     signal("Warming up model for the compilation", phase=Phase.COMPILING),  # on a CPU
-    signal("[backbone] saved AOT compiled function", phase=Phase.COMPILING),
-    signal(
-        "[backbone] Initial profiling/warmup run took",
-        r".*?took (?P<seconds>[\d.]+) s",
-        phase=Phase.PROFILING,
-        receipt="profiling_seconds",
-    ),
+    signal("Starting torch.compile", phase=Phase.COMPILING),
     signal("Using cache directory:", phase=Phase.COMPILING),
     signal("Dynamo bytecode transform time:", phase=Phase.COMPILING),
     signal("Directly load", phase=Phase.COMPILING),
+    signal("Cache the graph of compile range", phase=Phase.COMPILING),
     signal("Compiling a graph for", phase=Phase.COMPILING),
     signal("Compiling model again", phase=Phase.COMPILING),
     signal("saved AOT compiled function", phase=Phase.COMPILING),
