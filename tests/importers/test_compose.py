@@ -6,15 +6,20 @@ from tests.support.imports import messages, read, refusal
 NAME = "lane/compose.yaml"
 
 
+def service(rest: str, top: str) -> str:
+    """A file with one service, which serves a model."""
+    command = "" if "command:" in rest else "    command: --model /m\n"
+    return f"services:\n  chat:\n    image: vllm/vllm-openai:v0.33.0\n{command}{rest}{top}"
+
+
 def container(rest: str, files: dict[str, str] | None = None, top: str = "") -> dict[str, Any]:
     """`container` of a service with these keys."""
-    text = f"services:\n  chat:\n    image: vllm/vllm-openai:v0.33.0\n{rest}{top}"
-    found: dict[str, Any] = read(text, files, NAME).document["container"]
+    found: dict[str, Any] = read(service(rest, top), files, NAME).document["container"]
     return {key: value for key, value in found.items() if key != "name"}
 
 
 def losses(rest: str, top: str = "") -> list[str]:
-    return messages(read(f"services:\n  chat:\n    image: vllm/vllm-openai:v0.33.0\n{rest}{top}", None, NAME))
+    return messages(read(service(rest, top), None, NAME))
 
 
 def test_options() -> None:
@@ -172,6 +177,7 @@ services:
   a:
     <<: *base
     image: vllm/vllm-openai:1
+    command: --model /m
     environment: {<<: *env, B: 2}
 """
     assert read(text, None, NAME).document["container"] == {"ipc": "host", "env": {"B": "2", "A": "1"}}
@@ -182,6 +188,17 @@ def test_refusals() -> None:
     assert "not a valid Compose file" in refusal("services: [a]\n", NAME)
     assert "not a valid Compose file" in refusal("services:\n  a: {image: vllm/x:1\n", NAME)
     assert "has no service x" in refusal("services: {a: {image: vllm/x:1}}\n", NAME, Choices(service="x"))
+
+
+def test_a_container_without_a_command() -> None:
+    """An image of one's own may start the engine by itself; the engines' own images know no model."""
+    for empty in ("", ", command: []", ", command: ''", ", command: null"):
+        text = f"services: {{a: {{image: vllm/vllm-openai:v0.33.0{empty}}}}}\n"
+        assert "the container has no command, and vllm/vllm-openai:v0.33.0 alone knows no model" in refusal(text, NAME)
+        assert "builds its image and has no command" in refusal(
+            f"services: {{a: {{build: ., image: my-vllm{empty}}}}}", NAME
+        )
+    assert read("services: {a: {image: 'team/vllm-glm:1'}}\n", None, NAME).plan.command == ()
 
 
 def test_further_options() -> None:

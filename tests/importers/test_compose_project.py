@@ -104,7 +104,7 @@ def test_the_service() -> None:
     assert started.document["image"]["repository"] == "x/sglang"
 
 
-BASE = "services: {base: {image: vllm/vllm-openai:1, volumes: [./m:/m], env_file: e.env}}\n"
+BASE = "services: {base: {image: vllm/vllm-openai:1, command: --model /m, volumes: [./m:/m], env_file: e.env}}\n"
 CHILD = "services: {a: {extends: {service: base, file: common/base.yaml}}}\n"
 
 

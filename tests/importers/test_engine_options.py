@@ -220,3 +220,11 @@ def test_the_name_of_an_unknown_flag_is_enough(draft: Draft) -> None:
     assert draft.secrets == {"ADMIN_API_KEY": {"env": "ADMIN_API_KEY"}}
     assert argument_value(draft, "--pad-token", ExpandedWord("<pad>", AT)) == "<pad>"
     assert secret_variable(draft, "session_token", "plain") is None
+
+
+def test_a_spelling_that_only_some_versions_know_stays_as_written() -> None:
+    """vLLM 0.33 took --disable-log-requests back as another spelling; 0.29 does not know it."""
+    written = "--model /m --disable-log-requests"
+    assert read(f"docker run vllm/vllm-openai:latest {written}\n").plan.command == tuple(written.split())
+    known = read(f"docker run vllm/vllm-openai:v0.33.0 {written}\n").document["engine"]["options"]
+    assert known == {"model": "/m", "enable_log_requests": False}

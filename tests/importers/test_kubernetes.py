@@ -20,6 +20,7 @@ spec:
 
 
 def pod(container: str = "", spec: str = "") -> str:
+    container += "" if "args:" in container else "\nargs: [--model, /m]"
     lines = "".join(f"    {line}\n" for line in container.splitlines())
     return POD.format(spec="".join(f"  {line}\n" for line in spec.splitlines()), container=lines)
 
@@ -150,6 +151,23 @@ def test_a_group_of_pods() -> None:
     assert found.plan.nodes == 2
     assert found.document["engine"]["options"] == {"model_path": "/m", "tp_size": 2}
     assert messages(found) == []
+
+
+def test_a_group_whose_shell_starts_ray() -> None:
+    """The leader alone would wait for its workers, or serve with the GPUs of one machine."""
+    shell = "ray start --head --port=6379 && vllm serve /m --tensor-parallel-size 8 --pipeline-parallel-size 2"
+    group = LWS.replace("lmsysorg/sglang:v0.5.22", "vllm/vllm-openai:v0.33.0")
+    start, end = group.index("          command:"), group.index("    workerTemplate")
+    group = f"{group[:start]}          command: [bash, -c, '{shell}']\n{group[end:]}"
+    assert "starts Ray (`ray start --head --port=6379`)" in refusal(group, "lws.yaml")
+    joins = "bash multi-node-serving.sh leader --ray_cluster_size=2; vllm serve /m"
+    assert "starts Ray" in refusal(pod(f"command: [sh, -c, '{joins}']"), "pod.yaml")
+    alone = pod("command: [sh, -c, 'ray start --head; exec vllm serve /m']")
+    assert read(alone, None, "pod.yaml").document["engine"]["options"] == {"model_tag": "/m"}
+
+
+def test_the_container_of_a_pod_without_arguments() -> None:
+    assert "the container has no command" in refusal(pod("args: []"), "pod.yaml")
 
 
 def test_a_list_and_json() -> None:

@@ -106,7 +106,7 @@ def test_a_password_of_another_command_is_not_shown(command: str) -> None:
         ("echo hello\n", "the text has no `docker run` command", None),
         (
             "if x; then\ndocker run i:1\nfi\n",
-            "the launch depends on `if`, and the text does not decide it",
+            "the launch depends on `if x`, and the text does not decide it",
             TextPosition(1, 1),
         ),
         (
@@ -377,6 +377,27 @@ def test_a_file_of_settings_that_is_not_here() -> None:
     ]
     message, line, _ = refused(f"P=3\n. /etc/x.env\ndocker run {IMAGE} /m --port $P\n")
     assert (message, line) == ("P may be changed on line 2 by /etc/x.env, which is not here", 2)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["[ -f x.env ] && . x.env", "if [[ -f x.env ]]; then set -a; source x.env; set +a; fi", "test -f x.env && . x.env"],
+)
+def test_a_guarded_file_of_settings_that_is_not_here(source: str) -> None:
+    """bash goes on with the values of the text; whoever has the file may get others."""
+    found = read(f"P=3\nS=${{S:-4}}\nL=5\n{source}\nL=6\ndocker run {IMAGE} /m --port $P --seed $S --max-num-seqs $L\n")
+    assert list(found.plan.command) == ["/m", "--port", "3", "--seed", "4", "--max-num-seqs", "6"]
+    assert [(one.severity, one.message) for one in found.diagnostics if one.code == "IMP006"] == [
+        ("warning", "P may be set in x.env (line 4), which is not here"),
+        ("warning", "S may be set in x.env (line 4), which is not here"),
+    ]
+
+
+def test_a_default_before_a_file_of_settings_that_is_not_here() -> None:
+    found = read(f"P=${{P:-3}}\n. x.env\ndocker run {IMAGE} /m --port $P\n")
+    assert [one.message for one in found.diagnostics if one.code == "IMP006"] == [
+        "P may be set in x.env (line 2), which is not here"
+    ]
 
 
 @pytest.mark.parametrize(

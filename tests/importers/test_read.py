@@ -53,7 +53,7 @@ def test_the_published_command_as_a_recipe() -> None:
         ),
         ("docker run -d --gpus all\n", "the command names no image", 1),
         ("docker run i:1 --port $1\n", "${1} is an argument of the script", 1),
-        ("if -f x; then docker run i:1; fi\n", "the launch depends on `if`", 1),
+        ("if -f x; then docker run i:1; fi\n", "the launch depends on `if -f x`", 1),
         ("go() {\n  docker run i:1\n}\n", "the text does not run this launch", 2),
         ("docker run i:1 --port $((RANDOM + 1))\n", "$RANDOM is known only when the text runs", 1),
         ("docker run i:1 --port $(next-port)\n", "the output of $(next-port) is not known without running it", 1),

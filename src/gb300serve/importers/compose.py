@@ -88,6 +88,9 @@ class _ComposeService:
         if not image:
             hint = "build the image and write its name under `image`, or use `import --container NAME`"
             raise UnresolvedError(f"the service {self.name} builds its image and names none", place, hint)
+        if self.node.get("build") is not None and not (self.node.get("command") or self.node.get("entrypoint")):
+            hint = "write the command of its Dockerfile under `command`, or use `import --container NAME`"
+            raise UnresolvedError(f"the service {self.name} builds its image and has no command", place, hint)
         options = [option for key, value in self.node.items() for option in self._options(key, value)]
         if "container_name" not in self.node and len(self.name) > 1:
             self.report.add(SPELLING, f"container.name is the name of the service, {self.name}", None, START)

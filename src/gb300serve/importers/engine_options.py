@@ -3,6 +3,7 @@
 import json
 import re
 from argparse import ArgumentTypeError
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -57,12 +58,20 @@ class Flags:
 
     @cached_property
     def _spelled(self) -> dict[str, EngineOption]:
+        """The first table's option counts. If several may apply, a spelling that only some know stays as written."""
         spelled: dict[str, EngineOption] = {}
+        tables = Counter[str]()
         for table in self.tables:
             for option in table.options():
                 for flag in filter(None, (option.flag, *option.aliases, *option.off)):
                     spelled.setdefault(flag, option)
-        return spelled
+                    tables[flag] += 1
+        everywhere = len(self.tables)
+        return {
+            flag: option
+            for flag, option in spelled.items()
+            if tables[flag] == everywhere or flag == option.flag or flag == f"--no-{option.flag[2:]}"
+        }
 
     def __contains__(self, flag: str) -> bool:
         return flag in self._spelled

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gb300serve.core.values import EngineName
 from gb300serve.engines.registry import ENGINES
 from gb300serve.importers.draft import Draft
-from gb300serve.importers.report import LAUNCHER, NOT_TAKEN_OVER, UnresolvedError, shorten
+from gb300serve.importers.report import LAUNCHER, NOT_TAKEN_OVER, TextPosition, UnresolvedError, shorten
 from gb300serve.importers.shell.expand import Expander
 from gb300serve.importers.shell.findings import Findings
 from gb300serve.importers.shell.script import UNLISTED, Shell
@@ -198,16 +198,27 @@ class _ContainerShell:
                 self.draft.set_variable(name, value, text.place)
         if launch.directory != directory:
             self.draft.container["workdir"] = launch.directory
-        for words, _ in shell.findings.commands:
-            self._report_other(words)
+        others = [([word.text for word in words], place) for words, place in shell.findings.commands]
+        for texts, place in (*others, *(([script], place) for script, place in shell.findings.absent)):
+            self._report_other(texts, place)
         return launch.words
 
-    def _report_other(self, words: tuple[ExpandedWord, ...]) -> None:
-        written = shorten(self.draft.report.clean(" ".join(word.text.replace("\ue002", "…") for word in words)), 60)
-        if words[0].text not in UNLISTED:
+    def _report_other(self, words: Sequence[str], place: TextPosition) -> None:
+        written = shorten(self.draft.report.clean(" ".join(words).replace("\ue002", "…")), 60)
+        starts_ray = words[0].rpartition("/")[2] == "ray" and words[1:2] == ["start"]
+        waits = starts_ray and (self.draft.nodes > 1 or any(word.startswith("--address") for word in words))
+        if waits or _CLUSTER_SCRIPT.search(words[0]):
+            reason = f"the shell in the container starts Ray (`{written}`): the launch is one process of a cluster"
+            hint = "write a recipe with `nodes: N` and the engine's own arguments: `gb300serve help recipe`"
+            raise UnresolvedError(reason, place, hint)
+        if words[0] not in UNLISTED:
             message = f"the shell in the container also runs `{written}`, which a recipe cannot express"
             hint = "move it to the image or to a mounted script"
-            self.draft.report.add(NOT_TAKEN_OVER, message, hint, words[0].place)
+            self.draft.report.add(NOT_TAKEN_OVER, message, hint, place)
+
+
+# Scripts that start Ray on several machines: vLLM's examples, and what people call theirs.
+_CLUSTER_SCRIPT = re.compile(r"multi-node-serving|run_cluster|ray[_-](?:init|cluster|start)")
 
 
 def _find_engine(texts: Sequence[str]) -> int | None:

@@ -24,7 +24,7 @@ from gb300serve.importers.report import (
 )
 from gb300serve.importers.shell.builtins import find_program
 from gb300serve.importers.shell.expand import Expander
-from gb300serve.importers.shell.findings import Findings, ScriptLaunch
+from gb300serve.importers.shell.findings import Dependence, Findings, ScriptLaunch
 from gb300serve.importers.shell.script import UNLISTED, Shell
 from gb300serve.importers.shell.words import OPEN, ExpandedWord, ShellEnvironment, SourceText, Word
 
@@ -153,8 +153,9 @@ def read_script(
     chosen = _choose([_server(launch) for launch in shell.launches], report, number)
     launch = chosen.launch
     if launch.depends is not None:
-        keyword, place = launch.depends
-        raise UnresolvedError(f"the launch depends on `{keyword}`, and the text does not decide it", place, BY_CAPTURE)
+        shown = _first_line(source, launch.depends)
+        reason = f"the launch depends on `{shown}`, and the text does not decide it"
+        raise UnresolvedError(reason, launch.depends.place, BY_CAPTURE)
     if launch.error is not None:
         raise launch.error
     _check_image(chosen)
@@ -311,6 +312,18 @@ def _choose(servers: Sequence[_Server], report: Report, number: int | None) -> _
 
 def _engines(joint: str = " and ") -> str:
     return joint.join(engine.title for engine in ENGINES.values())
+
+
+_THEN = re.compile(r"[;\s]+(?:then|do)\b.*", re.DOTALL)
+
+
+def _first_line(source: SourceText, depends: Dependence) -> str:
+    """`for gpu in $(seq 0 7)`; only the keyword if the command is not on its line of this text."""
+    keyword, place = depends
+    line = source.text.split("\n")[place.line - 1 : place.line]
+    text = line[0][place.column - 1 :] if line else ""
+    text = text.partition(" in ")[0] if keyword == "case" else _THEN.sub("", text)
+    return shorten(text) if text.startswith(keyword) else keyword
 
 
 def _check_image(server: _Server) -> None:

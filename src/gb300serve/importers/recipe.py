@@ -105,6 +105,15 @@ def from_parts(
         raise UnresolvedError(
             f"the container has {count:,} options and arguments", image.place, "leave most of them out"
         )
+    serving = engine_of_image(image_repository(image.text))
+    if (
+        not entrypoint
+        and not command
+        and serving
+        and engine_named(serving).is_serving_image(image_repository(image.text))
+    ):
+        reason = f"the container has no command, and {shorten(image.text)} alone knows no model"
+        raise UnresolvedError(reason, image.place, "write the engine's arguments (the model first) as its command")
     section = image_section(draft, image)
     apply_options(draft, options)
     if entrypoint:

@@ -9,7 +9,6 @@ from gb300serve.importers.report import TextPosition, UnresolvedError
 from gb300serve.importers.shell.expand import Expander
 from gb300serve.importers.shell.words import (
     OPEN,
-    Function,
     Reference,
     ShellArray,
     SimpleCommand,
@@ -279,13 +278,11 @@ def _export_fields(expander: Expander, word: Word, *, exported: bool) -> None:
             expander.variables[name] = Variable(value, exported)
 
 
-def forget(expander: Expander, cause: str, place: TextPosition) -> None:
-    """Every variable so far may have changed, for example by a file that is not here."""
+def forget(expander: Expander, cause: str, place: TextPosition, *, guarded: bool | None = None) -> None:
+    """Every variable so far may have changed. `guarded`: by a file that is not here, as in `[ -f FILE ] && . FILE`."""
     expander.count_forgotten(place)
-    for name, variable in list(expander.variables.items()):
-        if name not in ("@", "PWD") and not isinstance(variable.value, (Function, UnresolvedError)):
-            reason = f"{name} may be changed on line {place.line} by {cause}"
-            expander.variables[name] = Variable(UnresolvedError(reason, place), variable.exported)
+    file = None if guarded is None else len(expander.absent) - 1
+    expander.variables.forget(f"may be changed on line {place.line} by {cause}", place, file, guarded=bool(guarded))
 
 
 def _unset(expander: Expander, call: Call) -> bool | None:

@@ -20,6 +20,7 @@ from gb300serve.importers.shell.operators import (
     with_homes,
 )
 from gb300serve.importers.shell.words import (
+    OF_THE_SHELL,
     OPEN,
     ExpandedWord,
     Operator,
@@ -53,13 +54,6 @@ _MAX_FORGOTTEN = 300
 NOT_RUN = "is not known without running it"
 _MAX_LENGTH = 200_000
 _TOO_LONG = f"the text expands to more than {_MAX_LENGTH:,} characters"
-# bash or the login sets these, so a text that does not set them may still have them.
-_OF_THE_SHELL = frozenset((
-    "BASH", "BASH_VERSION", "BASH_VERSINFO", "BASH_REMATCH", "BASHPID", "EPOCHSECONDS", "EUID", "FUNCNAME", "GROUPS",
-    "HOSTNAME", "HOSTTYPE", "LINENO", "MACHTYPE", "OLDPWD", "OPTARG", "OPTIND", "OSTYPE", "PIPESTATUS", "PPID",
-    "RANDOM", "REPLY", "SECONDS", "SHELL", "SHLVL", "TERM", "UID",
-))  # fmt: skip
-
 
 _END = Piece("", ends=True)
 _NO_ELEMENTS = Piece("", splits=True, is_empty_list=True)
@@ -293,6 +287,8 @@ class Expander:
         if variable is None:
             return self._from_caller(name, place)
         self.assumed |= variable.assumed
+        if variable.doubt is not None:
+            self._warn_of_file(name, self.absent[variable.doubt], "its value in the text was used", place)
         value = variable.value
         if isinstance(value, UnresolvedError):
             raise value
@@ -350,7 +346,7 @@ class Expander:
             return self._arguments("0", place)
         if known is not None:
             return [known]
-        if name in _OF_THE_SHELL and (self.assuming or name not in ("SHELL", "TERM", "HOSTNAME")):
+        if name in OF_THE_SHELL and (self.assuming or name not in ("SHELL", "TERM", "HOSTNAME")):
             raise UnresolvedError(f"${name} is known only when the text runs", place)
         self.assumed.add(name)
         return None
@@ -382,12 +378,15 @@ class Expander:
             yield from default
 
     def _warn_of_default(self, name: str, default: str, place: TextPosition) -> None:
-        if self.absent and name not in self.variables and name not in self._warned and not self.assuming:
+        if self.absent and name not in self.variables:
+            used = f"the default {shorten(default, 30)} was used" if default else None
+            self._warn_of_file(name, self.absent[-1], used, place)
+
+    def _warn_of_file(self, name: str, absent: tuple[str, TextPosition], used: str | None, place: TextPosition) -> None:
+        if name not in self._warned and not self.assuming:
             self._warned.add(name)
-            file, at = self.absent[-1]
-            message = f"{name} may be set in {shorten(file)} (line {at.line}), which is not here"
-            hint = f"the default {shorten(default, 30)} was used: compare it with the file" if default else None
-            self.report.add(UNSET, message, hint, place)
+            message = f"{name} may be set in {shorten(absent[0])} (line {absent[1].line}), which is not here"
+            self.report.add(UNSET, message, used and f"{used}: compare it with the file", place)
 
     def _argument(self, part: Part, argument: str, name: str) -> Iterator[Piece]:
         if name in self._open or len(self._open) > 20:

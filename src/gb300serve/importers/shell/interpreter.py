@@ -255,8 +255,7 @@ class Interpreter(ABC):
         first = states[0]
         # A variable that was unset differs from one that was never set.
         if all((state and (state.value,)) == (first and (first.value,)) for state in states):
-            assumed = frozenset[str]().union(*(state.assumed for state in states if state))
-            self.expander.variables.restore(name, first and first._replace(assumed=assumed))
+            self.expander.variables.restore(name, first and first.agreeing(states))
             return
         subject = {"@": "the arguments", "PWD": "the working directory"}.get(name, name.removesuffix("()"))
         verb = "depend" if name == "@" else "depends"

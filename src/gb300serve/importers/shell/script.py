@@ -324,9 +324,9 @@ class Shell(Interpreter):
         path = arguments[0] if arguments and UNKNOWN not in arguments[0] and OPEN not in arguments[0] else None
         text = None if path is None else self._text_of(path)
         if text is None:
-            shown = path or written(call.words[0] if call.words else call.node.words[0])
+            shown = path or written((call.words or call.node.words)[0])
             self.expander.absent.append((shown, place))
-            forget(self.expander, f"{shorten(shown)}, which is not here", place)
+            forget(self.expander, f"{shorten(shown)}, which is not here", place, guarded=self.uncertain > 0)
             return None
         outer = self.expander.variables.get("@")
         if len(arguments) > 1:

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal, NamedTuple
@@ -273,6 +273,22 @@ class Variable(NamedTuple):
     exported: bool = False
     assumed: frozenset[str] = frozenset()
     """What had to be unset for this value: variables of the caller, and arguments of the script."""
+    doubt: int | None = None
+    """The number of the file that is not here, and that may set it to something else."""
+
+    def agreeing(self, others: Iterable["Variable | None"]) -> "Variable":
+        """With what is assumed and doubted in the other branches, which have the same value."""
+        states = [self, *(other for other in others if other)]
+        assumed = frozenset[str]().union(*(state.assumed for state in states))
+        return self._replace(assumed=assumed, doubt=next((s.doubt for s in states if s.doubt is not None), None))
+
+
+# bash or the login sets these, so a text that does not set them may still have them.
+OF_THE_SHELL = frozenset((
+    "BASH", "BASH_VERSION", "BASH_VERSINFO", "BASH_REMATCH", "BASHPID", "EPOCHSECONDS", "EUID", "FUNCNAME", "GROUPS",
+    "HOSTNAME", "HOSTTYPE", "LINENO", "MACHTYPE", "OLDPWD", "OPTARG", "OPTIND", "OSTYPE", "PIPESTATUS", "PPID",
+    "RANDOM", "REPLY", "SECONDS", "SHELL", "SHLVL", "TERM", "UID",
+))  # fmt: skip
 
 
 class Variables(dict[str, Variable]):
@@ -295,6 +311,19 @@ class Variables(dict[str, Variable]):
             if self._before:
                 self._before[-1].setdefault(name, self.get(name))
             del self[name]
+
+    def forget(self, reason: str, place: TextPosition, file: int | None = None, *, guarded: bool = False) -> None:
+        """Every variable may have changed; by a file that is not here, if that has a number.
+
+        Then a value that was a default stays, in doubt; and any value if the file is read only where it exists.
+        """
+        for name, variable in list(self.items()):
+            if name in ("@", "PWD") or isinstance(variable.value, (Function, UnresolvedError)):
+                continue
+            if file is not None and (guarded or name in variable.assumed):
+                self[name] = variable._replace(doubt=file)
+            else:
+                self[name] = Variable(UnresolvedError(f"{name} {reason}", place), variable.exported)
 
     def begin(self) -> None:
         """Begin a branch."""
