@@ -114,3 +114,33 @@ def test_a_key_counts_only_where_weights_are_loaded() -> None:
     assert diagnosed(lines).reason is Reason.UNKNOWN
     loading = [line.replace("in run_engine_core", "in load_weights") for line in lines]
     assert diagnosed(loading).reason is Reason.WEIGHTS_MISMATCH
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("ValueError: Unexpected weight: visual.blocks.3.attn.qkv.g_idx", Reason.WEIGHTS_MISMATCH),
+        (
+            "requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/api/models/a/b",
+            Reason.MODEL_ACCESS_DENIED,
+        ),
+        (
+            "OSError: Can't load the configuration of '/srv/m'. If you were trying to load it",
+            Reason.MODEL_PATH_NOT_VISIBLE,
+        ),
+        ("EntryNotFoundError: 404 Client Error. Entry Not Found for url: https://a/b", Reason.MODEL_FILES_INCOMPLETE),
+        (
+            "ValueError: The input size is not aligned with the quantized weight shape. This can be caused by too large"
+            " tensor parallel size.",
+            Reason.BAD_ARGUMENT_VALUE,
+        ),
+        (
+            "AttributeError: Model OwlForCausalLM does not support BitsAndBytes quantization yet.",
+            Reason.UNSUPPORTED_ON_ENGINE,
+        ),
+        ("TypeError: AsyncEngineArgs.__init__() got an unexpected keyword argument 'owl'", Reason.UNKNOWN_ARGUMENT),
+        ("RuntimeError: Numpy is not available", Reason.IMAGE_BROKEN),
+    ],
+)
+def test_what_an_exception_says(text: str, reason: Reason) -> None:
+    assert diagnosed(engine(text)).reason == reason

@@ -42,6 +42,18 @@ CAUSES: tuple[Cause, ...] = (
     ),
     cause(Reason.UNKNOWN_ARGUMENT, "error: ambiguous option:", r"error: ambiguous option: (?P<argument>\S+)"),
     cause(Reason.UNKNOWN_ARGUMENT, "error: no such option", r"(?i)error: no such option:? (?P<arguments>.*)"),
+    cause(
+        Reason.UNKNOWN_ARGUMENT,
+        "got an unexpected keyword argument",
+        r"TypeError: (?:Async)?(?:EngineArgs|ServerArgs)(?:\.__init__\(\))? got an unexpected keyword argument"
+        r" '(?P<arguments>\w+)'",
+    ),
+    cause(Reason.UNKNOWN_ARGUMENT, "unknown flag: ", r"(?:^|: )unknown flag: (?P<arguments>-\S+)"),
+    cause(
+        Reason.UNKNOWN_ARGUMENT,
+        "unknown shorthand flag: ",
+        r"(?:^|: )unknown shorthand flag: '\w' in (?P<arguments>-\S+)",
+    ),
     cause(Reason.UNKNOWN_PARSER, "-parser", _PARSER_OPTION),
     cause(Reason.KV_DTYPE_UNSUPPORTED, "--kv-cache-dtype", _KV_OPTION),
     Cause(

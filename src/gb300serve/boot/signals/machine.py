@@ -25,6 +25,11 @@ CAUSES: tuple[Cause, ...] = (
     cause(Reason.PORT_IN_USE, "EADDRINUSE", r"port: (?P<port>\d+).*EADDRINUSE"),
     cause(Reason.PORT_IN_USE, "ddress already in use", r"(?:\[Errno 98\]|Error).*[Aa]ddress already in use"),
     cause(
+        Reason.PORT_IN_USE,
+        "Ports are not available",
+        r"Ports are not available: .*?(?P<address>[\d.]+):(?P<port>\d+) -> .*Only one usage of each socket address",
+    ),
+    cause(
         Reason.ENTRYPOINT_MISSING,
         "executable file not found",
         r"exec: \"(?P<executable>(?!nvidia-)[^\"]*)\": executable file not found",
@@ -55,6 +60,11 @@ CAUSES: tuple[Cause, ...] = (
         r"^\[dumb-init\] (?P<executable>\S+): No such file or directory",
     ),
     cause(Reason.ENTRYPOINT_MISSING, "o command specified", r"[Nn]o command specified"),
+    cause(
+        Reason.ENTRYPOINT_MISSING,
+        "Error while finding module specification for",
+        r"^\S*python[\d.]*: Error while finding module specification for '(?P<executable>[\w.]+)'",
+    ),
     cause(Reason.ENTRYPOINT_MISSING, "No module named", r"^\S*python[\d.]*: No module named (?P<executable>[\w.]+)"),
     cause(
         Reason.ENTRYPOINT_MISSING,
@@ -199,6 +209,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(Reason.NO_GPU_RUNTIME, "Error: CUDA unknown error"),
     cause(Reason.NO_GPU_RUNTIME, "Error 802: system not yet initialized"),
     cause(Reason.NO_GPU_RUNTIME, "CUDA driver initialization failed"),
+    cause(Reason.NO_GPU_RUNTIME, "Unexpected error from ", r"Unexpected error from \w+GetDeviceCount\(\)", Rank.BROAD),
     cause(Reason.NO_GPU_RUNTIME, "NVML Shared Library Not Found"),
     cause(Reason.NO_GPU_RUNTIME, "NVMLError_DriverNotLoaded"),
     cause(Reason.NO_GPU_RUNTIME, "ailed to initialize NVML: ", r"initialize NVML: (?:Unknown Error|Insufficient Perm)"),
@@ -207,6 +218,8 @@ CAUSES: tuple[Cause, ...] = (
     cause(Reason.NO_GPU_RUNTIME, "no CUDA-capable device is detected"),
     cause(Reason.NO_GPU_RUNTIME, "libcuda.so.1", r"(?:Error: ).*libcuda\.so\.1"),
     cause(Reason.KERNEL_UNSUPPORTED, "no kernel image is available"),
+    cause(Reason.KERNEL_UNSUPPORTED, "HIP error: invalid device function"),
+    cause(Reason.KERNEL_UNSUPPORTED, "hipErrorNoBinaryForGpu"),
     cause(Reason.KERNEL_UNSUPPORTED, "Triton Error [CUDA]: device kernel image is invalid", rank=Rank.BROAD),
     cause(
         Reason.KERNEL_UNSUPPORTED, "is not defined for option 'gpu-name'", r"'(?P<architecture>sm_\w+)' is not defined"
@@ -271,6 +284,11 @@ CAUSES: tuple[Cause, ...] = (
     cause(Reason.PERMISSION_DENIED, "PermissionError", r"^PermissionError: (?P<error>.*)", Rank.BROAD),
     cause(
         Reason.SHARED_MEMORY_TOO_SMALL,
+        "NCCL WARN",
+        r"NCCL WARN (?P<error>.{0,100}(?:extend|shared memory segment|posix_fallocate).{0,40}/dev/shm/\S+)",
+    ),
+    cause(
+        Reason.SHARED_MEMORY_TOO_SMALL,
         "o space left on device",
         r"(?:/dev/shm|shared memory|\bshm\b|/torch_\d).{0,300}[Nn]o space left on device",
     ),
@@ -317,8 +335,9 @@ MEMORY_CAUSES: tuple[Cause, ...] = (
     ),
     cause(
         Reason.GPU_OOM,
-        "CUDA out of memory",
-        r"CUDA out of memory\.?(?: Tried to allocate (?P<tried>[\d.]+ [KMG]iB)\.)?"
+        " out of memory",
+        r"\b(?:CUDA|HIP|NPU|XPU|MPS|MLU|MUSA|HPU|GCU) out of memory\b\.?"
+        r"(?: Tried to allocate (?P<tried>[\d.]+ [KMG]iB)\.?)?"
         r"(?: GPU (?P<gpu>\d+) has a total capacity of (?P<total_gib>[\d.]+) GiB of which (?P<free>[\d.]+ [KMG]iB))?",
     ),
     cause(Reason.HOST_OOM_KILLED, "ray.exceptions.OutOfMemoryError"),
@@ -330,6 +349,7 @@ MEMORY_CAUSES: tuple[Cause, ...] = (
     ),
     cause(Reason.HOST_OOM_KILLED, "MemoryError", r"^MemoryError(?:$|: )", Rank.BROAD),
     cause(Reason.HOST_OOM_KILLED, "std::bad_alloc", rank=Rank.BROAD),
+    cause(Reason.HOST_OOM_KILLED, "unable to mmap", r"unable to mmap (?P<bytes>\d+) bytes .*Cannot allocate memory"),
     cause(Reason.GPU_OOM, "OutOfMemoryError", r"\b(?:cuda\.|torch\.)?OutOfMemoryError(?:: |$)", Rank.BROAD),
     cause(Reason.GPU_OOM, "CUDA driver error: out of memory", rank=Rank.BROAD),
     cause(Reason.GPU_OOM, "CUDA_ERROR_OUT_OF_MEMORY", rank=Rank.BROAD),
@@ -351,6 +371,7 @@ MEMORY_CAUSES: tuple[Cause, ...] = (
             "has fallen off the bus",
         )
     ),
+    cause(Reason.GPU_FAULT, "Memory access fault by GPU", r"(?P<error>Memory access fault by GPU .{0,100})"),
     cause(Reason.GPU_FAULT, "NVRM: Xid", r"NVRM: Xid \((?P<gpu>[^)]*)\): (?P<xid>\d+)"),
     cause(Reason.GPU_OOM, "CUDA error: out of memory", rank=Rank.BROAD),
     cause(Reason.GPU_OOM, "cudaErrorMemoryAllocation", rank=Rank.BROAD),

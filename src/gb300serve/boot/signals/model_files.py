@@ -18,6 +18,11 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.MODEL_PATH_NOT_VISIBLE, "Incorrect path_or_model_id", r"Incorrect path_or_model_id: '(?P<path>[^']*)'"
     ),
+    cause(
+        Reason.MODEL_PATH_NOT_VISIBLE,
+        "Can't load the configuration of",
+        r"Can't load the configuration of '(?P<path>[^']*)'",
+    ),
     cause(Reason.MODEL_PATH_NOT_VISIBLE, "LocalEntryNotFoundError", rank=Rank.BROAD),
     cause(Reason.MODEL_PATH_NOT_VISIBLE, "OfflineModeIsEnabled", rank=Rank.BROAD),
     cause(Reason.MODEL_PATH_NOT_VISIBLE, "RepositoryNotFoundError", rank=Rank.BROAD),
@@ -29,7 +34,10 @@ CAUSES: tuple[Cause, ...] = (
             ("is restricted", r"(?P<error>Access to model (?P<repo>\S+) is restricted)"),
             ("is gated", r"(?:Error|rror:).{0,200}?(?P<repo>[\w.-]+/[\w.-]+) is gated"),
             ("Forbidden", r"(?P<error>403 Client Error: Forbidden for url: \S*huggingface\.co\S*)"),
-            ("Unauthorized", r"(?P<error>401 Client Error: Unauthorized for url: \S*/resolve/\S*)"),
+            (
+                "Unauthorized",
+                r"(?P<error>401 Client Error: Unauthorized for url: \S*(?:/resolve/|huggingface\.co|modelscope)\S*)",
+            ),
             ("Invalid credentials in Authorization header", None),
             ("nvalid user token", r"(?P<error>[Ii]nvalid user token)"),
         )
@@ -74,6 +82,7 @@ CAUSES: tuple[Cause, ...] = (
         "There is no module or parameter named",
         r"There is no module or parameter named '?(?P<weights>[^'\s]{1,200})",
     ),
+    cause(Reason.WEIGHTS_MISMATCH, "Unexpected weight", r"Error: (?P<error>Unexpected weights?:? .{0,200})"),
     cause(
         Reason.WEIGHTS_MISMATCH,
         "size mismatch for",
@@ -149,6 +158,8 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.MODEL_ARCHITECTURE_UNKNOWN, "Unrecognized model in", r"Unrecognized model in (?P<path>\S+?)\.?(?:\s|$)"
     ),
+    cause(Reason.MODEL_FILES_INCOMPLETE, "EntryNotFoundError", r"EntryNotFoundError: (?P<error>404 .*)", Rank.BROAD),
+    cause(Reason.TOKENIZER_MISSING, "not a string", r"^TypeError: not a string$", Rank.BROAD, "LoadFromFile"),
     cause(Reason.TOKENIZER_MISSING, "Couldn't instantiate the backend tokenizer"),
     cause(Reason.TOKENIZER_MISSING, "Can't load tokenizer for", r"Can't load tokenizer for '(?P<path>[^']*)'"),
     cause(Reason.TOKENIZER_MISSING, "Failed to load the tokenizer"),
@@ -189,6 +200,17 @@ CAUSES: tuple[Cause, ...] = (
         "is not supported for the current GPU",
         r"quantization method (?P<method>\w+) is not supported for the current GPU"
         r"(?:\. Minimum capability: (?P<needed>\d+)\. Current capability: (?P<found>\d+))?",
+    ),
+    cause(
+        Reason.BAD_ARGUMENT_VALUE,
+        "too large tensor parallel size",
+        r"Error: (?P<detail>.{0,300}caused by too large tensor parallel size)",
+    ),
+    cause(
+        Reason.UNSUPPORTED_ON_ENGINE,
+        "does not support",
+        r"Error: (?P<detail>\S+ (?:\S+ )?does not support \w+ quantization.{0,100})",
+        Rank.BROAD,
     ),
     cause(
         Reason.BAD_ARGUMENT_VALUE, "nknown quantization method", r"[Uu]nknown quantization method:? '?(?P<value>\w+)"

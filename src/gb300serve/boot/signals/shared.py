@@ -211,8 +211,14 @@ _IMPORT_CAUSES: tuple[Cause, ...] = (
                 r"AttributeError: (?P<error>(?:partially initialized )?module '[\w.]+' has no attribute '\w+')",
                 Rank.BROAD,
             ),
+            (
+                "was not found in your environment",
+                r"^(?P<error>\w+ requires the [\w ./-]{1,60} library but it was not found in your environment)",
+                Rank.BROAD,
+            ),
             ("because of the following error", r"RuntimeError: (?P<error>Failed to import \S+)", Rank.BROAD),
             ("Torch not compiled with CUDA enabled", None, Rank.BROAD),
+            ("Numpy is not available", None, Rank.BROAD),
             ("Descriptors cannot be created directly", None, Rank.BROAD),
             ("numpy.dtype size changed", None, Rank.BROAD),
             ("failed to be inspected", r"(?P<error>[Mm]odel architectures .{0,200}failed to be inspected)", Rank.VAGUE),
@@ -254,6 +260,7 @@ _DISTRIBUTED_CAUSES: tuple[Cause, ...] = (
                 r"(?P<error>(?:current )?node timed out during startup.{0,100})",
                 Rank.SPECIFIC,
             ),
+            ("retrieving ncclUniqueId", r"(?P<error>is setting up NCCL communicator.{0,200})", Rank.CLOSING_WORKER),
             ("ould not find any running Ray instance", None, Rank.SPECIFIC),
             ("ailed to connect to GCS", r"(?P<error>[Ff]ailed to connect to GCS.{0,100})", Rank.BROAD),
             ("nable to connect to GCS", r"(?P<error>[Uu]nable to connect to GCS.{0,100})", Rank.BROAD),
@@ -289,12 +296,21 @@ _DISTRIBUTED_CAUSES: tuple[Cause, ...] = (
 LIBRARY_CAUSES = (*_BUILD_CAUSES, *_IMPORT_CAUSES, *_DISTRIBUTED_CAUSES)
 
 CLOSING: tuple[Cause, ...] = (
+    cause(
+        Reason.ENGINE_STARTUP_TIMEOUT,
+        "probe, will be restarted",
+        r"Container (?P<container>\S+) failed (?P<probe>liveness|startup) probe, will be restarted",
+        Rank.BROAD,
+    ),
     *(
         cause(Reason.UNKNOWN, needle, rank=Rank.CLOSING)
         for needle in (
             "Run 'docker run --help'",
             "scheduler is dead",
             "Back-off restarting failed container",
+            "CrashLoopBackOff",
+            "ImagePullBackOff",
+            "ErrImagePull",
             "terminate called after throwing",
             "ProcessRaisedException",
             "ProcessExitedException",

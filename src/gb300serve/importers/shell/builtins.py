@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from posixpath import basename, dirname, join, normpath
 from typing import NamedTuple
 
-from gb300serve.importers.report import TextPosition, UnresolvedError
+from gb300serve.importers.report import TextPosition, UnresolvedError, shorten
 from gb300serve.importers.shell.expand import Expander
 from gb300serve.importers.shell.words import (
     OPEN,
@@ -278,11 +278,18 @@ def _export_fields(expander: Expander, word: Word, *, exported: bool) -> None:
             expander.variables[name] = Variable(value, exported)
 
 
-def forget(expander: Expander, cause: str, place: TextPosition, *, guarded: bool | None = None) -> None:
-    """Every variable so far may have changed. `guarded`: by a file that is not here, as in `[ -f FILE ] && . FILE`."""
+def forget(expander: Expander, cause: str, place: TextPosition) -> None:
+    """Every variable so far may have changed."""
     expander.count_forgotten(place)
-    file = None if guarded is None else len(expander.absent) - 1
-    expander.variables.forget(f"may be changed on line {place.line} by {cause}", place, file, guarded=bool(guarded))
+    expander.variables.forget(f"may be changed on line {place.line} by {cause}", place)
+
+
+def forget_by_file(expander: Expander, file: str, place: TextPosition, *, guarded: bool | None) -> None:
+    """By a file that is not here; `guarded`: `[ -f FILE ] && . FILE`. None: its directory is not known."""
+    number = None if guarded is None else len(expander.absent)
+    expander.absent.append((file, place))
+    reason = f"may be changed on line {place.line} by {shorten(file)}, which is not here"
+    expander.variables.forget(reason, place, number, guarded=bool(guarded))
 
 
 def _unset(expander: Expander, call: Call) -> bool | None:
@@ -396,10 +403,8 @@ def _getopts(expander: Expander, call: Call) -> bool | None:
 
 
 def _let(expander: Expander, call: Call) -> bool | None:
-    value = 0
-    for argument in call.arguments:
-        value = expander.arithmetic(SourceText(argument, fixed=call.node.place), call.node.place)
-    return value != 0
+    place = call.node.place
+    return [0, *(expander.arithmetic(SourceText(text, fixed=place), place) for text in call.arguments)][-1] != 0
 
 
 def _change_directory(expander: Expander, call: Call) -> bool | None:

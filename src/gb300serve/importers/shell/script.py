@@ -14,6 +14,7 @@ from gb300serve.importers.shell.builtins import (
     assign,
     find_program,
     forget,
+    forget_by_file,
     match_assignment,
     set_arguments,
     shell_operand,
@@ -305,7 +306,6 @@ class Shell(Interpreter):
         return self._nested(self._inner_source(call.words, text, call.node.place))
 
     def _nested(self, source: SourceText) -> Flow:
-        """Follow a text in this shell."""
         self.depth += 1
         try:
             return self.read(source)
@@ -325,8 +325,8 @@ class Shell(Interpreter):
         text = None if path is None else self._text_of(path)
         if text is None:
             shown = path or written((call.words or call.node.words)[0])
-            self.expander.absent.append((shown, place))
-            forget(self.expander, f"{shorten(shown)}, which is not here", place, guarded=self.uncertain > 0)
+            known = path is not None and self.host is None and self._absolute(path) not in (None, *self.findings.files)
+            forget_by_file(self.expander, shown, place, guarded=self.uncertain > 0 if known else None)
             return None
         outer = self.expander.variables.get("@")
         if len(arguments) > 1:
