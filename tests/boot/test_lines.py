@@ -81,3 +81,19 @@ def test_what_the_caller_says_never_runs_backwards() -> None:
     watch.advance(12.0)
     watch.advance(11.0)
     assert watch.now() == 12.0
+
+
+def test_the_keys_of_the_terminal_are_no_part_of_a_line() -> None:
+    assert parse("^CINFO:     Shutting down").text == "Shutting down"
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("RuntimeError('CUDA error: out of memory\\nCompile with x')", "RuntimeError: CUDA error: out of memory"),
+        ('torch.OutOfMemoryError("it\'s full")', "torch.OutOfMemoryError: it's full"),
+        ("see RuntimeError('x')", "see RuntimeError('x')"),
+    ],
+)
+def test_an_exception_as_python_writes_it(written: str, text: str) -> None:
+    assert parse(f"ERROR 01-05 10:10:10 engine.py:136] {written}").text == text

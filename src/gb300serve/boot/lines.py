@@ -21,6 +21,10 @@ _HEADER = re.compile(
     r"|(?P<level3>INFO|WARNING|ERROR|CRITICAL): {2,}"
     r"|\[(?P<level4>[IWEF])\d{4} [^\]]*\] )?"
 )
+# vLLM until 0.8 logs an exception as Python writes it: `RuntimeError('CUDA error: out of memory')`.
+_WRITTEN = re.compile(
+    r"(?P<exception>(?:\w+\.)*[A-Z]\w*(?:Error|Exception))\((?P<quote>['\"])(?P<message>.*)(?P=quote)\)"
+)
 # Ray prints a line that several workers share once, and appends how many workers printed it.
 _REPEATED = re.compile(r" [\[(]repeated \d+x across cluster.*")
 
@@ -41,6 +45,7 @@ def parse(line: str) -> Record:
         line = printable(line)
     if "across cluster" in line:
         line = _REPEATED.sub("", line)
+    line = line.removeprefix("^C")  # the terminal shows the keys of whoever stops the engine
     match = _HEADER.match(line)
     if match is None or not match.end():
         return Record("", "", "", line)
@@ -53,7 +58,10 @@ def parse(line: str) -> Record:
     else:
         stamp = bracketed[5:] if bracketed else ""
     level = level or level2 or level3 or level4 or level5 or ""
-    return Record(process or "", level, stamp, line[match.end() :], form)
+    text = line[match.end() :]
+    if level == "ERROR" and text.endswith(")") and (written := _WRITTEN.fullmatch(text)):
+        text = f"{written['exception']}: {written['message'].partition(chr(92) + 'n')[0]}"
+    return Record(process or "", level, stamp, text, form)
 
 
 _DAYS_BEFORE_MONTH = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)

@@ -140,6 +140,15 @@ def test_a_key_counts_only_where_weights_are_loaded() -> None:
         ),
         ("TypeError: AsyncEngineArgs.__init__() got an unexpected keyword argument 'owl'", Reason.UNKNOWN_ARGUMENT),
         ("RuntimeError: Numpy is not available", Reason.IMAGE_BROKEN),
+        ("ValueError: No supported config format found in /srv/m.", Reason.MODEL_PATH_NOT_VISIBLE),
+        (
+            "ValueError: Unrecognized configuration class <class 'owl.OwlConfig'> for this kind of AutoModel: X.",
+            Reason.MODEL_ARCHITECTURE_UNKNOWN,
+        ),
+        (
+            "ValueError: The supplied chat template (/c/a.jinja) looks like a file path, but it failed to be opened.",
+            Reason.BAD_ARGUMENT_VALUE,
+        ),
     ],
 )
 def test_what_an_exception_says(text: str, reason: Reason) -> None:

@@ -94,7 +94,8 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.BAD_ARGUMENT_VALUE,
         ": error: ",
-        r"^[\w.-]+(?: serve)?: error: (?:argument (?P<argument>[^:\s]+): )?(?P<error>.*)",
+        r"^(?!slurmstepd|srun|sbatch|make|nvcc|gcc|g\+\+|ld)[\w.-]+(?: serve)?: error: "
+        r"(?:argument (?P<argument>[^:\s]+): )?(?P<error>.*)",
         Rank.EXCEPTION,
     ),
     *(
@@ -114,6 +115,11 @@ CAUSES: tuple[Cause, ...] = (
             ),
             ("World size (", r"World size \(\d+\) is larger than the number of available GPUs"),
         )
+    ),
+    cause(
+        Reason.BAD_ARGUMENT_VALUE,
+        "looks like a file path, but it failed to be opened",
+        r"(?P<error>The supplied (?P<argument>chat template) .{0,400}failed to be opened.{0,200})",
     ),
     cause(Reason.BAD_ARGUMENT_VALUE, "port must be 0-65535", r"(?P<error>port must be 0-65535)"),
     cause(Reason.BAD_ARGUMENT_VALUE, "mutually exclusive", r"(?:Error|error): (?P<error>.*mutually exclusive)"),

@@ -52,6 +52,11 @@ CAUSES: tuple[Cause, ...] = (
     cause(Reason.MODEL_PATH_NOT_VISIBLE, "Could not detect config format for no config file found"),
     cause(
         Reason.MODEL_PATH_NOT_VISIBLE,
+        "No supported config format found in",
+        r"No supported config format found in (?P<path>\S+?)\.?(?:\s|$)",
+    ),
+    cause(
+        Reason.MODEL_PATH_NOT_VISIBLE,
         "No such file or directory: '",
         r"FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<path>[^']*/config\.json)'",
     ),
@@ -159,6 +164,11 @@ CAUSES: tuple[Cause, ...] = (
         Reason.MODEL_ARCHITECTURE_UNKNOWN, "Unrecognized model in", r"Unrecognized model in (?P<path>\S+?)\.?(?:\s|$)"
     ),
     cause(Reason.MODEL_FILES_INCOMPLETE, "EntryNotFoundError", r"EntryNotFoundError: (?P<error>404 .*)", Rank.BROAD),
+    cause(
+        Reason.MODEL_ARCHITECTURE_UNKNOWN,
+        "Unrecognized configuration class",
+        r"Unrecognized configuration class <class '(?P<architectures>[^']*)'>",
+    ),
     cause(Reason.TOKENIZER_MISSING, "not a string", r"^TypeError: not a string$", Rank.BROAD, "LoadFromFile"),
     cause(Reason.TOKENIZER_MISSING, "Couldn't instantiate the backend tokenizer"),
     cause(Reason.TOKENIZER_MISSING, "Can't load tokenizer for", r"Can't load tokenizer for '(?P<path>[^']*)'"),

@@ -323,7 +323,8 @@ CLOSING: tuple[Cause, ...] = (
             ("CalledProcessError: Command", r"CalledProcessError: Command .*returned non-zero exit status"),
             ("SystemExit", r"^SystemExit(?:: \d+)?$"),
             # 130 and 143 are those of a stop.
-            ("exited with code", r"exited with code (?!130\b|143\b)\d"),
+            ("exited with code", r"exited with code (?!0\b|130\b|143\b)\d"),
+            ("Process ", r"^Process (?:(?:Spawn|Fork)Process-[\d:]+|EngineCore\w*|VllmWorker\S*|Worker\w*):$"),
             ("Main process exited, code=", r"Main process exited, code=(?:dumped|exited, status=(?!0/|130/|143/))"),
         )
     ),
