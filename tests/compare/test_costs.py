@@ -38,7 +38,7 @@ def test_v11_to_v12_takes_experts_back_into_hbm() -> None:
     assert document["kv_cache_gib"] == [10.05, 4.89]
     assert document["kv_cache_basis"] == ["measured", "measured"]
     assert document["offloaded_gib"] == [73.8281, 61.1719]
-    assert document["grace_gib"] == [[262.6587, 396.0], [250.0024, 372.0]]
+    assert document["grace_gib"] == [[262.6587, 404.0], [250.0024, 380.0]]
     assert (document["autotune"], document["tuning_seconds"], document["boot_seconds"]) == ("new", 4440, [100, 100])
 
 
@@ -101,14 +101,15 @@ def drafting(*schedule: tuple[int, int, int]) -> MemoryRequest:
 )
 def test_breakpoints_are_on_record_or_unknown(schedule: tuple[tuple[int, int, int], ...], identity: str | None) -> None:
     found = recorded_identity(FLASH, drafting(*schedule), OPTIONS)
-    assert (found.identity if found else None) == identity
+    assert (found.identity[:8] if found else None) == identity
 
 
 def test_what_is_no_part_of_the_identity_finds_the_same_record() -> None:
     hooked = replace(drafting((1, 4, 5), (5, 16, 1)), variant="pin-hot-experts", gpu_memory_utilization=0.9)
-    assert recorded_identity(FLASH, hooked, OPTIONS) == RecordedIdentity("9ac7b387", "v15", 290, 21)
+    identity = BOOTS["v12"].figures["autotune"]
+    assert recorded_identity(FLASH, hooked, OPTIONS) == RecordedIdentity(identity, "v15", 290, 21)
     assert recorded_identity(FLASH, replace(hooked, variant=None), {**OPTIONS, "port": 1}) == RecordedIdentity(
-        "9ac7b387", "v14"
+        identity, "v14"
     )
 
 

@@ -369,8 +369,7 @@ class Costs:
             "kv_cache_basis": [plan.basis if plan else None for plan in plans],
             "offloaded_gib": [_rounded(plan.host.offloaded_gib) if plan else None for plan in plans],
             "grace_gib": [
-                [_rounded(plan.host.resident_gib), _rounded(plan.host.resident_bound_gib)] if plan else None
-                for plan in plans
+                [_rounded(plan.host.least_gib), _rounded(plan.host.resident_gib)] if plan else None for plan in plans
             ],
             "evidence": [
                 {"figure": p.figure, "unit": p.unit, "workload": p.workload, "values": [p.before, p.after]}

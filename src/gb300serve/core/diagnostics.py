@@ -122,6 +122,10 @@ _ROWS: tuple[tuple[str, str, Severity, str], ...] = (
     ("FIT006", "sizes-unknown", "warning", "The sizes of the checkpoint are unknown."),
     ("FIT007", "another-machine", "warning", "The estimate does not apply to the hardware or engine of this recipe."),
     ("FIT008", "offload-ignored-by-runner", "warning", "The engine's model runner is reported to ignore offload."),
+    ("FIT009", "hook-residency", "note", "A hook sets where the experts are, whatever the offload is."),
+    ("FIT010", "fixed-kv-cache-too-large", "error", "The fixed size of the KV cache exceeds the GPU memory."),
+    ("FIT011", "boots-disagree", "warning", "Boots with the same settings contradict each other."),
+    ("FIT012", "gpu-total-unknown", "warning", "The memory of the GPU is unknown."),
     # TGT: the targets of `compile --to`.
     ("TGT001", "not-in-target", "warning", "The target cannot express a setting of `docker run`."),
     ("TGT002", "otherwise-in-target", "note", "The target expresses a setting differently from `docker run`."),

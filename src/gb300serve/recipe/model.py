@@ -257,10 +257,34 @@ class KvCacheSection(Section):
     block_tokens: Annotated[int, Field(gt=0)] = 16
 
 
+class ResidencySection(Section):
+    """Where a hook keeps the routed experts after loading, in GiB, whatever the offload is."""
+
+    hbm_expert_gib: Size
+    grace_expert_gib: Size
+    basis: Text
+
+
+class HostNeedSection(Section):
+    """MemAvailable (GiB) that the launch needs, and what a boot left of it."""
+
+    needed_gib: Positive
+    left_gib: Size | None = None
+    basis: Text
+
+
+class GraphsSection(Section):
+    """GiB of CUDA graphs: the first `Graph capturing finished` line of a boot."""
+
+    value: Size
+    basis: Text
+
+
 class MemorySection(Section):
     """The checkpoint's memory; these values take precedence over those of the package.
 
-    `overhead_gib` is F in: KV cache = utilization x total + moved - F. `weights_gib` excludes `host_tables`.
+    `overhead_gib` is F in: KV cache = utilization x total + moved - F. `weights_gib` excludes `host_tables`. With
+    `residency`, `grace_expert_gib` takes the place of `moved`.
     """
 
     overhead_gib: Number | None = None
@@ -271,6 +295,9 @@ class MemorySection(Section):
     host_tables: list[HostTableSection] = []
     kv_cache: KvCacheSection | None = None
     max_model_len: Annotated[int, Field(gt=0)] | None = None
+    residency: ResidencySection | None = None
+    graphs_gib: GraphsSection | None = None
+    host: HostNeedSection | None = None
 
 
 class EvidenceSection(Section):

@@ -100,7 +100,7 @@ def _cache(plan: MemoryPlan | None) -> str:
 
 
 def _grace(plan: MemoryPlan) -> str:
-    return f"{plan.host.resident_gib:.0f} to {plan.host.resident_bound_gib:.0f}"
+    return f"{plan.host.least_gib:.0f} to {plan.host.resident_gib:.0f}"
 
 
 _HEAD = ("figure", "unit", "before", "after", "change", "workload")
