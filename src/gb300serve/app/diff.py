@@ -31,7 +31,7 @@ def facts(space: Workspace, loaded: LoadedRecipe, recipe: Recipe, sets: Sequence
     subject = fitter.subject(loaded, recipe)
     known = fitter.checkpoint(subject, sets)
     found = fitter.result(loaded, recipe, sets)
-    total = recipe.boot.total
+    total = recipe.boot.usual
     return ReleaseSummary(
         engine_version=recipe.engine.version,
         memory=found.plan if found else None,

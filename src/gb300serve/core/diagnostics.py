@@ -93,7 +93,8 @@ _ROWS: tuple[tuple[str, str, Severity, str], ...] = (
     ("EXT003", "other-lane", "error", "A release can extend only releases of its own lane."),
     ("EXT004", "nothing-to-add-to", "error", "`+key` requires a mapping or a list in the parent release."),
     ("REF001", "shadowed-release", "note", "Another recipes directory contains a different release of the same name."),
-    ("REF002", "deprecated-release", "warning", "The release is deprecated."),
+    ("REF002", "deprecated-release", "warning", "The release is deprecated, rejected or withdrawn."),
+    ("REF003", "current-release", "note", "A lane's name means its current release."),
     ("VAR001", "unknown-variable", "error", "Neither the site nor the recipe defines the variable in `${…}`."),
     # OPT: engine options.
     ("OPT001", "unknown-option", "error", "This engine version does not have the option."),
