@@ -126,6 +126,9 @@ def _rehome(timeline: VllmTimeline, settings: Settings, memory: MemoryPlan) -> N
     order = sorted(layers - moved) + sorted(moved)
     timeline.enter("offloading")
     counts = f"n={len(layers)} hbm_layers={len(layers) - len(moved)} uva_layers={len(moved)}"
+    # The simulated hook is the latest published one, whichever file the recipe mounts.
+    fused = (settings.environment.env or {}).get("PIN_SPLIT_FUSED") != "0"
+    timeline.write("stderr", f"PIN_HOT installed counter=- split_fused={fused}")
     timeline.write("stderr", f"PIN_HOT rehome order {counts} strategy=hbm-then-uva")
     cold = patch.rows - patch.hot_rows
     for done, layer in enumerate(order):
