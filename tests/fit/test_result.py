@@ -162,6 +162,7 @@ def test_settings_that_no_boot_had_are_named() -> None:
         (replace(DEMAND, others=(("language_model_only", "true"),)), "other_options language_model_only true"),
         (replace(DEMAND, speculation=SpeculationRequest("dspark", 2)), "draft_tokens 2"),
         (replace(DEMAND, max_model_len=262144), "max_model_len 262,144"),
+        (replace(DEMAND, capture_sizes=(1, 8)), "capture_sizes 1; 8"),
     ):
         assert said(demand) == [("FIT002", "note", start + what + end)]
 

@@ -234,7 +234,7 @@ def _differs(name: str, result: FitResult, boots: tuple[MeasuredBoot, ...]) -> b
 
 def _shown(value: object) -> str:
     if isinstance(value, tuple):
-        return "; ".join(f"{name} {text}" for name, text in value)
+        return "; ".join(" ".join(map(str, item)) if isinstance(item, tuple) else str(item) for item in value) or "none"
     return "none" if value is None else f"{value:,}" if type(value) is int else str(value)
 
 
