@@ -217,6 +217,11 @@ def test_shown_yaml_is_valid(path: Path, tmp_path: Path) -> None:
             site = tmp_path / f"{number}.yaml"
             site.write_text(block.text, encoding="utf-8")
             answer = run("compile", "deepseek-v4.1-flash/v14", "--site", site)
+        elif block.text.startswith("format: gb300serve.lane/1\n"):
+            lane = tmp_path / "lanes" / "deepseek-v4.1-flash" / "lane.yaml"
+            lane.parent.mkdir(parents=True, exist_ok=True)
+            lane.write_text(block.text, encoding="utf-8")
+            answer = run("compile", "deepseek-v4.1-flash", "--recipes", lane.parents[1])
         else:
             head = "format: gb300serve/1\nlane: deepseek-v4.1-flash\ntitle: shown\nstatus: draft\nextends: v14\n"
             recipe = tmp_path / "recipes" / "deepseek-v4.1-flash" / f"b{number}.yaml"

@@ -13,7 +13,7 @@ from tests.support.invoke import Answer, run
 RECIPES = Path(__file__).parents[1] / "recipes"
 LANE = "deepseek-v4.1-flash"
 RELEASES = ("v11", "v12", "v13", "v14", "v15")
-EVERY = sorted(f"{path.parent.name}/{path.stem}" for path in RECIPES.glob("*/*.yaml"))
+EVERY = sorted(f"{path.parent.name}/{path.stem}" for path in RECIPES.glob("*/*.yaml") if path.stem != "lane")
 REVISION = "df42c109f1defefcbfcedbe7d905718a12266e40"
 DIGEST = "sha256:00d577a6a63281e15336029d5bcee4e9a2cf182214a4f20ba6111b1c8e79893d"
 
@@ -110,10 +110,70 @@ def test_every_pin_is_what_compiles(ref: str) -> None:
 
 
 def test_all_are_shipped_and_clean() -> None:
-    assert sorted(path.stem for path in (RECIPES / LANE).glob("*.yaml")) == sorted(RELEASES)
+    later = ("v16", "v17", "v18", "v19", "v20", "v21")
+    assert [ref.partition("/")[2] for ref in EVERY if ref.startswith(f"{LANE}/")] == [*RELEASES, *later]
     answer = run("lint", RECIPES)
     assert answer.code == 0
     assert answer.err.startswith(f"{len(EVERY)} files: 0 errors, 0 warnings, ")
+
+
+LATER_CONTAINER = [
+    "docker", "run", "-d", "--name", "dsv41-vllm", "--gpus", "all", "--ipc", "host", "--network", "host",
+    "--ulimit", "memlock=-1", "--ulimit", "stack=67108864", "--cap-add", "IPC_LOCK",
+]  # fmt: skip
+LIST = ["1", "2", "4", "6", "8", "12", "16", "18", "24", "32", "40", "48", "64", "96", "128"]
+
+
+def later(image: str, offload: str, hook: str, security: list[str], kv: list[str]) -> list[Any]:
+    return [
+        *LATER_CONTAINER, *security, "-v", f"/models/DeepSeek-V4.1-Flash-{REVISION}:/model:ro",
+        "-v", "/path/to/vllm-cache:/root/.cache/vllm",
+        "-v", f"/patches/{hook}/sitecustomize.py:/usr/lib/python3.12/sitecustomize.py:ro",
+        "-v", f"/patches/{hook}:/w:ro",
+        "-e", "VLLM_LOGGING_LEVEL=INFO", *HOOK[4:], image,
+        *engine(offload, "0.97", {})[:14], "--engram-config", {"cpu_offload": True},
+        "--max-model-len", "1048576", "--max-num-seqs", "24", "--max-num-batched-tokens", "8192",
+        "--gpu-memory-utilization", "0.97", "--tool-call-parser", "deepseek_v41", "--reasoning-parser", "deepseek_v41",
+        "--enable-auto-tool-choice", "--long-prefill-token-threshold", "6144",
+        "--speculative-config", K5 | {SCHEDULE: [[1, 4, 5], [5, 24, 1]]}, "--cudagraph-capture-sizes", *LIST,
+        "--host", "0.0.0.0", "--port", "30006", *kv,
+    ]  # fmt: skip
+
+
+NIGHTLY = "vllm/vllm-openai:nightly-2671fedfc7ae604761990603fc736c0c4f21de57"
+LABEL = ["--security-opt", "label=disable"]
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ("v18", later(IMAGE[0], "60", "hook", LABEL, [])),
+        ("v20", later(NIGHTLY, "54", "hook", LABEL, ["--kv-cache-dtype", "fp8_ds_mla"])),
+        ("v21", later(IMAGE[0], "60", "hook-v21", [], [])),
+    ],
+)
+def test_later_releases_word_for_word(site: Path, release: str, expected: list[Any]) -> None:
+    compiled = ours("compile", release, "--site", site, "--image-ref", "tag", "--json").document["argv"]
+    assert [json.loads(word) if word.startswith("{") else word for word in compiled] == expected
+
+
+def test_the_lane_names_its_current_and_its_documented_release() -> None:
+    rows = {row["release"]: row for row in ours("list", "--json").document["releases"] if row["lane"] == LANE}
+    assert {name for name, row in rows.items() if row["current"]} == {"v21"}
+    assert {name for name, row in rows.items() if row["documented"]} == {"v20"}
+    # v16, v17 and v19 are hidden; v20 is shown because it is the documented one.
+    assert list(rows) == ["v11", "v12", "v13", "v14", "v15", "v18", "v20", "v21"]
+    answer = ours("compile", LANE, "--json")
+    assert answer.document["recipe"] == f"{LANE}/v21"
+    assert f"{LANE} means its current release, {LANE}/v21" in ours("compile", LANE).err
+
+
+@pytest.mark.parametrize("release", ["v16", "v17", "v18", "v19", "v20", "v21"])
+def test_later_releases_fit(release: str) -> None:
+    answer = ours("fit", release, "--json")
+    assert (answer.code, answer.document["verdict"]) == (0, "fits")
+    residency = answer.document["details"]["residency"]
+    assert (residency["grace_expert_gib"], answer.document["host"]["resident_gib"]) == (62.33, 327.75)
 
 
 # The other lanes' launches, as they were typed; a path of the machine stands for each of its own.

@@ -24,6 +24,7 @@ def test_no_difference() -> None:
             "boot_seconds": [None, None],
             "autotune_reason": "the launch does not differ",
             "tuning_seconds": None,
+            "tuning_seconds_range": None,
             "kv_cache_basis": [None, None],
             "offloaded_gib": [None, None],
             "grace_gib": [None, None],

@@ -32,7 +32,7 @@ boot: soon
         ("FMT003", "format", "add `title:`"),
         ("FMT004", "Bench", "write lower-case letters, digits, `.`, `-` and `_`, starting with a letter or digit"),
         ("FMT001", "titel", "write `title`"),
-        ("FMT004", "verifed", "write draft, experimental, verified or deprecated"),
+        ("FMT004", "verifed", "write draft, experimental, verified, deprecated, rejected or withdrawn"),
         ("FMT002", "0.33, digest", 'write "0.33" (quoted)'),
         ("FMT004", "sha256:00d5", "write `sha256:` and 64 hexadecimal digits (4 given)"),
         ("FMT002", '"10"', "write 10 (without quotes)"),

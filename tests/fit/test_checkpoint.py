@@ -50,6 +50,7 @@ def test_a_hook_is_known_by_its_variable() -> None:
     flash = known_checkpoints()[0]
     assert flash.variant({"PIN_MODE": "split", "PIN_HOOK": "/w/hook.py"}) == "pin-hot-experts"
     assert flash.variant({"PIN_MODE": "split"}) is None
+    assert flash.variant({"PIN_MODE": "count", "PIN_HOOK": "/w/hook.py"}) is None
 
 
 FLASH = known_checkpoints()[0]
@@ -126,6 +127,8 @@ def tensor(name: str, size: int, *shape: int) -> Tensor:
         ("layers.0.ffn.experts.gate_up_proj", "layers.0.ffn.experts.routed_experts.w13_weight"),
         ("layers.0.ffn.shared_experts.w1.weight", "layers.0.ffn.shared_experts.w1.weight"),
         ("layers.0.attn.wq.weight", "layers.0.attn.wq.weight"),
+        ("layers.0.self_attn.k_proj.weight", "layers.0.self_attn.qkv_proj.weight"),
+        ("layers.0.mlp.up_proj.weight_scale", "layers.0.mlp.gate_up_proj.weight_scale"),
     ],
 )
 def test_names_as_the_engine_has_them(name: str, expected: str) -> None:
@@ -144,7 +147,6 @@ def test_experts_are_stacked_layer_by_layer() -> None:
         "acme/big", CONFIG, [*experts, tensor("embed.weight", 7), tensor("mtp.0.w.weight", 5)]
     )
     assert found.parameters == (
-        Parameter("embed.weight", 7),
         *(
             Parameter(f"layers.{layer}.ffn.experts.routed_experts.{part}_weight", size)
             for layer in sorted(layers)
@@ -152,6 +154,18 @@ def test_experts_are_stacked_layer_by_layer() -> None:
         ),
     )
     assert (found.bytes, found.architecture, found.max_position_embeddings) == (3 * 160 + 12, "AcmeForCausalLM", 4096)
+
+
+def test_a_layer_is_created_from_attention_to_norms() -> None:
+    names = (
+        "input_layernorm.weight", "mlp.experts.0.down_proj.weight", "mlp.experts.0.gate_proj.weight",
+        "mlp.gate.weight", "self_attn.k_proj.weight", "self_attn.o_proj.weight", "self_attn.q_norm.weight",
+    )  # fmt: skip
+    found = checkpoint_from_tensors("acme/big", CONFIG, [tensor(f"model.layers.0.{name}", 1) for name in names])
+    assert [one.name.removeprefix("model.layers.0.") for one in found.parameters] == [
+        "self_attn.qkv_proj.weight", "self_attn.o_proj.weight", "self_attn.q_norm.weight", "mlp.gate.weight",
+        "mlp.experts.routed_experts.w13_weight", "mlp.experts.routed_experts.w2_weight", "input_layernorm.weight",
+    ]  # fmt: skip
 
 
 def test_tables_for_the_host_are_told_by_their_rows() -> None:
@@ -165,7 +179,7 @@ def test_tables_for_the_host_are_told_by_their_rows() -> None:
             tensor("layers.0.engram.norm.weight", 512, 512),
         ],
     )
-    assert found.host_tables == (HostTable(rows, 256, 264),)
+    assert found.host_tables == (HostTable(rows, 256, 264, 8),)
     assert found.weights_bytes == 512
     assert [one.name for one in found.parameters] == ["layers.0.engram.norm.weight"]
 

@@ -6,7 +6,11 @@ from typing import Any
 import pytest
 
 from gb300serve.fit.checkpoint import Checkpoint, known_checkpoints
+from gb300serve.fit.hardware import GB300, H200
 from gb300serve.fit.learned import (
+    NO_LAUNCH,
+    CalibratedLaunch,
+    ForeignLogError,
     NothingToLearnError,
     learn_overhead,
     parse_arguments,
@@ -16,6 +20,7 @@ from gb300serve.fit.learned import (
 )
 from gb300serve.fit.memory import memory_plan
 from gb300serve.fit.request import request_from_options
+from gb300serve.fit.result import fit_diagnostics, fit_result
 
 FLASH = known_checkpoints()[0]
 SETTINGS: Mapping[str, Any] = {
@@ -45,9 +50,10 @@ def test_the_constant_of_a_boot() -> None:
     # 0.96 x 249.8136 + 67.50 - 9.5
     assert round(lesson.constant_gib, 2) == 297.82
     assert lesson.depends_on == {
-        "patch": None, "speculation": "dspark", "draft_tokens": 5, "max_num_seqs": 24, "engine_version": VERSION,
+        "patch": None, "speculation": "dspark", "draft_tokens": 5, "draft_lengths_between": (),
+        "adaptive_verification": False, "max_num_seqs": 24, "engine_version": VERSION,
         "kv_cache_dtype": "auto", "enforce_eager": False, "max_num_batched_tokens": 8192, "host_tables": True,
-        "other_options": (), "max_model_len": 524288,
+        "capture_sizes": None, "other_options": (), "max_model_len": 524288,
     }  # fmt: skip
     assert (lesson.boot.booted, lesson.boot.figures) == (False, {"kv_cache_gib": 9.5, "offloaded_gib": 67.5})
 
@@ -77,15 +83,76 @@ def test_the_last_boot_of_a_log_counts() -> None:
     assert lesson.boot.figures["kv_cache_gib"] == 8.25
 
 
-def test_what_moved_is_what_the_log_says() -> None:
-    _, usual = learn_overhead(FLASH, "boot.log", log())
-    _, lesson = learn_overhead(FLASH, "boot.log", log(moved="60.00"))
-    assert (usual.has_unexpected_offload, lesson.has_unexpected_offload, lesson.computed_offload_gib) == (
-        False,
-        True,
-        67.5,
-    )
-    assert round(lesson.constant_gib, 2) == round(0.96 * 249.81359 + 60.0 - 9.5, 2)
+ARCHITECTURE = "(APIServer pid=1) INFO 10-14 16:45:51 [model.py:733] Resolved architecture: Qwen3MoeForCausalLM\n"
+FREE = (
+    "(EngineCore pid=9) INFO 10-14 16:52:00 [gpu_worker.py:1034] Free memory on device (139.29/{} GiB) on startup. "
+    "Desired GPU memory utilization is (0.5, 69.9 GiB).\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "launch", "reason"),
+    [
+        (list(log(moved="60.00")), NO_LAUNCH, "logged 60.00 GiB offloaded where these sizes give 67.50"),
+        ([ARCHITECTURE, *log()], NO_LAUNCH, "is of a Qwen3MoeForCausalLM, but"),
+        (
+            [*log(), FREE.format("139.8")],
+            CalibratedLaunch(gpu=GB300),
+            "is of a GPU with 139.8 GiB, but this launch is for GB300 with 249.8",
+        ),
+    ],
+)
+def test_a_log_of_another_checkpoint_or_gpu_is_refused(lines: list[str], launch: CalibratedLaunch, reason: str) -> None:
+    with pytest.raises(ForeignLogError) as caught:
+        learn_overhead(FLASH, "boot.log", lines, launch)
+    assert reason in caught.value.message
+    assert (caught.value.exit_code, caught.value.message.endswith("nothing was learned from it")) == (4, True)
+
+
+def test_the_total_is_that_of_the_log() -> None:
+    known, lesson = learn_overhead(FLASH, "boot.log", [*log(), FREE.format("139.8")])
+    assert (lesson.gpu, lesson.boot.total_gib) == (H200, H200.total_gib)
+    assert round(lesson.constant_gib, 2) == round(0.96 * H200.total_gib + 67.5 - 9.5, 2)
+    request = request_from_options(SETTINGS, VERSION)
+    # A boot on another GPU changes nothing for a GB300.
+    assert memory_plan(known, request) == memory_plan(FLASH, request)
+    assert memory_plan(known, request, H200).basis == "measured"
+
+
+def test_two_logs_that_contradict_each_other_are_both_kept_and_shown() -> None:
+    _, first = learn_overhead(FLASH, "first.log", log(9.5))
+    _, second = learn_overhead(FLASH, "second.log", log(7.5))
+    document = with_learned_overhead(with_learned_overhead({}, FLASH.repo, first), FLASH.repo, second)
+    known = with_boots(FLASH, parse_boots(document, FLASH.repo))
+    found = fit_result(known, request_from_options(SETTINGS, VERSION))
+    assert found.plan.constant is not None
+    assert (found.plan.basis, round(found.plan.constant.spread_gib, 2)) == ("assumed", 2.0)
+    (remark,) = [remark for remark in fit_diagnostics(found, known.boots) if remark.code == "FIT011"]
+    assert "second.log 7.50, first.log 9.50" in remark.message
+    assert with_learned_overhead(document, FLASH.repo, second)["boots"] == document["boots"]
+
+
+def test_an_excerpt_takes_its_options_from_the_launch_and_its_cache_from_the_tokens() -> None:
+    excerpt = [
+        list(log())[1],
+        "(EngineCore pid=9) INFO 10-14 16:46:39 [uva.py:68] Total CPU offloaded parameters: 67.50\n",
+        "PIN_HOT rehome done layers=40 HBM_expert=206.61GiB pinned_expert=62.33GiB hbm_free=23.08GiB "
+        "host_avail=12.47GiB\n",
+        "(EngineCore pid=9) INFO 10-14 16:50:00 [model_runner.py:974] Graph capturing finished in 20 secs, took 1.30 "
+        "GiB\n",
+        "(EngineCore pid=9) INFO 10-14 16:50:30 [kv_cache_utils.py:2321] GPU KV cache size: 2,504,891 tokens\n",
+        "(EngineCore pid=9) INFO 10-14 16:55:00 [model_runner.py:974] Graph capturing finished in 9 secs, took 1.10 "
+        "GiB\n",
+    ]
+    settings = {**SETTINGS, "max_model_len": 1048576}
+    _, lesson = learn_overhead(FLASH, "part.log", excerpt, CalibratedLaunch(settings=settings))
+    figures = dict(lesson.boot.figures)
+    assert round(figures.pop("kv_cache_gib"), 2) == 5.26
+    assert figures == {
+        "offloaded_gib": 67.5, "kv_cache_tokens": 2504891, "grace_expert_gib": 62.33, "host_left_gib": 12.47,
+        "graphs_gib": 1.30,
+    }  # fmt: skip
+    assert round(lesson.constant_gib, 2) == round(0.96 * GB300.total_gib + 62.33 - 5.256, 2)
 
 
 @pytest.mark.parametrize(
@@ -105,8 +172,8 @@ def test_a_log_that_teaches_nothing(lines: list[str], lacks: str) -> None:
 
 
 def test_kept_and_found_again() -> None:
-    _, first = learn_overhead(FLASH, "first.log", log(), (("container.env.VLLM_X", "1"),))
-    _, second = learn_overhead(FLASH, "second.log", log(9.0), (("container.env.VLLM_X", "1"),))
+    _, first = learn_overhead(FLASH, "first.log", log(), CalibratedLaunch((("container.env.VLLM_X", "1"),)))
+    _, second = learn_overhead(FLASH, "second.log", log(9.48), CalibratedLaunch((("container.env.VLLM_X", "1"),)))
     _, third = learn_overhead(FLASH, "third.log", log(7.0, max_num_seqs=8))
     document: dict[str, Any] = {}
     for lesson in (first, second, third):

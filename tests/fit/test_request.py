@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from gb300serve.core.values import Value
 from gb300serve.fit.checkpoint import Parameter, known_checkpoints
 from gb300serve.fit.request import (
@@ -14,6 +16,7 @@ from gb300serve.fit.request import (
 from gb300serve.recipe.model import Recipe
 from tests.support.recipes import alone, load, write
 
+FLASH = known_checkpoints()[0]
 REST = """\
 container:
   mounts:
@@ -37,8 +40,37 @@ def recipe(directory: Path) -> Recipe:
 def test_patches_variables_and_raw_words(tmp_path: Path) -> None:
     engine = (("container.env.VLLM_USE_V2_MODEL_RUNNER", "1"), ("engine.extra_args", '["--new","3"]'))
     patch = ("container.mounts", "/usr/lib/python3.12/sitecustomize.py")
-    assert recipe_environment(recipe(tmp_path), None) == (patch, *engine)
-    assert recipe_environment(recipe(tmp_path), "pin-hot-experts") == engine
+    assert recipe_environment(recipe(tmp_path), FLASH) == (patch, *engine)
+
+
+HOOK = """\
+container:
+  mounts:
+    - {{source: /hook, target: /w, sha256: {{pin_hot_experts_hook.py: {hash}}}}}
+    - {{source: /data, target: /data}}
+    {patch}
+  env: {{PIN_MODE: split, PIN_HOOK: /w/pin_hot_experts_hook.py}}
+engine: {{name: vllm, version: 0.33.0, options: {{model: /model}}}}
+"""
+KNOWN = "b5e4f4f852b9dd3b510b7acda191f30255f105aa0cfda41fa222f48bc37729f4"
+PATCH = "/usr/lib/python3/dist-packages/vllm/attention.py"
+
+
+@pytest.mark.parametrize(
+    ("digest", "patch", "expected"),
+    [
+        (KNOWN, "", ()),
+        (KNOWN, f"- {{source: /a.py, target: {PATCH}}}", (("container.mounts", PATCH),)),
+        ("a" * 64, "", (("container.mounts", "PIN_HOOK with an unknown sha256"),)),
+    ],
+)
+def test_files_of_a_known_hook_are_no_patches(
+    tmp_path: Path, digest: str, patch: str, expected: tuple[tuple[str, str], ...]
+) -> None:
+    text = alone(HOOK.format(hash=digest, patch=patch))
+    found = load(write(tmp_path, {"v1": text}), "bench/v1").recipe
+    assert found is not None
+    assert recipe_environment(found, FLASH) == expected
 
 
 def test_the_engines_defaults() -> None:
@@ -92,7 +124,6 @@ def test_the_prefetch_backend_moves_nothing_by_this_arithmetic() -> None:
 
 
 EXPERTS = ("routed_experts.w13_weight", "routed_experts.w2_weight")
-FLASH = known_checkpoints()[0]
 
 
 def staircase(asked: float) -> tuple[float, int]:

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gb300serve.fit.checkpoint import Checkpoint, known_checkpoints
-from gb300serve.fit.memory import STATION, GraceMemory
+from gb300serve.fit.hardware import STATION, GraceMemory
 from gb300serve.fit.request import MemoryRequest, SpeculationRequest, request_from_options
 from gb300serve.fit.result import (
     FitResult,
@@ -67,14 +67,18 @@ def test_keys_and_their_order() -> None:
         "kv_cache_gib": 4.8786,
     }  # fmt: skip
     assert shown["host"] == {
-        "asked_gib": 60.0, "offloaded_gib": 61.1719, "engram_gib": 188.8305, "resident_gib": 250.0024,
-        "available_gib": 494.5,
+        "asked_gib": 60.0, "offloaded_gib": 61.1719, "engram_gib": 188.8305, "resident_gib": 380.0,
+        "available_gib": 466.0,
     }  # fmt: skip
 
 
 def test_nothing_known_keeps_every_key() -> None:
     shown = fit_document("a/b", MemoryRequest(cpu_offload_gb=10.0), None, ())
-    assert (shown["verdict"], shown["basis"], shown["details"]) == ("unknown", "assumed", {"recipe": "a/b"})
+    assert (shown["verdict"], shown["basis"], shown["details"]) == (
+        "unknown",
+        "assumed",
+        {"recipe": "a/b", "gpu": "GB300", "total_gib": 249.8136, "total_basis": "measured"},
+    )
     assert shown["hbm"] == {
         "visible_gib": 250.6865, "usable_gib": 229.8285, "weights_gib": None, "overhead_gib": None,
         "kv_cache_gib": None,
@@ -130,7 +134,7 @@ def test_less_than_nothing_left_halves_the_context() -> None:
 
 
 def test_too_much_for_the_host_is_offloaded_less() -> None:
-    assert found_nearest(replace(DEMAND, cpu_offload_gb=200))[-1][:2] == ("cpu_offload_gb", 113)
+    assert found_nearest(replace(DEMAND, cpu_offload_gb=200))[-1][:2] == ("cpu_offload_gb", 94)
     assert found_nearest(replace(DEMAND, cpu_offload_gb=60), GraceMemory(380.0, "MemAvailable"))[:1] == []
 
 
@@ -156,8 +160,9 @@ def test_settings_that_no_boot_had_are_named() -> None:
         (replace(DEMAND, max_num_seqs=2400), "max_num_seqs 2,400"),
         (replace(DEMAND, engine_version="0.32.0"), "engine_version 0.32.0"),
         (replace(DEMAND, others=(("language_model_only", "true"),)), "other_options language_model_only true"),
-        (replace(DEMAND, speculation=SpeculationRequest("dspark", 3)), "draft_tokens 3"),
+        (replace(DEMAND, speculation=SpeculationRequest("dspark", 2)), "draft_tokens 2"),
         (replace(DEMAND, max_model_len=262144), "max_model_len 262,144"),
+        (replace(DEMAND, capture_sizes=(1, 8)), "capture_sizes 1; 8"),
     ):
         assert said(demand) == [("FIT002", "note", start + what + end)]
 
@@ -169,14 +174,14 @@ def test_nothing_measured_at_all() -> None:
 def test_a_pattern_that_matches_nothing_and_what_comes_of_it() -> None:
     assert said(replace(DEMAND, cpu_offload_params=("experts.*",))) == [
         ("FIT003", "error", "`experts.*` matches no parameter: the engine silently offloads nothing for it"),
-        ("FIT004", "error", "286.44 GiB of weights remain on a GPU with 250.69 GiB"),
+        ("FIT004", "error", "286.44 GiB of weights remain on a GPU with 249.81 GiB"),
     ]
 
 
 def test_host_memory() -> None:
-    assert said(replace(DEMAND, cpu_offload_gb=200))[0][:2] == ("FIT005", "warning")
+    assert said(replace(DEMAND, cpu_offload_gb=95))[0][:2] == ("FIT005", "warning")
     assert said(replace(DEMAND, cpu_offload_gb=300)) == [
-        ("FIT005", "error", "needs 442.0 to 736.0 GiB of host memory; above 440 GiB the kernel kills the engine")
+        ("FIT005", "error", "needs 744.0 GiB of host memory; above 466 GiB the kernel kills the engine")
     ]
 
 

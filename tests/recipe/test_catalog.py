@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from gb300serve.core.errors import CommandLineError, NoSuchFileError
-from gb300serve.recipe.catalog import Catalog, is_path
+from gb300serve.recipe.catalog import Catalog, LaneInvalidError, is_path
 from tests.support.recipes import alone, write
 
 
@@ -19,6 +19,27 @@ def catalog(tmp_path: Path) -> Catalog:
 def found(catalog: Catalog, ref: str, default_lane: str | None = None) -> str:
     path = catalog.find(ref, default_lane).path
     return str(path.relative_to(catalog.directories[0].parent))
+
+
+def test_a_lane_means_its_current_release(catalog: Catalog) -> None:
+    lane = catalog.directories[1] / "bench" / "lane.yaml"
+    lane.write_text("format: gb300serve.lane/1\ncurrent: v2\n")
+    assert found(catalog, "bench") == "second/bench/v2.yaml"
+    assert "bench/lane" not in set(catalog.refs())
+    with pytest.raises(CommandLineError):
+        catalog.find("bench/lane")
+    with pytest.raises(CommandLineError):
+        catalog.find("other")
+    # A release of that name wins.
+    write(catalog.directories[0], {"bench": alone(release="bench")}, lane="third")
+    assert found(catalog, "bench") == "first/third/bench.yaml"
+
+
+@pytest.mark.parametrize("text", ["format: gb300serve.lane/1\nserves: v1\n", "current: v1\n", "- v1\n", "a: [\n"])
+def test_a_lane_file_that_is_not_valid(catalog: Catalog, text: str) -> None:
+    (catalog.directories[0] / "bench" / "lane.yaml").write_text(text)
+    with pytest.raises(LaneInvalidError, match="not a valid lane file"):
+        catalog.lane_file("bench")
 
 
 @pytest.mark.parametrize(

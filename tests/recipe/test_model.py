@@ -70,8 +70,8 @@ def test_numbers_are_kept_as_written(tmp_path: Path) -> None:
     )
     recipe = load(write(tmp_path, {"v1": text}), "v1").recipe
     assert recipe is not None
-    assert recipe.boot.total is not None
-    numbers = (recipe.engine.options["gpu_memory_utilization"], recipe.boot.total.seconds, recipe.evidence[0].value)
+    assert recipe.boot.usual is not None
+    numbers = (recipe.engine.options["gpu_memory_utilization"], recipe.boot.usual.seconds, recipe.evidence[0].value)
     assert [str(number) for number in numbers] == ["0.90", "450.0", "91.0"]
 
 
@@ -130,3 +130,13 @@ def test_at_most_one_figure(text: object) -> None:
 def test_two_figures() -> None:
     with pytest.raises(ValueError, match="write one receipt per figure"):
         check_template("{value} of {value}")
+
+
+def test_a_total_by_kind_of_boot(tmp_path: Path) -> None:
+    text = alone(
+        "engine: {name: vllm}\nboot: {total: {first: {seconds: 1412, basis: x}, restart: {seconds: 300, basis: z}}}\n"
+    )
+    recipe = load(write(tmp_path, {"v1": text}), "v1").recipe
+    assert recipe is not None
+    assert recipe.boot.usual is not None
+    assert (recipe.boot.usual.seconds, recipe.boot.longest_seconds) == (1412, 1412.0)

@@ -60,7 +60,7 @@ def test_numbers_keep_their_spelling() -> None:
     assert to_yaml({"a": WrittenFloat("0.90"), "b": 60}) == "a: 0.90\nb: 60\n"
 
 
-SHIPPED = sorted((Path(__file__).parents[2] / "recipes").glob("*/*.yaml"))
+SHIPPED = sorted(path for path in (Path(__file__).parents[2] / "recipes").glob("*/*.yaml") if path.stem != "lane")
 
 
 def errors(text: str) -> list[str]:

@@ -1,7 +1,7 @@
 import pytest
 
 from gb300serve.core.values import Missing
-from gb300serve.fit.memory import GB300
+from gb300serve.fit.hardware import GB300
 from gb300serve.host.collect import host_facts
 from gb300serve.host.facts import Directory, ListeningSocket
 from gb300serve.host.linux import Limit

@@ -118,8 +118,7 @@ def test_files_are_whole_or_not_there(tmp_path: Path) -> None:
 
 def test_the_station_was_tuned_for_the_recorded_boots() -> None:
     found = measured_caches(FLASH, "0.30.0")
-    assert {path.split("/")[3][:8]: configs for path, configs in found.items()} == {
-        "08c89d94": 210,
-        "9ac7b387": 210,
-        "cbf5ea8f": 189,
-    }
+    configs = {path.split("/")[3][:8]: configs for path, configs in found.items()}
+    assert {configs.pop(identity) for identity in ("08c89d94", "9ac7b387")} == {210}
+    assert {"cbf5ea8f", "62426808", "ddf01704"} <= set(configs)
+    assert set(configs.values()) == {189}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gb300serve.app.fit import Fitter
 from gb300serve.app.workspace import Workspace
-from gb300serve.compare.costs import RecordedIdentity, ReleaseSummary, recorded_identity
+from gb300serve.compare.costs import RecordedIdentity, ReleaseSummary, recorded_identity, tuning_range
 from gb300serve.compare.diff import Side
 from gb300serve.fit.checkpoint import Checkpoint
 from gb300serve.fit.result import FitResult
@@ -32,12 +32,12 @@ def facts(space: Workspace, loaded: LoadedRecipe, recipe: Recipe, sets: Sequence
     subject = fitter.subject(loaded, recipe)
     known = fitter.checkpoint(subject, sets)
     found = fitter.result(loaded, recipe, sets)
-    total = recipe.boot.total
+    total = recipe.boot.usual
     return ReleaseSummary(
         engine_version=recipe.engine.version,
         memory=found.plan if found else None,
         boot_seconds=total.seconds if total else None,
-        tuning_seconds=(known.autotune.tuning_seconds or None) if known else None,
+        tuning_seconds=tuning_range(known, found.request) if known and found else None,
         recorded=_from_recipe(loaded, recipe) or _from_boots(known, recipe, found),
         evidence=() if loaded.changed else tuple(recipe.evidence),
         ledger=tuple(rule_findings(subject, _LEDGER)),

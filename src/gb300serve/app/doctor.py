@@ -16,7 +16,7 @@ from gb300serve.core.diagnostics import Diagnostic
 from gb300serve.core.errors import BackendError, MachineError
 from gb300serve.core.text import GIB
 from gb300serve.core.values import Missing
-from gb300serve.fit.memory import STATION, GraceMemory, host_verdict
+from gb300serve.fit.hardware import STATION, GraceMemory, Hbm, gpu_with_total
 from gb300serve.fit.result import FitResult
 from gb300serve.host.collect import RemoteMachine, UnavailableDocker, host_facts, release_facts
 from gb300serve.host.facts import HostDocker, HostFacts, Machine, SecretFact
@@ -27,7 +27,15 @@ from gb300serve.lifecycle.steps import AwaitReady, Step, StopContainer, runs_alr
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan
 from gb300serve.preflight.run import MachineUnfitError, blocking, judge
-from gb300serve.preflight.subject import LaunchRefusal, OwnResources, PreflightSubject, Release, host_requirements
+from gb300serve.preflight.subject import (
+    LaunchRefusal,
+    OwnResources,
+    PreflightSubject,
+    Release,
+    computing_gpus,
+    host_requirements,
+    known,
+)
 from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.model import Recipe
 from gb300serve.simulator.host import INFO, StationMachine
@@ -138,8 +146,8 @@ class Doctor:
 
     def _memory(self, launch: Launch, loaded: LoadedRecipe, recipe: Recipe, grace: GraceMemory) -> FitResult | None:
         """The result of `fit` with the memory that this host has."""
-        found = Fitter(self.workspace).result(loaded, recipe, launch.overrides)
-        return found and replace(found, grace=grace, host_verdict=host_verdict(found.plan.host, grace))
+        gpu = _seen_gpu(self._host, launch.plan.container.gpus)
+        return Fitter(self.workspace).result(loaded, recipe, launch.overrides, gpu, grace)
 
 
 def check_launch(
@@ -159,6 +167,13 @@ def check_launch(
     if blocking(found):
         raise MachineUnfitError(invocation.ref, invocation.command("doctor"), found)
     return PreflightResult(subject, found)
+
+
+def _seen_gpu(host: HostFacts, requested: str | None) -> Hbm | None:
+    """The GPU of the launch as nvidia-smi reports it; None if it does not report what CUDA can use."""
+    computing = computing_gpus(known(host.gpus), requested)
+    total = computing[0].cuda_memory if len(computing) == 1 else None
+    return gpu_with_total(total / GIB, computing[0].name, "from nvidia-smi") if total else None
 
 
 def _grace(host: HostFacts, own: OwnResources) -> GraceMemory:

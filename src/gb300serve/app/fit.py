@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from gb300serve.adapters.safetensors import CheckpointUnreadableError, read_config, read_tensors
 from gb300serve.adapters.system import read_document, write_document
@@ -11,13 +12,22 @@ from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.errors import CompileError
 from gb300serve.engines.base import number
 from gb300serve.fit.checkpoint import Checkpoint, checkpoint_from_tensors, missing_sizes, with_memory_section
-from gb300serve.fit.learned import LearnedOverhead, learn_overhead, parse_boots, with_boots, with_learned_overhead
-from gb300serve.fit.request import MemoryRequest, recipe_environment, request_from_options, with_environment
+from gb300serve.fit.hardware import GB300, STATION, GraceMemory, Hbm, gpu_named, gpu_with_total
+from gb300serve.fit.learned import (
+    CalibratedLaunch,
+    LearnedOverhead,
+    learn_overhead,
+    parse_boots,
+    with_boots,
+    with_learned_overhead,
+)
+from gb300serve.fit.request import MemoryRequest, recipe_environment, recipe_request, request_from_options
 from gb300serve.fit.result import (
     ANOTHER_MACHINE,
     MATCHES_NOTHING,
     OFFLOAD_IGNORED,
     SIZES_UNKNOWN,
+    TOTAL_UNKNOWN,
     FitResult,
     fit_diagnostics,
     fit_result,
@@ -46,12 +56,13 @@ class SizesUnknownError(CompileError):
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """`result` is None if nothing can be computed; `remarks` state why."""
+    """`result` is None if nothing can be computed; `remarks` state why. `gpu` is None if its total is unknown."""
 
     name: str
     request: MemoryRequest
     result: FitResult | None
     remarks: tuple[Diagnostic, ...]
+    gpu: Hbm | None = GB300
 
     @property
     def verdict(self) -> str:
@@ -69,18 +80,53 @@ class Fitter:
         """The fit result of a release, loaded with `sets`, and its remarks."""
         subject = self.subject(loaded, recipe)
         known = self.checkpoint(subject, sets)
+        gpu = self.gpu(loaded, recipe, known)
         name = f"{recipe.ref}+set" if sets else recipe.ref
-        why = _not_applicable(subject) or (None if known else _sizes_unknown(recipe))
-        if why is not None or known is None:
-            return Fitted(name, _request(recipe, known), None, tuple(filter(None, (why,))))
-        found = with_nearest_settings(known, fit_result(known, _request(recipe, known), changed=bool(sets)))
-        return Fitted(name, found.request, found, tuple(self._remarks(subject, known, found)))
+        why = _not_applicable(subject) or _total_unknown(recipe, gpu) or (None if known else _sizes_unknown(recipe))
+        if why is not None or known is None or gpu is None:
+            return Fitted(name, _request(recipe, known), None, tuple(filter(None, (why,))), gpu)
+        found = with_nearest_settings(known, fit_result(known, _request(recipe, known), gpu, changed=bool(sets)))
+        return Fitted(name, found.request, found, tuple(self._remarks(subject, known, found)), gpu)
 
-    def result(self, loaded: LoadedRecipe, recipe: Recipe, sets: Sequence[str] = ()) -> FitResult | None:
-        """The figures alone; None if nothing can be computed."""
+    def result(
+        self,
+        loaded: LoadedRecipe,
+        recipe: Recipe,
+        sets: Sequence[str] = (),
+        gpu: Hbm | None = None,
+        grace: GraceMemory = STATION,
+    ) -> FitResult | None:
+        """The figures alone, on `gpu` if the caller has seen it; None if nothing can be computed."""
         subject = self.subject(loaded, recipe)
         known = None if _not_applicable(subject) else self.checkpoint(subject, sets)
-        return fit_result(known, _request(recipe, known), changed=bool(sets)) if known else None
+        gpu = gpu or self.gpu(loaded, recipe, known)
+        if known is None or gpu is None:
+            return None
+        return fit_result(known, _request(recipe, known), gpu, changed=bool(sets), grace=grace)
+
+    def gpu(self, loaded: LoadedRecipe, recipe: Recipe, known: Checkpoint | None) -> Hbm | None:
+        """The GPU that the recipe or the site names, else the one of the boots; None if its total is unknown.
+
+        Without any of them it is a GB300, as on a Station.
+        """
+        stated = self._stated_gpu(loaded, recipe)
+        if not isinstance(stated, bool):
+            return stated
+        boots = known.boots if known else ()
+        totals = {boot.total_gib for boot in boots if boot.total_gib is not None}
+        if len(totals) != 1 or any(boot.total_gib is None for boot in boots):
+            return GB300
+        return gpu_with_total(totals.pop(), basis="from a boot log")
+
+    def _stated_gpu(self, loaded: LoadedRecipe, recipe: Recipe) -> Hbm | Literal[False] | None:
+        """False if neither recipe nor site names a GPU."""
+        requested, named = recipe.container.gpus, self.space.site(loaded.file.directory).gpu
+        name = str(requested.values[0]) if requested is not None and requested.by == "name" else None
+        if named is not None and (name is None or name.casefold() in named.name.casefold().split()):
+            if named.total_gib is not None:
+                return gpu_with_total(named.total_gib, named.name, "from the site file")
+            return gpu_named(named.name)
+        return gpu_named(name) if name is not None else False
 
     def checkpoint(self, subject: LintSubject, sets: Sequence[str] = ()) -> Checkpoint | None:
         """From the local directory or the package, then the recipe's `memory`, then the boots of this machine."""
@@ -94,11 +140,18 @@ class Fitter:
         return with_boots(found, parse_boots(read_document(learned_boots(self.space)), found.repo))
 
     def calibrate(self, loaded: LoadedRecipe, recipe: Recipe, log: str, lines: Iterable[str]) -> LearnedOverhead:
-        """Learn the overhead from a boot log and save it. Raises NothingToLearnError, MachineError."""
+        """Learn the overhead from a boot log and save it.
+
+        Raises NothingToLearnError, ForeignLogError, MachineError.
+        """
         known = self.checkpoint(self.subject(loaded, recipe))
         if known is None:
             raise SizesUnknownError(_sizes_unknown(recipe))
-        _, lesson = learn_overhead(known, log, lines, recipe_environment(recipe, known.variant(recipe.container.env)))
+        stated = self._stated_gpu(loaded, recipe)
+        # The package's boots are those of a GB300: a log of another GPU says nothing about this launch.
+        gpu = (GB300 if any(not boot.learned for boot in known.boots) else None) if stated is False else stated
+        launch = CalibratedLaunch(recipe_environment(recipe, known), gpu, recipe.engine.options)
+        _, lesson = learn_overhead(known, log, lines, launch)
         path = learned_boots(self.space)
         write_document(path, with_learned_overhead(read_document(path), known.repo, lesson))
         return lesson
@@ -132,14 +185,11 @@ def _read(subject: LintSubject, directory: Path) -> Checkpoint:
 
 
 def _request(recipe: Recipe, known: Checkpoint | None) -> MemoryRequest:
-    variant = known.variant(recipe.container.env) if known else None
     if recipe.engine.name != "vllm":
         # The share for weights and KV cache; without it, SGLang computes one that is unknown here.
         share = number(recipe.engine.options.get("mem_fraction_static"))
-        return MemoryRequest(recipe.engine.version, variant, gpu_memory_utilization=share or 0.0)
-    return with_environment(
-        request_from_options(recipe.engine.options, recipe.engine.version, variant), recipe_environment(recipe, variant)
-    )
+        return MemoryRequest(recipe.engine.version, gpu_memory_utilization=share or 0.0)
+    return recipe_request(recipe, known) if known else request_from_options(recipe.engine.options)
 
 
 def _repo(recipe: Recipe) -> str:
@@ -158,14 +208,12 @@ def _keeps_overhead(assignment: str) -> bool:
 
 
 def _not_applicable(subject: LintSubject) -> Diagnostic | None:
-    """Why the arithmetic for one GB300 and vLLM's offload does not apply, or None."""
-    view, gpus = subject.vllm, subject.container.gpus
+    """Why the arithmetic for one GPU and vLLM's offload does not apply, or None."""
+    view = subject.vllm
     if not subject.is_vllm:
         return diagnostic(
             ANOTHER_MACHINE, f"{subject.recipe.engine.name} allocates memory by rules that fit does not model"
         )
-    if gpus is not None and gpus.by == "name" and gpus.values != ("GB300",):
-        return diagnostic(ANOTHER_MACHINE, f"{', '.join(map(str, gpus.values))} is not a GB300", path="container.gpus")
     if subject.recipe.nodes > 1:
         message = f"the model is spread over {subject.recipe.nodes} Stations, but fit computes one"
         return diagnostic(ANOTHER_MACHINE, message, path="nodes")
@@ -174,6 +222,18 @@ def _not_applicable(subject: LintSubject) -> Diagnostic | None:
     if view.offload.backend == "prefetch":
         return diagnostic(ANOTHER_MACHINE, "no boot was measured with the prefetch backend, which moves whole layers")
     return None
+
+
+def _total_unknown(recipe: Recipe, gpu: Hbm | None) -> Diagnostic | None:
+    if gpu is not None:
+        return None
+    gpus = recipe.container.gpus
+    name = str(gpus.values[0]) if gpus is not None and gpus.by == "name" else "the GPU"
+    shared = " (it shares one memory with the CPU)" if name.upper() == "GB10" else ""
+    hint = (
+        "write `gpu: {name: …, total_gib: …}` into the site file; boot logs print it: `Free memory on device (…/… GiB)`"
+    )
+    return diagnostic(TOTAL_UNKNOWN, f"the total memory of {name} is unknown{shared}", hint, path="container.gpus")
 
 
 def _sizes_unknown(recipe: Recipe) -> Diagnostic:
@@ -185,7 +245,7 @@ def _sizes_unknown(recipe: Recipe) -> Diagnostic:
 
 
 def _ignored(subject: LintSubject, known: Checkpoint, found: FitResult) -> Diagnostic:
-    without = fit_result(known, replace(found.request, cpu_offload_gb=0.0), changed=True)
+    without = fit_result(known, replace(found.request, cpu_offload_gb=0.0), found.gpu, changed=True)
     message = (
         f"vLLM {subject.version} uses model runner V2, which is reported to ignore cpu_offload_gb: "
         f"then {without.plan.hbm.weights_gib:.2f} GiB of weights stay in HBM and the launch is {without.verdict}"

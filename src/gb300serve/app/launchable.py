@@ -22,7 +22,7 @@ from gb300serve.lifecycle.rollback import PlanDiffersError
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan, Secret, digest
 from gb300serve.recipe.load import LoadedRecipe
-from gb300serve.recipe.model import Recipe
+from gb300serve.recipe.model import RETIRED, Recipe
 from gb300serve.recipe.site import DIRECTORIES, FORMAT, Site, load_site
 from gb300serve.recipe.write import read_pin, to_yaml
 from gb300serve.simulator.host import GB300_UUID
@@ -92,8 +92,8 @@ def prepare(workspace: Workspace, hosts: Hosts, ref: str, sets: tuple[str, ...],
     loaded, recipe = workspace.shareable(ref, sets)
     site = site_with_gpu(workspace, hosts, loaded, recipe, on)
     plan = launchable(Compiler(site).plan(recipe, changed=loaded.changed))
-    if recipe.status == "deprecated":
-        workspace.console.message(f"{recipe.ref} is deprecated: {' '.join(recipe.limits)}", "warning")
+    if recipe.status in RETIRED:
+        workspace.console.message(f"{recipe.ref} is {recipe.status}: {' '.join(recipe.limits)}", "warning")
     pinned = None if sets else pinned_arguments(read_pin(loaded.file.path), plan)
     launch = replace(_with_secrets(workspace, hosts, plan, recipe, on), overrides=sets, pinned=pinned)
     invocation = Invocation(ref, on, workspace.options, sets)

@@ -23,7 +23,7 @@ def service_of(recipe: Recipe) -> TargetService:
     """The engine's port, and the boot time that the recipe expects."""
     boot = recipe.boot
     phases = sum(float(phase.seconds) for phase in boot.phases.values())
-    seconds = float(boot.total.seconds) if boot.total else phases or None
+    seconds = boot.longest_seconds or phases or None
     return TargetService(engine(recipe.engine.name).port(with_secret_placeholders(recipe.engine.options)), seconds)
 
 

@@ -16,7 +16,7 @@ from gb300serve.plan.model import Plan
 from gb300serve.recipe.catalog import Catalog, RecipeFile, is_path
 from gb300serve.recipe.load import LoadedRecipe, RecipeLoader
 from gb300serve.recipe.merge import ASSIGNMENT_PREFIX
-from gb300serve.recipe.model import Recipe
+from gb300serve.recipe.model import RETIRED, Recipe
 from gb300serve.recipe.site import Site, load_site
 
 IGNORABLE = "SEC003"
@@ -136,7 +136,11 @@ class Workspace:
     def find(self, ref: str) -> RecipeFile:
         """The file of REF; only a release without a lane needs the site, for its default lane."""
         bare = "/" not in ref and not is_path(ref)
-        return self.catalog.find(ref, self._default_lane() if bare else None)
+        file = self.catalog.find(ref, self._default_lane() if bare else None)
+        if bare and file.path.stem != ref and file.path.parent.name == ref:
+            note = diagnostic("REF003", f"{ref} means its current release, {ref}/{file.path.stem}")
+            self.notes += [note] if note not in self.notes else []
+        return file
 
     def _default_lane(self) -> str | None:
         named = self.site(None).default_lane
@@ -179,7 +183,7 @@ class Workspace:
             raise RecipeInvalidError(loaded.source.name, errors)
         noticed = [d for d in found if d.severity != "error"]
         noticed += [_shadow(loaded, path) for path in loaded.file.shadows]
-        noticed += [_deprecated(loaded)] if loaded.recipe.status == "deprecated" else []
+        noticed += [_retired(loaded, loaded.recipe.status)] if loaded.recipe.status in RETIRED else []
         self.notes += [d for d in noticed if d not in self.notes]
         return loaded, loaded.recipe
 
@@ -212,10 +216,10 @@ def shipped_recipes() -> Path:
     return inside if inside.is_dir() else package.parents[1] / "recipes"
 
 
-def _deprecated(loaded: LoadedRecipe) -> Diagnostic:
+def _retired(loaded: LoadedRecipe, status: str) -> Diagnostic:
     place = loaded.place(("status",))
     hint = "`list` shows the releases that replaced it"
-    return diagnostic("REF002", "this release is deprecated", hint, place, "status")
+    return diagnostic("REF002", f"this release is {status}", hint, place, "status")
 
 
 def _shadow(loaded: LoadedRecipe, other: Path) -> Diagnostic:

@@ -171,9 +171,21 @@ def _effect(change: Change, engine_version: str | None) -> Effect:
             return _for_version(Effect(*option), engine_version)
     if change.path == "container.mounts" and _tuning_source(change.before) != _tuning_source(change.after):
         return Effect("another directory for the tuning cache", "unknown", "its content is unknown")
+    if change.path in _NIGHTLY and _is_nightly(engine_version):
+        return Effect("another image", "unknown", "two nightly builds had the same identity, others had not")
+    if change.path == "container.env.VLLM_LOGGING_LEVEL":
+        return Effect("the engine's log level", "keeps", "the log level is not part of the identity")
     if change.path.startswith("container.env.VLLM_") and not _is_verified(engine_version):
         return Effect("a variable of the engine", "unknown", "vLLM 0.29 includes every VLLM_ variable in the identity")
     return next(effect for section, effect in _SECTIONS if f"{change.path}.".startswith(f"{section}."))
+
+
+_NIGHTLY = ("image.digest", "image.id", "engine.version")
+
+
+def _is_nightly(version: str | None) -> bool:
+    """Whether the version is that of a nightly, such as `0.29.1rc1.dev9+g2671fedfc`."""
+    return version is not None and "rc" in version and ".dev" in version
 
 
 def _option(path: str) -> tuple[str, IdentityEffect, str] | None:
@@ -234,6 +246,23 @@ def recorded_identity(
     same = [b for b in checkpoint.boots if _has_options(b, options) and _relevant(request_of_boot(b)) == wanted]
     same.sort(key=lambda boot: boot.variant != request.variant)
     return next((_identity_of(boot) for boot in same if boot.figures.get("autotune")), None)
+
+
+def tuning_range(checkpoint: Checkpoint, request: MemoryRequest) -> tuple[float, float] | None:
+    """Seconds that kernel tuning took in boots like this one, from an empty cache; None if no boot is recorded.
+
+    It depends on where the experts are: a hook has moved the hot ones into HBM by then.
+    """
+    whole = [
+        boot for boot in checkpoint.boots if "tuning_seconds" in boot.figures and "saved_configs" not in boot.figures
+    ]
+    placed = [boot for boot in whole if boot.variant == request.variant]
+    exact = [boot for boot in placed if _relevant(request_of_boot(boot)) == _relevant(request)]
+    same_version = [boot for boot in placed if boot.engine_version == request.engine_version]
+    seconds = [float(boot.figures["tuning_seconds"]) for boot in exact or same_version or placed]
+    if request.variant is None and not exact and checkpoint.autotune.tuning_seconds:
+        seconds.append(checkpoint.autotune.tuning_seconds)
+    return (min(seconds), max(seconds)) if seconds else None
 
 
 def _identity_of(boot: MeasuredBoot) -> RecordedIdentity:
@@ -321,8 +350,8 @@ class ReleaseSummary:
     engine_version: str | None = None
     memory: MemoryPlan | None = None
     boot_seconds: float | None = None
-    tuning_seconds: float | None = None
-    """How long its kernels take to tune with an empty cache."""
+    tuning_seconds: tuple[float, float] | None = None
+    """How long its kernels take to tune with an empty cache: the shortest and the longest such boot."""
     recorded: RecordedIdentity | None = None
     evidence: tuple[EvidenceSection, ...] = ()
     ledger: tuple[Diagnostic, ...] = ()
@@ -342,12 +371,12 @@ class Costs:
     """Recorded findings that apply only to `after`."""
 
     @property
-    def tuning_seconds(self) -> float | None:
+    def tuning_seconds(self) -> tuple[float, float] | None:
         """How long the first boot tunes, unless its cache is seeded; None if it finds a cache."""
         if self.tuning.verdict == "same":
             return None
-        recorded = self.after.recorded
-        return (recorded.tuning_seconds if recorded else None) or self.after.tuning_seconds
+        recorded = self.after.recorded.tuning_seconds if self.after.recorded else None
+        return (recorded, recorded) if recorded else self.after.tuning_seconds
 
     @property
     def back_in_hbm_gib(self) -> float | None:
@@ -366,12 +395,12 @@ class Costs:
             "kv_cache_gib": [_rounded(plan.hbm.kv_cache_gib) if plan else None for plan in plans],
             "boot_seconds": [side.boot_seconds for side in sides],
             "autotune_reason": self.tuning.reason,
-            "tuning_seconds": self.tuning_seconds,
+            "tuning_seconds": self.tuning_seconds[1] if self.tuning_seconds else None,
+            "tuning_seconds_range": self.tuning_seconds and list(self.tuning_seconds),
             "kv_cache_basis": [plan.basis if plan else None for plan in plans],
             "offloaded_gib": [_rounded(plan.host.offloaded_gib) if plan else None for plan in plans],
             "grace_gib": [
-                [_rounded(plan.host.resident_gib), _rounded(plan.host.resident_bound_gib)] if plan else None
-                for plan in plans
+                [_rounded(plan.host.least_gib), _rounded(plan.host.resident_gib)] if plan else None for plan in plans
             ],
             "evidence": [
                 {"figure": p.figure, "unit": p.unit, "workload": p.workload, "values": [p.before, p.after]}

@@ -117,7 +117,8 @@ _ROWS: tuple[tuple[str, str, Severity, str], ...] = (
     ("EXT004", "nothing-to-add-to", "error", "`+key` adds a mapping to a mapping, or a list to a list."),
     ("EXT005", "nothing-to-replace", "error", "`replace: true` below `+mounts` requires a mount with the same target."),
     ("REF001", "shadowed-release", "note", "Another recipes directory contains a different release of the same name."),
-    ("REF002", "deprecated-release", "warning", "The release is deprecated."),
+    ("REF002", "deprecated-release", "warning", "The release is deprecated, rejected or withdrawn."),
+    ("REF003", "current-release", "note", "A lane's name means its current release."),
     ("VAR001", "unknown-variable", "error", "Neither the site nor the recipe defines the variable in `${…}`."),
     # OPT: engine options.
     ("OPT001", "unknown-option", "error", "This engine version does not have the option."),
@@ -146,6 +147,10 @@ _ROWS: tuple[tuple[str, str, Severity, str], ...] = (
     ("FIT006", "sizes-unknown", "warning", "The sizes of the checkpoint are unknown."),
     ("FIT007", "another-machine", "warning", "The estimate does not apply to the hardware or engine of this recipe."),
     ("FIT008", "offload-ignored-by-runner", "warning", "The engine's model runner is reported to ignore offload."),
+    ("FIT009", "hook-residency", "note", "A hook sets where the experts are, whatever the offload is."),
+    ("FIT010", "fixed-kv-cache-too-large", "error", "The fixed size of the KV cache exceeds the GPU memory."),
+    ("FIT011", "boots-disagree", "warning", "Boots with the same settings contradict each other."),
+    ("FIT012", "gpu-total-unknown", "warning", "The memory of the GPU is unknown."),
     # TGT: the targets of `compile --to`.
     ("TGT001", "not-in-target", "warning", "The target cannot express a setting of `docker run`."),
     ("TGT002", "otherwise-in-target", "note", "The target expresses a setting differently from `docker run`."),

@@ -22,6 +22,10 @@ class Constant:
     gib: float
     basis: Basis
     boots: tuple[str, ...]
+    spread_gib: float = 0.0
+    """By how much these boots disagree about F."""
+    adjustment: str = ""
+    """How F was adapted to other settings than those of the boots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +38,21 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class HostTable:
-    """A lookup table that can be kept in host memory; `row_bytes` includes the scales."""
+    """A lookup table that can be kept in host memory; `row_bytes` includes the scales, a tensor of their own."""
 
     rows: int
     columns: int
     row_bytes: int
+    scale_bytes: int = 0
 
     @property
     def bytes(self) -> int:
         return self.rows * self.row_bytes
+
+    @property
+    def tensors(self) -> tuple[int, ...]:
+        """The size of each tensor in bytes."""
+        return tuple(filter(None, (self.rows * (self.row_bytes - self.scale_bytes), self.rows * self.scale_bytes)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +80,8 @@ class MeasuredBoot:
     """From a log on this machine, not from the package."""
     environment: tuple[tuple[str, str], ...] = ()
     """What else may change its memory: patches over the image, variables."""
+    total_gib: float | None = None
+    """CUDA's total of its GPU; None means that of a GB300."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +103,58 @@ class Autotune:
 
 
 @dataclass(frozen=True, slots=True)
+class Residency:
+    """Where a hook keeps the experts, in GiB, whatever the offload is."""
+
+    hbm_expert_gib: float
+    grace_expert_gib: float
+    basis: str
+
+
+@dataclass(frozen=True, slots=True)
+class HookLimits:
+    """What a hook needs while it moves experts, in GiB.
+
+    `pinned_gib` is what its own pinned tensors occupy. The originals are freed only afterwards, so both are held at the
+    peak. The hook aborts if less than `host_floor_gib` of MemAvailable or `hbm_floor_gib` of HBM stay free. Before the
+    first layer, HBM has the offloaded GiB less `hbm_used_gib` free. `engine_gib` is the rest of the engine, by version.
+    `margin_gib` is the spread between boots.
+    """
+
+    pinned_gib: float
+    host_floor_gib: float
+    hbm_floor_gib: float
+    hbm_used_gib: float
+    engine_gib: Mapping[str, float]
+    engine_otherwise_gib: float
+    margin_gib: float
+    basis: str
+
+    def engine(self, version: str | None) -> float:
+        return self.engine_gib.get(version or "", self.engine_otherwise_gib)
+
+
+@dataclass(frozen=True, slots=True)
 class Variant:
     """A patch that changes the memory: of each layer's `rows` experts it keeps `hot_rows` in HBM.
 
-    The variable `env` installs it. `seconds` is how long it moves the experts (assumed: no record states it).
+    The variable `env` installs it, if the variables in `modes` have one of their values. `sha256` are the known files.
+    `seconds` is how long it moves the experts (assumed: no record states it). Each GiB of CUDA graphs takes
+    `graphs_slope` GiB of the KV cache.
     """
 
     env: str
     hot_rows: int
     rows: int
     seconds: float
+    residency: Residency
+    limits: HookLimits
+    modes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sha256: frozenset[str] = frozenset()
+    graphs_slope: float = 1.0
+
+    def is_installed(self, env: Mapping[str, str]) -> bool:
+        return self.env in env and all(env.get(name) in values for name, values in self.modes.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +164,15 @@ class Decode:
     tokens_per_second: float
     at_16: float
     acceptance: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostNeed:
+    """MemAvailable that a launch needs, and what is left of it after loading, in GiB."""
+
+    needed_gib: float
+    left_gib: float | None
+    basis: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,11 +198,21 @@ class Checkpoint:
     variants: Mapping[str, Variant] = field(default_factory=dict)
     phase_seconds: Mapping[str, float] = field(default_factory=dict)
     graphs: tuple[Graphs, ...] = ()
+    graphs_per_size_gib: float = 0.0
+    """GiB of CUDA graphs for each size of an explicit list."""
+    draft_step_gib: float = 0.0
+    """GiB of F for each drafted token."""
     autotune: Autotune = Autotune(flashinfer="", arch="", configs=0, tuning_seconds=0.0)
     decode: Decode = Decode(tokens_per_second=0.0, at_16=0.0, acceptance=())
     boots: tuple[MeasuredBoot, ...] = ()
     overhead: Constant | None = None
     """F as stated in a recipe; it takes precedence over the boots."""
+    residency: Residency | None = None
+    """As stated in a recipe; it takes precedence over the hook's."""
+    graphs_gib: Constant | None = None
+    """GiB of CUDA graphs as stated in a recipe."""
+    host_need: HostNeed | None = None
+    """Host memory as stated in a recipe."""
 
     @property
     def weights_bytes(self) -> int:
@@ -148,7 +221,7 @@ class Checkpoint:
 
     def variant(self, env: Mapping[str, str]) -> str | None:
         """The patch that this environment installs."""
-        return next((name for name, patch in self.variants.items() if patch.env in env), None)
+        return next((name for name, patch in self.variants.items() if patch.is_installed(env)), None)
 
 
 def _parameters(layers: Mapping[str, Any]) -> tuple[Parameter, ...]:
@@ -159,8 +232,31 @@ def _parameters(layers: Mapping[str, Any]) -> tuple[Parameter, ...]:
     )
 
 
-def _boot(data: Mapping[str, Any], common: Mapping[str, Any]) -> MeasuredBoot:
-    return MeasuredBoot(**{**data, "assumed": tuple(data["assumed"]), "settings": {**common, **data["settings"]}})
+def _variant(data: Mapping[str, Any]) -> Variant:
+    return Variant(
+        **{
+            **data,
+            "residency": Residency(**data["residency"]),
+            "limits": HookLimits(**data["limits"]),
+            "modes": {name: tuple(values) for name, values in data["modes"].items()},
+            "sha256": frozenset(data["sha256"]),
+        }
+    )
+
+
+def _boot(data: Mapping[str, Any], shapes: Mapping[str, Any]) -> MeasuredBoot:
+    """A boot; `like` names the common settings that its own are added to."""
+    settings = {**shapes["all"], **shapes[data["like"]], **data.get("settings", {})}
+    return MeasuredBoot(
+        name=data["name"],
+        engine_version=data["engine_version"],
+        variant=data.get("variant"),
+        settings=settings,
+        booted=data["booted"],
+        figures=data["figures"],
+        assumed=tuple(data.get("assumed", ())),
+        environment=tuple((name, value) for name, value in data.get("environment", ())),
+    )
 
 
 def parse_checkpoint(data: Mapping[str, Any]) -> Checkpoint:
@@ -182,9 +278,11 @@ def parse_checkpoint(data: Mapping[str, Any]) -> Checkpoint:
         tool_call_parser=data["parsers"]["tool_call"],
         reasoning_parser=data["parsers"]["reasoning"],
         thinking=data["thinking"],
-        variants={name: Variant(**item) for name, item in data["variants"].items()},
+        variants={name: _variant(item) for name, item in data["variants"].items()},
         phase_seconds=data["phase_seconds"],
         graphs=tuple(Graphs(**item) for item in data["graphs"]),
+        graphs_per_size_gib=data["graphs_per_size_gib"],
+        draft_step_gib=data["draft_step_gib"],
         autotune=Autotune(**data["autotune"]),
         decode=Decode(**{**data["decode"], "acceptance": tuple(data["decode"]["acceptance"])}),
         boots=tuple(_boot(item, data["boot_settings"]) for item in data["boots"]),
@@ -224,6 +322,8 @@ def with_memory_section(known: Checkpoint | None, memory: MemorySection | None, 
         return None
     tables = tuple(HostTable(table.rows, 0, table.row_bytes) for table in memory.host_tables) or base.host_tables
     weights = base.weights_bytes if memory.weights_gib is None else round(memory.weights_gib * GIB)
+    residency, host, graphs = memory.residency, memory.host, memory.graphs_gib
+    stated = residency and Residency(residency.hbm_expert_gib, residency.grace_expert_gib, residency.basis)
     return replace(
         base,
         bytes=weights + sum(table.bytes for table in tables),
@@ -232,6 +332,9 @@ def with_memory_section(known: Checkpoint | None, memory: MemorySection | None, 
         kv_cache=_cache(memory) or base.kv_cache,
         max_position_embeddings=memory.max_model_len or base.max_position_embeddings,
         overhead=_overhead(memory) or base.overhead,
+        residency=stated or base.residency,
+        host_need=HostNeed(host.needed_gib, host.left_gib, host.basis) if host else base.host_need,
+        graphs_gib=Constant(graphs.value, "computed", (f"the recipe: {graphs.basis}",)) if graphs else base.graphs_gib,
     )
 
 
@@ -317,28 +420,46 @@ def checkpoint_from_tensors(
     )
 
 
+# Projections that the engine creates as one parameter: qkv_proj and gate_up_proj.
+_PROJECTION = re.compile(r"(?<=\.)(?:([qkv])|gate|up)_proj(?=\.)")
+# The order in which a layer creates its parameters: attention, then the network, then the norms.
+_CREATED = tuple(
+    map(
+        re.compile,
+        (
+            r"attn\.(?:.*\.)?qkv", r"attn\.(?!o_proj|\w*norm)", r"attn\.o_proj", r"attn\.", r"\.gate\.", r"w13_weight$",
+            r"w13_", r"w2_weight$", r"w2_", r"gate_up_proj", r"down_proj", r"(?!.*norm)",
+        ),
+    )
+)  # fmt: skip
+
+
 def engine_parameter_name(name: str) -> str:
-    """`….experts.7.w1.weight` → `….experts.routed_experts.w13_weight`; other names are unchanged."""
+    """`….experts.7.w1.weight` → `….experts.routed_experts.w13_weight`, `….q_proj.weight` → `….qkv_proj.weight`."""
     match = _EXPERT.match(name)
     if match is None:
-        return name
+        return _PROJECTION.sub(lambda projection: "qkv_proj" if projection[1] else "gate_up_proj", name)
     rest = name[match.end() :].lstrip(".") or "weight"
     return f"{match['base']}.routed_experts.{_STACKED.get(match['part'], 'w2')}_{rest}"
 
 
 def _parameters_of_tensors(tensors: Iterable[Tensor]) -> tuple[Parameter, ...]:
-    """In the engine's order: layer by layer, w13 before w2. The drafter is a separate model and is left out."""
+    """Of the decoder layers, in the order in which the engine creates them: it offloads no others.
+
+    The drafter is a separate model and is left out.
+    """
     sizes: dict[str, int] = {}
     for tensor in tensors:
-        if not _DRAFTER.search(tensor.name):
+        if _LAYER.search(tensor.name) and not _DRAFTER.search(tensor.name):
             name = engine_parameter_name(tensor.name)
             sizes[name] = sizes.get(name, 0) + tensor.bytes
-    return tuple(Parameter(name, sizes[name]) for name in sorted(sizes, key=_layer_and_name))
+    return tuple(Parameter(name, sizes[name]) for name in sorted(sizes, key=_creation_order))
 
 
-def _layer_and_name(name: str) -> tuple[int, str]:
+def _creation_order(name: str) -> tuple[int, int, str]:
     layer = _LAYER.search(name)
-    return (int(layer[1]) if layer else -1, name)
+    rank = next((rank for rank, pattern in enumerate(_CREATED) if pattern.search(name)), len(_CREATED))
+    return int(layer[1]) if layer else -1, rank, name
 
 
 def _is_table(tensor: Tensor) -> bool:
@@ -347,13 +468,14 @@ def _is_table(tensor: Tensor) -> bool:
 
 def _tables(tensors: Iterable[Tensor]) -> Iterator[HostTable]:
     """The weights and scales of a table share its rows and its name, except for the last segment."""
-    rows: dict[tuple[str, int], tuple[int, int]] = {}
+    rows: dict[tuple[str, int], list[tuple[int, int]]] = {}
     for tensor in tensors:
         if _is_table(tensor):
             key = (tensor.name.rpartition(".")[0], tensor.shape[0])
-            columns, size = rows.get(key, (0, 0))
-            rows[key] = (max(columns, tensor.shape[1]), size + tensor.bytes // tensor.shape[0])
-    yield from (HostTable(count, columns, size) for (_, count), (columns, size) in rows.items())
+            rows.setdefault(key, []).append((tensor.bytes // tensor.shape[0], tensor.shape[1]))
+    for (_, count), parts in rows.items():
+        size, (main, columns) = sum(part for part, _ in parts), max(parts)
+        yield HostTable(count, columns, size, size - main)
 
 
 def _bytes_per_token(config: Mapping[str, Any], kv_cache_dtype: str) -> float:

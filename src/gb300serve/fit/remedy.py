@@ -12,17 +12,9 @@ from gb300serve.boot.reasons import Reason
 from gb300serve.boot.receipts import LogFacts
 from gb300serve.engines.logs import boot_machine
 from gb300serve.fit.checkpoint import GIB, Checkpoint, checkpoint_at_path, known_checkpoints
+from gb300serve.fit.hardware import GB300, STATION, GraceMemory, host_verdict
 from gb300serve.fit.learned import ECHO, NothingToLearnError, boot_from_log, parse_arguments, with_boots
-from gb300serve.fit.memory import (
-    GB300,
-    PRINTED_GIB,
-    SPARE_GIB,
-    STATION,
-    GraceMemory,
-    host_verdict,
-    memory_plan,
-    request_of_boot,
-)
+from gb300serve.fit.memory import PRINTED_GIB, SPARE_GIB, memory_plan, request_of_boot
 from gb300serve.fit.request import MemoryRequest, is_on_one_gpu, offload
 from gb300serve.fit.result import NearestSetting, nearest_settings
 

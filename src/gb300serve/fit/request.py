@@ -1,6 +1,6 @@
 """The memory request of a launch, and the parameters that vLLM's UVA backend offloads for it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,8 +8,8 @@ from gb300serve.core.values import compact_json
 from gb300serve.engines.base import Options
 from gb300serve.engines.vllm.options import DEFAULT_UTILIZATION, VllmOptions, view
 from gb300serve.engines.vllm.schedule import SpeculationOptions
-from gb300serve.fit.checkpoint import GIB, Parameter
-from gb300serve.recipe.model import Recipe
+from gb300serve.fit.checkpoint import GIB, Checkpoint, Parameter, Variant
+from gb300serve.recipe.model import MountSection, Recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,13 @@ class SpeculationRequest:
     method: str
     tokens: int
     schedule: tuple[tuple[int, int, int], ...] = ()
+    adaptive: bool = False
+    """Adaptive verification, which captures full graphs whatever the options state."""
+
+    @property
+    def lengths_between(self) -> tuple[int, ...]:
+        """Drafted lengths of the schedule other than 1 and the maximum: each needs decode graphs of its own."""
+        return tuple(sorted({tokens for _, _, tokens in self.schedule} - {0, 1, self.tokens}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,8 @@ class MemoryRequest:
     max_num_batched_tokens: int | None = None
     speculation: SpeculationRequest | None = None
     enforce_eager: bool = False
+    capture_sizes: tuple[int, ...] | None = None
+    """Sizes of the CUDA graphs in tokens; None means that the engine derives them from the slots."""
     others: tuple[tuple[str, str], ...] = ()
     """Options with an unknown effect on memory, sorted by name, with their values as JSON."""
 
@@ -46,12 +55,30 @@ class MemoryRequest:
     def offloads(self) -> bool:
         return self.offload_backend in ("auto", "uva") and self.cpu_offload_gb > 0
 
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether the drafts are verified adaptively."""
+        return self.speculation is not None and self.speculation.adaptive
 
-def _speculation(options: SpeculationOptions | None) -> SpeculationRequest | None:
+    @property
+    def rounds_offload(self) -> bool:
+        """Whether offloaded parameters are pinned, so that each occupies a power of two."""
+        return not self._has("container.env.VLLM_WEIGHT_OFFLOADING_DISABLE_PIN_MEMORY", "1") and self.rounds_tables
+
+    @property
+    def rounds_tables(self) -> bool:
+        """Whether the allocator rounds pinned tensors; it does not round those above its cache limit."""
+        return not self._has("container.env.PYTORCH_CUDA_ALLOC_CONF", "pinned_max_cached_size_mb:")
+
+    def _has(self, name: str, text: str) -> bool:
+        return any(name == key and text in value for key, value in self.others)
+
+
+def _speculation(options: SpeculationOptions | None, *, adaptive: bool) -> SpeculationRequest | None:
     if options is None:
         return None
     tiers = tuple((tier.start, tier.end, tier.tokens) for tier in options.schedule)
-    return SpeculationRequest(options.method or "", options.num_speculative_tokens or 0, tiers)
+    return SpeculationRequest(options.method or "", options.num_speculative_tokens or 0, tiers, adaptive)
 
 
 def request_from_options(
@@ -75,8 +102,9 @@ def request_from_options(
         max_model_len=seen.max_model_len,
         max_num_seqs=seen.max_num_seqs,
         max_num_batched_tokens=seen.max_num_batched_tokens,
-        speculation=_speculation(seen.speculation),
+        speculation=_speculation(seen.speculation, adaptive=_is_adaptive(options)),
         enforce_eager=seen.enforce_eager,
+        capture_sizes=seen.capture_sizes,
         others=_others(options),
     )
 
@@ -86,7 +114,7 @@ _READ = frozenset(
     {
         "cpu_offload_gb", "cpu_offload_params", "offload_backend", "engram_config", "gpu_memory_utilization",
         "kv_cache_memory_bytes", "kv_cache_dtype", "max_model_len", "max_num_seqs", "max_num_batched_tokens",
-        "speculative_config", "enforce_eager",
+        "speculative_config", "enforce_eager", "cudagraph_capture_sizes",
     }
 )  # fmt: skip
 # Options without an effect on the engine's memory: names, addresses, parsers, logs, sources of weights.
@@ -101,8 +129,14 @@ _NO_EFFECT = frozenset(
         "long_prefill_token_threshold", "enable_prefix_caching", "enable_flashinfer_autotune",
     }
 )  # fmt: skip
-_SPECULATION_READ = frozenset({"method", "num_speculative_tokens", "num_speculative_tokens_per_batch_size"})
+_ADAPTIVE = "enable_adaptive_verification"
+_SPECULATION_READ = frozenset({"method", "num_speculative_tokens", "num_speculative_tokens_per_batch_size", _ADAPTIVE})
 _RANKS = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
+
+
+def _is_adaptive(options: Options) -> bool:
+    config = options.get("speculative_config")
+    return isinstance(config, Mapping) and config.get(_ADAPTIVE) is True
 
 
 def is_on_one_gpu(options: Mapping[str, Any]) -> bool:
@@ -136,16 +170,41 @@ _HARMLESS = frozenset(
 _ENGINE = ("VLLM_", "PYTORCH_", "FLASHINFER_", "CUDA_")
 
 
-def recipe_environment(recipe: Recipe, variant: str | None) -> tuple[tuple[str, str], ...]:
-    """Mounts, variables and arguments that may change the memory, without the mounts of the known `variant`."""
+def recipe_request(recipe: Recipe, checkpoint: Checkpoint, *, seen: VllmOptions | None = None) -> MemoryRequest:
+    """The memory request of a vLLM recipe, with the parts of its container that may change the memory."""
+    variant = checkpoint.variant(recipe.container.env)
+    request = request_from_options(recipe.engine.options, recipe.engine.version, variant, seen=seen)
+    return with_environment(request, recipe_environment(recipe, checkpoint))
+
+
+def recipe_environment(recipe: Recipe, checkpoint: Checkpoint) -> tuple[tuple[str, str], ...]:
+    """Mounts, variables and arguments that may change the memory, without the files of a known hook."""
     container = recipe.container
-    mounts = [mount.target for mount in container.mounts if not mount.target.startswith(_CACHES)]
+    name = checkpoint.variant(container.env)
     variables = [(name, value) for name, value in container.env.items() if name.startswith(_ENGINE)]
-    environment = [("container.mounts", target) for target in mounts] if variant is None else []
+    environment = list(_patches(container.mounts, checkpoint.variants[name] if name else None))
     environment += [(f"container.env.{name}", value) for name, value in variables if name not in _HARMLESS]
     if recipe.engine.extra_args:
         environment.append(("engine.extra_args", compact_json(recipe.engine.extra_args)))
     return tuple(environment)
+
+
+def _patches(mounts: Iterable[MountSection], hook: Variant | None) -> Iterator[tuple[str, str]]:
+    """Mounts that may patch the engine. Beside a known hook, only files of Python packages count."""
+    hashes = {digest for mount in mounts for digest in _hashes(mount)}
+    if hook is not None and hashes.isdisjoint(hook.sha256):
+        yield "container.mounts", f"{hook.env} with an unknown sha256"
+    for mount in mounts:
+        if mount.target.startswith(_CACHES):
+            continue
+        if hook is None or ("-packages/" in mount.target and not hook.sha256.intersection(_hashes(mount))):
+            yield "container.mounts", mount.target
+
+
+def _hashes(mount: MountSection) -> tuple[str, ...]:
+    if mount.sha256 is None:
+        return ()
+    return (mount.sha256,) if isinstance(mount.sha256, str) else tuple(mount.sha256.values())
 
 
 @dataclass(frozen=True, slots=True)

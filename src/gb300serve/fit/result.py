@@ -9,20 +9,18 @@ from typing import Any
 
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.errors import CommandLineError
-from gb300serve.fit.checkpoint import Checkpoint, MeasuredBoot
-from gb300serve.fit.memory import (
+from gb300serve.fit.checkpoint import GIB, Checkpoint, MeasuredBoot
+from gb300serve.fit.hardware import (
     FREE_GIB,
     GB300,
-    NEVER_HELD_GIB,
     STATION,
     GraceMemory,
-    MemoryPlan,
+    Hbm,
     Verdict,
     host_verdict,
-    memory_plan,
-    request_of_boot,
-    shape_of,
+    is_close_to_abort,
 )
+from gb300serve.fit.memory import EXPLAINED_SPREAD_GIB, MemoryPlan, memory_plan, request_of_boot, shape_of
 from gb300serve.fit.request import MemoryRequest
 
 # The highest utilization that ever booted: the driver and the CUDA context need the rest.
@@ -39,26 +37,30 @@ class NearestSetting:
     plan: MemoryPlan
 
 
-def nearest_settings(checkpoint: Checkpoint, request: MemoryRequest, grace: GraceMemory) -> tuple[NearestSetting, ...]:
+def nearest_settings(
+    checkpoint: Checkpoint, request: MemoryRequest, grace: GraceMemory, gpu: Hbm = GB300
+) -> tuple[NearestSetting, ...]:
     """For each option, the smallest change that makes the launch fit, if there is one."""
     more = range(floor(request.cpu_offload_gb) + 1, MAX_OFFLOAD_GIB)
     less = range(min(ceil(request.cpu_offload_gb) - 1, MAX_OFFLOAD_GIB), 0, -1)
     candidates = (
         _with_offload(request, more if request.offload_backend in ("auto", "uva") else ()),
         _more_utilization(request),
-        _less_context(checkpoint, request),
+        _less_context(checkpoint, request, gpu),
         _with_offload(request, less),
     )
-    first_fits = (next(_fitting(checkpoint, settings, grace), None) for settings in candidates)
+    first_fits = (next(_fitting(checkpoint, settings, grace, gpu), None) for settings in candidates)
     return tuple(filter(None, first_fits))
 
 
 Candidate = tuple[str, int | float, MemoryRequest]
 
 
-def _fitting(checkpoint: Checkpoint, candidates: Iterator[Candidate], grace: GraceMemory) -> Iterator[NearestSetting]:
+def _fitting(
+    checkpoint: Checkpoint, candidates: Iterator[Candidate], grace: GraceMemory, gpu: Hbm
+) -> Iterator[NearestSetting]:
     for option, value, request in candidates:
-        plan = memory_plan(checkpoint, request, look_up=False)
+        plan = memory_plan(checkpoint, request, gpu, look_up=False)
         # The engine itself suggests a shorter context, and boots with exactly the memory that it needs.
         accepted = ("fits", "short") if option == "max_model_len" else ("fits",)
         if plan.verdict in accepted and host_verdict(plan.host, grace) == "fits":
@@ -76,9 +78,9 @@ def _more_utilization(request: MemoryRequest) -> Iterator[Candidate]:
         yield "gpu_memory_utilization", percent / 100, replace(request, gpu_memory_utilization=percent / 100)
 
 
-def _less_context(checkpoint: Checkpoint, request: MemoryRequest) -> Iterator[Candidate]:
+def _less_context(checkpoint: Checkpoint, request: MemoryRequest, gpu: Hbm) -> Iterator[Candidate]:
     # A measured boot of this request states its own limit: 123,264 tokens where the computed limit is 129,088.
-    plan = memory_plan(checkpoint, request)
+    plan = memory_plan(checkpoint, request, gpu)
     length = plan.estimated_max_model_len or plan.max_model_len // 2
     while length >= checkpoint.kv_cache.block_tokens:
         if length < plan.max_model_len:
@@ -98,6 +100,7 @@ class FitResult:
     request: MemoryRequest
     grace: GraceMemory
     host_verdict: Verdict
+    gpu: Hbm = GB300
     nearest: tuple[NearestSetting, ...] = ()
 
     @property
@@ -118,19 +121,24 @@ class FitResult:
 
 
 def fit_result(
-    checkpoint: Checkpoint, request: MemoryRequest, *, changed: bool = False, grace: GraceMemory = STATION
+    checkpoint: Checkpoint,
+    request: MemoryRequest,
+    gpu: Hbm = GB300,
+    *,
+    changed: bool = False,
+    grace: GraceMemory = STATION,
 ) -> FitResult:
     """Compare the request with both memories. `changed` (by `--set`): no boot measured this launch, so compute it."""
-    computed = memory_plan(checkpoint, request, GB300, grace.available_gib, look_up=False)
-    plan = computed if changed else memory_plan(checkpoint, request, GB300, grace.available_gib)
-    return FitResult(plan, computed, request, grace, host_verdict(plan.host, grace))
+    computed = memory_plan(checkpoint, request, gpu, look_up=False)
+    plan = computed if changed else memory_plan(checkpoint, request, gpu)
+    return FitResult(plan, computed, request, grace, host_verdict(plan.host, grace), gpu)
 
 
 def with_nearest_settings(checkpoint: Checkpoint, result: FitResult) -> FitResult:
     """The result, with the nearest settings that fit if these do not. It computes hundreds of plans (40 ms)."""
     if result.verdict not in ("refused", "short"):
         return result
-    return replace(result, nearest=nearest_settings(checkpoint, result.request, result.grace))
+    return replace(result, nearest=nearest_settings(checkpoint, result.request, result.grace, result.gpu))
 
 
 _OFFLOAD = "engine.options.cpu_offload_gb"
@@ -144,8 +152,10 @@ def fit_diagnostics(result: FitResult, boots: tuple[MeasuredBoot, ...]) -> Itera
         message = f"`{pattern}` matches no parameter: the engine silently offloads nothing for it"
         yield diagnostic(MATCHES_NOTHING, message, None, path="engine.options.cpu_offload_params")
     if not plan.weights_fit:
-        message = f"{plan.hbm.weights_gib:.2f} GiB of weights remain on a GPU with {plan.hbm.visible_gib:.2f} GiB"
+        message = f"{plan.hbm.weights_gib:.2f} GiB of weights remain on a GPU with {plan.hbm.total_gib:.2f} GiB"
         yield diagnostic(WEIGHTS_TOO_LARGE, message, "offload more weights")
+    yield from _residency(result)
+    yield from _fixed_cache(result)
     yield from _host(result)
 
 
@@ -157,6 +167,10 @@ HOST_SHORT = "FIT005"
 SIZES_UNKNOWN = "FIT006"
 ANOTHER_MACHINE = "FIT007"
 OFFLOAD_IGNORED = "FIT008"
+HOOK_RESIDENCY = "FIT009"
+FIXED_CACHE_TOO_LARGE = "FIT010"
+BOOTS_DISAGREE = "FIT011"
+TOTAL_UNKNOWN = "FIT012"
 
 
 def _basis(result: FitResult, boots: tuple[MeasuredBoot, ...]) -> Iterator[Diagnostic]:
@@ -165,12 +179,51 @@ def _basis(result: FitResult, boots: tuple[MeasuredBoot, ...]) -> Iterator[Diagn
         message = "no boot of this checkpoint was measured: the engine's overhead is unknown"
         hint = "learn it from a boot (`fit REF --calibrate boot.log`), or set memory.overhead_gib"
         yield diagnostic(OVERHEAD_UNKNOWN, message, hint)
+    elif plan.constant is not None and plan.constant.spread_gib > EXPLAINED_SPREAD_GIB:
+        yield _disagreement(result, boots)
     elif plan.basis == "assumed" and plan.boots:
         settings = shape_of(request).items()
         listed = ", ".join(f"{name} {_shown(value)}" for name, value in settings if _differs(name, result, boots))
         message = f"no boot was measured with these settings{f' ({listed})' if listed else ''}: using the nearest boots"
         hint = "may be off by several GiB; learn the overhead from the first boot: --calibrate boot.log"
         yield diagnostic(CONSTANT_ASSUMED, message, hint)
+
+
+def _disagreement(result: FitResult, boots: tuple[MeasuredBoot, ...]) -> Diagnostic:
+    constant = result.plan.constant
+    names = constant.boots if constant else ()
+    logged = ", ".join(f"{boot.name} {boot.figures['kv_cache_gib']:.2f}" for boot in boots if boot.name in names)
+    spread = constant.spread_gib if constant else 0.0
+    message = f"boots with these settings differ by {spread:.2f} GiB for an unknown reason (KV cache in GiB: {logged})"
+    hint = "the figure is their mean; compare what else differs between these boots"
+    return diagnostic(BOOTS_DISAGREE, message, hint)
+
+
+def _residency(result: FitResult) -> Iterator[Diagnostic]:
+    plan = result.plan
+    if plan.residency is None:
+        return
+    if not plan.hook_starts:
+        message = (
+            f"the hook cannot start: with {plan.host.offloaded_gib:.2f} GiB offloaded, too little HBM is free before "
+            "its first layer"
+        )
+        yield diagnostic(HOOK_RESIDENCY, message, "raise cpu_offload_gb", path=_OFFLOAD, severity="error")
+        return
+    message = (
+        f"residency set by the hook: {plan.residency.grace_expert_gib:.2f} GiB of experts in Grace and "
+        f"{plan.residency.hbm_expert_gib:.2f} GiB in HBM, whatever cpu_offload_gb is ({plan.residency.basis})"
+    )
+    yield diagnostic(HOOK_RESIDENCY, message, None, path=_OFFLOAD)
+
+
+def _fixed_cache(result: FitResult) -> Iterator[Diagnostic]:
+    fixed, limit = result.request.kv_cache_memory_bytes, result.plan.kv_limit_gib
+    if fixed is None or limit is None or fixed <= limit * GIB:
+        return
+    message = f"kv_cache_memory_bytes requests {fixed / GIB:.2f} GiB, but the GPU has at most {limit:.2f} GiB left"
+    hint = f"write at most {floor(limit * GIB)}, or remove it: utilization does not limit this size"
+    yield diagnostic(FIXED_CACHE_TOO_LARGE, message, hint, path="engine.options.kv_cache_memory_bytes")
 
 
 def _differs(name: str, result: FitResult, boots: tuple[MeasuredBoot, ...]) -> bool:
@@ -181,21 +234,45 @@ def _differs(name: str, result: FitResult, boots: tuple[MeasuredBoot, ...]) -> b
 
 def _shown(value: object) -> str:
     if isinstance(value, tuple):
-        return "; ".join(f"{name} {text}" for name, text in value)
+        return "; ".join(" ".join(map(str, item)) if isinstance(item, tuple) else str(item) for item in value) or "none"
     return "none" if value is None else f"{value:,}" if type(value) is int else str(value)
 
 
 def _host(result: FitResult) -> Iterator[Diagnostic]:
     host, grace = result.plan.host, result.grace
-    needed = f"needs {host.resident_gib:.1f} to {host.resident_bound_gib:.1f} GiB of host memory"
-    if result.host_verdict == "refused":
-        limit = min(grace.available_gib, NEVER_HELD_GIB)
-        message = f"{needed}; above {limit:g} GiB the kernel kills the engine"
+    needed = f"needs {host.peak_gib:.1f} GiB of host memory"
+    if host.needed_gib is not None:
+        yield from _hook_host(result)
+    elif result.host_verdict == "refused":
+        message = f"{needed}; above {grace.available_gib:g} GiB the kernel kills the engine"
         yield diagnostic(HOST_SHORT, message, "lower cpu_offload_gb", path=_OFFLOAD, severity="error")
     elif result.host_verdict == "short":
         message = f"{needed}: less than {FREE_GIB:g} of {grace.available_gib:g} GiB may remain free"
-        hint = "pinned tensors may be rounded up to a power of two: lower cpu_offload_gb, or measure a boot"
+        hint = "each pinned tensor occupies a power of two: lower cpu_offload_gb"
         yield diagnostic(HOST_SHORT, message, hint, path=_OFFLOAD)
+
+
+def _hook_host(result: FitResult) -> Iterator[Diagnostic]:
+    text = host_sentence(result)
+    hint = "stop programs that hold memory, reboot the host, or lower cpu_offload_gb"
+    if result.host_verdict == "refused":
+        yield diagnostic(HOST_SHORT, text, hint, path=_OFFLOAD, severity="error")
+    elif is_close_to_abort(result.plan.host, result.grace):
+        yield diagnostic(HOST_SHORT, text, hint, path=_OFFLOAD)
+
+
+def host_sentence(result: FitResult) -> str:
+    """The host memory that is needed and available, and for a hook its abort threshold."""
+    host, grace = result.plan.host, result.grace
+    available = f"{grace.available_gib:.1f} GiB are available ({grace.basis})"
+    if host.needed_gib is None:
+        return f"needs {host.peak_gib:.1f} GiB of host memory, {available}; {FREE_GIB:g} GiB should stay free"
+    spread = f" (boots differ by {host.margin_gib:g} GiB)" if host.margin_gib else ""
+    return (
+        f"needs {host.needed_gib:.1f} GiB of host memory{spread}, {available}: about "
+        f"{host.left_gib(grace.available_gib):.1f} GiB would be left at the peak"
+        + (f", and the hook aborts below {host.floor_gib:g}" if host.floor_gib else "")
+    )
 
 
 MAX_STEPS = 1000
@@ -263,7 +340,11 @@ SCHEMA = "gb300serve.fit/1"
 
 
 def fit_document(
-    name: str, request: MemoryRequest, result: FitResult | None, diagnostics: Iterable[Diagnostic]
+    name: str,
+    request: MemoryRequest,
+    result: FitResult | None,
+    diagnostics: Iterable[Diagnostic],
+    gpu: Hbm | None = GB300,
 ) -> dict[str, Any]:
     """The whole object: sizes in GiB with four decimals, null if unknown."""
     plan = result.plan if result else None
@@ -272,8 +353,8 @@ def fit_document(
         "schema": SCHEMA,
         "verdict": result.verdict if result else "unknown",
         "hbm": {
-            "visible_gib": _rounded(GB300.visible_gib),
-            "usable_gib": _rounded(request.gpu_memory_utilization * GB300.total_gib or None),
+            "visible_gib": _rounded(gpu.visible_gib if gpu else None),
+            "usable_gib": _rounded(request.gpu_memory_utilization * gpu.total_gib or None) if gpu else None,
             **_figures(hbm, "weights_gib", "overhead_gib", "kv_cache_gib"),
         },
         "host": {
@@ -285,12 +366,17 @@ def fit_document(
         **_figures(plan, "concurrency_at_max_len"),
         "basis": plan.basis if plan else "assumed",
         "diagnostics": [diagnostic.as_json() for diagnostic in diagnostics],
-        "details": {"recipe": name} | (_details(result) if result else {}),
+        "details": {"recipe": name} | _gpu_details(gpu) | (_details(result) if result else {}),
     }
+
+
+def _gpu_details(gpu: Hbm | None) -> dict[str, Any]:
+    return {"gpu": gpu.name, "total_gib": _rounded(gpu.total_gib), "total_basis": gpu.basis} if gpu else {}
 
 
 def _details(result: FitResult) -> dict[str, Any]:
     plan = result.plan
+    host, graphs, residency = plan.host, plan.graphs, plan.residency
     return {
         "max_model_len": plan.max_model_len,
         **_figures(plan, "needed_gib"),
@@ -299,8 +385,23 @@ def _details(result: FitResult) -> dict[str, Any]:
         "measured_kv_cache_gib": _rounded(result.measured_gib),
         "computed_kv_cache_gib": _rounded(result.computed.hbm.kv_cache_gib),
         "stands_on": list(dict.fromkeys((*plan.boots, *result.computed.boots))),
-        **_figures(plan.host, "resident_bound_gib"),
-        "resident_measured_gb": plan.host.measured_shared_gb,
+        "resident_least_gib": _rounded(host.least_gib),
+        "resident_bound_gib": _rounded(host.peak_gib),
+        "resident_measured_gb": host.measured_shared_gb,
+        "host_basis": host.basis,
+        "host_needed_gib": _rounded(host.needed_gib),
+        "host_left_gib": _rounded(host.left_gib(result.grace.available_gib)),
+        "host_left_measured_gib": _rounded(host.measured_left_gib),
+        "residency": residency
+        and {
+            "hbm_expert_gib": residency.hbm_expert_gib,
+            "grace_expert_gib": residency.grace_expert_gib,
+            "basis": residency.basis,
+        },
+        "graphs": graphs and {"gib": _rounded(graphs.gib), "basis": graphs.basis, "stands_on": list(graphs.boots)},
+        "constant_gib": _rounded(plan.constant.gib if plan.constant else None),
+        "spread_gib": _rounded(plan.constant.spread_gib if plan.constant else None),
+        "adjustment": plan.constant.adjustment if plan.constant else "",
         "available_basis": result.grace.basis,
         "nearest": [
             {

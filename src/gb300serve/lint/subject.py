@@ -13,14 +13,9 @@ from gb300serve.engines.registry import engine as engine_named
 from gb300serve.engines.tables import TableChoice, tables_for
 from gb300serve.engines.vllm.options import VllmOptions, view
 from gb300serve.fit.checkpoint import Checkpoint, MeasuredBoot, checkpoint_at_path, find_checkpoint, with_memory_section
-from gb300serve.fit.memory import GB300, MemoryPlan, measured_boots, memory_plan
-from gb300serve.fit.request import (
-    MemoryRequest,
-    is_on_one_gpu,
-    recipe_environment,
-    request_from_options,
-    with_environment,
-)
+from gb300serve.fit.hardware import GB300
+from gb300serve.fit.memory import MemoryPlan, measured_boots, memory_plan
+from gb300serve.fit.request import MemoryRequest, is_on_one_gpu, recipe_request
 from gb300serve.plan.check import LiteralSecret, literal_secrets
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan, with_secret_placeholders
@@ -50,7 +45,8 @@ def _fitting(checkpoint: Checkpoint, request: MemoryRequest) -> Fitting:
         measured
         for measured in measured_boots(checkpoint, GB300.total_gib)
         if not measured.boot.booted
-        and abs(measured.moved_gib - plan.offload.moved_gib) < SAME_GIB
+        and abs(measured.offloaded_gib - plan.offload.moved_gib) < SAME_GIB
+        and measured.boot.variant is None
         and (measured.request.max_model_len or 0) <= plan.max_model_len
     ]
     nearest = max(alike, key=lambda measured: measured.request.max_model_len or 0, default=None)
@@ -142,9 +138,7 @@ class LintSubject:
         checkpoint = with_memory_section(self.checkpoint, self.recipe.memory, self.repo)
         if checkpoint is None:
             return None
-        variant = checkpoint.variant(self.container.env)
-        request = request_from_options(self.options, self.version, variant, seen=self.vllm)
-        return _fitting(checkpoint, with_environment(request, recipe_environment(self.recipe, variant)))
+        return _fitting(checkpoint, recipe_request(self.recipe, checkpoint, seen=self.vllm))
 
     @cached_property
     def tables(self) -> TableChoice:

@@ -47,6 +47,12 @@ def principal(gpus: tuple[GpuState, ...]) -> tuple[GpuState, ...]:
     return (max(gpus, key=lambda gpu: gpu.memory or 0),) if gpus else ()
 
 
+def computing_gpus(gpus: tuple[GpuState, ...], request: str | None) -> tuple[GpuState, ...]:
+    """The GPUs that the model runs on: with `all`, not the small display GPU."""
+    chosen = selected(gpus, request)
+    return chosen if (request or "").startswith(DEVICES) else principal(chosen)
+
+
 @dataclass(frozen=True, slots=True)
 class LaunchRefusal:
     """The reason why `up` would refuse because of existing containers."""
@@ -109,8 +115,8 @@ class PreflightSubject:
 
     @cached_property
     def computing(self) -> tuple[GpuState, ...]:
-        """The GPUs that the model runs on: with `all`, not the small display GPU."""
-        return self.gpus if (self.requested_gpus or "").startswith(DEVICES) else principal(self.gpus)
+        """The GPUs that the model runs on."""
+        return computing_gpus(known(self.host.gpus), self.requested_gpus)
 
     @cached_property
     def foreign(self) -> tuple[GpuHolder, ...]:

@@ -5,11 +5,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gb300serve.core.errors import Action, CommandLineError, NoSuchFileError
+from gb300serve.core.errors import Action, CommandLineError, NoSuchFileError, RecipeError
 from gb300serve.core.files import exists, expand_user, is_file
 from gb300serve.core.text import suggestion
+from gb300serve.document.nodes import Source
+from gb300serve.document.read import parse
+from gb300serve.document.validate import validate
+from gb300serve.recipe.model import LaneFile
 
 SUFFIXES = (".yaml", ".yml")
+LANE, LANE_FORMAT = "lane", "gb300serve.lane/1"
 
 
 class UnknownReleaseError(CommandLineError):
@@ -23,6 +28,10 @@ class UnknownReleaseError(CommandLineError):
             hint=f"did you mean {meant}?" if meant else f"searched {searched}",
             suggest=() if meant else (Action("list", "see all releases", ref=""),),
         )
+
+
+class LaneInvalidError(RecipeError):
+    """`lane.yaml` is not a valid lane file; the diagnostics state why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +59,9 @@ class Catalog:
         if is_path(ref):
             return self.existing(expand_user(ref))
         lane, slash, release = ref.partition("/")
-        if not slash:
+        if not slash and not self._has_release(ref) and (current := self.lane_file(ref).current) is not None:
+            lane, release = ref, current
+        elif not slash:
             lane, release = self._lane_of(ref, default_lane), ref
         file = self.release(lane, release)
         if file is None:
@@ -76,13 +87,21 @@ class Catalog:
         text = path.read_bytes()
         return RecipeFile(path, directory, tuple(p for _, p in matches[1:] if p.read_bytes() != text))
 
+    def lane_file(self, lane: str) -> LaneFile:
+        """The lane's `lane.yaml` in the first directory that has it; empty without one. LaneInvalidError."""
+        path = next((path for each in self.directories if is_file(path := each / lane / f"{LANE}.yaml")), None)
+        return _read_lane(path) if path else LaneFile(format=LANE_FORMAT)
+
+    def _has_release(self, release: str) -> bool:
+        return any(ref.partition("/")[2] == release for ref in self.refs())
+
     def refs(self) -> Iterator[str]:
         """Every `lane/release` once, in search order."""
         seen = set()
         for directory in self.directories:
             for path in sorted(directory.glob("*/*")):
                 ref = f"{path.parent.name}/{path.stem}"
-                if path.suffix in SUFFIXES and ref not in seen and is_file(path):
+                if path.suffix in SUFFIXES and path.stem != LANE and ref not in seen and is_file(path):
                     seen.add(ref)
                     yield ref
 
@@ -105,6 +124,18 @@ class Catalog:
         return candidate if listed or is_file(candidate / "site.yaml") else None
 
 
+def _read_lane(path: Path) -> LaneFile:
+    try:
+        source = Source(str(path), path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise LaneInvalidError(f"{path}: {error}") from error
+    document = parse(source)
+    lane, problems = validate(LaneFile, LANE_FORMAT, document.root, source)
+    if lane is None or document.problems or problems:
+        raise LaneInvalidError(f"{path} is not a valid lane file", diagnostics=(*document.problems, *problems))
+    return lane
+
+
 def absolute(path: Path) -> Path:
     """The absolute path without `.` and `..`; symbolic links are not resolved."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - pathlib either keeps `..` or resolves links
@@ -116,7 +147,7 @@ def is_path(ref: str) -> bool:
 
 
 def _file(directory: Path, lane: str, release: str) -> Path | None:
-    for suffix in SUFFIXES:
+    for suffix in SUFFIXES if release != LANE else ():
         path = directory / lane / f"{release}{suffix}"
         if is_file(path):
             return path

@@ -99,7 +99,9 @@ VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Number = Annotated[float, PlainValidator(check_number, json_schema_input_type=float)]
 Size = Annotated[float, PlainValidator(check_size, json_schema_input_type=float)]
 Positive = Annotated[float, PlainValidator(check_positive, json_schema_input_type=float)]
-Status = Literal["draft", "experimental", "verified", "deprecated"]
+Status = Literal["draft", "experimental", "verified", "deprecated", "rejected", "withdrawn"]
+# Measured and refused, or served once: not recommended, and hidden by `list`.
+RETIRED = frozenset({"deprecated", "rejected", "withdrawn"})
 Duration = Annotated[str, Field(pattern=r"^(?:[0-9]+(?:\.[0-9]+)?(?:h|ms|us|ns|m|s))+$")]
 RestartPolicy = Annotated[str, Field(pattern=r"^(?:no|always|unless-stopped|on-failure(?::[0-9]+)?)$")]
 
@@ -242,6 +244,33 @@ class PhaseExpectation(Section):
     basis: Text
 
 
+class BootTotal(Section):
+    """From launch to READY: one figure, or one for each kind of boot.
+
+    The first boot tunes kernels, a fresh container finds its tuning set, a restart keeps its container.
+    """
+
+    seconds: Size | None = None
+    basis: Text | None = None
+    first: PhaseExpectation | None = None
+    fresh: PhaseExpectation | None = None
+    restart: PhaseExpectation | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> "BootTotal":
+        kinds = any((self.first, self.fresh, self.restart))
+        if (self.seconds is None) != (self.basis is None) or (self.seconds is not None) == kinds:
+            raise ValueError("write either `seconds` and `basis`, or `first`, `fresh` and `restart` with both of them")
+        return self
+
+    @property
+    def figures(self) -> tuple[PhaseExpectation, ...]:
+        """The known figures, the usual one first: that of a fresh container, else of the first boot."""
+        if self.seconds is not None and self.basis is not None:
+            return (PhaseExpectation(seconds=self.seconds, basis=self.basis),)
+        return tuple(filter(None, (self.fresh, self.first, self.restart)))
+
+
 class ReceiptSection(Section):
     """A line that a good boot prints. `line` is its text with at most one `{value}`; `tolerance` is absolute.
 
@@ -257,10 +286,14 @@ class ReceiptSection(Section):
 
 
 class TuningCacheSection(Section):
-    """The kernel-tuning cache that the release loads: its identity (the directory's name) and number of configs."""
+    """The kernel-tuning cache that the release loads: its identity (the directory's name) and number of configs.
+
+    `sha256` is that of the set's file, if it is part of the release: two sets of one identity can differ.
+    """
 
     identity: Text
     configs: int | None = None
+    sha256: Sha256 | None = None
     missing: Literal["warn", "degrade"] = "warn"
     basis: Text | None = None
 
@@ -269,9 +302,19 @@ class BootSection(Section):
     """Durations, receipts and tuning cache of a good boot."""
 
     phases: dict[str, PhaseExpectation] = {}
-    total: PhaseExpectation | None = None
+    total: BootTotal | None = None
     receipts: list[ReceiptSection] = []
     tuning_cache: TuningCacheSection | None = None
+
+    @property
+    def usual(self) -> PhaseExpectation | None:
+        """From launch to READY in a fresh container, else in the first boot."""
+        return self.total.figures[0] if self.total else None
+
+    @property
+    def longest_seconds(self) -> float | None:
+        """The longest recorded boot."""
+        return max((float(figure.seconds) for figure in self.total.figures), default=None) if self.total else None
 
 
 class ParameterSection(Section):
@@ -296,10 +339,34 @@ class KvCacheSection(Section):
     block_tokens: Annotated[int, Field(gt=0)] = 16
 
 
+class ResidencySection(Section):
+    """Where a hook keeps the routed experts after loading, in GiB, whatever the offload is."""
+
+    hbm_expert_gib: Size
+    grace_expert_gib: Size
+    basis: Text
+
+
+class HostNeedSection(Section):
+    """MemAvailable (GiB) that the launch needs, and what a boot left of it."""
+
+    needed_gib: Positive
+    left_gib: Size | None = None
+    basis: Text
+
+
+class GraphsSection(Section):
+    """GiB of CUDA graphs: the first `Graph capturing finished` line of a boot."""
+
+    value: Size
+    basis: Text
+
+
 class MemorySection(Section):
     """The checkpoint's memory; these values take precedence over those of the package.
 
-    `overhead_gib` is F in: KV cache = utilization x total + moved - F. `weights_gib` excludes `host_tables`.
+    `overhead_gib` is F in: KV cache = utilization x total + moved - F. `weights_gib` excludes `host_tables`. With
+    `residency`, `grace_expert_gib` takes the place of `moved`.
     """
 
     overhead_gib: Number | None = None
@@ -310,6 +377,9 @@ class MemorySection(Section):
     host_tables: list[HostTableSection] = []
     kv_cache: KvCacheSection | None = None
     max_model_len: Annotated[int, Field(gt=0)] | None = None
+    residency: ResidencySection | None = None
+    graphs_gib: GraphsSection | None = None
+    host: HostNeedSection | None = None
 
 
 class EvidenceSection(Section):
@@ -335,6 +405,14 @@ class LintSection(Section):
     """Rules that this recipe ignores, each with a reason."""
 
     ignore: dict[str, Text] = {}
+
+
+class LaneFile(Section):
+    """`lane.yaml` beside the releases: the release that serves, and the one that the lane's instructions describe."""
+
+    format: str
+    current: Name | None = None
+    documented: Name | None = None
 
 
 class Recipe(Section):

@@ -10,7 +10,7 @@ from gb300serve.core.errors import NoSuchFileError, RecipeError
 from gb300serve.document.nodes import MapNode, Source
 from gb300serve.document.read import parse
 from gb300serve.document.validate import first_per_position, format_problem, validate
-from gb300serve.recipe.model import Name, Section, Text
+from gb300serve.recipe.model import Name, Positive, Section, Text
 
 FORMAT = "gb300serve.site/1"
 DIRECTORIES = ("models", "cache", "patches")
@@ -38,6 +38,13 @@ class DockerSection(Section):
         return self
 
 
+class GpuSection(Section):
+    """The GPU that computes: its product, and the total (GiB) that CUDA reports, for products that are not known."""
+
+    name: Text
+    total_gib: Positive | None = None
+
+
 class LaneSection(Section):
     """Settings of one lane on this site."""
 
@@ -53,6 +60,7 @@ class StationSection(Section):
     patches: Directory | None = None
     address: HostName | None = None
     gpus: dict[str, Text] | None = None
+    gpu: GpuSection | None = None
     lanes: dict[str, LaneSection] | None = None
 
 
@@ -70,6 +78,7 @@ class Site(Section):
     docker: DockerSection = DockerSection.model_construct()
     address: HostName | None = None
     gpus: dict[str, Text] = Field(default={})
+    gpu: GpuSection | None = None
     default_lane: Text | None = None
     lanes: dict[str, LaneSection] = Field(default={})
     stations: dict[Name, StationSection] = Field(default={})

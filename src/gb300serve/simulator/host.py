@@ -68,16 +68,24 @@ def _complete_name(recorded: str) -> str:
     return begin + filler[len(begin) : 64 - len(end)] + end
 
 
-def find_recorded_boot(checkpoint: Checkpoint, options: Mapping[str, Any]) -> MeasuredBoot | None:
-    """The measured boot with exactly these settings, if the name of its cache was recorded."""
+def find_recorded_boot(
+    checkpoint: Checkpoint, options: Mapping[str, Any], version: str | None = None, variant: str | None = None
+) -> MeasuredBoot | None:
+    """The measured boot with exactly these settings, if the name of its cache was recorded.
+
+    Of boots with several engine versions, only one with the same version counts. The same patch is preferred.
+    """
     wanted = identity_key(options, schedule=True)
     boots = (boot for boot in checkpoint.boots if boot.figures.get("autotune"))
-    return next((boot for boot in boots if identity_key(boot.settings, schedule=True) == wanted), None)
+    same = [boot for boot in boots if identity_key(boot.settings, schedule=True) == wanted]
+    if len({boot.engine_version for boot in same}) > 1:
+        same = [boot for boot in same if boot.engine_version == version]
+    return min(same, key=lambda boot: boot.variant != variant, default=None)
 
 
-def cache_identity(checkpoint: Checkpoint, options: Mapping[str, Any]) -> str:
+def cache_identity(checkpoint: Checkpoint, options: Mapping[str, Any], version: str | None = None) -> str:
     """The name of the cache: the recorded one, or a stable hash of everything that changes it."""
-    if (boot := find_recorded_boot(checkpoint, options)) is not None:
+    if (boot := find_recorded_boot(checkpoint, options, version)) is not None:
         return _complete_name(boot.figures["autotune"])
     return hashlib.sha256(identity_key(options, schedule=False).encode()).hexdigest()
 
@@ -113,7 +121,7 @@ def _content(path: PurePosixPath, configs: int) -> dict[str, Any]:
 
 def measured_caches(checkpoint: Checkpoint, version: str) -> dict[str, int]:
     """The cache files of every measured boot: number of kernels by path."""
-    boots = (boot for boot in checkpoint.boots if boot.figures.get("autotune") and boot.variant is None)
+    boots = (boot for boot in checkpoint.boots if boot.figures.get("autotune") and boot.figures.get("configs"))
     return {
         cache_path(checkpoint, _complete_name(boot.figures["autotune"]), version): boot.figures["configs"]
         for boot in boots
@@ -123,18 +131,20 @@ def measured_caches(checkpoint: Checkpoint, version: str) -> dict[str, int]:
 def simulate_tuning(settings: Settings, stored: int | None) -> SimulatedTuning:
     """What this boot does with `stored` kernels in its file; None: as if the reference Station had tuned before."""
     checkpoint, options = settings.checkpoint, settings.options
-    path = cache_path(checkpoint, cache_identity(checkpoint, options), settings.environment.version)
-    known = find_recorded_boot(checkpoint, options)
-    configs = int(known.figures["configs"]) if known else checkpoint.autotune.configs
+    version, variant = settings.environment.version, settings.memory_request.variant
+    path = cache_path(checkpoint, cache_identity(checkpoint, options, version), version)
+    known = find_recorded_boot(checkpoint, options, version, variant)
+    figures = known.figures if known else {}
+    configs = int(figures.get("configs", checkpoint.autotune.configs))
     if stored is None:
-        stored = configs if known or not checkpoint.boots else 0
-    variant = settings.memory_request.variant
-    patched = next((boot for boot in checkpoint.boots if variant and boot.variant == variant), None)
-    wanted = int(patched.figures.get("saved_configs", configs)) if patched else configs
+        stored = configs if figures.get("configs") or not checkpoint.boots else 0
+    wanted = int(figures.get("saved_configs", configs)) if known and known.variant == variant else configs
     if stored >= wanted:
         return SimulatedTuning(path, stored, stored, 0.0)
-    partial = patched.figures.get("tuning_seconds") if patched and stored else None
-    return SimulatedTuning(path, stored, wanted, float(partial or checkpoint.autotune.tuning_seconds))
+    # A record of a partial tuning says nothing about a whole one.
+    applies = ("saved_configs" in figures) == bool(stored) and known is not None and known.variant == variant
+    seconds = figures.get("tuning_seconds") if applies else None
+    return SimulatedTuning(path, stored, wanted, float(seconds or checkpoint.autotune.tuning_seconds))
 
 
 GB300_UUID = "GPU-00000000-0000-4000-8000-000000000300"

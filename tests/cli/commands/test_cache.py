@@ -209,4 +209,5 @@ def test_files_on_another_machine_are_not_looked_for_here(machine: Machine) -> N
 def test_the_simulated_station_has_the_sets_of_the_releases_on_record(machine: Machine) -> None:
     assert machine.run("verify", "v14", "--on", "sim").code == 0
     listed = machine.run("list", "--on", "sim").out
-    assert [line.split()[0] for line in listed.splitlines()[1:]] == ["08c89d94", "9ac7b387", "cbf5ea8f"]
+    identities = {line.split()[0] for line in listed.splitlines()[1:]}
+    assert {"08c89d94", "9ac7b387", "cbf5ea8f", "62426808"} <= identities

@@ -91,9 +91,13 @@ def test_a_child_with_the_same_memory_is_measured_and_a_patched_one_is_not(tmp_p
 
 
 def test_an_inherited_overhead_is_assumed_for_other_settings(tmp_path: Path) -> None:
-    more = "engine: {options: {max_num_seqs: 24}}\n"
-    write(tmp_path, {"v16": child(more, "v16", "v15").replace("lane: bench", f"lane: {LANE}")}, LANE)
-    assert run("fit", f"{LANE}/v16", "--recipes", tmp_path, "--json").document["basis"] == "assumed"
+    stated = "memory: {overhead_gib: 301, basis: a boot}\nengine: {options: {max_num_seqs: 20}}\n"
+    seqs = "engine: {options: {max_num_seqs: 21}}\n"
+    files = {"w1": child(stated, "w1", "v15"), "w2": child(seqs, "w2", "w1")}
+    write(tmp_path, {name: text.replace("lane: bench", f"lane: {LANE}") for name, text in files.items()}, LANE)
+    own, inherited = (run("fit", f"{LANE}/{name}", "--recipes", tmp_path, "--json").document for name in files)
+    assert (own["basis"], inherited["basis"]) == ("computed", "assumed")
+    assert own["hbm"]["kv_cache_gib"] == pytest.approx(0.97 * 249.81359 + 62.33 - 301, abs=0.001)
     assert run("fit", "v15", "--set", f"{OFFLOAD}=70", "--json").document["basis"] == "computed"
 
 
@@ -118,9 +122,9 @@ def test_all_experts_never_held() -> None:
 @pytest.mark.parametrize(
     ("assignment", "headline"),
     [
-        ("cpu_offload_gb=100000000000", "refused: needs 442 to 736 GiB of Grace memory, 494.5 GiB available"),
-        ("cpu_offload_gb=150", "short: needs 341 to 544 GiB of Grace memory, 494.5 GiB available"),
-        ("engram_config={cpu_offload: false}", "refused: 414.09 GiB of weights stay in HBM, the GPU has 250.69 GiB"),
+        ("cpu_offload_gb=100000000000", "refused: needs 744 GiB of Grace memory, 466 GiB available"),
+        ("cpu_offload_gb=95", "short: needs 452 GiB of Grace memory, 466 GiB available"),
+        ("engram_config={cpu_offload: false}", "refused: 414.09 GiB of weights stay in HBM, the GPU has 249.81 GiB"),
         ("kv_cache_memory_bytes=8G", "fits, 5.80 GiB of KV cache to spare"),
         ("max_model_len=auto", "fits, 2.68 GiB of KV cache to spare"),
     ],
@@ -259,7 +263,7 @@ def test_a_boot_teaches_the_next_answer(tmp_path: Path) -> None:
     assert (answer.code, answer.out.splitlines()[0][:40]) == (0, f"{LANE}/v14 on one GB300: fits"[:40])
     assert answer.err.splitlines() == [
         f"{log}: 67.50 offloaded, 9.00 GiB of KV cache: the overhead constant is 300.82",
-        f"saved in {tmp_path}/home/.local/state/gb300serve/boots.json",
+        f"saved in {tmp_path}/home/.local/state/gb300serve/boots.json, for GB300 with 249.81 GiB",
         "does not apply to these settings: measured with max_num_seqs 24 (here 16)",
     ]
     after = run(*more, variables=home).document
@@ -280,7 +284,7 @@ def test_a_log_that_teaches_nothing(tmp_path: Path) -> None:
     (tmp_path / "boot.log").write_text("nothing\n")
     answer = run("fit", "v14", "--calibrate", tmp_path / "boot.log", variables={"HOME": str(tmp_path)})
     assert (answer.code, answer.out) == (4, "")
-    assert "has no complete `non-default args:` line" in answer.err
+    assert "has no `Available KV cache memory` line" in answer.err
     assert run("fit", "v14", "--calibrate", tmp_path / "absent.log").code == 2
 
 

@@ -20,6 +20,18 @@ def test_text(recipes: Path) -> None:
     assert "日本" in run("list", "--recipes", recipes, "--all").out
 
 
+def test_the_current_and_the_documented_release_are_marked_and_shown(recipes: Path) -> None:
+    statuses = {"v3": "rejected", "v4": "withdrawn", "v5": "withdrawn"}
+    write(recipes, {name: alone(release=name).replace("draft", status) for name, status in statuses.items()})
+    (recipes / "bench" / "lane.yaml").write_text("format: gb300serve.lane/1\ncurrent: v1\ndocumented: v4\n")
+    rows = [line.split() for line in run("list", "--recipes", recipes).out.splitlines() if line.startswith("bench")]
+    assert [row[1:4] for row in rows] == [
+        ["v1", "draft,", "current"],
+        ["v2", "draft", "no"],
+        ["v4", "withdrawn,", "documented"],
+    ]
+
+
 def test_json(recipes: Path) -> None:
     write(recipes, {"v1": alone() + FIGURE})
     answer = run("list", "--recipes", recipes, "--json")
@@ -30,10 +42,12 @@ def test_json(recipes: Path) -> None:
         {
             "lane": "bench", "release": "v1", "title": "A bench", "status": "draft", "extends": None, "pinned": False,
             "headline": "speed: 91.0 tok/s (prose)", "file": str(recipes / "bench" / "v1.yaml"),
+            "current": False, "documented": False,
         },
         {
             "lane": "bench", "release": "v2", "title": "A bench", "status": "draft", "extends": "v1", "pinned": False,
             "headline": None, "file": str(recipes / "bench" / "v2.yaml"),
+            "current": False, "documented": False,
         },
     ]  # fmt: skip
 

@@ -124,7 +124,7 @@ def test_up_advises_as_diagnose_does(program: Program, port: int, change: str) -
     assert [each for each in advice if each in failed.err] == advice
 
 
-EVERY = sorted(f"{path.parent.name}/{path.stem}" for path in (ROOT / "recipes").glob("*/*.yaml"))
+EVERY = sorted(f"{path.parent.name}/{path.stem}" for path in (ROOT / "recipes").glob("*/*.yaml") if path.stem != "lane")
 SECRETS = {"VLLM_API_KEY": "swordfish-0123456789", "SGLANG_API_KEY": "swordfish-0123456789"}
 
 

@@ -25,6 +25,7 @@ EMPTY = VllmOptions(
     reasoning_parser=None,
     enable_auto_tool_choice=False,
     enforce_eager=False,
+    capture_sizes=None,
     flashinfer_autotune=None,
 )
 

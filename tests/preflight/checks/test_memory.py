@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from gb300serve.core.values import Missing
-from gb300serve.fit.memory import GraceMemory, host_verdict
+from gb300serve.fit.hardware import GraceMemory, gpu_with_total, host_verdict
 from gb300serve.preflight.subject import PreflightSubject
 from tests.support.hosts import GB300, MIB, host, launched, memory, said, station
 
@@ -36,16 +36,12 @@ def test_it_fits_or_nobody_asks() -> None:
     assert said(station(), "PRE030") == []
 
 
-def test_another_gpu_has_another_total() -> None:
-    weights = memory().plan.hbm.weights_gib
-    message = f"{weights:.1f} GiB of weights stay on the GPU, but NVIDIA H200 has 139.8 GiB"
-    assert said(launched(host(gpus=(H200,))), "PRE030") == [("error", message, HINT)]
-    larger = replace(H200, name="NVIDIA X", memory=300_000 * MIB, reserved=0)
-    assert said(launched(host(gpus=(larger,)), answer=memory(offload=40.0)), "PRE030") == []
-    a_little_smaller = replace(GB300, name="NVIDIA X", memory=240_000 * MIB, reserved=0)
-    ((_, said_of_it, _),) = said(launched(host(gpus=(a_little_smaller,))), "PRE030")
-    assert said_of_it.startswith("on NVIDIA X with 234.4 GiB ")
-    assert said_of_it.endswith("GiB are left for the KV cache, but one request of 1,048,576 tokens needs 2.20")
+def test_weights_that_another_gpu_cannot_hold() -> None:
+    found = memory()
+    small = replace(found, plan=replace(found.plan, verdict="refused", weights_fit=False), gpu=gpu_with_total(139.8))
+    weights = found.plan.hbm.weights_gib
+    message = f"{weights:.1f} GiB of weights stay on a GPU with 139.8 GiB"
+    assert said(launched(host(gpus=(H200,)), answer=small), "PRE030") == [("error", message, HINT)]
 
 
 def test_overhead_that_nobody_measured() -> None:
@@ -59,18 +55,27 @@ def test_overhead_that_nobody_measured() -> None:
 
 
 def test_host_memory() -> None:
-    host_side = memory().plan.host
-    low, high = host_side.resident_gib, host_side.resident_bound_gib
     ((severity, message, _),) = said(available(100.0), "PRE031")
     assert severity == "error"
     assert message == (
-        f"refused: {low:.0f} to {high:.0f} GiB needed, 100 GiB available (MemAvailable); 20 GiB should stay free"
+        "refused: needs 380.0 GiB of host memory, 100.0 GiB are available (MemAvailable); 20 GiB should stay free"
     )
-    assert said(available(high), "PRE031")[0][1].startswith("short: ")
-    assert said(available(494.5), "PRE031") == []
+    assert said(available(380.0), "PRE031")[0][1].startswith("short: ")
+    assert said(available(400.0), "PRE031") == []
     refused = available(100.0).release
     assert refused is not None
     assert said(launched(host(memory=Missing("x")), answer=refused.memory), "PRE031") == []
+
+
+def test_a_hook_that_may_abort() -> None:
+    found = memory()
+    plan = replace(found.plan, host=replace(found.plan.host, needed_gib=463.75, margin_gib=3.0, floor_gib=10.0))
+    said_at = {}
+    for gib in (460.0, 466.0, 470.0):
+        grace = GraceMemory(gib, "MemAvailable")
+        answer = replace(found, plan=plan, grace=grace, host_verdict=host_verdict(plan.host, grace))
+        said_at[gib] = [(severity, text[:8]) for severity, text, _ in said(launched(answer=answer), "PRE031")]
+    assert said_at == {460.0: [("error", "refused:")], 466.0: [("warning", "needs 46")], 470.0: []}
 
 
 def test_memory_is_only_spoken_of_with_a_gpu() -> None:

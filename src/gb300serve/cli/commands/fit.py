@@ -47,12 +47,14 @@ def run(
         console.messages(lesson_lines(lesson, str(learned_boots(workspace)), fitted.request))
     steps = list(_steps(workspace, fitter, ref, sets or [], swept)) if swept else []
     if json:
-        result = fit_document(fitted.name, fitted.request, fitted.result, fitted.remarks)
+        result = fit_document(fitted.name, fitted.request, fitted.result, fitted.remarks, fitted.gpu)
         console.document(result | ({"sweep": sweep_document(swept.path, steps)} if swept else {}))
     else:
         workspace.print_notes()
         console.results(sweep_lines(swept, steps) if swept else lines(fitted))
-    return 6 if fitted.verdict in ("short", "refused") else 0
+    if fitted.verdict in ("short", "refused"):
+        return 6
+    return 5 if any(remark.severity == "error" for remark in fitted.remarks) else 0
 
 
 def _steps(workspace: Workspace, fitter: Fitter, ref: str, sets: list[str], swept: Sweep) -> Iterator[SweepStep]:

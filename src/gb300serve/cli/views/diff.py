@@ -66,7 +66,9 @@ def _tuning(costs: Costs) -> Iterator[tuple[str, str]]:
     if costs.tuning_seconds:
         is_new = costs.tuning.verdict == "new"
         when = ", unless its cache is restored first" if is_new else ", if the cache is new"
-        yield "tuning", f"about {costs.tuning_seconds / 60:.0f} minutes in the first boot{when}"
+        low, high = (f"{seconds / 60:.0f}" for seconds in costs.tuning_seconds)
+        minutes = high if low == high else f"{low} to {high}"
+        yield "tuning", f"about {minutes} minutes in the first boot{when}"
     elif boot is not None and boot.new_configs:
         spent = f": about {boot.tuning_seconds / 60:.0f} minutes" if boot.tuning_seconds else ""
         yield "tuning", f"{boot.new_configs} kernels missing in the cache, in the first boot{spent}"
@@ -99,7 +101,7 @@ def _cache(plan: MemoryPlan | None) -> str:
 
 
 def _grace(plan: MemoryPlan) -> str:
-    return f"{plan.host.resident_gib:.0f} to {plan.host.resident_bound_gib:.0f}"
+    return f"{plan.host.least_gib:.0f} to {plan.host.resident_gib:.0f}"
 
 
 _HEAD = ("figure", "unit", "before", "after", "change", "workload")

@@ -152,7 +152,7 @@ def _figures(memory: FitResult | None) -> dict[str, object] | None:
         "kv_cache_gib": hbm.kv_cache_gib,
         "weights_gib": hbm.weights_gib,
         "resident_gib": host.resident_gib,
-        "resident_bound_gib": host.resident_bound_gib,
+        "resident_bound_gib": host.peak_gib,
         "available_gib": memory.grace.available_gib,
     }
 
@@ -162,8 +162,8 @@ def _fit(memory: FitResult | None) -> str:
         return "not known"
     host, left = memory.plan.host, memory.plan.hbm.kv_cache_gib
     return (
-        f"on a GB300 {memory.plan.verdict}: {left:.2f} GiB of KV cache ({memory.plan.basis}); "
-        f"{host.resident_gib:.0f} to {host.resident_bound_gib:.0f} GiB of host memory"
+        f"on a {memory.gpu.name} {memory.plan.verdict}: {left:.2f} GiB of KV cache ({memory.plan.basis}); "
+        f"{host.peak_gib:.0f} GiB of host memory"
     )
 
 

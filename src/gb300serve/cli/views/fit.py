@@ -6,7 +6,7 @@ from gb300serve.app.fit import Fitted
 from gb300serve.cli.views import diagnostics
 from gb300serve.cli.views.diagnostics import table
 from gb300serve.fit.learned import LearnedOverhead
-from gb300serve.fit.memory import GB300, shape_of
+from gb300serve.fit.memory import shape_of
 from gb300serve.fit.request import MemoryRequest
 from gb300serve.fit.result import FitResult, Sweep, SweepStep, repeated_steps
 
@@ -16,7 +16,7 @@ WIDTH = 64
 def lines(fitted: Fitted) -> Iterator[str]:
     """The whole fit result."""
     result = fitted.result
-    yield f"{fitted.name} on one GB300: {_headline(fitted)}"
+    yield f"{fitted.name} on one {fitted.gpu.name if fitted.gpu else 'unknown GPU'}: {_headline(fitted)}"
     if result is not None:
         yield ""
         yield from _hbm(result)
@@ -39,12 +39,13 @@ def _headline(fitted: Fitted) -> str:
     plan, host = result.plan, result.plan.host
     if not plan.weights_fit:
         weights = f"{plan.hbm.weights_gib:.2f} GiB of weights stay in HBM"
-        return f"{fitted.verdict}: {weights}, the GPU has {plan.hbm.visible_gib:.2f} GiB"
+        return f"{fitted.verdict}: {weights}, the GPU has {plan.hbm.total_gib:.2f} GiB"
     if plan.verdict == "refused":
         needed = f"one request of {plan.max_model_len:,} tokens needs {plan.needed_gib:.2f} GiB"
         return f"{fitted.verdict}: {needed}, {_left(result)} left for the KV cache"
     if result.host_verdict in ("refused", "short"):
-        needed = f"needs {host.resident_gib:.0f} to {host.resident_bound_gib:.0f} GiB of Grace memory"
+        wanted = host.peak_gib if host.needed_gib is None else host.needed_gib
+        needed = f"needs {wanted:.0f} GiB of Grace memory"
         return f"{fitted.verdict}: {needed}, {result.grace.available_gib:g} GiB available"
     spare = "" if result.margin_gib is None else f", {result.margin_gib:.2f} GiB of KV cache to spare"
     return f"{fitted.verdict}{spare}"
@@ -64,22 +65,31 @@ def _rows(rows: Sequence[tuple[str, float | int | str | None, str]]) -> Iterator
 
 def _hbm(result: FitResult) -> Iterator[str]:
     hbm, plan = result.plan.hbm, result.plan
-    share = hbm.usable_gib / GB300.total_gib
-    whole = hbm.weights_gib + plan.host.offloaded_gib
+    share = hbm.usable_gib / hbm.total_gib
+    residency = plan.residency
+    away = residency.grace_expert_gib if residency else plan.host.offloaded_gib
+    kept = "in Grace, set by the hook" if residency else "offloaded"
     yield "HBM, GiB"
     yield from _rows(
         (
             ("visible to nvidia-smi", hbm.visible_gib, ""),
-            ("total for CUDA", GB300.total_gib, ""),
+            ("total for CUDA", hbm.total_gib, f"{result.gpu.name}, {result.gpu.basis}"),
             ("usable", hbm.usable_gib, f"gpu_memory_utilization {share:.6g}"),
-            ("weights in HBM", hbm.weights_gib, f"{whole:.2f} less {plan.host.offloaded_gib:.2f} offloaded"),
+            ("weights in HBM", hbm.weights_gib, f"{hbm.weights_gib + away:.2f} less {away:.2f} {kept}"),
             ("overhead", hbm.overhead_gib, f"{_beside(hbm.overhead_gib)}: {_basis(result)}"),
+            *_graphs(result),
             ("KV cache", hbm.kv_cache_gib, _both(result)),
             ("one request at full length", plan.needed_gib, f"{plan.max_model_len:,} tokens"),
             ("tokens in the KV cache", plan.kv_cache_tokens, ""),
             ("requests at full length", plan.concurrency_at_max_len, ""),
         )
     )
+
+
+def _graphs(result: FitResult) -> Iterator[tuple[str, float, str]]:
+    graphs = result.plan.graphs
+    if graphs is not None:
+        yield "  of which CUDA graphs", graphs.gib, f"{graphs.basis}: {', '.join(graphs.boots)}"
 
 
 def _beside(overhead_gib: float | None) -> str:
@@ -102,9 +112,8 @@ def _both(result: FitResult) -> str:
 
 def _host(result: FitResult) -> Iterator[str]:
     host, moved = result.plan.host, result.plan.offload.moved
-    least, most, free = host.resident_gib, host.resident_bound_gib, result.grace.available_gib
+    free = result.grace.available_gib
     kinds = ", ".join(dict.fromkeys(parameter.name.rpartition(".")[2] for parameter in moved))
-    rounding = "the upper bound if each tensor is rounded up to a power of two"
     held, note = host.measured_shared_gb, "shared memory; the record does not state GB or GiB"
     measured = [("resident, measured", float(held), note)] if held else []
     yield "Grace, GiB"
@@ -113,23 +122,45 @@ def _host(result: FitResult) -> Iterator[str]:
             ("requested", float(host.requested_gib), "cpu_offload_gb"),
             ("offloaded", host.offloaded_gib, f"{len(moved)} whole parameters: {kinds}" if moved else "nothing"),
             ("Engram", host.engram_gib, ""),
-            ("resident", f"{least:.2f} to {most:.2f}", rounding),
+            ("resident", host.resident_gib, f"{host.basis}; {host.least_gib:.2f} without rounding"),
             *measured,
+            *_hook_rows(result),
             ("MemAvailable", free, result.grace.basis),
-            ("left", f"{free - most:.2f} to {free - least:.2f}", ""),
+            ("left", host.left_gib(free), _left_note(result)),
         )
     )
+
+
+def _hook_rows(result: FitResult) -> Iterator[tuple[str, float, str]]:
+    host = result.plan.host
+    if result.plan.residency is not None:
+        yield "experts in Grace", result.plan.residency.grace_expert_gib, "set by the hook, whatever the offload is"
+        yield "peak while experts move", host.peak_gib, "originals and their copies"
+    if host.needed_gib is not None:
+        spread = f", boots differ by {host.margin_gib:g}" if host.margin_gib else ""
+        yield (
+            "needed before the launch",
+            host.needed_gib,
+            f"peak, engine and {host.floor_gib:g} that must stay free{spread}",
+        )
+    if host.measured_left_gib is not None:
+        yield "left, measured", host.measured_left_gib, "at the end of re-homing"
+
+
+def _left_note(result: FitResult) -> str:
+    host = result.plan.host
+    return f"at the peak; the hook aborts below {host.floor_gib:g}" if host.floor_gib else ""
 
 
 def _bars(result: FitResult) -> Iterator[str]:
     hbm, host = result.plan.hbm, result.plan.host
     cache, overhead = hbm.kv_cache_gib or 0.0, hbm.overhead_gib or 0.0
-    total = max(hbm.visible_gib, hbm.weights_gib + max(cache, 0.0) + overhead)
+    total = max(hbm.visible_gib or hbm.total_gib, hbm.weights_gib + max(cache, 0.0) + overhead)
     yield f"HBM    [{bar((('#', hbm.weights_gib), ('=', overhead), ('~', cache)), total)}]"
-    rounding = host.resident_bound_gib - host.resident_gib
-    parts = (("#", host.offloaded_gib), ("E", host.engram_gib), ("?", rounding))
-    yield f"Grace  [{bar(parts, max(result.grace.available_gib, host.resident_bound_gib))}]"
-    yield "       # weights  = overhead  ~ KV cache  E Engram  ? rounding, if any  . free"
+    weights = host.least_gib - host.engram_gib
+    parts = (("#", weights), ("E", host.engram_gib), ("r", host.resident_gib - host.least_gib))
+    yield f"Grace  [{bar(parts, max(result.grace.available_gib, host.resident_gib))}]"
+    yield "       # weights  = overhead  ~ KV cache  E Engram  r rounding  . free"
 
 
 def bar(parts: Sequence[tuple[str, float]], total: float) -> str:
@@ -150,11 +181,13 @@ def _basis_lines(result: FitResult) -> Iterator[str]:
     left = computed.hbm.kv_cache_gib
     if left is None:
         return
-    constant = computed.hbm.usable_gib + computed.host.offloaded_gib - left
-    if computed.boots:
+    residency, constant = computed.residency, computed.constant
+    away = residency.grace_expert_gib if residency else computed.host.offloaded_gib
+    if computed.boots and constant is not None:
         yield (
-            f"{computed.basis}: {computed.hbm.usable_gib:.2f} usable + {computed.host.offloaded_gib:.2f} offloaded - "
-            f"{constant:.2f} = {left:.2f}; {constant:.2f} is from {', '.join(computed.boots)}"
+            f"{computed.basis}: {computed.hbm.usable_gib:.2f} usable + {away:.2f} "
+            f"{'in Grace' if residency else 'offloaded'} - {constant.gib:.2f} = {left:.2f}; {constant.gib:.2f} is from "
+            f"{', '.join(computed.boots)}{f', with {constant.adjustment}' if constant.adjustment else ''}"
         )
     else:
         yield f"{computed.basis}: kv_cache_memory_bytes sets the size, independent of gpu_memory_utilization"
@@ -188,7 +221,7 @@ def _row(step: SweepStep, *, same: bool) -> tuple[str, ...]:
         f"{plan.host.offloaded_gib:.2f}",
         "?" if plan.hbm.kv_cache_gib is None else f"{plan.hbm.kv_cache_gib:.2f}",
         "-" if requests is None else f"{requests:.2f}",
-        f"{plan.host.resident_gib:.1f}-{plan.host.resident_bound_gib:.1f}",
+        f"{plan.host.least_gib:.1f}-{plan.host.resident_gib:.1f}",
         step.result.verdict,
         "=" if same else "",
     )
@@ -200,9 +233,9 @@ def lesson_lines(lesson: LearnedOverhead, saved_in: str, request: MemoryRequest)
     moved = f"{figures['offloaded_gib']:.2f} offloaded, " if figures["offloaded_gib"] else ""
     left = f"{figures['kv_cache_gib']:.2f} GiB of KV cache"
     yield f"{lesson.boot.name}: {moved}{left}: the overhead constant is {lesson.constant_gib:.2f}"
-    if lesson.has_unexpected_offload:
-        yield f"expected {lesson.computed_offload_gib:.2f} GiB offloaded: check that the log is of this checkpoint"
-    yield f"saved in {saved_in}"
+    if (host_left := figures.get("host_left_gib")) is not None:
+        yield f"the hook left {host_left:.2f} GiB of host memory at the end of re-homing"
+    yield f"saved in {saved_in}, for {lesson.gpu.name} with {lesson.gpu.total_gib:.2f} GiB"
     shape = shape_of(request)
     changed = ((name, value) for name, value in lesson.depends_on.items() if shape[name] != value)
     other = [f"{name} {value} (here {shape[name]})" for name, value in changed]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gb300serve.core.values import Value
-from gb300serve.engines.base import Options, flag, length, number, text
+from gb300serve.engines.base import Options, flag, is_list, is_whole, length, number, text
 from gb300serve.engines.options import POSITIONAL, first_text, texts, whole
 from gb300serve.engines.vllm.engine import PORT
 from gb300serve.engines.vllm.schedule import SpeculationOptions, speculation
@@ -50,6 +50,8 @@ class VllmOptions:
     reasoning_parser: str | None
     enable_auto_tool_choice: bool
     enforce_eager: bool
+    capture_sizes: tuple[int, ...] | None
+    """Sizes of the CUDA graphs in tokens; None means that the engine derives them."""
     flashinfer_autotune: bool | None
 
 
@@ -81,8 +83,19 @@ def view(options: Options) -> VllmOptions:
         reasoning_parser=text(given("reasoning_parser")),
         enable_auto_tool_choice=flag(given("enable_auto_tool_choice")) or False,
         enforce_eager=flag(given("enforce_eager")) or False,
+        capture_sizes=_capture_sizes(options),
         flashinfer_autotune=_autotune(options),
     )
+
+
+def _capture_sizes(options: Options) -> tuple[int, ...] | None:
+    config = options.get("compilation_config")
+    sizes = options.get("cudagraph_capture_sizes")
+    if sizes is None and isinstance(config, Mapping):
+        sizes = config.get("cudagraph_capture_sizes")
+    if not is_list(sizes):
+        return None
+    return tuple(sorted({size for size in sizes if is_whole(size)}))
 
 
 def _engram(config: Value) -> bool | None:

@@ -70,6 +70,11 @@ _PROFILING: tuple[Signal, ...] = (
     signal("Memory profiling takes", phase=Phase.SIZING_KV_CACHE),
     signal("# GPU blocks:", phase=Phase.SIZING_KV_CACHE, mark=LineMark.SIZED),
     signal("# cuda blocks:", phase=Phase.SIZING_KV_CACHE, mark=LineMark.SIZED),
+    signal(
+        "Free memory on device (",
+        r"Free memory on device \((?P<free_gib>[\d.]+)/(?P<total_gib>[\d.]+) GiB\) on startup\. Desired",
+        receipt="gpu_memory",
+    ),
     signal("Explicitly set (", r".* GiB for KV cache", phase=Phase.SIZING_KV_CACHE),  # on a CPU nothing is measured
     signal(
         "Available KV cache memory:", r".*?: (?P<gib>-?[\d.]+) GiB", phase=Phase.SIZING_KV_CACHE, receipt="kv_cache_gib"

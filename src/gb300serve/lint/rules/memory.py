@@ -9,7 +9,8 @@ from gb300serve.core.rules import Finding
 from gb300serve.document.nodes import Path
 from gb300serve.engines.base import length, number, si_length
 from gb300serve.fit.checkpoint import GIB
-from gb300serve.fit.memory import STATION, MemoryPlan, host_verdict
+from gb300serve.fit.hardware import STATION, host_verdict
+from gb300serve.fit.memory import MemoryPlan
 from gb300serve.lint.subject import Fitting, LintSubject, option_given, option_path, rule, vllm_rule
 from gb300serve.plan.model import parse_size
 
@@ -87,8 +88,9 @@ def host_memory_overcommitted(subject: LintSubject) -> Iterator[Finding]:
     verdict = host_verdict(host)
     if verdict != "fits":
         parts = f"{host.offloaded_gib:.1f} GiB of weights and {host.engram_gib:.1f} GiB of tables"
-        held = f"{host.resident_gib:.0f} to {host.resident_bound_gib:.0f} GiB of host memory"
-        message = f"{parts} hold {held}, which has {STATION.available_gib}"
+        held = f"{host.peak_gib:.0f} GiB of host memory, where about {STATION.available_gib:.0f} GiB are available"
+        needed = f", and the launch needs {host.needed_gib:.0f} GiB" if host.needed_gib is not None else ""
+        message = f"{parts} occupy {held}{needed}"
         severity: Severity = "error" if verdict == "refused" else "warning"
         yield Finding(option_path("cpu_offload_gb"), message, "lower cpu_offload_gb", severity=severity)
 

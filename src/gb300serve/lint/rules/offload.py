@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from gb300serve.core.diagnostics import Severity
 from gb300serve.core.rules import Finding
 from gb300serve.fit.checkpoint import GIB, Checkpoint
-from gb300serve.fit.memory import GB300
+from gb300serve.fit.hardware import GB300
 from gb300serve.fit.request import is_match
 from gb300serve.lint.known import runner_v2_ignores, runner_v2_lacks_offload
 from gb300serve.lint.subject import LintSubject, option_path, vllm_rule

@@ -43,7 +43,7 @@ def stored_kernels(settings: Settings) -> int | None:
     environment = settings.environment
     if environment.cache is None or not ENGINES[environment.engine].keeps_tuning_cache:
         return None
-    name = cache_identity(settings.checkpoint, settings.options)
+    name = cache_identity(settings.checkpoint, settings.options, settings.environment.version)
     return stored_configs(Path(environment.cache), cache_path(settings.checkpoint, name, environment.version))
 
 

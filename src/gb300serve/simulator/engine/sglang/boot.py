@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gb300serve.engines.parse import ArgumentRefusedError
-from gb300serve.fit.memory import GB300, MemoryPlan
+from gb300serve.fit.hardware import GB300
+from gb300serve.fit.memory import MemoryPlan
 from gb300serve.simulator.engine.script import Script
 from gb300serve.simulator.engine.settings import Settings, estimate_memory, option_table
 from gb300serve.simulator.engine.sglang.deaths import no_room_for_kv_cache, out_of_memory, refusal

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from gb300serve.fit.memory import GB300
+from gb300serve.fit.hardware import GB300
 from gb300serve.simulator.engine.script import Script, ending
 from gb300serve.simulator.engine.settings import Settings
 from gb300serve.simulator.engine.sglang.settings import SglangTimeline

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gb300serve.engines.parse import ArgumentRefusedError
-from gb300serve.fit.checkpoint import GIB, Parameter
+from gb300serve.fit.checkpoint import GIB, Parameter, Variant
+from gb300serve.fit.hardware import STATION
 from gb300serve.fit.memory import MemoryPlan
 from gb300serve.simulator.engine.script import Script
 from gb300serve.simulator.engine.settings import Settings, estimate_memory, option_table
@@ -100,17 +101,19 @@ def _begin_engine(timeline: VllmTimeline, settings: Settings) -> None:
     timeline.log(CORE, "parallel_state.py:2350", f"rank 0 in world size 1 is assigned as {ranks}")
 
 
-# GiB free in HBM and on the host at the first layer and after the last, from the log of a good boot.
-_HBM_FREE = (23.54, 23.08)
-_HOST_FREE = (69.87, 12.61)
+# GiB free in HBM after the last layer, and taken from the host between the first and the last: from good boots.
+_HBM_FREE_AT_END = 23.08
+_HOST_TAKEN = 57.26
 
 
 def _layers(parameters: Iterable[Parameter]) -> set[int]:
     return {int(parameter.name.split(".layers.")[1].partition(".")[0]) for parameter in parameters}
 
 
-def _free(share: float) -> str:
-    hbm, host = (start + (end - start) * share for start, end in (_HBM_FREE, _HOST_FREE))
+def _free(memory: MemoryPlan, hook: Variant, share: float) -> str:
+    before = memory.offload.moved_gib - hook.limits.hbm_used_gib
+    hbm = before + (_HBM_FREE_AT_END - before) * share
+    host = memory.host.left_gib(STATION.available_gib) + _HOST_TAKEN * (1 - share)
     return f"hbm_free={hbm:.2f}GiB host_avail={host:.2f}GiB"
 
 
@@ -123,18 +126,24 @@ def _rehome(timeline: VllmTimeline, settings: Settings, memory: MemoryPlan) -> N
     order = sorted(layers - moved) + sorted(moved)
     timeline.enter("offloading")
     counts = f"n={len(layers)} hbm_layers={len(layers) - len(moved)} uva_layers={len(moved)}"
+    # The simulated hook is the latest published one, whichever file the recipe mounts.
+    fused = (settings.environment.env or {}).get("PIN_SPLIT_FUSED") != "0"
+    timeline.write("stderr", f"PIN_HOT installed counter=- split_fused={fused}")
     timeline.write("stderr", f"PIN_HOT rehome order {counts} strategy=hbm-then-uva")
     cold = patch.rows - patch.hot_rows
     for done, layer in enumerate(order):
         rows = f"hot_w1=({patch.hot_rows}, 4608, 2560) cold_w1=({cold}, 4608, 2560)"
         module = f"language_model.model.layers.{layer}.ffn.experts uva={layer in moved}"
-        timeline.write("stderr", f"PIN_HOT rehome layer={layer} name={module} {rows} {_free(done / len(order))}")
+        timeline.write(
+            "stderr", f"PIN_HOT rehome layer={layer} name={module} {rows} {_free(memory, patch, done / len(order))}"
+        )
         timeline.wait(patch.seconds / len(order))
-    experts = sum(parameter.bytes for parameter in checkpoint.parameters) / GIB
-    hbm, pinned = experts * patch.hot_rows / patch.rows, experts * cold / patch.rows
+    residency = memory.residency or patch.residency
+    hbm, pinned = residency.hbm_expert_gib, residency.grace_expert_gib
     expected = f"(expect ~{hbm:.1f} / ~{pinned:.1f})"
-    residency = f"HBM_expert={hbm:.2f}GiB pinned_expert={pinned:.2f}GiB"
-    timeline.write("stderr", f"PIN_HOT rehome done layers={len(layers)} {residency} {_free(1.0)} {expected}")
+    sizes = f"HBM_expert={hbm:.2f}GiB pinned_expert={pinned:.2f}GiB"
+    left = _free(memory, patch, 1.0)
+    timeline.write("stderr", f"PIN_HOT rehome done layers={len(layers)} {sizes} {left} {expected}")
     timeline.write("stderr", "PIN_HOT finalize kernel warmed")
 
 
@@ -321,7 +330,9 @@ def _graphs(timeline: VllmTimeline, boot: VllmBoot, which: int, end: float) -> N
     timeline.until(end - seconds)
     timeline.progress_bar("Capturing CUDA graphs (FULL)", _GRAPHS, max(0.0, seconds - _BAR_DONE), steps=5)
     timeline.until(end)
-    text = f"Graph capturing finished in {seconds:.0f} secs, took {graphs.gib:.2f} GiB"
+    planned, first = boot.memory.graphs, boot.settings.checkpoint.graphs[0].gib
+    gib = graphs.gib if planned is None else graphs.gib * planned.gib / first
+    text = f"Graph capturing finished in {seconds:.0f} secs, took {gib:.2f} GiB"
     timeline.log(CORE, "model_runner.py:974", text)
 
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from gb300serve.boot.phases import Phase
-from gb300serve.fit.memory import GB300, MemoryPlan
+from gb300serve.fit.hardware import GB300
+from gb300serve.fit.memory import MemoryPlan
 from gb300serve.simulator.engine.script import Script, ending
 from gb300serve.simulator.engine.settings import Settings
 from gb300serve.simulator.engine.vllm.settings import API, CORE, STAMP_FORMAT, VllmTimeline

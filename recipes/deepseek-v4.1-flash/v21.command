@@ -1,0 +1,37 @@
+docker run -d \
+  --name dsv41-vllm \
+  --gpus all \
+  --ipc host \
+  --network host \
+  --ulimit memlock=-1 \
+  --ulimit stack=67108864 \
+  --cap-add IPC_LOCK \
+  -v /models/DeepSeek-V4.1-Flash-df42c109f1defefcbfcedbe7d905718a12266e40:/model:ro \
+  -v /srv/gb300serve/cache/vllm:/root/.cache/vllm \
+  -v /srv/gb300serve/patches/hook-v21/sitecustomize.py:/usr/lib/python3.12/sitecustomize.py:ro \
+  -v /srv/gb300serve/patches/hook-v21:/w:ro \
+  -e VLLM_LOGGING_LEVEL=INFO \
+  -e PIN_MODE=split \
+  -e PIN_HOOK=/w/pin_hot_experts_hook.py \
+  -e PIN_ROWMAP=/w/rowmap-static-v1.json \
+  vllm/vllm-openai:deepseekv41-flash-0909@sha256:00d577a6a63281e15336029d5bcee4e9a2cf182214a4f20ba6111b1c8e79893d \
+  --model /model \
+  --served-model-name dsv41-flash-uva \
+  --trust-remote-code \
+  --tensor-parallel-size 1 \
+  --offload-backend uva \
+  --cpu-offload-gb 60 \
+  --cpu-offload-params routed_experts.w13_weight routed_experts.w2_weight \
+  --engram-config '{"cpu_offload":true}' \
+  --max-model-len 1048576 \
+  --max-num-seqs 24 \
+  --max-num-batched-tokens 8192 \
+  --gpu-memory-utilization 0.97 \
+  --tool-call-parser deepseek_v41 \
+  --reasoning-parser deepseek_v41 \
+  --enable-auto-tool-choice \
+  --long-prefill-token-threshold 6144 \
+  --speculative-config '{"method":"dspark","num_speculative_tokens":5,"num_speculative_tokens_per_batch_size":[[1,4,5],[5,24,1]]}' \
+  --cudagraph-capture-sizes 1 2 4 6 8 12 16 18 24 32 40 48 64 96 128 \
+  --host 0.0.0.0 \
+  --port 30006
