@@ -18,6 +18,18 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.MODEL_PATH_NOT_VISIBLE, "Incorrect path_or_model_id", r"Incorrect path_or_model_id: '(?P<path>[^']*)'"
     ),
+    cause(
+        Reason.MODEL_PATH_NOT_VISIBLE,
+        "an't load the configuration of",
+        r"Can't load the configuration of '(?P<path>[^']*)'",
+        Rank.BROAD,
+    ),
+    cause(
+        Reason.MODEL_PATH_NOT_VISIBLE,
+        "No supported config format found in",
+        r"No supported config format found in (?P<path>\S+?)\.?(?:\s|$)",
+        Rank.BROAD,
+    ),
     cause(Reason.MODEL_PATH_NOT_VISIBLE, "LocalEntryNotFoundError", rank=Rank.BROAD),
     cause(Reason.MODEL_PATH_NOT_VISIBLE, "OfflineModeIsEnabled", rank=Rank.BROAD),
     cause(Reason.MODEL_PATH_NOT_VISIBLE, "RepositoryNotFoundError", rank=Rank.BROAD),
@@ -25,6 +37,7 @@ CAUSES: tuple[Cause, ...] = (
         cause(Reason.MODEL_ACCESS_DENIED, needle, pattern)
         for needle, pattern in (
             ("GatedRepoError", r"\bGatedRepoError: (?P<error>.*)"),
+            ("LocalTokenNotFoundError", r"\bLocalTokenNotFoundError: (?P<error>.*)"),
             ("ated repo", r"(?P<error>(?:You are trying to access a|Cannot access) gated repo.{0,200})"),
             ("is restricted", r"(?P<error>Access to model (?P<repo>\S+) is restricted)"),
             ("is gated", r"(?:Error|rror:).{0,200}?(?P<repo>[\w.-]+/[\w.-]+) is gated"),
@@ -38,7 +51,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.MODEL_PATH_NOT_VISIBLE,
         "Max retries exceeded",
-        r"Error: .{0,100}HTTPSConnectionPool\(host='huggingface\.co'.{0,40}Max retries exceeded",
+        r"Error: .{0,100}HTTPSConnectionPool\(host=\\?'huggingface\.co.{0,40}Max retries exceeded",
         Rank.BROAD,
     ),
     cause(Reason.MODEL_PATH_NOT_VISIBLE, "Could not detect config format for no config file found"),
@@ -105,6 +118,14 @@ CAUSES: tuple[Cause, ...] = (
             ("exceeds dimension size", r"(?P<error>start \(\d+\) \+ length \(\d+\) exceeds dimension size .{0,60})"),
         )
     ),
+    # The name of a parameter within a layer: a dictionary of parameters lacks it.
+    cause(
+        Reason.WEIGHTS_MISMATCH,
+        "KeyError: ",
+        r"^KeyError: ['\"](?P<weights>(?:\w{1,60}\.){0,8}(?:layers|blocks|blk|h)\.\d{1,4}\."
+        r"[\w.]{1,150}(?:weight|bias|scale|scales|qzeros|g_idx|_inv))['\"]$",
+        Rank.BROAD,
+    ),
     cause(
         Reason.MODEL_ARCHITECTURE_UNKNOWN,
         "KeyError: ",
@@ -148,6 +169,16 @@ CAUSES: tuple[Cause, ...] = (
     ),
     cause(
         Reason.MODEL_ARCHITECTURE_UNKNOWN, "Unrecognized model in", r"Unrecognized model in (?P<path>\S+?)\.?(?:\s|$)"
+    ),
+    cause(
+        Reason.MODEL_ARCHITECTURE_UNKNOWN,
+        "GGUF model with architecture ",
+        r"GGUF model with architecture (?P<architectures>\S{1,100}) is not supported",
+    ),
+    cause(
+        Reason.MODEL_ARCHITECTURE_UNKNOWN,
+        "nknown gguf model_type",
+        r"[Uu]nknown gguf model_type: (?P<model_type>\S{1,100})",
     ),
     cause(Reason.TOKENIZER_MISSING, "Couldn't instantiate the backend tokenizer"),
     cause(Reason.TOKENIZER_MISSING, "Can't load tokenizer for", r"Can't load tokenizer for '(?P<path>[^']*)'"),
