@@ -3,6 +3,7 @@
 import pytest
 
 from gb300serve.app.diagnose import diagnosed
+from gb300serve.boot.reasons import Reason
 
 ENGINE = "(EngineCore_DP0 pid=31) ERROR 11-04 08:44:09 [core.py:708] "
 OLD = "ERROR 11-04 08:44:09 engine.py:366] "
@@ -209,3 +210,27 @@ def test_the_phase_is_that_of_the_whole_failure() -> None:
 )
 def test_a_last_line_that_says_the_reason_itself(line: str, reason: str) -> None:
     assert result(f"{BOOTED}\n{line}")[2] == reason
+
+
+@pytest.mark.parametrize("child", ["Process SpawnProcess-1:", "(EngineCore_0 pid=31) Process EngineCore_0:"])
+def test_a_child_whose_traceback_is_missing_failed(child: str) -> None:
+    diagnosis = diagnosed([LOADED, child]).diagnosis
+    assert (diagnosis.state, diagnosis.reason) == ("failed", Reason.UNKNOWN)
+
+
+def test_a_child_that_was_interrupted_was_stopped() -> None:
+    lines = ["Process SpawnProcess-1:", BEGIN, '  File "/opt/env/vllm/a.py", line 7, in run', "KeyboardInterrupt"]
+    assert diagnosed([LOADED, *lines]).diagnosis.state == "stopped"
+
+
+def test_a_traceback_that_lost_its_line_feeds_is_read() -> None:
+    stack_line = f'{BEGIN} File "/opt/env/vllm/a.py", line 7, in run raise ValueError(x)'
+    assert diagnosed([f"{stack_line} {FAULT}"]).diagnosis.reason is Reason.GPU_FAULT
+    other = diagnosed([f"{stack_line} AttributeError: 'NoneType' object has no attribute 'x'"]).diagnosis
+    assert (other.state, other.reason) == ("failed", Reason.UNKNOWN)
+
+
+def test_the_process_of_a_rank_is_read() -> None:
+    lines = ["(VllmWorker rank=2 pid=99) ERROR 11-04 08:44:19 [executor.py:5] " + line for line in (BEGIN, FAULT)]
+    bar = "Loading safetensors checkpoint shards:  47% Completed | 7/15"
+    assert diagnosed([*lines, bar]).diagnosis.reason is Reason.GPU_FAULT

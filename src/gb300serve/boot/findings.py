@@ -43,6 +43,8 @@ _TOOL = re.compile(
     r"docker: |nvidia-container-cli: |Error response from daemon: |Cannot connect to the Docker daemon"
     r"|Error from server|Error: |error during connect: |thread '.{0,100}' panicked at "
 )
+# What Kubernetes prints of a pod, in columns.
+_POD = re.compile(r" +(?:Reason|Exit Code): ")
 # The line that pydantic prints before its message: the name of the field.
 _FIELD = re.compile(r"[a-z_]\w{0,60}(?:\.[\w-]{1,60}){0,8}")
 # Groups that only help a pattern or its `refine`.
@@ -90,7 +92,9 @@ def explain(
     functions = traceback.functions if traceback else ()
     if text == "AssertionError" and traceback and traceback.source:
         text = f"{text}: {traceback.source}"  # the condition that does not hold
-    if role is LineRole.FRAME or role is LineRole.HANDLED or text.startswith(("  File ", "    ", "Traceback ")):
+    if role is LineRole.FRAME or role is LineRole.HANDLED or text.startswith(("  File ", "Traceback ")):
+        return None
+    if text.startswith("    ") and _POD.match(text) is None:
         return None
     raised = _is_raised(text, role)
     if not raised and _GOES_ON.search(text):

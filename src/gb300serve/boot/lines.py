@@ -12,7 +12,7 @@ HeaderForm: TypeAlias = Literal["levelled", "bracketed"]
 QUIET = frozenset({"INFO", "WARNING", "DEBUG", "TRACE", "W", "I"})
 
 _HEADER = re.compile(
-    r"(?:\((?P<process>[\w.:-]+)(?: pid=\d+)?(?:, ip=[\w.:]+)?\) ?){0,3}"
+    r"(?:\((?P<process>[\w.:-]+(?: rank=\d+)?)(?: pid=\d+)?(?:, ip=[\w.:]+)?\) ?){0,3}"
     r"(?:\[rank\d+\]:\s?)?"
     r"(?:(?P<level>[A-Z]{4,8}) (?:(?P<levelled>\d\d-\d\d \d\d:\d\d:\d\d) \[?|\[)[\w./-]+:\d+\] ?"
     r"|(?P<dated>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?P<fraction>,\d+)? - (?P<level2>[A-Z]+) - (?:\S+ - )?(?:[\w.]+: )?"

@@ -108,6 +108,19 @@ _WHOLE_SENTENCE = (".", ":", ";", "!", "?", ")", "]", "}", "'", '"')
 _NAMES = ("Error: ", "Exception: ")
 
 
+# A traceback whose line feeds were lost: its frames, and its exception.
+_NEXT_FRAME = re.compile(r'[ \t`]{1,8}(?=File "[^"]{1,400}", line \d{1,7}, in )')
+_NEXT_EXCEPTION = re.compile(r" (?=(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): )")
+_LONGEST_UNFOLDED = 65536
+
+
+def unfold(line: str) -> list[str]:
+    """The lines of a traceback that was pasted into one; the line itself if it is none."""
+    head, *frames = _NEXT_FRAME.split(line[:_LONGEST_UNFOLDED])
+    parts = [part for frame in frames for part in _NEXT_EXCEPTION.split(f"  {frame.rstrip('`')}", maxsplit=1)]
+    return [head, *parts] if len(parts) > 1 else [line]
+
+
 def is_usage_error(text: str) -> bool:
     """Whether a parser of arguments printed this line, such as `vllm serve: error: unrecognized arguments: --x`."""
     return ": error: " in text and _USAGE_ERROR.match(text) is not None
@@ -187,7 +200,10 @@ class Traceback:
     def read(self, record: Record, chain: int) -> LineRole:
         """The role of the next record of the process; `chain` is the number of the next failure."""
         text = record.text
-        if text.endswith(_TRACEBACK):
+        is_child = _CHILD.fullmatch(text) is not None  # Python prints the traceback of a child next
+        if is_child:
+            self._before, self._continues = record, False
+        if is_child or text.endswith(_TRACEBACK):
             return self._begin(record, chain)
         if text.startswith(_CHAINED):
             self._continues, self._role = True, LineRole.NONE

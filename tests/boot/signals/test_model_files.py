@@ -110,7 +110,7 @@ def test_the_line_that_names_the_cause_is_found(case: Case) -> None:
 
 
 def test_a_key_counts_only_where_weights_are_loaded() -> None:
-    lines = engine("KeyError: 'layers.3.experts.w13_bias'")
+    lines = engine("KeyError: 'layers.3.self_attn.attn'")
     assert diagnosed(lines).reason is Reason.UNKNOWN
     loading = [line.replace("in run_engine_core", "in load_weights") for line in lines]
     assert diagnosed(loading).reason is Reason.WEIGHTS_MISMATCH
@@ -153,3 +153,22 @@ def test_a_key_counts_only_where_weights_are_loaded() -> None:
 )
 def test_what_an_exception_says(text: str, reason: Reason) -> None:
     assert diagnosed(engine(text)).reason == reason
+
+
+def test_a_parameter_of_a_layer_counts_without_the_frames_above_it() -> None:
+    lines = ["(Worker_TP3 pid=81) ERROR 12-03 08:00:21 [elsewhere.py:19] KeyError: 'model.layers.7.mlp.gate.weight'"]
+    assert diagnosed(lines).reason is Reason.WEIGHTS_MISMATCH
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("OSError: Can't load the configuration of '/ckpt'. If you were", Reason.MODEL_PATH_NOT_VISIBLE),
+        ("ValueError: No supported config format found in /ckpt.", Reason.MODEL_PATH_NOT_VISIBLE),
+        ("huggingface_hub.errors.LocalTokenNotFoundError: Token is required.", Reason.MODEL_ACCESS_DENIED),
+        ("ValueError: GGUF model with architecture nova4 is not supported yet.", Reason.MODEL_ARCHITECTURE_UNKNOWN),
+        ("RuntimeError: Unknown gguf model_type: nova4", Reason.MODEL_ARCHITECTURE_UNKNOWN),
+    ],
+)
+def test_a_checkpoint_that_is_not_found_or_not_known(text: str, reason: Reason) -> None:
+    assert diagnosed(engine(text)).reason is reason

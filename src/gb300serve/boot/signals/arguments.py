@@ -113,13 +113,18 @@ CAUSES: tuple[Cause, ...] = (
                 "is not a valid ",
                 r"is not a valid (?:\w*(?:Backend|Mode|Type|Method|Level|Config)|option|value|choice)\b",
             ),
-            ("World size (", r"World size \(\d+\) is larger than the number of available GPUs"),
         )
     ),
     cause(
         Reason.BAD_ARGUMENT_VALUE,
         "looks like a file path, but it failed to be opened",
         r"(?P<error>The supplied (?P<argument>chat template) .{0,400}failed to be opened.{0,200})",
+    ),
+    cause(
+        Reason.BAD_ARGUMENT_VALUE,
+        "orld size (",
+        r"Error: (?P<error>.{0,60}[Ww]orld size \(\d+\) is larger than the number of (?:available )?GPUs)",
+        Rank.BROAD,
     ),
     cause(Reason.BAD_ARGUMENT_VALUE, "port must be 0-65535", r"(?P<error>port must be 0-65535)"),
     cause(Reason.BAD_ARGUMENT_VALUE, "mutually exclusive", r"(?:Error|error): (?P<error>.*mutually exclusive)"),

@@ -23,7 +23,23 @@ CAUSES: tuple[Cause, ...] = (
         r"Bind for (?P<address>\S*):(?P<port>\d+) failed: port is already allocated",
     ),
     cause(Reason.PORT_IN_USE, "EADDRINUSE", r"port: (?P<port>\d+).*EADDRINUSE"),
-    cause(Reason.PORT_IN_USE, "ddress already in use", r"(?:\[Errno 98\]|Error).*[Aa]ddress already in use"),
+    cause(
+        Reason.PORT_IN_USE,
+        "ddress already in use",
+        r"(?:\[Errno 98\]|Error|\bbind:|\bcode: 98\b|NCCL WARN .{0,100}\bBind to\b).*[Aa]ddress already in use",
+    ),
+    cause(
+        Reason.PORT_IN_USE,
+        "Address in use",
+        r"ZMQError: Address in use(?: \(addr='\w+://(?P<address>.*):(?P<port>\d+))?",
+    ),
+    cause(
+        Reason.PORT_IN_USE,
+        "Port ",
+        r"Error: Port (?P<port>\d{1,5}) is (?:already in use|unavailable|not available)",
+    ),
+    cause(Reason.PORT_IN_USE, "but is already running at", r"is already running at \S{1,200}:(?P<port>\d{1,5})\b"),
+    cause(Reason.PORT_IN_USE, "Connection in use: ", r"Connection in use: \('(?P<address>[^']*)', (?P<port>\d+)\)"),
     cause(
         Reason.PORT_IN_USE,
         "Ports are not available",
@@ -75,6 +91,17 @@ CAUSES: tuple[Cause, ...] = (
         Reason.ENTRYPOINT_MISSING,
         ": not found",
         rf"^\S*sh: \d+: (?:exec: )?{_NO_COMPILER}(?P<executable>\S+): not found",
+    ),
+    cause(
+        Reason.ENTRYPOINT_MISSING,
+        "not found",
+        rf"\bexec: {_NO_COMPILER}(?P<executable>[\w./-]+): not found$",
+    ),
+    cause(
+        Reason.ENTRYPOINT_MISSING,
+        "No such file or directory",
+        rf"(?:^(?:/usr/bin/)?env: [^\w/]?|ailed to locate executable ){_NO_COMPILER}(?P<executable>[\w./-]+)[^\w\s]?:"
+        r" No such file or directory",
     ),
     cause(Reason.IMAGE_WRONG_ARCHITECTURE, "exec format error", r"exec (?P<executable>\S+): exec format error"),
     cause(Reason.IMAGE_WRONG_ARCHITECTURE, "xec format error", rank=Rank.BROAD),
@@ -160,6 +187,9 @@ CAUSES: tuple[Cause, ...] = (
     cause(Reason.IMAGE_MISSING, "No such image", r"No such image: (?P<image>\S+)"),
     cause(Reason.IMAGE_MISSING, "manifest", r"manifest for (?P<image>\S+) not found"),
     cause(Reason.IMAGE_MISSING, "manifest unknown", rank=Rank.BROAD),
+    cause(
+        Reason.IMAGE_MISSING, "ailed to pull image", r"ailed to pull image \"(?P<image>[^\"]{1,300})\": .*: not found$"
+    ),
     cause(Reason.IMAGE_MISSING, "did not resolve to an alias", r"short-name \"(?P<image>[^\"]*)\" did not resolve"),
     cause(Reason.IMAGE_MISSING, "pull access denied", r"pull access denied for (?P<image>[^\s,]+)"),
     cause(
@@ -204,7 +234,8 @@ CAUSES: tuple[Cause, ...] = (
     cause(Reason.DRIVER_TOO_OLD, "compiled with an unsupported toolchain"),
     cause(Reason.NO_GPU_RUNTIME, "nvidia-container-cli:", r"nvidia-container-cli: (?P<error>.*)", Rank.BROAD),
     cause(Reason.NO_GPU_RUNTIME, "Failed to infer device type"),
-    cause(Reason.NO_GPU_RUNTIME, "No CUDA GPUs are available"),
+    cause(Reason.NO_GPU_RUNTIME, "GPUs are available", r"\bNo (?:CUDA|HIP|XPU) GPUs are available"),
+    cause(Reason.NO_GPU_RUNTIME, "CUDA is not available", r"^(?:Assertion|Runtime)Error: CUDA is not available"),
     cause(Reason.NO_GPU_RUNTIME, "Found no NVIDIA driver"),
     cause(Reason.NO_GPU_RUNTIME, "Error: CUDA unknown error"),
     cause(Reason.NO_GPU_RUNTIME, "Error 802: system not yet initialized"),
@@ -218,8 +249,13 @@ CAUSES: tuple[Cause, ...] = (
     cause(Reason.NO_GPU_RUNTIME, "no CUDA-capable device is detected"),
     cause(Reason.NO_GPU_RUNTIME, "libcuda.so.1", r"(?:Error: ).*libcuda\.so\.1"),
     cause(Reason.KERNEL_UNSUPPORTED, "no kernel image is available"),
-    cause(Reason.KERNEL_UNSUPPORTED, "HIP error: invalid device function"),
+    cause(Reason.KERNEL_UNSUPPORTED, "invalid device function", r"(?:CUDA|HIP) error: invalid device function"),
     cause(Reason.KERNEL_UNSUPPORTED, "hipErrorNoBinaryForGpu"),
+    cause(
+        Reason.KERNEL_UNSUPPORTED,
+        "not supported in this architecture",
+        r"Error: (?P<detail>type \w+ not supported in this architecture)",
+    ),
     cause(Reason.KERNEL_UNSUPPORTED, "Triton Error [CUDA]: device kernel image is invalid", rank=Rank.BROAD),
     cause(
         Reason.KERNEL_UNSUPPORTED, "is not defined for option 'gpu-name'", r"'(?P<architecture>sm_\w+)' is not defined"
@@ -243,7 +279,7 @@ CAUSES: tuple[Cause, ...] = (
             ("sm", rf"(?:{_SUPPORTS}.{{0,200}}?(?:\b|_)sm_?\d\d|(?:\b|_)sm_?\d\d.{{0,200}}?{_SUPPORTS})"),
             ("compute_", rf"{_SUPPORTS}.{{0,200}}?\bcompute_\d\d"),
             *(
-                (name, rf"\b(?:only|requires?|needs?)\b.{{0,100}}?\b{name}")
+                (name, rf"\b(?:[Oo]nly|requires?|needs?)\b.{{0,100}}?\b{name}")
                 for name in ("Ampere", "Hopper", "Blackwell")
             ),
         )
@@ -369,11 +405,12 @@ MEMORY_CAUSES: tuple[Cause, ...] = (
             "hardware stack error",
             "GPU is lost",
             "has fallen off the bus",
+            "Memory access fault by GPU node",
+            "HW Exception by GPU node",
         )
     ),
-    cause(Reason.GPU_FAULT, "Memory access fault by GPU", r"(?P<error>Memory access fault by GPU .{0,100})"),
     cause(Reason.GPU_FAULT, "NVRM: Xid", r"NVRM: Xid \((?P<gpu>[^)]*)\): (?P<xid>\d+)"),
-    cause(Reason.GPU_OOM, "CUDA error: out of memory", rank=Rank.BROAD),
+    cause(Reason.GPU_OOM, "error: out of memory", r"\b(?:CUDA|HIP|NPU|XPU) error: out of memory", Rank.BROAD),
     cause(Reason.GPU_OOM, "cudaErrorMemoryAllocation", rank=Rank.BROAD),
     cause(
         Reason.HOST_OOM_KILLED,
@@ -385,9 +422,12 @@ MEMORY_CAUSES: tuple[Cause, ...] = (
     cause(Reason.HOST_OOM_KILLED, "oom_kill event", r"Detected \d+ oom_kill event"),
     cause(Reason.HOST_OOM_KILLED, "(OOMKilled)"),
     cause(Reason.KILLED, "DUE TO TIME LIMIT", r"(?P<error>CANCELLED AT \S+ DUE TO TIME LIMIT)"),
+    cause(Reason.HOST_OOM_KILLED, "Failed with result 'oom-kill'"),
     cause(Reason.HOST_OOM_KILLED, "oom-kill:", r"oom-kill:constraint=(?P<constraint>\w+)", Rank.BROAD),
     cause(Reason.HOST_OOM_KILLED, "invoked oom-killer", r"(?<!\S)(?P<process>\S+) invoked oom-killer", Rank.BROAD),
-    cause(Reason.HOST_OOM_KILLED, "OOMKilled", r"OOMKilled\"?[=:] ?true|Reason: +OOMKilled", Rank.BROAD),
+    cause(
+        Reason.HOST_OOM_KILLED, "OOMKilled", r"OOMKilled\"?[=:] ?true|Reason: +OOMKilled|\d/\d +OOMKilled\b", Rank.BROAD
+    ),
     cause(Reason.HOST_OOM_KILLED, "DefaultCPUAllocator", r"DefaultCPUAllocator: .*?allocate (?P<bytes>\d+) bytes"),
     cause(Reason.HOST_OOM_KILLED, "Cannot allocate memory", r"\[Errno 12\] Cannot allocate memory", Rank.BROAD),
     # After an exception an engine kills its own processes: these lines only count if nothing else explains the end.
@@ -395,6 +435,9 @@ MEMORY_CAUSES: tuple[Cause, ...] = (
         cause(Reason.KILLED, needle, pattern, Rank.CLOSING_WORKER)
         for needle, pattern in (
             ("exited with code 13", r"exited with code (?P<exit_code>13[1245679])\b"),
+            ("xit ", r"(?:\bexit code|^\s*Exit Code:) +(?P<exit_code>13[1245679])\s*$"),
+            (" killed ", r"^\[\d+\] +[+-]? *\d+ killed "),
+            ("terminated by signal SIG", r"terminated by signal (?P<signal>SIG(?:KILL|SEGV|ABRT|BUS|ILL))"),
             ("Killed", r"^(?:\S+: line \d+: +\d+ )?Killed(?: .*)?$"),
             ("Main process exited, code=killed", r"code=killed, status=(?P<signal>(?!15/|2/)\d+)/"),
         )

@@ -20,8 +20,9 @@ CAUSES: tuple[Cause, ...] = (
     ),
     cause(
         Reason.MODEL_PATH_NOT_VISIBLE,
-        "Can't load the configuration of",
+        "an't load the configuration of",
         r"Can't load the configuration of '(?P<path>[^']*)'",
+        Rank.BROAD,
     ),
     cause(Reason.MODEL_PATH_NOT_VISIBLE, "LocalEntryNotFoundError", rank=Rank.BROAD),
     cause(Reason.MODEL_PATH_NOT_VISIBLE, "OfflineModeIsEnabled", rank=Rank.BROAD),
@@ -30,6 +31,7 @@ CAUSES: tuple[Cause, ...] = (
         cause(Reason.MODEL_ACCESS_DENIED, needle, pattern)
         for needle, pattern in (
             ("GatedRepoError", r"\bGatedRepoError: (?P<error>.*)"),
+            ("LocalTokenNotFoundError", r"\bLocalTokenNotFoundError: (?P<error>.*)"),
             ("ated repo", r"(?P<error>(?:You are trying to access a|Cannot access) gated repo.{0,200})"),
             ("is restricted", r"(?P<error>Access to model (?P<repo>\S+) is restricted)"),
             ("is gated", r"(?:Error|rror:).{0,200}?(?P<repo>[\w.-]+/[\w.-]+) is gated"),
@@ -46,7 +48,7 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.MODEL_PATH_NOT_VISIBLE,
         "Max retries exceeded",
-        r"Error: .{0,100}HTTPSConnectionPool\(host='huggingface\.co'.{0,40}Max retries exceeded",
+        r"Error: .{0,100}HTTPSConnectionPool\(host=\\?'huggingface\.co.{0,40}Max retries exceeded",
         Rank.BROAD,
     ),
     cause(Reason.MODEL_PATH_NOT_VISIBLE, "Could not detect config format for no config file found"),
@@ -119,6 +121,14 @@ CAUSES: tuple[Cause, ...] = (
             ("exceeds dimension size", r"(?P<error>start \(\d+\) \+ length \(\d+\) exceeds dimension size .{0,60})"),
         )
     ),
+    # The name of a parameter within a layer: a dictionary of parameters lacks it.
+    cause(
+        Reason.WEIGHTS_MISMATCH,
+        "KeyError: ",
+        r"^KeyError: ['\"](?P<weights>(?:\w{1,60}\.){0,8}(?:layers|blocks|blk|h)\.\d{1,4}\."
+        r"[\w.]{1,150}(?:weight|bias|scale|scales|qzeros|g_idx|_inv))['\"]$",
+        Rank.BROAD,
+    ),
     cause(
         Reason.MODEL_ARCHITECTURE_UNKNOWN,
         "KeyError: ",
@@ -170,6 +180,16 @@ CAUSES: tuple[Cause, ...] = (
         r"Unrecognized configuration class <class '(?P<architectures>[^']*)'>",
     ),
     cause(Reason.TOKENIZER_MISSING, "not a string", r"^TypeError: not a string$", Rank.BROAD, "LoadFromFile"),
+    cause(
+        Reason.MODEL_ARCHITECTURE_UNKNOWN,
+        "GGUF model with architecture ",
+        r"GGUF model with architecture (?P<architectures>\S{1,100}) is not supported",
+    ),
+    cause(
+        Reason.MODEL_ARCHITECTURE_UNKNOWN,
+        "nknown gguf model_type",
+        r"[Uu]nknown gguf model_type: (?P<model_type>\S{1,100})",
+    ),
     cause(Reason.TOKENIZER_MISSING, "Couldn't instantiate the backend tokenizer"),
     cause(Reason.TOKENIZER_MISSING, "Can't load tokenizer for", r"Can't load tokenizer for '(?P<path>[^']*)'"),
     cause(Reason.TOKENIZER_MISSING, "Failed to load the tokenizer"),

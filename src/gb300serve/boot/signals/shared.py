@@ -145,7 +145,9 @@ _BUILD_CAUSES: tuple[Cause, ...] = (
     cause(Reason.KERNEL_BUILD_FAILED, "cannot find -l", r"\bld(?:\.\w+)?: (?P<error>cannot find -l\w+)"),
     cause(Reason.KERNEL_BUILD_FAILED, "ailed to find C compiler", r"(?P<error>[Ff]ailed to find C compiler)"),
     cause(Reason.KERNEL_BUILD_FAILED, "ould not find nvcc", r"(?P<error>[Cc]ould not find nvcc.{0,200})"),
-    cause(Reason.KERNEL_BUILD_FAILED, "CUDA_HOME environment variable is not set"),
+    cause(Reason.KERNEL_BUILD_FAILED, "CUDA_HOME ", r"(?P<error>CUDA_HOME (?:environment variable )?is not set)"),
+    cause(Reason.KERNEL_BUILD_FAILED, "Error compiling objects for extension", rank=Rank.BROAD),
+    cause(Reason.KERNEL_BUILD_FAILED, "nvcc not found", r"Error: .{0,60}nvcc not found", Rank.BROAD),
     cause(
         Reason.KERNEL_BUILD_FAILED,
         "No such file or directory: '",
@@ -253,6 +255,10 @@ _DISTRIBUTED_CAUSES: tuple[Cause, ...] = (
                 r"(?P<error>Timed out after \d+ seconds waiting for clients.{0,100})",
                 Rank.SPECIFIC,
             ),
+            ("HCCL ", rf"Error: {_NOT_A_PEER}.{{0,200}}?(?P<error>HCCL (?:function )?error.{{0,200}})", Rank.VAGUE),
+            ("unbound_buffer.cc", r"Error: .{0,200}?(?P<error>Timed out waiting \d+ms for \w+ operation)", Rank.VAGUE),
+            ("Ray does not allocate any GPUs on the driver", None, Rank.SPECIFIC),
+            ("very node should have a unique IP address", None, Rank.SPECIFIC),
             ("NCCL ", rf"^.{{0,100}}?Error: {_NOT_A_PEER}(?P<error>NCCL [Ee]rror.{{0,200}})", Rank.VAGUE),
             ("DistBackendError", rf"DistBackendError: {_NOT_A_PEER}(?P<error>.{{0,200}})", Rank.VAGUE),
             (
@@ -296,16 +302,11 @@ _DISTRIBUTED_CAUSES: tuple[Cause, ...] = (
 LIBRARY_CAUSES = (*_BUILD_CAUSES, *_IMPORT_CAUSES, *_DISTRIBUTED_CAUSES)
 
 CLOSING: tuple[Cause, ...] = (
-    cause(
-        Reason.ENGINE_STARTUP_TIMEOUT,
-        "probe, will be restarted",
-        r"Container (?P<container>\S+) failed (?P<probe>liveness|startup) probe, will be restarted",
-        Rank.BROAD,
-    ),
     *(
         cause(Reason.UNKNOWN, needle, rank=Rank.CLOSING)
         for needle in (
             "Run 'docker run --help'",
+            "See 'docker run --help'",
             "scheduler is dead",
             "Back-off restarting failed container",
             "CrashLoopBackOff",
@@ -321,10 +322,18 @@ CLOSING: tuple[Cause, ...] = (
         for needle, pattern in (
             ("Error raised in subprocess", r"Error raised in subprocess:?$"),
             ("CalledProcessError: Command", r"CalledProcessError: Command .*returned non-zero exit status"),
+            # Kubernetes: states of pods, and events.
+            ("/", r"^\S+ +\d+/\d+ +(?:Error|\w*ImagePull\w*|CrashLoopBackOff|\w+Container\w*Error) +\d"),
+            ("CrashLoopBackOff", r"^\s*Reason: +CrashLoopBackOff"),
+            ("ImagePull", r"Error: (?:ErrImagePull|ImagePullBackOff)\b"),
+            ("ack-off pulling image", None),
+            ("probe, will be restarted", r"failed (?:startup|liveness) probe, will be restarted"),
+            ("Failed", r"^ *Warning +Failed(?:Scheduling|Mount|CreatePodSandBox) "),
+            ("dependency failed to start: ", r"dependency failed to start: container \S+ (?:is unhealthy|exited \()"),
+            ("exited (", r"^container \S+ exited \((?!0\)|130\)|143\))\d"),
             ("SystemExit", r"^SystemExit(?:: \d+)?$"),
             # 130 and 143 are those of a stop.
             ("exited with code", r"exited with code (?!0\b|130\b|143\b)\d"),
-            ("Process ", r"^Process (?:(?:Spawn|Fork)Process-[\d:]+|EngineCore\w*|VllmWorker\S*|Worker\w*):$"),
             ("Main process exited, code=", r"Main process exited, code=(?:dumped|exited, status=(?!0/|130/|143/))"),
         )
     ),
