@@ -4,17 +4,18 @@ from gb300serve.importers.read import Choices
 from tests.support.imports import messages, read, refusal
 
 NAME = "lane/compose.yaml"
+SERVICE = "services:\n  chat:\n    image: vllm/vllm-openai:v0.33.0\n    command: --model /m\n"
 
 
 def container(rest: str, files: dict[str, str] | None = None, top: str = "") -> dict[str, Any]:
     """`container` of a service with these keys."""
-    text = f"services:\n  chat:\n    image: vllm/vllm-openai:v0.33.0\n{rest}{top}"
+    text = SERVICE + rest + top
     found: dict[str, Any] = read(text, files, NAME).document["container"]
     return {key: value for key, value in found.items() if key != "name"}
 
 
 def losses(rest: str, top: str = "") -> list[str]:
-    return messages(read(f"services:\n  chat:\n    image: vllm/vllm-openai:v0.33.0\n{rest}{top}", None, NAME))
+    return messages(read(SERVICE + rest + top, None, NAME))
 
 
 def test_options() -> None:
@@ -172,6 +173,7 @@ services:
   a:
     <<: *base
     image: vllm/vllm-openai:1
+    command: --model /m
     environment: {<<: *env, B: 2}
 """
     assert read(text, None, NAME).document["container"] == {"ipc": "host", "env": {"B": "2", "A": "1"}}
@@ -182,6 +184,15 @@ def test_refusals() -> None:
     assert "not a valid Compose file" in refusal("services: [a]\n", NAME)
     assert "not a valid Compose file" in refusal("services:\n  a: {image: vllm/x:1\n", NAME)
     assert "has no service x" in refusal("services: {a: {image: vllm/x:1}}\n", NAME, Choices(service="x"))
+
+
+def test_a_service_without_a_command() -> None:
+    for nothing in ("", ", command: []", ", entrypoint: [], command: ''"):
+        reason = refusal(f"services: {{a: {{image: vllm/vllm-openai:v0.33.0{nothing}}}}}\n", NAME)
+        assert "the container has no command, so nothing names the model" in reason
+    assert "the model is in a Dockerfile" in refusal("services: {a: {build: ., image: my-vllm}}\n", NAME)
+    own = read("services: {a: {image: registry.local/team/vllm-qwen:3}}\n", None, NAME)
+    assert any("must start the engine by itself" in message for message in messages(own))
 
 
 def test_further_options() -> None:

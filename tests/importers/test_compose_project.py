@@ -105,7 +105,7 @@ def test_the_service() -> None:
 
 
 BASE = "services: {base: {image: vllm/vllm-openai:1, volumes: [./m:/m], env_file: e.env}}\n"
-CHILD = "services: {a: {extends: {service: base, file: common/base.yaml}}}\n"
+CHILD = "services: {a: {command: --model /m, extends: {service: base, file: common/base.yaml}}}\n"
 
 
 def test_a_service_of_another_file() -> None:

@@ -16,7 +16,7 @@ from gb300serve.importers.docker_arguments import DockerOption
 from gb300serve.importers.docker_options import HEALTH_TIMES, health_options
 from gb300serve.importers.draft import Draft
 from gb300serve.importers.inspected import as_list, as_mapping, scalar_text
-from gb300serve.importers.recipe import ImportedRecipe, from_parts
+from gb300serve.importers.recipe import COMMAND_HINT, ImportedRecipe, from_parts
 from gb300serve.importers.report import (
     LEFT_OUT,
     NOT_TAKEN_OVER,
@@ -95,6 +95,9 @@ class _ComposeService:
         entrypoint, command = self.words("entrypoint"), self.words("command")
         if not entrypoint and self.node.get("entrypoint") is not None:  # an empty one: the command names the program
             entrypoint, command = command[:1], command[1:]
+        if "build" in self.node and not entrypoint and not command:
+            reason = f"the service {self.name} has no command: its image is built here, so the model is in a Dockerfile"
+            raise UnresolvedError(reason, place_of_key(self.node, "build"), COMMAND_HINT)
         return from_parts(self.draft, ExpandedWord(image, place), options, entrypoint, command)
 
     def text(self, node: Any, key: str | int) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gb300serve.core.values import EngineName
 from gb300serve.engines.registry import ENGINES
 from gb300serve.importers.draft import Draft
-from gb300serve.importers.report import LAUNCHER, NOT_TAKEN_OVER, UnresolvedError, shorten
+from gb300serve.importers.report import LAUNCHER, NOT_TAKEN_OVER, SPELLING, TextPosition, UnresolvedError, shorten
 from gb300serve.importers.shell.expand import Expander
 from gb300serve.importers.shell.findings import Findings
 from gb300serve.importers.shell.script import UNLISTED, Shell
@@ -203,11 +203,26 @@ class _ContainerShell:
         return launch.words
 
     def _report_other(self, words: tuple[ExpandedWord, ...]) -> None:
+        if _RAY.search(" ".join(word.text for word in words)) is not None:
+            self._report_ray(words[0].place)
+            return
         written = shorten(self.draft.report.clean(" ".join(word.text.replace("\ue002", "…") for word in words)), 60)
         if words[0].text not in UNLISTED:
             message = f"the shell in the container also runs `{written}`, which a recipe cannot express"
             hint = "move it to the image or to a mounted script"
             self.draft.report.add(NOT_TAKEN_OVER, message, hint, words[0].place)
+
+    def _report_ray(self, place: TextPosition | None) -> None:
+        """Several nodes start Ray themselves. Raises UnresolvedError if the text does not give their number."""
+        if self.draft.nodes == 1:
+            reason = "the container starts Ray for several machines, and the text does not give their number"
+            raise UnresolvedError(reason, place, _WITHOUT_RAY)
+        message = f"the start of Ray is left out: `nodes: {self.draft.nodes}` adds it"
+        self.draft.report.add(SPELLING, message, None, place, "nodes")
+
+
+_RAY = re.compile(r"\bray start\b|--ray_cluster_size\b|\bmulti-node-serving\.sh\b")
+_WITHOUT_RAY = "import the engine's command without Ray, and add `nodes: N` to the recipe"
 
 
 def _find_engine(texts: Sequence[str]) -> int | None:
