@@ -35,7 +35,8 @@ from gb300serve.importers.shell.words import OPEN, ExpandedWord
 def from_compose(text: str, draft: Draft, home: str, service: str | None) -> ImportedRecipe:
     """The recipe of a service: the one that runs an engine, or the one of that name."""
     project = ComposeProject(draft, home)
-    root = project.load(text, draft.report.file or "-")
+    file = draft.report.file or "-"
+    root = project.with_override(project.load(text, file), file)
     name = choose_service(project, root, service)
     return _ComposeService(project, root, name).read()
 
