@@ -74,11 +74,25 @@ def test_a_connection_to_a_program() -> None:
 @pytest.mark.parametrize("reads", ["", "import sys; sys.stdin.readline(); "])
 def test_a_program_that_ends_without_a_word_says_why(reads: str) -> None:
     program = f"{reads}raise SystemExit('no route to\\n the station')"
-    with connect((sys.executable, "-c", program)) as connection, connection.makefile("rb") as answer:
-        connection.sendall(b"abc\n")
-        with pytest.raises(ConnectionError, match=r"^no route to the station$") as ended:
+
+    def converse() -> None:
+        with connect((sys.executable, "-c", program)) as connection, connection.makefile("rb") as answer:
+            connection.sendall(b"abc\n")  # it may have ended by now
             answer.readline()
-        assert ended.value.__context__ is None  # the words are the first cause
+
+    with pytest.raises(ConnectionError, match=r"^no route to the station$") as ended:
+        converse()
+    assert ended.value.__context__ is None  # the words are the first cause
+
+
+def test_a_program_that_has_ended_before_it_is_asked_says_why() -> None:
+    def ask_until_it_has_ended() -> None:
+        with connect((sys.executable, "-c", "raise SystemExit('no route to the station')")) as connection:
+            while True:
+                connection.sendall(b"abc\n")
+
+    with pytest.raises(ConnectionError, match=r"^no route to the station$"):
+        ask_until_it_has_ended()
 
 
 def test_what_a_program_complains_of_beside_its_answer_is_not_an_error() -> None:

@@ -4,22 +4,18 @@ from gb300serve.importers.read import Choices
 from tests.support.imports import messages, read, refusal
 
 NAME = "lane/compose.yaml"
-
-
-def service(rest: str, top: str) -> str:
-    """A file with one service, which serves a model."""
-    command = "" if "command:" in rest else "    command: --model /m\n"
-    return f"services:\n  chat:\n    image: vllm/vllm-openai:v0.33.0\n{command}{rest}{top}"
+SERVICE = "services:\n  chat:\n    image: vllm/vllm-openai:v0.33.0\n    command: --model /m\n"
 
 
 def container(rest: str, files: dict[str, str] | None = None, top: str = "") -> dict[str, Any]:
     """`container` of a service with these keys."""
-    found: dict[str, Any] = read(service(rest, top), files, NAME).document["container"]
+    text = SERVICE + rest + top
+    found: dict[str, Any] = read(text, files, NAME).document["container"]
     return {key: value for key, value in found.items() if key != "name"}
 
 
 def losses(rest: str, top: str = "") -> list[str]:
-    return messages(read(service(rest, top), None, NAME))
+    return messages(read(SERVICE + rest + top, None, NAME))
 
 
 def test_options() -> None:
@@ -190,15 +186,13 @@ def test_refusals() -> None:
     assert "has no service x" in refusal("services: {a: {image: vllm/x:1}}\n", NAME, Choices(service="x"))
 
 
-def test_a_container_without_a_command() -> None:
-    """An image of one's own may start the engine by itself; the engines' own images know no model."""
-    for empty in ("", ", command: []", ", command: ''", ", command: null"):
-        text = f"services: {{a: {{image: vllm/vllm-openai:v0.33.0{empty}}}}}\n"
-        assert "the container has no command, and vllm/vllm-openai:v0.33.0 alone knows no model" in refusal(text, NAME)
-        assert "builds its image and has no command" in refusal(
-            f"services: {{a: {{build: ., image: my-vllm{empty}}}}}", NAME
-        )
-    assert read("services: {a: {image: 'team/vllm-glm:1'}}\n", None, NAME).plan.command == ()
+def test_a_service_without_a_command() -> None:
+    for nothing in ("", ", command: []", ", entrypoint: [], command: ''"):
+        reason = refusal(f"services: {{a: {{image: vllm/vllm-openai:v0.33.0{nothing}}}}}\n", NAME)
+        assert "the container has no command, so nothing names the model" in reason
+    assert "the model is in a Dockerfile" in refusal("services: {a: {build: ., image: my-vllm}}\n", NAME)
+    own = read("services: {a: {image: registry.local/team/vllm-qwen:3}}\n", None, NAME)
+    assert any("must start the engine by itself" in message for message in messages(own))
 
 
 def test_further_options() -> None:

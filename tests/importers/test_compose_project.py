@@ -84,7 +84,7 @@ def merged(text: str) -> dict[str, Any]:
 def test_extends() -> None:
     found = merged("""
 base: {image: a, command: [x], volumes: [/a:/a], environment: {A: 1, B: null}, deploy: {replicas: 1, mode: m}}
-own: {command: [y], volumes: [/b:/b], environment: [A=2], deploy: {replicas: 2}, extends: {service: base}}
+own: {command: [y], volumes: [/b:/b], environment: [A=2], deploy: {replicas: 2}}
 """)
     assert found == {
         "image": "a", "command": ["y"], "volumes": ["/a:/a", "/b:/b"], "environment": ["A=1", "B", "A=2"],
@@ -104,8 +104,8 @@ def test_the_service() -> None:
     assert started.document["image"]["repository"] == "x/sglang"
 
 
-BASE = "services: {base: {image: vllm/vllm-openai:1, command: --model /m, volumes: [./m:/m], env_file: e.env}}\n"
-CHILD = "services: {a: {extends: {service: base, file: common/base.yaml}}}\n"
+BASE = "services: {base: {image: vllm/vllm-openai:1, volumes: [./m:/m], env_file: e.env}}\n"
+CHILD = "services: {a: {command: --model /m, extends: {service: base, file: common/base.yaml}}}\n"
 
 
 def test_a_service_of_another_file() -> None:
@@ -118,3 +118,21 @@ def test_a_service_of_another_file() -> None:
 
 def test_a_cycle_of_services_ends() -> None:
     assert "extends too many" in refusal("services: {a: {image: vllm/x:1, extends: a}}\n", "compose.yaml")
+
+
+def test_an_override_file_beside_the_file() -> None:
+    text = "services: {a: {image: vllm/vllm-openai:1, command: --model /m --port 80, ports: ['80:80']}}\n"
+    inherited = text.replace("{a:", "{base:").replace("}}", "}, a: {extends: base}}")
+    override = "services: {a: {command: --model /m --port 90, ports: ['90:90'], environment: {A: 1}}}\n"
+    files = {"/home/me/work/compose.override.yaml": override}
+    found = read(text, files, "compose.yaml")
+    assert found.plan.command == ("--model", "/m", "--port", "90")
+    assert found.document["container"]["ports"] == ["80:80", "90:90"]
+    assert found.document["container"]["env"] == {"A": "1"}
+    assert read(inherited, files, "compose.yaml", Choices(service="a")).plan.command == found.plan.command
+    assert read(text, files, "serving.yaml").plan.command == ("--model", "/m", "--port", "80")
+
+
+def test_an_included_file_is_named() -> None:
+    text = "include: [engine.yaml]\nservices: {a: {image: nginx}, b: {image: redis}}\n"
+    assert "no service runs a known engine, and the files under `include` are not read" in refusal(text, "compose.yaml")

@@ -5,7 +5,7 @@ import pytest
 from gb300serve.importers.docker_options import gpu_selection, health_options, other_gpu_settings, parse_gpus
 from gb300serve.importers.report import TextPosition
 from gb300serve.render.target import TargetService
-from tests.support.imports import IMAGE, container, read, said
+from tests.support.imports import IMAGE, container, read, refusal, said
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_options(options: str, section: dict[str, Any]) -> None:
         ("--name 'a b'", "--name a b is not a valid container name: a-b was used"),
         ("--ipc host --ipc private", "--ipc is repeated: docker uses the last value, private"),
         ("--env-file none.env", "the env file none.env cannot be read here: its variables are missing from the recipe"),
-        ("--gpus some", "--gpus some selects no GPU"),
+        ("--gpus 0", "--gpus 0 selects no GPU"),
         (
             "--runtime nvidia",
             "--runtime nvidia selects no GPU by itself, and NVIDIA_VISIBLE_DEVICES of the image is not known here",
@@ -266,3 +266,8 @@ def test_the_health_check_that_compile_writes_is_left_out() -> None:
     others = [(o.name, o.value) for o in health_options(["CMD", "a", "b c"], {"retries": ("3", place)}, place)]
     assert others == [("health-cmd", "a 'b c'"), ("health-retries", "3")]
     assert [o.name for o in health_options(["NONE"], {}, place)] == ["no-healthcheck"]
+
+
+@pytest.mark.parametrize("value", ["device=", "some", "''", "'\"device=\"'"])
+def test_gpus_that_select_none(value: str) -> None:
+    assert "selects no GPU, and docker starts no container" in refusal(f"docker run --gpus {value} {IMAGE} /model\n")

@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import pytest
@@ -20,8 +21,8 @@ spec:
 
 
 def pod(container: str = "", spec: str = "") -> str:
-    container += "" if "args:" in container else "\nargs: [--model, /m]"
-    lines = "".join(f"    {line}\n" for line in container.splitlines())
+    command = "" if re.search("(?m)^(args|command):", container) else "args: [--model, /m]\n"
+    lines = "".join(f"    {line}\n" for line in (command + container).splitlines())
     return POD.format(spec="".join(f"  {line}\n" for line in spec.splitlines()), container=lines)
 
 
@@ -153,21 +154,45 @@ def test_a_group_of_pods() -> None:
     assert messages(found) == []
 
 
-def test_a_group_whose_shell_starts_ray() -> None:
-    """The leader alone would wait for its workers, or serve with the GPUs of one machine."""
-    shell = "ray start --head --port=6379 && vllm serve /m --tensor-parallel-size 8 --pipeline-parallel-size 2"
-    group = LWS.replace("lmsysorg/sglang:v0.5.22", "vllm/vllm-openai:v0.33.0")
-    start, end = group.index("          command:"), group.index("    workerTemplate")
-    group = f"{group[:start]}          command: [bash, -c, '{shell}']\n{group[end:]}"
-    assert "starts Ray (`ray start --head --port=6379`)" in refusal(group, "lws.yaml")
-    joins = "bash multi-node-serving.sh leader --ray_cluster_size=2; vllm serve /m"
-    assert "starts Ray" in refusal(pod(f"command: [sh, -c, '{joins}']"), "pod.yaml")
-    alone = pod("command: [sh, -c, 'ray start --head; exec vllm serve /m']")
-    assert read(alone, None, "pod.yaml").document["engine"]["options"] == {"model_tag": "/m"}
+RAY = """\
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {name: wide}
+spec:
+  leaderWorkerTemplate:
+    size: 3
+    leaderTemplate:
+      spec:
+        containers:
+        - name: head
+          image: vllm/vllm-openai:v0.33.0
+          command: [sh, -c]
+          args: ["ray start --head --port 6379; vllm serve /m --tensor-parallel-size 3"]
+"""
+WORKERS = """\
+    workerTemplate:
+      spec: {containers: [{name: w, image: "vllm/vllm-openai:v0.33.0", command: [sh, -c, "ray start --block"]}]}
+"""
 
 
-def test_the_container_of_a_pod_without_arguments() -> None:
-    assert "the container has no command" in refusal(pod("args: []"), "pod.yaml")
+def test_a_leader_that_starts_ray() -> None:
+    found = read(RAY + WORKERS, None, "x.yaml")
+    assert (found.plan.nodes, messages(found)) == (3, [])
+    assert "has 3 pods, and the file does not contain the workers" in refusal(RAY, "x.yaml")
+    assert "size: `$N` is not a number" in refusal(RAY.replace("size: 3", "size: $N") + WORKERS, "x.yaml")
+    other = read(RAY + WORKERS.replace("v0.33.0", "v0.32.0"), None, "x.yaml")
+    assert messages(other) == ["IMP003 a recipe cannot express another image for the workers"]
+
+
+def test_ray_on_an_unknown_number_of_machines() -> None:
+    container = "command: [sh, -c]\nargs: ['ray start --head; vllm serve /m']"
+    assert "starts Ray for several machines" in refusal(pod(container), "x.yaml")
+
+
+@pytest.mark.parametrize("arguments", ["", "args: []", "command: []\nargs: []"])
+def test_a_container_without_a_command(arguments: str) -> None:
+    text = pod("args: []").replace("    args: []\n", "".join(f"    {line}\n" for line in arguments.splitlines()))
+    assert "the container has no command, so nothing names the model" in refusal(text, "x.yaml")
 
 
 def test_a_list_and_json() -> None:

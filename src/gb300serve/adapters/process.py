@@ -85,6 +85,16 @@ class Conversation(socket.socket):
             )
         process.returncode = 0
 
+    def sendall(self, data: Any, flags: int = 0) -> None:
+        """Raises ConnectionError with the program's standard error if it has ended before any output."""
+        try:
+            super().sendall(data, flags)
+        except ConnectionError as error:
+            broken = error
+        else:
+            return
+        raise self._last_words() or broken
+
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
         """Raises ConnectionError with the program's standard error if it ends before any output."""
         reset: ConnectionError | None = None
@@ -93,15 +103,16 @@ class Conversation(socket.socket):
             count = super().recv_into(buffer, nbytes, flags)
         except ConnectionError as error:  # it ended before it read all of its input
             reset = error
-        if not count and not self._has_received and (message := self._error_text()):
-            raise ConnectionError(message)
+        if not count and (words := self._last_words()):
+            raise words
         if reset is not None:
             raise reset
         self._has_received = True
         return count
 
-    def _error_text(self) -> str:
-        return " ".join(os.pread(self._error_file, _ERROR_BYTES, 0).decode("utf-8", "replace").split())
+    def _last_words(self) -> ConnectionError | None:
+        message = " ".join(os.pread(self._error_file, _ERROR_BYTES, 0).decode("utf-8", "replace").split())
+        return ConnectionError(message) if message and not self._has_received else None
 
 
 def connect(argv: tuple[str, ...]) -> socket.socket:

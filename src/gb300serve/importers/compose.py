@@ -16,7 +16,7 @@ from gb300serve.importers.docker_arguments import DockerOption
 from gb300serve.importers.docker_options import HEALTH_TIMES, health_options
 from gb300serve.importers.draft import Draft
 from gb300serve.importers.inspected import as_list, as_mapping, scalar_text
-from gb300serve.importers.recipe import ImportedRecipe, from_parts
+from gb300serve.importers.recipe import COMMAND_HINT, ImportedRecipe, from_parts
 from gb300serve.importers.report import (
     LEFT_OUT,
     NOT_TAKEN_OVER,
@@ -35,7 +35,8 @@ from gb300serve.importers.shell.words import OPEN, ExpandedWord
 def from_compose(text: str, draft: Draft, home: str, service: str | None) -> ImportedRecipe:
     """The recipe of a service: the one that runs an engine, or the one of that name."""
     project = ComposeProject(draft, home)
-    root = project.load(text, draft.report.file or "-")
+    file = draft.report.file or "-"
+    root = project.with_override(project.load(text, file), file)
     name = choose_service(project, root, service)
     return _ComposeService(project, root, name).read()
 
@@ -88,9 +89,6 @@ class _ComposeService:
         if not image:
             hint = "build the image and write its name under `image`, or use `import --container NAME`"
             raise UnresolvedError(f"the service {self.name} builds its image and names none", place, hint)
-        if self.node.get("build") is not None and not (self.node.get("command") or self.node.get("entrypoint")):
-            hint = "write the command of its Dockerfile under `command`, or use `import --container NAME`"
-            raise UnresolvedError(f"the service {self.name} builds its image and has no command", place, hint)
         options = [option for key, value in self.node.items() for option in self._options(key, value)]
         if "container_name" not in self.node and len(self.name) > 1:
             self.report.add(SPELLING, f"container.name is the name of the service, {self.name}", None, START)
@@ -98,6 +96,9 @@ class _ComposeService:
         entrypoint, command = self.words("entrypoint"), self.words("command")
         if not entrypoint and self.node.get("entrypoint") is not None:  # an empty one: the command names the program
             entrypoint, command = command[:1], command[1:]
+        if "build" in self.node and not entrypoint and not command:
+            reason = f"the service {self.name} has no command: its image is built here, so the model is in a Dockerfile"
+            raise UnresolvedError(reason, place_of_key(self.node, "build"), COMMAND_HINT)
         return from_parts(self.draft, ExpandedWord(image, place), options, entrypoint, command)
 
     def text(self, node: Any, key: str | int) -> str:

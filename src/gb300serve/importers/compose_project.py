@@ -4,7 +4,7 @@ import re
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from posixpath import dirname, join, normpath
+from posixpath import basename, dirname, join, normpath
 from typing import Any
 
 from gb300serve.core.redaction import holds_secret
@@ -18,6 +18,8 @@ from gb300serve.importers.report import (
     MENDED,
     NOT_TAKEN_OVER,
     REFUSED_VALUE,
+    SPELLING,
+    START,
     Report,
     SourceInvalidError,
     TextPosition,
@@ -30,6 +32,8 @@ MAX_LENGTH = 200_000
 """Characters of an expanded text."""
 _MAX_DEPTH = 20
 _MAX_EXTENDS = 10
+_INCLUDED = "the files under `include` are not read"
+_EACH = "import the included file that runs the engine, or the output of `docker compose config`"
 
 
 _COMPOSE = re.compile(r"\$(?:(?P<literal>\$)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<brace>\{)|)")
@@ -172,6 +176,18 @@ class ComposeProject:
             read[name] = value
         return read
 
+    def with_override(self, root: MapNode, name: str) -> MapNode:
+        """The file with the override file beside it, which Compose adds to a file of a standard name."""
+        stem, dot, _ = basename(name).rpartition(".")
+        if not dot or stem not in ("compose", "docker-compose"):
+            return root
+        for override in (f"{stem}.override.yml", f"{stem}.override.yaml"):
+            if (text := self.draft.read_file(join(self.draft.directory, override))) is not None:
+                message = f"{override} beside the file is added, as Compose does without `-f`"
+                self.draft.report.add(SPELLING, message, f"with `-f`, import it without {override}", START)
+                return merge_services(root, self.load(text, override))
+        return root
+
     def load(self, text: str, name: str) -> MapNode:
         """The root of a file. Raises SourceInvalidError if it is not a valid Compose file."""
         documents, problem = parse_foreign(Source(name, text))
@@ -181,8 +197,7 @@ class ComposeProject:
             found = (problem,) if problem else ()
             raise SourceInvalidError(f"{name} is not a valid Compose file", hint=hint, diagnostics=found)
         if root.get("include"):
-            message = "the files under `include` are not read"
-            self.draft.report.add(NOT_TAKEN_OVER, message, "import each file", place_of_key(root, "include"))
+            self.draft.report.add(NOT_TAKEN_OVER, _INCLUDED, _EACH, place_of_key(root, "include"))
         return root
 
     def service(self, root: MapNode, name: str, directory: str, depth: int = 0) -> MapNode:
@@ -199,7 +214,7 @@ class ComposeProject:
         parent = extends if isinstance(extends, str) else scalar_text(as_mapping(extends).get("service"))
         file = "" if isinstance(extends, str) else scalar_text(as_mapping(extends).get("file"))
         if not file:
-            return merge_services(self.service(root, parent, directory, depth + 1), own)
+            return _extended(self.service(root, parent, directory, depth + 1), own)
         path = normpath(join(directory, self.variables.text(file, place)))
         if path not in self.files:
             if (text := self.draft.read_file(path)) is None:
@@ -207,7 +222,7 @@ class ComposeProject:
                 raise UnresolvedError(f"the file {shorten(file)} that the service extends cannot be read", place, hint)
             self.files[path] = self.load(text, path)
         base = self.service(self.files[path], parent, dirname(path), depth + 1)
-        return merge_services(_with_directory(base, dirname(path)), own)
+        return _extended(_with_directory(base, dirname(path)), own)
 
 
 # Other lists of a child are appended to those of its parent.
@@ -234,6 +249,11 @@ def merge_services(base: MapNode, own: MapNode) -> MapNode:
                 for item, spot in zip(node, node.spots, strict=True):
                     merged.put(item, spot)
         result.put(key, merged, own.spots.get(key))
+    return result
+
+
+def _extended(base: MapNode, own: MapNode) -> MapNode:
+    result = merge_services(base, own)
     result.drop("extends")
     return result
 
@@ -289,6 +309,8 @@ def choose_service(project: ComposeProject, root: MapNode, wanted: str | None) -
         if engines
         else "no service runs a known engine"
     )
+    if not engines and root.get("include"):
+        raise UnresolvedError(f"{reason}, and {_INCLUDED}", place_of_key(root, "include"), _EACH)
     place = place_of_key(services, engines[0]) if engines else None
     raise UnresolvedError(reason, place, f"choose one: --service {engines[0] if engines else 'NAME'}")
 

@@ -20,6 +20,7 @@ from gb300serve.importers.report import (
     SPELLING,
     UNSET,
     TextPosition,
+    UnresolvedError,
     shorten,
 )
 from gb300serve.render.target import TargetService
@@ -338,6 +339,10 @@ def _select_gpus(draft: Draft, options: list[DockerOption]) -> None:
         at = runtime or next((o for o in options if (o.value or "").startswith("NVIDIA_VISIBLE")), options[0])
         selections.append((at, "NVIDIA_VISIBLE_DEVICES", gpu_selection(visible.split(","))))
     for option, source, gpus in selections:
+        if gpus is None and option.name == "gpus" and option.value not in ("0", "count=0"):
+            reason = f"{shorten(source)} selects no GPU, and docker starts no container with it"
+            hint = "write all, a count or device=0; without a GPU, leave the option out"
+            raise UnresolvedError(reason, option.place, hint)
         if gpus is None:
             _not_taken_over(draft, option, f"{shorten(source)} selects no GPU", "write all, a count or device=GPU-…")
         elif draft.container.setdefault("gpus", gpus) != gpus:

@@ -184,8 +184,7 @@ class _Pod:
             raise UnresolvedError("the container has no image", place_of_key(container, "name"), "write `image`")
         if self.workload.document.get("kind") == _SET:
             group = as_mapping(as_mapping(self.workload.document["spec"]).get("leaderWorkerTemplate"))
-            size = scalar_text(group.get("size"))
-            self._set_nodes(size)
+            self._set_nodes(group)
         options = list(self._options())
         self._report_others()
         command, arguments = self._words("command"), self._words("args")
@@ -195,13 +194,24 @@ class _Pod:
             self.draft, ExpandedWord(image, place_of_key(container, "image")), options, command, arguments
         )
 
-    def _set_nodes(self, size: str) -> None:
+    def _set_nodes(self, group: dict[str, Any]) -> None:
         """The variables that the controller sets in the leader, and `nodes` of the recipe."""
-        self.values |= {"LWS_GROUP_SIZE": size or "1", "LWS_WORKER_INDEX": "0"}
-        if re.fullmatch(r"[2-9]|[1-9][0-9]{1,2}", size):
+        size, place = scalar_text(group.get("size")) or "1", place_of_key(self.workload.document, "spec")
+        workers = as_list(as_mapping(as_mapping(group.get("workerTemplate")).get("spec")).get("containers"))
+        if not re.fullmatch(r"[1-9][0-9]{0,2}", size):
+            hint = "write the number of pods of the group"
+            raise UnresolvedError(f"size: `{shorten(size, 30)}` is not a number", place_of_key(group, "size"), hint)
+        if size != "1" and not workers:
+            reason = f"the group has {size} pods, and the file does not contain the workers"
+            raise UnresolvedError(reason, place, "add `workerTemplate`, which Kubernetes requires")
+        self.values |= {"LWS_GROUP_SIZE": size, "LWS_WORKER_INDEX": "0"}
+        image = self.workload.container.get("image")
+        if workers and image not in [as_mapping(worker).get("image") for worker in workers]:
+            self.lose("another image for the workers", place, f"every node starts {shorten(scalar_text(image))}")
+        if size != "1":
             self.draft.nodes = int(size)
             message = f"the group of {size} pods became `nodes: {size}`, which adds the arguments of each machine"
-            self.draft.report.add(SPELLING, message, None, place_of_key(self.workload.document, "spec"), "nodes")
+            self.draft.report.add(SPELLING, message, None, place, "nodes")
 
     def lose(self, what: str, place: TextPosition, hint: str = _LOST) -> None:
         """Report a setting that a recipe cannot express."""

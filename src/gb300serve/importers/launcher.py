@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gb300serve.core.values import EngineName
 from gb300serve.engines.registry import ENGINES
 from gb300serve.importers.draft import Draft
-from gb300serve.importers.report import LAUNCHER, NOT_TAKEN_OVER, TextPosition, UnresolvedError, shorten
+from gb300serve.importers.report import LAUNCHER, NOT_TAKEN_OVER, SPELLING, TextPosition, UnresolvedError, shorten
 from gb300serve.importers.shell.expand import Expander
 from gb300serve.importers.shell.findings import Findings
 from gb300serve.importers.shell.script import UNLISTED, Shell
@@ -204,21 +204,27 @@ class _ContainerShell:
         return launch.words
 
     def _report_other(self, words: Sequence[str], place: TextPosition) -> None:
+        if _RAY.search(" ".join(words)) is not None:
+            self._report_ray(place)
+            return
         written = shorten(self.draft.report.clean(" ".join(words).replace("\ue002", "…")), 60)
-        starts_ray = words[0].rpartition("/")[2] == "ray" and words[1:2] == ["start"]
-        waits = starts_ray and (self.draft.nodes > 1 or any(word.startswith("--address") for word in words))
-        if waits or _CLUSTER_SCRIPT.search(words[0]):
-            reason = f"the shell in the container starts Ray (`{written}`): the launch is one process of a cluster"
-            hint = "write a recipe with `nodes: N` and the engine's own arguments: `gb300serve help recipe`"
-            raise UnresolvedError(reason, place, hint)
         if words[0] not in UNLISTED:
             message = f"the shell in the container also runs `{written}`, which a recipe cannot express"
             hint = "move it to the image or to a mounted script"
             self.draft.report.add(NOT_TAKEN_OVER, message, hint, place)
 
+    def _report_ray(self, place: TextPosition | None) -> None:
+        """Several nodes start Ray themselves. Raises UnresolvedError if the text does not give their number."""
+        if self.draft.nodes == 1:
+            reason = "the container starts Ray for several machines, and the text does not give their number"
+            raise UnresolvedError(reason, place, _WITHOUT_RAY)
+        message = f"the start of Ray is left out: `nodes: {self.draft.nodes}` adds it"
+        self.draft.report.add(SPELLING, message, None, place, "nodes")
 
-# Scripts that start Ray on several machines: vLLM's examples, and what people call theirs.
-_CLUSTER_SCRIPT = re.compile(r"multi-node-serving|run_cluster|ray[_-](?:init|cluster|start)")
+
+# Also scripts: vLLM's examples, and what people call theirs.
+_RAY = re.compile(r"\bray[ _-](?:start|init|cluster)\b|--ray_cluster_size\b|\bmulti-node-serving|\brun_cluster\b")
+_WITHOUT_RAY = "import the engine's command without Ray, and add `nodes: N` to the recipe"
 
 
 def _find_engine(texts: Sequence[str]) -> int | None:

@@ -11,6 +11,7 @@ from gb300serve.core.values import compact_json
 from gb300serve.document.nodes import MapNode, Source
 from gb300serve.document.read import parse, parse_foreign
 from gb300serve.document.validate import validate
+from gb300serve.engines.registry import ENGINES
 from gb300serve.engines.registry import engine as engine_named
 from gb300serve.importers.docker_arguments import DockerOption, extract_misplaced, split_arguments
 from gb300serve.importers.docker_options import apply_options
@@ -20,6 +21,7 @@ from gb300serve.importers.launcher import HOST_OPTIONS, CommandReader, EngineCom
 from gb300serve.importers.report import (
     BY_CONTAINER,
     CLEAR_TEXT,
+    LAUNCHER,
     MISPLACED,
     NOT_TAKEN_OVER,
     REFUSED_VALUE,
@@ -54,6 +56,10 @@ _HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 # `model_tag` is the positional argument of `vllm serve`, which overrides --model.
 _MODEL_OPTIONS = ("model_tag", "model", "model_path")
 _KEYS = tuple(ContainerSection.model_fields)
+COMMAND_HINT = (
+    "write the arguments of the engine as `command` of the service, `args` of the container or `Exec=` of the unit; "
+    "if other files add them, import the output of `docker compose config` or `kubectl kustomize`"
+)
 # A launch has about a hundred arguments.
 MAX_ARGUMENTS = 2_000
 
@@ -105,21 +111,26 @@ def from_parts(
         raise UnresolvedError(
             f"the container has {count:,} options and arguments", image.place, "leave most of them out"
         )
-    serving = engine_of_image(image_repository(image.text))
-    if (
-        not entrypoint
-        and not command
-        and serving
-        and engine_named(serving).is_serving_image(image_repository(image.text))
-    ):
-        reason = f"the container has no command, and {shorten(image.text)} alone knows no model"
-        raise UnresolvedError(reason, image.place, "write the engine's arguments (the model first) as its command")
+    if not entrypoint and not command:
+        _check_starts_itself(draft, image)
     section = image_section(draft, image)
     apply_options(draft, options)
     if entrypoint:
         # `docker run --entrypoint` takes one word: the others come before the command, as Docker joins them.
         draft.container["entrypoint"] = draft.as_written(*entrypoint[0], "the entrypoint")
     return from_command(draft, section, (*entrypoint[1:], *command))
+
+
+def _check_starts_itself(draft: Draft, image: ExpandedWord) -> None:
+    """Raises UnresolvedError if an image without a command is an engine's own, which serves no model by itself."""
+    repository = image_repository(image.text)
+    name = repository.removeprefix("docker.io/")
+    engines = (engine for engine in ENGINES.values() if name == engine.image or engine.is_serving_image(name))
+    if (engine := next(engines, None)) is not None:
+        reason = f"the container has no command, so nothing names the model that {engine.title} serves"
+        raise UnresolvedError(reason, image.place, COMMAND_HINT)
+    message = f"the container has no command: the image {shorten(repository)} must start the engine by itself"
+    draft.report.add(LAUNCHER, message, "add its command if it does not", image.place, severity="warning")
 
 
 def from_configuration(text: str, draft: Draft, image: str | None) -> ImportedRecipe | None:
