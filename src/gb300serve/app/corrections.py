@@ -6,7 +6,8 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from gb300serve.app.lint import FileLinter, FindingKey, Target, is_recipe, key_of, targets_of
+from gb300serve.app.causes import FindingKey, key_of
+from gb300serve.app.lint import FileLinter, Target, is_recipe, targets_of
 from gb300serve.app.workspace import Workspace
 from gb300serve.core.files import is_file, write_atomically
 from gb300serve.core.redaction import redact, redact_line
