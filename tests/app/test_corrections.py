@@ -70,6 +70,16 @@ def test_what_is_not_certain_is_left(recipe: Path, right: str, wrong: str) -> No
     assert recipe.read_text(encoding="utf-8") == text
 
 
+def test_a_key_that_adds_to_the_parent_still_adds(recipe: Path) -> None:
+    child = recipe.with_name("v2.yaml")
+    text = OTHER[: OTHER.index("status:")].replace("v1", "v2") + "status: draft\nextends: v1\n"
+    text += "container:\n  +prots: ['1:2']\nengine:\n  options:\n    +SPECULATIVE-CONFIG: {num_speculative_token: 2}\n"
+    child.write_text(text, encoding="utf-8")
+    run("lint", child, "--fix")
+    for line in ("  +ports: ['1:2']\n", "    +speculative_config: {num_speculative_tokens: 2}\n"):
+        assert line in child.read_text(encoding="utf-8")
+
+
 def test_line_ends_links_and_permissions_stay(recipe: Path, tmp_path: Path) -> None:
     text = changed(OTHER, {"  ports:": "  prots:"})
     recipe.write_bytes(text.replace("\n", "\r\n").encode())

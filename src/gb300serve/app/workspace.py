@@ -40,7 +40,7 @@ class LiteralSecretError(CompileError):
         where = ".".join(map(str, path)) or "the recipe"
         super().__init__(
             f"{place.file}:{place.line}: {where} holds a literal secret ({literal.kind}), which would be repeated",
-            hint=f"revoke it at its issuer and write a reference instead; if it is not a secret: "
+            hint=f"revoke the secret where it was issued, and write a reference instead; if it is not a secret: "
             f"lint.ignore: {{{IGNORABLE}: why}}",
             suggest=(Action("rules", "how to write a reference", (IGNORABLE,), ref=""),),
         )
