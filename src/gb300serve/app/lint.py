@@ -197,6 +197,8 @@ class FileLinter:
 
 def is_recipe(loaded: LoadedRecipe) -> bool:
     """Whether the file states the format of a recipe; True if that cannot be found out."""
+    if not is_file(loaded.file.path):
+        return True
     if any(problem.code == "YAML008" for problem in loaded.problems):
         try:  # a file that is not UTF-8 or too large has no text; search its bytes
             with loaded.file.path.open("rb") as file:
@@ -213,7 +215,7 @@ def targets_of(space: Workspace, paths: list[str]) -> dict[str, tuple[Target | D
 
 def _of_path(space: Workspace, word: str) -> Iterator[Target | Diagnostic]:
     path = Path(word).expanduser()
-    if is_directory(path):
+    if word and is_directory(path):
         yield from _below(space.catalog, path)
     elif is_file(path) or path.suffix in SUFFIXES or word.endswith("/"):
         yield Target(space.catalog.existing(path), named=True)
