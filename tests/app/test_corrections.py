@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from gb300serve.app.corrections import replace_text
 from tests.lint.samples import OTHER, changed
 from tests.support.invoke import run
 
@@ -70,6 +71,16 @@ def test_what_is_not_certain_is_left(recipe: Path, right: str, wrong: str) -> No
     assert recipe.read_text(encoding="utf-8") == text
 
 
+def test_a_key_that_adds_to_the_parent_still_adds(recipe: Path) -> None:
+    child = recipe.with_name("v2.yaml")
+    text = OTHER[: OTHER.index("status:")].replace("v1", "v2") + "status: draft\nextends: v1\n"
+    text += "container:\n  +prots: ['1:2']\nengine:\n  options:\n    +SPECULATIVE-CONFIG: {num_speculative_token: 2}\n"
+    child.write_text(text, encoding="utf-8")
+    run("lint", child, "--fix")
+    for line in ("  +ports: ['1:2']\n", "    +speculative_config: {num_speculative_tokens: 2}\n"):
+        assert line in child.read_text(encoding="utf-8")
+
+
 def test_line_ends_links_and_permissions_stay(recipe: Path, tmp_path: Path) -> None:
     text = changed(OTHER, {"  ports:": "  prots:"})
     recipe.write_bytes(text.replace("\n", "\r\n").encode())
@@ -80,6 +91,23 @@ def test_line_ends_links_and_permissions_stay(recipe: Path, tmp_path: Path) -> N
     assert link.is_symlink()
     assert recipe.read_bytes() == OTHER.replace("\n", "\r\n").encode()
     assert recipe.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_read_only_file_is_left(recipe: Path) -> None:
+    text = changed(OTHER, {"  ports:": "  prots:"})
+    recipe.write_text(text, encoding="utf-8")
+    recipe.chmod(0o444)
+    assert f"{recipe}: not changed: the file is read-only" in run("lint", recipe, "--fix").err
+    assert recipe.read_text(encoding="utf-8") == text
+
+
+def test_a_file_that_was_changed_meanwhile_is_left(tmp_path: Path) -> None:
+    recipe = tmp_path / "v1.yaml"
+    recipe.write_bytes(b"a: 2\r\n")
+    with pytest.raises(OSError, match="another program changed the file"):
+        replace_text(recipe, "a: 1\n", "b: 1\n")
+    replace_text(recipe, "a: 2\n", "b: 2\n")
+    assert recipe.read_bytes() == b"b: 2\r\n"
 
 
 def test_a_pinned_command_does_not_change(recipe: Path) -> None:

@@ -11,7 +11,7 @@ from gb300serve.app.workspace import Workspace, learned_boots, shipped_recipes, 
 from gb300serve.cli.console import TerminalConsole
 from tests.support.invoke import Answer, run
 from tests.support.program import ROOT
-from tests.support.recipes import ENGINE, alone, container, write
+from tests.support.recipes import ENGINE, alone, child, container, write
 
 TEXT = alone('container: {mounts: [{source: "${cache}", target: /c}]}\n' + ENGINE)
 
@@ -27,6 +27,15 @@ def test_a_change_that_the_rest_of_the_recipe_does_not_fit(recipes: Path) -> Non
     said = f"gb300serve: --set engine.name=sglang: conflicts with the rest of {recipes / 'bench' / 'v1.yaml'}"
     assert (answer.code, answer.err.splitlines()[-1]) == (2, said)
     assert "error OPT001 unknown-option" in answer.err
+
+
+@pytest.mark.parametrize("command", ["compile", "show", "fit", "lint"])
+def test_an_error_in_an_inherited_key_is_at_the_key_that_causes_it(tmp_path: Path, command: str) -> None:
+    lane = write(tmp_path, {"v1": TEXT, "v2": child("engine: {name: sglang}\n")}) / "bench"
+    answer = run(command, lane / "v2.yaml", "--recipes", tmp_path)
+    assert answer.code == 3
+    assert f"{lane / 'v2.yaml'}:7:10: error OPT001 unknown-option" in answer.out + answer.err
+    assert f"    {lane / 'v1.yaml'}:" in answer.out + answer.err
 
 
 @pytest.mark.parametrize(

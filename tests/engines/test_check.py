@@ -22,12 +22,20 @@ ONE = [
     ("max_num_seqs", ["a"], "OPT004", "takes one value, not the list", "write one value"),
     ("offload_backend", 5, "OPT002", "not text", None),
     ("tensor_parallel_size", "1", "OPT002", "not a whole number", "write 1"),
-    ("tensor_parallel_size", WrittenFloat("1.0"), "OPT002", "not a whole number", None),
+    ("tensor_parallel_size", WrittenFloat("1.0"), "OPT002", "not a whole number", "write 1"),
+    ("tensor_parallel_size", WrittenFloat("1.5"), "OPT002", "not a whole number", None),
+    ("max_model_len", "null", "OPT002", "not a whole number", "write null, without quotes"),
+    ("offload_backend", "null", "OPT003", "not one of auto", "write null, without quotes"),
     ("max_num_seqs", "1k", "OPT002", "not a whole number", "write 1000"),
     ("served_model_name", 5, "OPT002", "not text", 'write "5"'),
     ("served_model_name", [], "OPT004", "an empty list", "write at least one value, or leave it out"),
     ("trust_remote_code", "yes", "OPT002", "not true or false", "write true"),
     ("trust_remote_code", 0, "OPT002", "not true or false", "write false"),
+    ("trust_remote_code", "flase", "OPT002", "not true or false", "write false"),
+    ("trust_remote_code", "/model", "OPT002", "not true or false", "write true or false"),
+    ("headless", "no", "OPT002", "not true or false", "leave it out"),
+    ("headless", "/model", "OPT002", "not true or false", "write true, or leave it out"),
+    ("headless", "null", "OPT002", "not true or false", "write null, without quotes"),
     ("headless", False, "OPT005", "cannot be switched off: --headless has no off form", "leave it out"),
     ("host", ["a"], "OPT004", "takes one value, not the list", "write 'a'"),
     ("host", ["a", "b"], "OPT004", "takes one value, not the list", "write one value"),
@@ -96,7 +104,7 @@ def test_many_choices_stand_in_the_hint() -> None:
     assert known is not None
     (problem,) = table("vllm", "0.30.0").check("kv_cache_dtype", "x")
     assert problem.message == "kv_cache_dtype is 'x', not one of its 18 values"
-    assert problem.hint == f"one of {', '.join(map(str, known.values))}"
+    assert problem.hint == f"write one of {', '.join(map(str, known.values))}"
 
 
 def test_items_of_a_list_have_addresses_of_their_own() -> None:
@@ -141,6 +149,11 @@ def test_numbers_below_the_least() -> None:
 
 def test_ports() -> None:
     assert [len(list(check_port(value))) for value in (-1, 0, 65535, 65536, "x", None)] == [1, 0, 0, 1, 0, 0]
+
+
+def test_a_ratio_is_not_a_share() -> None:
+    (problem,) = table("sglang", "0.5.21").check("mamba_full_memory_ratio", "3.0")
+    assert problem.hint == "write 3.0"
 
 
 def test_percentages_stand_for_fractions() -> None:

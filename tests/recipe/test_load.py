@@ -4,7 +4,7 @@ import pytest
 
 from gb300serve.core.errors import CommandLineError
 from gb300serve.recipe.catalog import Catalog, RecipeFile
-from gb300serve.recipe.load import LoadedRecipe, RecipeLoader
+from gb300serve.recipe.load import CACHED, LoadedRecipe, RecipeLoader
 from tests.support.recipes import ENGINE, alone, child, load, said, write
 
 PARENT = alone(
@@ -58,6 +58,18 @@ def test_a_chain(tmp_path: Path) -> None:
     assert loaded.recipe is not None
     config = loaded.recipe.engine.options["speculative_config"]
     assert list(config) == ["method", "num_speculative_tokens", *(f"k{index}" for index in range(2, 9))]
+
+
+def test_a_chain_is_read_once(tmp_path: Path) -> None:
+    """It may be longer than Python's stack is deep."""
+    count = 1200
+    texts = {f"v{index}": child(f"limits: [of {index}]\n", f"v{index}", f"v{index - 1}") for index in range(1, count)}
+    loader = RecipeLoader(Catalog((write(tmp_path, {"v0": PARENT, **texts}),)))
+    files = [loader.catalog.find(f"bench/v{index}") for index in (count - 1, count - 2)]
+    assert [loader.load_file(file).problems for file in files] == [(), ()]
+    assert len(loader.ancestors) == CACHED
+    files[1].path.write_text("")
+    assert loader.load_file(files[0]).problems == ()
 
 
 def test_the_lane_may_be_spelled_out(tmp_path: Path) -> None:

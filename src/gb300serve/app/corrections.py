@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from difflib import unified_diff
+from errno import EACCES, ESTALE
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from gb300serve.app.lint import FileLinter, FindingKey, Target, is_recipe, key_of, targets_of
+from gb300serve.app.causes import FindingKey, key_of
+from gb300serve.app.lint import FileLinter, Target, is_recipe, targets_of
 from gb300serve.app.workspace import Workspace
 from gb300serve.core.files import is_file, write_atomically
 from gb300serve.core.redaction import redact, redact_line
@@ -45,9 +47,10 @@ def fix_paths(space: Workspace, paths: list[str]) -> Iterator[Correction]:
             yield Correction(f"{path}: not changed, because {reason}; write a new release", refused=True)
             continue
         try:
-            _write(path, fixed)
-        except OSError as error:
-            yield Correction(f"{path}: {error.strerror}", refused=True)
+            replace_text(path, loaded.source.text, fixed)
+        except (OSError, UnicodeDecodeError) as error:
+            cause = error.strerror if isinstance(error, OSError) else "not UTF-8"
+            yield Correction(f"{path}: not changed: {cause}", refused=True)
             continue
         yield Correction("\n".join(_diff(loaded, fixed)))
 
@@ -83,11 +86,17 @@ def _changed_pins(space: Workspace, file: RecipeFile, text: str) -> list[str]:
     return changed
 
 
-def _write(path: Path, text: str) -> None:
-    """Replace the content of a file; line ends stay as they were."""
+def replace_text(path: Path, before: str, text: str) -> None:
+    """Replace the content of a file; line ends stay as they were. Raises OSError."""
     path = path.resolve()
-    data = text.replace("\n", "\r\n") if b"\r\n" in path.read_bytes() else text
-    write_atomically(path, data.encode("utf-8"), path.stat().st_mode & 0o777)
+    mode = path.stat().st_mode & 0o777
+    if not mode & 0o222:  # the directory may be writable, so that the file could be replaced
+        raise PermissionError(EACCES, "the file is read-only")
+    content = path.read_bytes()
+    if content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n") != before:
+        raise OSError(ESTALE, "another program changed the file meanwhile; run the command again")
+    data = text.replace("\n", "\r\n") if b"\r\n" in content else text
+    write_atomically(path, data.encode("utf-8"), mode)
 
 
 def _diff(loaded: LoadedRecipe, text: str) -> Iterator[str]:

@@ -11,23 +11,23 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from gb300serve.app.causes import CauseFinder, Checked
 from gb300serve.app.workspace import Workspace
-from gb300serve.core.diagnostics import CATALOGUE, CatalogueEntry, Diagnostic, RelatedPlace, diagnostic
+from gb300serve.core.diagnostics import CATALOGUE, CatalogueEntry, Diagnostic, diagnostic
 from gb300serve.core.errors import CompileError, Gb300Error, NoSuchFileError
 from gb300serve.core.files import is_directory, is_file
 from gb300serve.core.redaction import redact_line
 from gb300serve.core.rules import Rule
-from gb300serve.document.nodes import MapNode, place_of, spot_at
-from gb300serve.document.nodes import Path as NodePath
+from gb300serve.document.nodes import MapNode
 from gb300serve.lint.rules.image import pinned_arguments
 from gb300serve.lint.run import PEDANTIC, RULES, all_findings, findings_in_any, without_ignored
 from gb300serve.lint.subject import LintSubject
 from gb300serve.plan.check import check
 from gb300serve.plan.compile import Compiler
 from gb300serve.recipe.catalog import SUFFIXES, Catalog, RecipeFile
-from gb300serve.recipe.load import LARGEST, NOT_INHERITED, LoadedRecipe, RecipeLoader
+from gb300serve.recipe.load import LARGEST, LoadedRecipe, RecipeLoader
 from gb300serve.recipe.site import Site, load_site
 from gb300serve.recipe.write import pin_path, read_pin
 from gb300serve.render.docker_run import pinned_text
@@ -119,35 +119,6 @@ def lint_paths(space: Workspace, paths: list[str], *, pedantic: bool = False) ->
     return verdict
 
 
-FindingKey: TypeAlias = tuple[str, str | None, str]
-# A child states a few entries; each takes a lint of its own.
-MOST_ENTRIES = 64
-
-
-def key_of(finding: Diagnostic) -> FindingKey:
-    """The finding without its place, which differs between a release and its parents."""
-    return finding.code, finding.path, finding.message
-
-
-def _own_entries(node: Any, path: NodePath = ()) -> Iterator[NodePath]:
-    """The entries that a child itself states, below the mappings."""
-    for key, value in node.items():
-        if isinstance(value, MapNode) and value:
-            yield from _own_entries(value, (*path, key))
-        elif path or key not in (*NOT_INHERITED, "extends"):
-            yield (*path, key)
-
-
-def _moved(loaded: LoadedRecipe, finding: Diagnostic, cause: NodePath) -> Diagnostic:
-    """The finding at the entry that causes it; its place in the parent becomes a related one."""
-    spot, _ = spot_at(loaded.own, cause)
-    place = place_of(spot, of_key=True) if spot else (loaded.source.name, 1, 1)
-    file, line, column = place
-    message = f"`{finding.path}` is stated here" if finding.path else "the text is here"
-    related = RelatedPlace(finding.file or "", finding.line or 1, finding.column or 1, message)
-    return replace(finding, file=file, line=line, column=column, fix=None, related=(related,))
-
-
 def _of_release(loaded: LoadedRecipe, found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     lane, release = (loaded.root.get(key) if isinstance(loaded.root, MapNode) else None for key in ("lane", "release"))
     ref = redact_line(f"{lane}/{release}") if isinstance(lane, str) and isinstance(release, str) else None
@@ -177,7 +148,7 @@ class FileLinter:
         self.loader = loader or space.loader
         self.sites: dict[Path | None, Callable[[], Site]] = {}
         self.names: dict[Path, frozenset[str]] = {}
-        self.parents: dict[Path, dict[FindingKey, Diagnostic]] = {}
+        self.causes = CauseFinder(self.loader, lambda loaded: self._findings(loaded)[1])
 
     def verdict(self, file: Target | Diagnostic) -> FileVerdict | None:
         """None for a file of a directory that is not a recipe."""
@@ -188,7 +159,8 @@ class FileLinter:
 
     def lint(self, loaded: LoadedRecipe) -> FileVerdict:
         """The findings of one recipe."""
-        subject, found = self._attributed_findings(loaded)
+        subject, checked = self._findings(loaded)
+        found = self.causes.placed(loaded, checked)
         return FileVerdict(subject is None, found if subject is None else without_ignored(subject, found))
 
     def command(self, file: RecipeFile) -> list[str] | None:
@@ -200,51 +172,14 @@ class FileLinter:
             return None
         return pinned_arguments(pinned_text(plan)) if plan is not None else None
 
-    def _findings(self, loaded: LoadedRecipe) -> tuple[LintSubject | None, tuple[Diagnostic, ...]]:
+    def _findings(self, loaded: LoadedRecipe) -> tuple[LintSubject | None, Checked]:
         """All findings, and the subject of the rules; None if the file is not a valid recipe."""
         problems = check(loaded)
         if loaded.recipe is None or any(d.severity == "error" for d in problems):
-            return None, _of_release(loaded, (*problems, *findings_in_any(loaded)))
+            return None, Checked(is_valid=False, found=_of_release(loaded, (*problems, *findings_in_any(loaded))))
         file = loaded.file
         subject = LintSubject(loaded, loaded.recipe, self._reference(file.directory), self._pin(file))
-        return subject, _of_release(loaded, all_findings(subject, problems))
-
-    def _attributed_findings(self, loaded: LoadedRecipe) -> tuple[LintSubject | None, tuple[Diagnostic, ...]]:
-        """Of the findings in parents, those that this file causes are at the entry that does it."""
-        subject, found = self._findings(loaded)
-        own = loaded.source.name
-        if loaded.parent_file is None or all(finding.file == own for finding in found):
-            return subject, found
-        inherited = self._of_parent(loaded.parent_file)
-        foreign = {key_of(finding) for finding in found if finding.file != own}
-        causes = self._causes(loaded, foreign - inherited.keys(), is_valid=subject is not None)
-
-        def attributed(finding: Diagnostic) -> Diagnostic:
-            key = key_of(finding)
-            if finding.file == own:
-                return finding
-            return inherited[key] if key in inherited else _moved(loaded, finding, causes.get(key, ("extends",)))
-
-        return subject, tuple(map(attributed, found))
-
-    def _of_parent(self, file: RecipeFile) -> dict[FindingKey, Diagnostic]:
-        """The findings that a parent has itself."""
-        if file.path not in self.parents:
-            self.parents[file.path] = {}  # releases may extend each other in a circle
-            _, found = self._attributed_findings(self.loader.load_file(file))
-            self.parents[file.path] = {key_of(finding): finding for finding in found}
-        return self.parents[file.path]
-
-    def _causes(self, loaded: LoadedRecipe, caused: set[FindingKey], *, is_valid: bool) -> dict[FindingKey, NodePath]:
-        """For each finding, the first entry of the file without which it disappears."""
-        causes: dict[FindingKey, NodePath] = {}
-        for path in islice(_own_entries(loaded.own), MOST_ENTRIES) if caused else ():
-            subject, found = self._findings(self.loader.load_file(loaded.file, without=path))
-            if subject is not None or not is_valid:  # without a required entry, rules find nothing
-                causes |= dict.fromkeys(caused - {key_of(finding) for finding in found} - causes.keys(), path)
-            if len(causes) == len(caused):
-                break
-        return causes
+        return subject, Checked(is_valid=True, found=_of_release(loaded, all_findings(subject, problems)))
 
     def _reference(self, directory: Path | None) -> Callable[[], Site]:
         """The reference site of one directory, read when a rule asks for it."""
@@ -262,6 +197,8 @@ class FileLinter:
 
 def is_recipe(loaded: LoadedRecipe) -> bool:
     """Whether the file states the format of a recipe; True if that cannot be found out."""
+    if not is_file(loaded.file.path):
+        return True
     if any(problem.code == "YAML008" for problem in loaded.problems):
         try:  # a file that is not UTF-8 or too large has no text; search its bytes
             with loaded.file.path.open("rb") as file:
@@ -278,7 +215,7 @@ def targets_of(space: Workspace, paths: list[str]) -> dict[str, tuple[Target | D
 
 def _of_path(space: Workspace, word: str) -> Iterator[Target | Diagnostic]:
     path = Path(word).expanduser()
-    if is_directory(path):
+    if word and is_directory(path):
         yield from _below(space.catalog, path)
     elif is_file(path) or path.suffix in SUFFIXES or word.endswith("/"):
         yield Target(space.catalog.existing(path), named=True)

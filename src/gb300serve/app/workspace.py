@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from gb300serve.app.causes import CauseFinder, Checked
 from gb300serve.app.environment import Console, Environment
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.errors import Action, CommandLineError, CompileError, RecipeError
@@ -39,7 +40,7 @@ class LiteralSecretError(CompileError):
         where = ".".join(map(str, path)) or "the recipe"
         super().__init__(
             f"{place.file}:{place.line}: {where} holds a literal secret ({literal.kind}), which would be repeated",
-            hint=f"revoke it at its issuer and write a reference instead; if it is not a secret: "
+            hint=f"revoke the secret where it was issued, and write a reference instead; if it is not a secret: "
             f"lint.ignore: {{{IGNORABLE}: why}}",
             suggest=(Action("rules", "how to write a reference", (IGNORABLE,), ref=""),),
         )
@@ -173,14 +174,15 @@ class Workspace:
         """A valid recipe; raises RecipeError (exit 3) or CommandLineError (exit 2). Notes are kept."""
         loaded = self.loader.load_file(self.find(ref), tuple(sets or ()))
         found = check(loaded)
-        errors = tuple(d for d in found if d.severity == "error")
+        is_valid, errors = checked = _errors(loaded, found)
         overridden = [d for d in errors if d.file and d.file.startswith(ASSIGNMENT_PREFIX)]
         if overridden:
             raise OverrideInvalidError(overridden[0])
-        if (errors or loaded.recipe is None) and sets and self._is_valid(ref):
+        if not is_valid and sets and self._is_valid(ref):
             raise OverridesDisagreeError(sets, loaded.source.name, errors)
-        if errors or loaded.recipe is None:
-            raise RecipeInvalidError(loaded.source.name, errors)
+        if not is_valid or loaded.recipe is None:
+            causes = CauseFinder(self.loader, lambda other: _errors(other, check(other)))
+            raise RecipeInvalidError(loaded.source.name, causes.placed(loaded, checked))
         noticed = [d for d in found if d.severity != "error"]
         noticed += [_shadow(loaded, path) for path in loaded.file.shadows]
         noticed += [_retired(loaded, loaded.recipe.status)] if loaded.recipe.status in RETIRED else []
@@ -188,7 +190,8 @@ class Workspace:
         return loaded, loaded.recipe
 
     def _is_valid(self, ref: str) -> bool:
-        return all(found.severity != "error" for found in check(self.loader.load_file(self.find(ref))))
+        loaded = self.loader.load_file(self.find(ref))
+        return _errors(loaded, check(loaded)).is_valid
 
     def shareable(self, ref: str, sets: Sequence[str] | None = None) -> tuple[LoadedRecipe, Recipe]:
         """`load` for printing, pinning and launching. Raises LiteralSecretError (exit 4)."""
@@ -207,6 +210,11 @@ class Workspace:
 
     def print_notes(self) -> None:
         self.console.diagnostics(self.notes, "dim")
+
+
+def _errors(loaded: LoadedRecipe, found: Iterable[Diagnostic]) -> Checked:
+    errors = tuple(finding for finding in found if finding.severity == "error")
+    return Checked(loaded.recipe is not None and not errors, errors)
 
 
 def shipped_recipes() -> Path:

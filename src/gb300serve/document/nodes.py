@@ -99,6 +99,15 @@ def place_of(spot: Spot, *, of_key: bool = False) -> Place:
     return Place(spot.source.name, mark.line + 1, mark.column + 1)
 
 
+def plus_of_key(root: Any, path: Sequence[PathItem]) -> str:
+    """`+` if the key at `path` is written with it, as in a release that adds to its parent; otherwise empty."""
+    spot, exact = spot_at(root, path)
+    if spot is None or not exact:
+        return ""
+    line = spot.source.text.split("\n", spot.key.line + 1)[spot.key.line]
+    return "+" if line[spot.key.column :].lstrip("\"'").startswith("+") else ""
+
+
 def place_at(root: Any, path: Sequence[PathItem], source: Source, *, of_key: bool = False) -> Place:
     """The position of the entry at `path`, of the key of its nearest ancestor, or of the start of the file."""
     spot, exact = spot_at(root, path)

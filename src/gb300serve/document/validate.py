@@ -3,13 +3,13 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from gb300serve.core.diagnostics import Diagnostic, diagnostic, dotted_path
 from gb300serve.core.text import parse_digits, suggestion
-from gb300serve.document.nodes import ListNode, MapNode, Path, Source, place_at
+from gb300serve.document.nodes import ListNode, MapNode, Path, Source, place_at, plus_of_key
 from gb300serve.document.read import is_plain_text
 
 M = TypeVar("M", bound=BaseModel)
@@ -95,7 +95,9 @@ def format_problem(wanted: str, root: MapNode, source: Source) -> Diagnostic | N
         message = f"format {written} requires gb300serve {version}.0 or newer; this version reads {wanted}"
         return diagnostic("FMT006", message, "pipx upgrade gb300serve", place, "format")
     message = (
-        "the file does not state its format" if written is None else f"the format must be {wanted}, not `{written}`"
+        "the file does not state its format"
+        if written is None
+        else f"the format must be {wanted}, not {_written(written)}"
     )
     return diagnostic("FMT005", message, f"write `format: {wanted}`", place, "format")
 
@@ -138,8 +140,12 @@ def _bad_key(root: MapNode, source: Source, path: Path, item: Any) -> Diagnostic
 def _unknown_key(model: type[BaseModel], root: MapNode, source: Source, path: Path) -> Diagnostic:
     key = str(path[-1])
     known = _fields_at(model, path[:-1])
-    meant = suggestion(key, known)
+    sections = [name for name in _fields_at(model, ()) if key in _section(model, name)]
+    meant = None if sections else suggestion(key, known)
+    meant = plus_of_key(root, path) + meant if meant else None
     hint = f"write `{meant}`" if meant else "valid keys: " + ", ".join(known)
+    if sections:
+        hint = f"`{key}` belongs below {' or '.join(f'`{name}`' for name in sections)}"
     message = f"{dotted_path(path[:-1]) or 'the file'} has no key `{key}`"
     place = place_at(root, path, source, of_key=True)
     return diagnostic("FMT001", message, hint, place, dotted_path(path), fix=meant)
@@ -261,6 +267,13 @@ def _fields_at(model: type[BaseModel], path: Path) -> list[str]:
         if fields and item in fields:
             current = _model_in(fields[item].annotation)
     return list(getattr(current, "model_fields", ()))
+
+
+def _section(model: type[BaseModel], name: str) -> Iterable[str]:
+    """The keys of a section of the file; none if it is a list or has names of its own."""
+    annotation: Any = model.model_fields[name].annotation
+    branches = (annotation, *(() if get_origin(annotation) in (list, dict) else get_args(annotation)))
+    return next((b.model_fields for b in branches if isinstance(b, type) and issubclass(b, BaseModel)), ())
 
 
 def _model_in(annotation: Any) -> Any:

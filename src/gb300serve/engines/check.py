@@ -22,10 +22,15 @@ from gb300serve.engines.options import WANTED, EngineOption, argument, check_fie
 
 _FEW = 8  # choices that a message lists
 _HUMAN = {"human-int": human_int, "human-int-or-auto": human_int_or_auto, "si-int": si_int}
+_BOOLEANS = {
+    **dict.fromkeys(("true", "yes", "on", "1"), "true"),
+    **dict.fromkeys(("false", "no", "off", "0"), "false"),
+    "null": "null",
+}
 _BRACED = r"(?s)\s*\{.*\}\s*"
 _NUMBER = r"\d+(?:\.\d+)?"
-# Options whose value is a share: at most 1.
-_FRACTIONS = re.compile(r"utilization|fraction|ratio")
+# Options whose value is a share: at most 1. A ratio may exceed 1.
+_FRACTIONS = re.compile(r"utilization|fraction")
 _WANTED = {
     **WANTED,
     "human-int": "a whole number, also with a suffix (8K is 8192, 8k is 8000)",
@@ -67,9 +72,15 @@ def _wrong_arity(option: EngineOption, path: Path, value: Value) -> Problem:
 def _check_bool(option: EngineOption, value: Value) -> Iterator[Problem]:
     path: Path = (option.key,)
     if not isinstance(value, bool):
-        meant = "true" if argument(value).lower() in ("true", "yes", "on", "1") else "false"
         message = f"{option.key} is {shown(value)}, not true or false"
-        yield Problem(path, "OPT002", message, f"write {meant}", fix=_certain(value, meant, "yes", "no", "on", "off"))
+        text = argument(value).lower()
+        if (meant := _BOOLEANS.get(text) or suggestion(text, ("true", "false"))) is None:
+            hint = "write true or false" if option.off else "write true, or leave it out"
+        elif meant != "false" or option.off:
+            hint = _write(meant)
+        else:
+            meant, hint = None, "leave it out"
+        yield Problem(path, "OPT002", message, hint, fix=meant if text in _BOOLEANS and text not in "10" else None)
     elif not value and not option.off:
         yield Problem(
             path, "OPT005", f"{option.key} cannot be switched off: {option.flag} has no off form", "leave it out"
@@ -100,7 +111,7 @@ def _check_one(option: EngineOption, path: Path, value: Value) -> Iterator[Probl
     elif not _right_type(option, value):
         meant = _meant(option, value)
         message = f"{option.key} is {shown(value)}, not {_WANTED[option.kind]}"
-        yield Problem(path, "OPT002", message, meant and f"write {meant}", fix=meant and _certain(value, meant))
+        yield Problem(path, "OPT002", message, meant and _write(meant), fix=meant and _certain(value, meant))
     elif option.choices and not _chosen(option, value):
         yield _wrong_choice(option, path, value)
 
@@ -132,9 +143,11 @@ def _meant(option: EngineOption, value: Value) -> str | None:
     if option.kind == "text":
         is_choice = not option.choices or argument(value) in option.values
         return f'"{argument(value)}"' if is_choice and not isinstance(value, Mapping) else None
-    if not isinstance(value, str):
+    if isinstance(value, bool) or not isinstance(value, (str, float)):
         return None
-    plain = value.replace(" ", "")
+    plain = argument(value).replace(" ", "")
+    if plain == "null":
+        return plain
     if re.fullmatch(r"\d{1,3}(,\d{3})+", plain):
         plain = plain.replace(",", "")
     if option.kind == "float":
@@ -143,6 +156,10 @@ def _meant(option: EngineOption, value: Value) -> str | None:
         return str(human_int(plain.removesuffix(".0")))
     except ValueError:
         return None
+
+
+def _write(meant: str) -> str:
+    return "write null, without quotes" if meant == "null" else f"write {meant}"
 
 
 def _meant_number(option: EngineOption, text: str) -> str | None:
@@ -156,9 +173,9 @@ def _meant_number(option: EngineOption, text: str) -> str | None:
     return match[1] if match[2] != "%" else None
 
 
-def _certain(value: Value, meant: str, *words: str) -> str | None:
+def _certain(value: Value, meant: str) -> str | None:
     """`meant`, if the value says the same with or without quotes."""
-    return meant if argument(value).lower() in (meant.strip('"').lower(), *words) else None
+    return meant if argument(value).lower() == meant.strip('"').lower() else None
 
 
 def _chosen(option: EngineOption, value: Value) -> bool:
@@ -177,10 +194,12 @@ def _wrong_choice(option: EngineOption, path: Path, value: Value) -> Problem:
         f"{option.key} is {shown(value)}, not one of {', '.join(choices) if few else f'its {len(choices)} values'}"
     )
     longer = [choice for choice in choices if choice.startswith((f"{text}_", f"{text}-"))]
+    if text == "null":
+        return Problem(path, "OPT003", message, _write(text), fix=text)
     if longer and not same:
         hint: str | None = f"write {' or '.join(map(shown, longer))}"
     else:
-        hint = f"write {shown(close)}" if close else None if few else f"one of {', '.join(choices)}"
+        hint = f"write {shown(close)}" if close else None if few else f"write one of {', '.join(choices)}"
     return Problem(path, "OPT003", message, hint, fix=None if longer and not same else close)
 
 

@@ -170,7 +170,7 @@ def check_fields(fields: Mapping[str, JsonField], path: Path, value: Mapping[str
         if field is None:
             close = suggestion(key, fields)
             hint = f"write '{close}'" if close else f"it takes {', '.join(sorted(fields))}"
-            yield Problem((*path, key), "OPT006", f"{path[0]} has no '{key}'", hint)
+            yield Problem((*path, key), "OPT006", f"{path[0]} has no '{key}'", hint, fix=close)
         else:
             yield from _check_field(field, (*path, key), item)
 
@@ -184,7 +184,7 @@ def _check_field(field: JsonField, path: Path, value: Value) -> Iterator[Problem
         yield Problem(path, "OPT002", f"{place} is {compact_json(value)}, not {wanted}")
     elif field.choices and value is not None and not chosen(field, value):
         close = suggestion(str(value), map(str, field.choices))
-        hint = f"write {close}" if close else f"one of {', '.join(map(str, field.choices))}"
+        hint = f"write {close}" if close else f"write one of {', '.join(map(str, field.choices))}"
         yield Problem(path, "OPT003", f"{place} is {compact_json(value)}, which is not a valid value", hint)
     elif isinstance(value, (int, float)):
         for name, limit in field.bounds:

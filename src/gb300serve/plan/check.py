@@ -10,7 +10,7 @@ from gb300serve.core.diagnostics import Diagnostic, diagnostic, dotted_path
 from gb300serve.core.redaction import holds_secret, may_hold_secret, named_secret, redact, secret_kind
 from gb300serve.core.text import suggestion
 from gb300serve.core.values import WrittenFloat
-from gb300serve.document.nodes import DocumentTexts, ListNode, MapNode, Path, Text, document_texts
+from gb300serve.document.nodes import DocumentTexts, ListNode, MapNode, Path, Text, document_texts, plus_of_key
 from gb300serve.engines.base import Problem
 from gb300serve.engines.registry import ENGINES
 from gb300serve.plan.compile import VariableError, expand
@@ -125,7 +125,7 @@ UNKNOWN_VARIABLE = "VAR001"
 _PHASES = tuple(phase.value for phase in Phase)
 
 # These concern the option, not its value.
-_AT_THE_KEY = frozenset({"OPT001", "OPT005", "OPT013"})
+_AT_THE_KEY = frozenset({"OPT001", "OPT005", "OPT006", "OPT013"})
 
 
 def check(loaded: LoadedRecipe) -> tuple[Diagnostic, ...]:
@@ -154,6 +154,8 @@ def _placed(loaded: LoadedRecipe, problem: Problem) -> Diagnostic:
     is_secret = problem.path[:1] and problem.path[0] in SECRET_OPTIONS
     hint = "write {secret: NAME}, and declare NAME in container.secrets" if is_secret else problem.hint
     fix = None if is_secret else problem.fix
+    if fix is not None and problem.code in _AT_THE_KEY and plus_of_key(loaded.root, path):
+        hint, fix = f"write '+{fix}'", f"+{fix}"
     return diagnostic(problem.code, problem.message, hint, place, dotted_path(path), severity=problem.severity, fix=fix)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import Any
+from typing import Any, NamedTuple
 
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.document.nodes import MapNode, Place, Source, place_at
@@ -15,8 +15,8 @@ from gb300serve.recipe.catalog import Catalog, RecipeFile
 from gb300serve.recipe.merge import Merge, apply_assignments
 from gb300serve.recipe.model import FORMAT, Recipe
 
-# Cached documents of parents: more than the chain of any lane, few enough for a lint of 10,000 files.
-CACHED = 64
+# Cached ancestors: more than any lane has, few enough for a lint of 10,000 files.
+CACHED = 256
 # Recipes have a few KiB.
 LARGEST = 4 << 20
 
@@ -51,27 +51,36 @@ class LoadedRecipe:
         return place_at(self.root, path, self.source, of_key=of_key)
 
 
+@dataclass(frozen=True, slots=True)
+class Ancestor:
+    """The resolved nodes of a release that others extend, and the problems of its whole chain."""
+
+    root: MapNode
+    problems: tuple[Diagnostic, ...]
+    is_broken: bool
+
+
 @dataclass(slots=True)
 class RecipeLoader:
-    """Loads recipes of one catalog; it caches the documents of parents.
+    """Loads recipes of one catalog; it caches the ancestors that the releases of a lane share.
 
     `texts` are read in place of the files at these paths.
     """
 
     catalog: Catalog
     texts: Mapping[Path, str] = field(default_factory=dict)
-    _documents: dict[Path, Document] = field(default_factory=dict)
+    ancestors: dict[Path, Ancestor] = field(default_factory=dict)
 
     def load_file(self, file: RecipeFile, assignments: Sequence[str] = (), *, without: NodePath = ()) -> LoadedRecipe:
         """Load the recipe of a file; its problems are returned, not raised.
 
         `without` leaves an entry out that the file itself contains.
         """
-        document = self._read(file.path)
+        document = self.read(file.path)
         if without:
             _entry(document.root, without[:-1]).drop(str(without[-1]))
-        chain = _ExtendsChain(self, document.problems)
-        root = chain.resolve(document, file)
+        chain = _ExtendsChain(self)
+        root = chain.resolve(_Link(file, document, list(document.problems)))
         recipe = None
         problems = chain.problems
         if root is not None:
@@ -87,15 +96,14 @@ class RecipeLoader:
             file, document.source, root, valid, reported, bool(assignments), parent, chain.parent_file, document.root
         )
 
-    def parent(self, path: Path) -> Document:
-        """The document of a parent, which the releases of a lane share."""
-        if path not in self._documents:
-            if len(self._documents) == CACHED:
-                del self._documents[next(iter(self._documents))]
-            self._documents[path] = self._read(path)
-        return self._documents[path]
+    def remember(self, path: Path, ancestor: Ancestor) -> None:
+        """Keep an ancestor for the next releases that extend it."""
+        if len(self.ancestors) == CACHED:
+            del self.ancestors[next(iter(self.ancestors))]
+        self.ancestors[path] = ancestor
 
-    def _read(self, path: Path) -> Document:
+    def read(self, path: Path) -> Document:
+        """The document of a file, or of the text that stands for it."""
         return parse(Source(str(path), self.texts[path])) if path in self.texts else _read(path)
 
 
@@ -141,67 +149,93 @@ def _misplaced(root: MapNode, file: RecipeFile, document: Document) -> list[Diag
     return problems
 
 
+class _Link(NamedTuple):
+    """One release of a chain, and the problems that were found in it."""
+
+    file: RecipeFile
+    document: Document
+    problems: list[Diagnostic]
+
+
 class _ExtendsChain:
-    def __init__(self, loader: RecipeLoader, problems: Sequence[Diagnostic]) -> None:
+    """A release and those that it extends: searched upwards, merged downwards."""
+
+    def __init__(self, loader: RecipeLoader) -> None:
         self.loader = loader
-        self.problems = list(problems)
+        self.problems: list[Diagnostic] = []
         self.is_broken = False
         """A parent could not be loaded; `problems` states why."""
+        self.has_cycle = False
         self.parent_file: RecipeFile | None = None
 
-    def resolve(self, document: Document, file: RecipeFile, children: tuple[Path, ...] = ()) -> MapNode | None:
-        """The nodes of the document over those of its parents; `children` are the files that extend it."""
-        root = document.root
-        if not isinstance(root, MapNode):
-            if not document.problems:
-                _, problems = validate(Recipe, FORMAT, root, document.source)
-                self.problems += problems
+    def resolve(self, release: _Link) -> MapNode | None:
+        """The nodes of the release over those of its parents; None if it is not a mapping."""
+        if (unusable := _not_mapping(release.document)) is not None:
+            self.problems += unusable
             return None
-        if not isinstance(root.get("extends"), str):
-            return self._merged(MapNode(), root)
-        self._check_own_keys(document)
-        parent = self._parent(document, file, (*children, file.path.resolve()))
-        self.is_broken = self.is_broken or parent is None
-        result = self._merged(MapNode() if parent is None else parent, root)
-        result.drop("extends")
-        return result
+        links, known = self._upwards(release)
+        self.is_broken = self.is_broken or (known is not None and known.is_broken)
+        ancestor = known or Ancestor(MapNode(), (), self.is_broken)
+        for link in reversed(links):
+            ancestor = self._merged(ancestor, link)
+            if link is not release and not self.has_cycle:  # a cycle reads differently from each of its releases
+                self.loader.remember(link.file.path, ancestor)
+        self.problems += ancestor.problems
+        return ancestor.root
 
-    def _merged(self, parent: MapNode, child: MapNode) -> MapNode:
+    def _upwards(self, link: _Link) -> tuple[list[_Link], Ancestor | None]:
+        """The releases to merge, the youngest first, and the cached ancestor above them."""
+        links, paths = [link], [link.file.path.resolve()]
+        while isinstance(link.document.root.get("extends"), str):
+            self._check_own_keys(link)
+            target = self._parent(link, paths)
+            if target is None:
+                break
+            self.parent_file = self.parent_file or target
+            if (known := self.loader.ancestors.get(target.path)) is not None:
+                return links, known
+            document = self.loader.read(target.path)
+            if (unusable := _unusable(document)) is not None:
+                link.problems.extend(unusable)
+                break
+            link = _Link(target, document, list(document.problems))
+            links.append(link)
+            paths.append(target.path.resolve())
+        else:
+            return links, None
+        self.is_broken = True
+        return links, None
+
+    def _merged(self, parent: Ancestor, link: _Link) -> Ancestor:
         merge = Merge()
-        result = merge.inherit(parent, child)
+        root = merge.inherit(parent.root, link.document.root)
+        if isinstance(root.get("extends"), str):
+            root.drop("extends")
         # If the parent is missing, a child's `+key` has nothing to add to: do not report that as well.
-        self.problems += () if self.is_broken else merge.problems
-        return result
+        found = () if self.is_broken else merge.problems
+        return Ancestor(root, (*link.problems, *found, *parent.problems), self.is_broken)
 
-    def _parent(self, document: Document, file: RecipeFile, children: tuple[Path, ...]) -> MapNode | None:
-        name: str = document.root["extends"]
+    def _parent(self, link: _Link, below: Sequence[Path]) -> RecipeFile | None:
+        """The file of the parent; `below` are the files that extend it."""
+        root = link.document.root
+        name: str = root["extends"]
         lane, slash, release = name.rpartition("/")
-        own = document.root.get("lane")
+        own = root.get("lane")
         if not isinstance(own, str):
             return None  # reported as missing, or as not text
         if slash and lane != own:
             hint = "a release can extend only releases of its own lane; copy the shared keys"
-            self._problem(OTHER_LANE, document, "extends", f"extends names another lane: {name}", hint)
+            self._problem(OTHER_LANE, link, "extends", f"extends names another lane: {name}", hint)
             return None
-        target = self._find(own, release, file)
+        target = self._find(own, release, link.file)
         if target is None:
-            self._not_found(document, own, release)
+            self._not_found(link, own, release)
+        elif target.path.resolve() in below:
+            self.has_cycle = True
+            loop = " → ".join(path.stem for path in (*below, target.path))
+            self._problem(CYCLE, link, "extends", f"extends forms a cycle: {loop}", "remove one `extends`")
             return None
-        if target.path.resolve() in children:
-            loop = " → ".join(path.stem for path in (*children, target.path))
-            self._problem(CYCLE, document, "extends", f"extends forms a cycle: {loop}", "remove one `extends`")
-            return None
-        self.parent_file = self.parent_file or target
-        return self._read_parent(target, children)
-
-    def _read_parent(self, target: RecipeFile, children: tuple[Path, ...]) -> MapNode | None:
-        parent = self.loader.parent(target.path)
-        self.problems += parent.problems
-        wrong = format_problem(FORMAT, parent.root, parent.source) if isinstance(parent.root, MapNode) else None
-        if wrong is not None:
-            self.problems.append(wrong)
-            return None
-        return self.resolve(parent, target, children)
+        return target
 
     def _find(self, lane: str, release: str, file: RecipeFile) -> RecipeFile | None:
         """Search the child's own recipes directory first, then the search path."""
@@ -211,17 +245,31 @@ class _ExtendsChain:
         sibling = Catalog((lane_directory.parent,)).release(lane, release)
         return sibling or self.loader.catalog.release(lane, release)
 
-    def _not_found(self, document: Document, lane: str, release: str) -> None:
-        known = [ref.partition("/")[2] for ref in self.loader.catalog.refs() if ref.partition("/")[0] == lane]
+    def _not_found(self, link: _Link, own: str, release: str) -> None:
+        known = [ref.partition("/")[2] for ref in self.loader.catalog.refs() if ref.partition("/")[0] == own]
         hint = f"the lane has {', '.join(known)}" if known else "no recipes directory contains that lane"
-        message = f"extends {release}: {lane}/{release} not found"
-        self._problem(NO_PARENT, document, "extends", message, hint)
+        self._problem(NO_PARENT, link, "extends", f"extends {release}: {own}/{release} not found", hint)
 
-    def _check_own_keys(self, document: Document) -> None:
+    def _check_own_keys(self, link: _Link) -> None:
         for key in NOT_INHERITED:
-            if key not in document.root:
-                self._problem(KEY_MISSING, document, key, f"`{key}` is missing: it is not inherited", f"add `{key}:`")
+            if key not in link.document.root:
+                self._problem(KEY_MISSING, link, key, f"`{key}` is missing: it is not inherited", f"add `{key}:`")
 
-    def _problem(self, code: str, document: Document, key: str, message: str, hint: str | None) -> None:
-        place = place_at(document.root, (key,), document.source)
-        self.problems.append(diagnostic(code, message, hint, place, key))
+    def _problem(self, code: str, link: _Link, key: str, message: str, hint: str | None) -> None:
+        place = place_at(link.document.root, (key,), link.document.source)
+        link.problems.append(diagnostic(code, message, hint, place, key))
+
+
+def _unusable(document: Document) -> Sequence[Diagnostic] | None:
+    """Why nothing can be inherited from a document."""
+    if isinstance(document.root, MapNode):
+        wrong = format_problem(FORMAT, document.root, document.source)
+        return None if wrong is None else (*document.problems, wrong)
+    return _not_mapping(document)
+
+
+def _not_mapping(document: Document) -> Sequence[Diagnostic] | None:
+    """Why a document has no keys."""
+    if isinstance(document.root, MapNode):
+        return None
+    return document.problems or validate(Recipe, FORMAT, document.root, document.source)[1]

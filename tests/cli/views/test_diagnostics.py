@@ -1,8 +1,10 @@
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import jsonschema  # type: ignore[import-untyped] # its stubs would be one more dependency for a few tests
+import pytest
 
 from gb300serve import __version__
 from gb300serve.cli.views.diagnostics import SCHEMA, Help, document, text_lines
@@ -30,6 +32,15 @@ RULES = {
     "CON004": Help("All.", "note"),
     "NOT001": Help("No.", "note"),
 }
+
+
+@pytest.mark.parametrize("place", ["/dev/zero", "pipe", "."])
+def test_lines_are_quoted_only_from_files(tmp_path: Path, place: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    file = str(tmp_path / place)
+    assert list(text_lines([replace(FOUND[2], file=file, line=1, column=1)])) == [
+        f"{file}:1:1: warning XYZ001 without-place: somewhere"
+    ]
 
 
 def test_the_document() -> None:

@@ -243,7 +243,7 @@ def test_a_tool_parser_that_nobody_asks_for_is_a_warning() -> None:
     ((_, severity, _, hint),) = told({"tool_call_parser": "zzz"})
     assert severity == "warning"
     assert hint is not None
-    assert hint.startswith("one of apertus, ")
+    assert hint.startswith("write one of apertus, ")
 
 
 def test_a_reasoning_parser_is_always_looked_up() -> None:

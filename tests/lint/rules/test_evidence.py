@@ -116,7 +116,7 @@ CASES = (
         said=Said(
             "note",
             "a threshold of 2048 made an idle prefill 47 % and prose at ten streams 29 % slower",
-            "6144 is what the lane runs with",
+            "write 6144, as the verified releases of the lane do",
             40,
             5,
             "engine.options.long_prefill_token_threshold",

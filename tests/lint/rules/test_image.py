@@ -69,7 +69,14 @@ CASES = (
                 "lint: {ignore: {IMG005: built here and pushed}}\n"
             )
         },
-        said=Said("warning", "an image pinned by id needs a tag to be started by", "add image.tag", 8, 7, "image.id"),
+        said=Said(
+            "warning",
+            "an image pinned by id also needs a tag: Docker starts it by its tag",
+            "add image.tag",
+            8,
+            7,
+            "image.id",
+        ),
         good={},
     ),
     Case(

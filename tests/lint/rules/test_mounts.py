@@ -17,7 +17,7 @@ CASES = (
         said=Said(
             "error",
             "`./templates` is not an absolute path: Docker rejects it",
-            "start with /, ${models}, ${cache} or ${patches}; a volume is `volume: NAME`",
+            "write a path that starts with /, ${models}, ${cache} or ${patches}; for a volume, write `volume: NAME`",
             22,
             16,
             "container.mounts.1.source",
@@ -60,7 +60,7 @@ CASES = (
         said=Said(
             "error",
             "`/templates:ro` contains a colon, which separates the parts of a mount",
-            "write `read_only: true` and remove it",
+            "remove `:ro` from the path, and write `read_only: true`",
             22,
             40,
             "container.mounts.1.target",

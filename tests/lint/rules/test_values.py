@@ -108,7 +108,10 @@ CASES = (
         said=Said(
             "error",
             ("container.env.UPSTREAM_PASSWORD holds a literal secret (the value of UPSTREAM_PASSWORD)"),
-            ("replace it at its issuer, and write container.secrets: {UPSTREAM_PASSWORD: {env: UPSTREAM_PASSWORD}}"),
+            (
+                "revoke it where it was issued, and write container.secrets: "
+                "{UPSTREAM_PASSWORD: {env: UPSTREAM_PASSWORD}}"
+            ),
             24,
             24,
             "container.env.UPSTREAM_PASSWORD",
@@ -126,7 +129,7 @@ CASES = (
         said=Said(
             "error",
             "the comment on line 5 holds a literal secret (a GitHub token)",
-            "remove it, and replace it at its issuer",
+            "remove it from the file, and revoke it where it was issued",
             5,
             1,
             None,
@@ -140,7 +143,7 @@ CASES = (
         said=Said(
             "warning",
             "the file of VLLM_API_KEY is not an absolute path",
-            "start with /",
+            "write an absolute path (`/…`)",
             19,
             34,
             "container.secrets.VLLM_API_KEY.file",

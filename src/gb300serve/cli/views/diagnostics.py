@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from gb300serve import __version__
 from gb300serve.core.diagnostics import Diagnostic
+from gb300serve.core.files import is_file
 from gb300serve.core.redaction import redact_line
 from gb300serve.core.text import printable
 
@@ -18,6 +19,8 @@ _LITERAL = frozenset({"SEC003", "SEC004"})
 MOST_ERRORS = 50
 # A longer line would fill the terminal, and hide the next finding.
 _LONGEST = 500
+# A file that was larger was not read.
+_LARGEST = 4 << 20
 _WORD = re.compile(r"[^ ,\]}#:]*")
 
 
@@ -69,8 +72,11 @@ def _shown(found: Diagnostic, texts: dict[str, list[str]]) -> Iterator[str]:
 
 
 def _read(file: str) -> list[str]:
+    if not is_file(Path(file)):  # opening a pipe waits for its writer, a device may never end
+        return []
     try:
-        return Path(file).read_text(encoding="utf-8", errors="replace").split("\n")
+        with Path(file).open(encoding="utf-8", errors="replace") as text:
+            return text.read(_LARGEST).split("\n")
     except OSError:
         return []
 

@@ -137,7 +137,7 @@ def _check_name(options: Options, key: str, names: list[str], version: str, *, i
     if not name or name in names:
         return
     close = suggestion(name, names)
-    hint = f"write {close}" if close else f"one of {', '.join(names)}"
+    hint = f"write {close}" if close else f"write one of {', '.join(names)}"
     message = f"{key} is '{name}', which vllm {version} does not register"
     fix = close if close and close.lower() == name.lower() else None
     yield Problem((key,), "OPT012", message, hint, None if is_error else "warning", fix)

@@ -101,7 +101,9 @@ def local_image_without_tag(subject: LintSubject) -> Iterator[Finding]:
     """
     image = subject.recipe.image
     if image.id and not image.tag:
-        yield Finding(("image", "id"), "an image pinned by id needs a tag to be started by", "add image.tag")
+        yield Finding(
+            ("image", "id"), "an image pinned by id also needs a tag: Docker starts it by its tag", "add image.tag"
+        )
 
 
 @rule("IMG005", "note", pedantic=True)

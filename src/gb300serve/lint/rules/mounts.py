@@ -62,7 +62,9 @@ def relative_source(subject: LintSubject) -> Iterator[Finding]:
     for path, source in _sources(subject):
         if not source.startswith(("/", "${")):
             what = "Docker treats it as a volume" if _VOLUME.fullmatch(source) else "Docker rejects it"
-            hint = "start with /, ${models}, ${cache} or ${patches}; a volume is `volume: NAME`"
+            hint = (
+                "write a path that starts with /, ${models}, ${cache} or ${patches}; for a volume, write `volume: NAME`"
+            )
             yield Finding(path, f"`{source}` is not an absolute path: {what}", hint)
 
 
@@ -88,8 +90,9 @@ def colon_in_path(subject: LintSubject) -> Iterator[Finding]:
     """
     for path, text in (*_sources(subject), *_targets(subject)):
         if ":" in re.sub(r"\$\{[^}]*\}", "", text):
-            is_mode = text.rpartition(":")[2] in ("ro", "rw", "z", "Z")
-            hint = "write `read_only: true` and remove it" if is_mode else "use a path without colons"
+            mode = text.rpartition(":")[2]
+            hint = f"remove `:{mode}` from the path" if mode in ("ro", "rw", "z", "Z") else "use a path without colons"
+            hint += ", and write `read_only: true`" if mode == "ro" else ""
             yield Finding(path, f"`{text}` contains a colon, which separates the parts of a mount", hint)
 
 

@@ -370,7 +370,7 @@ def name_unknown_to_docker(subject: LintSubject) -> Iterator[Finding]:
     for name in subject.container.ulimits:
         if name not in _ULIMITS:
             close = suggestion(name.lower(), _ULIMITS)
-            hint = f"write {close}" if close else f"one of {', '.join(sorted(_ULIMITS))}"
+            hint = f"write {close}" if close else f"write one of {', '.join(sorted(_ULIMITS))}"
             yield Finding(("container", "ulimits", name), f"`{name}` is not a limit", hint, of_key=True, fix=close)
 
 

@@ -135,7 +135,7 @@ def unknown_speculative_algorithm(subject: LintSubject) -> Iterator[Finding]:
     given = text(subject.options.get("speculative_algorithm"))
     if given and given.upper() not in _ALGORITHMS:
         close = suggestion(given.upper(), _ALGORITHMS)
-        hint = f"write {close}" if close else f"one of {', '.join(_ALGORITHMS)}"
+        hint = f"write {close}" if close else f"write one of {', '.join(_ALGORITHMS)}"
         yield Finding(option_path("speculative_algorithm"), f"SGLang has no algorithm {given}", hint)
 
 

@@ -155,8 +155,8 @@ def literal_secret_in_recipe(subject: LintSubject) -> Iterator[Finding]:
     """The recipe contains a literal token, key or password.
 
     Why: Recipes are committed, copied and printed. Treat a literal secret as exposed.
-    Fix: Revoke it at its issuer and write `container.secrets: {NAME: {env: NAME}}` (or `{file: /path}`). Use `{secret:
-    NAME}` in options.
+    Fix: Revoke it where it was issued, and write `container.secrets: {NAME: {env: NAME}}` (or `{file: /path}`). Use
+    `{secret: NAME}` in options.
     """
     yield from map(_finding, subject.literals)
 
@@ -168,10 +168,10 @@ def in_values(root: Any) -> Iterator[Finding]:
 
 def _finding(literal: LiteralSecret) -> Finding:
     if literal.in_key:
-        hint = "replace it at its issuer, and remove it"
+        hint = "revoke it where it was issued, and remove it from the file"
         return Finding(literal.path, f"a key here holds a literal secret ({literal.kind})", hint, of_key=True)
     name = str(literal.path[-1]) if literal.path[:2] == ("container", "env") else "NAME"
-    hint = f"replace it at its issuer, and write container.secrets: {{{name}: {{env: {name}}}}}"
+    hint = f"revoke it where it was issued, and write container.secrets: {{{name}: {{env: {name}}}}}"
     return Finding(literal.path, f"{_where(literal.path)} holds a literal secret ({literal.kind})", hint)
 
 
@@ -180,7 +180,7 @@ def literal_secret_in_comment(subject: LintSubject) -> Iterator[Finding]:
     """A comment contains a token, key or password.
 
     Why: Comments are committed and copied like everything else.
-    Fix: Remove it, and revoke the secret at its issuer.
+    Fix: Remove it, and revoke the secret where it was issued.
     """
     yield from in_text(subject.loaded.source.text)
 
@@ -189,7 +189,7 @@ def in_text(text: str) -> Iterator[Finding]:
     """The findings about the comments of any file."""
     for number, kind in secrets_in_comments(text):
         message = f"the comment on line {number} holds a literal secret ({kind})"
-        yield Finding((), message, "remove it, and replace it at its issuer", line=number)
+        yield Finding((), message, "remove it from the file, and revoke it where it was issued", line=number)
 
 
 @rule("SEC005", "warning")
@@ -202,7 +202,7 @@ def secret_file_relative(subject: LintSubject) -> Iterator[Finding]:
     for name, secret in subject.container.secrets.items():
         if secret.file and not secret.file.startswith(("/", "${", "~/")):
             place = ("container", "secrets", name, "file")
-            yield Finding(place, f"the file of {name} is not an absolute path", "start with /")
+            yield Finding(place, f"the file of {name} is not an absolute path", "write an absolute path (`/…`)")
 
 
 @rule("SEC006", "note")
