@@ -71,9 +71,21 @@ def test_a_file_of_another_user_is_left_alone() -> None:
 
 
 NAME = "9ac7b387" + "0" * 56
-WANTED = ExpectedSet("9ac7b387", 210, "measured", 4440.0)
+WANTED = ExpectedSet("9ac7b387", 210, "measured", (4440.0, 4440.0))
 SET = TuningSet("0.6.18", "103a", NAME, "autotune_configs.json", 1.0, parse_set(content(210)))
 PIN_VERIFY = Pin("l/v14", "0.6.18", "103a", NAME, SET.file, 210, parse_set(content(210)).sha256, 1.0)
+
+
+def test_one_of_two_sets_of_an_identity() -> None:
+    """The recipe names its set by sha256; a pin is the user's own decision and goes before it."""
+    ours = replace(WANTED, sha256=PIN_VERIFY.sha256)
+    assert verify_set(ours, None, (SET,), "0.30.0").state == "ready"
+    other = replace(WANTED, sha256="0f" * 32)
+    found = verify_set(other, None, (SET,), "0.30.0")
+    digest = PIN_VERIFY.sha256[:12]
+    said = f"another set of this identity: the recipe names sha256 0f0f0f0f0f0f, found {digest}"
+    assert (found.state, found.remarks) == ("differs", (said,))
+    assert verify_set(other, PIN_VERIFY, (SET,), "0.30.0").state == "ready"
 
 
 def test_the_expected_set_is_ready() -> None:

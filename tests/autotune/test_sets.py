@@ -116,7 +116,8 @@ def test_identities_are_compared_by_their_beginning(one: str, other: str, *, sam
 
 def test_what_people_write() -> None:
     assert short_identity("9ac7b387d41c") == "9ac7b387"
-    assert tuning_time(4440.0) == "about 74 minutes"
+    assert tuning_time((4440.0, 4440.0)) == "about 74 minutes"
+    assert tuning_time((4440.0, 4860.0)) == "74 to 81 minutes"
     assert tuning_time(None) == "16 to 81 minutes on a Station"
 
 

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
+from gb300serve.autotune.identity import Effect
 from gb300serve.compare.costs import (
-    Effect,
     EvidencePair,
     RecordedIdentity,
     ReleaseSummary,

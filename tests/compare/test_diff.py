@@ -1,6 +1,7 @@
 from dataclasses import replace
 
-from gb300serve.compare.costs import Change, RecordedIdentity, ReleaseSummary
+from gb300serve.autotune.identity import Change
+from gb300serve.compare.costs import RecordedIdentity, ReleaseSummary
 from gb300serve.compare.diff import Side, difference
 
 BEFORE = Side("b/v1", {"title": "A", "engine": {"options": {"port": 1}}}, (("docker",), ("--port", "1")), "d1")

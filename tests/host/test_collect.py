@@ -107,6 +107,9 @@ ROOT = "/c/flashinfer_autotune_cache"
 PATCH = hashlib.sha256(b"patch").hexdigest()
 
 
+EMPTY = hashlib.sha256(b"{}").hexdigest()
+
+
 def test_everything_that_a_release_asks_for() -> None:
     machine = FakeMachine(
         files={
@@ -142,7 +145,9 @@ def test_everything_that_a_release_asks_for() -> None:
         ),
         ports=(ListeningSocket(30006, "127.0.0.1", "python3, process 1"),),
         secrets=SECRETS,
-        tuning_cache=TuningCache("/c", "9ac7b387", f"{ROOT}/0.6.18/103a/9ac7b387ffff"),
+        tuning_cache=TuningCache(
+            "/c", "9ac7b387", f"{ROOT}/0.6.18/103a/9ac7b387ffff", (hashlib.sha256(b"{}").hexdigest(),)
+        ),
     )
 
 

@@ -17,7 +17,7 @@ from tests.support.fake_backend import FakeBackend
 from tests.support.fake_http import BackendHttp
 from tests.support.launches import backend, launch
 
-TUNED = ExpectedSet("9ac7b387", 210, "measured", 4440.0)
+TUNED = ExpectedSet("9ac7b387", 210, "measured", (4440.0, 4440.0))
 V14 = replace(launch(), expected={"loading-weights": 153.0, "tuning-kernels": 7.0, "serving": 16.0}, tuning=TUNED)
 LOADING = "(EngineCore pid=1) INFO 11-29 19:50:26 [gpu_model_runner.py:4979] Starting to load model /model..."
 LOOKS_FOR = (

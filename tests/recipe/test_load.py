@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -234,3 +235,38 @@ def test_an_assignment_to_a_release_whose_parent_is_missing(tmp_path: Path) -> N
 def test_a_wrong_place_among_other_errors(tmp_path: Path) -> None:
     write(tmp_path, {"v1": alone().replace("lane: bench", "lane: desk").replace("title:", "titel:")})
     assert sorted(d.code for d in load(tmp_path, "bench/v1").problems) == ["FMT001", "FMT003", "FMT007"]
+
+
+TUNED = "boot: {tuning_cache: {identity: 9ac7b387}, total: {seconds: 9, basis: b}}\n"
+
+
+def by_port(before: Any, after: Any) -> str | None:
+    ports = [root.get("container", {}).get("ports") for root in (before, after)]
+    return "container.ports" if ports[0] != ports[1] else None
+
+
+@pytest.mark.parametrize(
+    ("change", "foreign", "identity"),
+    [
+        ("", None, "9ac7b387"),
+        ("limits: [a]\n", None, "9ac7b387"),
+        ("container: {ports: ['1:1']}\n", ("9ac7b387", "container.ports"), None),
+        ("container: {ports: ['1:1']}\nboot: {tuning_cache: {identity: 17abc02e}}\n", None, "17abc02e"),
+        ("container: {ports: ['1:1']}\nboot: {tuning_cache: null}\n", None, None),
+    ],
+)
+def test_a_tuning_set_is_inherited_with_its_identity(
+    tmp_path: Path, change: str, foreign: tuple[str, str] | None, identity: str | None
+) -> None:
+    write(tmp_path, {"v1": alone(TUNED + ENGINE), "v2": child(change), "v3": child("", "v3", "v2")})
+    catalog = Catalog((tmp_path,))
+    loader = RecipeLoader(catalog, identity_change=by_port)
+    for release, left in (("v2", foreign), ("v3", None)):
+        loaded = loader.load_file(catalog.find(f"bench/{release}"))
+        assert loaded.problems == ()
+        assert loaded.foreign_tuning == left
+        assert loaded.root["boot"].get("tuning_cache", {}).get("identity") == identity
+        assert loaded.root["boot"]["total"]["seconds"] == 9
+    changed = loader.load_file(catalog.find("bench/v1"), ("container.ports=['2:2']",))
+    assert changed.foreign_tuning == ("9ac7b387", "container.ports")
+    assert "tuning_cache" in loader.load_file(catalog.find("bench/v1")).root["boot"]

@@ -17,7 +17,7 @@ from gb300serve.document.read import replace_scalar
 from gb300serve.lint.rules.image import pinned_arguments
 from gb300serve.plan.check import literal_secrets
 from gb300serve.recipe.catalog import RecipeFile
-from gb300serve.recipe.load import LoadedRecipe, RecipeLoader
+from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.write import SUFFIX, read_pin
 
 # More corrections of one file are made by the next call.
@@ -34,7 +34,7 @@ class Correction(NamedTuple):
 def fix_paths(space: Workspace, paths: list[str]) -> Iterator[Correction]:
     """Write what is certain into the files: the spelling of keys and options, letter case, and quotes."""
     for target in chain.from_iterable(targets_of(space, paths).values()):
-        loader = RecipeLoader(space.catalog)
+        loader = space.loader_of({})
         loaded = loader.load_file(target.file) if isinstance(target, Target) else None
         if loaded is None or not is_recipe(loaded):
             continue
@@ -65,7 +65,7 @@ def _fixed(linter: FileLinter, loaded: LoadedRecipe) -> str:
             break
         tried.add(key_of(finding))
         changed = replace_scalar(text, finding.line or 0, finding.column or 0, finding.fix)
-        loader = RecipeLoader(linter.space.catalog, {loaded.file.path: changed})
+        loader = linter.space.loader_of({loaded.file.path: changed})
         after = FileLinter(linter.space, loader).lint(loader.load_file(loaded.file)).found
         if key_of(finding) not in map(key_of, after) and not any(d.code == "YAML002" for d in after):
             text, found = changed, after
@@ -74,8 +74,8 @@ def _fixed(linter: FileLinter, loaded: LoadedRecipe) -> str:
 
 def _changed_pins(space: Workspace, file: RecipeFile, text: str) -> list[str]:
     """The pinned releases of the lane whose command would change with this text of a file."""
-    before = FileLinter(space, RecipeLoader(space.catalog))
-    after = FileLinter(space, RecipeLoader(space.catalog, {file.path: text}))
+    before = FileLinter(space, space.loader_of({}))
+    after = FileLinter(space, space.loader_of({file.path: text}))
     changed = []
     for pin in sorted(file.path.parent.glob(f"*{SUFFIX}")):
         release = RecipeFile(pin.with_suffix(file.path.suffix), file.directory)

@@ -11,10 +11,10 @@ from gb300serve.app.hosts import Hosts, On
 from gb300serve.app.workspace import Workspace
 from gb300serve.autotune.sets import ExpectedSet
 from gb300serve.boot.receipts import ExpectedLine
-from gb300serve.compare.costs import RecordedIdentity, recorded_identity
+from gb300serve.compare.costs import RecordedIdentity, recorded_identity, tuning_range
 from gb300serve.core.errors import Action, CompileError, MachineError
 from gb300serve.fit.checkpoint import Checkpoint, checkpoint_at_path
-from gb300serve.fit.request import request_from_options
+from gb300serve.fit.request import MemoryRequest, request_from_options
 from gb300serve.host.nvidia import gpus_named, parse_gpu_list
 from gb300serve.journal.runs import RunRecord
 from gb300serve.lifecycle.launch import CHANGED, Launch, pinned_arguments
@@ -211,9 +211,9 @@ def receipts_of(recipe: Recipe) -> tuple[ExpectedLine, ...]:
 def tuning_of(recipe: Recipe) -> ExpectedSet:
     """The tuning cache in the recipe, else that of a recorded boot of the same settings; and the cost of a miss."""
     known = checkpoint_of(recipe)
-    seconds = known.autotune.tuning_seconds if known and known.autotune.tuning_seconds else None
+    seconds = tuning_range(known, _request(recipe, known)) if known else None
     if (own := recipe.boot.tuning_cache) is not None:
-        return ExpectedSet(own.identity, own.configs, own.basis, seconds, own.missing == "degrade")
+        return ExpectedSet(own.identity, own.configs, own.basis, seconds, own.missing == "degrade", own.sha256)
     found = recorded_of(recipe, known)
     if found is None:
         return ExpectedSet(tuning_seconds=seconds)
@@ -230,6 +230,9 @@ def recorded_of(recipe: Recipe, known: Checkpoint | None) -> RecordedIdentity | 
     """The identity from a recorded boot of these settings."""
     if known is None:
         return None
+    return recorded_identity(known, _request(recipe, known), recipe.engine.options)
+
+
+def _request(recipe: Recipe, known: Checkpoint) -> MemoryRequest:
     options: Mapping[str, Any] = recipe.engine.options
-    request = request_from_options(options, recipe.engine.version, known.variant(recipe.container.env))
-    return recorded_identity(known, request, options)
+    return request_from_options(options, recipe.engine.version, known.variant(recipe.container.env))

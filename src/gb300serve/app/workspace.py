@@ -1,12 +1,14 @@
 """Recipes and sites: search paths, the site that applies, and loading."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from gb300serve.app.causes import CauseFinder, Checked
 from gb300serve.app.environment import Console, Environment
+from gb300serve.autotune.identity import identity_change
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.errors import Action, CommandLineError, CompileError, RecipeError
 from gb300serve.core.files import expand_user, is_directory, is_file
@@ -132,7 +134,11 @@ class Workspace:
 
     @cached_property
     def loader(self) -> RecipeLoader:
-        return RecipeLoader(self.catalog)
+        return self.loader_of({})
+
+    def loader_of(self, texts: Mapping[Path, str]) -> RecipeLoader:
+        """A loader that reads `texts` in place of the files at these paths."""
+        return RecipeLoader(self.catalog, texts, identity_change=_identity_change)
 
     def find(self, ref: str) -> RecipeFile:
         """The file of REF; only a release without a lane needs the site, for its default lane."""
@@ -250,3 +256,8 @@ def learned_boots(space: Workspace) -> Path:
 def _home(space: Workspace) -> Path:
     named = space.site(None).state
     return expand_user(named) if named else space.environment.state_home / "gb300serve"
+
+
+def _identity_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
+    effect = identity_change(before, after)
+    return None if effect is None else effect.field

@@ -138,14 +138,19 @@ DIGITS = 8
 
 @dataclass(frozen=True, slots=True)
 class ExpectedSet:
-    """The set that a release loads. `identity` starts its directory's name; `tuning_seconds`: measured without it."""
+    """The set that a release loads. `identity` starts its directory's name.
+
+    `tuning_seconds`: the least and the most that was measured without it.
+    """
 
     identity: str | None = None
     configs: int | None = None
     basis: str | None = None
-    tuning_seconds: float | None = None
+    tuning_seconds: tuple[float, float] | None = None
     degrades: bool = False
     """The recipe states that the lane is degraded without the set."""
+    sha256: str | None = None
+    """Of the set's file, if the recipe names one of several sets of this identity."""
 
 
 def short_identity(identity: str) -> str:
@@ -160,9 +165,12 @@ def is_same_identity(first: str, second: str) -> bool:
     return length >= DIGITS and first[:length] == second[:length]
 
 
-def tuning_time(seconds: float | None) -> str:
+def tuning_time(seconds: tuple[float, float] | None) -> str:
     """How long tuning takes, as text; without a measurement, the range that was observed."""
-    return "16 to 81 minutes on a Station" if seconds is None else f"about {seconds / 60:.0f} minutes"
+    if seconds is None:
+        return "16 to 81 minutes on a Station"
+    least, most = (f"{value / 60:.0f}" for value in seconds)
+    return f"about {most} minutes" if least == most else f"{least} to {most} minutes"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from gb300serve.compare.costs import Change, Costs, ReleaseSummary, changes, costs, effect_of, effect_sentence
+from gb300serve.autotune.identity import Change, changes, effect_of
+from gb300serve.compare.costs import Costs, ReleaseSummary, costs, effect_sentence
 from gb300serve.core.values import changed_items
 
 

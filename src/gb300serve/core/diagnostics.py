@@ -116,6 +116,7 @@ _ROWS: tuple[tuple[str, str, Severity, str], ...] = (
     ("EXT003", "other-lane", "error", "A release can extend only releases of its own lane."),
     ("EXT004", "nothing-to-add-to", "error", "`+key` adds a mapping to a mapping, or a list to a list."),
     ("EXT005", "nothing-to-replace", "error", "`replace: true` below `+mounts` requires a mount with the same target."),
+    ("EXT006", "tuning-not-inherited", "warning", "A release with another tuning identity has no tuning set yet."),
     ("REF001", "shadowed-release", "note", "Another recipes directory contains a different release of the same name."),
     ("REF002", "deprecated-release", "warning", "The release is deprecated, rejected or withdrawn."),
     ("REF003", "current-release", "note", "A lane's name means its current release."),

@@ -181,7 +181,7 @@ def release_facts(
         patches=tuple(_patch(path, digest, machine) for path, digest in required.patches),
         ports=ports,
         secrets=secrets,
-        tuning_cache=_tuning_cache(*required.tuning, machine) if required.tuning else None,
+        tuning_cache=_tuning_cache(*required.tuning, required.tuning_sha256, machine) if required.tuning else None,
     )
 
 
@@ -206,7 +206,7 @@ def _ports(required: HostRequirements, machine: Machine) -> tuple[ListeningSocke
     return unknown or tuple(socket for socket in sockets if isinstance(socket, ListeningSocket))
 
 
-def _tuning_cache(cache: str, identity: str, machine: Machine) -> TuningCache | Missing:
+def _tuning_cache(cache: str, identity: str, wanted: str | None, machine: Machine) -> TuningCache | Missing:
     """Below every engine version and architecture; a cache that root wrote may be closed to other users."""
     level: tuple[str, ...] = (f"{cache}/{model_files.TUNING_CACHE_ROOT}",)
     closed: Missing | None = None
@@ -215,7 +215,13 @@ def _tuning_cache(cache: str, identity: str, machine: Machine) -> TuningCache | 
         closed = next((names for _, names in listed if isinstance(names, Missing)), closed)
         level = tuple(f"{path}/{name}" for path, names in listed if not isinstance(names, Missing) for name in names)
     directory = model_files.matching_set(identity, level)
-    return closed if closed and not directory else TuningCache(cache, identity, directory)
+    if directory is None:
+        return closed or TuningCache(cache, identity, None)
+    names = machine.names(directory)
+    sets = () if isinstance(names, Missing) else (name for name in names if name.endswith(".json"))
+    digests = (machine.sha256(f"{directory}/{name}") for name in sets)
+    known = tuple(digest for digest in digests if not isinstance(digest, Missing))
+    return TuningCache(cache, identity, directory, known, wanted)
 
 
 def _is_directory(path: str, machine: Machine) -> bool:

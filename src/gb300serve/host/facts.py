@@ -117,11 +117,14 @@ class SecretFact:
 
 @dataclass(frozen=True, slots=True)
 class TuningCache:
-    """The kernel-tuning cache that was recorded for the release; `found` is its directory."""
+    """The kernel-tuning cache that was recorded for the release; `found` is its directory, `sha256` of its sets."""
 
     root: str
     identity: str
     found: str | None
+    sha256: tuple[str, ...] = ()
+    wanted_sha256: str | None = None
+    """Of the set that belongs to the release, if the recipe names one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ class HostRequirements:
     patches: tuple[tuple[str, str], ...] = ()
     ports: tuple[int, ...] = ()
     tuning: tuple[str, str] | None = None
+    tuning_sha256: str | None = None
     """The host's directory of the engine's cache, and the beginning of the expected identity."""
 
 

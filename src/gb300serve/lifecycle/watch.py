@@ -101,7 +101,7 @@ class BootWatch:
         expected = self._launch.expected
         tuned = self._launch.tuning.tuning_seconds
         if self._tuning_since is not None and tuned is not None:
-            expected = {**expected, Phase.TUNING_KERNELS.value: tuned}
+            expected = {**expected, Phase.TUNING_KERNELS.value: tuned[1]}
         return estimate(self._phase, at, self._entered_at, expected, self._bar)
 
     def _look(self, at: float) -> None:

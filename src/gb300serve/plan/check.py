@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 from gb300serve.boot.phases import Phase
@@ -16,6 +17,7 @@ from gb300serve.engines.registry import ENGINES
 from gb300serve.plan.compile import VariableError, expand
 from gb300serve.plan.model import SECRET, secret_name, with_secret_placeholders
 from gb300serve.recipe.load import LoadedRecipe
+from gb300serve.recipe.merge import split_path
 from gb300serve.recipe.site import DIRECTORIES
 
 # The values of these options are secrets, whatever they look like.
@@ -130,10 +132,20 @@ _AT_THE_KEY = frozenset({"OPT001", "OPT005", "OPT006", "OPT013"})
 
 def check(loaded: LoadedRecipe) -> tuple[Diagnostic, ...]:
     """All errors and notes of a recipe, in the order of the file."""
-    problems = (*loaded.problems, *_options(loaded), *_secrets(loaded), *_variables(loaded), *_phases(loaded))
+    own_checks = (_options, _secrets, _variables, _phases, _tuning)
+    problems = (*loaded.problems, *chain.from_iterable(find(loaded) for find in own_checks))
     own = loaded.source.name
     ordered = sorted(dict.fromkeys(problems), key=lambda problem: (problem.file != own, problem.position))
     return redact_diagnostics(ordered, loaded.root)
+
+
+def _tuning(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
+    """The tuning set of another release, which a child or `--set` leaves behind."""
+    if (foreign := loaded.foreign_tuning) is None:
+        return
+    message = f"the tuning set {foreign.identity[:8]} is not inherited: {foreign.path} changes what the set is named by"
+    hint = "boot it once and write its own boot.tuning_cache, or `tuning_cache: null` if it has none"
+    yield diagnostic("EXT006", message, hint, loaded.place(split_path(foreign.path), of_key=True), foreign.path)
 
 
 def _options(loaded: LoadedRecipe) -> Iterator[Diagnostic]:

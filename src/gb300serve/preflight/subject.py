@@ -173,6 +173,7 @@ def host_requirements(plan: Plan, recipe: Recipe, ports: tuple[int, ...]) -> Hos
         patches=tuple(dict.fromkeys(pair for mount in mounts for pair in _patches(mount))),
         ports=ports,
         tuning=(cache, tuning.identity) if tuning and cache else None,
+        tuning_sha256=tuning.sha256 if tuning else None,
     )
 
 

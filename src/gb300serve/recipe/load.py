@@ -1,6 +1,6 @@
 """Load a recipe: resolve `extends`, apply `--set`, validate; all errors of all files are reported at once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
@@ -12,7 +12,7 @@ from gb300serve.document.nodes import Path as NodePath
 from gb300serve.document.read import Document, parse
 from gb300serve.document.validate import first_per_position, format_problem, validate
 from gb300serve.recipe.catalog import Catalog, RecipeFile
-from gb300serve.recipe.merge import Merge, apply_assignments
+from gb300serve.recipe.merge import Merge, apply_assignments, without_key
 from gb300serve.recipe.model import FORMAT, Recipe
 
 # Cached ancestors: more than any lane has, few enough for a lint of 10,000 files.
@@ -27,6 +27,17 @@ KEY_MISSING = "FMT003"
 NO_PARENT = "EXT001"
 CYCLE = "EXT002"
 OTHER_LANE = "EXT003"
+
+
+class ForeignTuning(NamedTuple):
+    """The tuning set of another release, which this one does not inherit: `path` changes what its identity names."""
+
+    identity: str
+    path: str
+
+
+# The path of a field that differs between two resolved recipes and gives another tuning identity; None if none does.
+IdentityChange = Callable[[Mapping[str, Any], Mapping[str, Any]], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +56,8 @@ class LoadedRecipe:
     parent_file: RecipeFile | None = None
     own: Any = None
     """The content of the file alone, without its parents."""
+    foreign_tuning: ForeignTuning | None = None
+    """`boot.tuning_cache` of the parent, or of the recipe without `--set`, if it does not apply."""
 
     def place(self, path: NodePath, *, of_key: bool = False) -> Place:
         """The position of the entry at `path`, or of its nearest ancestor."""
@@ -70,6 +83,7 @@ class RecipeLoader:
     catalog: Catalog
     texts: Mapping[Path, str] = field(default_factory=dict)
     ancestors: dict[Path, Ancestor] = field(default_factory=dict)
+    identity_change: IdentityChange = lambda _before, _after: None
 
     def load_file(self, file: RecipeFile, assignments: Sequence[str] = (), *, without: NodePath = ()) -> LoadedRecipe:
         """Load the recipe of a file; its problems are returned, not raised.
@@ -84,7 +98,9 @@ class RecipeLoader:
         recipe = None
         problems = chain.problems
         if root is not None:
-            root = root if chain.is_broken else apply_assignments(root, assignments)
+            if assignments and not chain.is_broken:
+                inherited, root = root, apply_assignments(root, assignments)
+                chain.foreign_tuning = chain.leave_tuning(inherited, root) or chain.foreign_tuning
             recipe, errors = validate(Recipe, FORMAT, root, document.source)
             # A key that a missing parent might define is not reported as missing.
             problems += (error for error in errors if not (chain.is_broken and error.code == KEY_MISSING))
@@ -93,7 +109,16 @@ class RecipeLoader:
         valid = None if reported else recipe
         parent = document.root.get("extends") if isinstance(document.root, MapNode) else None
         return LoadedRecipe(
-            file, document.source, root, valid, reported, bool(assignments), parent, chain.parent_file, document.root
+            file,
+            document.source,
+            root,
+            valid,
+            reported,
+            bool(assignments),
+            parent,
+            chain.parent_file,
+            document.root,
+            chain.foreign_tuning,
         )
 
     def remember(self, path: Path, ancestor: Ancestor) -> None:
@@ -167,6 +192,8 @@ class _ExtendsChain:
         """A parent could not be loaded; `problems` states why."""
         self.has_cycle = False
         self.parent_file: RecipeFile | None = None
+        self.foreign_tuning: ForeignTuning | None = None
+        """That of the release that was merged last."""
 
     def resolve(self, release: _Link) -> MapNode | None:
         """The nodes of the release over those of its parents; None if it is not a mapping."""
@@ -211,9 +238,24 @@ class _ExtendsChain:
         root = merge.inherit(parent.root, link.document.root)
         if isinstance(root.get("extends"), str):
             root.drop("extends")
+        self.foreign_tuning = self.leave_tuning(parent.root, root)
         # If the parent is missing, a child's `+key` has nothing to add to: do not report that as well.
         found = () if self.is_broken else merge.problems
         return Ancestor(root, (*link.problems, *found, *parent.problems), self.is_broken)
+
+    def leave_tuning(self, before: MapNode, after: MapNode) -> ForeignTuning | None:
+        """Remove `boot.tuning_cache` from `after` if it is that of `before` and the set is no longer the one named."""
+        boot, earlier = after.get("boot"), before.get("boot")
+        if not isinstance(boot, MapNode) or not isinstance(earlier, MapNode):
+            return None
+        cache = boot.get("tuning_cache")
+        if cache is not earlier.get("tuning_cache") or not isinstance(cache, MapNode):
+            return None
+        path = self.loader.identity_change(before, after)
+        if path is None:
+            return None
+        after.put("boot", without_key(boot, "tuning_cache"), after.spots.get("boot"))
+        return ForeignTuning(str(cache.get("identity")), path)
 
     def _parent(self, link: _Link, below: Sequence[Path]) -> RecipeFile | None:
         """The file of the parent; `below` are the files that extend it."""

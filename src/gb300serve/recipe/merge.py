@@ -76,7 +76,7 @@ class Merge:
             if not isinstance(entry, MapNode) or REPLACE not in entry:
                 result.put(entry, spot)
                 continue
-            mount = _without(entry, REPLACE)
+            mount = without_key(entry, REPLACE)
             same = [n for n, other in enumerate(mounts) if _target(other) == _target(mount)]
             if entry[REPLACE] is True and same:
                 result[same[0]], result.spots[same[0]] = mount, spot
@@ -108,7 +108,8 @@ def _joined(first: ListNode, second: ListNode) -> ListNode:
     return result
 
 
-def _without(node: MapNode, key: str) -> MapNode:
+def without_key(node: MapNode, key: str) -> MapNode:
+    """A copy without one entry."""
     result = MapNode()
     for name, value in node.items():
         if name != key:

@@ -27,8 +27,19 @@ def test_a_secret_that_cannot_be_read() -> None:
 
 
 def test_a_tuning_cache_that_is_not_there() -> None:
-    message = "no kernel-tuning cache 9ac7b387 below /c: the first boot tunes for 15 to 74 minutes"
+    message = "no kernel-tuning cache 9ac7b387 below /c: the first boot tunes, 16 to 81 minutes on a Station"
     hint = "copy the set from a machine that has it, or allow the time"
     assert said(launched(tuning_cache=TuningCache("/c", "9ac7b387", None)), "PRE073") == [("warning", message, hint)]
     assert said(launched(tuning_cache=TuningCache("/c", "9ac7b387", "/c/x")), "PRE073") == []
     assert said(launched(tuning_cache=Missing("x")), "PRE073") == said(launched(), "PRE073") == []
+
+
+def test_another_tuning_set_under_the_identity_of_the_release() -> None:
+    def cache(*found: str, wanted: str | None = "aa" * 32) -> TuningCache:
+        return TuningCache("/c", "9ac7b387", "/c/x", found, wanted)
+
+    message = "another set of this identity: the recipe names sha256 aaaaaaaaaaaa, found bbbbbbbbbbbb"
+    hint = "`cache verify` compares, `cache seed` replaces it"
+    assert said(launched(tuning_cache=cache("bb" * 32)), "PRE074") == [("warning", message, hint)]
+    for fine in (cache("bb" * 32, "aa" * 32), cache(), cache("bb" * 32, wanted=None)):
+        assert said(launched(tuning_cache=fine), "PRE074") == []

@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from gb300serve.autotune.identity import Change
+from gb300serve.autotune.sets import tuning_time
 from gb300serve.cli.views import diagnostics
 from gb300serve.cli.views.diagnostics import table
-from gb300serve.compare.costs import Change, Costs, EvidencePair, ReleaseSummary
+from gb300serve.compare.costs import Costs, EvidencePair, ReleaseSummary
 from gb300serve.compare.diff import Difference
 from gb300serve.core.values import compact_json
 from gb300serve.fit.memory import MemoryPlan
@@ -66,9 +68,7 @@ def _tuning(costs: Costs) -> Iterator[tuple[str, str]]:
     if costs.tuning_seconds:
         is_new = costs.tuning.verdict == "new"
         when = ", unless its cache is restored first" if is_new else ", if the cache is new"
-        low, high = (f"{seconds / 60:.0f}" for seconds in costs.tuning_seconds)
-        minutes = high if low == high else f"{low} to {high}"
-        yield "tuning", f"about {minutes} minutes in the first boot{when}"
+        yield "tuning", f"{tuning_time(costs.tuning_seconds)} in the first boot{when}"
     elif boot is not None and boot.new_configs:
         spent = f": about {boot.tuning_seconds / 60:.0f} minutes" if boot.tuning_seconds else ""
         yield "tuning", f"{boot.new_configs} kernels missing in the cache, in the first boot{spent}"

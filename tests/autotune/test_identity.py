@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from gb300serve.compare.costs import Change, changes, effect_of
+from gb300serve.autotune.identity import Change, changes, effect_of, identity_change
 from gb300serve.core.values import WrittenFloat
 from gb300serve.recipe.model import PLAN_SECTIONS, Recipe
 
@@ -138,3 +138,17 @@ def test_what_the_plan_is_compiled_from() -> None:
     assert all(Change(f"{section}.x", 1, 2).in_plan for section in sections)
     record = ("release", "title", "status", "boot", "memory", "evidence", "limits", "probes", "lint", "lane")
     assert not any(Change(f"{section}.x", 1, 2).in_plan for section in record)
+
+
+def test_what_gives_another_identity() -> None:
+    options: dict[str, Any] = {"max_num_seqs": 12, "port": 1}
+    before: dict[str, Any] = {"engine": {"name": "vllm", "version": "0.30.0", "options": options}}
+
+    def after(**changed: object) -> dict[str, Any]:
+        return {"title": "x", "engine": {**before["engine"], "options": {**options, **changed}}}
+
+    changed = identity_change(before, after(port=2, max_num_seqs=24))
+    assert changed is not None
+    assert changed.field == "engine.options.max_num_seqs"
+    assert identity_change(before, after(port=2, gpu_memory_utilization=0.9)) is None
+    assert identity_change(before, before) is None
