@@ -35,6 +35,7 @@ def test_an_error_in_an_inherited_key_is_at_the_key_that_causes_it(tmp_path: Pat
     answer = run(command, lane / "v2.yaml", "--recipes", tmp_path)
     assert answer.code == 3
     assert f"{lane / 'v2.yaml'}:7:10: error OPT001 unknown-option" in answer.out + answer.err
+    assert "    hint: for `engine.options.model`: write 'model_path'\n" in answer.out + answer.err
     assert f"    {lane / 'v1.yaml'}:" in answer.out + answer.err
 
 

@@ -59,12 +59,13 @@ def test_what_to_write_where_a_mapping_or_a_list_of_them_is_meant(tmp_path: Path
 
 
 def test_where_a_misplaced_key_belongs(tmp_path: Path) -> None:
-    text = f"tag: v1\nname: a\ntitel: b\n{container('digest: a')}"
+    text = "tag: v1\nname: a\ntitel: b\n" + container("digest: a\nstatus: draft")
     assert {d.path: d.hint for d in problems(tmp_path, text) if d.code == "FMT001"} == {
         "tag": "`tag` belongs below `image`",
         "name": "`name` belongs below `container` or `engine`",
         "titel": "write `title`",
         "container.digest": "`digest` belongs below `image`",
+        "container.status": "`status` belongs at the top level of the file",
     }
 
 

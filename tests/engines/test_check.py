@@ -152,7 +152,7 @@ def test_ports() -> None:
 
 
 def test_a_ratio_is_not_a_share() -> None:
-    (problem,) = table("sglang", "0.5.21").check("mamba_full_memory_ratio", "3.0")
+    (problem,) = table("sglang", "0.5.21").check("mamba_full_memory_ratio", "03.0")
     assert problem.hint == "write 3.0"
 
 

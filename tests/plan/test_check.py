@@ -22,6 +22,14 @@ def test_an_unknown_option_stands_at_its_key(tmp_path: Path) -> None:
     assert [d.path for d in found] == ["engine.options.cpu_offload_param", "engine.options.max_model_len"]
 
 
+def test_a_key_of_the_recipe_among_the_options(tmp_path: Path) -> None:
+    text = alone(ENGINE + "    digest: sha256\n    evidence: 1\n")
+    assert said(problems(tmp_path, text), text) == [
+        ("OPT001", "digest", "`digest` belongs below `image`"),
+        ("OPT001", "evidence", "`evidence` belongs at the top level of the file"),
+    ]
+
+
 def test_options_and_format_in_one_go_and_in_order(tmp_path: Path) -> None:
     text = alone(ENGINE + "    max_num_seqs: 4.5\n    portt: 1\nlimits: none\n")
     assert [(code, word) for code, word, _ in said(problems(tmp_path, text), text)] == [

@@ -103,4 +103,5 @@ def _moved(loaded: LoadedRecipe, finding: Diagnostic, cause: NodePath) -> Diagno
     file, line, column = place
     message = f"`{finding.path}` is stated here" if finding.path else "the text is here"
     related = RelatedPlace(finding.file or "", finding.line or 1, finding.column or 1, message)
-    return replace(finding, file=file, line=line, column=column, fix=None, related=(related,))
+    hint = f"for `{finding.path}`: {finding.hint}" if finding.path and finding.hint else finding.hint
+    return replace(finding, hint=hint, file=file, line=line, column=column, fix=None, related=(related,))

@@ -140,12 +140,10 @@ def _bad_key(root: MapNode, source: Source, path: Path, item: Any) -> Diagnostic
 def _unknown_key(model: type[BaseModel], root: MapNode, source: Source, path: Path) -> Diagnostic:
     key = str(path[-1])
     known = _fields_at(model, path[:-1])
-    sections = [name for name in _fields_at(model, ()) if key in _section(model, name)]
-    meant = None if sections else suggestion(key, known)
+    elsewhere = place_of_key(model, key)
+    meant = None if elsewhere else suggestion(key, known)
     meant = plus_of_key(root, path) + meant if meant else None
-    hint = f"write `{meant}`" if meant else "valid keys: " + ", ".join(known)
-    if sections:
-        hint = f"`{key}` belongs below {' or '.join(f'`{name}`' for name in sections)}"
+    hint = elsewhere or (f"write `{meant}`" if meant else "valid keys: " + ", ".join(known))
     message = f"{dotted_path(path[:-1]) or 'the file'} has no key `{key}`"
     place = place_at(root, path, source, of_key=True)
     return diagnostic("FMT001", message, hint, place, dotted_path(path), fix=meant)
@@ -267,6 +265,15 @@ def _fields_at(model: type[BaseModel], path: Path) -> list[str]:
         if fields and item in fields:
             current = _model_in(fields[item].annotation)
     return list(getattr(current, "model_fields", ()))
+
+
+def place_of_key(model: type[BaseModel], key: str) -> str | None:
+    """The hint where in the file a key belongs that stands elsewhere; None if the format does not define it."""
+    fields = _fields_at(model, ())
+    if key in fields:
+        return f"`{key}` belongs at the top level of the file"
+    sections = [f"`{name}`" for name in fields if key in _section(model, name)]
+    return f"`{key}` belongs below {' or '.join(sections)}" if sections else None
 
 
 def _section(model: type[BaseModel], name: str) -> Iterable[str]:

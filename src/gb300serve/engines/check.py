@@ -164,7 +164,7 @@ def _write(meant: str) -> str:
 
 def _meant_number(option: EngineOption, text: str) -> str | None:
     """The number without its unit; of a share, `95%` and `95` are 0.95."""
-    match = re.fullmatch(rf"({_NUMBER})([A-Za-z]*|%)", text)
+    match = re.fullmatch(rf"0*({_NUMBER})([A-Za-z]*|%)", text)
     if match is None:
         return None
     number, is_percentage = Decimal(match[1]), match[2] == "%" or 1 < Decimal(match[1]) <= 100

@@ -12,12 +12,14 @@ from gb300serve.core.redaction import holds_secret, may_hold_secret, named_secre
 from gb300serve.core.text import suggestion
 from gb300serve.core.values import WrittenFloat
 from gb300serve.document.nodes import DocumentTexts, ListNode, MapNode, Path, Text, document_texts, plus_of_key
+from gb300serve.document.validate import place_of_key
 from gb300serve.engines.base import Problem
 from gb300serve.engines.registry import ENGINES
 from gb300serve.plan.compile import VariableError, expand
 from gb300serve.plan.model import SECRET, secret_name, with_secret_placeholders
 from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.merge import split_path
+from gb300serve.recipe.model import Recipe
 from gb300serve.recipe.site import DIRECTORIES
 
 # The values of these options are secrets, whatever they look like.
@@ -120,6 +122,7 @@ def _redacted(original: Diagnostic, secrets: tuple[str, ...]) -> Diagnostic:
 
 
 UNKNOWN_KEY = "FMT001"
+UNKNOWN_OPTION = "OPT001"
 UNDECLARED = "SEC001"
 NO_SOURCE = "SEC002"
 UNKNOWN_VARIABLE = "VAR001"
@@ -165,6 +168,8 @@ def _placed(loaded: LoadedRecipe, problem: Problem) -> Diagnostic:
     place = loaded.place(path, of_key=problem.code in _AT_THE_KEY)
     is_secret = problem.path[:1] and problem.path[0] in SECRET_OPTIONS
     hint = "write {secret: NAME}, and declare NAME in container.secrets" if is_secret else problem.hint
+    if hint is None and problem.code == UNKNOWN_OPTION:
+        hint = place_of_key(Recipe, str(problem.path[-1]))
     fix = None if is_secret else problem.fix
     if fix is not None and problem.code in _AT_THE_KEY and plus_of_key(loaded.root, path):
         hint, fix = f"write '+{fix}'", f"+{fix}"
