@@ -209,8 +209,8 @@ def test_the_daily_launch_of_glm_flash_word_for_word() -> None:
             "batch_48_users",
             ["--mamba-full-memory-ratio", "3.0"],
             [
-                *("--context-length", "131072", "--kv-cache-dtype", "fp8_e4m3", "--max-mamba-cache-size", "640"),
-                *("--mamba-ssm-dtype", "bfloat16", "--linear-attn-decode-backend", "triton"),
+                *("--max-mamba-cache-size", "640", "--mamba-ssm-dtype", "bfloat16"),
+                *("--linear-attn-decode-backend", "triton"),
             ],
         ),
     ],
@@ -220,6 +220,92 @@ def test_variants_differ_by_what_they_say(release: str, parent: str, added: list
     assert (command["added"], command["removed"]) == (added, removed)
 
 
+BIG = (
+    "/model --host 0.0.0.0 --port 30001{key} --served-model-name glm-5.3-big --trust-remote-code "
+    "--quantization modelopt "
+    "--load-format safetensors --offload-backend uva --cpu-offload-gb {offload} --cpu-offload-params "
+    "routed_experts.w13_weight routed_experts.w2_weight --gpu-memory-utilization 0.95 --kv-cache-dtype bfloat16 "
+    "--kv-cache-memory-bytes {kv} --max-model-len {length} --max-num-seqs {seats} --max-num-batched-tokens 8192 "
+    "--enable-auto-tool-choice --tool-call-parser glm47 --reasoning-parser glm45"
+)
+KEY = " --api-key ${secret:VLLM_API_KEY}"
+SLOTS = ["--compilation-config", {"mode": 3, "backend": "eager"}, "--speculative-config"]
+SLOT_ENV = (
+    "VLLM_LOGGING_LEVEL=INFO VLLM_AUTOTUNE_CACHE_KEY=slotcache-S112 EXACT_PIN=1 EXACT_PIN_FILE=/w/patches/exact_pin.py "
+    "SLOT_CACHE=112 SLOT_CACHE_PER_LAYER=/w/configs/{slots} SLOT_CACHE_HOOK=/w/patches/slot_cache_hook.py "
+    "SLOT_CACHE_SCALAR_FUSE=1 SLOT_CACHE_ID_RING=0 SLOT_CACHE_CAPTURE=0 SLOT_CACHE_ROUTER=ffi SLOT_CACHE_UNPACKED=0 "
+    "SLOT_CACHE_LOGIT_RING=0 SLOT_CACHE_STATS_SEC=20 SLOT_CACHE_BYPASS_TOKENS=16"
+)
+
+
+@pytest.mark.parametrize(
+    ("release", "kv", "length", "slots", "drafts"),
+    [
+        ("sc256k", 25769803776, 262144, "slots-7360-ctx256k.json", 2),
+        ("sc256k-mtp1", 25769803776, 262144, "slots-7360-ctx256k.json", 1),
+        ("sc512k", 51539607552, 524288, "slots-5792-ctx512k.json", 1),
+        ("sc1m", 103079215104, 1048576, "slots-2672-ctx1m.json", 1),
+    ],
+)
+def test_the_slot_cache_of_the_big_model(release: str, kv: int, length: int, slots: str, drafts: int) -> None:
+    plan = ours("compile", f"glm-5.3-big/{release}", "--json").document
+    words = BIG.format(key=KEY, offload=420, kv=kv, length=length, seats=1).split()
+    assert read(plan["command"]) == [*words, *SLOTS, {"method": "mtp", "num_speculative_tokens": drafts}]
+    assert [f"{name}={value}" for name, value in plan["container"]["env"].items()] == SLOT_ENV.format(
+        slots=slots
+    ).split()
+    mounts = {mount["target"]: mount.get("sha256") for mount in plan["container"]["mounts"]}
+    assert list(mounts) == [
+        "/model", "/root/.cache/vllm", "/usr/lib/python3.12/sitecustomize.py", "/w", "/wcap",
+    ]  # fmt: skip
+    assert f"configs/{slots}" in mounts["/w"]
+
+
+def test_the_big_model_by_offload_alone() -> None:
+    plan = ours("compile", "glm-5.3-big/bigv1", "--json").document
+    assert plan["command"] == BIG.format(key="", offload=188, kv=8589934592, length=65536, seats=4).split()
+    env = plan["container"]["env"]
+    assert env == {"VLLM_LOGGING_LEVEL": "INFO", "VLLM_AUTOTUNE_CACHE_KEY": "bigv1-shared"}
+
+
+MIMO = (
+    "docker run -d --name mimo26-pro-{release} --gpus all --ipc host --network host --ulimit memlock=-1 "
+    "--ulimit stack=67108864 --cap-add IPC_LOCK --label gpu-lane=1 -v /models/{weights}:/model:ro "
+    "-v /path/to/vllm-cache:/root/.cache/vllm -v /patches/mimo-v2.6-pro:/w:ro -v /path/to/vllm-cache-live:/live "
+    "-v /patches/mimo-v2.6-pro/patch/mimo_v2_omni.py:{models}/mimo_v2_omni.py:ro "
+    "-v /patches/mimo-v2.6-pro/patch/mimo_v2_hotsplit.py:{models}/mimo_v2.py:ro -e VLLM_LOGGING_LEVEL=INFO "
+    "-e VLLM_USE_DEEP_GEMM=0 -e VLLM_WEIGHT_OFFLOADING_DISABLE_PIN_MEMORY=1 "
+    "-e HOTSPLIT_COUNTS=/w/patches/expert_hist_mix.json -e HOTSPLIT_LIVE_COUNTS=/live/counts.json "
+    "-e HOTSPLIT_LIVE_SECS=600 -e HOTSPLIT_WEIGHTS=decode=1,prefill=0 -e HOTSPLIT_HOT_GIB={hot} "
+    "vllm/vllm-openai:nightly-d05da62e9ccdf8e342b15bf6785d83224cc165af --model /model --served-model-name mimo26-pro "
+    "--trust-remote-code --tensor-parallel-size 1 --offload-backend uva --cpu-offload-gb 320 --cpu-offload-params "
+    "routed_experts.w13_weight routed_experts.w2_weight --max-model-len {length} --max-num-seqs 8 "
+    "--max-num-batched-tokens 2048 --gpu-memory-utilization 0.96 --compilation-config "
+    '{{"cudagraph_mode":"FULL_DECODE_ONLY"}} --tool-call-parser mimo --reasoning-parser mimo --enable-auto-tool-choice '
+    "--generation-config auto --moe-backend marlin --host 0.0.0.0 --port 30007"
+)
+
+
+@pytest.mark.parametrize(
+    ("release", "name", "weights", "hot", "length", "tokens"),
+    [
+        ("v23", "v23", "MiMo-V2.6-Pro-RL", "152.8", 262144, 302324),
+        ("v24", "v24", "MiMo-V2.6-Pro-RL", "110", 1048576, 1209097),
+        ("v24-mopd", "v24", "MiMo-V2.6-Pro-MOPD", "110", 1048576, 1209097),
+    ],
+)
+def test_the_split_of_hot_experts(
+    site: Path, release: str, name: str, weights: str, hot: str, length: int, tokens: int
+) -> None:
+    ref, models = f"mimo-v2.6-pro/{release}", "/usr/local/lib/python3.12/dist-packages/vllm/model_executor/models"
+    plan = ours("compile", ref, "--image-ref", "tag", "--site", site, "--json").document
+    expected = MIMO.format(release=name, weights=weights, models=models, hot=hot, length=length)
+    assert plan["argv"] == expected.split()
+    fitted = ours("fit", ref, "--json").document
+    assert fitted["verdict"] == "fits"
+    assert fitted["kv_cache_tokens"] == pytest.approx(tokens, rel=0.001)
+
+
 def test_the_list_shows_lanes_status_and_the_first_figure_with_its_load() -> None:
     rows = ours("list", "--all", "--json").document["releases"]
     others = {(row["lane"], row["release"]): row for row in rows if row["lane"] != LANE}
@@ -227,19 +313,36 @@ def test_the_list_shows_lanes_status_and_the_first_figure_with_its_load() -> Non
         ("deepseek-v4.1-flash-sglang", "day0"): "deprecated",
         ("dsf-vision-exp", "dspark"): "verified",
         ("glm-5.3-big", "bigv1"): "experimental",
+        ("glm-5.3-big", "sc1m"): "experimental",
+        ("glm-5.3-big", "sc256k"): "verified",
+        ("glm-5.3-big", "sc256k-mtp1"): "experimental",
+        ("glm-5.3-big", "sc512k"): "experimental",
         ("glm-5.3-flash", "batch_48_users"): "experimental",
         ("glm-5.3-flash", "batch_fp32_state"): "experimental",
         ("glm-5.3-flash", "interactive_daily"): "verified",
         ("glm-5.3-flash", "interactive_more_kv"): "experimental",
         ("glm-5.3-flash", "interactive_v0520"): "experimental",
+        ("mimo-v2.6-pro", "v23"): "verified",
+        ("mimo-v2.6-pro", "v24"): "verified",
+        ("mimo-v2.6-pro", "v24-mopd"): "experimental",
     }
     headlines = [str(row["headline"]).partition(" (")[0] for row in others.values() if row["headline"]]
     assert headlines == [
         "decode speed: 3.3 tok/s",
         "throughput, 64 streams: 2985 tok/s",
-        "decode speed: 33 tok/s",
-        "boot: 384 s",
+        "decode speed, 1 stream: 33.8 tok/s",
+        "decode speed, 1 stream: 34.1 tok/s",
+        "decode speed, 1 stream: 51.3 tok/s",
+        "decode speed, 1 stream: 54.7 tok/s",
+        "decode speed, 1 stream: 44.8 tok/s",
+        "throughput, 48 streams: 2213.5 tok/s",
+        "throughput, 32 streams: 1648 tok/s",
+        "decode speed, 1 stream, history: 197.4 tok/s",
         "throughput, 8 streams: 490 tok/s",
+        "decode speed, 1 stream, history: 201.4 tok/s",
+        "decode speed, 1 stream: 37.0 tok/s",
+        "decode speed, 1 stream: 37.1 tok/s",
+        "decode speed, 1 stream: 33.0 tok/s",
     ]
     assert {row["pinned"] for row in rows} == {True}
     assert "day0" not in ours("list").out

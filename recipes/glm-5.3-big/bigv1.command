@@ -1,12 +1,13 @@
 docker run -d \
-  --name glm53-big \
+  --name glm53-big-v1 \
   --gpus all \
   --network host \
   --shm-size 32g \
   -v /models/GLM-5.3-NVFP4-54e52520606f96b3d9fc84088ad22882a61648ac:/model:ro \
   -v /srv/gb300serve/cache/glm-5.3-big:/root/.cache/vllm \
-  -v /srv/gb300serve/patches/glm-5.3-big/sitecustomize-bigv1.py:/usr/lib/python3.12/sitecustomize.py:ro \
+  -v /srv/gb300serve/patches/glm-5.3-big/patches/sitecustomize-bigv1.py:/usr/lib/python3.12/sitecustomize.py:ro \
   -e VLLM_LOGGING_LEVEL=INFO \
+  -e VLLM_AUTOTUNE_CACHE_KEY=bigv1-shared \
   -e VLLM_API_KEY \
   vllm-glm53-uva:v0.28.0-2cf0a691 \
   /model \

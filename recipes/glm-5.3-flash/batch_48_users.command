@@ -5,7 +5,7 @@ docker run -d \
   --shm-size 32g \
   -v /models/GLM-5.3-Flash-NVFP4:/model:ro \
   -e TORCHINDUCTOR_COMPILE_THREADS=1 \
-  glmf-sglang:0922-582389ce-revert39688-tf5.16.1 \
+  glmf-sglang:0.5.20-tf5.16.1 \
   python3 -m sglang.launch_server \
   --model-path /model \
   --host 0.0.0.0 \

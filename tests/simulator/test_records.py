@@ -6,6 +6,7 @@ from pathlib import Path
 
 from gb300serve.lifecycle.backend import LogLine
 from gb300serve.plan.model import ContainerPlan, Mount, Plan, Secret
+from gb300serve.simulator.engine.settings import environment_checkpoint, read_environment
 from gb300serve.simulator.records import (
     State,
     build_record,
@@ -223,3 +224,14 @@ def test_without_mounts_the_model_is_in_the_image() -> None:
     simulation = simulation_variables(bare, "", "1")
     assert "GB300SERVE_SIM_MOUNTS" not in simulation
     assert simulation["GB300SERVE_SIM_MODEL"] == ""
+
+
+def test_the_memory_of_the_recipe_reaches_the_engine() -> None:
+    residency = {"hbm_expert_gib": 1.5, "grace_expert_gib": 2.0, "basis": "b"}
+    memory = {"kv_cache": {"bytes_per_token": 1024}, "residency": residency}
+    variables = simulation_variables(PLAN, "/c", "1", memory)
+    assert read_environment(variables).memory == memory
+    checkpoint = environment_checkpoint(read_environment(variables))
+    assert checkpoint.kv_cache.bytes_per_token == 1024
+    assert checkpoint.residency is not None
+    assert checkpoint.residency.grace_expert_gib == 2.0

@@ -20,6 +20,7 @@ from gb300serve.lifecycle.down import ResidueProbe
 from gb300serve.lifecycle.events import Announcement
 from gb300serve.lifecycle.tools import NoLock, Tools
 from gb300serve.plan.model import Plan
+from gb300serve.recipe.model import MemorySection
 from gb300serve.simulator.station import Rehearsal, SimulatedStation
 
 On = Literal["docker", "sim"]
@@ -97,12 +98,15 @@ class Hosts:
             return LOOPBACK
         return self.workspace.site(None).address or (self._reached and self._reached.hostname) or LOOPBACK
 
-    def at(self, on: On, plan: Plan | None = None) -> ContainerHost:
-        """`plan`: the launch to simulate. Raises BackendError for an unreadable docker context."""
+    def at(self, on: On, plan: Plan | None = None, memory: MemorySection | None = None) -> ContainerHost:
+        """`plan` and the recipe's `memory`: the launch to simulate.
+
+        Raises BackendError for an unreadable docker context.
+        """
         local, docker = self.is_local(on), on == "docker"
         return ContainerHost(
             on,
-            self._docker if docker else self._simulated(plan),
+            self._docker if docker else self._simulated(plan, memory),
             SystemClock(),
             HttpClient(),
             is_local=local,
@@ -134,8 +138,10 @@ class Hosts:
         use = GpuUse(clock) if self.is_local("docker") else lambda: None
         return DockerBackend(DockerEngine(self.endpoint), clock, use)
 
-    def _simulated(self, plan: Plan | None) -> ContainerBackend:
+    def _simulated(self, plan: Plan | None, memory: MemorySection | None = None) -> ContainerBackend:
         rehearsal = self.rehearsal
+        if memory is not None:
+            rehearsal = replace(rehearsal, memory=memory.model_dump(exclude_none=True))
         if plan is not None:
             ids = {plan.image: plan.image_id} if plan.image_id else {}
             rehearsal = replace(rehearsal, image_ids=ids, afflicts=plan)

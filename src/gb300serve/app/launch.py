@@ -81,6 +81,10 @@ class LaunchRequest:
     def invocation(self) -> Invocation:
         return self.prepared.invocation
 
+    def host(self, hosts: Hosts) -> ContainerHost:
+        """Where the containers run. Raises BackendError for an unreadable docker context."""
+        return hosts.at(self.launch.on, self.launch.plan, self.prepared.recipe.memory)
+
 
 class SimulatedOptionError(CommandLineError):
     """A simulation option on a real launch."""
@@ -137,7 +141,7 @@ def show_steps(request: LaunchRequest, hosts: Hosts, state: StateDirectory) -> t
     for path, problem in ((runs, refusal(runs)), (journal, file_refusal(journal))):
         if problem is not None:
             raise StateUnusableError(path, problem)
-    steps = plan_steps(request.launch, hosts.at(request.launch.on, request.launch.plan), replace=request.replace)
+    steps = plan_steps(request.launch, request.host(hosts), replace=request.replace)
     hosts.workspace.console.diagnostics(preflight(request, steps, hosts, state).found)
     return (*(request.preamble or ()), *numbered(steps))
 
@@ -152,7 +156,7 @@ def launch_and_watch(
     state.runs.check()
     state.journal.check()
     console = hosts.workspace.console
-    host = hosts.at(request.launch.on, request.launch.plan)
+    host = request.host(hosts)
     with once(), locked(state.lock(host.on, request.command), state, console) as lock:
         journal = LaunchJournal(state, host, console, hosts.workspace.station, request.verb)
         journal.settle()

@@ -18,7 +18,7 @@ from gb300serve.lifecycle.receipts import patches
 from gb300serve.plan.model import SECRET, Plan
 from gb300serve.simulator.engine.registry import ENGINES
 from gb300serve.simulator.engine.script import FAULTS
-from gb300serve.simulator.engine.settings import CACHE, ENGINE, LISTEN, MODEL, MOUNTS, VERSION
+from gb300serve.simulator.engine.settings import CACHE, ENGINE, LISTEN, MEMORY, MODEL, MOUNTS, VERSION
 
 ENTRYPOINT = ("vllm", "serve")
 # The exit code is unknown: the machine went down, or the shim was killed together with its engine.
@@ -66,8 +66,10 @@ def describe_image(reference: str) -> Image:
     return Image(id=identity, digests=digests, architecture="arm64", entrypoint=ENTRYPOINT)
 
 
-def simulation_variables(plan: Plan, cache: str, default_version: str) -> dict[str, str]:
-    """The variables that the simulated engine reads, besides the rehearsal's."""
+def simulation_variables(
+    plan: Plan, cache: str, default_version: str, memory: Mapping[str, Any] | None = None
+) -> dict[str, str]:
+    """The variables that the simulated engine reads, besides the rehearsal's; `memory` is the recipe's section."""
     known = checkpoint_at_path(plan.model_path) if plan.model_path else None
     targets = [mount.target for mount in plan.container.mounts]
     published = plan.container.network != "host" and bool(plan.container.ports)
@@ -78,6 +80,7 @@ def simulation_variables(plan: Plan, cache: str, default_version: str) -> dict[s
         CACHE: cache,
         # A plan without mounts keeps its model in the image.
         **({MOUNTS: json.dumps(targets)} if targets else {}),
+        **({MEMORY: json.dumps(memory)} if memory else {}),
         **({LISTEN: str(plan.port)} if published else {}),
     }
 

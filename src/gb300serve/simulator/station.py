@@ -49,6 +49,8 @@ class Rehearsal:
     has_path: Callable[[str], bool] = _every_path
     image_ids: Mapping[str, str] = field(default_factory=dict)
     """Pinned ids by reference; other ids are derived from the reference."""
+    memory: Mapping[str, Any] | None = None
+    """The `memory` section of the recipe, which the boot obeys."""
 
 
 # Cores that an engine keeps busy while it boots; one that hangs polls a queue.
@@ -161,7 +163,8 @@ class SimulatedStation:
             hint = "it has every image that the rehearsal includes"
             raise BackendError(f"image {plan.image} not found on the simulated Station", hint=hint)
         cache = self._directory / "cache"
-        simulation = records.simulation_variables(plan, str(cache), ENGINES[plan.engine].default_version)
+        version, memory = ENGINES[plan.engine].default_version, self._rehearsal.memory
+        simulation = records.simulation_variables(plan, str(cache), version, memory)
         record = records.build_record(plan, labels, secrets, image.id, simulation)
         with self._exclusively():
             self._refuse_taken(plan.container.name)

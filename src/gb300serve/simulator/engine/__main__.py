@@ -11,6 +11,7 @@ Variables, all with the prefix GB300SERVE_SIM_:
   CACHE    directory of the tuning cache
   BOOT     JSON, phase to seconds
   MOUNTS   JSON, the paths that exist in the container
+  MEMORY   JSON, the `memory` section of the recipe
   LISTEN   the port to bind instead of the engine's
   SHIMMED  a descriptor to which the start of virtual time is written; the engine then ends with its parent process
 

@@ -6,12 +6,23 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any, get_args
 
+from pydantic import ValidationError
+
 from gb300serve.core.values import EngineName
 from gb300serve.engines.registry import ENGINES
 from gb300serve.engines.tables import OptionTable, tables_for
-from gb300serve.fit.checkpoint import Autotune, Checkpoint, Decode, Graphs, KvCache, find_checkpoint
+from gb300serve.fit.checkpoint import (
+    Autotune,
+    Checkpoint,
+    Decode,
+    Graphs,
+    KvCache,
+    find_checkpoint,
+    with_memory_section,
+)
 from gb300serve.fit.memory import AUTO_LENGTH, MemoryPlan, longest_context, memory_plan, needed_gib, tokens_in
 from gb300serve.fit.request import MemoryRequest, request_from_options
+from gb300serve.recipe.model import MemorySection
 from gb300serve.simulator.engine.script import Fault
 
 SPEED = "GB300SERVE_SIM_SPEED"
@@ -22,6 +33,7 @@ FAULT = "GB300SERVE_SIM_FAULT"
 CACHE = "GB300SERVE_SIM_CACHE"
 BOOT = "GB300SERVE_SIM_BOOT"
 MOUNTS = "GB300SERVE_SIM_MOUNTS"
+MEMORY = "GB300SERVE_SIM_MEMORY"
 LISTEN = "GB300SERVE_SIM_LISTEN"
 SHIMMED = "GB300SERVE_SIM_SHIMMED"
 
@@ -46,6 +58,8 @@ class SimulatorEnvironment:
     phase_seconds: Mapping[str, float] | None = None
     mounts: tuple[str, ...] | None = None
     """The paths that exist in the container; None: every path does."""
+    memory: Mapping[str, Any] | None = None
+    """The `memory` section of the recipe."""
     listen: int | None = None
     """The published port, which is bound instead of the engine's own."""
     shimmed: int | None = None
@@ -94,6 +108,7 @@ def read_environment(env: Mapping[str, str]) -> SimulatorEnvironment:
         cache=env.get(CACHE) or None,
         phase_seconds=_json(BOOT, boot) if boot else None,
         mounts=tuple(_json(MOUNTS, mounts)) if mounts else None,
+        memory=_json(MEMORY, env[MEMORY]) if env.get(MEMORY) else None,
         listen=int(_number(LISTEN, env[LISTEN])) if env.get(LISTEN) else None,
         shimmed=int(_number(SHIMMED, env[SHIMMED])) if env.get(SHIMMED) else None,
         env={name: value for name, value in env.items() if not name.startswith("GB300SERVE_SIM_")},
@@ -208,7 +223,13 @@ def environment_checkpoint(environment: SimulatorEnvironment) -> Checkpoint:
     if known is None:
         hint = "leave it empty for a checkpoint of unknown size"
         raise SimulatorEnvironmentError(f"no checkpoint is called {environment.model!r}; {hint}")
-    return known
+    if environment.memory is None:
+        return known
+    try:
+        section = MemorySection.model_validate(environment.memory)
+    except ValidationError as error:
+        raise SimulatorEnvironmentError(f"{MEMORY} is no memory section: {error.errors()[0]['msg']}") from error
+    return with_memory_section(known, section, known.repo) or known
 
 
 # Memory besides weights and KV cache that an unmeasured model is assumed to need.

@@ -1,0 +1,49 @@
+docker run -d \
+  --name glm53-big \
+  --gpus all \
+  --network host \
+  --shm-size 32g \
+  -v /models/GLM-5.3-NVFP4-54e52520606f96b3d9fc84088ad22882a61648ac:/model:ro \
+  -v /srv/gb300serve/cache/glm-5.3-big:/root/.cache/vllm \
+  -v /srv/gb300serve/patches/glm-5.3-big/patches/sitecustomize.py:/usr/lib/python3.12/sitecustomize.py:ro \
+  -v /srv/gb300serve/patches/glm-5.3-big:/w:ro \
+  -v /srv/gb300serve/cache/glm-5.3-big-capture:/wcap \
+  -e VLLM_LOGGING_LEVEL=INFO \
+  -e VLLM_AUTOTUNE_CACHE_KEY=slotcache-S112 \
+  -e EXACT_PIN=1 \
+  -e EXACT_PIN_FILE=/w/patches/exact_pin.py \
+  -e SLOT_CACHE=112 \
+  -e SLOT_CACHE_PER_LAYER=/w/configs/slots-2672-ctx1m.json \
+  -e SLOT_CACHE_HOOK=/w/patches/slot_cache_hook.py \
+  -e SLOT_CACHE_SCALAR_FUSE=1 \
+  -e SLOT_CACHE_ID_RING=0 \
+  -e SLOT_CACHE_CAPTURE=0 \
+  -e SLOT_CACHE_ROUTER=ffi \
+  -e SLOT_CACHE_UNPACKED=0 \
+  -e SLOT_CACHE_LOGIT_RING=0 \
+  -e SLOT_CACHE_STATS_SEC=20 \
+  -e SLOT_CACHE_BYPASS_TOKENS=16 \
+  -e VLLM_API_KEY \
+  vllm-glm53-uva:v0.28.0-2cf0a691 \
+  /model \
+  --host 0.0.0.0 \
+  --port 30001 \
+  --api-key "${VLLM_API_KEY}" \
+  --served-model-name glm-5.3-big \
+  --trust-remote-code \
+  --quantization modelopt \
+  --load-format safetensors \
+  --offload-backend uva \
+  --cpu-offload-gb 420 \
+  --cpu-offload-params routed_experts.w13_weight routed_experts.w2_weight \
+  --gpu-memory-utilization 0.95 \
+  --kv-cache-dtype bfloat16 \
+  --kv-cache-memory-bytes 103079215104 \
+  --max-model-len 1048576 \
+  --max-num-seqs 1 \
+  --max-num-batched-tokens 8192 \
+  --enable-auto-tool-choice \
+  --tool-call-parser glm47 \
+  --reasoning-parser glm45 \
+  --compilation-config '{"mode":3,"backend":"eager"}' \
+  --speculative-config '{"method":"mtp","num_speculative_tokens":1}'

@@ -1,0 +1,43 @@
+docker run -d \
+  --name mimo26-pro-v24 \
+  --gpus all \
+  --ipc host \
+  --network host \
+  --ulimit memlock=-1 \
+  --ulimit stack=67108864 \
+  --cap-add IPC_LOCK \
+  --label gpu-lane=1 \
+  -v /models/MiMo-V2.6-Pro-MOPD:/model:ro \
+  -v /srv/gb300serve/cache/vllm:/root/.cache/vllm \
+  -v /srv/gb300serve/patches/mimo-v2.6-pro:/w:ro \
+  -v /srv/gb300serve/cache/vllm-live:/live \
+  -v /srv/gb300serve/patches/mimo-v2.6-pro/patch/mimo_v2_omni.py:/usr/local/lib/python3.12/dist-packages/vllm/model_executor/models/mimo_v2_omni.py:ro \
+  -v /srv/gb300serve/patches/mimo-v2.6-pro/patch/mimo_v2_hotsplit.py:/usr/local/lib/python3.12/dist-packages/vllm/model_executor/models/mimo_v2.py:ro \
+  -e VLLM_LOGGING_LEVEL=INFO \
+  -e VLLM_USE_DEEP_GEMM=0 \
+  -e VLLM_WEIGHT_OFFLOADING_DISABLE_PIN_MEMORY=1 \
+  -e HOTSPLIT_COUNTS=/w/patches/expert_hist_mix.json \
+  -e HOTSPLIT_LIVE_COUNTS=/live/counts.json \
+  -e HOTSPLIT_LIVE_SECS=600 \
+  -e HOTSPLIT_WEIGHTS=decode=1,prefill=0 \
+  -e HOTSPLIT_HOT_GIB=110 \
+  vllm/vllm-openai:nightly-d05da62e9ccdf8e342b15bf6785d83224cc165af@sha256:f29125bcc6d276ed38a67c9dfd4e51ccbaba09ad92847a0913c0df38d9c05c71 \
+  --model /model \
+  --served-model-name mimo26-pro \
+  --trust-remote-code \
+  --tensor-parallel-size 1 \
+  --offload-backend uva \
+  --cpu-offload-gb 320 \
+  --cpu-offload-params routed_experts.w13_weight routed_experts.w2_weight \
+  --max-model-len 1048576 \
+  --max-num-seqs 8 \
+  --max-num-batched-tokens 2048 \
+  --gpu-memory-utilization 0.96 \
+  --compilation-config '{"cudagraph_mode":"FULL_DECODE_ONLY"}' \
+  --tool-call-parser mimo \
+  --reasoning-parser mimo \
+  --enable-auto-tool-choice \
+  --generation-config auto \
+  --moe-backend marlin \
+  --host 0.0.0.0 \
+  --port 30007
