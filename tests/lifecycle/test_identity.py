@@ -11,16 +11,18 @@ from gb300serve.lifecycle.identity import (
     boot_identity,
     endpoint_of,
     engine_of,
-    exclude_other_containers,
+    exclude_other_servers,
     foreign_listener,
     is_plausible,
     served_names,
 )
+from gb300serve.lifecycle.tools import Tools
 from gb300serve.probe.endpoint import Metrics, ServerEndpoint
 from gb300serve.probe.readiness import Readiness
 from tests.boot.sglang_logs import SglangLog
 from tests.support.fake_backend import FakeBackend
 from tests.support.fake_clock import START
+from tests.support.fake_http import FixedHttp
 from tests.support.launches import STRANGER, container, launch
 
 FIGURES = {
@@ -151,7 +153,7 @@ def seen(born: float | None, *others: Container) -> Readiness:
     for each in others:
         station.add(each)
     answer = Readiness("ready", identity="ours", metrics=Metrics(process_start=born))
-    return exclude_other_containers(answer, OURS_RIVALS, AT, station)
+    return exclude_other_servers(answer, OURS_RIVALS, AT, Tools(station, FixedHttp({}), station.clock))
 
 
 @pytest.mark.parametrize("born", [None, START, START + 9.0, START - 1.0])
@@ -173,4 +175,26 @@ def test_what_is_no_answer_of_ours_stays_what_it_is() -> None:
     station = FakeBackend()
     station.add(RIVAL)
     silent = Readiness("silent", "connection refused")
-    assert exclude_other_containers(silent, OURS_RIVALS, AT, station) is silent
+    assert exclude_other_servers(silent, OURS_RIVALS, AT, Tools(station, FixedHttp({}), station.clock)) is silent
+
+
+class Listening(FakeBackend):
+    """The container's only process is 7."""
+
+    def processes(self, container: str) -> frozenset[int]:
+        del container
+        return frozenset({7})
+
+    def each_on(self, port: int) -> tuple[Listener, ...]:
+        return (Listener(port, "127.0.0.1", "python3, process 9", 9),)
+
+
+@pytest.mark.parametrize(("host_network", "state"), [(True, "other-server"), (False, "ready")])
+def test_an_engine_on_the_hosts_network_listens_itself(host_network: bool, state: str) -> None:
+    """A published port may be forwarded by a program that nobody has heard of."""
+    station, ours = Listening(), replace(OURS_RIVALS, host_network=host_network)
+    tools = Tools(station, FixedHttp({}), station.clock, listeners=station)
+    found = exclude_other_servers(Readiness("ready", identity="ours"), ours, AT, tools)
+    assert found.state == state
+    if state != "ready":
+        assert found.why == "python3, process 9, which listens there, answers on this port, not dsv41-vllm"

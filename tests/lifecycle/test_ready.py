@@ -265,6 +265,15 @@ def test_a_program_that_answers_in_its_place_is_named() -> None:
     assert caught.value.suggest == ("stop that server; to identify it: ps -fp 9", Action("up", "launch again"))
 
 
+def test_a_program_that_listens_in_its_place_is_not_ready_however_well_it_answers() -> None:
+    """Another of our own engines that was started at the same moment."""
+    watched = Watched(SERVES)
+    watched.use(TellingBackend(clock=watched.station.clock, images=watched.station.images))
+    tools = Tools(watched.station, BackendHttp(watched.station), watched.station.clock, listeners=TwoListen())
+    with pytest.raises(WrongServerError, match="python3, process 9 listens on"):
+        await_ready(AwaitReady(watched.container.id, "dsv41-vllm"), V14, tools)
+
+
 def test_another_server_while_booting_is_not_believed() -> None:
     watched = Watched(Script(BOOT[:3], ends_at=60.0))
     watched.http = BackendHttp(watched.station, stranger_started_at=START - 500.0)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from gb300serve.boot.events import BootBegan, Event, Receipt, ReceiptValue, StartupComplete
+from gb300serve.core.errors import BackendError
 from gb300serve.engines.engine import EngineProbe
 from gb300serve.engines.logs import boot_machine
 from gb300serve.engines.registry import ENGINES, engine_in
@@ -11,6 +12,7 @@ from gb300serve.engines.vllm.engine import VLLM
 from gb300serve.lifecycle.backend import Container, ContainerBackend, Listener
 from gb300serve.lifecycle.launch import Launch, option_values
 from gb300serve.lifecycle.reconcile import containers_on_port, engine_port, is_live
+from gb300serve.lifecycle.tools import Tools
 from gb300serve.probe.endpoint import ServerEndpoint
 from gb300serve.probe.readiness import Readiness
 
@@ -62,20 +64,55 @@ def is_plausible(answer: Readiness, endpoint: ServerEndpoint, boot: BootIdentity
     return answer.identity != "unknown" or endpoint.engine.server_info is None or boot.served
 
 
-def exclude_other_containers(
-    answer: Readiness, container: Container, endpoint: ServerEndpoint, backend: ContainerBackend
-) -> Readiness:
-    """The answer, unless another container on the port is the likelier sender. Raises BackendError."""
-    started = answer.metrics.process_start if answer.metrics else None
-    port = endpoint.url.rpartition(":")[2]
-    if answer.state != "ready" or started is None or not port.isdecimal():
+def exclude_other_servers(answer: Readiness, container: Container, endpoint: ServerEndpoint, tools: Tools) -> Readiness:
+    """The answer, unless somebody else is the likelier sender: another container on the port, or the process that
+    listens there. Raises BackendError.
+    """
+    if answer.state != "ready":
         return answer
+    sender = _rival(answer, container, endpoint, tools.backend)
+    # A published port may be forwarded by any program (ssh, a virtual machine's proxy); an engine on the host's network
+    # and a simulated one listen themselves.
+    if sender is None and (container.host_network or tools.backend.kind == "sim"):
+        listener = listener_instead(container, endpoint, tools)
+        sender = f"{listener.process or 'another program'}, which listens there," if listener else None
+    if sender is None:
+        return answer
+    why = f"{sender} answers on this port, not {container.name}"
+    return replace(answer, state="other-server", why=why, identity="other")
+
+
+def _rival(answer: Readiness, container: Container, endpoint: ServerEndpoint, backend: ContainerBackend) -> str | None:
+    """The container on the port that started closer to the start that the server reports than ours."""
+    started = answer.metrics.process_start if answer.metrics else None
+    port = _port(endpoint)
+    if started is None or port is None:
+        return None
     others = (other for other in backend.containers() if is_live(other) and other.id != container.id)
-    for rival in containers_on_port(int(port), others):
-        if abs(rival.began - started) < abs(container.began - started):
-            why = f"the container {rival.name} answers on this port, not {container.name}"
-            return replace(answer, state="other-server", why=why, identity="other")
-    return answer
+    closer = (
+        f"the container {other.name}"
+        for other in containers_on_port(port, others)
+        if abs(other.began - started) < abs(container.began - started)
+    )
+    return next(closer, None)
+
+
+def _port(endpoint: ServerEndpoint) -> int | None:
+    port = endpoint.url.rpartition(":")[2]
+    return int(port) if port.isdecimal() else None
+
+
+def listener_instead(container: Container, endpoint: ServerEndpoint, tools: Tools) -> Listener | None:
+    """The process that listens on the endpoint in the engine's place; None if that cannot be seen from here."""
+    port = _port(endpoint)
+    if tools.listeners is None or port is None:
+        return None
+    try:
+        own = tools.backend.processes(container.id)
+    except BackendError:
+        return None  # it has just ended; the log shows that
+    address = endpoint.url.partition("://")[2].rpartition(":")[0].strip("[]")
+    return foreign_listener(tools.listeners.each_on(port), own, address) if own else None
 
 
 # Programs that forward a published port into its container; they are not processes of the container.

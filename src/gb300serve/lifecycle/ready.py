@@ -9,15 +9,15 @@ from gb300serve.boot.phases import DEFAULT_PATIENCE, PATIENCE, Phase
 from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.core.errors import BackendError
 from gb300serve.fit.remedy import BootLogReader
-from gb300serve.lifecycle.backend import Absence, Container, Listener, LogLine
+from gb300serve.lifecycle.backend import Absence, Container, LogLine
 from gb300serve.lifecycle.events import BecameReady, BootEvent, Elapsed, LogSeen, NotReady, ReceiptsChecked
 from gb300serve.lifecycle.failures import BootFailedError, BootTimedOutError, Ending, WrongServerError
 from gb300serve.lifecycle.identity import (
     BootIdentity,
     boot_identity,
-    exclude_other_containers,
-    foreign_listener,
+    exclude_other_servers,
     is_plausible,
+    listener_instead,
 )
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.receipts import ReceiptCollector, binding, verdict
@@ -107,7 +107,7 @@ def _begun(container: Container, tools: Tools) -> Container:
 def _probe(container: Container, launch: Launch, tools: Tools, identity: BootIdentity) -> Readiness:
     names, endpoint = launch.plan.served_names, launch.endpoint
     answer = check_presence(tools.http, endpoint, names, container.began, identity.figures)
-    answer = exclude_other_containers(answer, container, endpoint, tools.backend)
+    answer = exclude_other_servers(answer, container, endpoint, tools)
     # A foreign server gets no completion requests, which would come twice a second during our boot.
     return check_completion(tools.http, endpoint, answer) if is_plausible(answer, endpoint, identity) else answer
 
@@ -220,23 +220,12 @@ class _Boot:
         if self.answer.state == "ready":
             return is_plausible(self.answer, self.launch.endpoint, self.identity) and self._same_start()
         if self.complete_at is not None:
-            listener = self._foreign_listener()
+            listener = listener_instead(self.container, self.launch.endpoint, self.tools)
             if listener is not None or self.answer.state == "other-server":
                 raise WrongServerError(self.launch, self._ending(), listener)
         if self.complete_at is not None and self.answer.why != before:
             self.tools.announce(NotReady(self.answer.why))
         return False
-
-    def _foreign_listener(self) -> Listener | None:
-        listeners = self.tools.listeners
-        port = self.launch.endpoint.url.rpartition(":")[2]
-        if listeners is None or not port.isdecimal():
-            return None
-        try:
-            own = self.tools.backend.processes(self.container.id)
-        except BackendError:
-            return None  # it has just ended; the log shows that
-        return foreign_listener(listeners.each_on(int(port)), own, self.launch.address) if own else None
 
     def _same_start(self) -> bool:
         now = self.tools.backend.find(self.container.id)

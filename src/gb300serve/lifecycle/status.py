@@ -16,7 +16,7 @@ from gb300serve.lifecycle.drift import Drift, drift, from_journal, looks_like
 from gb300serve.lifecycle.identity import (
     boot_identity,
     endpoint_of,
-    exclude_other_containers,
+    exclude_other_servers,
     is_plausible,
     served_names,
 )
@@ -200,7 +200,7 @@ def _presence(container: Container, launch: Launch | None, tools: Tools, endpoin
     answer = check_presence(tools.http, endpoint, served_names(container, launch), container.began, identity.figures)
     if answer.state == "ready" and not is_plausible(answer, endpoint, identity):
         return replace(answer, state="other-server", why="it has not booted, but another server answers on its port")
-    return exclude_other_containers(answer, container, endpoint, tools.backend)
+    return exclude_other_servers(answer, container, endpoint, tools)
 
 
 def _looping(container: Container) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import time
 from urllib.request import urlopen
 
 import pytest
@@ -66,6 +67,38 @@ def test_a_boot_that_cannot_succeed_names_its_cause_first(program: Program, port
     assert (down.code, len(failed)) == (0, 2), down.err
     assert all(name in down.err for name in failed)
     assert program.run("status", "--on", "sim", "--json").document["lanes"] == []
+
+
+def test_two_stations_on_one_port_never_take_each_others_engine_for_their_own(program: Program, port: int) -> None:
+    """Both boot before either listens: one serves, the other fails, whichever is first."""
+    for name in ("one", "two"):
+        (program.home / f"{name}.yaml").write_text(f"format: gb300serve.site/1\nstate: {program.home / name}\n")
+    launches = [
+        subprocess.Popen(
+            program.command("up", "v14", "--on", "sim", "--sim-speed", "50", *on_port(port), "--site", f"{name}.yaml"),
+            env=program.environment, cwd=program.home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for name in ("one", "two")
+    ]  # fmt: skip
+    try:
+        until = time.monotonic() + 120
+        while all(launch.poll() is None for launch in launches) and time.monotonic() < until:
+            time.sleep(0.1)
+        (failed,) = [launch for launch in launches if launch.poll() is not None]
+        said = failed.communicate()[1]
+        assert failed.returncode == 8, said
+        assert "READY: " not in said
+        states = [
+            program.run("status", "--on", "sim", "--json", "--site", f"{name}.yaml").document["lanes"][0]["state"]
+            for name in ("one", "two")
+        ]
+        assert sorted(states)[0] == "failed"
+        assert states[launches.index(failed)] == "failed"
+    finally:
+        for name, launch in zip(("one", "two"), launches, strict=True):
+            launch.kill()
+            launch.communicate()
+            program.run("down", "--on", "sim", "--timeout", "0", "--site", f"{name}.yaml")
 
 
 def test_a_launch_whose_reader_has_gone_is_carried_through(program: Program, port: int) -> None:

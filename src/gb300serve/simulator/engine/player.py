@@ -106,7 +106,7 @@ class Player:
         elif isinstance(event, Save):
             self._save(event)
         elif isinstance(event, Serve):
-            self._serve()
+            return self._serve()
         elif isinstance(event, Repeat):
             return self._repeat(event)
         elif isinstance(event, Exit):
@@ -131,7 +131,7 @@ class Player:
         try:
             self._socket = bound_socket(self._settings)
         except OSError:
-            return self.play(self._engine.endings["port-taken"](self._settings, self._started, self._now()))
+            return self._port_is_taken(self._settings)
         return None
 
     def _save(self, event: Save) -> None:
@@ -141,17 +141,22 @@ class Player:
             if cache is not None:
                 store_configs(Path(cache), event.path, event.configs)
 
-    def _serve(self) -> None:
-        self._serving = True
+    def _serve(self) -> int | None:
         if self._settings is None or self._socket is None:
-            return
+            self._serving = True
+            return None
         service = Service(self._settings, estimate_memory(self._settings), self._started)
         try:
             server = EngineServer(self._socket, service, self._engine.handler)
         except OSError:
-            # Another server began to listen on the port that both had bound: this one lives on but receives nothing.
-            return
+            # Both had bound the port, and another server listens by now: uvicorn ends with the error of listen(2).
+            return self._port_is_taken(self._settings)
+        self._serving = True
         threading.Thread(target=server.serve_forever, name="http", daemon=True).start()
+        return None
+
+    def _port_is_taken(self, settings: Settings) -> int:
+        return self.play(self._engine.endings["port-taken"](settings, self._started, self._now()))
 
     def _repeat(self, event: Repeat) -> int:
         at = event.at
