@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from gb300serve.boot.diagnosis import Diagnosis
+from gb300serve.boot.receipts import LearnedBoot
+from gb300serve.engines.logs import boot_machine
 from tests.boot.test_diagnosis_real_logs import Said
 from tests.boot.test_machine_real_logs_sglang import fed
 
@@ -58,6 +60,26 @@ def test_lines_of_the_compiled_part_are_in_the_phase_of_compiling() -> None:
     seconds = [(phase.value, seconds) for phase, seconds in diagnosis("a00-smoke0").phases]
     assert seconds[2:5] == [("profiling", 1.0), ("compiling", 15.0), ("profiling", 5.0)]
     assert "compiling" not in {phase.value for phase, _ in diagnosis("e-off20").phases}
+
+
+def test_the_silent_warm_up_before_the_graphs_is_not_their_capture() -> None:
+    """`Graph capturing finished in 1 secs`, 19 s after the line of the KV cache."""
+    seconds = [(phase.value, seconds) for phase, seconds in diagnosis("a00-smoke0").phases]
+    assert seconds[5:] == [("sizing-kv-cache", 18.0), ("capturing-graphs", 1.0), ("serving", 2.0)]
+
+
+@pytest.mark.parametrize("name", [name for name, said in SAID.items() if said.phase == "serving"])
+def test_what_a_boot_teaches_holds_for_it(name: str) -> None:
+    machine, lesson = boot_machine(), LearnedBoot()
+    with (LOGS / f"{name}.log").open(encoding="utf-8", newline="\n") as log:
+        for line in log:
+            lesson.take(machine.feed(line))
+    receipts = lesson.receipts("here")
+    assert sum(receipt.line.startswith("secs, took") for receipt in receipts) == ("e-" not in name)
+    assert all(receipt.tolerance < receipt.value for receipt in receipts if receipt.value)
+    assert {"Available KV cache memory: {value} GiB", "GPU KV cache size: {value} tokens"} <= {
+        receipt.line for receipt in receipts
+    }
 
 
 def test_a_whole_gpu_is_more_than_an_engine_may_use() -> None:

@@ -191,6 +191,8 @@ def apply(boot: BootState, signal: Signal, text: str, line: int, process: str = 
         return
     if not boot.served and signal.mark not in _NO_PROGRESS:
         boot.note_progress(process, line, text)
+        if signal.mark is LineMark.GRAPHS_CAPTURED and match is not None:
+            _date_capture(boot, values_of(match))
         phase = _phase(boot, signal)
         if phase is not None:
             yield from enter(boot, phase)
@@ -214,6 +216,17 @@ def enter(boot: BootState, phase: Phase) -> Iterator[Event]:
         at = boot.watch.now()
         boot.visits.append((phase, at))
         yield PhaseEntered(phase, at)
+
+
+def _date_capture(boot: BootState, values: dict[str, Value]) -> None:
+    """Bars have no stamp: the capture began that many seconds ago, not at the line before its bars.
+
+    In between vLLM warms up its kernels without a line, for 18 to 20 s on an H200.
+    """
+    if [phase for phase, _ in boot.visits[-2:]] == [Phase.SIZING_KV_CACHE, Phase.CAPTURING_GRAPHS]:
+        seconds = values.get("seconds")
+        begun = boot.watch.now() - (seconds if isinstance(seconds, int | float) else 0.0)
+        boot.visits[-1] = (Phase.CAPTURING_GRAPHS, max(begun, boot.visits[-1][1]))
 
 
 def prove(boot: BootState, phase: Phase) -> Iterator[Event]:
