@@ -117,6 +117,27 @@ def test_all_are_shipped_and_clean() -> None:
     assert answer.err.startswith(f"{len(EVERY)} files: 0 errors, 0 warnings, ")
 
 
+@pytest.mark.parametrize("ref", EVERY)
+def test_every_release_has_a_verdict(ref: str) -> None:
+    """All were measured; what nothing can be computed for says what is missing."""
+    answer = ours("fit", ref, "--json")
+    assert (answer.code, answer.document["verdict"]) == (0, "fits")
+    computed = answer.document["hbm"]["kv_cache_gib"] is not None
+    assert computed or {"FIT006", "FIT007"} & {entry["code"] for entry in answer.document["diagnostics"]}
+
+
+def test_the_record_of_a_launch_says_nothing_about_another(copies: Path) -> None:
+    def verdict(ref: str, *changes: str) -> tuple[str, str, int | None]:
+        found = ours("fit", ref, *changes, "--json", recipes=copies).document
+        return found["verdict"], found["basis"], found["kv_cache_tokens"]
+
+    assert verdict("glm-5.3-big/sc256k") == ("fits", "measured", 274368)
+    assert verdict("glm-5.3-big/sc256k", "--set", "engine.options.max_num_seqs=2") == ("unknown", "assumed", None)
+    head = "format: gb300serve/1\nlane: glm-5.3-big\nrelease: mine\ntitle: Two seats\nstatus: draft\nextends: sc256k\n"
+    (copies / "glm-5.3-big/mine.yaml").write_text(f"{head}engine: {{options: {{max_num_seqs: 2}}}}\n")
+    assert verdict("glm-5.3-big/mine") == ("unknown", "assumed", None)
+
+
 LATER_CONTAINER = [
     "docker", "run", "-d", "--name", "dsv41-vllm", "--gpus", "all", "--ipc", "host", "--network", "host",
     "--ulimit", "memlock=-1", "--ulimit", "stack=67108864", "--cap-add", "IPC_LOCK",

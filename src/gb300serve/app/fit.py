@@ -8,6 +8,7 @@ from typing import Literal
 from gb300serve.adapters.safetensors import CheckpointUnreadableError, read_config, read_tensors
 from gb300serve.adapters.system import read_document, write_document
 from gb300serve.app.workspace import Workspace, learned_boots
+from gb300serve.boot.receipts import cache_tokens
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.errors import CompileError
 from gb300serve.engines.base import number
@@ -29,6 +30,7 @@ from gb300serve.fit.result import (
     SIZES_UNKNOWN,
     TOTAL_UNKNOWN,
     FitResult,
+    RecordedBoot,
     fit_diagnostics,
     fit_result,
     with_nearest_settings,
@@ -63,10 +65,11 @@ class Fitted:
     result: FitResult | None
     remarks: tuple[Diagnostic, ...]
     gpu: Hbm | None = GB300
+    recorded: RecordedBoot | None = None
 
     @property
     def verdict(self) -> str:
-        return self.result.verdict if self.result else "unknown"
+        return self.result.verdict if self.result else "fits" if self.recorded else "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,8 @@ class Fitter:
         name = f"{recipe.ref}+set" if sets else recipe.ref
         why = _not_applicable(subject) or _total_unknown(recipe, gpu) or (None if known else _sizes_unknown(recipe))
         if why is not None or known is None or gpu is None:
-            return Fitted(name, _request(recipe, known), None, tuple(filter(None, (why,))), gpu)
+            recorded = None if sets else _recorded_boot(subject)
+            return Fitted(name, _request(recipe, known), None, tuple(filter(None, (why,))), gpu, recorded)
         found = with_nearest_settings(known, fit_result(known, _request(recipe, known), gpu, changed=bool(sets)))
         return Fitted(name, found.request, found, tuple(self._remarks(subject, known, found)), gpu)
 
@@ -197,9 +201,18 @@ def _repo(recipe: Recipe) -> str:
     return (model.repo or (model.path or "").rpartition("/")[2]) if model else ""
 
 
-def _inherited(subject: LintSubject) -> bool:
-    """Whether `memory` comes from a parent, which may have other settings."""
-    return subject.loaded.place(("memory",)).file != subject.loaded.source.name
+def _inherited(subject: LintSubject, *path: str) -> bool:
+    """Whether the section at `path` (`memory`) comes from a parent, which may have other settings."""
+    return subject.loaded.place(path or ("memory",)).file != subject.loaded.source.name
+
+
+def _recorded_boot(subject: LintSubject) -> RecordedBoot | None:
+    """None if the release itself records no figure of a boot: those of its parent belong to another launch."""
+    recipe = subject.recipe
+    measured = bool(recipe.evidence) and not _inherited(subject, "evidence")
+    receipts = [] if _inherited(subject, "boot", "receipts") else recipe.boot.receipts
+    tokens = cache_tokens((receipt.line, receipt.value) for receipt in receipts)
+    return RecordedBoot(tokens) if measured or tokens is not None else None
 
 
 def _keeps_overhead(assignment: str) -> bool:

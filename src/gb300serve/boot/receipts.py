@@ -187,6 +187,13 @@ _KINDS = (
 )
 
 
+def cache_tokens(receipts: Iterable[tuple[str, float | None]]) -> int | None:
+    """The tokens in the KV cache (SGLang: in its token pool) by these lines and figures; None if none states them."""
+    starts = [kind.line.partition(VALUE)[0] for kind in _KINDS if kind.value == "tokens"]
+    sizes = (int(size) for line, size in receipts if size is not None and any(start in line for start in starts))
+    return next(sizes, None)
+
+
 @dataclass(slots=True)
 class LearnedBoot:
     """The receipts of the last boot in a log, in order."""

@@ -339,19 +339,28 @@ def parse_sweep(text: str) -> Sweep:
 SCHEMA = "gb300serve.fit/1"
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedBoot:
+    """What the recipe records of a boot of exactly this launch, where nothing can be computed."""
+
+    kv_cache_tokens: int | None
+
+
 def fit_document(
     name: str,
     request: MemoryRequest,
-    result: FitResult | None,
+    found: FitResult | RecordedBoot | None,
     diagnostics: Iterable[Diagnostic],
     gpu: Hbm | None = GB300,
 ) -> dict[str, Any]:
     """The whole object: sizes in GiB with four decimals, null if unknown."""
+    recorded = found if isinstance(found, RecordedBoot) else None
+    result = found if isinstance(found, FitResult) else None
     plan = result.plan if result else None
     hbm, host = (plan.hbm, plan.host) if plan else (None, None)
     return {
         "schema": SCHEMA,
-        "verdict": result.verdict if result else "unknown",
+        "verdict": result.verdict if result else "fits" if recorded else "unknown",
         "hbm": {
             "visible_gib": _rounded(gpu.visible_gib if gpu else None),
             "usable_gib": _rounded(request.gpu_memory_utilization * gpu.total_gib or None) if gpu else None,
@@ -362,9 +371,9 @@ def fit_document(
             **_figures(host, "offloaded_gib", "engram_gib", "resident_gib"),
             "available_gib": _rounded(result.grace.available_gib) if result else None,
         },
-        "kv_cache_tokens": plan.kv_cache_tokens if plan else None,
+        "kv_cache_tokens": plan.kv_cache_tokens if plan else recorded and recorded.kv_cache_tokens,
         **_figures(plan, "concurrency_at_max_len"),
-        "basis": plan.basis if plan else "assumed",
+        "basis": plan.basis if plan else "measured" if recorded else "assumed",
         "diagnostics": [diagnostic.as_json() for diagnostic in diagnostics],
         "details": {"recipe": name} | _gpu_details(gpu) | (_details(result) if result else {}),
     }

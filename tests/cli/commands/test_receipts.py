@@ -68,14 +68,14 @@ def test_what_is_learned_is_kept_by_the_boot_that_taught_it(log: Path, tmp_path:
     recipe = tmp_path / "learned.yaml"
     recipe.write_text(head + learned.out)
     answer = receipts("check", recipe, log)
-    assert (answer.code, answer.out.count("kept: ")) == (0, 9), answer.out + answer.err
+    assert (answer.code, answer.out.count("kept: ")) == (0, 8), answer.out + answer.err
 
 
 def test_learned_as_json(log: Path) -> None:
     document = receipts("learn", log, "--json").document
     assert list(document) == ["schema", "log", "boot"]
     assert document["boot"]["tuning_cache"]["configs"] == 210
-    assert len(document["boot"]["receipts"]) == 8
+    assert len(document["boot"]["receipts"]) == 7
 
 
 def test_a_run_is_found_by_its_name(log: Path, tmp_path: Path) -> None:

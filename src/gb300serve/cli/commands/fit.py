@@ -47,7 +47,7 @@ def run(
         console.messages(lesson_lines(lesson, str(learned_boots(workspace)), fitted.request))
     steps = list(_steps(workspace, fitter, ref, sets or [], swept)) if swept else []
     if json:
-        result = fit_document(fitted.name, fitted.request, fitted.result, fitted.remarks, fitted.gpu)
+        result = fit_document(fitted.name, fitted.request, fitted.result or fitted.recorded, fitted.remarks, fitted.gpu)
         console.document(result | ({"sweep": sweep_document(swept.path, steps)} if swept else {}))
     else:
         workspace.print_notes()

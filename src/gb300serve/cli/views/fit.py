@@ -8,7 +8,7 @@ from gb300serve.cli.views.diagnostics import table
 from gb300serve.fit.learned import LearnedOverhead
 from gb300serve.fit.memory import shape_of
 from gb300serve.fit.request import MemoryRequest
-from gb300serve.fit.result import FitResult, Sweep, SweepStep, repeated_steps
+from gb300serve.fit.result import FitResult, RecordedBoot, Sweep, SweepStep, repeated_steps
 
 WIDTH = 64
 
@@ -35,7 +35,7 @@ def lines(fitted: Fitted) -> Iterator[str]:
 def _headline(fitted: Fitted) -> str:
     result = fitted.result
     if result is None:
-        return fitted.verdict
+        return _recorded(fitted.recorded) if fitted.recorded else fitted.verdict
     plan, host = result.plan, result.plan.host
     if not plan.weights_fit:
         weights = f"{plan.hbm.weights_gib:.2f} GiB of weights stay in HBM"
@@ -49,6 +49,11 @@ def _headline(fitted: Fitted) -> str:
         return f"{fitted.verdict}: {needed}, {result.grace.available_gib:g} GiB available"
     spare = "" if result.margin_gib is None else f", {result.margin_gib:.2f} GiB of KV cache to spare"
     return f"{fitted.verdict}{spare}"
+
+
+def _recorded(boot: RecordedBoot) -> str:
+    size = "" if boot.kv_cache_tokens is None else f", with {boot.kv_cache_tokens:,} tokens in the KV cache"
+    return f"fits: this launch was measured{size}; a changed one cannot be computed"
 
 
 def _left(result: FitResult) -> str:
