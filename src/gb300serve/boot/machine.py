@@ -94,7 +94,7 @@ class BootMachine:
         if "\r" in line:
             for piece in _first_and_last(line.split("\r")):
                 self._take(piece, at)
-        elif '", line ' in line:
+        elif '", line ' in line or line.count(".py:") > 1:
             for piece in unfold(line):
                 self._take(piece, at)
         else:

@@ -63,6 +63,7 @@ _PHASES: dict[str, Phase] = {
             "capture_model _capture_model _capture_cudagraphs init_cuda_graphs init_device_graphs"
             " capture_one_batch_size",
         ),
+        (Phase.SERVING, "output_handler"),
     )
     for function in functions.split()
 }
@@ -111,11 +112,20 @@ _NAMES = ("Error: ", "Exception: ")
 # A traceback whose line feeds were lost: its frames, and its exception.
 _NEXT_FRAME = re.compile(r'[ \t`]{1,8}(?=File "[^"]{1,400}", line \d{1,7}, in )')
 _NEXT_EXCEPTION = re.compile(r" (?=(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): )")
+# Records of vLLM's log whose line feeds were lost.
+_NEXT_RECORD = re.compile(
+    r" +(?=(?:\(\w{1,40} pid=\d{1,9}\) )?(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w/.]{1,80}\.py:\d)"
+)
 _LONGEST_UNFOLDED = 65536
 
 
 def unfold(line: str) -> list[str]:
-    """The lines of a traceback that was pasted into one; the line itself if it is none."""
+    """The lines that were pasted into one: records of vLLM's log and the frames of a traceback."""
+    records = _NEXT_RECORD.split(line[:_LONGEST_UNFOLDED]) if line.count(".py:") > 1 else [line]
+    return [part for record in records for part in _unfold_traceback(record)]
+
+
+def _unfold_traceback(line: str) -> list[str]:
     head, *frames = _NEXT_FRAME.split(line[:_LONGEST_UNFOLDED])
     parts = [part for frame in frames for part in _NEXT_EXCEPTION.split(f"  {frame.rstrip('`')}", maxsplit=1)]
     return [head, *parts] if len(parts) > 1 else [line]

@@ -161,3 +161,51 @@ def test_an_engine_process_that_died_while_it_served() -> None:
 def test_what_the_tables_do_not_know_is_unknown(text: str) -> None:
     diagnosis = diagnosed(engine(text))
     assert (diagnosis.state, diagnosis.reason, diagnosis.evidence[0].line) == ("failed", Reason.UNKNOWN, 8)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "ValueError: The supplied chat template string (agent) appears path-like, but doesn't exist!",
+            Reason.BAD_ARGUMENT_VALUE,
+        ),
+        (
+            "ValueError: Chunked input disabled but tokens_per_item (96) is larger than max_num_batched_tokens (64).",
+            Reason.BAD_ARGUMENT_VALUE,
+        ),
+        (
+            "ValueError: This tensor parallel plan is one that the model does not support yet!",
+            Reason.UNSUPPORTED_ON_ENGINE,
+        ),
+        (
+            "RuntimeError: Tried to instantiate class '_core_C.Scalar', but it does not exist! Register it via"
+            " torch::class_",
+            Reason.IMAGE_BROKEN,
+        ),
+        ("Failed to initialize cache at /.cache/uv - Permission denied (os error 13)", Reason.PERMISSION_DENIED),
+        ('FATAL:   "python": executable file not found in $PATH', Reason.ENTRYPOINT_MISSING),
+        (
+            'docker: Error response from daemon: OCI runtime create failed: starting container process caused "exec: '
+            '\\"-p\\": executable file not found in $PATH": unknown.',
+            Reason.ENTRYPOINT_MISSING,
+        ),
+    ],
+)
+def test_a_message_of_which_there_is_only_one(text: str, reason: Reason) -> None:
+    assert diagnosed([text]).reason is reason
+
+
+def test_a_message_with_its_interrupt_is_a_stop() -> None:
+    frame = '  File "/opt/env/vllm/api_server.py", line 7, in signal_handler'
+    for message in ("KeyboardInterrupt", "KeyboardInterrupt: terminated", "KeyboardInterrupt: MQLLMEngine terminated"):
+        diagnosis = diagnosed(["Traceback (most recent call last):", frame, message])
+        assert (diagnosis.state, diagnosis.reason) == ("stopped", None)
+
+
+def test_records_that_lost_their_line_feeds_are_read() -> None:
+    head = "(Worker_TP0 pid=20) ERROR 12-12 11:24:11 [multiproc_executor.py:750]"
+    loaded = "(Worker_TP0 pid=20) INFO 12-12 11:24:11 [default_loader.py:308] Loading weights took 204.28 seconds"
+    begin = f"{head} WorkerProc failed to start. {head} Traceback (most recent call last):"
+    diagnosis = diagnosed([f"{loaded} {begin} {head} torch.OutOfMemoryError: CUDA out of memory."])
+    assert (diagnosis.state, diagnosis.reason) == ("failed", Reason.GPU_OOM)

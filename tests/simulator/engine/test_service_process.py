@@ -97,6 +97,6 @@ def test_the_second_of_two_that_had_bound_ends() -> None:
     while b"Resolved architecture" not in second.stdout.readline():
         pass
     with serving(port, *V14, SPEED=FAST):
-        code, out, err = finish(second)
+        code, _, err = finish(second)
         assert (code, "Application startup complete." in err) == (1, True)
         assert err.rstrip().endswith("OSError: [Errno 98] Address already in use")

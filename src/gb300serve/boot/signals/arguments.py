@@ -109,6 +109,7 @@ CAUSES: tuple[Cause, ...] = (
             ("alid ", r"[Vv]alid (?:options|values|choices|backends)\b"),
             ("vailable ", r"[Aa]vailable (?:options|values|choices|backends)\b"),
             ("must be ", r"must be (?:one of|in \[|divisible by|a multiple of|between|greater|less|positive|at least)"),
+            ("r than ", r"\w \(\d+\) is (?:larger|greater|higher|smaller|lower) than (?:the )?\w+ \(\d+\)"),
             (
                 "is not a valid ",
                 r"is not a valid (?:\w*(?:Backend|Mode|Type|Method|Level|Config)|option|value|choice)\b",
@@ -117,8 +118,8 @@ CAUSES: tuple[Cause, ...] = (
     ),
     cause(
         Reason.BAD_ARGUMENT_VALUE,
-        "looks like a file path, but it failed to be opened",
-        r"(?P<error>The supplied (?P<argument>chat template) .{0,400}failed to be opened.{0,200})",
+        "The supplied chat template",
+        r"(?P<error>The supplied (?P<argument>chat template) .{0,400}(?:failed to be opened|n't exist).{0,200})",
     ),
     cause(
         Reason.BAD_ARGUMENT_VALUE,

@@ -48,7 +48,8 @@ CAUSES: tuple[Cause, ...] = (
     cause(
         Reason.ENTRYPOINT_MISSING,
         "executable file not found",
-        r"exec: \"(?P<executable>(?!nvidia-)[^\"]*)\": executable file not found",
+        # Older daemons escape the quotes; Apptainer names no `exec`.
+        r"(?:exec|FATAL): +\\?\"(?P<executable>(?!nvidia-)[^\"\\]*)\\?\": executable file not found",
     ),
     cause(Reason.NO_GPU_RUNTIME, "executable file not found", r"exec: \"(?P<executable>nvidia-[^\"]*)\""),
     cause(
@@ -318,6 +319,8 @@ CAUSES: tuple[Cause, ...] = (
         Rank.BROAD,
     ),
     cause(Reason.PERMISSION_DENIED, "PermissionError", r"^PermissionError: (?P<error>.*)", Rank.BROAD),
+    # Programs in Rust: uv, tokenizers, safetensors.
+    cause(Reason.PERMISSION_DENIED, "(os error 13)", r"(?P<error>[Pp]ermission denied) \(os error 13\)", Rank.BROAD),
     cause(
         Reason.SHARED_MEMORY_TOO_SMALL,
         "NCCL WARN",

@@ -39,6 +39,8 @@ SIGNALS: tuple[Signal, ...] = (
     signal("Received SIGINT", mark=LineMark.STOP),
     signal("Received signal", r"Received signal (?:SIGTERM|SIGINT|15|2)\b", mark=LineMark.STOP),
     signal("KeyboardInterrupt", r"KeyboardInterrupt\s*$", mark=LineMark.STOP),
+    # vLLM's handlers of signals raise it with a message, such as `terminated`.
+    signal("KeyboardInterrupt: ", mark=LineMark.STOP),
 )
 
 
@@ -88,9 +90,7 @@ HOOK_CAUSES: tuple[Cause, ...] = (
 _REFUSES = r"^\s*(?:(?:\w+\.)*(?:Value|NotImplemented|Assertion|Config|Import)Error: |Exception: |Value error, )"
 _FAILS = r"^\s*(?:\w+\.)*RuntimeError: "
 # torch reports shapes, strides and types of tensors in the same words as options that exclude each other.
-_OF_OPTIONS = (
-    r"(?!.{0,300}?(?:\bsizes?\b|\bshape|\bstride|\bview\b|\btensors?\b|\boperand|\bnumpy\b|CUDA (?:driver )?error))"
-)
+_OF_OPTIONS = r"(?!.{0,300}?(?:\bsizes?\b|\bshape|\bstride|\bview\b|\btensors?\b(?![ -]parallel)|\boperand|\bnumpy\b|CUDA (?:driver )?error))"
 
 _OPTIONS = (
     r"\b(?:combination|configuration|option|backend|quant|model|feature|method|platform|device|dtype|kv|attention)"
@@ -203,6 +203,11 @@ _IMPORT_CAUSES: tuple[Cause, ...] = (
             ("' not found (required by", r"(?P<error>version `\w+' not found|version `GLIBC\S+ not found)", Rank.BROAD),
             ("not found (required by", r"(?P<error>version `\S+' not found)", Rank.BROAD),
             ("does not exist", r"RuntimeError: (?P<error>operator \S+ does not exist)", Rank.BROAD),
+            (
+                "via torch::class_",
+                r"Error: (?P<error>Tried to instantiate class '[\w.]+', but it does not exist)",
+                Rank.BROAD,
+            ),
             (
                 "object has no attribute",
                 r"AttributeError: (?P<error>'_OpNamespace' '\w+' object has no attribute '\w+')",
