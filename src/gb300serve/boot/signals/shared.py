@@ -90,7 +90,8 @@ HOOK_CAUSES: tuple[Cause, ...] = (
 _REFUSES = r"^\s*(?:(?:\w+\.)*(?:Value|NotImplemented|Assertion|Config|Import)Error: |Exception: |Value error, )"
 _FAILS = r"^\s*(?:\w+\.)*RuntimeError: "
 # torch reports shapes, strides and types of tensors in the same words as options that exclude each other.
-_OF_OPTIONS = r"(?!.{0,300}?(?:\bsizes?\b|\bshape|\bstride|\bview\b|\btensors?\b(?![ -]parallel)|\boperand|\bnumpy\b|CUDA (?:driver )?error))"
+_OF_TENSORS = r"\bsizes?\b|\bshape|\bstride|\bview\b|\btensors?\b(?![ -]parallel)|\boperand|\bnumpy\b"
+_OF_OPTIONS = rf"(?!.{{0,300}}?(?:{_OF_TENSORS}|CUDA (?:driver )?error))"
 
 _OPTIONS = (
     r"\b(?:combination|configuration|option|backend|quant|model|feature|method|platform|device|dtype|kv|attention)"
