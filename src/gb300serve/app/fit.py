@@ -12,7 +12,7 @@ from gb300serve.boot.receipts import cache_tokens
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.errors import CompileError
 from gb300serve.engines.base import number
-from gb300serve.fit.checkpoint import Checkpoint, checkpoint_from_tensors, missing_sizes, with_memory_section
+from gb300serve.fit.checkpoint import Checkpoint, checkpoint_from_tensors
 from gb300serve.fit.hardware import GB300, STATION, GraceMemory, Hbm, gpu_named, gpu_with_total
 from gb300serve.fit.learned import (
     CalibratedLaunch,
@@ -35,6 +35,7 @@ from gb300serve.fit.result import (
     fit_result,
     with_nearest_settings,
 )
+from gb300serve.fit.section import missing_sizes, with_memory_section
 from gb300serve.lint.known import runner_v2_ignores
 from gb300serve.lint.rules.offload import uses_runner_v2
 from gb300serve.lint.run import rule_findings

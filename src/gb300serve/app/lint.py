@@ -21,10 +21,10 @@ from gb300serve.core.files import is_directory, is_file
 from gb300serve.core.redaction import redact_line
 from gb300serve.core.rules import Rule
 from gb300serve.document.nodes import MapNode
+from gb300serve.fit.section import recipe_problems
 from gb300serve.lint.rules.image import pinned_arguments
 from gb300serve.lint.run import PEDANTIC, RULES, all_findings, findings_in_any, without_ignored
 from gb300serve.lint.subject import LintSubject
-from gb300serve.plan.check import check
 from gb300serve.plan.compile import Compiler
 from gb300serve.recipe.catalog import SUFFIXES, Catalog, RecipeFile
 from gb300serve.recipe.load import LARGEST, LoadedRecipe, RecipeLoader
@@ -174,7 +174,7 @@ class FileLinter:
 
     def _findings(self, loaded: LoadedRecipe) -> tuple[LintSubject | None, Checked]:
         """All findings, and the subject of the rules; None if the file is not a valid recipe."""
-        problems = check(loaded)
+        problems = tuple(recipe_problems(loaded))
         if loaded.recipe is None or any(d.severity == "error" for d in problems):
             return None, Checked(is_valid=False, found=_of_release(loaded, (*problems, *findings_in_any(loaded))))
         file = loaded.file

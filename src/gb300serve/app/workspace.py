@@ -13,7 +13,8 @@ from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.errors import Action, CommandLineError, CompileError, RecipeError
 from gb300serve.core.files import expand_user, is_directory, is_file
 from gb300serve.core.text import suggestion
-from gb300serve.plan.check import LiteralSecret, check, literal_secrets
+from gb300serve.fit.section import recipe_problems
+from gb300serve.plan.check import LiteralSecret, literal_secrets
 from gb300serve.plan.compile import Compiler, ImageRef
 from gb300serve.plan.model import Plan
 from gb300serve.recipe.catalog import Catalog, RecipeFile, is_path
@@ -179,7 +180,7 @@ class Workspace:
     def load(self, ref: str, sets: Sequence[str] | None = None) -> tuple[LoadedRecipe, Recipe]:
         """A valid recipe; raises RecipeError (exit 3) or CommandLineError (exit 2). Notes are kept."""
         loaded = self.loader.load_file(self.find(ref), tuple(sets or ()))
-        found = check(loaded)
+        found = tuple(recipe_problems(loaded))
         is_valid, errors = checked = _errors(loaded, found)
         overridden = [d for d in errors if d.file and d.file.startswith(ASSIGNMENT_PREFIX)]
         if overridden:
@@ -187,7 +188,7 @@ class Workspace:
         if not is_valid and sets and self._is_valid(ref):
             raise OverridesDisagreeError(sets, loaded.source.name, errors)
         if not is_valid or loaded.recipe is None:
-            causes = CauseFinder(self.loader, lambda other: _errors(other, check(other)))
+            causes = CauseFinder(self.loader, lambda other: _errors(other, recipe_problems(other)))
             raise RecipeInvalidError(loaded.source.name, causes.placed(loaded, checked))
         noticed = [d for d in found if d.severity != "error"]
         noticed += [_shadow(loaded, path) for path in loaded.file.shadows]
@@ -197,7 +198,7 @@ class Workspace:
 
     def _is_valid(self, ref: str) -> bool:
         loaded = self.loader.load_file(self.find(ref))
-        return _errors(loaded, check(loaded)).is_valid
+        return _errors(loaded, recipe_problems(loaded)).is_valid
 
     def shareable(self, ref: str, sets: Sequence[str] | None = None) -> tuple[LoadedRecipe, Recipe]:
         """`load` for printing, pinning and launching. Raises LiteralSecretError (exit 4)."""

@@ -152,6 +152,7 @@ _ROWS: tuple[tuple[str, str, Severity, str], ...] = (
     ("FIT010", "fixed-kv-cache-too-large", "error", "The fixed size of the KV cache exceeds the GPU memory."),
     ("FIT011", "boots-disagree", "warning", "Boots with the same settings contradict each other."),
     ("FIT012", "gpu-total-unknown", "warning", "The memory of the GPU is unknown."),
+    ("FIT013", "impossible-memory-figure", "error", "A figure of the memory section contradicts another one."),
     # TGT: the targets of `compile --to`.
     ("TGT001", "not-in-target", "warning", "The target cannot express a setting of `docker run`."),
     ("TGT002", "otherwise-in-target", "note", "The target expresses a setting differently from `docker run`."),

@@ -4,11 +4,9 @@ import functools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
-
-from gb300serve.recipe.model import MemorySection
 
 GIB = 1024**3
 
@@ -311,71 +309,6 @@ def checkpoint_at_path(path: str) -> Checkpoint | None:
     base = path.rstrip("/").rpartition("/")[2].lower()
     named = (known for known in known_checkpoints() if base.startswith(known.repo.rpartition("/")[2].lower()))
     return max(named, key=lambda known: len(known.repo), default=None)
-
-
-def with_memory_section(known: Checkpoint | None, memory: MemorySection | None, repo: str) -> Checkpoint | None:
-    """The checkpoint with the figures of the recipe's section; None if both together lack a size."""
-    if memory is None:
-        return known
-    base = known or _new(memory, repo)
-    if base is None:
-        return None
-    tables = tuple(HostTable(table.rows, 0, table.row_bytes) for table in memory.host_tables) or base.host_tables
-    weights = base.weights_bytes if memory.weights_gib is None else round(memory.weights_gib * GIB)
-    residency, host, graphs = memory.residency, memory.host, memory.graphs_gib
-    stated = residency and Residency(residency.hbm_expert_gib, residency.grace_expert_gib, residency.basis)
-    return replace(
-        base,
-        bytes=weights + sum(table.bytes for table in tables),
-        parameters=tuple(_parameters_of_section(memory)) or base.parameters,
-        host_tables=tables,
-        kv_cache=_cache(memory) or base.kv_cache,
-        max_position_embeddings=memory.max_model_len or base.max_position_embeddings,
-        overhead=_overhead(memory) or base.overhead,
-        residency=stated or base.residency,
-        host_need=HostNeed(host.needed_gib, host.left_gib, host.basis) if host else base.host_need,
-        graphs_gib=Constant(graphs.value, "computed", (f"the recipe: {graphs.basis}",)) if graphs else base.graphs_gib,
-    )
-
-
-def missing_sizes(memory: MemorySection | None) -> tuple[str, ...]:
-    """The keys that the section lacks to describe a checkpoint that the package does not know."""
-    wanted = ("weights_gib", "kv_cache", "max_model_len")
-    return tuple(key for key in wanted if memory is None or getattr(memory, key) is None)
-
-
-def _new(memory: MemorySection, repo: str) -> Checkpoint | None:
-    cache = _cache(memory)
-    if memory.weights_gib is None or cache is None or memory.max_model_len is None:
-        return None
-    return Checkpoint(
-        repo=repo,
-        bytes=round(memory.weights_gib * GIB),
-        architecture="",
-        max_position_embeddings=memory.max_model_len,
-        parameters=(),
-        host_tables=(),
-        kv_cache=cache,
-    )
-
-
-def _parameters_of_section(memory: MemorySection) -> Iterator[Parameter]:
-    yield from (Parameter(item.name, item.bytes) for item in memory.parameters if "{layer}" not in item.name)
-    for layer in range(memory.layers or 1):
-        for item in memory.parameters:
-            if "{layer}" in item.name:
-                yield Parameter(item.name.replace("{layer}", str(layer)), item.bytes)
-
-
-def _cache(memory: MemorySection) -> KvCache | None:
-    cache = memory.kv_cache
-    return None if cache is None else KvCache("auto", cache.fixed_gib, cache.bytes_per_token, cache.block_tokens)
-
-
-def _overhead(memory: MemorySection) -> Constant | None:
-    if memory.overhead_gib is None:
-        return None
-    return Constant(memory.overhead_gib, "computed", (f"the recipe: {memory.basis or 'no basis given'}",))
 
 
 # Lookup tables that the engine can keep on the host have hundreds of millions of rows; no other tensor has a million.

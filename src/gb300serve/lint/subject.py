@@ -12,10 +12,11 @@ from gb300serve.engines.base import Options
 from gb300serve.engines.registry import engine as engine_named
 from gb300serve.engines.tables import TableChoice, tables_for
 from gb300serve.engines.vllm.options import VllmOptions, view
-from gb300serve.fit.checkpoint import Checkpoint, MeasuredBoot, checkpoint_at_path, find_checkpoint, with_memory_section
+from gb300serve.fit.checkpoint import Checkpoint, MeasuredBoot, find_checkpoint
 from gb300serve.fit.hardware import GB300
 from gb300serve.fit.memory import MemoryPlan, measured_boots, memory_plan
 from gb300serve.fit.request import MemoryRequest, is_on_one_gpu, recipe_request
+from gb300serve.fit.section import known_checkpoint, with_memory_section
 from gb300serve.plan.check import LiteralSecret, literal_secrets
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan, with_secret_placeholders
@@ -120,10 +121,8 @@ class LintSubject:
     def checkpoint(self) -> Checkpoint | None:
         """The known checkpoint of the first model, found by repository, path or name."""
         model = self.recipe.model
-        if model is not None and model.repo:
-            return find_checkpoint(model.repo)
-        if model is not None and model.path:
-            return checkpoint_at_path(model.path)
+        if model is not None and (model.repo or model.path):
+            return known_checkpoint(model)
         return find_checkpoint(self.vllm.model) if self.is_vllm and self.vllm.model else None
 
     @cached_property

@@ -318,17 +318,29 @@ class BootSection(Section):
 
 
 class ParameterSection(Section):
-    """A parameter under the engine's name; `{layer}` in the name stands for each of the section's `layers`."""
+    """A parameter under the engine's name; `{layer}` in the name stands for each of the section's `layers`.
+
+    `in_layers` limits it to some of them: `3-60`, or `0,4-7`.
+    """
 
     name: Text
     bytes: Annotated[int, Field(gt=0)]
+    in_layers: Annotated[str, Field(pattern=r"^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$")] | None = None
+
+    def layer_numbers(self, count: int) -> tuple[int, ...]:
+        """The layers that have it, of `count` layers."""
+        if self.in_layers is None:
+            return tuple(range(count))
+        ranges = (part.partition("-") for part in self.in_layers.split(","))
+        return tuple(number for first, _, last in ranges for number in range(int(first), int(last or first) + 1))
 
 
 class HostTableSection(Section):
-    """A lookup table that can be kept in host memory; `row_bytes` includes its scales."""
+    """A lookup table that can be kept in host memory; `row_bytes` includes the `scale_bytes`, a tensor of their own."""
 
     rows: Annotated[int, Field(gt=0)]
     row_bytes: Annotated[int, Field(gt=0)]
+    scale_bytes: Annotated[int, Field(ge=0)] = 0
 
 
 class KvCacheSection(Section):
@@ -369,7 +381,7 @@ class MemorySection(Section):
     `residency`, `grace_expert_gib` takes the place of `moved`.
     """
 
-    overhead_gib: Number | None = None
+    overhead_gib: Positive | None = None
     basis: Text | None = None
     weights_gib: Positive | None = None
     layers: Annotated[int, Field(gt=0)] | None = None

@@ -213,6 +213,17 @@ def test_a_directory_that_is_no_checkpoint(tmp_path: Path, name: str) -> None:
     assert f"{name}/config.json: No such file or directory" in answer.err
 
 
+@pytest.mark.parametrize("words", [("lint",), ("fit",), ("doctor",), ("up", "--on", "sim"), ("compile",)])
+def test_impossible_figures_stop_every_command(tmp_path: Path, words: tuple[str, ...]) -> None:
+    below = "memory: {weights_gib: 240, overhead_gib: 24, kv_cache: {bytes_per_token: 4096}, max_model_len: 65536}\n"
+    verb, *options = words
+    answer = run(verb, "bench/v1", *options, "--recipes", unknown(tmp_path, below), variables={"HOME": str(tmp_path)})
+    assert answer.code == 3
+    place = rf"{tmp_path}/bench/v1\.yaml:\d+:\d+: error FIT013 impossible-memory-figure"
+    message = "overhead_gib is 24.00, less than the 240.00 GiB of weights, which it includes"
+    assert re.search(f"{place}: {re.escape(message)}", answer.out + answer.err)
+
+
 def test_another_machine_is_unknown() -> None:
     spread = run("fit", "v14", "--set", "engine.options.tensor_parallel_size=2", "--json").document
     assert (spread["verdict"], [one["code"] for one in spread["diagnostics"]]) == ("unknown", ["FIT007"])

@@ -18,10 +18,10 @@ from gb300serve.fit.checkpoint import (
     Graphs,
     KvCache,
     find_checkpoint,
-    with_memory_section,
 )
 from gb300serve.fit.memory import AUTO_LENGTH, MemoryPlan, longest_context, memory_plan, needed_gib, tokens_in
 from gb300serve.fit.request import MemoryRequest, request_from_options
+from gb300serve.fit.section import with_memory_section
 from gb300serve.recipe.model import MemorySection
 from gb300serve.simulator.engine.script import Fault
 
