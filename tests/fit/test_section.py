@@ -3,10 +3,25 @@ from pathlib import Path
 
 import pytest
 
-from gb300serve.fit.checkpoint import GIB, Constant, known_checkpoints
+from gb300serve.fit.checkpoint import (
+    GIB,
+    Checkpoint,
+    Constant,
+    Parameter,
+    Tensor,
+    checkpoint_from_tensors,
+    known_checkpoints,
+)
 from gb300serve.fit.request import MemoryRequest
 from gb300serve.fit.result import fit_result
-from gb300serve.fit.section import missing_sizes, recipe_problems, with_memory_section
+from gb300serve.fit.section import (
+    measured_sizes,
+    missing_sizes,
+    other_sizes,
+    recipe_problems,
+    with_memory_section,
+    with_sizes,
+)
 from gb300serve.recipe.catalog import Catalog, RecipeFile
 from gb300serve.recipe.load import RecipeLoader
 from gb300serve.recipe.model import HostTableSection, KvCacheSection, MemorySection, ParameterSection
@@ -143,3 +158,45 @@ def test_the_weights_of_a_known_checkpoint(tmp_path: Path) -> None:
     found = problems(tmp_path, "overhead_gib: 250", DRAFTS, FLASH.repo)
     assert "less than the 286.44 GiB of weights" in str(found)
     assert [one[1] for one in problems(tmp_path, "overhead_gib: -1", DRAFTS)] == ["error"]
+
+
+DIMENSIONS = {
+    "max_position_embeddings": 4096, "num_hidden_layers": 4, "num_attention_heads": 8, "hidden_size": 512,
+}  # fmt: skip
+
+
+def measured(tensors: dict[str, int]) -> Checkpoint:
+    found = [Tensor(name, (size,), size) for name, size in tensors.items()]
+    return checkpoint_from_tensors("acme/big", DIMENSIONS, found)
+
+
+def test_measured_sizes_state_the_same_checkpoint() -> None:
+    dense = {f"model.layers.{n}.mlp.gate_proj.weight": 7 * GIB for n in (0, 1, 3)}
+    found = measured(
+        {f"model.layers.{n}.self_attn.q_proj.weight": (5 + n // 3) * GIB for n in range(4)} | dense | {"embed.w": GIB}
+    )
+    sizes = measured_sizes(found, with_cache=True)
+    assert [(one["name"][21:], one.get("in_layers")) for one in sizes["parameters"]] == [
+        ("self_attn.qkv_proj.weight", "0-2"), ("self_attn.qkv_proj.weight", "3"), ("mlp.gate_up_proj.weight", "0-1,3"),
+    ]  # fmt: skip
+    again = with_memory_section(None, with_sizes(None, sizes), found.repo)
+    assert again is not None
+    assert replace(again, architecture=found.architecture).parameters == found.parameters
+    assert (again.bytes, again.kv_cache.bytes_per_token) == (found.bytes, found.kv_cache.bytes_per_token)
+    assert other_sizes(with_sizes(None, sizes), sizes) == {}
+    assert list(other_sizes(with_sizes(None, sizes | {"layers": 9}), sizes)) == ["layers"]
+
+
+def test_parameters_in_an_order_without_a_pattern_are_listed() -> None:
+    names = ("model.layers.0.b", "model.layers.0.a", "model.layers.1.a", "model.layers.1.b")
+    found = replace(measured({}), parameters=tuple(Parameter(name, GIB) for name in names))
+    sizes = measured_sizes(found, with_cache=False)
+    assert ([one["name"] for one in sizes["parameters"]], "layers" in sizes) == (list(names), False)
+
+
+def test_the_boots_of_other_weights_do_not_count() -> None:
+    other = with_memory_section(FLASH, MemorySection(weights_gib=290), FLASH.repo)
+    same = with_memory_section(FLASH, MemorySection(weights_gib=round(FLASH.weights_bytes / GIB, 4)), FLASH.repo)
+    assert other is not None
+    assert same is not None
+    assert (other.boots, same.boots) == ((), FLASH.boots)

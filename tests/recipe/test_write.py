@@ -1,4 +1,5 @@
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped] # its stubs would be one more dependency for a few tests
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from gb300serve.core.values import WrittenFloat
 from gb300serve.document.nodes import Source
 from gb300serve.document.read import parse
-from gb300serve.recipe.write import recipe_schema, to_yaml
+from gb300serve.recipe.write import recipe_schema, to_yaml, with_entries
 from tests.support.recipes import ENGINE, alone, child
 
 HOSTILE = (
@@ -103,3 +104,39 @@ def test_what_fits(text: str) -> None:
 )
 def test_what_does_not_fit(text: str) -> None:
     assert errors(text) != []
+
+
+HEAD = "lane: bench\n"
+SIZES = {"weights_gib": 2.5, "parameters": [{"name": "a", "bytes": 1}], "kv_cache": {"bytes_per_token": 8}}
+BLOCK = """\
+memory:
+  weights_gib: 2.5
+  parameters:
+    - {name: a, bytes: 1}
+  kv_cache: {bytes_per_token: 8}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", BLOCK),
+        ("# The end.\n\n", f"# The end.\n{BLOCK}"),
+        ("memory: null  # none\ntitle: x\n", f"{BLOCK}title: x\n"),
+        ("memory: {weights_gib: 1, layers: 2}\n", BLOCK.replace("  parameters", "  layers: 2\n  parameters")),
+        ("+memory:\n    layers: 2", f"+memory:\n    layers: 2\n{indent(BLOCK[8:], '  ').rstrip()}"),
+        (
+            "memory:\n  kv_cache:\n    # eight\n    bytes_per_token: 9  # nine\n\n"
+            "  # A note.\n  basis: |\n    a\n\n# End.\n",
+            "memory:\n  kv_cache: {bytes_per_token: 8}\n\n  # A note.\n  basis: |\n    a\n"
+            "  weights_gib: 2.5\n  parameters:\n    - {name: a, bytes: 1}\n\n# End.\n",
+        ),
+    ],
+)
+def test_entries_of_a_section(before: str, after: str) -> None:
+    assert with_entries(HEAD + before, "memory", SIZES) == HEAD + after
+
+
+def test_no_entries_and_no_mapping_change_nothing() -> None:
+    assert with_entries(f"{HEAD}# kept", "memory", {}) == f"{HEAD}# kept"
+    assert with_entries("- a\n", "memory", SIZES) == "- a\n"

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from gb300serve.app.causes import FindingKey, key_of
 from gb300serve.app.lint import FileLinter, Target, is_recipe, targets_of
 from gb300serve.app.workspace import Workspace
+from gb300serve.core.errors import MachineError
 from gb300serve.core.files import is_file, write_atomically
 from gb300serve.core.redaction import redact, redact_line
 from gb300serve.core.text import printable
@@ -22,6 +23,10 @@ from gb300serve.recipe.write import SUFFIX, read_pin
 
 # More corrections of one file are made by the next call.
 MOST_FIXES = 200
+
+
+class FileKeptError(MachineError):
+    """A recipe's file stays as it is: it cannot be written, or a pinned command would change."""
 
 
 class Correction(NamedTuple):
@@ -41,18 +46,24 @@ def fix_paths(space: Workspace, paths: list[str]) -> Iterator[Correction]:
         fixed = _fixed(FileLinter(space, loader), loaded)
         if fixed == loaded.source.text:
             continue
-        path, pinned = loaded.file.path, _changed_pins(space, loaded.file, fixed)
-        if pinned:
-            reason = f"the corrections would change the pinned command of {', '.join(pinned)}"
-            yield Correction(f"{path}: not changed, because {reason}; write a new release", refused=True)
-            continue
         try:
-            replace_text(path, loaded.source.text, fixed)
-        except (OSError, UnicodeDecodeError) as error:
-            cause = error.strerror if isinstance(error, OSError) else "not UTF-8"
-            yield Correction(f"{path}: not changed: {cause}", refused=True)
-            continue
-        yield Correction("\n".join(_diff(loaded, fixed)))
+            yield Correction(write_recipe(space, loaded, fixed))
+        except FileKeptError as error:
+            yield Correction(error.message, refused=True)
+
+
+def write_recipe(space: Workspace, loaded: LoadedRecipe, text: str) -> str:
+    """Replace the text of a recipe's file; returns the diff. Raises FileKeptError."""
+    path, pinned = loaded.file.path, _changed_pins(space, loaded.file, text)
+    if pinned:
+        reason = f"the corrections would change the pinned command of {', '.join(pinned)}"
+        raise FileKeptError(f"{path}: not changed, because {reason}; write a new release")
+    try:
+        replace_text(path, loaded.source.text, text)
+    except (OSError, UnicodeDecodeError) as error:
+        cause = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise FileKeptError(f"{path}: not changed: {cause}") from error
+    return "\n".join(_diff(loaded, text))
 
 
 def _fixed(linter: FileLinter, loaded: LoadedRecipe) -> str:

@@ -1,13 +1,14 @@
 """The memory fit of a release: its sizes, the boots that this machine has learned from, and remarks."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from gb300serve.adapters.safetensors import CheckpointUnreadableError, read_config, read_tensors
 from gb300serve.adapters.system import read_document, write_document
-from gb300serve.app.workspace import Workspace, learned_boots
+from gb300serve.app.corrections import write_recipe
+from gb300serve.app.workspace import RecipeInvalidError, Workspace, learned_boots
 from gb300serve.boot.receipts import cache_tokens
 from gb300serve.core.diagnostics import Diagnostic, diagnostic
 from gb300serve.core.errors import CompileError
@@ -35,7 +36,14 @@ from gb300serve.fit.result import (
     fit_result,
     with_nearest_settings,
 )
-from gb300serve.fit.section import missing_sizes, with_memory_section
+from gb300serve.fit.section import (
+    measured_sizes,
+    missing_sizes,
+    other_sizes,
+    recipe_problems,
+    with_memory_section,
+    with_sizes,
+)
 from gb300serve.lint.known import runner_v2_ignores
 from gb300serve.lint.rules.offload import uses_runner_v2
 from gb300serve.lint.run import rule_findings
@@ -43,6 +51,7 @@ from gb300serve.lint.subject import LintSubject
 from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.merge import split_assignment, split_path
 from gb300serve.recipe.model import Recipe
+from gb300serve.recipe.write import to_yaml, with_entries
 
 # Changing these settings does not change the overhead F.
 _KEEPS_OVERHEAD = frozenset({"cpu_offload_gb", "cpu_offload_params", "gpu_memory_utilization"})
@@ -55,6 +64,25 @@ class SizesUnknownError(CompileError):
 
     def __init__(self, why: Diagnostic) -> None:
         super().__init__(why.message, hint=why.hint)
+
+
+class LayoutUnknownError(CompileError):
+    """The file is written in a way that `with_entries` cannot extend."""
+
+    def __init__(self, file: str, section: str) -> None:
+        super().__init__(f"{file}: not changed: its layout is not known", hint=f"write this yourself:\n{section}")
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSizes:
+    """The entries that were written into a recipe's `memory` section; none if it stated them all before."""
+
+    file: Path
+    entries: Mapping[str, Any] = field(default_factory=dict)
+    diff: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {"file": str(self.file), "memory": dict(self.entries)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +164,35 @@ class Fitter:
     def checkpoint(self, subject: LintSubject, sets: Sequence[str] = ()) -> Checkpoint | None:
         """From the local directory or the package, then the recipe's `memory`, then the boots of this machine."""
         recipe = subject.recipe
-        known = subject.checkpoint if self.directory is None else _read(subject, self.directory)
-        found = with_memory_section(known, recipe.memory, _repo(recipe))
+        found = with_memory_section(subject.checkpoint, recipe.memory, _repo(recipe))
+        if self.directory is not None:
+            read, known = _read(subject, self.directory)
+            section = with_sizes(recipe.memory, _sizes(recipe, read, known))
+            found = with_memory_section(known, section, _repo(recipe))
+            found = replace(found, architecture=read.architecture) if found else None
         if found is None:
             return None
-        if found.overhead is not None and (_inherited(subject) or not all(map(_keeps_overhead, sets))):
+        if found.overhead is not None and (_inherited(subject, "memory", "overhead_gib") or not all(map(_keeps_overhead, sets))):
             found = replace(found, overhead=replace(found.overhead, basis="assumed"))
         return with_boots(found, parse_boots(read_document(learned_boots(self.space)), found.repo))
+
+    def write(self, loaded: LoadedRecipe, recipe: Recipe, directory: Path) -> WrittenSizes:
+        """Write the sizes of a local checkpoint into the recipe's `memory` section.
+
+        Raises FileKeptError, RecipeInvalidError, LayoutUnknownError.
+        """
+        sizes = _sizes(recipe, *_read(self.subject(loaded, recipe), directory))
+        changed = other_sizes(recipe.memory, sizes)
+        if not changed:
+            return WrittenSizes(loaded.file.path)
+        text = with_entries(loaded.source.text, "memory", changed)
+        again = self.space.loader_of({loaded.file.path: text}).load_file(loaded.file)
+        errors = tuple(problem for problem in recipe_problems(again) if problem.severity == "error")
+        if again.recipe is not None and errors:
+            raise RecipeInvalidError(f"{loaded.source.name} with these sizes", errors)
+        if again.recipe is None or again.recipe.memory != with_sizes(recipe.memory, sizes):
+            raise LayoutUnknownError(loaded.source.name, to_yaml({"memory": changed}))
+        return WrittenSizes(loaded.file.path, changed, write_recipe(self.space, loaded, text))
 
     def calibrate(self, loaded: LoadedRecipe, recipe: Recipe, log: str, lines: Iterable[str]) -> LearnedOverhead:
         """Learn the overhead from a boot log and save it.
@@ -175,18 +225,21 @@ class Fitter:
             yield _ignored(subject, known, found)
 
 
-def _read(subject: LintSubject, directory: Path) -> Checkpoint:
-    """The local checkpoint, with the boots that the package has recorded for it."""
+def _read(subject: LintSubject, directory: Path) -> tuple[Checkpoint, Checkpoint | None]:
+    """The local checkpoint, and what the package knows of its architecture."""
     config, dtype = read_config(directory), subject.vllm.kv_cache_dtype or "auto"
     try:
         found = checkpoint_from_tensors(_repo(subject.recipe), config, read_tensors(directory), dtype)
     except (KeyError, TypeError) as error:
         raise CheckpointUnreadableError(directory / "config.json", f"{error} is missing") from error
     known = subject.checkpoint
-    if known is None or known.architecture != found.architecture:
-        return found
-    same = known.bytes == found.bytes
-    return replace(found, kv_cache=known.kv_cache, variants=known.variants, boots=known.boots if same else ())
+    return found, known if known is not None and known.architecture == found.architecture else None
+
+
+def _sizes(recipe: Recipe, read: Checkpoint, known: Checkpoint | None) -> dict[str, Any]:
+    """The measured entries of `memory`. A stated or known KV cache outranks one that is computed from dimensions."""
+    stated = recipe.memory is not None and recipe.memory.kv_cache is not None
+    return measured_sizes(read, with_cache=known is None and not stated)
 
 
 def _request(recipe: Recipe, known: Checkpoint | None) -> MemoryRequest:
@@ -203,8 +256,8 @@ def _repo(recipe: Recipe) -> str:
 
 
 def _inherited(subject: LintSubject, *path: str) -> bool:
-    """Whether the section at `path` (`memory`) comes from a parent, which may have other settings."""
-    return subject.loaded.place(path or ("memory",)).file != subject.loaded.source.name
+    """Whether the value at `path` comes from a parent, which may have other settings."""
+    return subject.loaded.place(path).file != subject.loaded.source.name
 
 
 def _recorded_boot(subject: LintSubject) -> RecordedBoot | None:

@@ -316,7 +316,7 @@ TABLE_ROWS = 1_000_000
 
 _EXPERT = re.compile(r"(?P<base>.*\.experts)\.(?:\d+\.)?(?P<part>w1|w2|w3|gate_proj|up_proj|down_proj|gate_up_proj)\b")
 _STACKED = {"w1": "w13", "w3": "w13", "gate_proj": "w13", "up_proj": "w13", "gate_up_proj": "w13"}
-_LAYER = re.compile(r"\blayers\.(\d+)\.")
+LAYER = re.compile(r"\blayers\.(\d+)\.")
 _DRAFTER = re.compile(r"(?:^|\.)(?:mtp|draft|dspark)\w*\.")
 _BLOCK_TOKENS = 16
 
@@ -383,14 +383,15 @@ def _parameters_of_tensors(tensors: Iterable[Tensor]) -> tuple[Parameter, ...]:
     """
     sizes: dict[str, int] = {}
     for tensor in tensors:
-        if _LAYER.search(tensor.name) and not _DRAFTER.search(tensor.name):
+        if LAYER.search(tensor.name) and not _DRAFTER.search(tensor.name):
             name = engine_parameter_name(tensor.name)
             sizes[name] = sizes.get(name, 0) + tensor.bytes
-    return tuple(Parameter(name, sizes[name]) for name in sorted(sizes, key=_creation_order))
+    return tuple(Parameter(name, sizes[name]) for name in sorted(sizes, key=creation_order))
 
 
-def _creation_order(name: str) -> tuple[int, int, str]:
-    layer = _LAYER.search(name)
+def creation_order(name: str) -> tuple[int, int, str]:
+    """The key by which the engine's parameters are sorted: layer, position in the layer, name."""
+    layer = LAYER.search(name)
     rank = next((rank for rank, pattern in enumerate(_CREATED) if pattern.search(name)), len(_CREATED))
     return int(layer[1]) if layer else -1, rank, name
 

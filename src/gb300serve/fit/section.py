@@ -1,12 +1,14 @@
-"""The `memory` section of a recipe: the checkpoint with its figures, and figures that are impossible."""
+"""The `memory` section of a recipe: the checkpoint with its figures that are impossible, and measured sizes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from gb300serve.core.diagnostics import Diagnostic, Severity, diagnostic, dotted_path
 from gb300serve.document.nodes import Path
 from gb300serve.fit.checkpoint import (
     GIB,
+    LAYER,
     Checkpoint,
     Constant,
     HostNeed,
@@ -15,11 +17,15 @@ from gb300serve.fit.checkpoint import (
     Parameter,
     Residency,
     checkpoint_at_path,
+    creation_order,
     find_checkpoint,
 )
 from gb300serve.plan.check import check
 from gb300serve.recipe.load import LoadedRecipe
 from gb300serve.recipe.model import MemorySection, ModelSection, Recipe
+
+# Figures are often written with two decimals.
+ROUNDING_GIB = 0.01
 
 
 def with_memory_section(known: Checkpoint | None, memory: MemorySection | None, repo: str) -> Checkpoint | None:
@@ -39,6 +45,8 @@ def with_memory_section(known: Checkpoint | None, memory: MemorySection | None, 
     return replace(
         base,
         bytes=weights + sum(table.bytes for table in tables),
+        # F of other weights is not that of these boots.
+        boots=base.boots if abs(weights - base.weights_bytes) <= ROUNDING_GIB * GIB else (),
         parameters=tuple(_parameters_of_section(memory)) or base.parameters,
         host_tables=tables,
         kv_cache=_cache(memory) or base.kv_cache,
@@ -91,6 +99,68 @@ def _overhead(memory: MemorySection) -> Constant | None:
     return Constant(memory.overhead_gib, "computed", (f"the recipe: {memory.basis or 'no basis given'}",))
 
 
+def measured_sizes(found: Checkpoint, *, with_cache: bool) -> dict[str, Any]:
+    """The entries of a `memory` section with the sizes of a checkpoint that was read from its files.
+
+    `with_cache`: also the KV cache, which is computed from the dimensions of the attention.
+    """
+    sizes: dict[str, Any] = {"weights_gib": max(round(found.weights_bytes / GIB, 4), SMALLEST_GIB)}
+    if found.parameters:
+        sizes |= _layered(found.parameters)
+    # An empty list too: it replaces an inherited one.
+    sizes["host_tables"] = [
+        {"rows": table.rows, "row_bytes": table.row_bytes, "scale_bytes": table.scale_bytes}
+        for table in found.host_tables
+    ]
+    if with_cache:
+        cache = found.kv_cache
+        sizes["kv_cache"] = {"bytes_per_token": round(cache.bytes_per_token), "block_tokens": cache.block_tokens}
+    return sizes | {"max_model_len": found.max_position_embeddings}
+
+
+SMALLEST_GIB = 0.0001
+
+
+def _layered(parameters: Sequence[Parameter]) -> dict[str, Any]:
+    """`layers` and `parameters`: one entry for the layers that have a parameter of the same name and size."""
+    numbers: dict[tuple[str, int], list[int]] = {}
+    for parameter in parameters:
+        layer = LAYER.search(parameter.name)
+        if layer is not None:
+            template = f"{parameter.name[: layer.start(1)]}{{layer}}{parameter.name[layer.end(1) :]}"
+            numbers.setdefault((template, parameter.bytes), []).append(int(layer[1]))
+    count = 1 + max((layer for layers in numbers.values() for layer in layers), default=0)
+    entries = [
+        {"name": name, "bytes": size} | ({"in_layers": _ranges(layers)} if len(layers) < count else {})
+        for (name, size), layers in sorted(numbers.items(), key=lambda item: creation_order(item[0][0])[1:])
+    ]
+    found = {"layers": count, "parameters": entries}
+    if tuple(_parameters_of_section(MemorySection.model_validate(found))) == tuple(parameters):
+        return found
+    # The order matters more than a short list: the engine offloads the first ones first.
+    return {"parameters": [{"name": parameter.name, "bytes": parameter.bytes} for parameter in parameters]}
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """`0-2,7` for 0, 1, 2, 7."""
+    firsts = [number for number in numbers if number - 1 not in numbers]
+    lasts = [number for number in numbers if number + 1 not in numbers]
+    pairs = zip(firsts, lasts, strict=True)
+    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in pairs)
+
+
+def with_sizes(memory: MemorySection | None, sizes: Mapping[str, Any]) -> MemorySection:
+    """The section with these entries."""
+    stated = memory.model_dump(exclude_none=True) if memory else {}
+    return MemorySection.model_validate({**stated, **sizes})
+
+
+def other_sizes(memory: MemorySection | None, sizes: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the entries that the section does not state already."""
+    wanted, stated = MemorySection.model_validate(sizes), memory or MemorySection()
+    return {key: value for key, value in sizes.items() if getattr(wanted, key) != getattr(stated, key)}
+
+
 def known_checkpoint(model: ModelSection | None) -> Checkpoint | None:
     """The checkpoint of the package for a recipe's model, by its repository, else by its path."""
     if model is None:
@@ -106,8 +176,6 @@ def recipe_problems(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
 
 
 IMPOSSIBLE = "FIT013"
-# Figures are often written with two decimals.
-ROUNDING_GIB = 0.01
 # A draft model that a launch without speculation does not load is a smaller part of its checkpoint than this.
 DRAFTER_SHARE = 0.1
 # With these options the weights in memory are not those of the checkpoint.

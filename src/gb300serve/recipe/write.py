@@ -1,6 +1,8 @@
 """Writing recipes as YAML, and the JSON Schema of the format."""
 
+import math
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,75 @@ def to_yaml(value: Any) -> str:
     return yaml.dump(
         value, Dumper=_RecipeDumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=120
     )
+
+
+def with_entries(text: str, section: str, entries: Mapping[str, Any]) -> str:
+    """A recipe's text with these entries in a section of the top level; all else keeps its layout and comments.
+
+    An entry that is a list or a mapping is replaced whole. The caller checks that the text reads as intended.
+    """
+    root = yaml.compose(text, Loader=yaml.CSafeLoader)
+    if not entries or not isinstance(root, yaml.MappingNode):
+        return text
+    keys = {key.value.removeprefix("+"): (key, value) for key, value in root.value}
+    if section not in keys:
+        return f"{text.rstrip(NEWLINE)}\n{section}:\n{_block(entries, 2)}"
+    key, value = keys[section]
+    if not isinstance(value, yaml.MappingNode) or value.flow_style or not value.value:
+        own = yaml.load(text, Loader=yaml.CSafeLoader)[key.value] or {}
+        block = _block({**own, **entries}, 2).rstrip(NEWLINE)
+        return f"{text[: key.start_mark.index]}{key.value}:\n{block}{text[_line_end(text, value.end_mark.index) :]}"
+    return _with_changed_entries(text, value, entries)
+
+
+NEWLINE = "\n"
+
+
+def _with_changed_entries(text: str, section: yaml.MappingNode, entries: Mapping[str, Any]) -> str:
+    present = {key.value.removeprefix("+"): (key, value) for key, value in section.value}
+    indent, last = section.start_mark.column, _line_end(text, _end(text, section))
+    new_entries = {name: entry for name, entry in entries.items() if name not in present}
+    edits = [(last, last, NEWLINE + _block(new_entries, indent).rstrip(NEWLINE))] if new_entries else []
+    for name in entries.keys() - new_entries.keys():
+        (key, value), entry = present[name], entries[name]
+        if isinstance(value, yaml.ScalarNode) and not isinstance(entry, dict | list):
+            edits.append((value.start_mark.index, value.end_mark.index, str(entry)))  # a comment after it stays
+        else:
+            start, end = key.start_mark.index - indent, _line_end(text, _end(text, value))
+            edits.append((start, end, _block({name: entry}, indent).rstrip(NEWLINE)))
+    for start, end, new in sorted(edits, reverse=True):  # from the end, so that the positions stay right
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _end(text: str, node: yaml.Node) -> int:
+    """Where the node's text ends. A block's own mark is behind the comments and empty lines that follow it."""
+    while isinstance(node, yaml.CollectionNode) and not node.flow_style:
+        last = node.value[-1]
+        node = last[1] if isinstance(last, tuple) else last
+    return len(text[: node.end_mark.index].rstrip())
+
+
+def _line_end(text: str, index: int) -> int:
+    end = text.find(NEWLINE, index)
+    return len(text) if end < 0 else end
+
+
+def _block(entries: Mapping[str, Any], indent: int) -> str:
+    """One entry after the other, and each item of a list on a line of its own."""
+    lines = []
+    for key, value in entries.items():
+        if isinstance(value, list) and value:
+            lines += [f"{key}:", *(f"  - {_on_one_line(item)}" for item in value)]
+        else:
+            lines.append(f"{key}: {_on_one_line(value)}")
+    return "".join(f"{' ' * indent}{line}\n" for line in lines)
+
+
+def _on_one_line(value: Any) -> str:
+    options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": math.inf}
+    text: str = yaml.dump([value], Dumper=_RecipeDumper, default_flow_style=True, **options)
+    return text.strip()[1:-1]
 
 
 # The name of a lane or of a release.

@@ -312,3 +312,88 @@ def test_wrong_command_lines(words: tuple[str, ...], code: int) -> None:
     answer = run("fit", *words)
     assert (answer.code, answer.out) == (code, "")
     assert re.match(r"gb300serve: ", answer.err)
+
+
+WRITTEN = """\
+# The bench of the office.
+memory:
+  weights_gib: 100   # by hand
+  # Measured on Monday.
+  overhead_gib: 234
+  basis: a boot
+  parameters:
+    - {name: x, bytes: 3}   # wrong
+  # Not yet measured: graphs.
+
+lint: {ignore: {EVD001: "a test"}}   # nothing to show
+"""
+
+
+def write_sizes(directory: Path, text: str, *options: str) -> tuple[Path, list[str | Path]]:
+    """A recipe with this end, and the words of a command that writes the sizes of a checkpoint into it."""
+    tensors = experts(4, GIB) | {"model.embed_tokens.weight": (200, GIB), "model.layers.0.dense.weight": (GIB // 2,)}
+    checkpoint = write_checkpoint(directory / "big", {"1.safetensors": tensors})
+    recipes = unknown(directory, text)
+    words: list[str | Path] = ["fit", "bench/v1", "--recipes", recipes, "--checkpoint", checkpoint, *options]
+    return recipes / "bench" / "v1.yaml", words
+
+
+def test_the_sizes_of_a_checkpoint_are_written(tmp_path: Path, golden: Golden) -> None:
+    path, words = write_sizes(tmp_path, WRITTEN)
+    before = run(*words, "--json").document
+    answer = run(*words, "--write")
+    golden("fit-write.txt", answer.out.replace(str(tmp_path), "/work"))
+    golden("fit-write.yaml", path.read_text())
+    after = run("fit", "bench/v1", "--recipes", tmp_path, "--json")
+    assert (answer.code, after.code, after.document["verdict"]) == (0, 0, "fits")
+    assert after.document == before
+    linted = run("lint", path, "--json").document["diagnostics"]
+    assert not [one for one in linted if one["severity"] == "error" or str(one["path"]).startswith("memory")]
+
+
+def test_nothing_is_written_twice(tmp_path: Path) -> None:
+    path, words = write_sizes(tmp_path, "")
+    first = run(*words, "--write", "--json").document["written"]
+    text = path.read_text()
+    second = run(*words, "--write", "--json").document["written"]
+    assert (second, path.read_text()) == ({"file": str(path), "memory": {}}, text)
+    assert run(*words, "--write").out.startswith(f"{path} states these sizes already\n\nbench/v1 on one GB300: ")
+    assert list(first["memory"]) == ["weights_gib", "layers", "parameters", "kv_cache", "max_model_len"]
+    assert first["memory"]["parameters"][0] == {
+        "name": "model.layers.{layer}.mlp.experts.routed_experts.w13_weight", "bytes": 4 * GIB,
+    }  # fmt: skip
+    assert first["memory"]["parameters"][2]["in_layers"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("memory", "code", "message"),
+    [
+        ("memory: {overhead_gib: 120}\n", 3, "overhead_gib is 120.00, less than the 232.50 GiB of weights"),
+        ("", 6, "v1.yaml: not changed: the file is read-only"),
+    ],
+)
+def test_sizes_that_cannot_be_written(tmp_path: Path, memory: str, code: int, message: str) -> None:
+    path, words = write_sizes(tmp_path, memory, "--write")
+    path.chmod(0o644 if memory else 0o444)
+    before = path.read_text()
+    answer = run(*words)
+    assert (answer.code, answer.out, path.read_text()) == (code, "", before)
+    assert message in answer.err
+    assert sorted(one.name for one in path.parent.iterdir()) == ["v1.yaml"]
+
+
+def test_write_requires_a_checkpoint_and_no_set(tmp_path: Path) -> None:
+    assert run("fit", "v14", "--write").code == 2
+    _, words = write_sizes(tmp_path, "", "--write", "--set", f"{OFFLOAD}=9")
+    assert "--write excludes --set" in run(*words).err
+
+
+def test_a_child_gets_sizes_of_its_own_and_keeps_the_inherited_overhead_assumed(tmp_path: Path) -> None:
+    path, words = write_sizes(tmp_path, "memory: {overhead_gib: 234}\n", "--write", "--json")
+    parent = path.read_text()
+    write(tmp_path, {"v2": child("engine: {options: {max_num_seqs: 2}}\n", "v2", "v1")})
+    found = run(*("bench/v2" if word == "bench/v1" else word for word in words)).document
+    assert (found["basis"], path.read_text()) == ("assumed", parent)
+    assert "overhead_gib" not in (path.parent / "v2.yaml").read_text()
+    again = run("fit", "bench/v2", "--recipes", tmp_path, "--json").document
+    assert again == {key: value for key, value in found.items() if key != "written"}

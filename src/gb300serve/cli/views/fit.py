@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from gb300serve.app.fit import Fitted
+from gb300serve.app.fit import Fitted, WrittenSizes
 from gb300serve.cli.views import diagnostics
 from gb300serve.cli.views.diagnostics import table
 from gb300serve.fit.learned import LearnedOverhead
@@ -11,6 +11,12 @@ from gb300serve.fit.request import MemoryRequest
 from gb300serve.fit.result import FitResult, RecordedBoot, Sweep, SweepStep, repeated_steps
 
 WIDTH = 64
+
+
+def written_lines(written: WrittenSizes) -> Iterator[str]:
+    """What was written into the recipe, before the fit result."""
+    yield written.diff or f"{written.file} states these sizes already"
+    yield ""
 
 
 def lines(fitted: Fitted) -> Iterator[str]:
