@@ -4,7 +4,14 @@ import json
 import pytest
 
 from gb300serve.core.values import Missing
-from gb300serve.host.collect import RemoteMachine, UnavailableDocker, collect_model_files, host_facts, release_facts
+from gb300serve.host.collect import (
+    RemoteMachine,
+    UnavailableDocker,
+    collect_model_files,
+    host_facts,
+    release_facts,
+    shared_memory,
+)
 from gb300serve.host.facts import (
     ContainerFact,
     Directory,
@@ -278,3 +285,31 @@ class Denied(FakeMachine):
 
 def test_a_directory_that_may_not_be_looked_at() -> None:
     assert collect_model_files(MODEL, Denied()) == ModelFiles(MODEL, problem="/m: Permission denied")
+
+
+def status(kilobytes: int) -> str:
+    return f"Name:\tVLLM::EngineCor\nRssFile:\t   300 kB\nRssShmem:\t  {kilobytes} kB\nVmPTE:\t 9 kB\n"
+
+
+OURS, THEIRS = f"0::/system.slice/docker-{ID}.scope\n", "0::/user.slice\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "held"),
+    [
+        ({"7/cgroup": OURS, "7/status": status(1024), "8/cgroup": OURS, "8/status": status(4)}, 1028 * 1024),
+        # One process has ended since.
+        ({"7/cgroup": OURS, "7/status": status(1024)}, 1024**2),
+        # In the namespace of the container's engine, 8 is another process than here.
+        ({"7/cgroup": OURS, "7/status": status(8), "8/cgroup": THEIRS, "8/status": status(1024)}, 8192),
+        ({"8/cgroup": THEIRS, "8/status": status(1024)}, "/proc does not show the processes of the container"),
+        ({}, "/proc does not show the processes of the container"),
+        ({"7/cgroup": OURS, "7/status": "Name:\tx\n"}, "/proc/7/status has no RssShmem"),
+        ({"7/cgroup": OURS}, "/proc/7/status: No such file or directory"),
+        ({"7/status": status(8)}, "/proc/7/cgroup: No such file or directory"),
+    ],
+)
+def test_the_shared_memory_of_a_container(files: dict[str, str], held: int | str) -> None:
+    machine = FakeMachine(files={f"/proc/{path}": text for path, text in files.items()})
+    found = shared_memory(machine, ID, frozenset({8, 7}))
+    assert found == (held if isinstance(held, int) else Missing(held))

@@ -9,9 +9,11 @@ import pytest
 from gb300serve.adapters.system import SystemDisk
 from gb300serve.core.errors import BackendError
 from gb300serve.core.ports import Response
+from gb300serve.core.values import Missing
 from gb300serve.journal.journal import RunningLane
-from gb300serve.journal.runs import Runs
+from gb300serve.journal.runs import Runs, parse_record
 from gb300serve.lifecycle.backend import Container
+from gb300serve.lifecycle.events import SharedMemoryRead
 from gb300serve.lifecycle.execute import LaunchResult, execute
 from gb300serve.lifecycle.launch import Launch
 from gb300serve.lifecycle.reconcile import plan_launch
@@ -161,3 +163,23 @@ def test_an_engine_that_does_not_answer_says_nothing() -> None:
             raise BackendError("no Docker Engine answers")
 
     assert running_lanes(Silent()) == ()
+
+
+@pytest.mark.parametrize(
+    ("held", "kept"),
+    [
+        (3 * 2**29, {"held_gib": 1.5, "expected_gib": 2.25, "missing": None}),
+        (Missing(f"not {SECRET}"), {"held_gib": None, "expected_gib": 2.25, "missing": "not [secret]"}),
+    ],
+)
+def test_pinned_host_memory_is_kept(tmp_path: Path, held: int | Missing, kept: dict[str, object]) -> None:
+    recorder = begun(tmp_path, backend(SERVES), SystemDisk(), [])
+    recorder.hear(SharedMemoryRead(held, 2.25))
+    recorder.close(exit={"tool": 0})
+    written = json.loads((recorder.run.path / "run.json").read_text())
+    (event,) = map(json.loads, (recorder.run.path / "events.jsonl").read_text().splitlines())
+    assert (written["shared_memory"], event["kind"]) == (kept, "SharedMemoryRead")
+    assert {key: event[key] for key in kept} == kept
+    again = parse_record(written)
+    assert again is not None
+    assert again.shared_memory == kept

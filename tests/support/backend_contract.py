@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gb300serve.core.errors import BackendError
+from gb300serve.core.values import Missing
 from gb300serve.lifecycle.backend import LABEL_LANE, LABEL_PLAN, ContainerBackend, LogLine, differences, wanted_options
 from gb300serve.plan.model import Mount, Plan
 
@@ -111,6 +112,10 @@ class BackendContract:
         assert found.started_at is not None
         assert found.started_at >= found.created_at
         assert found in backend.containers()
+
+    def test_shared_memory_is_a_size_or_a_reason(self, backend: ContainerBackend, running: str) -> None:
+        held = backend.shared_memory(running)
+        assert held.why if isinstance(held, Missing) else held >= 0
 
     def test_elapsed_grows(self, backend: ContainerBackend, running: str) -> None:
         first = backend.elapsed(running)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from gb300serve.core.errors import BackendError
+from gb300serve.core.values import Missing
 from gb300serve.lifecycle.backend import Bars, Container, Image, LogLine, Vitals
 from gb300serve.plan.model import Plan
 from tests.support.fake_clock import FakeClock
@@ -73,6 +74,10 @@ class FakeBackend:
     def processes(self, container: str) -> frozenset[int] | None:
         del container
         return None
+
+    def shared_memory(self, container: str) -> int | Missing:
+        del container
+        return Missing("a fake has no processes")
 
     def bars(self, container: str) -> Bars | None:
         del container

@@ -135,8 +135,9 @@ class Hosts:
     @cached_property
     def _docker(self) -> ContainerBackend:
         clock = SystemClock()
-        use = GpuUse(clock) if self.is_local("docker") else lambda: None
-        return DockerBackend(DockerEngine(self.endpoint), clock, use)
+        if not self.is_local("docker"):
+            return DockerBackend(DockerEngine(self.endpoint), clock)
+        return DockerBackend(DockerEngine(self.endpoint), clock, GpuUse(clock), self.machine)
 
     def _simulated(self, plan: Plan | None, memory: MemorySection | None = None) -> ContainerBackend:
         rehearsal = self.rehearsal

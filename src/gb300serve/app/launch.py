@@ -16,13 +16,14 @@ from gb300serve.app.launchable import PreparedLaunch
 from gb300serve.app.state import StateDirectory
 from gb300serve.autotune.pins import CacheVerdict
 from gb300serve.autotune.sets import short_identity
-from gb300serve.core.errors import Action, CommandLineError, Gb300Error
+from gb300serve.core.errors import Action, BackendError, CommandLineError, Gb300Error
 from gb300serve.core.redaction import redact
-from gb300serve.core.values import indented_json
+from gb300serve.core.values import Missing, indented_json
+from gb300serve.fit.result import FitResult
 from gb300serve.journal.journal import StateUnusableError
 from gb300serve.journal.runs import HOST, MeasuredTimes, RunHistory, measure_times
 from gb300serve.lifecycle.backend import Container
-from gb300serve.lifecycle.events import Announcement
+from gb300serve.lifecycle.events import Announcement, SharedMemoryRead
 from gb300serve.lifecycle.execute import LaunchResult, execute
 from gb300serve.lifecycle.failures import CrashLoopError, LaneEndedError, LaunchInterruptedError, LaunchOvertakenError
 from gb300serve.lifecycle.launch import Launch, display_time
@@ -173,7 +174,9 @@ def launch_and_watch(
         screen = display(dict(launch.expected))
         try:
             tools = host.tools(_both(recorder, screen), lock)
-            run = _Run(request, launch, hosts, state, tools, journal, recorder, screen, console)
+            release = checked.subject.release
+            memory = release.memory if release else None
+            run = _Run(request, launch, hosts, state, tools, journal, recorder, screen, console, memory)
             return run.carry_out(detached(steps) if request.detach else steps)
         finally:
             screen.stop()
@@ -198,6 +201,8 @@ class _Run:
     recorder: Recorder
     screen: BootDisplay
     console: Console
+    memory: FitResult | None
+    """None if it is unknown."""
 
     def carry_out(self, steps: tuple[Step, ...]) -> int:
         """Raises the errors of `execute` after recording them, and DegradedError (9)."""
@@ -233,6 +238,7 @@ class _Run:
             self.console.message(f"{launch.name} boots; watch it with {self.request.invocation.command('up')}")
             return 0
         self.recorder.keep_metrics(self.tools.http)
+        self._read_shared_memory(launched.container)
         verified = self._check_tuning()
         self.recorder.save_verdict(tuning=verified.state if verified else None)
         try:
@@ -242,6 +248,14 @@ class _Run:
             self._close(error)
             raise
         return self._follow(served) if self.request.follow else self._done()
+
+    def _read_shared_memory(self, container: Container) -> None:
+        try:
+            held = self.tools.backend.shared_memory(container.id)
+        except BackendError as error:
+            held = Missing(error.message)
+        expected = self.memory.plan.host.resident_gib if self.memory else None
+        self.tools.announce(SharedMemoryRead(held, expected))
 
     def _already(self, does: str, container: Container) -> int:
         self.recorder.run.discard()

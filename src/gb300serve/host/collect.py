@@ -1,6 +1,6 @@
 """Collect the facts of the host and of one release."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -75,6 +75,31 @@ def compute_processes(machine: Machine) -> tuple[GpuHolder, ...] | Missing:
 def _holder(process: ComputeProcess, machine: Machine) -> GpuHolder:
     output = machine.read(f"/proc/{process.pid}/cgroup")
     return GpuHolder(process, None if isinstance(output, Missing) else linux.container_of_cgroup(output))
+
+
+def shared_memory(machine: Machine, container: str, processes: Iterable[int]) -> int | Missing:
+    """Bytes of shared memory of a container's processes; Missing unless all of them can be read.
+
+    `processes` are the ids that the container's engine reports. An engine in another namespace counts them differently,
+    so only processes in the container's cgroup count.
+    """
+    found = []
+    for process in sorted(processes):
+        directory = f"/proc/{process}"
+        cgroup, status = machine.read(f"{directory}/cgroup"), machine.read(f"{directory}/status")
+        if isinstance(cgroup, Missing) or isinstance(status, Missing):
+            if machine.entry(directory) is None:
+                continue  # it has ended
+            return next(text for text in (cgroup, status) if isinstance(text, Missing))
+        held = linux.parse_shared_memory(status)
+        if held is None:
+            return Missing(f"{directory}/status has no RssShmem")
+        if linux.container_of_cgroup(cgroup) == container:
+            found.append(held)
+    return sum(found) if found else _NO_PROCESS
+
+
+_NO_PROCESS = Missing("/proc does not show the processes of the container")
 
 
 def _named(holder: GpuHolder, known: Mapping[str, ContainerFact]) -> GpuHolder:

@@ -18,6 +18,15 @@ def container_of_cgroup(text: str) -> str | None:
     return match[0] if match else None
 
 
+_SHARED = re.compile(r"^RssShmem:\s*(\d+) kB$", re.MULTILINE)
+
+
+def parse_shared_memory(status: str) -> int | None:
+    """Bytes of shared memory that a process holds, from /proc/PID/status; pinned host memory counts as shared."""
+    match = _SHARED.search(status)
+    return int(match[1]) * 1024 if match else None
+
+
 MOUNTINFO_PATH = "/proc/self/mountinfo"
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 _NETWORK = frozenset(

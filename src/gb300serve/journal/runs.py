@@ -47,6 +47,8 @@ class RunRecord:
     patches: Mapping[str, str] | None = None
     """sha256 by path of the mounted files that the plan pins."""
     ready_seconds: float | None = None
+    shared_memory: Mapping[str, Any] | None = None
+    """After READY: `held_gib` of pinned host memory, `expected_gib` of `fit`; `missing` states why nothing was read."""
     phases: tuple[tuple[str, float], ...] = ()
     receipts: tuple[Mapping[str, Any], ...] = ()
     verdict: Mapping[str, Any] | None = None
@@ -94,7 +96,9 @@ def parse_record(value: object) -> RunRecord | None:
         return None
     seconds = value.get("ready_seconds")
     optional: dict[str, Any] = {name: journal.get_text(value, name) for name in ("process", "reason", "station")}
-    optional |= {name: value.get(name) for name in ("container", "image", "patches", "verdict", "exit", "log")}
+    optional |= {
+        name: value.get(name) for name in ("container", "image", "patches", "shared_memory", "verdict", "exit", "log")
+    }
     return RunRecord(
         **{name: value[name] for name in names},
         **optional,

@@ -159,6 +159,9 @@ class ContainerBackend(Protocol):
     def processes(self, container: str) -> frozenset[int] | None:
         """Process ids of a running container, as its host numbers them; None where these are unknown."""
 
+    def shared_memory(self, container: str) -> int | Missing:
+        """Bytes of shared memory (RssShmem) that its processes hold: the pinned host memory of an engine."""
+
     def bars(self, container: str) -> Bars | None:
         """Live progress bars; None where the log itself shows every state."""
 

@@ -1,13 +1,14 @@
 """Announcements of a launch, as values; the views turn them into text."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from gb300serve.boot.events import Event
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.progress import BootEstimate, Judgement
 from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.core.errors import Action
+from gb300serve.core.values import Missing
 from gb300serve.lifecycle.backend import LogLine
 from gb300serve.lifecycle.steps import Step
 
@@ -133,6 +134,24 @@ class BecameReady:
     identity_known: bool
 
 
+@dataclass(frozen=True, slots=True)
+class SharedMemoryRead:
+    """After READY: bytes of host memory that the engine has pinned, and the GiB that `fit` expects (None: unknown)."""
+
+    held: int | Missing
+    expected_gib: float | None
+
+    @property
+    def held_gib(self) -> float | None:
+        return None if isinstance(self.held, Missing) else self.held / 2**30
+
+    def describe(self) -> dict[str, Any]:
+        """GiB; `missing` states why nothing was read."""
+        figures = {"held_gib": self.held_gib, "expected_gib": self.expected_gib}
+        rounded = {name: None if gib is None else round(gib, 2) for name, gib in figures.items()}
+        return {**rounded, "missing": self.held.why if isinstance(self.held, Missing) else None}
+
+
 Announcement: TypeAlias = (
     StepBegan
     | StepUndone
@@ -149,4 +168,5 @@ Announcement: TypeAlias = (
     | TuningForeseen
     | StackTaken
     | ReceiptsChecked
+    | SharedMemoryRead
 )

@@ -20,6 +20,7 @@ from gb300serve.lifecycle.events import (
     Elapsed,
     LogSeen,
     ReceiptsChecked,
+    SharedMemoryRead,
     StepBegan,
 )
 from gb300serve.lifecycle.launch import Launch, release_of
@@ -78,6 +79,8 @@ class Recorder:
         if isinstance(announcement, BecameReady):
             self._at = announcement.seconds
             self.save(state="ready", ready_seconds=announcement.seconds, verdict=self._verdict)
+        if isinstance(announcement, SharedMemoryRead):
+            self.save(shared_memory=self.clean(announcement.describe()))
         self._write_event(announcement)
 
     def learn(self, container: Container) -> None:

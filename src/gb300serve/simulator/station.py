@@ -16,12 +16,14 @@ from typing import Any, Literal, cast
 
 from gb300serve.core.errors import Action, BackendError, CommandLineError
 from gb300serve.core.ports import Clock, Processes
+from gb300serve.core.values import Missing
+from gb300serve.fit.checkpoint import GIB
 from gb300serve.lifecycle.backend import LABEL_PLAN, Container, Image, LogLine, Vitals
 from gb300serve.plan.model import Plan, digest
 from gb300serve.simulator import records
-from gb300serve.simulator.engine.registry import ENGINES
+from gb300serve.simulator.engine.registry import ENGINES, parse_settings
 from gb300serve.simulator.engine.script import FAULTS, Fault
-from gb300serve.simulator.engine.settings import DEFAULT_SPEED, FAULT, SPEED
+from gb300serve.simulator.engine.settings import DEFAULT_SPEED, FAULT, SPEED, estimate_memory, read_environment
 from gb300serve.simulator.host import seed_caches
 
 # Real seconds; a shim and its engine start in 0.3 s on an idle machine.
@@ -123,6 +125,14 @@ class SimulatedStation:
     def processes(self, container: str) -> frozenset[int]:
         pid = self._state(self._existing(container)).pid
         return frozenset() if pid is None else frozenset({pid})
+
+    def shared_memory(self, container: str) -> int | Missing:
+        """The pinned memory of the simulated engine's memory plan."""
+        record = self._existing(container)
+        if not self._state(record).running:
+            return Missing("it does not run")
+        environment = read_environment({**record["env"], **record["simulation"]})
+        return round(estimate_memory(parse_settings(record["command"], environment)).host.resident_gib * GIB)
 
     def bars(self, container: str) -> None:
         """The log has every state of a bar."""

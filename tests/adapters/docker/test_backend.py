@@ -9,7 +9,9 @@ import pytest
 from gb300serve.adapters.docker.backend import UPDATE_TRIES, DockerBackend, raw_inspect
 from gb300serve.adapters.docker.client import DockerRefusedError, NoSuchContainerError
 from gb300serve.adapters.docker.logs import OpenChunks
+from gb300serve.core.values import Missing
 from tests.support.fake_clock import FakeClock
+from tests.support.fake_machine import FakeMachine
 
 
 class Answers:
@@ -94,3 +96,17 @@ def test_a_policy_is_set_once_the_engine_has_noted_a_death() -> None:
 def test_the_log_of_what_is_being_removed_is_gone() -> None:
     with pytest.raises(NoSuchContainerError):
         DockerBackend(Refusing(), FakeClock()).open_log("lane", 0, live=True)
+
+
+def test_shared_memory_is_read_on_the_machine_of_the_engine() -> None:
+    identity = "c0ffee00" * 8
+    top = {"Titles": ["PID"], "Processes": [["7"]]}
+    engine = Answers({"/containers/lane/json": {"Id": identity}, "/containers/lane/top": top})
+    files: dict[str, str | bytes] = {
+        "/proc/7/cgroup": f"0::/docker/{identity}\n",
+        "/proc/7/status": "RssShmem:\t 2048 kB\n",
+    }
+    here = DockerBackend(engine, FakeClock(), machine=FakeMachine(files=files))
+    assert here.shared_memory("lane") == 2 * 1024**2
+    elsewhere = DockerBackend(engine, FakeClock()).shared_memory("lane")
+    assert elsewhere == Missing("the Docker Engine runs on another machine", asked=False)

@@ -10,6 +10,7 @@ from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.cli.console import TerminalConsole
 from gb300serve.cli.views.boot import BootView, watch_lines
 from gb300serve.core.errors import Action
+from gb300serve.core.values import Missing
 from gb300serve.lifecycle.backend import LogLine
 from gb300serve.lifecycle.events import (
     BecameReady,
@@ -19,6 +20,7 @@ from gb300serve.lifecycle.events import (
     LogSeen,
     NotReady,
     ReceiptsChecked,
+    SharedMemoryRead,
     StackTaken,
     StepBegan,
     TuningForeseen,
@@ -180,3 +182,16 @@ def test_those_that_were_not_kept_are_named() -> None:
 
 def test_without_receipts_nothing_is_said() -> None:
     assert list(watch_lines(ReceiptsChecked((), binding=True), Invocation("v14"))) == []
+
+
+@pytest.mark.parametrize(
+    ("held", "expected", "line", "style"),
+    [
+        (int(327.75 * 2**30), 327.75, "327.75 GiB (RssShmem of the engine); fit expects 327.75 GiB", "good"),
+        (2**30, None, "1.00 GiB (RssShmem of the engine)", "good"),
+        (Missing("x is closed"), 250.0, "not read, because x is closed; fit expects 250.00 GiB", "dim"),
+    ],
+)
+def test_pinned_host_memory(held: int | Missing, expected: float | None, line: str, style: str) -> None:
+    shown = list(watch_lines(SharedMemoryRead(held, expected), Invocation("v14")))
+    assert shown == [(f"          pinned host memory: {line}", style)]

@@ -25,6 +25,8 @@ def test_up_status_logs_down(fresh_program: Program, port: int) -> None:
     assert phases[0] == "starting"
     assert phases[-1] == "serving"
     assert "READY: dsv41-flash-uva answers from dsv41-vllm" in up.err
+    pinned = "[simulated]           pinned host memory: 380.00 GiB (RssShmem of the engine); fit expects 380.00 GiB"
+    assert pinned in up.err.splitlines()
     assert all(line.startswith(("[simulated]", "simulated")) for line in up.err.splitlines()[:5])
     assert up.err.splitlines()[-1] == "dsv41-vllm keeps running; stop it with gb300serve down v14 --on sim"
 

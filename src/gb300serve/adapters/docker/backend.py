@@ -24,6 +24,9 @@ from gb300serve.adapters.docker.client import (
 from gb300serve.adapters.docker.inspect import NANO, nanoseconds
 from gb300serve.adapters.docker.logs import EARLY, AttachedBars, Follower, OpenChunks, Start, frames
 from gb300serve.core.ports import Clock
+from gb300serve.core.values import Missing
+from gb300serve.host.collect import RemoteMachine, shared_memory
+from gb300serve.host.facts import Machine
 from gb300serve.lifecycle.backend import Container, Image, LogLine, Vitals
 from gb300serve.plan.model import Plan
 
@@ -65,16 +68,26 @@ class DockerApi(Protocol):
     def stream(self, path: str, params: Mapping[str, Any], *, method: str = ..., body: Any = ...) -> OpenChunks: ...
 
 
+ELSEWHERE = RemoteMachine("the Docker Engine runs on another machine")
+
+
 class DockerBackend:
-    """Implements `lifecycle.backend.ContainerBackend`. `gpu_use` is 0 to 1, None if unknown.
+    """Implements `lifecycle.backend.ContainerBackend`. `gpu_use` is 0 to 1, None if unknown; `machine` runs the Engine.
 
     The Engine's log delivers a line after its line feed: a progress bar with carriage returns only arrives at its end.
     """
 
-    def __init__(self, engine: DockerApi, clock: Clock, gpu_use: Callable[[], float | None] = lambda: None) -> None:
+    def __init__(
+        self,
+        engine: DockerApi,
+        clock: Clock,
+        gpu_use: Callable[[], float | None] = lambda: None,
+        machine: Machine = ELSEWHERE,
+    ) -> None:
         self._engine = engine
         self._clock = clock
         self._gpu_use = gpu_use
+        self._machine = machine
         self._ahead: float | None = None
         self._seen: tuple[str, float, Json] | None = None
 
@@ -177,6 +190,9 @@ class DockerBackend:
         """The same processes as `docker top`."""
         top = self._engine.get(f"{_path(container)}/top", {"ps_args": "-eo pid"})
         return frozenset(int(row[0]) for row in top.get("Processes") or () if row and str(row[0]).isdecimal())
+
+    def shared_memory(self, container: str) -> int | Missing:
+        return shared_memory(self._machine, str(self._inspect(container)["Id"]), self.processes(container))
 
     def bars(self, container: str) -> AttachedBars | None:
         """None if the Engine refuses to attach."""

@@ -14,6 +14,7 @@ from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.cli.colour import STYLES, terminal
 from gb300serve.cli.console import TerminalConsole
 from gb300serve.core.text import printable, truncate
+from gb300serve.core.values import Missing
 from gb300serve.lifecycle import events
 
 Line = tuple[str, str]
@@ -26,7 +27,11 @@ def clock(seconds: float) -> str:
 
 
 def watch_lines(
-    announcement: events.HealthChanged | events.TuningForeseen | events.StackTaken | events.ReceiptsChecked,
+    announcement: events.HealthChanged
+    | events.TuningForeseen
+    | events.StackTaken
+    | events.ReceiptsChecked
+    | events.SharedMemoryRead,
     invocation: Invocation,
 ) -> Iterator[Line]:
     """The lines of one announcement."""
@@ -41,6 +46,8 @@ def watch_lines(
             yield from ((f"              {line}", "dim") for line in text.splitlines())
         case events.ReceiptsChecked(receipts, binding):
             yield from receipt_lines(receipts, binding=binding)
+        case events.SharedMemoryRead():
+            yield _shared_memory(announcement)
         case _:
             assert_never(announcement)
 
@@ -101,7 +108,13 @@ class BootView:
                 pass  # Watching comes with it
             case events.Watching(ahead, judgement):
                 self._wait(ahead, judgement)
-            case events.HealthChanged() | events.TuningForeseen() | events.StackTaken() | events.ReceiptsChecked():
+            case (
+                events.HealthChanged()
+                | events.TuningForeseen()
+                | events.StackTaken()
+                | events.ReceiptsChecked()
+                | events.SharedMemoryRead()
+            ):
                 for text, style in watch_lines(announcement, self.invocation):
                     self._say(text, style)
             case events.NotReady(why):
@@ -165,6 +178,13 @@ class BootView:
 
     def _marked(self, text: str) -> str:
         return f"[simulated] {text}" if self.invocation.on == "sim" else text
+
+
+def _shared_memory(read: events.SharedMemoryRead) -> Line:
+    expected = "" if read.expected_gib is None else f"; fit expects {read.expected_gib:.2f} GiB"
+    if isinstance(read.held, Missing):
+        return f"          pinned host memory: not read, because {read.held.why}{expected}", "dim"
+    return f"          pinned host memory: {read.held_gib:.2f} GiB (RssShmem of the engine){expected}", "good"
 
 
 def _sentence(
