@@ -13,6 +13,7 @@ from gb300serve.fit.result import (
     fit_diagnostics,
     fit_document,
     fit_result,
+    host_sentence,
     nearest_settings,
     parse_sweep,
     repeated_steps,
@@ -180,9 +181,23 @@ def test_a_pattern_that_matches_nothing_and_what_comes_of_it() -> None:
 
 def test_host_memory() -> None:
     assert said(replace(DEMAND, cpu_offload_gb=95))[0][:2] == ("FIT005", "warning")
-    assert said(replace(DEMAND, cpu_offload_gb=300)) == [
-        ("FIT005", "error", "needs 744.0 GiB of host memory; above 466 GiB the kernel kills the engine")
-    ]
+    needed = "the launch needs 744.0 GiB of Grace memory, but 466.0 GiB are available (assumed): "
+    assert said(replace(DEMAND, cpu_offload_gb=300)) == [("FIT005", "error", f"{needed}lower cpu_offload_gb")]
+
+
+@pytest.mark.parametrize(
+    ("offload", "grace", "change"),
+    [
+        (300, STATION, "466.0 GiB are available (assumed): lower cpu_offload_gb from 300 to 94"),
+        (60, GraceMemory(300, "MemAvailable"), "(MemAvailable): stop programs that hold memory, because no smaller"),
+        (60, replace(STATION, available_gib=300), "(assumed): stop programs that hold memory, because no smaller"),
+    ],
+)
+def test_what_to_change_for_lack_of_grace_memory(offload: float, grace: GraceMemory, change: str) -> None:
+    found = fit_result(FLASH, replace(DEMAND, cpu_offload_gb=offload), grace=grace)
+    sentence = host_sentence(with_nearest_settings(FLASH, found))
+    assert sentence.startswith("the launch needs ")
+    assert change in sentence
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,9 @@ class Fitter:
         gpu = gpu or self.gpu(loaded, recipe, known)
         if known is None or gpu is None:
             return None
-        return fit_result(known, _request(recipe, known), gpu, changed=bool(sets), grace=grace)
+        found = fit_result(known, _request(recipe, known), gpu, changed=bool(sets), grace=grace)
+        # A sweep needs no advice for each of its steps.
+        return found if grace == STATION else with_nearest_settings(known, found)
 
     def gpu(self, loaded: LoadedRecipe, recipe: Recipe, known: Checkpoint | None) -> Hbm | None:
         """The GPU that the recipe or the site names, else the one of the boots; None if its total is unknown.

@@ -101,7 +101,8 @@ class FitResult:
     grace: GraceMemory
     host_verdict: Verdict
     gpu: Hbm = GB300
-    nearest: tuple[NearestSetting, ...] = ()
+    nearest: tuple[NearestSetting, ...] | None = None
+    """The settings that fit if these do not; None if they were not computed."""
 
     @property
     def verdict(self) -> Verdict:
@@ -240,39 +241,46 @@ def _shown(value: object) -> str:
 
 def _host(result: FitResult) -> Iterator[Diagnostic]:
     host, grace = result.plan.host, result.grace
-    needed = f"needs {host.peak_gib:.1f} GiB of host memory"
-    if host.needed_gib is not None:
-        yield from _hook_host(result)
-    elif result.host_verdict == "refused":
-        message = f"{needed}; above {grace.available_gib:g} GiB the kernel kills the engine"
-        yield diagnostic(HOST_SHORT, message, "lower cpu_offload_gb", path=_OFFLOAD, severity="error")
-    elif result.host_verdict == "short":
-        message = f"{needed}: less than {FREE_GIB:g} of {grace.available_gib:g} GiB may remain free"
-        hint = "each pinned tensor occupies a power of two: lower cpu_offload_gb"
-        yield diagnostic(HOST_SHORT, message, hint, path=_OFFLOAD)
-
-
-def _hook_host(result: FitResult) -> Iterator[Diagnostic]:
-    text = host_sentence(result)
-    hint = "stop programs that hold memory, reboot the host, or lower cpu_offload_gb"
     if result.host_verdict == "refused":
-        yield diagnostic(HOST_SHORT, text, hint, path=_OFFLOAD, severity="error")
-    elif is_close_to_abort(result.plan.host, result.grace):
-        yield diagnostic(HOST_SHORT, text, hint, path=_OFFLOAD)
+        hint = "the kernel kills the engine without a line in its log" if host.needed_gib is None else None
+        yield diagnostic(HOST_SHORT, host_sentence(result), hint, path=_OFFLOAD, severity="error")
+    elif result.host_verdict == "short":
+        free = f"less than {FREE_GIB:g} of {grace.available_gib:g} GiB may remain free"
+        hint = "each pinned tensor occupies a power of two: lower cpu_offload_gb"
+        yield diagnostic(HOST_SHORT, f"needs {host.peak_gib:.1f} GiB of Grace memory: {free}", hint, path=_OFFLOAD)
+    elif is_close_to_abort(host, grace):
+        hint = "stop programs that hold memory, reboot the host, or lower cpu_offload_gb"
+        yield diagnostic(HOST_SHORT, host_sentence(result), hint, path=_OFFLOAD)
 
 
 def host_sentence(result: FitResult) -> str:
-    """The host memory that is needed and available, and for a hook its abort threshold."""
+    """The Grace memory that is needed and available, and what to change, or what is left where the launch may fail."""
     host, grace = result.plan.host, result.grace
-    available = f"{grace.available_gib:.1f} GiB are available ({grace.basis})"
+    needed = f"{host.peak_gib if host.needed_gib is None else host.needed_gib:.1f} GiB of Grace memory"
+    needed += f" (boots differ by {host.margin_gib:g} GiB)" if host.margin_gib else ""
+    available = f"{grace.available_gib:.1f} GiB are available ({grace.basis.partition(':')[0]})"
+    if result.host_verdict == "refused":
+        return f"the launch needs {needed}, but {available}: {_less_host_memory(result)}"
     if host.needed_gib is None:
-        return f"needs {host.peak_gib:.1f} GiB of host memory, {available}; {FREE_GIB:g} GiB should stay free"
-    spread = f" (boots differ by {host.margin_gib:g} GiB)" if host.margin_gib else ""
-    return (
-        f"needs {host.needed_gib:.1f} GiB of host memory{spread}, {available}: about "
-        f"{host.left_gib(grace.available_gib):.1f} GiB would be left at the peak"
-        + (f", and the hook aborts below {host.floor_gib:g}" if host.floor_gib else "")
+        return f"needs {needed}, {available}; {FREE_GIB:g} GiB should stay free"
+    left = f"about {host.left_gib(grace.available_gib):.1f} GiB would be left at the peak"
+    return f"needs {needed}, {available}: {left}" + (
+        f", and the hook aborts below {host.floor_gib:g}" if host.floor_gib else ""
     )
+
+
+def _less_host_memory(result: FitResult) -> str:
+    """What makes the launch fit into the host's memory."""
+    requested = result.request.cpu_offload_gb
+    if result.nearest is None:
+        return "lower cpu_offload_gb"
+    smaller = (near.value for near in result.nearest if near.option == "cpu_offload_gb" and near.value < requested)
+    value = next(smaller, None)
+    if value is not None:
+        return f"lower cpu_offload_gb from {requested:g} to {value:g}"
+    if result.grace == STATION:
+        return "no smaller cpu_offload_gb fits"
+    return "stop programs that hold memory, because no smaller cpu_offload_gb fits"
 
 
 MAX_STEPS = 1000
@@ -420,7 +428,7 @@ def _details(result: FitResult) -> dict[str, Any]:
                 **_figures(setting.plan.host, "offloaded_gib"),
                 "basis": setting.plan.basis,
             }
-            for setting in result.nearest
+            for setting in result.nearest or ()
         ],
     }
 

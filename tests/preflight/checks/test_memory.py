@@ -58,7 +58,8 @@ def test_host_memory() -> None:
     ((severity, message, _),) = said(available(100.0), "PRE031")
     assert severity == "error"
     assert message == (
-        "refused: needs 380.0 GiB of host memory, 100.0 GiB are available (MemAvailable); 20 GiB should stay free"
+        "refused: the launch needs 380.0 GiB of Grace memory, but 100.0 GiB are available (MemAvailable): "
+        "lower cpu_offload_gb"
     )
     assert said(available(380.0), "PRE031")[0][1].startswith("short: ")
     assert said(available(400.0), "PRE031") == []
