@@ -44,7 +44,7 @@ def test_the_worse_memory_decides() -> None:
     short = fit_result(FLASH, DEMAND, grace=GraceMemory(380.0, "MemAvailable"))
     assert (short.verdict, short.plan.verdict, short.host_verdict) == ("short", "fits", "short")
     refused = with_nearest_settings(FLASH, fit_result(FLASH, replace(DEMAND, cpu_offload_gb=55)))
-    assert (refused.verdict, refused.host_verdict, len(refused.nearest)) == ("refused", "fits", 2)
+    assert (refused.verdict, refused.host_verdict, len(refused.nearest or ())) == ("refused", "fits", 2)
     unknown = fit_result(replace(FLASH, boots=()), DEMAND, grace=GraceMemory(380.0, "MemAvailable"))
     assert (unknown.verdict, unknown.margin_gib) == ("unknown", None)
 

@@ -174,7 +174,9 @@ class Fitter:
             found = replace(found, architecture=read.architecture) if found else None
         if found is None:
             return None
-        if found.overhead is not None and (_inherited(subject, "memory", "overhead_gib") or not all(map(_keeps_overhead, sets))):
+        if found.overhead is not None and (
+            _inherited(subject, "memory", "overhead_gib") or not all(map(_keeps_overhead, sets))
+        ):
             found = replace(found, overhead=replace(found.overhead, basis="assumed"))
         return with_boots(found, parse_boots(read_document(learned_boots(self.space)), found.repo))
 

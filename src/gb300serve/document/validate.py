@@ -45,6 +45,7 @@ _PATTERN_MEANING = {
     r"^[A-Za-z_][A-Za-z0-9_]*$": "the name of a variable: letters, digits and underscores",
     r"^[a-zA-Z0-9][a-zA-Z0-9_.-]*$": "letters, digits, `.`, `-` and `_`, starting with a letter or digit",
     r"^(?:[0-9]+(?:\.[0-9]+)?(?:h|ms|us|ns|m|s))+$": "a duration such as 30s or 1m30s",
+    r"^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$": "numbers of layers such as 3-60 or 0,4-7",
     r"^(?:no|always|unless-stopped|on-failure(?::[0-9]+)?)$": '"no", always, unless-stopped or on-failure[:N]',
 }
 
