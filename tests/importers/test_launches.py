@@ -316,8 +316,37 @@ def test_a_placeholder_for_the_image(image: str) -> None:
     assert ("placeholder for the image" in message, line) == (True, 2)
 
 
-def test_an_image_that_the_text_does_not_set() -> None:
-    assert refused("docker run $IMG --model /m\n")[0] == "the image is $IMG, which the text does not set"
+@pytest.mark.parametrize(
+    ("image", "reason"),
+    [
+        ("$IMG", "the image is $IMG"),
+        ("vllm/vllm-openai:${TAG}", "the image contains $TAG"),
+        ("vllm/vllm-openai:${TAG:?choose one}", "the image contains $TAG"),
+        ("${HUB}/vllm:1@$DIGEST", "the image contains $HUB"),
+        ("vllm/vllm-openai:$(cat /tag)", "the image contains $(cat /tag)"),
+    ],
+)
+def test_an_image_that_the_text_does_not_set(image: str, reason: str) -> None:
+    assert refused(f"docker run {image} --model /m\n")[0] == f"{reason}, which the text does not set"
+
+
+@pytest.mark.parametrize(
+    ("command", "is_server"),
+    [
+        ("me/vllm-tools:1 tool serve_it --model /m", False),
+        ("me/vllm-tools:1 serve_it --model /m", False),
+        ("me/vllm-tools:1 gpt2 --port 1", True),
+        ("me/vllm-tools:1 --model /m", True),
+        ("me/vllm-tools:1 Qwen/Qwen3-8B --port 1", True),
+        ("vllm/vllm-openai:v0.11.0 opt --port 1", True),
+    ],
+)
+def test_a_command_that_begins_as_that_of_a_program(command: str, is_server: bool) -> None:
+    text = f"docker run {command}\n"
+    if is_server:
+        assert read(text).document["engine"]["name"] == "vllm"
+    else:
+        assert refused(text)[0].startswith(f"the container runs `{command.split()[1]}")
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,10 @@ class Draft:
             self.missing.setdefault(reference.name, (at, flag))
         return bool(references)
 
+    def first_reference(self, text: str) -> Reference | None:
+        """The first reference in `text`, if any."""
+        return next(filter(None, map(self._resolve, MARK.finditer(text))), None)
+
     def reference(self, text: str) -> Reference | None:
         """The reference that `text` consists of, if any."""
         match = MARK.fullmatch(text)

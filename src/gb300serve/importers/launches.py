@@ -26,7 +26,7 @@ from gb300serve.importers.shell.builtins import find_program
 from gb300serve.importers.shell.expand import Expander
 from gb300serve.importers.shell.findings import Dependence, Findings, ScriptLaunch
 from gb300serve.importers.shell.script import UNLISTED, Shell
-from gb300serve.importers.shell.words import OPEN, ExpandedWord, ShellEnvironment, SourceText, Word
+from gb300serve.importers.shell.words import ExpandedWord, ShellEnvironment, SourceText, Word
 
 CLIENTS = frozenset(("docker", "podman", "nerdctl", "nvidia-docker"))
 _CLIENT = re.compile(r"\b(?:docker|podman|nerdctl)\b")
@@ -238,7 +238,15 @@ def _served(repository: str, words: Sequence[str]) -> tuple[str | None, str | No
     engine = engine_of_image(repository) or guess_engine(words)
     if not words and engine is not None and not _serves_by_itself(engine, repository):
         return None, f"the image {shorten(repository)} without a command, which starts no server by itself"
+    if engine is not None and not ENGINES[engine].is_serving_image(repository) and _starts_with_verb(words):
+        return None, f"`{shorten(' '.join(words[:3]), 50)}`"
     return engine, None
+
+
+def _starts_with_verb(words: Sequence[str]) -> bool:
+    """Whether the command begins as that of a program: `server --port 1`, `tool serve --model x`; not with a model."""
+    bare = [word for word in words[:2] if re.fullmatch(r"[A-Za-z][\w.-]*", word)]
+    return len(bare) == 2 or (bare == words[:1] != [] and re.fullmatch(r"[a-z_]+", bare[0]) is not None)
 
 
 def _serves_by_itself(engine: str, repository: str) -> bool:
@@ -331,11 +339,6 @@ def _check_image(server: _Server) -> None:
     image = server.arguments.image
     if image is None:
         return
-    if OPEN in image.text and re.match(rf"{OPEN}\d+", image.text):
-        index = int(re.sub(r"\D", "", image.text.partition(OPEN)[2].split("\ue001")[0]))
-        name = server.launch.references[index].name
-        reason = f"the image is ${name}, which the text does not set"
-        raise UnresolvedError(reason, image.place, f"write `{name}=repository:tag` on a line above the launch")
     if find_placeholder(image.text) or _IMAGE_PLACEHOLDER.fullmatch(image.text):
         reason = f"`{shorten(image.text, 40)}` is a placeholder for the image"
         raise UnresolvedError(reason, image.place, "write the name of the image in its place")

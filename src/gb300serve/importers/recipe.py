@@ -208,7 +208,13 @@ def _take_docker_options(draft: Draft, engine_command: EngineCommand, flags: Fla
 
 
 def image_section(draft: Draft, word: ExpandedWord) -> dict[str, Any]:
-    """`repository[:tag][@digest]`."""
+    """`repository[:tag][@digest]`. Raises UnresolvedError for variables in it: without their values it names nothing."""
+    if (unset := draft.first_reference(word.text)) is not None:
+        written = f"${unset.name}" if unset.kind == "env" else f"$(cat {shorten(unset.name)})"
+        verb = "is" if draft.reference(word.text) is not None else "contains"
+        reason = f"the image {verb} {written}, which the text does not set"
+        hint = "write the whole name of the image in its place, or set the variable above the launch (Compose: in `.env`)"
+        raise UnresolvedError(reason, word.place, hint)
     text = draft.redacted(word.text, word.place, "the image")
     match = _IMAGE.fullmatch(text)
     section: dict[str, Any] = {"repository": match["repository"] if match else text}
@@ -226,7 +232,7 @@ def image_section(draft: Draft, word: ExpandedWord) -> dict[str, Any]:
         draft.report.add(UNPINNED, message, hint, word.place, "image")
     if not section["repository"]:
         raise UnresolvedError("the image has no name", word.place, "write repository:tag")
-    if not _REPOSITORY.fullmatch(section["repository"]) and "$" not in text:
+    if not _REPOSITORY.fullmatch(section["repository"]):
         message, hint = f"{shorten(text)} is not a valid image reference", "write repository:tag, in lower case"
         draft.report.add(REFUSED_VALUE, message, hint, word.place, "image.repository")
     return section
