@@ -316,6 +316,11 @@ def test_a_placeholder_for_the_image(image: str) -> None:
     assert ("placeholder for the image" in message, line) == (True, 2)
 
 
+@pytest.mark.parametrize("wrapper", ["sg docker -c", "sg docker", "sg - docker", "su - me -c", "sudo su me -c"])
+def test_a_launch_as_another_group_or_user(wrapper: str) -> None:
+    assert read(f"{wrapper} 'docker run vllm/vllm-openai:v1 --model /m'\n").document["image"]["tag"] == "v1"
+
+
 @pytest.mark.parametrize(
     ("image", "reason"),
     [

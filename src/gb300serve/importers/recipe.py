@@ -208,12 +208,12 @@ def _take_docker_options(draft: Draft, engine_command: EngineCommand, flags: Fla
 
 
 def image_section(draft: Draft, word: ExpandedWord) -> dict[str, Any]:
-    """`repository[:tag][@digest]`. Raises UnresolvedError for variables in it: without their values it names nothing."""
+    """`repository[:tag][@digest]`. Raises UnresolvedError if it contains variables."""
     if (unset := draft.first_reference(word.text)) is not None:
         written = f"${unset.name}" if unset.kind == "env" else f"$(cat {shorten(unset.name)})"
         verb = "is" if draft.reference(word.text) is not None else "contains"
         reason = f"the image {verb} {written}, which the text does not set"
-        hint = "write the whole name of the image in its place, or set the variable above the launch (Compose: in `.env`)"
+        hint = "write the whole name of the image, or set the variable above the launch (Compose: in `.env`)"
         raise UnresolvedError(reason, word.place, hint)
     text = draft.redacted(word.text, word.place, "the image")
     match = _IMAGE.fullmatch(text)

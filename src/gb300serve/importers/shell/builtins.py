@@ -480,10 +480,16 @@ def find_program(texts: Sequence[str]) -> int:
 _SSH_VALUED = "BbcDEeFIiJLlmOopQRSWw"
 
 
+RUNS_TEXT = frozenset(("su", "sg"))
+"""Programs that run one argument as another user or group, by that user's shell."""
+
+
 def shell_operand(program: str, arguments: Sequence[str]) -> tuple[int, bool]:
-    """The index of the first operand of a shell (or of `su -c`), and whether it is a command text, not a file."""
-    if program.rpartition("/")[2] == "su":
+    """The index of the first operand of a shell (or of `su`, `sg`), and whether it is a command text, not a file."""
+    if program.rpartition("/")[2] in RUNS_TEXT:
         at = next((n + 1 for n, argument in enumerate(arguments) if argument in ("-c", "--command")), len(arguments))
+        if at == len(arguments) and program.rpartition("/")[2] == "sg":
+            at = 1 + (arguments[:1] == ["-"])  # `sg [-] GROUP COMMAND`
         return at, at < len(arguments)
     at, is_text = 0, False
     while at < len(arguments) and arguments[at][:1] in ("-", "+"):

@@ -9,6 +9,7 @@ from gb300serve.importers.report import Report, TextPosition, UnresolvedError, s
 from gb300serve.importers.shell.builtins import (
     BUILTINS,
     PRINTING,
+    RUNS_TEXT,
     UNKNOWN,
     Call,
     assign,
@@ -210,7 +211,7 @@ class Shell(Interpreter):
             index = len(node.words) - len(fields)
             words = node.words[index + 1 :] if index >= 0 else ()
             self._builtin(call._replace(name=program, words=words, arguments=tuple(arguments)))
-        elif program in _SHELLS or program == "su":
+        elif program in _SHELLS or program in RUNS_TEXT:
             self._shell(call, arguments, fields)
         elif program == "ssh":
             self._ssh(call, arguments, fields)
