@@ -15,7 +15,7 @@ from gb300serve.boot.reasons import Reason
 from gb300serve.boot.signals.index import BootSignals, first_word
 from gb300serve.boot.signals.model import LineMark, Rank, Signal
 from gb300serve.boot.state import BootState, apply, enter
-from gb300serve.boot.tracebacks import LineRole, Traceback, TracebackReader, unfold
+from gb300serve.boot.tracebacks import LineRole, Traceback, TracebackReader, is_folded, unfold
 from gb300serve.core.values import EngineName
 
 # A boot takes longer than that to load weights after the last one ended.
@@ -94,7 +94,7 @@ class BootMachine:
         if "\r" in line:
             for piece in _first_and_last(line.split("\r")):
                 self._take(piece, at)
-        elif '", line ' in line or line.count(".py:") > 1:
+        elif is_folded(line):
             for piece in unfold(line):
                 self._take(piece, at)
         else:

@@ -229,10 +229,12 @@ def _date_capture(boot: BootState, values: dict[str, Value]) -> None:
         boot.visits[-1] = (Phase.CAPTURING_GRAPHS, max(begun, boot.visits[-1][1]))
 
 
+_ORDER = {phase: number for number, phase in enumerate(Phase)}
+
+
 def prove(boot: BootState, phase: Phase) -> Iterator[Event]:
     """The boot is at least in `phase`."""
-    phases = list(Phase)
-    if not boot.served and phases.index(phase) > phases.index(boot.phase):
+    if not boot.served and _ORDER[phase] > _ORDER[boot.phase]:
         yield from enter(boot, phase)
 
 

@@ -119,6 +119,11 @@ _NEXT_RECORD = re.compile(
 _LONGEST_UNFOLDED = 65536
 
 
+def is_folded(line: str) -> bool:
+    """Whether something may follow a frame (`File "a.py", line 1, in f`) or a record on the same line."""
+    return line.partition('", line ')[2].count(" ") > 2 or line.count(".py:") > 1
+
+
 def unfold(line: str) -> list[str]:
     """The lines that were pasted into one: records of vLLM's log and the frames of a traceback."""
     records = _NEXT_RECORD.split(line[:_LONGEST_UNFOLDED]) if line.count(".py:") > 1 else [line]
