@@ -85,6 +85,8 @@ class BootState:
     served: bool = False
     stopped: bool = False
     stalled: bool = False
+    died: bool = False
+    """A finding before it served leaves no doubt that the engine is dead."""
     had_request: bool = False
     """The log has the stack of a request."""
     hook_armed: tuple[int, str] | None = None
@@ -104,8 +106,7 @@ class BootState:
 
     def is_over(self, *, or_failed: bool = False) -> bool:
         """Whether the next lines belong to another boot; an exception that the engine may survive does not end one."""
-        sure = any(_is_decisive(finding) for finding in self.findings)
-        return self.served or self.stopped or sure or (or_failed and self.failed)
+        return self.served or self.stopped or self.died or (or_failed and self.failed)
 
     def is_fatal(self, finding: LogFinding) -> bool:
         """Whether the finding means that the boot failed: the process that printed it made no progress afterwards."""
@@ -140,7 +141,7 @@ class BootState:
             self.findings.append(finding)
             self._drop_weakest()
         if _is_decisive(finding) and not self.served:
-            self.over_at = finding.at
+            self.died, self.over_at = True, finding.at
         return True
 
     def complete(self) -> None:
