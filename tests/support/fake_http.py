@@ -1,7 +1,7 @@
 """HTTP without a network: fixed answers, or the servers of a fake backend."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gb300serve.core.ports import Response, UnreachableError
@@ -21,6 +21,12 @@ class FixedHttp:
 
     def post_json(self, url: str, body: Value, headers: Mapping[str, str], timeout: float) -> Response:
         return self._answer("POST", url, headers, body)
+
+    def stream_json(
+        self, url: str, body: Value, headers: Mapping[str, str], timeout: float
+    ) -> tuple[int, Iterator[str]]:
+        response = self._answer("POST", url, headers, body)
+        return response.status, iter(response.text.splitlines())
 
     def _answer(self, method: str, url: str, headers: Mapping[str, str], body: Value) -> Response:
         path = "/" + url.split("/", 3)[3]
@@ -56,6 +62,12 @@ class BackendHttp:
         message = {"role": "assistant", "content": None, "reasoning": "The user wants"}
         usage = {"completion_tokens": 8}
         return Response(200, json.dumps({"choices": [{"index": 0, "message": message}], "usage": usage}))
+
+    def stream_json(
+        self, url: str, body: Value, headers: Mapping[str, str], timeout: float
+    ) -> tuple[int, Iterator[str]]:
+        response = self.post_json(url, body, headers, timeout)
+        return response.status, iter(response.text.splitlines())
 
     def _server(self, url: str) -> tuple[tuple[str, ...], float]:
         port = int(url.split("/")[2].rpartition(":")[2])

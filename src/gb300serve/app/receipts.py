@@ -54,7 +54,7 @@ class ReceiptReport:
 def lane_receipts(ref: str | None, workspace: Workspace, hosts: Hosts, on: On | None) -> ReceiptReport:
     """Check a lane since its last start. Raises MachineError (6), BackendError (7)."""
     host, container = find_lane("receipts", ref, workspace, hosts, on)
-    launch = _launch_of(container, ref, workspace, host.on)
+    _, launch = launched(container, ref, workspace, host.on)
     machine, collector = boot_machine(), ReceiptCollector(launch)
     for line in host.backend.log(container.id):
         collector.feed(line.text, machine.feed(line.text, line.elapsed))
@@ -108,8 +108,8 @@ def log_lines(workspace: Workspace, named: str) -> Iterator[str]:
     yield from read_log(str(inside or named))
 
 
-def _launch_of(container: Container, ref: str | None, workspace: Workspace, on: On) -> Launch:
-    """The launch of the container: its release with the container's actual arguments."""
+def launched(container: Container, ref: str | None, workspace: Workspace, on: On) -> tuple[Recipe, Launch]:
+    """The recipe of the container, and its launch: its release with the container's actual arguments."""
     state = StateDirectory(workspace)
     named = release_of(container)
     run = next((run for run in reversed(state.history().runs) if run.container_id == container.id), None)
@@ -118,7 +118,7 @@ def _launch_of(container: Container, ref: str | None, workspace: Workspace, on: 
     # Without a run, the changes by `--set` are unknown.
     overrides = (run.overrides if run else ("?",)) if named.endswith(CHANGED) else ()
     launch = Launch(plan, receipts=receipts_of(recipe), on=on, overrides=overrides)
-    return replace(launch, plan=replace(plan, command=container.command))
+    return recipe, replace(launch, plan=replace(plan, command=container.command))
 
 
 def _recipe_of(

@@ -33,6 +33,7 @@ COMMANDS = {
     "doctor": "Check whether this machine can run a release.",
     "up": "Launch a release and watch it until it is ready.",
     "status": "Show the state of every lane.",
+    "probe": "Send requests to a lane and check the answers.",
     "logs": "Print the log of a lane.",
     "down": "Stop a lane.",
     "rollback": "Return to the last good release of a lane.",

@@ -1,6 +1,6 @@
 """Ports to the outside: clock, HTTP, processes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -40,6 +40,11 @@ class Http(Protocol):
     def get(self, url: str, timeout: float, headers: Mapping[str, str] = ...) -> Response: ...
 
     def post_json(self, url: str, body: Value, headers: Mapping[str, str], timeout: float) -> Response: ...
+
+    def stream_json(
+        self, url: str, body: Value, headers: Mapping[str, str], timeout: float
+    ) -> tuple[int, Iterator[str]]:
+        """The status, and the lines of the response as they arrive; the iterator raises UnreachableError too."""
 
 
 class Processes(Protocol):

@@ -405,12 +405,44 @@ class EvidenceSection(Section):
     run: Text | None = None
 
 
+class ProbeTool(Section):
+    """A tool that a probe offers, and the `arguments` of the right call. `parameters` is a JSON schema."""
+
+    name: Text
+    description: Text
+    parameters: dict[str, Any]
+    arguments: dict[str, Any]
+
+
 class ProbeSection(Section):
-    """A prompt for the served model and the words that a correct answer contains."""
+    """A request to the served model, and what its answer must be.
+
+    A right answer has every text of `contains`, the numbers from 1 to `counts_to` in order, the call of `tool`, or JSON
+    with what `json_schema` requires. `thinking` selects the model's mode (absent: its default), `efforts` are tried one
+    by one, `requests` are sent at the same time.
+    """
 
     name: Text
     prompt: Text
     contains: list[Text] = []
+    counts_to: Annotated[int, Field(ge=1, le=1000)] | None = None
+    tool: ProbeTool | None = None
+    json_schema: dict[str, Any] | None = None
+    thinking: bool | None = None
+    efforts: Annotated[list[Text], Field(max_length=16)] = []
+    stream: bool = False
+    requests: Annotated[int, Field(ge=1, le=64)] = 1
+    max_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 256
+    deadline: Annotated[float, Field(gt=0, le=3600)] = 120.0
+    short: bool = False
+    """Part of the short set that `boot.probes: short` runs after READY."""
+
+
+class ProbeSet(Section):
+    """A file of probes."""
+
+    format: str
+    probes: list[ProbeSection]
 
 
 class LintSection(Section):

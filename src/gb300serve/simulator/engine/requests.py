@@ -99,12 +99,31 @@ def _call(tools: Sequence[Mapping[str, Any]], prompt: str) -> ToolCall:
     return ToolCall(str(function.get("name", "")), json.dumps(arguments, ensure_ascii=False))
 
 
-def compose_reply(prompt: str, tools: Sequence[Mapping[str, Any]] = (), *, thinks: bool = False) -> Reply:
-    """The reply to the last message; if there are tools, it calls one."""
+def compose_reply(
+    prompt: str,
+    tools: Sequence[Mapping[str, Any]] = (),
+    *,
+    thinks: bool = False,
+    schema: Mapping[str, Any] | None = None,
+) -> Reply:
+    """The reply to the last message; if there are tools, it calls one; with a JSON schema, it is JSON."""
     thought = "The question is short; answer it plainly." if thinks else ""
     if tools:
         return Reply(thought, "", _call(tools, prompt))
-    return Reply(thought, _computed(prompt) or generate_prose(prompt, _PROSE_WORDS))
+    computed = _computed(prompt)
+    if schema is not None:
+        return Reply(thought, json.dumps(_structured(schema, f"{computed or ''} {prompt}"), ensure_ascii=False))
+    return Reply(thought, computed or generate_prose(prompt, _PROSE_WORDS))
+
+
+def _structured(schema: Mapping[str, Any], prompt: str) -> Any:
+    """An object with the properties of the schema, filled as the arguments of a tool."""
+    properties = schema.get("properties") or {}
+    return {name: _argument(name, _mapping(inner), prompt) for name, inner in properties.items()}
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 # The model's markup: a word between two full-width bars.
@@ -148,6 +167,8 @@ class CompletionRequest:
     stream: bool
     stream_usage: bool
     ignore_eos: bool
+    schema: Mapping[str, Any] | None = None
+    """The JSON schema that the answer must follow; {} for any JSON object."""
 
 
 def parse_body(body: bytes) -> Mapping[str, Any]:
@@ -211,9 +232,11 @@ def _thinks(content: Mapping[str, Any], settings: Settings) -> bool:
             "chat_template_kwargs"
         )
         raise RequestRefusedError(400, message)
-    template = content.get("chat_template_kwargs")
-    wanted = template.get("thinking", True) if isinstance(template, dict) else True
-    return bool(settings.checkpoint.thinking and wanted and effort != "none")
+    template = _mapping(content.get("chat_template_kwargs"))
+    wanted = template.get("thinking", True) and template.get("enable_thinking", True)
+    # A launch with a parser is that of a model that thinks.
+    thinks = settings.checkpoint.thinking or settings.options.get("reasoning_parser")
+    return bool(thinks and wanted and effort != "none")
 
 
 def _budget(content: Mapping[str, Any], used: int, settings: Settings) -> int:
@@ -250,7 +273,15 @@ def parse_request(body: bytes, settings: Settings, *, chat: bool, checks_model: 
         stream=bool(content.get("stream")),
         stream_usage=bool(options.get("include_usage")) if isinstance(options, dict) else False,
         ignore_eos=bool(content.get("ignore_eos")),
+        schema=_schema(content.get("response_format")),
     )
+
+
+def _schema(response_format: Any) -> Mapping[str, Any] | None:
+    wanted = _mapping(response_format)
+    if wanted.get("type") == "json_schema":
+        return _mapping(_mapping(wanted.get("json_schema")).get("schema"))
+    return {} if wanted.get("type") == "json_object" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +312,7 @@ def _parsed_reply(reply: Reply, settings: Settings) -> tuple[str, str, ToolCall 
 
 def complete(request: CompletionRequest, settings: Settings) -> SimulatedCompletion:
     """The reply within the request's token limit: the thought comes first and may leave no tokens for the text."""
-    reply = compose_reply(request.prompt, request.tools, thinks=request.thinks)
+    reply = compose_reply(request.prompt, request.tools, thinks=request.thinks, schema=request.schema)
     thought, text, call = _parsed_reply(reply, settings)
     if request.ignore_eos and call is None:
         text = f"{text} {generate_prose(request.prompt, request.max_tokens)}"
