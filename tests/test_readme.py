@@ -38,7 +38,7 @@ from tests.support.program import ROOT, Program
 
 RUN = [path for path in DOCUMENTS if any(block.is_run for block in blocks(path))]
 # These leave their connections to the end of their process.
-TALKS_TO_AN_ENGINE = ("status", "rollback")
+TALKS_TO_AN_ENGINE = ("status", "rollback", "probe")
 FASTER = ("--sim-speed", "1600")
 PROGRAMS = ("gb300serve", "scripts/gb300serve")
 

@@ -32,7 +32,7 @@ def test_recipes_and_tables_are_inside(unpacked: Path) -> None:
     assert (unpacked / "gb300serve" / "shipped_recipes" / "site.yaml").is_file()
     assert (unpacked / "gb300serve" / "py.typed").is_file()
     source = ROOT / "src" / "gb300serve"
-    for pattern in ("engines/tables/*.json", "engines/models/*.json", "guides/*.md", "guides/*.svg"):
+    for pattern in ("probe/*.yaml", "engines/tables/*.json", "engines/models/*.json", "guides/*.md", "guides/*.svg"):
         assert [path.name for path in (unpacked / "gb300serve").glob(pattern)]
         assert len(list(source.glob(pattern))) == len(list((unpacked / "gb300serve").glob(pattern)))
 

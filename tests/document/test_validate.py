@@ -44,7 +44,7 @@ boot: soon
         ("FMT001", "readonly", "write `read_only`"),
         ("FMT004", "vlm, version", "write vllm or sglang"),
         ("FMT002", "0.30", "write 0.30.0"),
-        ("FMT002", "soon", "write its keys below it: phases, total, receipts, tuning_cache"),
+        ("FMT002", "soon", "write its keys below it: phases, total, receipts, tuning_cache, probes"),
     ]
 
 

@@ -13,6 +13,7 @@ from gb300serve.app.environment import Console
 from gb300serve.app.hosts import SIM_SPEED, ContainerHost, Hosts, On
 from gb300serve.app.launch_journal import LaunchJournal, locked
 from gb300serve.app.launchable import PreparedLaunch
+from gb300serve.app.probe import probe_run, probes_of
 from gb300serve.app.state import StateDirectory
 from gb300serve.autotune.pins import CacheVerdict
 from gb300serve.autotune.sets import short_identity
@@ -244,10 +245,23 @@ class _Run:
         try:
             refuse_degraded(launch, served.receipts)
             refuse_wrong_tuning(verified, launch)
+            if self.request.prepared.recipe.boot.probes == "short":
+                self._probe()
         except Gb300Error as error:
             self._close(error)
             raise
         return self._follow(served) if self.request.follow else self._done()
+
+    def _probe(self) -> None:
+        """Raises DegradedError if the model answers wrongly."""
+        plan, recipe = self.launch.plan, self.request.prepared.recipe
+        run = probe_run(self.tools, self.launch.endpoint, plan.served_names, plan.command)
+        wrong = []
+        for result in run.results(probes_of(recipe, short=True)):
+            self.console.message(f"probe: {result.sentence()}", "warning" if result.outcome == "failed" else "good")
+            wrong += [result.sentence()] if result.outcome == "failed" else []
+        if wrong:
+            raise DegradedError(self.launch, "its model answers wrongly", wrong, Action("probe", "ask again"))
 
     def _read_shared_memory(self, container: Container) -> None:
         try:

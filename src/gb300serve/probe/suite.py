@@ -48,6 +48,12 @@ class ProbeResult:
     meaning: str
     seconds: float = 0.0
 
+    def sentence(self) -> str:
+        """In one line."""
+        if self.outcome == "passed":
+            return f"{self.name} passed"
+        return f"{self.name}: {self.meaning} (received: {self.received})"
+
     def as_json(self) -> dict[str, Any]:
         return {
             "name": self.name,

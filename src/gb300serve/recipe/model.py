@@ -305,6 +305,8 @@ class BootSection(Section):
     total: BootTotal | None = None
     receipts: list[ReceiptSection] = []
     tuning_cache: TuningCacheSection | None = None
+    probes: Literal["none", "short"] = "none"
+    """What `up` asks the model after READY."""
 
     @property
     def usual(self) -> PhaseExpectation | None:

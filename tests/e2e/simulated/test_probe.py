@@ -48,5 +48,15 @@ def test_a_missing_parser_is_named(
     assert (found.code, probe["outcome"], meaning in probe["meaning"]) == (9, "failed", True), probe
 
 
+def test_up_probes_when_the_recipe_asks_for_it(program: Program, port: int) -> None:
+    sets = [f"engine.options.port={port}", "boot.probes=short"]
+    good = program.up_until_ready("v14", *FAST, *(word for each in sets for word in ("--set", each)))
+    assert "probe: tool-call passed" in good.err
+    program.run("down", "--remove")
+    sets += ["engine.options.tool_call_parser=null", "engine.options.enable_auto_tool_choice=null"]
+    wrong = program.run("up", "v14", *FAST, *(word for each in sets for word in ("--set", each)))
+    assert (wrong.code, "DEGRADED: dsv41-vllm serves, but its model answers wrongly" in wrong.err) == (9, True)
+
+
 def test_no_lane(program: Program) -> None:
     assert program.run("probe", "--on", "sim").code == 6
