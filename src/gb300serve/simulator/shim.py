@@ -21,7 +21,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gb300serve.simulator.engine.settings import FAULT, SHIMMED, SPEED
+from gb300serve.simulator.engine.registry import parse_settings
+from gb300serve.simulator.engine.script import KILLED
+from gb300serve.simulator.engine.settings import (
+    FAULT,
+    SHIMMED,
+    SPEED,
+    estimate_memory,
+    is_killed,
+    read_environment,
+)
 from gb300serve.simulator.records import CONTAINER, LOCK, LOG, STATE, read_json, write_json
 
 ALREADY_RUNNING, NO_CONTAINER, DELETED = 3, 4, 5
@@ -174,10 +183,17 @@ def run(directory: Path, own: Mapping[str, str]) -> int:
         return DELETED
     for number in _FORWARDED:
         signal.signal(number, signal.SIG_IGN)
-    killed = code == 128 + signal.SIGKILL and own.get(FAULT) == "host-oom"
+    killed = code == KILLED and _lacks_host_memory(container, own)
     ending = {"exit_code": code, "finished_at": time.time(), "oom_killed": killed}
     write_json(directory / STATE, {**state, **ending})
     return 0
+
+
+def _lacks_host_memory(container: Mapping[str, Any], own: Mapping[str, str]) -> bool:
+    if own.get(FAULT) == "host-oom":
+        return True
+    settings = parse_settings(container["command"], read_environment({**container["env"], **container["simulation"]}))
+    return is_killed(settings, estimate_memory(settings))
 
 
 if __name__ == "__main__":

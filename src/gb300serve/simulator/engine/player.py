@@ -15,12 +15,11 @@ from pathlib import Path
 
 from gb300serve.simulator.engine.http import EngineServer, bound_socket
 from gb300serve.simulator.engine.registry import ENGINES
-from gb300serve.simulator.engine.script import Bind, Event, Exit, Repeat, Save, Script, Serve, Stream, Write
+from gb300serve.simulator.engine.script import KILLED, Bind, Event, Exit, Repeat, Save, Script, Serve, Stream, Write
 from gb300serve.simulator.engine.service import Service
 from gb300serve.simulator.engine.settings import Settings, SimulatorEnvironment, estimate_memory
 from gb300serve.simulator.host import store_configs
 
-KILLED = 137
 # While Python imports, the engine, PID 1 of its container, has no handler yet and a signal does nothing.
 _IMPORT_SECONDS = 2.0
 # Real seconds between two checks that the shim, which holds the pipes, still lives.

@@ -178,6 +178,8 @@ def ending(
 
 
 BIND, SERVE = "bind", "serve"
+KILLED = 137
+"""The exit code of a process that the kernel killed."""
 
 
 @dataclass(frozen=True, slots=True)

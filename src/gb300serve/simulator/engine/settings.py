@@ -19,6 +19,7 @@ from gb300serve.fit.checkpoint import (
     KvCache,
     find_checkpoint,
 )
+from gb300serve.fit.hardware import host_verdict
 from gb300serve.fit.memory import AUTO_LENGTH, MemoryPlan, longest_context, memory_plan, needed_gib, tokens_in
 from gb300serve.fit.request import MemoryRequest, request_from_options
 from gb300serve.fit.section import with_memory_section
@@ -230,6 +231,11 @@ def environment_checkpoint(environment: SimulatorEnvironment) -> Checkpoint:
     except ValidationError as error:
         raise SimulatorEnvironmentError(f"{MEMORY} is no memory section: {error.errors()[0]['msg']}") from error
     return with_memory_section(known, section, known.repo) or known
+
+
+def is_killed(settings: Settings, memory: MemoryPlan) -> bool:
+    """Whether the kernel kills the engine for lack of host memory; a hook stops the boot by itself before that."""
+    return settings.memory_request.variant is None and host_verdict(memory.host) == "refused"
 
 
 # Memory besides weights and KV cache that an unmeasured model is assumed to need.

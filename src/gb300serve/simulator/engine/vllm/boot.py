@@ -2,15 +2,21 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from gb300serve.engines.parse import ArgumentRefusedError
-from gb300serve.fit.checkpoint import GIB, Parameter, Variant
+from gb300serve.fit.checkpoint import GIB, HookLimits, Parameter, Variant
 from gb300serve.fit.hardware import STATION
 from gb300serve.fit.memory import MemoryPlan
-from gb300serve.simulator.engine.script import Script
-from gb300serve.simulator.engine.settings import Settings, estimate_memory, option_table
-from gb300serve.simulator.engine.vllm.deaths import gpu_out_of_memory, kv_cache_too_small, schedule_refused
+from gb300serve.simulator.engine.script import KILLED, Script
+from gb300serve.simulator.engine.settings import Settings, estimate_memory, is_killed, option_table
+from gb300serve.simulator.engine.vllm.deaths import (
+    cache_out_of_memory,
+    gpu_out_of_memory,
+    hook_aborted,
+    kv_cache_too_small,
+    schedule_refused,
+)
 from gb300serve.simulator.engine.vllm.refusals import EngineTraceback, late_refusal, refusal
 from gb300serve.simulator.engine.vllm.settings import API, CORE, VllmTimeline
 from gb300serve.simulator.host import SimulatedTuning, simulate_tuning
@@ -110,17 +116,36 @@ def _layers(parameters: Iterable[Parameter]) -> set[int]:
     return {int(parameter.name.split(".layers.")[1].partition(".")[0]) for parameter in parameters}
 
 
-def _free(memory: MemoryPlan, hook: Variant, share: float) -> str:
+class _Free(NamedTuple):
+    """GiB that are free while the hook moves experts."""
+
+    hbm: float
+    host: float
+
+    def __str__(self) -> str:
+        return f"hbm_free={self.hbm:.2f}GiB host_avail={self.host:.2f}GiB"
+
+    def refusal(self, limits: HookLimits) -> str:
+        """Why the hook goes no further, or ""."""
+        if self.hbm < limits.hbm_floor_gib:
+            return f"HBM free {self.hbm:.2f} GiB < {limits.hbm_floor_gib:g} GiB"
+        if self.host < limits.host_floor_gib:
+            return f"MemAvailable {self.host:.2f} GiB < {limits.host_floor_gib:g} GiB"
+        return ""
+
+
+def _free(memory: MemoryPlan, hook: Variant, share: float) -> _Free:
     before = memory.offload.moved_gib - hook.limits.hbm_used_gib
     hbm = before + (_HBM_FREE_AT_END - before) * share
-    host = memory.host.left_gib(STATION.available_gib) + _HOST_TAKEN * (1 - share)
-    return f"hbm_free={hbm:.2f}GiB host_avail={host:.2f}GiB"
+    # Whatever the recipe states, the hook compares with its own floor.
+    left = STATION.available_gib - (memory.host.needed_gib or 0.0) + hook.limits.host_floor_gib
+    return _Free(hbm, left + _HOST_TAKEN * (1 - share))
 
 
-def _rehome(timeline: VllmTimeline, settings: Settings, memory: MemoryPlan) -> None:
-    """What the hook prints: the layers that stay in HBM first, then those on the host."""
+def _rehome(timeline: VllmTimeline, settings: Settings, memory: MemoryPlan) -> bool:
+    """What the hook prints: the layers that stay in HBM first, then those on the host. False if it stops the boot."""
     if (name := settings.memory_request.variant) is None:
-        return
+        return True
     checkpoint, patch = settings.checkpoint, settings.checkpoint.variants[name]
     layers, moved = _layers(checkpoint.parameters), _layers(memory.offload.moved)
     order = sorted(layers - moved) + sorted(moved)
@@ -133,11 +158,17 @@ def _rehome(timeline: VllmTimeline, settings: Settings, memory: MemoryPlan) -> N
     cold = patch.rows - patch.hot_rows
     for done, layer in enumerate(order):
         rows = f"hot_w1=({patch.hot_rows}, 4608, 2560) cold_w1=({cold}, 4608, 2560)"
+        if why := _free(memory, patch, done / len(order)).refusal(patch.limits):
+            hook_aborted(timeline, f"layer {layer} before: {why}")
+            return False
         module = f"language_model.model.layers.{layer}.ffn.experts uva={layer in moved}"
         timeline.write(
             "stderr", f"PIN_HOT rehome layer={layer} name={module} {rows} {_free(memory, patch, done / len(order))}"
         )
         timeline.wait(patch.seconds / len(order))
+    if why := _free(memory, patch, 1.0).refusal(patch.limits):
+        hook_aborted(timeline, f"layer {order[-1]} after: {why}")
+        return False
     residency = memory.residency or patch.residency
     hbm, pinned = residency.hbm_expert_gib, residency.grace_expert_gib
     expected = f"(expect ~{hbm:.1f} / ~{pinned:.1f})"
@@ -145,6 +176,7 @@ def _rehome(timeline: VllmTimeline, settings: Settings, memory: MemoryPlan) -> N
     left = _free(memory, patch, 1.0)
     timeline.write("stderr", f"PIN_HOT rehome done layers={len(layers)} {sizes} {left} {expected}")
     timeline.write("stderr", "PIN_HOT finalize kernel warmed")
+    return True
 
 
 # Printed by every launch with `--model`; harmless.
@@ -158,6 +190,8 @@ _ARGUMENTS, _BOUND, _RESOLVED = 2 / 21, 7 / 21, 9 / 21
 _CREATE = 0.09
 # Pause between a full bar (stderr) and the next line (stdout), so that readers see them in this order.
 _BAR_DONE = 0.5
+# Share of the loading time after which the pinned tensors exceed the host's memory.
+_KILLED_AT = 0.6
 _GRAPHS = 15
 # FlashInfer times one operator profile by profile; the Station took 42.9 s for each.
 _TUNED = "[AutoTuner]: Tuning flashinfer::trtllm_fp4_block_scale_moe"
@@ -242,7 +276,7 @@ def _starting(timeline: VllmTimeline, boot: VllmBoot, refused: EngineTraceback |
 
 
 def _loading(timeline: VllmTimeline, boot: VllmBoot) -> bool:
-    """Load the weights; False if they do not fit."""
+    """Load the weights; False if they do not fit. Lack of host memory ends the log without a line."""
     settings, checkpoint, seconds = boot.settings, boot.settings.checkpoint, boot.seconds["loading-weights"]
     begun = timeline.at
     end = boot.seconds["starting"] + seconds
@@ -253,6 +287,10 @@ def _loading(timeline: VllmTimeline, boot: VllmBoot) -> bool:
     _create(timeline, boot, seconds * _CREATE)
     if not boot.memory.weights_fit:
         gpu_out_of_memory(timeline)
+        return False
+    if is_killed(settings, boot.memory):
+        timeline.until(begun + seconds * _KILLED_AT)
+        timeline.exit(KILLED)
         return False
     created = timeline.at - begun
     timeline.log(CORE, "base_loader.py:82", f"Initializing model took {created:.6f} seconds")
@@ -300,7 +338,8 @@ def _draft_seconds(boot: VllmBoot) -> float:
 def _sizing(timeline: VllmTimeline, boot: VllmBoot) -> bool:
     """Profile with graphs, then size the KV cache; False if the engine ends here."""
     memory, end = boot.memory, timeline.at + boot.seconds["profiling"]
-    _rehome(timeline, boot.settings, memory)
+    if not _rehome(timeline, boot.settings, memory):
+        return False
     timeline.enter("profiling")
     if _is_latent(boot):
         timeline.log(CORE, "mla_attention.py:118", "Using DeepSeek's fp8_ds_mla KV cache format. ")
@@ -311,6 +350,9 @@ def _sizing(timeline: VllmTimeline, boot: VllmBoot) -> bool:
         kv_cache_too_small(timeline, memory)
         return False
     timeline.enter("sizing-kv-cache")
+    if memory.verdict == "refused":  # a size that the launch itself fixes
+        cache_out_of_memory(timeline, memory)
+        return False
     length = memory.max_model_len
     concurrency = f"Maximum concurrency for {length:,} tokens per request: {memory.concurrency_at_max_len:.2f}x"
     timeline.log(CORE, "kv_cache_utils.py:2321", f"GPU KV cache size: {memory.kv_cache_tokens:,} tokens, {concurrency}")

@@ -6,7 +6,7 @@ from functools import partial
 from gb300serve.boot.phases import Phase
 from gb300serve.fit.hardware import GB300
 from gb300serve.fit.memory import MemoryPlan
-from gb300serve.simulator.engine.script import Script, ending
+from gb300serve.simulator.engine.script import KILLED, Script, ending
 from gb300serve.simulator.engine.settings import Settings
 from gb300serve.simulator.engine.vllm.settings import API, CORE, STAMP_FORMAT, VllmTimeline
 
@@ -97,17 +97,27 @@ def kv_cache_too_small(timeline: VllmTimeline, plan: MemoryPlan) -> None:
 
 def gpu_out_of_memory(timeline: VllmTimeline) -> None:
     """The weights do not fit: allocating the next expert tensor fails."""
-    free = GB300.total_gib % _TENSOR_GIB
+    _engine_death(timeline, _WEIGHTS, _out_of_memory(_TENSOR_GIB, GB300.total_gib % _TENSOR_GIB))
+
+
+def cache_out_of_memory(timeline: VllmTimeline, plan: MemoryPlan) -> None:
+    """A KV cache of a fixed size does not fit beside weights and graphs."""
+    wanted = plan.hbm.kv_cache_gib or 0.0
+    free = max(0.0, min(plan.kv_limit_gib or 0.0, wanted - 0.01))
+    frame = "vllm/v1/worker/gpu_model_runner.py:7120:_allocate_kv_cache_tensors:torch.zeros(size, dtype=torch.int8"
+    _engine_death(timeline, (*_KV, frame), _out_of_memory(round(wanted, 2), free))
+
+
+def _out_of_memory(wanted: float, free: float) -> str:
     used = GB300.total_gib - free
-    error = (
-        f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {_TENSOR_GIB} GiB. GPU 0 has a total capacity "
+    return (
+        f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {wanted} GiB. GPU 0 has a total capacity "
         f"of {GB300.total_gib:.2f} GiB of which {free:.2f} GiB is free. Including non-PyTorch memory, this process has "
         f"{used - 0.02:.2f} GiB memory in use. Of the allocated memory {used - 0.84:.2f} GiB is allocated by PyTorch, "
         "and 181.24 MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try "
         "setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for "
         "Memory Management  (https://pytorch.org/docs/stable/notes/cuda.html#environment-variables)"
     )
-    _engine_death(timeline, _WEIGHTS, error)
 
 
 def _gpu_memory_in_use(timeline: VllmTimeline, settings: Settings) -> None:
@@ -126,8 +136,9 @@ def schedule_refused(timeline: VllmTimeline, message: str) -> None:
     _engine_death(timeline, _SCHEDULER, f"ValueError: {message}")
 
 
-def _hook_aborted(timeline: VllmTimeline, _settings: Settings) -> None:
-    error = "RuntimeError: PIN_HOT abort layer 9 before: MemAvailable 9.68 GiB < 10 GiB"
+def hook_aborted(timeline: VllmTimeline, why: str) -> None:
+    """The hook stops the boot; `why` names the layer and what it lacks."""
+    error = f"RuntimeError: PIN_HOT abort {why}"
     timeline.write("stderr", f"({CORE}) PIN_HOT rehome FAILED {error}")
     _engine_death(timeline, (*_LOAD, "/w/pin_hot_experts_hook.py:212:rehome:raise RuntimeError("), error)
 
@@ -194,11 +205,11 @@ def _engine_dies(timeline: VllmTimeline, _settings: Settings) -> None:
 _WRITERS: Mapping[str, Callable[[VllmTimeline, Settings], None]] = {
     "stall": _heartbeats,
     "tuning-hangs": _heartbeats,
-    "host-oom": lambda timeline, _: timeline.exit(137),
+    "host-oom": lambda timeline, _: timeline.exit(KILLED),
     "gpu-oom": lambda timeline, _: gpu_out_of_memory(timeline),
     "gpu-busy": _gpu_memory_in_use,
     "port-taken": _port_taken,
-    "hook-aborted": _hook_aborted,
+    "hook-aborted": lambda timeline, _: hook_aborted(timeline, "layer 9 before: MemAvailable 9.68 GiB < 10 GiB"),
     "crash-after-ready": _engine_dies,
     **{f"dies-in-{phase}": partial(_gpu_failed, phase=phase) for phase in Phase},
 }
