@@ -1,5 +1,6 @@
 """`up` and `rollback`: plan the steps, check the machine, execute the steps, watch the boot, record it."""
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -19,7 +20,7 @@ from gb300serve.autotune.pins import CacheVerdict
 from gb300serve.autotune.sets import short_identity
 from gb300serve.core.errors import Action, BackendError, CommandLineError, Gb300Error
 from gb300serve.core.redaction import redact
-from gb300serve.core.values import Missing, indented_json
+from gb300serve.core.values import Missing, compact_json, indented_json
 from gb300serve.fit.result import FitResult
 from gb300serve.journal.journal import StateUnusableError
 from gb300serve.journal.runs import HOST, MeasuredTimes, RunHistory, measure_times
@@ -279,12 +280,14 @@ class _Run:
 
     def _done(self) -> int:
         self.recorder.close(exit={"tool": 0})
+        self.console.message(f"try it: {curl(self.launch)}")
         stop = self.request.invocation.command("down")
         self.console.message(f"serving at {self.launch.endpoint.url}; stop it with {stop}")
         return 0
 
     def _follow(self, served: Served) -> int:
         self.screen.serving = True
+        self.console.message(f"try it: {curl(self.launch)}")
         self.console.message(f"serving at {self.launch.endpoint.url}; its log follows; Ctrl-C leaves it running")
         try:
             ended = follow_lane(served, self.launch, self.tools)
@@ -337,6 +340,18 @@ class _Run:
         for text, style in tuning_lines(verified):
             self.console.message(text, style)
         return verified
+
+
+def curl(launch: Launch) -> str:
+    """A request that can be pasted into a shell; the key is read from the variable of its secret."""
+    endpoint = launch.endpoint
+    body = compact_json({"model": launch.plan.served_names[0], "messages": [{"role": "user", "content": "Say hello."}]})
+    key = ""
+    if endpoint.api_key:
+        variable = next((name for name, value in launch.secrets.items() if value == endpoint.api_key), "API_KEY")
+        key = f' -H "Authorization: Bearer ${variable}"'
+    header = "-H 'Content-Type: application/json'"
+    return f"curl {endpoint.url}/v1/chat/completions {header}{key} -d {shlex.quote(body)}"
 
 
 def refuse_wrong_tuning(verified: CacheVerdict | None, launch: Launch) -> None:

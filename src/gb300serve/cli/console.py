@@ -1,5 +1,6 @@
 """Results on stdout, everything else on stderr; colour only on a terminal."""
 
+import json
 import re
 import sys
 from collections.abc import Iterable
@@ -51,6 +52,10 @@ class TerminalConsole:
         """The result as JSON: characters outside ASCII stay readable, control characters are escaped."""
         text = _HIGH_CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", indented_json(value))
         self._write(self._without_secrets(text))
+
+    def line(self, value: dict[str, Any]) -> None:
+        """One JSON object on a line of its own."""
+        self._write(self._without_secrets(json.dumps(value, default=str)))
 
     def message(self, text: str, style: str | None = None) -> None:
         """A line of progress or an explanation. If it cannot be written (`up … 2>&1 | head`), the command continues."""

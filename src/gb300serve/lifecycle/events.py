@@ -1,9 +1,10 @@
 """Announcements of a launch, as values; the views turn them into text."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
 from typing import Any, TypeAlias
 
-from gb300serve.boot.events import Event
+from gb300serve.boot.events import Event, Progress
 from gb300serve.boot.phases import Phase
 from gb300serve.boot.progress import BootEstimate, Judgement
 from gb300serve.boot.receipts import CheckedReceipt
@@ -170,3 +171,26 @@ Announcement: TypeAlias = (
     | ReceiptsChecked
     | SharedMemoryRead
 )
+
+# Announced at every tick; their consequences are announced on their own.
+_UNREMARKABLE = (Elapsed, Watching, Progress)
+
+
+def describe(announcement: Announcement) -> dict[str, Any] | None:
+    """The announcement as JSON types, its `kind` first; None for what is announced at every tick."""
+    event = announcement.event if isinstance(announcement, BootEvent) else announcement
+    return None if isinstance(event, _UNREMARKABLE) else {"kind": type(event).__name__, **plain(event)}
+
+
+def plain(value: Any) -> Any:
+    """A value of an announcement as JSON types."""
+    describe = getattr(value, "describe", None)
+    if callable(describe):
+        return describe()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return {str(key): plain(item) for key, item in value.items()} if isinstance(value, dict) else value

@@ -294,7 +294,7 @@ def _with_ending(
         case BootFailedError():
             return BootFailedError(launch, ending)
         case BootTimedOutError():
-            return BootTimedOutError(launch, ending, error.waiting_for, error.silent)
+            return BootTimedOutError(launch, ending, error.waiting_for, error.silent, limited=error.limited)
         case WrongServerError():
             return WrongServerError(launch, ending, error.listener)
         case _:

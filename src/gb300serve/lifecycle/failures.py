@@ -56,11 +56,15 @@ class BootFailedError(BootError):
 
 
 class BootTimedOutError(BootError):
-    """No sign of life for longer than the patience of the phase."""
+    """No sign of life for longer than the patience of the phase, or the launch's own limit is over (`limited`)."""
 
-    def __init__(self, launch: Launch, ending: Ending, waiting_for: str, silent: float) -> None:
+    def __init__(
+        self, launch: Launch, ending: Ending, waiting_for: str, silent: float, *, limited: bool = False
+    ) -> None:
+        slow = f"is not READY within {launch.timeout or 0:g} s"
+        over = slow if limited else f"gave no sign of life for {silent:.0f} s"
         super().__init__(
-            f"{launch.name} gave no sign of life for {silent:.0f} s; waiting for: {waiting_for}\n"
+            f"{launch.name} {over}; waiting for: {waiting_for}\n"
             f"phase {ending.diagnosis.phase}, {ending.seconds:.0f} s after its start",
             hint=None if ending.container else f"{launch.name} is left running",
             suggest=(
@@ -72,6 +76,7 @@ class BootTimedOutError(BootError):
         self.ending = ending
         self.waiting_for = waiting_for
         self.silent = silent
+        self.limited = limited
 
 
 class WrongServerError(BootError):

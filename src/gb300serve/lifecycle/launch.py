@@ -71,6 +71,8 @@ class Launch:
     """The engine's arguments in the pinned command; None if the release is not pinned."""
     stack_dump: bool = False
     """Whether to print the stack of a stuck engine."""
+    timeout: float | None = None
+    """Seconds after which an unfinished boot counts as failed, however alive it is; None: no limit."""
 
     @property
     def name(self) -> str:

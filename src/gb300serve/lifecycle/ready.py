@@ -133,7 +133,8 @@ class _Boot:
         self.cause_at: float | None = None
         self.cause_at_wall = 0.0
         self.probe_at_wall = 0.0
-        self.tick_at_wall = tools.clock.now() + TICK
+        self.began_at_wall = tools.clock.now()
+        self.tick_at_wall = self.began_at_wall + TICK
         self.proved_at: float | None = None
         self.answer = Readiness("silent", "the port does not answer yet")
 
@@ -251,6 +252,10 @@ class _Boot:
     def _refuse_silence(self, at: float) -> None:
         if self._hangs(at) and self.reading.machine.result().state == "failed":
             raise BootFailedError(self.launch, self._ending())
+        timeout = self.launch.timeout
+        if timeout is not None and self.tools.clock.now() - self.began_at_wall > timeout:
+            ending, silent = self._ending(), at - self.alive_at
+            raise BootTimedOutError(self.launch, ending, self._waiting_for(), silent, limited=True)
         limit = ANSWER_PATIENCE if self.complete_at is not None else patience(self.phase, self.launch.expected)
         if self.watch.judgement.active and self.watch.sees:
             limit *= BUSY_FACTOR

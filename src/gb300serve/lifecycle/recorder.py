@@ -1,8 +1,7 @@
 """Record a launch from its announcements, without ever stopping it."""
 
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
-from enum import Enum
+from dataclasses import replace
 from typing import Any
 
 from gb300serve.boot.events import PhaseEntered, Receipt, TuningHit, TuningMiss
@@ -22,6 +21,7 @@ from gb300serve.lifecycle.events import (
     ReceiptsChecked,
     SharedMemoryRead,
     StepBegan,
+    describe,
 )
 from gb300serve.lifecycle.launch import Launch, release_of
 from gb300serve.lifecycle.receipts import verdict
@@ -35,8 +35,6 @@ METRICS_TIMEOUT = 1.0
 # Searching a hundred lines for secrets costs as much as searching one: lines of this many seconds are written
 # together, at the next silence at the latest.
 TOGETHER = 0.25
-# Announced at every tick; their consequences are announced on their own.
-_UNREMARKABLE = frozenset({"Elapsed", "Watching", "Progress"})
 
 
 class Recorder:
@@ -187,10 +185,9 @@ class Recorder:
         return tuple((name, end - at) for (name, at), end in zip(self._visits, ends, strict=False))
 
     def _write_event(self, announcement: Announcement) -> None:
-        event = announcement.event if isinstance(announcement, BootEvent) else announcement
-        kind = type(event).__name__
-        if self._lost_at is None and kind not in _UNREMARKABLE:
-            line = {"told": format_time(self._clock.now()), "kind": kind, **self.clean(_plain(event))}
+        described = describe(announcement)
+        if self._lost_at is None and described is not None:
+            line = {"told": format_time(self._clock.now()), **self.clean(described)}
             self._guarded(lambda: self.run.event(line))
 
     def _guarded(self, write: Callable[[], None]) -> None:
@@ -205,19 +202,6 @@ class Recorder:
                 f"log is incomplete from {format_time(self._lost_at)} on"
             )
             self._guarded(self.run.release_reserve)
-
-
-def _plain(value: Any) -> Any:
-    describe = getattr(value, "describe", None)
-    if callable(describe):
-        return describe()
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return {str(key): _plain(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def running_lanes(backend: ContainerBackend) -> tuple[RunningLane, ...]:

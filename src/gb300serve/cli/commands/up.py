@@ -23,9 +23,17 @@ from gb300serve.cli.parameters import (
     Station,
     open_workspace,
 )
-from gb300serve.cli.views.boot import SIMULATED, BootView
+from gb300serve.cli.views.boot import SIMULATED, BootEvents, BootView
 from gb300serve.cli.views.doctor import document
+from gb300serve.core.errors import CommandLineError, Gb300Error
 from gb300serve.simulator.station import Rehearsal
+
+
+class WaitOrDetachError(CommandLineError):
+    """`--wait` together with `--detach`."""
+
+    def __init__(self) -> None:
+        super().__init__("--wait and --detach cannot be combined", hint="leave out one of them")
 
 
 def run(
@@ -36,6 +44,15 @@ def run(
         bool,
         typer.Option("--detach", "-d", help="Return without watching the boot; the restart policy is not applied."),
     ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", "-w", help="Return when it is READY; the restart policy is applied.")
+    ] = False,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout", metavar="S", min=1, help="Exit with 8 if it is not READY within S seconds.", show_default=False
+        ),
+    ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace another release of the lane; its container is kept.")
     ] = False,
@@ -50,29 +67,43 @@ def run(
     recipes: RecipeDirs = None,
     sim_speed: SimSpeed = SIM_SPEED,
     sim_fault: SimFault = None,
+    json: Annotated[bool, typer.Option("--json", help="Print events as JSON lines instead of text.")] = False,
 ) -> int:
-    """Launch a release, watch its boot until it is ready, then print its log. Ctrl-C leaves the lane running."""
+    """Launch a release, watch its boot until it is ready, then print its log. Ctrl-C leaves the lane running.
+
+    Without a terminal it does the same: it ends when the lane ends. A script takes --wait or --detach.
+    """
     workspace, console = open_workspace(ctx, recipes, site, station)
     where, overrides = on or "docker", tuple(sets or ())
     rehearsal = Rehearsal(sim_speed, sim_fault)
     refuse_rehearsal(rehearsal, where)
     hosts = Hosts(workspace, rehearsal)
+    if wait and detach:
+        raise WaitOrDetachError
     with suggesting(Invocation(ref, where, workspace.options, overrides)):
         prepared = prepare(workspace, hosts, ref, overrides, where)
         workspace.print_notes()
         if where == "sim":
             console.message(SIMULATED, "warning")
         request = LaunchRequest(
-            replace_fields(prepared, launch=replace_fields(prepared.launch, stack_dump=stack_dump)),
+            replace_fields(prepared, launch=replace_fields(prepared.launch, stack_dump=stack_dump, timeout=timeout)),
             "up",
             f"up {ref}{' --replace' if replace else ''}",
             document,
             replace=replace,
             detach=detach,
+            follow=not wait,
             reason=reason,
         )
         state = StateDirectory(workspace)
         if steps_only:
             console.results(show_steps(request, hosts, state))
             return 0
-        return launch_and_watch(request, hosts, state, partial(BootView, console, prepared.invocation))
+        if not json:
+            return launch_and_watch(request, hosts, state, partial(BootView, console, prepared.invocation))
+        events = BootEvents(console, prepared.launch)
+        try:
+            return launch_and_watch(request, hosts, state, events.begin)
+        except Gb300Error as error:
+            events.failed(error)
+            raise

@@ -1,7 +1,7 @@
 """The screen of a launch."""
 
 from collections.abc import Iterator, Mapping
-from typing import assert_never
+from typing import Any, assert_never
 
 from rich.live import Live
 from rich.text import Text
@@ -13,9 +13,11 @@ from gb300serve.boot.progress import BootEstimate, Judgement
 from gb300serve.boot.receipts import CheckedReceipt
 from gb300serve.cli.colour import STYLES, terminal
 from gb300serve.cli.console import TerminalConsole
+from gb300serve.core.errors import Gb300Error
 from gb300serve.core.text import printable, truncate
 from gb300serve.core.values import Missing
 from gb300serve.lifecycle import events
+from gb300serve.lifecycle.launch import Launch
 
 Line = tuple[str, str]
 _STYLES = {"working": "good", "slow": "warning", "tuning": "warning", "stuck": "error"}
@@ -178,6 +180,59 @@ class BootView:
 
     def _marked(self, text: str) -> str:
         return f"[simulated] {text}" if self.invocation.on == "sim" else text
+
+
+# Seconds of the boot between two estimates.
+_ESTIMATE_EVERY = 15.0
+
+
+class BootEvents:
+    """Shows the events of one launch as JSON lines: `kind`, and its fields; estimates now and then.
+
+    `Ready` has the URL and the served name of the model, `Failed` the exit code and the diagnosis.
+    """
+
+    def __init__(self, console: TerminalConsole, launch: Launch) -> None:
+        self.console = console
+        self.launch = launch
+        self.serving = False
+        self._estimated = -_ESTIMATE_EVERY
+        self._at = 0.0
+
+    def begin(self, expected: dict[str, float]) -> "BootEvents":
+        """The display for a launch with these seconds by phase."""
+        self._write({"kind": "Launch", "release": self.launch.ref, "expected": expected})
+        return self
+
+    def stop(self) -> None:
+        """Nothing is left to end."""
+
+    def show(self, announcement: events.Announcement) -> None:
+        match announcement:
+            case events.LogSeen(line):
+                self._at = line.elapsed
+                if self.serving:
+                    self._write({"kind": "Log", "at": line.elapsed, "text": line.text})
+            case events.Watching(ahead, judgement) if ahead.at - self._estimated >= _ESTIMATE_EVERY:
+                self._estimated = ahead.at
+                self._write({"kind": "Estimate", **events.plain(ahead), "health": judgement.health})
+            case events.BecameReady(name, model, seconds):
+                ready = {"kind": "Ready", "url": self.launch.endpoint.url, "model": model, "seconds": seconds}
+                self._write({**ready, "container": name})
+            case _:
+                described = events.describe(announcement)
+                if described is not None:
+                    self._write(described)
+
+    def failed(self, error: Gb300Error) -> None:
+        """The error that ends the command; its message is also printed as text on standard error."""
+        ending = getattr(error, "ending", None)
+        diagnosis = ending.diagnosis.as_json() if ending else None
+        failed = {"kind": "Failed", "exit": error.exit_code, "message": error.message, "hint": error.hint}
+        self._write({**failed, "reason": ending.reason.value if ending else None, "diagnosis": diagnosis})
+
+    def _write(self, record: dict[str, Any]) -> None:
+        self.console.line(record)
 
 
 def _shared_memory(read: events.SharedMemoryRead) -> Line:
