@@ -40,10 +40,12 @@ class SeveralHostsError(MachineError):
 def find_lane(
     verb: str, ref: str | None, workspace: Workspace, hosts: Hosts, on: On | None
 ) -> tuple[ContainerHost, Container]:
-    """Raises MachineError (6), or BackendError (7) if only Docker was queried."""
+    """Raises MachineError (6), or BackendError (7) if the answer depends on an Engine that does not respond."""
     lane, release = _named(ref, workspace)
-    found = list(_candidates(verb, lane, release, hosts, on))
+    found, refused = _candidates(verb, (lane, release), hosts, on)
     running = [(host, container) for host, container in found if is_live(container)]
+    if not running and refused is not None:
+        raise refused
     if len(running) > 1:
         raise SeveralHostsError([f"{container.name} ({host.on})" for host, container in running])
     if not (running or found):
@@ -52,19 +54,21 @@ def find_lane(
 
 
 def _candidates(
-    verb: str, lane: str | None, release: str | None, hosts: Hosts, on: On | None
-) -> Iterator[tuple[ContainerHost, Container]]:
-    names = hosts.names(on)
-    for name in names:
+    verb: str, wanted: tuple[str | None, str | None], hosts: Hosts, on: On | None
+) -> tuple[list[tuple[ContainerHost, Container]], BackendError | None]:
+    """The container of each host, and the error of a host that does not respond; `wanted`: lane and release."""
+    found: list[tuple[ContainerHost, Container]] = []
+    refused: BackendError | None = None
+    for name in hosts.names(on):
         try:
             host = hosts.at(name)
-            container = choose_container(verb, host.backend.containers(), lane, release)
-        except BackendError:
-            if len(names) == 1:
-                raise
-            continue  # a machine may have a simulated lane and no Docker
+            container = choose_container(verb, host.backend.containers(), *wanted)
+        except BackendError as error:
+            refused = error  # a machine may have a simulated lane and no Docker
+            continue
         if container is not None:
-            yield host, container
+            found.append((host, container))
+    return found, refused
 
 
 def _named(ref: str | None, workspace: Workspace) -> tuple[str | None, str | None]:

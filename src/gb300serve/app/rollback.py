@@ -50,19 +50,20 @@ def rollback_costs(
 
 
 def _select_host(hosts: Hosts, on: On | None, history: RunHistory) -> On:
-    """The host with a running lane, else the host of the last change."""
+    """The host with a running lane, else the host of the last change. Raises BackendError if one does not respond."""
     names = hosts.names(on)
     if len(names) == 1:
         return names[0]
-    last: On = "sim" if history.entries and history.entries[-1].on == "sim" else "docker"
-    return next((name for name in names if _has_lane(hosts, name)), last)
-
-
-def _has_lane(hosts: Hosts, name: On) -> bool:
-    try:
-        return any(container.ours and is_live(container) for container in hosts.at(name).backend.containers())
-    except BackendError:
-        return False
+    refused: BackendError | None = None
+    for name in names:
+        try:
+            if any(container.ours and is_live(container) for container in hosts.at(name).backend.containers()):
+                return name
+        except BackendError as error:
+            refused = error
+    if refused is not None:
+        raise refused
+    return "sim" if history.entries and history.entries[-1].on == "sim" else "docker"
 
 
 def _named(goal: str | None, workspace: Workspace, history: RunHistory) -> tuple[str | None, str | None]:

@@ -116,3 +116,15 @@ def test_what_needs_no_docker_works(absence: Absence) -> None:
     }  # fmt: skip
     assert (shell.code, list(told.values())) == (0, [0, 0, 0, 0, 0, 8]), told
     assert absence.asked() == 0
+
+
+@pytest.mark.parametrize("verb", ["down", "logs", "receipts", "rollback", "probe"])
+@pytest.mark.parametrize("simulated", [False, True], ids=["docker only", "after the simulated Station was used"])
+def test_an_engine_that_does_not_answer_is_not_an_engine_without_lanes(
+    absence: Absence, verb: str, simulated: bool
+) -> None:
+    if simulated:
+        (absence.program.home / ".local/state/gb300serve/sim").mkdir(parents=True)
+    ended = absence.program.run(verb)
+    host = absence.program.variables["DOCKER_HOST"]
+    assert (ended.code, f"no Docker Engine answers at {host}: {absence.reason}" in ended.err) == (7, True), ended.err
