@@ -29,7 +29,7 @@ _EXCERPT = 160
 MODELS = "models"
 
 
-class Verdict(NamedTuple):
+class AnswerVerdict(NamedTuple):
     """`received` is what came back."""
 
     outcome: Outcome
@@ -171,12 +171,12 @@ class ProbeRun:
             request["response_format"] = {"type": "json_schema", "json_schema": schema}
         return request
 
-    def _judged(self, probe: ProbeSection, answer: Answer | Gb300Error | None) -> Verdict:
+    def _judged(self, probe: ProbeSection, answer: Answer | Gb300Error | None) -> AnswerVerdict:
         if not isinstance(answer, Answer):
             reason = answer.reason if isinstance(answer, UnreachableError) else "nothing"
-            return Verdict("failed", reason, f"no answer within {probe.deadline:g} s{self._standing()}")
+            return AnswerVerdict("failed", reason, f"no answer within {probe.deadline:g} s{self._standing()}")
         if answer.status != 200 or answer.error:
-            return Verdict("failed", f"status {answer.status}: {answer.error}", self._error(answer))
+            return AnswerVerdict("failed", f"status {answer.status}: {answer.error}", self._error(answer))
         return judge(probe, answer, has_reasoning_parser=self.has_reasoning_parser)
 
     def _standing(self) -> str:
@@ -211,89 +211,91 @@ _WRITTEN_CALL = re.compile(
 _OPEN_THOUGHT = re.compile(r"\s*(?:<think>|\[THINK\]|<\|channel\|>analysis|<thought>)")
 
 
-def judge(probe: ProbeSection, answer: Answer, *, has_reasoning_parser: bool) -> Verdict:
+def judge(probe: ProbeSection, answer: Answer, *, has_reasoning_parser: bool) -> AnswerVerdict:
     """What a complete answer shows."""
     found = (_stream_faults(probe, answer), _calls(probe, answer), _thoughts(probe, answer, has_reasoning_parser))
     faults = (fault for faults in (*found, _content_faults(probe, answer)) for fault in faults)
-    return next(faults, Verdict("passed", answer.content, "as expected"))
+    return next(faults, AnswerVerdict("passed", answer.content, "as expected"))
 
 
-def _stream_faults(probe: ProbeSection, answer: Answer) -> Iterator[Verdict]:
+def _stream_faults(probe: ProbeSection, answer: Answer) -> Iterator[AnswerVerdict]:
     if probe.stream and not (answer.ended and answer.events > 1):
         cut = "the stream ended without [DONE]" if not answer.ended else "the answer came in one piece"
         meaning = f"{cut}: a proxy may buffer it, or the engine broke it off"
-        yield Verdict("failed", f"{answer.events} events: {answer.content or answer.reasoning}", meaning)
+        yield AnswerVerdict("failed", f"{answer.events} events: {answer.content or answer.reasoning}", meaning)
 
 
-def _calls(probe: ProbeSection, answer: Answer) -> Iterator[Verdict]:
+def _calls(probe: ProbeSection, answer: Answer) -> Iterator[AnswerVerdict]:
     """For a probe with a tool, every possible answer has a verdict."""
     tool, said = probe.tool, answer.content or answer.reasoning
     if tool is None:
         return
     if not answer.calls:
         if _WRITTEN_CALL.search(said) and tool.name in said:
-            yield Verdict("failed", said, f"the call came as text: {_NO_TOOL_PARSER}")
+            yield AnswerVerdict("failed", said, f"the call came as text: {_NO_TOOL_PARSER}")
         if answer.finish_reason == "length":
-            yield Verdict("explained", said, "the budget was spent before the call: raise max_tokens")
-        yield Verdict("failed", said, f"the model did not call {tool.name}")
+            yield AnswerVerdict("explained", said, "the budget was spent before the call: raise max_tokens")
+        yield AnswerVerdict("failed", said, f"the model did not call {tool.name}")
         return
     call = answer.calls[0]
     received, arguments = f"{call.name}({call.arguments})", _json(call.arguments)
     if arguments is _NO_JSON:
         meaning = "the arguments of the call are not JSON: the tool parser is that of another model"
-        yield Verdict("failed", received, meaning)
+        yield AnswerVerdict("failed", received, meaning)
     if call.name != tool.name or not isinstance(arguments, dict):
-        yield Verdict("failed", received, f"it is not a call of {tool.name}")
+        yield AnswerVerdict("failed", received, f"it is not a call of {tool.name}")
         return
     differs = [key for key, value in tool.arguments.items() if not _same(arguments.get(key), value)]
     if differs:
-        yield Verdict("failed", received, f"the argument {', '.join(differs)} is not as asked")
-    yield Verdict("passed", received, "a parsed tool call, with JSON arguments")
+        yield AnswerVerdict("failed", received, f"the argument {', '.join(differs)} is not as asked")
+    yield AnswerVerdict("passed", received, "a parsed tool call, with JSON arguments")
 
 
-def _thoughts(probe: ProbeSection, answer: Answer, has_parser: bool) -> Iterator[Verdict]:  # noqa: FBT001 - private
+def _thoughts(probe: ProbeSection, answer: Answer, has_parser: bool) -> Iterator[AnswerVerdict]:  # noqa: FBT001 - private
     said = answer.content or answer.reasoning
     if probe.thinking is not False and not answer.content and answer.finish_reason == "length":
         spent = f"{answer.tokens} tokens" if answer.tokens else "the budget"
         meaning = f"{spent} went into thinking and none were left for the answer: not an error; raise max_tokens"
-        yield Verdict("explained", f"only reasoning: {answer.reasoning}", meaning)
+        yield AnswerVerdict("explained", f"only reasoning: {answer.reasoning}", meaning)
     if _OPEN_THOUGHT.match(answer.content) or "</think>" in answer.content:
         absent = "set engine.options.reasoning_parser to its parser"
         why = "the reasoning parser is that of another model" if has_parser else absent
-        yield Verdict("failed", said, f"the model's thoughts stand in its answer: {why}")
+        yield AnswerVerdict("failed", said, f"the model's thoughts stand in its answer: {why}")
     if probe.thinking is True and not answer.reasoning and not has_parser:
         meaning = "the launch has no reasoning parser, and the model shows no thoughts"
-        yield Verdict("explained", said, meaning)
+        yield AnswerVerdict("explained", said, meaning)
     if probe.thinking is True and not answer.reasoning:
         meaning = "no reasoning although thinking is on: the chat template ignores it, or the parser is wrong"
-        yield Verdict("failed", said, meaning)
+        yield AnswerVerdict("failed", said, meaning)
     if probe.thinking is False and answer.reasoning and not answer.content:
         meaning = "it thinks although thinking is off: the chat template ignores it"
-        yield Verdict("failed", f"only reasoning: {said}", meaning)
+        yield AnswerVerdict("failed", f"only reasoning: {said}", meaning)
 
 
-def _content_faults(probe: ProbeSection, answer: Answer) -> Iterator[Verdict]:
+def _content_faults(probe: ProbeSection, answer: Answer) -> Iterator[AnswerVerdict]:
     content = answer.content
     if not content.strip():
         received = f"finish_reason {answer.finish_reason}, {answer.tokens} tokens"
-        yield Verdict("failed", received, "the answer is empty")
+        yield AnswerVerdict("failed", received, "the answer is empty")
     if probe.json_schema is not None:
         value = _json(content)
         if value is _NO_JSON:
             meaning = "the answer is not JSON: the engine ignores response_format, or it was cut off"
-            yield Verdict("failed", content, meaning)
+            yield AnswerVerdict("failed", content, meaning)
         if wrong := _unlike(value, probe.json_schema):
-            yield Verdict("failed", content, f"the JSON is not as its schema requires: {wrong}")
+            yield AnswerVerdict("failed", content, f"the JSON is not as its schema requires: {wrong}")
     if probe.counts_to is not None:
         numbers = [int(number) for number in re.findall(r"\d{1,9}", content)]
         if numbers != list(range(1, probe.counts_to + 1)):
             first = next((n for n, got in enumerate(numbers, 1) if n != got), len(numbers) + 1)
             cut = ", and the budget is spent" if answer.finish_reason == "length" else ""
             meaning = f"it does not count from 1 to {probe.counts_to}: {first} is missing{cut}"
-            yield Verdict("failed", content, meaning)
+            yield AnswerVerdict("failed", content, meaning)
     missing = [text for text in probe.contains if text.lower() not in content.lower()]
     if missing:
-        yield Verdict("failed", content, f"{' and '.join(missing)} is not in the answer: the model computes wrongly")
+        yield AnswerVerdict(
+            "failed", content, f"{' and '.join(missing)} is not in the answer: the model computes wrongly"
+        )
 
 
 _NO_JSON = object()

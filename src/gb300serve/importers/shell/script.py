@@ -9,22 +9,19 @@ from gb300serve.importers.report import Report, TextPosition, UnresolvedError, s
 from gb300serve.importers.shell.builtins import (
     BUILTINS,
     PRINTING,
-    RUNS_TEXT,
     UNKNOWN,
     Call,
     assign,
-    find_program,
     forget,
     forget_by_file,
     match_assignment,
     set_arguments,
-    shell_operand,
-    ssh_host,
 )
 from gb300serve.importers.shell.expand import NOT_RUN, Expander
 from gb300serve.importers.shell.findings import Findings, ScriptLaunch, Status
 from gb300serve.importers.shell.interpreter import Flow, Interpreter
 from gb300serve.importers.shell.operators import Operand
+from gb300serve.importers.shell.programs import RUN_TEXT, SHELLS, find_program, shell_operand, ssh_host
 from gb300serve.importers.shell.words import (
     OPEN,
     ExpandedWord,
@@ -37,7 +34,6 @@ from gb300serve.importers.shell.words import (
     written,
 )
 
-_SHELLS = frozenset(("bash", "sh", "dash", "zsh", "ksh"))
 DECLARING = frozenset(("export", "readonly", "local", "declare", "typeset"))
 _LEAVING: dict[str, Flow] = {"exit": "exit", "return": "return", "break": "break", "continue": "continue"}
 _MAX_REPEATED = 20_000
@@ -211,7 +207,7 @@ class Shell(Interpreter):
             index = len(node.words) - len(fields)
             words = node.words[index + 1 :] if index >= 0 else ()
             self._builtin(call._replace(name=program, words=words, arguments=tuple(arguments)))
-        elif program in _SHELLS or program in RUNS_TEXT:
+        elif program in RUN_TEXT:
             self._shell(call, arguments, fields)
         elif program == "ssh":
             self._ssh(call, arguments, fields)
@@ -423,7 +419,7 @@ class Shell(Interpreter):
                 self.findings.unknown.append(call.error)
             return
         source = self._inner_source(call.words, " ".join(words), fields[at + 1].place) if words else None
-        if source is None or (words[0].rpartition("/")[2] in _SHELLS and "-c" not in words):
+        if source is None or (words[0].rpartition("/")[2] in SHELLS and "-c" not in words):
             source = self._document(call)
         if source is not None:
             outer, self.host = self.host, host
