@@ -25,8 +25,19 @@ from gb300serve.cli.parameters import (
 )
 from gb300serve.cli.views.boot import SIMULATED, BootEvents, BootView
 from gb300serve.cli.views.doctor import document
-from gb300serve.core.errors import CommandLineError, Gb300Error
+from gb300serve.core.errors import CommandLineError
 from gb300serve.simulator.station import Rehearsal
+
+Detach = Annotated[
+    bool, typer.Option("--detach", "-d", help="Return without watching the boot; the restart policy is not applied.")
+]
+Wait = Annotated[bool, typer.Option("--wait", "-w", help="Return when it is READY; the restart policy is applied.")]
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout", metavar="S", min=1, help="Exit with 8 if it is not READY within S seconds.", show_default=False
+    ),
+]
 
 
 class WaitOrDetachError(CommandLineError):
@@ -40,19 +51,9 @@ def run(
     ctx: typer.Context,
     ref: Ref,
     on: On = None,
-    detach: Annotated[
-        bool,
-        typer.Option("--detach", "-d", help="Return without watching the boot; the restart policy is not applied."),
-    ] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", "-w", help="Return when it is READY; the restart policy is applied.")
-    ] = False,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            "--timeout", metavar="S", min=1, help="Exit with 8 if it is not READY within S seconds.", show_default=False
-        ),
-    ] = None,
+    detach: Detach = False,
+    wait: Wait = False,
+    timeout: Timeout = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace another release of the lane; its container is kept.")
     ] = False,
@@ -99,11 +100,7 @@ def run(
         if steps_only:
             console.results(show_steps(request, hosts, state))
             return 0
-        if not json:
-            return launch_and_watch(request, hosts, state, partial(BootView, console, prepared.invocation))
-        events = BootEvents(console, prepared.launch)
-        try:
-            return launch_and_watch(request, hosts, state, events.begin)
-        except Gb300Error as error:
-            events.failed(error)
-            raise
+        if json:
+            with BootEvents(console, prepared.launch) as events:
+                return launch_and_watch(request, hosts, state, events.begin)
+        return launch_and_watch(request, hosts, state, partial(BootView, console, prepared.invocation))

@@ -199,6 +199,13 @@ class BootEvents:
         self._estimated = -_ESTIMATE_EVERY
         self._at = 0.0
 
+    def __enter__(self) -> "BootEvents":
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, Gb300Error):
+            self._failed(error)
+
     def begin(self, expected: dict[str, float]) -> "BootEvents":
         """The display for a launch with these seconds by phase."""
         self._write({"kind": "Launch", "release": self.launch.ref, "expected": expected})
@@ -224,7 +231,7 @@ class BootEvents:
                 if described is not None:
                     self._write(described)
 
-    def failed(self, error: Gb300Error) -> None:
+    def _failed(self, error: Gb300Error) -> None:
         """The error that ends the command; its message is also printed as text on standard error."""
         ending = getattr(error, "ending", None)
         diagnosis = ending.diagnosis.as_json() if ending else None
