@@ -11,6 +11,7 @@ from gb300serve.app.hosts import SIM_SPEED, Hosts
 from gb300serve.app.launch import LaunchRequest, launch_and_watch, refuse_rehearsal, show_steps
 from gb300serve.app.launchable import prepare
 from gb300serve.app.state import StateDirectory
+from gb300serve.cli.console import TerminalConsole
 from gb300serve.cli.parameters import (
     On,
     Reason,
@@ -32,6 +33,9 @@ Detach = Annotated[
     bool, typer.Option("--detach", "-d", help="Return without watching the boot; the restart policy is not applied.")
 ]
 Wait = Annotated[bool, typer.Option("--wait", "-w", help="Return when it is READY; the restart policy is applied.")]
+JsonLines = Annotated[bool, typer.Option("--json", help="Print events as JSON lines.")]
+Replace = Annotated[bool, typer.Option("--replace", help="Replace another release of the lane; its container is kept.")]
+StackDump = Annotated[bool, typer.Option("--stack-dump", help="If the engine hangs, print its stack (py-spy).")]
 Timeout = Annotated[
     float | None,
     typer.Option(
@@ -54,13 +58,9 @@ def run(
     detach: Detach = False,
     wait: Wait = False,
     timeout: Timeout = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace another release of the lane; its container is kept.")
-    ] = False,
+    replace: Replace = False,
     steps_only: Annotated[bool, typer.Option("--show-steps", help="Print the steps without executing them.")] = False,
-    stack_dump: Annotated[
-        bool, typer.Option("--stack-dump", help="If the engine hangs, print its stack (py-spy).")
-    ] = False,
+    stack_dump: StackDump = False,
     reason: Reason = None,
     sets: Sets = None,
     site: SiteFile = None,
@@ -68,7 +68,7 @@ def run(
     recipes: RecipeDirs = None,
     sim_speed: SimSpeed = SIM_SPEED,
     sim_fault: SimFault = None,
-    json: Annotated[bool, typer.Option("--json", help="Print events as JSON lines instead of text.")] = False,
+    json: JsonLines = False,
 ) -> int:
     """Launch a release, watch its boot until it is ready, then print its log. Ctrl-C leaves the lane running.
 
@@ -76,9 +76,8 @@ def run(
     """
     workspace, console = open_workspace(ctx, recipes, site, station)
     where, overrides = on or "docker", tuple(sets or ())
-    rehearsal = Rehearsal(sim_speed, sim_fault)
-    refuse_rehearsal(rehearsal, where)
-    hosts = Hosts(workspace, rehearsal)
+    hosts = Hosts(workspace, Rehearsal(sim_speed, sim_fault))
+    refuse_rehearsal(hosts.rehearsal, where)
     if wait and detach:
         raise WaitOrDetachError
     with suggesting(Invocation(ref, where, workspace.options, overrides)):
@@ -86,8 +85,9 @@ def run(
         workspace.print_notes()
         if where == "sim":
             console.message(SIMULATED, "warning")
+        launch = replace_fields(prepared.launch, stack_dump=stack_dump, timeout=timeout)
         request = LaunchRequest(
-            replace_fields(prepared, launch=replace_fields(prepared.launch, stack_dump=stack_dump, timeout=timeout)),
+            replace_fields(prepared, launch=launch),
             "up",
             f"up {ref}{' --replace' if replace else ''}",
             document,
@@ -100,7 +100,13 @@ def run(
         if steps_only:
             console.results(show_steps(request, hosts, state))
             return 0
-        if json:
-            with BootEvents(console, prepared.launch) as events:
-                return launch_and_watch(request, hosts, state, events.begin)
-        return launch_and_watch(request, hosts, state, partial(BootView, console, prepared.invocation))
+        return _launch(request, hosts, state, console, json=json)
+
+
+def _launch(
+    request: LaunchRequest, hosts: Hosts, state: StateDirectory, console: TerminalConsole, *, json: bool
+) -> int:
+    if not json:
+        return launch_and_watch(request, hosts, state, partial(BootView, console, request.invocation))
+    with BootEvents(console, request.launch) as events:
+        return launch_and_watch(request, hosts, state, events.begin)
