@@ -349,7 +349,8 @@ def curl(launch: Launch) -> str:
     key = ""
     if endpoint.api_key:
         variable = next((name for name, value in launch.secrets.items() if value == endpoint.api_key), "API_KEY")
-        key = f' -H "Authorization: Bearer ${variable}"'
+        # That of a rehearsal is a stand-in, and no secret.
+        key = f' -H "Authorization: Bearer {endpoint.api_key if launch.on == "sim" else f"${variable}"}"'
     header = "-H 'Content-Type: application/json'"
     return f"curl {endpoint.url}/v1/chat/completions {header}{key} -d {shlex.quote(body)}"
 

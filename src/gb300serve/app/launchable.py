@@ -94,6 +94,9 @@ def prepare(workspace: Workspace, hosts: Hosts, ref: str, sets: tuple[str, ...],
     plan = launchable(Compiler(site).plan(recipe, changed=loaded.changed))
     if recipe.status in RETIRED:
         workspace.console.message(f"{recipe.ref} is {recipe.status}: {' '.join(recipe.limits)}", "warning")
+    if on == "sim" and (secrets := plan.container.secrets):
+        named = ", ".join(secret.name for secret in secrets)
+        workspace.console.message(f"this rehearsal uses stand-ins for its secrets: {named}", "dim")
     pinned = None if sets else pinned_arguments(read_pin(loaded.file.path), plan)
     launch = replace(_with_secrets(workspace, hosts, plan, recipe, on), overrides=sets, pinned=pinned)
     invocation = Invocation(ref, on, workspace.options, sets)
@@ -132,6 +135,8 @@ def site_with_gpu(workspace: Workspace, hosts: Hosts, loaded: LoadedRecipe, reci
 
 
 def _with_secrets(workspace: Workspace, hosts: Hosts, plan: Plan, recipe: Recipe, on: On) -> Launch:
+    if on == "sim":
+        return replace(_launch(plan, recipe, hosts.address(on), on), secrets=stand_ins(plan))
     secrets = read_secrets(plan, workspace.environment.variables)
     workspace.console.hide(secrets.values())
     return replace(_launch(plan, recipe, hosts.address(on), on), secrets=secrets)
@@ -169,6 +174,11 @@ def with_gpu(site: Site, recipe: Recipe, *, simulated: bool) -> Site:
     listed = "" if simulated else output(("nvidia-smi", "-L"), NVIDIA_SMI_PATIENCE) or ""
     uuids = [GB300_UUID] if simulated else [gpu.uuid for gpu in gpus_named(parse_gpu_list(listed), name)]
     return site.model_copy(update={"gpus": {**site.gpus, name: uuids[0]}}) if len(uuids) == 1 else site
+
+
+def stand_ins(plan: Plan) -> dict[str, str]:
+    """For a rehearsal, whose containers are files on the disk: no value is read, so none can be kept there."""
+    return {secret.name: f"simulated-{secret.name}" for secret in plan.container.secrets}
 
 
 def read_secrets(plan: Plan, variables: Mapping[str, str]) -> dict[str, str]:

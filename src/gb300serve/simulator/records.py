@@ -88,7 +88,7 @@ def simulation_variables(
 def build_record(
     plan: Plan, labels: Mapping[str, str], secrets: Mapping[str, str], image_id: str, simulation: Mapping[str, str]
 ) -> dict[str, Any]:
-    """container.json without id and time. It contains the secrets, as Docker's own files do."""
+    """container.json without id and time. `secrets` are the stand-ins of a rehearsal."""
     options = plan.container
     host_network = options.network == "host"
     return {
