@@ -13,6 +13,7 @@ from gb300serve.probe.readiness import (
     Readiness,
     ServedModel,
     check_completion,
+    check_liveness,
     check_presence,
     compare_starts,
     completion,
@@ -212,3 +213,31 @@ def test_a_missing_key_is_named() -> None:
 def test_silence_is_an_error() -> None:
     with pytest.raises(UnreachableError, match="does not respond: connection refused"):
         models(FixedHttp({}), ENDPOINT)
+
+
+RUNNING = "vllm:num_requests_running 3\nvllm:num_requests_waiting 2\nvllm:generation_tokens_total {}\n"
+
+
+@pytest.mark.parametrize(
+    ("after", "state", "why"),
+    [
+        (100, "hung", "no answer within 30 s: 3 requests run and 2 wait, and not one token was generated meanwhile"),
+        (2300, "busy", "no answer within 30 s: 3 requests run and 2 wait, and 2,200 tokens were generated meanwhile"),
+        (None, "hung", "/metrics has no counters that show whether it works"),
+    ],
+)
+def test_a_completion_that_never_returns_is_judged_by_the_counters(after: int | None, state: str, why: str) -> None:
+    texts = iter([RUNNING.format(100), RUNNING.format(after) if after is not None else ""])
+
+    class Silent(FixedHttp):
+        def get(self, url: str, timeout: float, headers: Any = None) -> Response:
+            return Response(200, next(texts))
+
+    found = check_liveness(Silent({}), ENDPOINT, "tiny")
+    assert (found.state, why in found.why) == (state, True), found.why
+
+
+def test_a_server_that_completes_is_alive() -> None:
+    assert check_liveness(FixedHttp({"/v1/chat/completions": COMPLETION}), ENDPOINT, "tiny").state == "alive"
+    refusing = check_liveness(FixedHttp({"/v1/chat/completions": Response(500, "")}), ENDPOINT, "tiny")
+    assert (refusing.state, "returned status 500" in refusing.why) == ("hung", True)

@@ -16,6 +16,7 @@ from gb300serve.lifecycle.backend import Container
 from gb300serve.lifecycle.launch import option_values
 from gb300serve.lifecycle.reconcile import is_live
 from gb300serve.lifecycle.status import LaneStatus, choose_container, lanes
+from gb300serve.probe.readiness import LIVENESS_TIMEOUT
 
 # Shorter values are placeholders; redacting `x` would make a log unreadable.
 _SHORTEST = 4
@@ -134,11 +135,11 @@ class StationStatus:
         return [{**lane.as_json(), "station": self.station} for lane in self.lanes]
 
 
-def station_status(hosts: Hosts, on: On | None) -> StationStatus:
-    """The Station of the command line. Raises BackendError (7) if there is nothing to show."""
+def station_status(hosts: Hosts, on: On | None, *, check: bool = False) -> StationStatus:
+    """The Station of the command line; `check` as in `lanes`. Raises BackendError (7) if there is nothing to show."""
     found: list[LaneStatus] = []
     refused: BackendError | None = None
-    for ask in _queries(hosts, hosts.names(on)).values():
+    for ask in _queries(hosts, hosts.names(on), check=check).values():
         try:
             found += ask()
         except BackendError as error:
@@ -149,8 +150,11 @@ def station_status(hosts: Hosts, on: On | None) -> StationStatus:
     return status
 
 
-def all_stations(hosts: Hosts, on: On | None, patience: float) -> tuple[StationStatus, ...]:
-    """The top level of the site and each of its `stations`, queried concurrently within `patience` seconds."""
+def all_stations(hosts: Hosts, on: On | None, patience: float, *, check: bool = False) -> tuple[StationStatus, ...]:
+    """The top level of the site and each of its `stations`, queried concurrently within `patience` seconds.
+
+    `check` as in `lanes`; it has its own time.
+    """
     workspace = hosts.workspace
     names = (None, *workspace.site(None).stations)
     stations = {name: hosts if name is None else Hosts(workspace.at(name)) for name in names}
@@ -159,8 +163,8 @@ def all_stations(hosts: Hosts, on: On | None, patience: float) -> tuple[StationS
     for name, station in stations.items():
         twice = name is None and station.docker_address in named
         places = tuple(place for place in station.names(on) if not (twice and place == "docker"))
-        asks |= {(name, place): ask for place, ask in _queries(station, places).items()}
-    answers = at_once(asks, patience)
+        asks |= {(name, place): ask for place, ask in _queries(station, places, check=check).items()}
+    answers = at_once(asks, patience + (LIVENESS_TIMEOUT if check else 0.0))
     asked = [name for name in names if any(key[0] == name for key in asks)]
     return tuple(_status(name, stations[name], answers, patience) for name in asked)
 
@@ -186,12 +190,12 @@ def _status(
     return StationStatus(name, docker, found, refused, optional=optional)
 
 
-def _queries(hosts: Hosts, places: tuple[On, ...]) -> dict[On, Ask]:
+def _queries(hosts: Hosts, places: tuple[On, ...], *, check: bool) -> dict[On, Ask]:
     """One query per container host; recipes and journal are read before the deadline starts."""
     history = StateDirectory(hosts.workspace).history()
 
     def query(place: On) -> Ask:
         known = known_launches(hosts.workspace, hosts, place)
-        return lambda: lanes(hosts.at(place).tools(), known, history)
+        return lambda: lanes(hosts.at(place).tools(), known, history, check=check)
 
     return {place: query(place) for place in places}

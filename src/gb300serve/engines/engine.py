@@ -66,6 +66,7 @@ class EngineProbe:
     requests_running: str
     requests_waiting: str
     kv_cache_usage: str
+    generation_tokens: str
     health_timeout: float
     """Seconds that `/health` may take."""
     server_info: ServerInfo | None = None

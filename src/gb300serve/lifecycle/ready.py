@@ -86,12 +86,20 @@ def await_ready(step: AwaitReady, launch: Launch, tools: Tools) -> Served:
         raise ContainerGoneError(step.name)
     if step.running:
         identity = boot_identity(container, launch.endpoint, tools.backend)
-        answer = _probe(container, launch, tools, identity)
+        # A hanging completion is no slow boot: a lane that has served is judged as by `status --check`.
+        answer = _served_before(container, launch, tools, identity) or _probe(container, launch, tools, identity)
         if answer.state == "ready" and is_plausible(answer, launch.endpoint, identity):
             return Served(container, answer, tools.backend.elapsed(container.id))
     container = _begun(container, tools)
     with BootWatch(container.id, launch, tools) as watch:
         return _Boot(container, launch, tools, watch).run()
+
+
+def _served_before(container: Container, launch: Launch, tools: Tools, identity: BootIdentity) -> Readiness | None:
+    """The answer of a server that is ours, lists the model and has generated tokens; None for any other one."""
+    answer = _presence(container, launch, tools, identity)
+    made = answer.metrics.generation_tokens if answer.metrics else None
+    return answer if answer.state == "ready" and made else None
 
 
 def _begun(container: Container, tools: Tools) -> Container:
@@ -105,11 +113,15 @@ def _begun(container: Container, tools: Tools) -> Container:
 
 
 def _probe(container: Container, launch: Launch, tools: Tools, identity: BootIdentity) -> Readiness:
-    names, endpoint = launch.plan.served_names, launch.endpoint
-    answer = check_presence(tools.http, endpoint, names, container.began, identity.figures)
-    answer = exclude_other_servers(answer, container, endpoint, tools)
+    answer, endpoint = _presence(container, launch, tools, identity), launch.endpoint
     # A foreign server gets no completion requests, which would come twice a second during our boot.
     return check_completion(tools.http, endpoint, answer) if is_plausible(answer, endpoint, identity) else answer
+
+
+def _presence(container: Container, launch: Launch, tools: Tools, identity: BootIdentity) -> Readiness:
+    names, endpoint = launch.plan.served_names, launch.endpoint
+    answer = check_presence(tools.http, endpoint, names, container.began, identity.figures)
+    return exclude_other_servers(answer, container, endpoint, tools)
 
 
 class _Boot:

@@ -25,7 +25,7 @@ from gb300serve.lifecycle.logs import diagnose_container, has_died
 from gb300serve.lifecycle.reconcile import containers_on_gpu, is_live
 from gb300serve.lifecycle.tools import Tools
 from gb300serve.probe.endpoint import ServerEndpoint, health, is_alive
-from gb300serve.probe.readiness import Readiness, check_presence
+from gb300serve.probe.readiness import Readiness, check_liveness, check_presence
 
 LaneState = Literal["ready", "booting", "tuning", "stalled", "failed", "stopped", "died", "degraded", "foreign"]
 
@@ -38,8 +38,9 @@ class LaneStatus:
     """One entry of `gb300serve.status/1`. A foreign container has the `lane` and `release` that it resembles, or None.
 
     `since` is UTC: running since, or ended at. `health` has the known facts: `model`, `max_model_len` (tokens),
-    `identity`, `requests_running`, `requests_waiting`, `kv_cache_usage` (0 to 1), `why`, `reason`, `exit_code`,
-    `oom_killed`, `restarts`, `error`; for a foreign one `gpus`, `gpu_memory` (bytes) and `why`.
+    `identity`, `liveness` (alive, busy or hung), `requests_running`, `requests_waiting`, `kv_cache_usage` (0 to 1),
+    `why`, `reason`, `exit_code`, `oom_killed`, `restarts`, `error`; for a foreign one `gpus`, `gpu_memory`
+    (bytes) and `why`.
     """
 
     lane: str | None
@@ -66,8 +67,13 @@ class _Observation:
     health: Mapping[str, Any] = field(default_factory=dict)
 
 
-def lanes(tools: Tools, known: tuple[Launch, ...] = (), history: RunHistory = NOTHING_KNOWN) -> tuple[LaneStatus, ...]:
-    """Live containers first. `known`: launches of releases to compare with. Raises BackendError (7)."""
+def lanes(
+    tools: Tools, known: tuple[Launch, ...] = (), history: RunHistory = NOTHING_KNOWN, *, check: bool = False
+) -> tuple[LaneStatus, ...]:
+    """Live containers first. `known`: launches of releases to compare with. Raises BackendError (7).
+
+    `check`: a lane that is ready must also answer a short completion.
+    """
     containers = tools.backend.containers()
     foreign = any(is_live(container) and not container.ours for container in containers)
     gpu = tools.gpu.held() if tools.gpu and foreign else None
@@ -76,7 +82,9 @@ def lanes(tools: Tools, known: tuple[Launch, ...] = (), history: RunHistory = NO
 
     def status(container: Container) -> LaneStatus:
         ours = container.ours
-        return lane_status(container, tools, known, history) if ours else foreign_status(container, tools, known, gpu)
+        if not ours:
+            return foreign_status(container, tools, known, gpu)
+        return lane_status(container, tools, known, history, check=check)
 
     return tuple(map(status, found))
 
@@ -107,7 +115,12 @@ def foreign_status(
 
 
 def lane_status(
-    container: Container, tools: Tools, known: tuple[Launch, ...] = (), history: RunHistory = NOTHING_KNOWN
+    container: Container,
+    tools: Tools,
+    known: tuple[Launch, ...] = (),
+    history: RunHistory = NOTHING_KNOWN,
+    *,
+    check: bool = False,
 ) -> LaneStatus:
     """One of our containers; its log is read only if it does not answer."""
     named = release_of(container)
@@ -117,6 +130,8 @@ def lane_status(
     seen = _seen(container, launch, tools, asked=asked, due=due)
     if seen.state == "ready":
         seen = _by_receipts(seen, container, history)
+    if check and seen.state == "ready":
+        seen = _by_liveness(seen, container, launch, tools)
     return LaneStatus(
         lane=container.labels.get(LABEL_LANE),
         release=container.labels.get(LABEL_RELEASE),
@@ -139,6 +154,15 @@ def _by_receipts(seen: _Observation, container: Container, history: RunHistory) 
     unkept = [receipt["name"] for receipt in run.receipts if receipt.get("state") in UNKEPT]
     why = f"receipts missing from its boot: {'; '.join(map(str, unkept))}" if unkept else None
     return replace(seen, state="degraded", health={**seen.health, "why": why})
+
+
+def _by_liveness(seen: _Observation, container: Container, launch: Launch | None, tools: Tools) -> _Observation:
+    endpoint, model = endpoint_of(container, launch), seen.health.get("model")
+    if endpoint is None or not isinstance(model, str):
+        return seen
+    found = check_liveness(tools.http, endpoint, model)
+    facts = {**seen.health, "liveness": found.state, "why": found.why or None}
+    return replace(seen, state="degraded" if found.state == "hung" else "ready", health=facts)
 
 
 def _concerns_us(container: Container, known: tuple[Launch, ...], gpu: GpuHeld | None) -> bool:
@@ -258,7 +282,7 @@ class ServesWronglyError(ServiceError):
 
 def verify_serving(container: Container, launch: Launch, tools: Tools, history: RunHistory) -> tuple[str, ...]:
     """Check a serving lane as `status` does; raises ServesWronglyError. Returns differences from the journal."""
-    seen = lane_status(container, tools, (launch,), history)
+    seen = lane_status(container, tools, (launch,), history, check=True)
     differs = tuple(_differs(seen))
     if differs:
         raise ServesWronglyError(launch, differs)

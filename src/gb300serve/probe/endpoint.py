@@ -92,6 +92,8 @@ class Metrics:
     requests_running: float | None = None
     requests_waiting: float | None = None
     kv_cache_usage: float | None = None
+    generation_tokens: float | None = None
+    """All tokens since the server started."""
 
 
 def metrics(client: Http, endpoint: ServerEndpoint) -> Metrics:
@@ -106,6 +108,7 @@ def metrics(client: Http, endpoint: ServerEndpoint) -> Metrics:
         requests_running=_total(found, engine.requests_running),
         requests_waiting=_total(found, engine.requests_waiting),
         kv_cache_usage=_highest(found, engine.kv_cache_usage),
+        generation_tokens=_total(found, engine.generation_tokens),
     )
 
 

@@ -60,10 +60,10 @@ class EmptyCompletionError(ServiceError):
         )
 
 
-def completion(client: Http, endpoint: ServerEndpoint, model: str) -> Completion:
+def completion(client: Http, endpoint: ServerEndpoint, model: str, timeout: float = COMPLETION_TIMEOUT) -> Completion:
     """Raises UnreachableError, UnexpectedResponseError or EmptyCompletionError."""
     url = f"{endpoint.url}/v1/chat/completions"
-    response = client.post_json(url, _request(model), endpoint.headers, COMPLETION_TIMEOUT)
+    response = client.post_json(url, _request(model), endpoint.headers, timeout)
     result = _read(json_object(url, response))
     if not (result.content or result.reasoning or result.tokens):
         raise EmptyCompletionError(url, model)
@@ -176,6 +176,41 @@ def check_completion(client: Http, endpoint: ServerEndpoint, presence: Readiness
     except (UnreachableError, UnexpectedResponseError, EmptyCompletionError) as error:
         return Readiness("no-completion", error.message, presence.model, presence.identity, presence.metrics)
     return presence
+
+
+# A short completion takes a second on a busy lane. `status --check` has a minute for its verdict.
+LIVENESS_TIMEOUT = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Liveness:
+    """Whether a server that answers also generates. `busy`: no completion in time, but others receive tokens."""
+
+    state: Literal["alive", "busy", "hung"]
+    why: str = ""
+
+
+def check_liveness(client: Http, endpoint: ServerEndpoint, model: str, timeout: float = LIVENESS_TIMEOUT) -> Liveness:
+    """One short completion; if none arrives within `timeout` seconds, the counters of the server decide."""
+    before = _metrics(client, endpoint)
+    try:
+        completion(client, endpoint, model, timeout)
+    except UnreachableError:
+        return _without_answer(before, _metrics(client, endpoint), timeout)
+    except (UnexpectedResponseError, EmptyCompletionError) as error:
+        return Liveness("hung", error.message)
+    return Liveness("alive")
+
+
+def _without_answer(before: Metrics, after: Metrics, timeout: float) -> Liveness:
+    why = f"a short completion got no answer within {timeout:g} s"
+    if before.generation_tokens is None or after.generation_tokens is None:
+        return Liveness("hung", f"{why}, and /metrics has no counters that show whether it works")
+    waits = f"{after.requests_running or 0:g} requests run and {after.requests_waiting or 0:g} wait"
+    made = after.generation_tokens - before.generation_tokens
+    if made > 0:
+        return Liveness("busy", f"{why}: {waits}, and {made:,.0f} tokens were generated meanwhile")
+    return Liveness("hung", f"{why}: {waits}, and not one token was generated meanwhile")
 
 
 def _metrics(client: Http, endpoint: ServerEndpoint) -> Metrics:

@@ -61,3 +61,14 @@ def test_a_boot_that_takes_longer_than_the_limit_keeps_booting(program: Program,
 
 def test_wait_and_detach(program: Program) -> None:
     assert program.run("up", "v14", "--on", "sim", "--wait", "--detach").code == 2
+
+
+@pytest.mark.parametrize("verb", ["status", "up"])
+def test_an_engine_that_hangs_while_it_serves_is_degraded(program: Program, port: int, verb: str) -> None:
+    assert program.run("up", "v14", *FAST, *on_port(port), "--wait", "--sim-fault", "wedged").code == 0
+    assert program.run("status").code == 0
+    words = ("status", "--check") if verb == "status" else ("up", "v14", *FAST, *on_port(port), "--wait")
+    found = program.run(*words, timeout=90)
+    assert found.code == 9, found.err
+    why = "a short completion got no answer within 30 s: 1 requests run and 0 wait, and not one token was generated"
+    assert why in found.out + found.err

@@ -24,6 +24,7 @@ OUTCOMES = {
     "patch-differs": (None, "ready", None),
     "hook-aborted": (1, "failed", "hook-aborted"),
     "crash-after-ready": (0, "failed", "killed"),
+    "wedged": (None, "ready", None),
     **{f"dies-in-{phase}": (1, "failed", "gpu-fault") for phase in Phase},
 }
 

@@ -10,7 +10,7 @@ from gb300serve.app.lanes import StationStatus, all_stations, station_status
 from gb300serve.cli.console import TerminalConsole
 from gb300serve.cli.parameters import Json, On, RecipeDirs, SiteFile, Station, open_workspace
 from gb300serve.cli.views.diagnostics import table
-from gb300serve.core.errors import BackendError, CommandLineError
+from gb300serve.core.errors import BackendError, CommandLineError, ServiceError
 from gb300serve.lifecycle.status import LaneStatus
 
 SCHEMA = "gb300serve.status/1"
@@ -32,6 +32,9 @@ def run(
     deadline: Annotated[
         float, typer.Option("--deadline", min=0.1, help="Seconds to wait for each Station, with --all.")
     ] = DEADLINE,
+    check: Annotated[
+        bool, typer.Option("--check", help="Send a short completion to each ready lane; exit 9 if one is degraded.")
+    ] = False,
     site: SiteFile = None,
     station: Station = None,
     recipes: RecipeDirs = None,
@@ -43,7 +46,9 @@ def run(
     workspace, console = open_workspace(ctx, recipes, site, station)
     hosts = Hosts(workspace.at(None) if everything else workspace)
     try:
-        seen = all_stations(hosts, on, deadline) if everything else (station_status(hosts, on),)
+        seen = (
+            all_stations(hosts, on, deadline, check=check) if everything else (station_status(hosts, on, check=check),)
+        )
     except BackendError:
         if json:  # a JSON reader gets an object with every exit code
             console.document({"schema": SCHEMA, "lanes": [], "stations": []})
@@ -53,7 +58,9 @@ def run(
         console.document({"schema": SCHEMA, "lanes": lanes, "stations": [status.as_json() for status in seen]})
     else:
         _show(seen, console, named=everything)
-    return _exit_code(seen, console, named=everything)
+    code = _exit_code(seen, console, named=everything)
+    degraded = check and any(lane.state == "degraded" for status in seen for lane in status.lanes)
+    return code or (ServiceError.exit_code if degraded else 0)
 
 
 def _show(seen: tuple[StationStatus, ...], console: TerminalConsole, *, named: bool) -> None:

@@ -99,6 +99,7 @@ SGLANG = Engine(
         requests_running="sglang:num_running_reqs",
         requests_waiting="sglang:num_queue_reqs",
         kv_cache_usage="sglang:token_usage",
+        generation_tokens="sglang:generation_tokens_total",
         health_timeout=25.0,
         server_info=ServerInfo("/server_info", RECEIPTS, seed_in, is_same_start),
     ),

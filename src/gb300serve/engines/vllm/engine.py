@@ -172,6 +172,7 @@ VLLM = Engine(
         requests_running="vllm:num_requests_running",
         requests_waiting="vllm:num_requests_waiting",
         kv_cache_usage="vllm:kv_cache_usage_perc",
+        generation_tokens="vllm:generation_tokens_total",
         health_timeout=5.0,
         key_variable="VLLM_API_KEY",
     ),

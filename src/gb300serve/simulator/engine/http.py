@@ -131,6 +131,7 @@ class EngineHandler(BaseHTTPRequestHandler, ABC):
         created = int(time.time())
         identifier = hashlib.sha256(f"{created}{self.client_address}{request.prompt}".encode()).hexdigest()[:32]
         with service.slot() as queued:
+            service.hang_if_wedged()
             pace = service.token_seconds()
             service.wait(service.prefill_seconds(request))
             if request.stream:

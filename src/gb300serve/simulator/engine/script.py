@@ -193,6 +193,8 @@ class Fault:
     seconds: Mapping[str, float] = field(default_factory=dict)
     hook: bool = True
     """False: the hook is not installed."""
+    wedged: bool = False
+    """It answers a few requests, and then none any more."""
     untuned: bool = False
     foreign: bool = False
     """The tuning cache was made in another environment."""
@@ -232,6 +234,7 @@ FAULTS: dict[str, Fault] = {
     "patch-differs": Fault("the files over the image are not those that the recipe pins", patched=True),
     "hook-aborted": Fault("the hook stops the boot for lack of host memory", "profiling", 0.3, needs_hook=True),
     "crash-after-ready": Fault("the engine process dies a minute after READY; the exit code is 0", SERVE),
+    "wedged": Fault("the engine hangs while it serves: health and metrics answer, no request ends", wedged=True),
     **{f"dies-in-{phase}": _dies_in(phase) for phase in Phase},
 }
 

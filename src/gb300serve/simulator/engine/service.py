@@ -16,6 +16,8 @@ HISTOGRAMS = (
     "e2e_request_latency_seconds", "request_queue_time_seconds", "request_prefill_time_seconds",
     "request_decode_time_seconds",
 )  # fmt: skip
+# Answered requests after which a wedged engine hangs: with the first one the lane becomes READY.
+_BEFORE_IT_HANGS = 1
 REASONS = ("stop", "length", "abort", "error")
 
 
@@ -146,6 +148,12 @@ class Service:
             finally:
                 with self.lock:
                     self.counters.running -= 1
+
+    def hang_if_wedged(self) -> None:
+        """Never return, once the fault `wedged` has let enough requests pass for the lane to become READY."""
+        fault = self.settings.fault
+        if fault is not None and fault.wedged and sum(self.counters.finished.values()) >= _BEFORE_IT_HANGS:
+            threading.Event().wait()
 
     def token_seconds(self) -> float:
         """Time per token at the current batch size, interpolated between the measured sizes 1 and 16."""

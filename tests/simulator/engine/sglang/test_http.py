@@ -79,7 +79,7 @@ def test_the_key_guards_all_but_health_and_metrics(client: Http, keyed: ServerEn
         401,
     ]
     assert health(client, bare) == 200
-    assert metrics(client, bare) == Metrics(None, 0.0, 0.0, 0.0)
+    assert metrics(client, bare) == Metrics(None, 0.0, 0.0, 0.0, 0.0)
     assert check_presence(client, keyed, NAMES, STARTED, TOLD).identity == "ours"
     assert check_presence(client, bare, NAMES, STARTED, TOLD).state == "refusing"
 

@@ -110,7 +110,7 @@ _WRITERS: Mapping[str, Callable[[SglangTimeline, Settings], None]] = {
 }
 ENDINGS = {name: ending(SglangTimeline, write) for name, write in _WRITERS.items()}
 # The last two change only what the boot starts from.
-REHEARSED = (*ENDINGS, "slow-disk", "patch-differs")
+REHEARSED = (*ENDINGS, "slow-disk", "patch-differs", "wedged")
 
 
 def shutdown_script(started: float, at: float) -> Script:
