@@ -41,6 +41,10 @@ from tests.support.launches import FAILS, FOUND, SERVES, STRANGER, backend, cont
 
 V13, V14 = launch("v13"), launch("v14")
 KEPT_V13 = "dsv41-vllm-kept-v13-20261129T195003Z"
+KEEPS_V13 = (
+    f"rename dsv41-vllm to {KEPT_V13}; deepseek-v4.1-flash/v13, stopped 2026-11-29 19:49:03Z with exit code 0, "
+    "is kept, and rollback returns to it"
+)
 ENDED = {"state": "exited", "finished_at": START - 60.0, "exit_code": 0}
 NEW = [
     "create dsv41-vllm for deepseek-v4.1-flash/v14 from vllm/vllm-openai:deepseekv41-flash-0909@sha256:00d5",
@@ -135,13 +139,11 @@ def test_states_that_cannot_start_are_named(state: str) -> None:
     assert error.message == f"deepseek-v4.1-flash/v14 (container dsv41-vllm) is {state}"
 
 
-def test_a_kept_release_holds_its_name() -> None:
-    error = refusal(seen(container(V13, **ENDED)))
+def test_a_stopped_release_makes_room_and_stays_the_way_back() -> None:
+    assert steps(seen(container(V13, **ENDED))) == [KEEPS_V13, *NEW]
+    other = replace(V13, plan=replace(plan("v13"), lane="glm-flash", recipe="glm-flash/v13"))
+    error = refusal(seen(container(other, **ENDED)))
     assert isinstance(error, NameHeldError)
-    assert error.message == (
-        "the name dsv41-vllm is held by deepseek-v4.1-flash/v13, stopped 2026-11-29 19:49:03Z with exit code 0; "
-        "it is kept for rollback"
-    )
     assert error.suggest == (
         Action("up", "keep it under another name and launch", ("--replace",)),
         Action("up", "launch under another name", ("--set", "container.name=dsv41-vllm-v14")),
@@ -165,7 +167,7 @@ def test_replacing_keeps_the_old_one() -> None:
         f"rename dsv41-vllm to {KEPT_V13}",
         *NEW,
     ]
-    assert steps(seen(container(V13, **ENDED)), replace=True) == [f"rename dsv41-vllm to {KEPT_V13}", *NEW]
+    assert steps(seen(container(V13, **ENDED)), replace=True) == [KEEPS_V13, *NEW]
 
 
 def test_replacing_goes_back_to_a_kept_release() -> None:
@@ -272,10 +274,9 @@ def test_a_kept_container_with_the_secrets_of_now_is_started() -> None:
     assert steps(seen(kept), ROTATED) == ["start dsv41-vllm (the kept container)", NEW[-1]]
 
 
-@pytest.mark.parametrize("found", [container(V14, **ENDED, **OLD_KEY), container(V14, **OLD_KEY)])
-def test_another_value_of_a_secret_is_refused_by_name(found: Container) -> None:
+def test_another_value_of_a_secret_is_refused_by_name() -> None:
     with pytest.raises(SecretsChangedError) as caught:
-        reconcile(ROTATED, seen(found), START)
+        reconcile(ROTATED, seen(container(V14, **OLD_KEY)), START)
     assert "was created with another value of VLLM_API_KEY" in caught.value.message
     assert [(action.verb, action.arguments) for action in caught.value.suggest if isinstance(action, Action)] == [
         ("up", ("--replace",)),
@@ -286,12 +287,14 @@ def test_another_value_of_a_secret_is_refused_by_name(found: Container) -> None:
 
 def test_another_value_of_a_secret_is_replaced_by_a_fresh_container() -> None:
     away = "rename dsv41-vllm to dsv41-vllm-kept-v14-20261129T195003Z"
+    ended = "deepseek-v4.1-flash/v14, stopped 2026-11-29 19:49:03Z with exit code 0,"
     stopped = steps(seen(container(V14, **ENDED, **OLD_KEY)), ROTATED, replace=True)
     running = steps(seen(container(V14, **OLD_KEY)), ROTATED, replace=True)
-    assert stopped[0] == away
+    assert stopped[0] == f"{away}; {ended} is kept, and rollback returns to it"
+    assert stopped == steps(seen(container(V14, **ENDED, **OLD_KEY)), ROTATED)
     assert stopped[1].startswith("create dsv41-vllm ")
     assert running[0].startswith("stop dsv41-vllm")
-    assert running[1:] == stopped
+    assert running[1:] == [away, *stopped[1:]]
 
 
 def test_an_old_value_under_a_kept_name_stands_in_nobodys_way() -> None:

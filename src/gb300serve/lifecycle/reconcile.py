@@ -16,7 +16,16 @@ from gb300serve.lifecycle.backend import (
     Listener,
     Listeners,
 )
-from gb300serve.lifecycle.launch import Launch, changed_secrets, host_ports, is_failed, kept_name, option_values
+from gb300serve.lifecycle.launch import (
+    Launch,
+    changed_secrets,
+    describe_state,
+    host_ports,
+    is_failed,
+    kept_name,
+    option_values,
+    release_of,
+)
 from gb300serve.lifecycle.steps import (
     ApplyRestart,
     AwaitReady,
@@ -155,7 +164,7 @@ def reconcile(launch: Launch, observed: Observed, at: float, *, replace: bool = 
     """`at`: seconds since 1970, for the names of replaced containers. Raises a MachineError (exit 6)."""
     kept = _same_plan(launch, observed)
     if kept and changed_secrets(launch, kept):
-        if not replace and (is_live(kept) or kept.name == launch.name):
+        if not replace and is_live(kept):
             raise refusals.SecretsChangedError(kept, changed_secrets(launch, kept))
         kept = None
     if kept and is_live(kept):
@@ -165,7 +174,7 @@ def reconcile(launch: Launch, observed: Observed, at: float, *, replace: bool = 
     holder = observed.named(launch.name)
     if holder is not None and (kept is None or holder.id != kept.id):
         _refuse_holder(launch, holder, replace=replace)
-    leaving = _leaving(launch, observed, holder) if replace else ()
+    leaving = _leaving(launch, observed, holder, replace=replace)
     refuse_conflicts(launch, observed, frozenset(container.id for container in leaving))
     if observed.missing_sources:
         raise refusals.MountSourceMissingError(observed.missing_sources)
@@ -205,13 +214,14 @@ def _refuse_holder(launch: Launch, holder: Container, *, replace: bool) -> None:
         raise refusals.ContainerUnusableError(holder)
     if is_live(holder) and not _same_lane(launch, holder):
         raise refusals.NameHeldByLaneError(launch, holder)
-    if not replace:
+    # Only what runs needs consent: a stopped release of the lane is renamed and stays the way back.
+    if not replace and (is_live(holder) or not _same_lane(launch, holder)):
         raise refusals.NameHeldError(launch, holder)
 
 
-def _leaving(launch: Launch, observed: Observed, holder: Container | None) -> tuple[Container, ...]:
-    """What `--replace` stops: the holder of the name, and live releases of this lane on the GPU or the port."""
-    ours = (container for container in observed.containers if container.ours and is_live(container))
+def _leaving(launch: Launch, observed: Observed, holder: Container | None, *, replace: bool) -> tuple[Container, ...]:
+    """The holder of the name, and what `--replace` stops: live releases of this lane on the GPU or the port."""
+    ours = (container for container in observed.containers if replace and container.ours and is_live(container))
     lane = tuple(container for container in ours if _same_lane(launch, container))
     blocking = {container.id for container in containers_on_gpu(launch.plan.container.gpus, lane)}
     blocking |= {container.id for port in host_ports(launch.plan) for container in containers_on_port(port, lane)}
@@ -241,7 +251,8 @@ def _retired(launch: Launch, container: Container, at: float) -> tuple[Step, ...
     """Stopped and kept. The policy goes first: `always` would start it with the daemon, beside the new one."""
     running = (stop_step(container),) if is_live(container) else ()
     name = kept_name(launch.name, container, at)
-    moved = (RenameContainer(container.id, container.name, name),) if container.name == launch.name else ()
+    held = f"{release_of(container)}, {describe_state(container)}," if not running else ""
+    moved = (RenameContainer(container.id, container.name, name, held),) if container.name == launch.name else ()
     return (*_policy(container, "no"), *running, *moved)
 
 

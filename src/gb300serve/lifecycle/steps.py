@@ -46,14 +46,16 @@ class StopContainer:
 
 @dataclass(frozen=True, slots=True)
 class RenameContainer:
-    """From `before` to `after`."""
+    """From `before` to `after`; `held` describes a release that is kept as the way back."""
 
     container: str
     before: str
     after: str
+    held: str = ""
 
     def describe(self) -> str:
-        return f"rename {self.before} to {self.after}"
+        kept = f"; {self.held} is kept, and rollback returns to it" if self.held else ""
+        return f"rename {self.before} to {self.after}{kept}"
 
 
 @dataclass(frozen=True, slots=True)
