@@ -67,7 +67,10 @@ class Reader:
         assert code == line.exit_code, f"{line.text}\n{output}"
 
     def _up(self, words: list[str]) -> tuple[int, str]:
-        """Until READY, and then Ctrl-C."""
+        """Until READY, and then Ctrl-C; with `--wait` it ends by itself."""
+        if "--wait" in words:
+            ended = self.program.run("up", *words, *FASTER)
+            return ended.code, ended.err
         done = self.program.up_until_ready(*words, *(() if "--sim-speed" in words else FASTER))
         is_ready = done.code == 130 and "READY" in done.err
         return (0 if is_ready else done.code), done.err

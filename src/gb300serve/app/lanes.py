@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from gb300serve.adapters.system import at_once
@@ -13,7 +14,7 @@ from gb300serve.app.workspace import Workspace
 from gb300serve.core.errors import Action, BackendError, Gb300Error, MachineError
 from gb300serve.core.redaction import literal_secret
 from gb300serve.lifecycle.backend import Container
-from gb300serve.lifecycle.launch import option_values
+from gb300serve.lifecycle.launch import CHANGED, option_values
 from gb300serve.lifecycle.reconcile import is_live
 from gb300serve.lifecycle.status import LaneStatus, choose_container, lanes
 from gb300serve.probe.readiness import LIVENESS_TIMEOUT
@@ -39,11 +40,14 @@ class SeveralHostsError(MachineError):
 
 
 def find_lane(
-    verb: str, ref: str | None, workspace: Workspace, hosts: Hosts, on: On | None
+    verb: str, ref: str | None, hosts: Hosts, on: On | None, *, stopped: bool = False
 ) -> tuple[ContainerHost, Container]:
-    """Raises MachineError (6), or BackendError (7) if the answer depends on an Engine that does not respond."""
-    lane, release = _named(ref, workspace)
-    found, refused = _candidates(verb, (lane, release), hosts, on)
+    """The lane of a REF, else the only running one, with `stopped` else the only stopped one.
+
+    Raises MachineError (6), or BackendError (7) if the answer depends on an Engine that does not respond.
+    """
+    named = _named(ref, hosts.workspace)
+    found, refused = _candidates(partial(choose_container, verb, stopped=stopped), named, hosts, on)
     running = [(host, container) for host, container in found if is_live(container)]
     if not running and refused is not None:
         raise refused
@@ -55,7 +59,7 @@ def find_lane(
 
 
 def _candidates(
-    verb: str, wanted: tuple[str | None, str | None], hosts: Hosts, on: On | None
+    choose: Callable[..., Container | None], wanted: tuple[str | None, str | None], hosts: Hosts, on: On | None
 ) -> tuple[list[tuple[ContainerHost, Container]], BackendError | None]:
     """The container of each host, and the error of a host that does not respond; `wanted`: lane and release."""
     found: list[tuple[ContainerHost, Container]] = []
@@ -63,7 +67,7 @@ def _candidates(
     for name in hosts.names(on):
         try:
             host = hosts.at(name)
-            container = choose_container(verb, host.backend.containers(), *wanted)
+            container = choose(host.backend.containers(), *wanted)
         except BackendError as error:
             refused = error  # a machine may have a simulated lane and no Docker
             continue
@@ -75,8 +79,8 @@ def _candidates(
 def _named(ref: str | None, workspace: Workspace) -> tuple[str | None, str | None]:
     if ref is None:
         return None, None
-    _, recipe = workspace.load(ref)
-    return recipe.lane, recipe.release
+    _, recipe = workspace.load(ref.removesuffix(CHANGED))
+    return recipe.lane, recipe.release + CHANGED * ref.endswith(CHANGED)
 
 
 def held_secrets(container: Container, state: StateDirectory) -> tuple[str, ...]:

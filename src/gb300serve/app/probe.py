@@ -66,7 +66,7 @@ def probe_run(tools: Tools, endpoint: ServerEndpoint, names: tuple[str, ...], co
 def lane_probes(ref: str | None, hosts: Hosts, on: On | None, only: Sequence[str], *, short: bool) -> Probing:
     """The probes of a lane, or of the only one. Raises MachineError (6), BackendError (7)."""
     workspace = hosts.workspace
-    host, container = find_lane("probe", ref, workspace, hosts, on)
+    host, container = find_lane("probe", ref, hosts, on)
     if not is_live(container):
         raise NotServedError(container.name, "it does not run")
     recipe, launch = launched(container, ref, workspace, host.on)

@@ -53,7 +53,7 @@ class ReceiptReport:
 
 def lane_receipts(ref: str | None, workspace: Workspace, hosts: Hosts, on: On | None) -> ReceiptReport:
     """Check a lane since its last start. Raises MachineError (6), BackendError (7)."""
-    host, container = find_lane("receipts", ref, workspace, hosts, on)
+    host, container = find_lane("receipts", ref, hosts, on)
     _, launch = launched(container, ref, workspace, host.on)
     machine, collector = boot_machine(), ReceiptCollector(launch)
     for line in host.backend.log(container.id):

@@ -9,7 +9,7 @@ from gb300serve.core.ports import Clock
 from gb300serve.lifecycle.backend import Container
 from gb300serve.lifecycle.events import StepBegan
 from gb300serve.lifecycle.failures import SIGKILLED
-from gb300serve.lifecycle.launch import describe_container, is_failed, ref_of
+from gb300serve.lifecycle.launch import describe_container, is_failed, release_of
 from gb300serve.lifecycle.ready import ContainerGoneError
 from gb300serve.lifecycle.reconcile import is_live, stop_step
 from gb300serve.lifecycle.steps import ApplyRestart, StopContainer
@@ -167,7 +167,7 @@ def remove_failed(like: Container, tools: Tools) -> tuple[str, ...]:
     """Remove the kept containers of failed boots of the same release; returns their names. Raises BackendError (7)."""
     failed = filter(is_failed, tools.backend.containers())
     ended = (container for container in failed if container.ours and not is_live(container))
-    same = [container for container in ended if ref_of(container) == ref_of(like) and container.id != like.id]
+    same = [container for container in ended if release_of(container) == release_of(like) and container.id != like.id]
     for container in same:
         tools.backend.remove(container.id)
     return tuple(container.name for container in same)

@@ -300,28 +300,33 @@ def _differs(seen: LaneStatus) -> Iterator[str]:
 class SeveralLanesError(CommandLineError):
     """Without a REF, exactly one lane must be running."""
 
-    def __init__(self, verb: str, containers: Iterable[Container]) -> None:
-        running = tuple(containers)
+    def __init__(self, verb: str, containers: Iterable[Container], what: str = "several lanes are running") -> None:
+        found = tuple(containers)
         super().__init__(
-            f"several lanes are running: {', '.join(map(describe_container, running))}",
-            suggest=tuple(Action(verb, ref=ref_of(container)) for container in running),
+            f"{what}: {', '.join(map(describe_container, found))}",
+            suggest=tuple(Action(verb, ref=ref_of(container)) for container in found),
         )
 
 
 def choose_container(
-    verb: str, containers: Iterable[Container], lane: str | None, release: str | None
+    verb: str, containers: Iterable[Container], lane: str | None, release: str | None, *, stopped: bool = False
 ) -> Container | None:
     """The live container, else the one that ran last; failed ones only if there is no other.
 
-    Without lane and release, the only live container. None: no container fits.
+    Without lane and release, the only live container; with `stopped`, else the only one that is stopped. None: no
+    container fits.
     """
     ours = [container for container in containers if container.ours and _matches(container, lane, release)]
+    # `v14+set` has an address of its own; `v14` is also that of `v14+set` while there is no other v14.
+    ours = [container for container in ours if release_of(container) == f"{lane}/{release}"] or ours
     running = [container for container in ours if is_live(container)]
     if len(running) > 1:
         raise SeveralLanesError(verb, running)
-    if running or lane is None:
+    if running or (lane is None and not stopped):
         return running[0] if running else None
     candidates = [container for container in ours if not is_failed(container)] or ours
+    if lane is None and len(candidates) > 1:
+        raise SeveralLanesError(verb, candidates, "several lanes are stopped")
     return max(candidates, key=lambda container: container.finished_at or container.began, default=None)
 
 
@@ -330,4 +335,4 @@ def _matches(container: Container, lane: str | None, release: str | None) -> boo
         return True
     if release is None:
         return container.labels.get(LABEL_LANE) == lane
-    return ref_of(container) == f"{lane}/{release}"
+    return f"{lane}/{release}" in (ref_of(container), release_of(container))

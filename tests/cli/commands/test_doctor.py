@@ -131,6 +131,8 @@ def ours(bench: BenchHost, *, running: bool) -> None:
 
 def test_a_kept_container_has_the_name(bench: BenchHost) -> None:
     ours(bench, running=False)
+    assert bench.doctor("v1").code == 0
+    ours(bench, running=True)
     answer = bench.doctor("v1")
     assert answer.code == 6
     assert "PRE070 blocks: the name bench is held by bench/v0" in answer.out

@@ -111,7 +111,7 @@ class Station:
         steps: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
             ("v13-alone", ("v13",), ("down",)),
             ("with-v14", ("v14", "--replace"), ("down",)),
-            ("without-v14", ("v14",), ("down", "v14", "--remove")),
+            ("without-v14", ("v14",), ("down", "v14+set", "--remove")),
         )
         for name, up, down in steps:
             assert program.up_until_ready(*up, *self.words).code == 130

@@ -65,7 +65,7 @@ def test_a_boot_that_cannot_succeed_names_its_cause_first(program: Program, port
     again = program.run("up", "v14", *FAST, *on_port(port), "--set", "engine.options.cpu_offload_gb=54")
     assert again.code == 8
     failed = {each["container"] for each in program.run("status", "--on", "sim", "--json").document["lanes"]}
-    down = program.run("down", "v14", "--on", "sim", "--remove")
+    down = program.run("down", "v14+set", "--on", "sim", "--remove")
     assert (down.code, len(failed)) == (0, 2), down.err
     assert all(name in down.err for name in failed)
     assert program.run("status", "--on", "sim", "--json").document["lanes"] == []

@@ -72,3 +72,18 @@ def test_an_engine_that_hangs_while_it_serves_is_degraded(program: Program, port
     assert found.code == 9, found.err
     why = "a short completion got no answer within 30 s: 1 requests run and 0 wait, and not one token was generated"
     assert why in found.out + found.err
+
+
+def test_a_changed_release_has_an_address_of_its_own(program: Program, port: int) -> None:
+    assert program.run("up", "v14", *FAST, *on_port(port), "--wait").code == 0
+    refused = program.run("down", "v14", "--remove")
+    assert (refused.code, "hint: remove it: gb300serve down deepseek-v4.1-flash/v14+set --remove" in refused.err) == (
+        6,
+        True,
+    ), refused.err
+    assert program.run("logs", "v14").code == 0
+    assert program.run("logs", "v14+set", "--tail", "1").code == 0
+    assert program.run("down", "v14+set").code == 0
+    removed = program.run("down", "--remove", "--on", "sim")
+    assert (removed.code, removed.err.splitlines()[-1]) == (0, "dsv41-vllm was not running; removed")
+    assert program.run("down", "--remove", "--on", "sim").code == 6

@@ -12,7 +12,18 @@ from gb300serve.app.lanes import find_lane
 from gb300serve.app.state import StateDirectory
 from gb300serve.cli.parameters import On, OptionalRef, Reason, RecipeDirs, SiteFile, Station, open_workspace
 from gb300serve.cli.views.boot import BootView
+from gb300serve.core.errors import Action, MachineError
+from gb300serve.lifecycle.backend import Container
 from gb300serve.lifecycle.down import StopResult
+from gb300serve.lifecycle.launch import CHANGED, describe_container, release_of
+
+
+class OnlyChangedError(MachineError):
+    """`down v14 --remove`, but only `v14+set` exists: it is another launch and is not removed."""
+
+    def __init__(self, ref: str, container: Container) -> None:
+        message = f"no container of {ref} exists; {describe_container(container)} was changed by --set"
+        super().__init__(message, suggest=(Action("down", "remove it", ("--remove",), ref=release_of(container)),))
 
 
 def run(
@@ -21,7 +32,11 @@ def run(
     on: On = None,
     remove: Annotated[
         bool,
-        typer.Option("--remove", help="Remove the container and its log; with REF, also those of its failed boots."),
+        typer.Option(
+            "--remove",
+            help="Remove the container and its log, also of the only lane that is stopped; with REF, also those of "
+            "its failed boots.",
+        ),
     ] = False,
     timeout: Annotated[float | None, typer.Option(min=0, help="Seconds before SIGKILL.", show_default=False)] = None,
     reason: Reason = None,
@@ -33,7 +48,9 @@ def run(
     workspace, console = open_workspace(ctx, recipes, site, station)
     invocation = Invocation(ref or "", on, workspace.options)
     with suggesting(invocation):
-        host, container = find_lane("down", ref, workspace, Hosts(workspace), on)
+        host, container = find_lane("down", ref, Hosts(workspace), on, stopped=remove)
+        if remove and ref and release_of(container).endswith(CHANGED) and not ref.endswith(CHANGED):
+            raise OnlyChangedError(ref, container)
     invocation = Invocation(ref or "", host.on, workspace.options)
     with suggesting(invocation):
         command = f"down {ref or container.name}"

@@ -29,7 +29,7 @@ def run(
     """Print the log of a lane since its last start. Values of its secrets are redacted."""
     workspace, console = open_workspace(ctx, recipes, site, station)
     with suggesting(Invocation(ref or "", on, workspace.options)):
-        host, container = find_lane("logs", ref, workspace, Hosts(workspace), on)
+        host, container = find_lane("logs", ref, Hosts(workspace), on)
         console.hide(held_secrets(container, StateDirectory(workspace)))
         console.results(line.text for line in logs(host.backend, container, tail=lines, follow=follow))
     return 0
