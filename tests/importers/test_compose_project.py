@@ -99,7 +99,9 @@ def test_the_service() -> None:
     assert refusal(TWO, "compose.yaml") == "compose.yaml cannot be imported: several services run an engine: a, b"
     assert read(TWO, None, "compose.yaml", Choices(service="b")).document["engine"]["name"] == "sglang"
     assert "no service c" in refusal(TWO, "compose.yaml", Choices(service="c"))
-    assert "no service runs" in refusal("services: {a: {image: x}, b: {image: y}}\n", "compose.yaml")
+    assert "no service runs a known engine: a, b" in refusal(
+        "services: {a: {image: x}, b: {image: y}}\n", "compose.yaml"
+    )
     started = read(TWO.replace("a: {", "a: {profiles: [p], "), None, "compose.yaml")
     assert started.document["image"]["repository"] == "x/sglang"
 

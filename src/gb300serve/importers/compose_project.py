@@ -312,6 +312,7 @@ def choose_service(project: ComposeProject, root: MapNode, wanted: str | None) -
     if not engines and root.get("include"):
         raise UnresolvedError(f"{reason}, and {_INCLUDED}", place_of_key(root, "include"), _EACH)
     place = place_of_key(services, engines[0]) if engines else None
+    reason += "" if engines else f": {shorten(', '.join(services), 200)}"
     raise UnresolvedError(reason, place, f"choose one: --service {engines[0] if engines else 'NAME'}")
 
 

@@ -160,3 +160,47 @@ def test_sentences_around_a_command() -> None:
     text = "Start the server (it takes a while):\n\ndocker run i:1 /m --port 3\n\nThat's all there is to it.\n"
     assert command(text) == ["/m", "--port", "3"]
     assert said(text)[0] == ("note", "copied-text", 1, 1)
+
+
+PAGE = """\
+# The lane
+
+Pull it (once it is published), or don't:
+```bash
+docker pull i:1
+export P=3
+```
+
+- Then, with `docker run`:
+    ```console
+    $ docker run i:1 \\
+        /m --port $P
+    ```
+
+```python
+client = OpenAI(base_url="http://h:1/v1")  # it's the client's
+```
+Replace <value> (if any).
+"""
+
+
+def test_a_page_is_read_by_its_blocks() -> None:
+    assert command(PAGE) == ["/m", "--port", "3"]
+    assert ("copied-text", 1) in [(name, line) for _, name, line, _ in said(PAGE)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "docker run i:1 /m\ncat > README.md <<'X'\n```\ndocker run i:2 /n\n```\nX\n",
+        "#!/bin/sh\nR='docker run'\n: '\n```\ndocker run i:2 /n\n```\n'\n$R i:1 /m\n",
+        "R='docker'\n$R run i:1 /m\ncat > README.md <<'X'\n```\ndocker run i:2 /n\n```\nX\n",
+    ],
+)
+def test_a_script_with_a_page_in_it_is_no_page(text: str) -> None:
+    assert command(text) == ["/m"]
+
+
+def test_many_fences_are_read_in_time() -> None:
+    text = "```a\n" * 20_000 + "docker " * 10_000
+    assert mend(text, Report()).text.count("docker") == 10_000

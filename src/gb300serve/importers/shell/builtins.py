@@ -9,7 +9,6 @@ from gb300serve.importers.report import TextPosition, UnresolvedError, shorten
 from gb300serve.importers.shell.expand import Expander
 from gb300serve.importers.shell.words import (
     OPEN,
-    Reference,
     ShellArray,
     SimpleCommand,
     SourceText,
@@ -191,8 +190,8 @@ def _assigned(
 
 def _without_itself(expander: Expander, name: str, text: str, before: Variable | None) -> str:
     """`ARGS="$ARGS --x"`: bash reads a variable that was never set as nothing."""
-    own = Reference("env", name)
-    mark = reference_mark(expander.references.index(own)) if own in expander.references else ""
+    own = (n for n, one in enumerate(expander.references) if (one.kind, one.name) == ("env", name))
+    mark = next(map(reference_mark, own), "")
     if before is not None or not mark or text == mark:
         return text
     expander.assumed.add(name)
@@ -451,7 +450,7 @@ BUILTINS: dict[str, Callable[[Expander, Call], bool | None]] = {
 # Programs that run the program after their own options.
 _WRAPPERS = frozenset((
     "sudo", "doas", "nohup", "exec", "time", "command", "builtin", "env", "setsid", "nice", "ionice", "stdbuf", "chrt",
-    "taskset", "numactl", "timeout", "flock", "unbuffer", "!",
+    "taskset", "numactl", "timeout", "flock", "unbuffer", "screen", "!",
 ))  # fmt: skip
 _WITH_OPERAND = frozenset(("timeout", "flock", "taskset"))
 _VALUED = frozenset(("-u", "--user", "-g", "--group", "-n", "-C", "-D", "-h", "-p", "-r", "-t", "-k", "-s", "-S", "-w"))
@@ -468,6 +467,7 @@ def find_program(texts: Sequence[str]) -> int:
             wrapper, operand = name, name in _WITH_OPERAND
         elif wrapper and text.startswith("-"):
             takes = text in _VALUED and not (wrapper == "sudo" and text in _NO_ARGUMENT)
+            takes = re.fullmatch(r"-[A-Za-z]*[STtsceLph]", text) is not None if wrapper == "screen" else takes
             at += takes and wrapper not in ("exec", "command", "nohup", "time")
         elif operand:
             operand = False
@@ -480,12 +480,16 @@ def find_program(texts: Sequence[str]) -> int:
 _SSH_VALUED = "BbcDEeFIiJLlmOopQRSWw"
 
 
-RUNS_TEXT = frozenset(("su", "sg"))
-"""Programs that run one argument as another user or group, by that user's shell."""
+RUNS_TEXT = frozenset(("su", "sg", "tmux"))
+"""Programs that run one argument by a shell: as another user or group, or in a terminal of its own."""
+_TMUX = frozenset(("new-session", "new", "new-window", "neww", "split-window", "splitw", "send-keys", "send"))
+_TMUX_VALUED = frozenset(("-s", "-n", "-c", "-t", "-x", "-y", "-e", "-F", "-f", "-l", "-N"))
 
 
 def shell_operand(program: str, arguments: Sequence[str]) -> tuple[int, bool]:
     """The index of the first operand of a shell (or of `su`, `sg`), and whether it is a command text, not a file."""
+    if program.rpartition("/")[2] == "tmux":
+        return _tmux_operand(arguments)
     if program.rpartition("/")[2] in RUNS_TEXT:
         at = next((n + 1 for n, argument in enumerate(arguments) if argument in ("-c", "--command")), len(arguments))
         if at == len(arguments) and program.rpartition("/")[2] == "sg":
@@ -496,6 +500,14 @@ def shell_operand(program: str, arguments: Sequence[str]) -> tuple[int, bool]:
         is_text = is_text or re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*|--command", arguments[at]) is not None
         at += 2 if arguments[at] in ("-o", "+o", "-O", "+O", "--rcfile", "--init-file") else 1
     return at, is_text
+
+
+def _tmux_operand(arguments: Sequence[str]) -> tuple[int, bool]:
+    """The index of the text that `tmux new-session`, `send-keys` and the like give to a shell."""
+    at = next((n + 1 for n, argument in enumerate(arguments) if argument in _TMUX), len(arguments))
+    while at < len(arguments) and arguments[at].startswith("-"):
+        at += 2 if arguments[at][-2:] in _TMUX_VALUED or f"-{arguments[at][-1]}" in _TMUX_VALUED else 1
+    return min(at, len(arguments)), at < len(arguments)
 
 
 def ssh_host(arguments: Sequence[str]) -> int:
