@@ -137,4 +137,6 @@ def test_an_override_file_beside_the_file() -> None:
 
 def test_an_included_file_is_named() -> None:
     text = "include: [engine.yaml]\nservices: {a: {image: nginx}, b: {image: redis}}\n"
+    one = "include: [engine.yaml]\nservices: {a: {image: nginx}}\n"
+    assert "the files under `include` are not read" in refusal(one, "compose.yaml")
     assert "no service runs a known engine, and the files under `include` are not read" in refusal(text, "compose.yaml")

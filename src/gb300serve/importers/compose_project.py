@@ -302,7 +302,7 @@ def choose_service(project: ComposeProject, root: MapNode, wanted: str | None) -
             message = f"other services are not part of the launch: {shorten(', '.join(others), 200)}"
             project.draft.report.add(LEFT_OUT, message, None, place_of_key(services, others[0]))
         return engines[0]
-    if not engines and len(services) == 1:
+    if not engines and len(services) == 1 and not root.get("include"):
         return str(next(iter(services)))
     reason = (
         f"several services run an engine: {shorten(', '.join(engines), 200)}"

@@ -334,6 +334,60 @@ def _markdown(source: SourceText, report: Report) -> SourceText:
     return source.sub(r"^[^\n]*$", lambda match: match[0] if next(numbers) in kept else "", re.MULTILINE)
 
 
+# `$name = "value"` and `$env:NAME = "value"`: bash would run the value of the variable as a program.
+_POWERSHELL_SET = re.compile(
+    r"^(?P<indent>[ \t]*)\$(?P<exported>env:)?(?P<name>[A-Za-z_]\w*)[ \t]*=[ \t]*"
+    r"(?:(?P<value>\"[^\"`\n]*\"|'[^'\n]*'|-?\d[\w.]*)[ \t]*;?[ \t]*$|(?P<computed>[^=\s][^\n]*)$)",
+    re.MULTILINE,
+)
+_CMD = re.compile(r"(?<=[ \t])\^[ \t]*$|^[ \t]*@echo off\b", re.MULTILINE | re.IGNORECASE)
+_CMD_SET = re.compile(
+    r"^(?P<indent>[ \t]*)@?set[ \t]+(?P<computed>/[ap][ \t]+)?(?P<open>\"?)(?P<name>[A-Za-z_]\w*)=(?P<value>[^\n]*)$",
+    re.MULTILINE | re.IGNORECASE,
+)
+# Directories of Windows stay: their paths are reported as such.
+_CMD_VARIABLE = re.compile(
+    r"%(?!(?:cd|userprofile|homedrive|homepath|appdata|localappdata|temp)%)([A-Za-z_]\w*)%", re.IGNORECASE
+)
+_WINDOWS = "the text sets variables as {} does"
+_AS_ASSIGNMENTS = "read as assignments"
+
+
+def _powershell(source: SourceText, report: Report) -> SourceText:
+    """The variables of PowerShell as those of bash; a computed value is an output that is not known."""
+    first = _POWERSHELL_SET.search(source.text)
+    if first is not None:
+        report.add(COPIED, _WINDOWS.format("PowerShell"), _AS_ASSIGNMENTS, source.place(first.start()))
+
+        def assign(match: re.Match[str]) -> str:
+            value = match["value"] or '"$(PowerShell)"'
+            return f"{match['indent']}{'export ' if match['exported'] else ''}{match['name']}={value}"
+
+        source = source.sub(_POWERSHELL_SET.pattern, assign, re.MULTILINE)
+    return source.sub(r"\$env:([A-Za-z_]\w*)|\$\{env:([A-Za-z_]\w*)\}", lambda match: f"${{{match[1] or match[2]}}}")
+
+
+def _cmd(source: SourceText, report: Report) -> SourceText:
+    """The variables of cmd.exe as those of bash."""
+    names = {match["name"].upper() for match in _CMD_SET.finditer(source.text)}
+    used = {match[1].upper() for match in _CMD_VARIABLE.finditer(source.text)}
+    if source.text.lstrip().startswith("#!") or not used or not (_CMD.search(source.text) or names & used):
+        return source
+
+    def variable(match: re.Match[str]) -> str:
+        return f"${{{match[1].upper()}}}"
+
+    def assign(match: re.Match[str]) -> str:
+        value = match["value"].rstrip()
+        value = value.removesuffix('"') if match["open"] else value
+        value = "$(cmd.exe)" if match["computed"] else re.sub(r'(["$`\\])', r"\\\1", value)
+        return f'{match["indent"]}{match["name"].upper()}="{value}"'
+
+    flags = re.MULTILINE | re.IGNORECASE
+    report.add(COPIED, _WINDOWS.format("cmd.exe"), _AS_ASSIGNMENTS, source.place(0))
+    return source.sub(_CMD_SET.pattern, assign, flags).sub(_CMD_VARIABLE.pattern, variable, flags)
+
+
 _STEPS: tuple[Callable[[SourceText, Report], SourceText], ...] = (
     _Replacement(
         r"\r\n?",
@@ -348,6 +402,8 @@ _STEPS: tuple[Callable[[SourceText, Report], SourceText], ...] = (
     _prompts,
     _dashes,
     _curly_quotes,
+    _powershell,
+    _cmd,
     # A pair of backticks in one line is a substitution; a single one at the end of a line continues it.
     _Replacement(r"(?<=[ \t])`[ \t]*$", "\\", "lines end in the continuation of PowerShell (`)", _AS_BACKSLASH, COPIED),
     _Replacement(r"(?<=[ \t])\^[ \t]*$", "\\", "lines end in the continuation of cmd.exe (^)", _AS_BACKSLASH, COPIED),
