@@ -22,9 +22,9 @@ from gb300serve.importers.report import (
     UnresolvedError,
     shorten,
 )
-from gb300serve.importers.shell.builtins import find_program
 from gb300serve.importers.shell.expand import Expander
 from gb300serve.importers.shell.findings import Dependence, Findings, ScriptLaunch
+from gb300serve.importers.shell.programs import find_program
 from gb300serve.importers.shell.script import UNLISTED, Shell
 from gb300serve.importers.shell.words import ExpandedWord, ShellEnvironment, SourceText, Word
 

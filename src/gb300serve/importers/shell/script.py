@@ -9,22 +9,19 @@ from gb300serve.importers.report import Report, TextPosition, UnresolvedError, s
 from gb300serve.importers.shell.builtins import (
     BUILTINS,
     PRINTING,
-    RUNS_TEXT,
     UNKNOWN,
     Call,
     assign,
-    find_program,
     forget,
     forget_by_file,
     match_assignment,
     set_arguments,
-    shell_operand,
-    ssh_host,
 )
 from gb300serve.importers.shell.expand import NOT_RUN, Expander
 from gb300serve.importers.shell.findings import Findings, ScriptLaunch, Status
 from gb300serve.importers.shell.interpreter import Flow, Interpreter
 from gb300serve.importers.shell.operators import Operand
+from gb300serve.importers.shell.programs import RUNS_TEXT, find_program, shell_operand, ssh_host
 from gb300serve.importers.shell.words import (
     OPEN,
     ExpandedWord,
