@@ -1,5 +1,7 @@
 from typing import Any
 
+import pytest
+
 from gb300serve.importers.read import Choices
 from tests.support.imports import messages, read, refusal
 
@@ -227,3 +229,19 @@ def test_an_empty_entrypoint_leaves_the_program_to_the_command() -> None:
 def test_the_home_directory_and_a_path_that_is_not_set() -> None:
     found = container('    volumes: ["${HOME}/a:/a", "$DATA:/b", "${DATA}/c:/c"]\n')
     assert [mount["source"] for mount in found["mounts"]] == ["/home/me/a", "$DATA", "$DATA/c"]
+
+
+@pytest.mark.parametrize(
+    ("service", "what"),
+    [
+        ("image: vllm/vllm-openai:1, entrypoint: [tail, -f, /dev/null]", "`tail -f /dev/null`"),
+        ("image: vllm/vllm-openai:1, command: sleep infinity", "`sleep infinity`"),
+        ("image: vllm/vllm-openai:1, entrypoint: vllm, command: bench serve --model m", "not a server"),
+        ("image: a/tool:1, entrypoint: tool-server, command: --port 80", "`tool-server --port 80`"),
+        ("image: a/b:1, entrypoint: [python3, /app/serve.py]", "`python3 /app/serve.py`"),
+    ],
+)
+def test_a_service_that_runs_something_else(service: str, what: str) -> None:
+    reason = refusal(f"services: {{a: {{{service}}}}}\n", "compose.yaml")
+    assert f"the container runs {what}" in reason or what in reason
+    assert "only SGLang and vLLM" in reason

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from gb300serve.core.errors import Gb300Error
 from gb300serve.document.nodes import Source
 from gb300serve.document.read import parse_foreign
 from gb300serve.importers.compose_project import (
@@ -99,7 +100,9 @@ def test_the_service() -> None:
     assert refusal(TWO, "compose.yaml") == "compose.yaml cannot be imported: several services run an engine: a, b"
     assert read(TWO, None, "compose.yaml", Choices(service="b")).document["engine"]["name"] == "sglang"
     assert "no service c" in refusal(TWO, "compose.yaml", Choices(service="c"))
-    assert "no service runs" in refusal("services: {a: {image: x}, b: {image: y}}\n", "compose.yaml")
+    assert "no service runs a known engine: a, b" in refusal(
+        "services: {a: {image: x}, b: {image: y}}\n", "compose.yaml"
+    )
     started = read(TWO.replace("a: {", "a: {profiles: [p], "), None, "compose.yaml")
     assert started.document["image"]["repository"] == "x/sglang"
 
@@ -135,4 +138,34 @@ def test_an_override_file_beside_the_file() -> None:
 
 def test_an_included_file_is_named() -> None:
     text = "include: [engine.yaml]\nservices: {a: {image: nginx}, b: {image: redis}}\n"
-    assert "no service runs a known engine, and the files under `include` are not read" in refusal(text, "compose.yaml")
+    one = "include: [engine.yaml]\nservices: {a: {image: nginx}}\n"
+    assert "a file under `include` is not read" in refusal(one, "compose.yaml")
+    assert "no service runs a known engine, and a file under `include` is not read" in refusal(text, "compose.yaml")
+
+
+INCLUDING = "include: [{}]\nservices: {{web: {{image: nginx}}}}\n"
+INCLUDED = "services: {e: {image: 'vllm/vllm-openai:1', command: '--model /m', volumes: ['./m:/m']}}\n"
+
+
+@pytest.mark.parametrize("entry", ["engine/chat.yaml", "./engine/chat.yaml", "{path: engine/chat.yaml}"])
+def test_the_services_of_an_included_file(entry: str) -> None:
+    files = {"/home/me/work/lane/engine/chat.yaml": INCLUDED}
+    found = read(INCLUDING.format(entry), files, "lane/compose.yaml")
+    assert found.plan.command == ("--model", "/m")
+    assert found.document["container"]["mounts"] == [{"source": "/home/me/work/lane/engine/m", "target": "/m"}]
+    assert not [one for one in found.diagnostics if "include" in one.message]
+
+
+@pytest.mark.parametrize(
+    ("entry", "files"),
+    [
+        ("engine.yaml", {"engine.yaml": "networks: {}\n"}),
+        ("{path: engine.yaml, project_directory: x}", {"engine.yaml": INCLUDED}),
+        ("x/engine.yaml", {"x/engine.yaml": INCLUDED, "x/.env": "A=1\n"}),
+        ("compose.yaml", {"compose.yaml": INCLUDING.format("compose.yaml")}),
+    ],
+)
+def test_an_included_file_that_is_not_read(entry: str, files: dict[str, str]) -> None:
+    given = {f"/home/me/work/{path}": text for path, text in files.items()}
+    with pytest.raises(Gb300Error, match="a file under `include` is not read"):
+        read(INCLUDING.format(entry), given, "compose.yaml")

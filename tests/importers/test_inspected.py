@@ -5,6 +5,7 @@ import pytest
 
 from gb300serve.importers.inspected import as_list, as_mapping, as_text, host_options
 from gb300serve.importers.read import Result, read_inspected, read_text
+from gb300serve.importers.report import NotImportableError
 from gb300serve.importers.shell.words import ShellEnvironment
 
 GPU = {"Driver": "", "Count": -1, "DeviceIDs": None, "Capabilities": [["gpu"]], "Options": {}}
@@ -256,3 +257,8 @@ def test_values_of_other_types_are_empty() -> None:
     assert (as_mapping([]), as_list({}), as_text(None), as_text(value := True), as_text(3)) == ({}, [], "", "", "3"), (
         value
     )
+
+
+def test_a_container_that_runs_something_else() -> None:
+    with pytest.raises(NotImportableError, match="the container runs `sleep infinity`"):
+        read({"Entrypoint": ["sleep"], "Cmd": ["infinity"]})

@@ -254,3 +254,7 @@ def test_privileges_groups_and_hosts() -> None:
     assert section("securityContext: {privileged: true}", spec) == {
         "privileged": True, "group_add": ["109"], "add_host": ["db:10.0.0.5", "models:10.0.0.5"],
     }  # fmt: skip
+
+
+def test_a_pod_that_runs_something_else() -> None:
+    assert "the container runs `sleep infinity`" in refusal(pod("command: [sleep, infinity]"), "pod.yaml")

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from gb300serve.importers.launcher import engine_of_image, find_launcher
+from gb300serve.importers.read import Choices
 from tests.support.imports import read, refused, said
 
 
@@ -122,3 +123,17 @@ def test_an_assumed_engine_is_reported(launch: str, engine: str, assumed: bool) 
     found = read(f"docker run {launch}\n")
     assert found.document["engine"]["name"] == engine
     assert [one.code for one in found.diagnostics if one.path == "engine.name"] == ["IMP009"] * assumed
+
+
+@pytest.mark.parametrize("image", ["lmsysorg/sgl-model-gateway:1", "x/sglang-router:v1", "x/vllm-router:1"])
+def test_a_router_serves_no_model(image: str) -> None:
+    assert "a router" in refused(f"docker run {image} --worker-urls http://h:1 --model-path /m --tp 2\n")[0]
+    compose = f"services: {{r: {{image: '{image}'}}, e: {{image: 'vllm/vllm-openai:1', command: --model /m}}}}\n"
+    assert list(read(compose, None, "compose.yaml").plan.command) == ["--model", "/m"]
+
+
+@pytest.mark.parametrize("module", ["vllm.entrypoints.openai.api_server", "vllm.entrypoints.cli.main serve"])
+def test_a_module_without_a_container(module: str) -> None:
+    text = f"P=3\npython -m {module} \\\n  --model m --port $P\n"
+    found = read(text, choices=Choices(image="vllm/vllm-openai:v0.33.0"))
+    assert list(found.plan.command) == ["--model", "m", "--port", "3"]

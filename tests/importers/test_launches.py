@@ -476,3 +476,54 @@ def test_a_recorded_launch() -> None:
     with pytest.raises(SourceInvalidError):
         read(json.dumps(document | {"launches": [{"argv": ["rm", "-rf"]}]}))
     assert refused(json.dumps(document | {"launches": []}))[0] == "no launch was recorded"
+
+
+def test_a_variable_that_only_an_absent_file_of_settings_can_set() -> None:
+    message, line, _ = refused(f". ./lane.env\ndocker run {IMAGE} \\\n  --model $CHECKPOINT\n")
+    assert line == 3
+    assert message == ("--model contains $CHECKPOINT, which only ./lane.env (line 1) can set: that file is not here")
+    secret = read(f". ./lane.env\ndocker run -e HF_TOKEN=$HF_TOKEN {IMAGE} --model m\n")
+    assert secret.document["container"]["secrets"] == {"HF_TOKEN": {"env": "HF_TOKEN"}}
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "tmux new-session -d -s lane",
+        "tmux new -ds lane -c /srv",
+        "/usr/bin/tmux split-window -h",
+        "screen -dmS lane bash -c",
+        "screen -L -d -m -S lane sh -c",
+    ],
+)
+def test_a_launch_in_a_terminal_of_its_own(before: str) -> None:
+    assert words(f'P=3\n{before} "docker run i:1 /m --port $P"\n') == ["i:1", "/m", "--port", "3"]
+
+
+def test_an_engine_in_a_terminal_of_its_own() -> None:
+    text = 'P=3\ntmux new-session -d -s lane "\n  vllm serve /m \\\n    --port $P 2>&1 | tee log\n"\n'
+    found = read(text, choices=Choices(image="vllm/vllm-openai:v0.33.0"))
+    assert list(found.plan.command) == ["/m", "--port", "3"]
+
+
+def test_a_unit_that_a_text_contains() -> None:
+    text = "cat > /etc/systemd/system/lane.service <<EOF\n[Service]\nExecStart=/usr/bin/docker run i:1 /m\nEOF\n"
+    message, line, _ = refused(text)
+    assert (line, "in a systemd unit" in message) == (3, True)
+
+
+def test_a_launch_that_cannot_be_read_says_why() -> None:
+    message, _, _ = refused(f'docker run --entrypoint bash {IMAGE} -c "vllm serve /m -tp $(nvidia-smi -L | wc -l)"\n')
+    assert "nvidia-smi" in message
+
+
+def test_a_makefile() -> None:
+    text = "GPUS ?= all\n\nserve: stop\n\tdocker run --gpus $(GPUS) i:1 /m\n\nstop:\n\tdocker rm -f a\n"
+    message, line, _ = refused(text)
+    assert (message, line) == ("the text is a Makefile, whose variables make sets", 3)
+
+
+def test_keys_that_are_sent_to_a_terminal_are_not_read() -> None:
+    """Earlier keys may have set variables in the same shell."""
+    text = 'tmux send-keys -t s "export M=/m" C-m\ntmux send-keys -t s "docker run i:1 --model \\$M" C-m\n'
+    assert "does not run this launch" in refused(text)[0]

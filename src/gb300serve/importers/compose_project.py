@@ -32,7 +32,8 @@ MAX_LENGTH = 200_000
 """Characters of an expanded text."""
 _MAX_DEPTH = 20
 _MAX_EXTENDS = 10
-_INCLUDED = "the files under `include` are not read"
+_MAX_INCLUDED = 50
+_INCLUDED = "a file under `include` is not read"
 _EACH = "import the included file that runs the engine, or the output of `docker compose config`"
 
 
@@ -159,6 +160,10 @@ class ComposeProject:
     home: str
     variables: ComposeVariables = field(init=False)
     files: dict[str, MapNode] = field(default_factory=dict)
+    included: set[str] = field(default_factory=set)
+    """The paths of included files: each is read once."""
+    is_incomplete: bool = False
+    """Whether an included file could not be read."""
 
     def __post_init__(self) -> None:
         # The shell of the caller sets these, and it takes precedence over the file.
@@ -188,17 +193,50 @@ class ComposeProject:
                 return merge_services(root, self.load(text, override))
         return root
 
-    def load(self, text: str, name: str) -> MapNode:
-        """The root of a file. Raises SourceInvalidError if it is not a valid Compose file."""
+    def load(self, text: str, name: str, depth: int = 0) -> MapNode:
+        """The root of a file, with the services of the files that it includes.
+
+        Raises SourceInvalidError if it is not a valid Compose file.
+        """
         documents, problem = parse_foreign(Source(name, text))
         root = documents[0] if documents else None
         if problem is not None or not isinstance(root, MapNode) or not isinstance(root.get("services"), MapNode):
             hint = "`docker compose config` checks the file"
             found = (problem,) if problem else ()
             raise SourceInvalidError(f"{name} is not a valid Compose file", hint=hint, diagnostics=found)
-        if root.get("include"):
+        include = root.get("include")
+        for entry in include if isinstance(include, list) else [include] if include else []:
+            # The file itself lies in the directory of the draft, whatever its name.
+            directory = dirname(name) if depth or name.startswith("/") else ""
+            if not self._include(root["services"], entry, directory, depth):
+                self.is_incomplete = True
+        if include and self.is_incomplete:
             self.draft.report.add(NOT_TAKEN_OVER, _INCLUDED, _EACH, place_of_key(root, "include"))
         return root
+
+    def _include(self, services: MapNode, entry: Any, directory: str, depth: int) -> bool:
+        """Add the services of an included file; whether it could be read as Compose reads it."""
+        keys = set(entry) if isinstance(entry, dict) else {"path"}
+        file = as_mapping(entry).get("path") if isinstance(entry, dict) else entry
+        if keys != {"path"} or not isinstance(file, str) or depth > _MAX_EXTENDS:
+            return False
+        path = normpath(join(directory, self.variables.text(file, None)))
+        if path in self.included or len(self.included) >= _MAX_INCLUDED:
+            return False
+        self.included.add(path)
+        folder = dirname(normpath(join(self.draft.directory, path)))
+        has_own = folder != self.draft.directory and self.draft.read_file(join(folder, ".env")) is not None
+        text = None if has_own else self.draft.read_file(join(self.draft.directory, path))
+        if text is None:
+            return False
+        try:
+            root = self.load(text, path, depth + 1)
+        except SourceInvalidError:
+            return False
+        for name in root["services"]:
+            if name not in services:
+                services.put(name, _with_directory(self.service(root, name, folder), folder), None)
+        return True
 
     def service(self, root: MapNode, name: str, directory: str, depth: int = 0) -> MapNode:
         """A service with the services that it extends."""
@@ -302,16 +340,17 @@ def choose_service(project: ComposeProject, root: MapNode, wanted: str | None) -
             message = f"other services are not part of the launch: {shorten(', '.join(others), 200)}"
             project.draft.report.add(LEFT_OUT, message, None, place_of_key(services, others[0]))
         return engines[0]
-    if not engines and len(services) == 1:
+    if not engines and len(services) == 1 and not project.is_incomplete:
         return str(next(iter(services)))
     reason = (
         f"several services run an engine: {shorten(', '.join(engines), 200)}"
         if engines
         else "no service runs a known engine"
     )
-    if not engines and root.get("include"):
+    if not engines and project.is_incomplete:
         raise UnresolvedError(f"{reason}, and {_INCLUDED}", place_of_key(root, "include"), _EACH)
     place = place_of_key(services, engines[0]) if engines else None
+    reason += "" if engines else f": {shorten(', '.join(services), 200)}"
     raise UnresolvedError(reason, place, f"choose one: --service {engines[0] if engines else 'NAME'}")
 
 

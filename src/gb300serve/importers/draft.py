@@ -6,7 +6,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gb300serve.core.redaction import HIDDEN, holds_secret, is_placeholder, literal_secret
-from gb300serve.importers.report import CLEAR_TEXT, NOT_TAKEN_OVER, PLACEHOLDER, REFERENCE, UNSET, Report, TextPosition
+from gb300serve.importers.report import (
+    CLEAR_TEXT,
+    NOT_TAKEN_OVER,
+    PLACEHOLDER,
+    REFERENCE,
+    UNSET,
+    Report,
+    TextPosition,
+    UnresolvedError,
+    shorten,
+)
 from gb300serve.importers.shell.words import CLOSE, OPEN, Reference, reference_mark
 
 MARK = re.compile(f"{OPEN}([0-9]+){CLOSE}")
@@ -65,6 +75,11 @@ class Draft:
             if (reference := self._resolve(match)) is None:
                 return ""
             written = f"${reference.name}" if reference.kind == "env" else f"$(cat {reference.name})"
+            if reference.settings is not None:
+                file, place = reference.settings
+                reason = f"{subject} contains {written}, which only {shorten(file)} (line {place.line}) can set"
+                hint = f"put {shorten(file)} beside the text, or write `{reference.name}=…` on a line above the launch"
+                raise UnresolvedError(f"{reason}: that file is not here", at or place, hint)
             message = f"{subject} contains {written}, which the text does not set"
             self.report.add(UNSET, message, "it was kept as written: replace it by the value in the recipe", at)
             return written

@@ -27,7 +27,7 @@ _MODULES = "|".join(re.escape(engine.module) for engine in ENGINES.values())
 ENGINE_COMMAND = (
     r"^[ \t$>]*(?:exec[ \t]+|nohup[ \t]+)?(?P<set>(?:[A-Za-z_][A-Za-z0-9_]*=\S*[ \t]+)*)(?:exec[ \t]+)?"
     rf"(?P<start>(?:[\w./~$-]*/)?(?P<engine>{'|'.join(ENGINES)})[ \t]+serve|"
-    rf"(?:[\w./~$-]*/)?python3?(?P<module>[ \t]+-m[ \t]+(?:{_MODULES})))(?=\s)"
+    rf"(?:[\w./~$-]*/)?python3?[ \t]+-m[ \t]+(?P<module>(?:{_MODULES})[\w.]*))(?=\s)"
 )
 """A pattern of a line that starts an engine without a container."""
 
@@ -51,8 +51,9 @@ def with_container(source: SourceText, image: str) -> SourceText:
     def run(match: re.Match[str]) -> str:
         own = [word.partition("=")[0] for word in match["set"].split()]
         variables = "".join(f"-e {name} " for name in dict.fromkeys([*exported, *own]))
-        program = f"{match['engine']} serve" if match["engine"] else f"python3{match['module']}"
-        if match["engine"] and ENGINES[match["engine"]].is_serving_image(image_repository(image)):
+        program = f"{match['engine']} serve" if match["engine"] else f"python3 -m {match['module']}"
+        engine = match["engine"] or match["module"].split(".")[0]
+        if ENGINES[engine].is_serving_image(image_repository(image)):
             program = ""  # the entrypoint of the image
         options = " ".join(f"--{name} {value}" for name, value in HOST_OPTIONS)
         if (model := _MODEL.match(source.text, match.end())) is not None:
@@ -109,8 +110,106 @@ def engine_of_image(repository: str) -> EngineName | None:
 _STARTS = re.compile(rf"\b(?:{'|'.join(ENGINES)}) serve\b|-m (?:{'|'.join(ENGINES)})\.")
 
 
+_ROUTER = "a router, which passes requests on to servers"
+# Programs and images that serve models, and are not an engine of a recipe; and clients of a server.
+_OTHER_PROGRAMS = {
+    "trtllm-serve": "TensorRT-LLM (trtllm-serve)", "trtllm-llmapi-launch": "TensorRT-LLM (trtllm-serve)",
+    "llama-server": "llama.cpp (llama-server)", "llama-cli": "llama.cpp (llama-cli)", "ollama": "Ollama",
+    "text-generation-launcher": "TGI (text-generation-launcher)",
+    "text-embeddings-router": "TEI (text-embeddings-router)", "tritonserver": "Triton (tritonserver)",
+    "lmdeploy": "LMDeploy", "mlc_llm": "MLC LLM", "infinity_emb": "Infinity", "aphrodite": "Aphrodite",
+    "mistralrs-server": "mistral.rs", "koboldcpp": "KoboldCpp", "tabbyapi": "TabbyAPI", "xinference": "Xinference",
+    "ktransformers": "KTransformers", "ray": "Ray", "dynamo": "Dynamo", "litellm": "LiteLLM",
+    "genai-perf": "a benchmark client (genai-perf)", "aiperf": "a benchmark client (aiperf)",
+    "guidellm": "a benchmark client (guidellm)", "lm_eval": "a benchmark client (lm_eval)",
+    "lm-eval": "a benchmark client (lm-eval)", "evalscope": "a benchmark client (evalscope)", "vllm-router": _ROUTER,
+}  # fmt: skip
+_OTHER_IMAGES = (
+    (r"(?:^|/)ollama(?:/|$)", "Ollama"), (r"tensorrt[-_]?llm|trtllm", "TensorRT-LLM"), (r"llama[-_.]?cpp", "llama.cpp"),
+    (r"text-generation-inference", "TGI"), (r"text-embeddings-inference", "TEI"), (r"^nvcr\.io/nim/", "NIM"),
+    (r"tritonserver", "Triton"), (r"lmdeploy", "LMDeploy"), (r"localai", "LocalAI"), (r"open-webui", "Open WebUI"),
+    (r"litellm", "LiteLLM"), (r"ktransformers", "KTransformers"), (r"aphrodite", "Aphrodite"),
+    (r"koboldcpp", "KoboldCpp"), (r"tabbyapi", "TabbyAPI"), (r"xinference", "Xinference"),
+    (r"sgl(?:ang)?[-_](?:model[-_]gateway|router)|vllm[-_]router|lmstack[-_]router", _ROUTER),
+)  # fmt: skip
+_BENCHMARK = re.compile(r"bench|(?:^|[_./-])eval(?:[_./-]|$)|loadtest|locust|perf_analyzer", re.IGNORECASE)
+
+
+def served(repository: str, words: Sequence[str]) -> tuple[str | None, str | None]:
+    """The engine that an image and a command start, or what else they start."""
+    if (found := find_launcher(words).engine) is not None:
+        return found, None
+    if (text := shell_text(words)) is not None:
+        return _served_by_shell(words[text])
+    program = words[0].rpartition("/")[2] if words and not words[0].startswith("-") else ""
+    titles = (title for pattern, title in _OTHER_IMAGES if re.search(pattern, repository.lower()))
+    if (other := _other_program(program, words) or next(titles, None)) is not None:
+        return None, other
+    engine = engine_of_image(repository) or guess_engine(words)
+    if not words and engine is not None and not _serves_by_itself(engine, repository):
+        return None, f"the image {shorten(repository)} without a command, which starts no server by itself"
+    if engine is not None and not ENGINES[engine].is_serving_image(repository) and _starts_with_verb(words):
+        return None, f"`{shorten(' '.join(words[:3]), 50)}`"
+    return engine, None
+
+
+def _starts_with_verb(words: Sequence[str]) -> bool:
+    """Whether the command begins as that of a program: `server --port 1`, `tool serve --model x`; not with a model."""
+    bare = [word for word in words[:2] if re.fullmatch(r"[A-Za-z][\w.-]*", word)]
+    return len(bare) == 2 or (bare == words[:1] != [] and re.fullmatch(r"[a-z_]+", bare[0]) is not None)
+
+
+def _serves_by_itself(engine: str, repository: str) -> bool:
+    return ENGINES[engine].serving_images is not None and not repository.startswith("nvcr.io/")
+
+
+def _other_program(program: str, words: Sequence[str]) -> str | None:
+    """What the program is, if it is not an engine: a model is a path or a repository."""
+    if program in _OTHER_PROGRAMS:
+        return _OTHER_PROGRAMS[program]
+    if program in ENGINES and words[1:] and re.fullmatch(r"bench|chat|complete|collect-env|run-batch", words[1]):
+        return f"`{shorten(' '.join(words[:3]), 50)}`, which is not a server"
+    if _is_program(program, words[0] if words else ""):
+        written = shorten(" ".join(words[:3]), 50)
+        if any(_BENCHMARK.search(word) for word in words[:4]):
+            return f"a benchmark client (`{written}`)"
+        return f"`{written}`"
+    return None
+
+
+_PROGRAMS = re.compile(
+    r"nvidia-smi|sleep|tail|bash|sh|zsh|dash|python[0-9.]*|ls|cat|echo|true|env|pip3?|git|curl|wget|hf|top|nvtop|"
+    rf"huggingface-cli|jupyter|jupyter-lab|nvcc|{'|'.join(ENGINES)}|torchrun|accelerate|tini|supervisord|date|id|whoami|"
+    r"watch|nsys|ncu|numactl|uvicorn|gunicorn|node|npm|apt-get|make|test|mkdir|chmod|cp|mv|rm|deviceQuery|nccl-tests|.*_perf"
+)
+
+
+def _is_program(program: str, word: str) -> bool:
+    is_script = re.search(r"\.(?:sh|py)$", program) is not None
+    return bool(program) and (
+        _PROGRAMS.fullmatch(program) is not None or is_script or re.search(r"(?:^|/)s?bin/", word) is not None
+    )
+
+
+def _served_by_shell(text: str) -> tuple[str | None, str | None]:
+    for engine in ENGINES.values():
+        if re.search(rf"\b{engine.name}\b", text) and not _BENCHMARK.search(text):
+            return engine.name, None
+    for program, title in _OTHER_PROGRAMS.items():
+        if re.search(rf"(?:^|[\s/;&|]){re.escape(program)}(?=\s|$)", text):
+            return None, title
+    return None, f"the shell command `{shorten(text, 50)}`, which starts no known engine"
+
+
+def engine_titles(joint: str = " and ") -> str:
+    """The engines of a recipe, in words."""
+    return joint.join(engine.title for engine in ENGINES.values())
+
+
 def names_engine(image: str, words: Sequence[str]) -> bool:
     """Whether an image or a command (also one in the text of a shell) runs a known engine."""
+    if any(title == _ROUTER and re.search(pattern, image) for pattern, title in _OTHER_IMAGES):
+        return False
     return bool(engine_of_image(image_repository(image)) or _STARTS.search(" ".join(words)) or guess_engine(words))
 
 
@@ -132,6 +231,8 @@ class CommandReader:
                 words = words[1:]
         texts = [word.text for word in words]
         found = find_launcher([entrypoint, *texts]) if entrypoint else find_launcher(texts)
+        if found.engine is None and shell is None and find_launcher(texts).engine is None:
+            self._check_program([*([entrypoint] if entrypoint else []), *texts], words[0].place if words else None)
         count = max(0, found.length - bool(entrypoint)) if found.engine else 0
         engine = found.engine or engine_of_image(self.repository) or guess_engine(texts) or self._assume_vllm(words)
         if not entrypoint and found.length and ENGINES[engine].is_serving_image(self.repository):
@@ -139,6 +240,15 @@ class CommandReader:
             return EngineCommand(engine, (), tuple(words[count:]))
         launcher = tuple(self.draft.redacted(text, None, "the launcher") for text in texts[:count])
         return EngineCommand(engine, launcher, tuple(words[count:]))
+
+    def _check_program(self, texts: Sequence[str], place: TextPosition | None) -> None:
+        """Raises UnresolvedError for a container that runs something else than an engine."""
+        engine, other = served(self.repository, texts) if texts else (None, None)
+        if engine is None and other is None and self.draft.container.get("entrypoint"):
+            other = f"`{shorten(' '.join(texts[:3]), 50)}`"
+        if other is not None:
+            reason = f"the container runs {self.draft.report.clean(other)}: a recipe describes only {engine_titles()}"
+            raise UnresolvedError(reason, place, f"import a launch of {engine_titles(' or ')}")
 
     def _assume_vllm(self, words: Sequence[ExpandedWord]) -> EngineName:
         image, at = shorten(self.repository), words[0].place if words else None

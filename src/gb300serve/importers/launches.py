@@ -8,7 +8,7 @@ from gb300serve.core.text import find_placeholder
 from gb300serve.engines.registry import ENGINES
 from gb300serve.importers.docker_arguments import RunArguments, find_image, split_arguments
 from gb300serve.importers.draft import ReadFile
-from gb300serve.importers.launcher import engine_of_image, find_launcher, guess_engine, shell_text
+from gb300serve.importers.launcher import engine_titles, find_launcher, image_repository, served, shell_text
 from gb300serve.importers.report import (
     BY_CAPTURE,
     LEFT_OUT,
@@ -36,27 +36,6 @@ _ENGINES = ("DOCKER_HOST", "DOCKER_CONTEXT", "CONTAINER_HOST")
 _VALUED = frozenset(("--context", "-c", "-H", "--host", "--config", "-l", "--log-level", "--connection", "--namespace"))
 _CONTINUES = re.compile(r"-|[{\[]|/[A-Za-z]|[\w.-]+(?:[:/][\w.-]+)*/[\w.-]+[:@][\w.:@-]+$")
 _NO_LAUNCH_HINT = "use a `docker run` command, the output of `docker inspect`, or --container NAME"
-# Programs and images that serve models, and are not an engine of a recipe; and clients of a server.
-_OTHER_PROGRAMS = {
-    "trtllm-serve": "TensorRT-LLM (trtllm-serve)", "trtllm-llmapi-launch": "TensorRT-LLM (trtllm-serve)",
-    "llama-server": "llama.cpp (llama-server)", "llama-cli": "llama.cpp (llama-cli)", "ollama": "Ollama",
-    "text-generation-launcher": "TGI (text-generation-launcher)",
-    "text-embeddings-router": "TEI (text-embeddings-router)", "tritonserver": "Triton (tritonserver)",
-    "lmdeploy": "LMDeploy", "mlc_llm": "MLC LLM", "infinity_emb": "Infinity", "aphrodite": "Aphrodite",
-    "mistralrs-server": "mistral.rs", "koboldcpp": "KoboldCpp", "tabbyapi": "TabbyAPI", "xinference": "Xinference",
-    "ktransformers": "KTransformers", "ray": "Ray", "dynamo": "Dynamo", "litellm": "LiteLLM",
-    "genai-perf": "a benchmark client (genai-perf)", "aiperf": "a benchmark client (aiperf)",
-    "guidellm": "a benchmark client (guidellm)", "lm_eval": "a benchmark client (lm_eval)",
-    "lm-eval": "a benchmark client (lm-eval)", "evalscope": "a benchmark client (evalscope)",
-}  # fmt: skip
-_OTHER_IMAGES = (
-    (r"(?:^|/)ollama(?:/|$)", "Ollama"), (r"tensorrt[-_]?llm|trtllm", "TensorRT-LLM"), (r"llama[-_.]?cpp", "llama.cpp"),
-    (r"text-generation-inference", "TGI"), (r"text-embeddings-inference", "TEI"), (r"^nvcr\.io/nim/", "NIM"),
-    (r"tritonserver", "Triton"), (r"lmdeploy", "LMDeploy"), (r"localai", "LocalAI"), (r"open-webui", "Open WebUI"),
-    (r"litellm", "LiteLLM"), (r"ktransformers", "KTransformers"), (r"aphrodite", "Aphrodite"),
-    (r"koboldcpp", "KoboldCpp"), (r"tabbyapi", "TabbyAPI"), (r"xinference", "Xinference"),
-)  # fmt: skip
-_BENCHMARK = re.compile(r"bench|(?:^|[_./-])eval(?:[_./-]|$)|loadtest|locust|perf_analyzer", re.IGNORECASE)
 _IMAGE_PLACEHOLDER = re.compile(
     rf"[<\[{{].*|.*[>\]]|.*_HERE|REPLACE.*|(?:YOUR|MY|THE|DOCKER|{'|'.join(ENGINES).upper()})?_?IMAGE"
     r"(?:_?(?:NAME|TAG|ID|URL))?(?:[:@].*)?",
@@ -206,6 +185,10 @@ def _no_launch(shell: Shell, source: SourceText) -> UnresolvedError:
         hint = "put that script beside the text, or import the running container with `import --container NAME`"
         return UnresolvedError(reason, place, hint)
     if (position := find_quoted_launch(source)) is not None:
+        line = source.text.split("\n")[position.line - 1]
+        if re.match(r"[ \t]*ExecStart(?:Pre|Post)?=", line):
+            reason = "the text does not run this launch: it is in a systemd unit that the text contains"
+            return UnresolvedError(reason, position, "save the unit as a file of its own, and import that")
         message = "the text does not run this launch: it is in quotes, a comment, a function or another command"
         return UnresolvedError(message, position, "import only this command")
     return UnresolvedError("the text has no `docker run` command", None, _NO_LAUNCH_HINT)
@@ -216,79 +199,8 @@ def _server(launch: ScriptLaunch) -> _Server:
     entrypoint = [option.value for option in arguments.options if option.name == "entrypoint" and option.value]
     words = [*entrypoint[-1:], *(word.text for word in arguments.command)]
     image = arguments.image.text if arguments.image else ""
-    engine, other = _served(_repository(image), words)
+    engine, other = served(image_repository(image), words)
     return _Server(launch, arguments, engine, other)
-
-
-def _repository(image: str) -> str:
-    path, slash, name = image.partition("@")[0].rpartition("/")
-    return path + slash + name.partition(":")[0]
-
-
-def _served(repository: str, words: Sequence[str]) -> tuple[str | None, str | None]:
-    """The engine that an image and a command start, or what else they start."""
-    if (found := find_launcher(words).engine) is not None:
-        return found, None
-    if (text := shell_text(words)) is not None:
-        return _served_by_shell(words[text])
-    program = words[0].rpartition("/")[2] if words and not words[0].startswith("-") else ""
-    titles = (title for pattern, title in _OTHER_IMAGES if re.search(pattern, repository.lower()))
-    if (other := _other_program(program, words) or next(titles, None)) is not None:
-        return None, other
-    engine = engine_of_image(repository) or guess_engine(words)
-    if not words and engine is not None and not _serves_by_itself(engine, repository):
-        return None, f"the image {shorten(repository)} without a command, which starts no server by itself"
-    if engine is not None and not ENGINES[engine].is_serving_image(repository) and _starts_with_verb(words):
-        return None, f"`{shorten(' '.join(words[:3]), 50)}`"
-    return engine, None
-
-
-def _starts_with_verb(words: Sequence[str]) -> bool:
-    """Whether the command begins as that of a program: `server --port 1`, `tool serve --model x`; not with a model."""
-    bare = [word for word in words[:2] if re.fullmatch(r"[A-Za-z][\w.-]*", word)]
-    return len(bare) == 2 or (bare == words[:1] != [] and re.fullmatch(r"[a-z_]+", bare[0]) is not None)
-
-
-def _serves_by_itself(engine: str, repository: str) -> bool:
-    return ENGINES[engine].serving_images is not None and not repository.startswith("nvcr.io/")
-
-
-def _other_program(program: str, words: Sequence[str]) -> str | None:
-    """What the program is, if it is not an engine: a model is a path or a repository."""
-    if program in _OTHER_PROGRAMS:
-        return _OTHER_PROGRAMS[program]
-    if program in ENGINES and words[1:] and re.fullmatch(r"bench|chat|complete|collect-env|run-batch", words[1]):
-        return f"`{shorten(' '.join(words[:3]), 50)}`, which is not a server"
-    if _is_program(program, words[0] if words else ""):
-        written = shorten(" ".join(words[:3]), 50)
-        if any(_BENCHMARK.search(word) for word in words[:4]):
-            return f"a benchmark client (`{written}`)"
-        return f"`{written}`"
-    return None
-
-
-_PROGRAMS = re.compile(
-    r"nvidia-smi|sleep|tail|bash|sh|zsh|dash|python[0-9.]*|ls|cat|echo|true|env|pip3?|git|curl|wget|hf|top|nvtop|"
-    rf"huggingface-cli|jupyter|jupyter-lab|nvcc|{'|'.join(ENGINES)}|torchrun|accelerate|tini|supervisord|date|id|whoami|"
-    r"watch|nsys|ncu|numactl|uvicorn|gunicorn|node|npm|apt-get|make|test|mkdir|chmod|cp|mv|rm|deviceQuery|nccl-tests|.*_perf"
-)
-
-
-def _is_program(program: str, word: str) -> bool:
-    is_script = re.search(r"\.(?:sh|py)$", program) is not None
-    return bool(program) and (
-        _PROGRAMS.fullmatch(program) is not None or is_script or re.search(r"(?:^|/)s?bin/", word) is not None
-    )
-
-
-def _served_by_shell(text: str) -> tuple[str | None, str | None]:
-    for engine in ENGINES.values():
-        if re.search(rf"\b{engine.name}\b", text) and not _BENCHMARK.search(text):
-            return engine.name, None
-    for program, title in _OTHER_PROGRAMS.items():
-        if re.search(rf"(?:^|[\s/;&|]){re.escape(program)}(?=\s|$)", text):
-            return None, title
-    return None, f"the shell command `{shorten(text, 50)}`, which starts no known engine"
 
 
 def _choose(servers: Sequence[_Server], report: Report, number: int | None) -> _Server:
@@ -298,9 +210,11 @@ def _choose(servers: Sequence[_Server], report: Report, number: int | None) -> _
     serving = known or [server for server in unknown if server.arguments.command] or unknown
     if not serving:
         first = servers[0]
+        if first.launch.error is not None:
+            raise first.launch.error
         kinds = ", ".join(dict.fromkeys(server.other or "" for server in servers))
-        reason = f"the container runs {kinds}: a recipe describes only {_engines()}"
-        raise UnresolvedError(reason, first.launch.place, f"import a launch of {_engines(' or ')}")
+        reason = f"the container runs {kinds}: a recipe describes only {engine_titles()}"
+        raise UnresolvedError(reason, first.launch.place, f"import a launch of {engine_titles(' or ')}")
     if number is not None and not 1 <= number <= len(serving):
         reason = f"--launch {number}: the text starts {len(serving)} server{'s' * (len(serving) > 1)}"
         raise UnresolvedError(reason, serving[0].launch.place, f"name a number from 1 to {len(serving)}")
@@ -316,10 +230,6 @@ def _choose(servers: Sequence[_Server], report: Report, number: int | None) -> _
             message = f"the text also starts the container {shorten(server.name)}{what}: it was left out"
             report.add(NOT_TAKEN_OVER, message, "import it from a separate file", server.launch.place)
     return chosen
-
-
-def _engines(joint: str = " and ") -> str:
-    return joint.join(engine.title for engine in ENGINES.values())
 
 
 _THEN = re.compile(r"[;\s]+(?:then|do)\b.*", re.DOTALL)

@@ -130,10 +130,27 @@ def _read(
         return from_inspect(value, report)
     if len(text) > MAX_SHELL_CHARACTERS:
         raise UnresolvedError(f"the text is longer than {MAX_SHELL_CHARACTERS:,} characters", None, _CUT)
+    _reject_makefile(text)
     if choices.image is not None and not has_launch(text):
         return from_shell(with_container(mend(text, report), choices.image), report, environment, read_file)
     reject_other_formats(SourceText(text))
     return from_shell(mend(text, report), report, environment, read_file, choices.launch)
+
+
+# A target whose commands contain a launch, and a variable of make. Bash would run `$(NAME)` as a program.
+_MAKEFILE = re.compile(
+    r"^(?P<target>[A-Za-z][\w.-]*)[ \t]*:(?![=/])[^\n]*\n(?:(?:\t[^\n]*)?\n)*?\t[^\n]*\bdocker\b", re.M
+)
+
+
+def _reject_makefile(text: str) -> None:
+    """Raises UnresolvedError for the file of `make`."""
+    match = _MAKEFILE.search(text)
+    if match is not None and re.search(r"\$\([A-Z_][A-Z0-9_]*\)", text) and not re.match(r"\s*#!", text):
+        hint = f"`make -n {match['target']}` prints its commands: import that text"
+        raise UnresolvedError(
+            "the text is a Makefile, whose variables make sets", SourceText(text).place(match.start()), hint
+        )
 
 
 _HELM = re.compile(r"^[ \t-]*\{\{-? ", re.MULTILINE)

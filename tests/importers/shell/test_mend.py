@@ -3,7 +3,7 @@ import pytest
 from gb300serve.core.values import compact_json
 from gb300serve.importers.report import Report
 from gb300serve.importers.shell.mend import find_json, load_json, mend
-from tests.support.imports import command, container, read, said
+from tests.support.imports import command, container, read, refused, said
 
 WORDS = ["/model", "--max-num-seqs", "7", "--port", "31"]
 
@@ -160,3 +160,80 @@ def test_sentences_around_a_command() -> None:
     text = "Start the server (it takes a while):\n\ndocker run i:1 /m --port 3\n\nThat's all there is to it.\n"
     assert command(text) == ["/m", "--port", "3"]
     assert said(text)[0] == ("note", "copied-text", 1, 1)
+
+
+PAGE = """\
+# The lane
+
+Pull it (once it is published), or don't:
+```bash
+docker pull i:1
+export P=3
+```
+
+- Then, with `docker run`:
+    ```console
+    $ docker run i:1 \\
+        /m --port $P
+    ```
+
+```python
+client = OpenAI(base_url="http://h:1/v1")  # it's the client's
+```
+Replace <value> (if any).
+"""
+
+
+def test_a_page_is_read_by_its_blocks() -> None:
+    assert command(PAGE) == ["/m", "--port", "3"]
+    assert ("copied-text", 1) in [(name, line) for _, name, line, _ in said(PAGE)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "docker run i:1 /m\ncat > README.md <<'X'\n```\ndocker run i:2 /n\n```\nX\n",
+        "#!/bin/sh\nR='docker run'\n: '\n```\ndocker run i:2 /n\n```\n'\n$R i:1 /m\n",
+        "R='docker'\n$R run i:1 /m\ncat > README.md <<'X'\n```\ndocker run i:2 /n\n```\nX\n",
+    ],
+)
+def test_a_script_with_a_page_in_it_is_no_page(text: str) -> None:
+    assert command(text) == ["/m"]
+
+
+def test_many_fences_are_read_in_time() -> None:
+    text = "```a\n" * 20_000 + "docker " * 10_000
+    assert mend(text, Report()).text.count("docker") == 10_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$model = \"/model\"\n$env:N = 7\n$p='31';\ndocker run i:1 $model --max-num-seqs $env:N `\n --port $p\n",
+        'PS C:\\x> $model = "/model"\nPS C:\\x> docker run i:1 ${model} --max-num-seqs 7 --port 31\n',
+        '@echo off\nset MODEL=/model\nset "N=7"\ndocker run i:1 %MODEL% --max-num-seqs %n% --port 31\n',
+        "set m=/model\ndocker run ^\n  i:1 %m% ^\n --max-num-seqs 7 --port 31\n",
+    ],
+)
+def test_the_variables_of_windows(text: str) -> None:
+    assert command(text) == WORDS
+    assert "copied-text" in [name for _, name, _, _ in said(text)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$port = Get-FreePort\ndocker run i:1 /m --port $port\n",
+        "set /p PORT=Which port? \ndocker run ^\n i:1 /m --port %PORT%\n",
+    ],
+)
+def test_a_variable_that_windows_computes_is_refused(text: str) -> None:
+    assert "is not known without running it" in refused(text)[0]
+
+
+def test_percent_signs_of_a_script_stay() -> None:
+    assert command("set a b\nD=$(printf %s%d% 1)x\ndocker run i:1 /m --served-model-name '%A%'\n") == [
+        "/m",
+        "--served-model-name",
+        "%A%",
+    ]

@@ -9,7 +9,6 @@ from gb300serve.importers.report import TextPosition, UnresolvedError, shorten
 from gb300serve.importers.shell.expand import Expander
 from gb300serve.importers.shell.words import (
     OPEN,
-    Reference,
     ShellArray,
     SimpleCommand,
     SourceText,
@@ -191,8 +190,8 @@ def _assigned(
 
 def _without_itself(expander: Expander, name: str, text: str, before: Variable | None) -> str:
     """`ARGS="$ARGS --x"`: bash reads a variable that was never set as nothing."""
-    own = Reference("env", name)
-    mark = reference_mark(expander.references.index(own)) if own in expander.references else ""
+    own = (n for n, one in enumerate(expander.references) if (one.kind, one.name) == ("env", name))
+    mark = next(map(reference_mark, own), "")
     if before is not None or not mark or text == mark:
         return text
     expander.assumed.add(name)

@@ -481,7 +481,7 @@ class Expander:
             if "@" in self.variables:
                 return ""
             raise UnresolvedError(f"${{{part.text}}} is an argument of the script", place)
-        return self.add_reference(Reference("env", name))
+        return self.add_reference(Reference("env", name, self.absent[-1] if self.absent else None))
 
     def _command(self, part: Part, place: TextPosition) -> str:
         inner = part.text.strip()

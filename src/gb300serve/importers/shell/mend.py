@@ -3,13 +3,14 @@
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from itertools import islice
 from typing import Any, NamedTuple
 
 from gb300serve.core.values import WrittenFloat, compact_json
+from gb300serve.engines.registry import ENGINES
 from gb300serve.importers.report import COPIED, MENDED, Report
 from gb300serve.importers.shell.words import SourceText
 
@@ -276,6 +277,117 @@ def without_prose(source: SourceText, report: Report) -> SourceText:
     return _Replacement(_PROSE, "", message, "they were left out", COPIED)(source, report)
 
 
+# The languages of blocks with shell text; a block may have none.
+_SHELL_LANGUAGES = frozenset((
+    "", "bash", "sh", "shell", "zsh", "console", "terminal", "shell-session", "shellsession", "text", "txt",
+    "plaintext", "powershell", "ps1", "pwsh", "cmd", "bat", "batch", "dos",
+))  # fmt: skip
+_FENCE_LINE = re.compile(r"[ \t]*(?P<mark>```+|~~~+)[ \t]*(?P<language>[^\s`{]*)[^`]*")
+_STARTS = re.compile(
+    r"\b(?:docker|podman|nerdctl)\b[^\n]{0,200}?\b(?:run|create)\b|"
+    rf"\b(?:{'|'.join(ENGINES)})[ \t]+serve\b|-m[ \t]+(?:{'|'.join(ENGINES)})\."
+)
+
+
+class _Block(NamedTuple):
+    """A fenced block of a page: its language, and the numbers of its first line and of the line after its last."""
+
+    language: str
+    first: int
+    last: int
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[_Block]:
+    """The closed blocks of a page in Markdown."""
+    mark, language, first = "", "", 0
+    for number, line in enumerate(lines):
+        match = _FENCE_LINE.fullmatch(line)
+        if match is None:
+            continue
+        if not mark:
+            mark, language, first = match["mark"], match["language"].lower(), number + 1
+        elif match["mark"].startswith(mark) and not match["language"]:
+            yield _Block(language, first, number)
+            mark = ""
+
+
+def _markdown(source: SourceText, report: Report) -> SourceText:
+    """A page: only its blocks of shell text count, if a launch is in them and none is in the prose."""
+    lines = source.text.split("\n")
+    blocks = list(_blocks(lines))
+    starting = [block for block in blocks if _STARTS.search("\n".join(lines[block.first : block.last]))]
+    if not starting or source.text.lstrip().startswith("#!"):
+        return source
+    fenced = {number for block in blocks for number in range(block.first, block.last)}
+    prose = "\n".join(line for number, line in enumerate(lines) if number not in fenced)
+    prose = re.sub(r"`[^`\n]*`", "", prose)
+    if _STARTS.search(prose) or re.search(r"<<-?[ \t]*[\\'\"]?\w", prose):  # a script with a page in it
+        return source
+    kept = {
+        number
+        for block in blocks
+        if block in starting or block.language in _SHELL_LANGUAGES
+        for number in range(block.first, block.last)
+    }
+    report.add(COPIED, "the text is a page in Markdown", "only its blocks of shell text were read", source.place(0))
+    numbers = iter(range(len(lines)))
+    return source.sub(r"^[^\n]*$", lambda match: match[0] if next(numbers) in kept else "", re.MULTILINE)
+
+
+# `$name = "value"` and `$env:NAME = "value"`: bash would run the value of the variable as a program.
+_POWERSHELL_SET = re.compile(
+    r"^(?P<indent>[ \t]*)\$(?P<exported>env:)?(?P<name>[A-Za-z_]\w*)[ \t]*=[ \t]*"
+    r"(?:(?P<value>\"[^\"`\n]*\"|'[^'\n]*'|-?\d[\w.]*)[ \t]*;?[ \t]*$|(?P<computed>[^=\s][^\n]*)$)",
+    re.MULTILINE,
+)
+_CMD = re.compile(r"(?<=[ \t])\^[ \t]*$|^[ \t]*@echo off\b", re.MULTILINE | re.IGNORECASE)
+_CMD_SET = re.compile(
+    r"^(?P<indent>[ \t]*)@?set[ \t]+(?P<computed>/[ap][ \t]+)?(?P<open>\"?)(?P<name>[A-Za-z_]\w*)=(?P<value>[^\n]*)$",
+    re.MULTILINE | re.IGNORECASE,
+)
+# Directories of Windows stay: their paths are reported as such.
+_CMD_VARIABLE = re.compile(
+    r"%(?!(?:cd|userprofile|homedrive|homepath|appdata|localappdata|temp)%)([A-Za-z_]\w*)%", re.IGNORECASE
+)
+_WINDOWS = "the text sets variables as {} does"
+_AS_ASSIGNMENTS = "read as assignments"
+
+
+def _powershell(source: SourceText, report: Report) -> SourceText:
+    """The variables of PowerShell as those of bash; a computed value is an output that is not known."""
+    first = _POWERSHELL_SET.search(source.text)
+    if first is not None:
+        report.add(COPIED, _WINDOWS.format("PowerShell"), _AS_ASSIGNMENTS, source.place(first.start()))
+
+        def assign(match: re.Match[str]) -> str:
+            value = match["value"] or '"$(PowerShell)"'
+            return f"{match['indent']}{'export ' if match['exported'] else ''}{match['name']}={value}"
+
+        source = source.sub(_POWERSHELL_SET.pattern, assign, re.MULTILINE)
+    return source.sub(r"\$env:([A-Za-z_]\w*)|\$\{env:([A-Za-z_]\w*)\}", lambda match: f"${{{match[1] or match[2]}}}")
+
+
+def _cmd(source: SourceText, report: Report) -> SourceText:
+    """The variables of cmd.exe as those of bash."""
+    names = {match["name"].upper() for match in _CMD_SET.finditer(source.text)}
+    used = {match[1].upper() for match in _CMD_VARIABLE.finditer(source.text)}
+    if source.text.lstrip().startswith("#!") or not used or not (_CMD.search(source.text) or names & used):
+        return source
+
+    def variable(match: re.Match[str]) -> str:
+        return f"${{{match[1].upper()}}}"
+
+    def assign(match: re.Match[str]) -> str:
+        value = match["value"].rstrip()
+        value = value.removesuffix('"') if match["open"] else value
+        value = "$(cmd.exe)" if match["computed"] else re.sub(r'(["$`\\])', r"\\\1", value)
+        return f'{match["indent"]}{match["name"].upper()}="{value}"'
+
+    flags = re.MULTILINE | re.IGNORECASE
+    report.add(COPIED, _WINDOWS.format("cmd.exe"), _AS_ASSIGNMENTS, source.place(0))
+    return source.sub(_CMD_SET.pattern, assign, flags).sub(_CMD_VARIABLE.pattern, variable, flags)
+
+
 _STEPS: tuple[Callable[[SourceText, Report], SourceText], ...] = (
     _Replacement(
         r"\r\n?",
@@ -285,10 +397,13 @@ _STEPS: tuple[Callable[[SourceText, Report], SourceText], ...] = (
     ),
     _Replacement(_ESCAPE, "", "the text contains terminal escape sequences (colours, titles)", "they were left out"),
     _invisible,
+    _markdown,
     _Replacement(_FENCE, "", "the text contains Markdown fences", "they were left out", COPIED),
     _prompts,
     _dashes,
     _curly_quotes,
+    _powershell,
+    _cmd,
     # A pair of backticks in one line is a substitution; a single one at the end of a line continues it.
     _Replacement(r"(?<=[ \t])`[ \t]*$", "\\", "lines end in the continuation of PowerShell (`)", _AS_BACKSLASH, COPIED),
     _Replacement(r"(?<=[ \t])\^[ \t]*$", "\\", "lines end in the continuation of cmd.exe (^)", _AS_BACKSLASH, COPIED),

@@ -1,4 +1,4 @@
-"""Programs that run other programs: which argument is the command, the text or the host."""
+"""The program that a command runs: after wrappers, and by the text that shells, terminals and ssh get."""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ SHELLS = frozenset(("bash", "sh", "dash", "zsh", "ksh"))
 # Programs that run the program after their own options.
 _WRAPPERS = frozenset((
     "sudo", "doas", "nohup", "exec", "time", "command", "builtin", "env", "setsid", "nice", "ionice", "stdbuf", "chrt",
-    "taskset", "numactl", "timeout", "flock", "unbuffer", "!",
+    "taskset", "numactl", "timeout", "flock", "unbuffer", "screen", "!",
 ))  # fmt: skip
 _WITH_OPERAND = frozenset(("timeout", "flock", "taskset"))
 _VALUED = frozenset(("-u", "--user", "-g", "--group", "-n", "-C", "-D", "-h", "-p", "-r", "-t", "-k", "-s", "-S", "-w"))
@@ -24,6 +24,7 @@ def find_program(texts: Sequence[str]) -> int:
             wrapper, operand = name, name in _WITH_OPERAND
         elif wrapper and text.startswith("-"):
             takes = text in _VALUED and not (wrapper == "sudo" and text in _NO_ARGUMENT)
+            takes = re.fullmatch(r"-[A-Za-z]*[STtsceLph]", text) is not None if wrapper == "screen" else takes
             at += takes and wrapper not in ("exec", "command", "nohup", "time")
         elif operand:
             operand = False
@@ -33,17 +34,20 @@ def find_program(texts: Sequence[str]) -> int:
     return len(texts)
 
 
-_AS_ANOTHER = frozenset(("su", "sg"))
-"""They run one argument as another user or group, by that user's shell."""
-
-RUN_TEXT = SHELLS | _AS_ANOTHER
+RUN_TEXT = SHELLS | {"su", "sg", "tmux"}
+"""Programs that run one argument by a shell: as another user or group, or in a terminal of its own."""
+_TMUX = frozenset(("new-session", "new", "new-window", "neww", "split-window", "splitw"))
+_TMUX_VALUED = frozenset(("-s", "-n", "-c", "-t", "-x", "-y", "-e", "-F", "-f", "-l", "-N"))
 
 
 def shell_operand(program: str, arguments: Sequence[str]) -> tuple[int, bool]:
     """The index of the first operand of a shell (or of `su`, `sg`), and whether it is a command text, not a file."""
-    if program.rpartition("/")[2] in _AS_ANOTHER:
+    name = program.rpartition("/")[2]
+    if name == "tmux":
+        return _tmux_operand(arguments)
+    if name in ("su", "sg"):
         at = next((n + 1 for n, argument in enumerate(arguments) if argument in ("-c", "--command")), len(arguments))
-        if at == len(arguments) and program.rpartition("/")[2] == "sg":
+        if at == len(arguments) and name == "sg":
             at = 1 + (arguments[:1] == ["-"])  # `sg [-] GROUP COMMAND`
         return at, at < len(arguments)
     at, is_text = 0, False
@@ -51,6 +55,14 @@ def shell_operand(program: str, arguments: Sequence[str]) -> tuple[int, bool]:
         is_text = is_text or re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*|--command", arguments[at]) is not None
         at += 2 if arguments[at] in ("-o", "+o", "-O", "+O", "--rcfile", "--init-file") else 1
     return at, is_text
+
+
+def _tmux_operand(arguments: Sequence[str]) -> tuple[int, bool]:
+    """The index of the text that `tmux new-session` and the like give to a shell of its own."""
+    at = next((n + 1 for n, argument in enumerate(arguments) if argument in _TMUX), len(arguments))
+    while at < len(arguments) and arguments[at].startswith("-"):
+        at += 2 if arguments[at][-2:] in _TMUX_VALUED or f"-{arguments[at][-1]}" in _TMUX_VALUED else 1
+    return min(at, len(arguments)), at < len(arguments)
 
 
 _SSH_VALUED = "BbcDEeFIiJLlmOopQRSWw"

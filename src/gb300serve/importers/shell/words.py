@@ -246,6 +246,8 @@ class Reference(NamedTuple):
 
     kind: Literal["env", "file"]
     name: str
+    settings: tuple[str, TextPosition] | None = None
+    """The file of settings that probably sets the variable and is not here, and where the text reads it."""
 
 
 OPEN, CLOSE = "\ue000", "\ue001"
