@@ -38,6 +38,7 @@ COMMANDS = {
     "down": "Stop a lane.",
     "rollback": "Return to the last good release of a lane.",
     "journal": "Show the changes of the running lanes.",
+    "runs": "List or prune the records of launches.",
     "receipts": "Check a boot against the recipe's receipts.",
     "cache": "List, show, seed, pin or verify the kernel-tuning cache.",
     "import": "Convert a docker run command or a container to a recipe.",

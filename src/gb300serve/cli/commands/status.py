@@ -7,10 +7,13 @@ import typer
 
 from gb300serve.app.hosts import Hosts
 from gb300serve.app.lanes import StationStatus, all_stations, station_status
+from gb300serve.app.runs import MUCH_BYTES, size_of_runs
+from gb300serve.app.state import StateDirectory
 from gb300serve.cli.console import TerminalConsole
 from gb300serve.cli.parameters import Json, On, RecipeDirs, SiteFile, Station, open_workspace
 from gb300serve.cli.views.diagnostics import table
 from gb300serve.core.errors import BackendError, CommandLineError, ServiceError
+from gb300serve.core.text import gib
 from gb300serve.lifecycle.status import LaneStatus
 
 SCHEMA = "gb300serve.status/1"
@@ -58,6 +61,8 @@ def run(
         console.document({"schema": SCHEMA, "lanes": lanes, "stations": [status.as_json() for status in seen]})
     else:
         _show(seen, console, named=everything)
+    if not everything and not json and (size := size_of_runs(StateDirectory(workspace))) > MUCH_BYTES:
+        console.message(f"the runs take {gib(size)}: `gb300serve runs prune` removes old ones", "dim")
     code = _exit_code(seen, console, named=everything)
     degraded = check and any(lane.state == "degraded" for status in seen for lane in status.lanes)
     return code or (ServiceError.exit_code if degraded else 0)
