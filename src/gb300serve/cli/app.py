@@ -32,6 +32,7 @@ COMMANDS = {
     "pin": "Write the pinned command of a release.",
     "doctor": "Check whether this machine can run a release.",
     "up": "Launch a release and watch it until it is ready.",
+    "unit": "Print a systemd service for a lane.",
     "status": "Show the state of every lane.",
     "probe": "Send requests to a lane and check the answers.",
     "logs": "Print the log of a lane.",
