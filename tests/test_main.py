@@ -126,3 +126,10 @@ def test_standard_output_that_is_full(words: tuple[str, ...]) -> None:
         "  hint: check where standard output is redirected to",
     ]
     assert done.returncode == 6
+
+
+def test_hints_name_the_program_as_it_was_run(tmp_path: Path) -> None:
+    words, home = ("logs", "v14", "--on", "sim"), {"HOME": str(tmp_path)}
+    found = [program(*words, variables=home | more) for more in ({}, {"GB300SERVE_PROGRAM": "scripts/gb300serve"})]
+    hints = [done.stderr.decode().splitlines()[-1] for done in found]
+    assert hints == ["  hint: gb300serve status --on sim", "  hint: scripts/gb300serve status --on sim"]

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
+from gb300serve.app.environment import PROGRAM
 from gb300serve.core.errors import Action, Gb300Error
 
 # These commands take `--set`; the others find the container, which has its own settings.
@@ -34,7 +35,7 @@ class Invocation:
         repeats = self.overrides if words[0] in _TAKES_SET and ref is None else ()
         sets = (word for override in repeats for word in ("--set", override))
         options = () if words[0] in _TAKES_NO_SITE else self.options
-        return shlex.join(("gb300serve", *words, *filter(None, (target,)), *host, *options, *sets, *arguments))
+        return shlex.join((PROGRAM, *words, *filter(None, (target,)), *host, *options, *sets, *arguments))
 
     def render(self, suggestion: Action | str) -> str:
         """One line: the purpose and the command."""

@@ -15,6 +15,10 @@ from gb300serve.core.files import expand_user
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 
+# How the user runs this program: from a checkout it is not on PATH, and `scripts/gb300serve` names itself.
+PROGRAM = os.environ.get("GB300SERVE_PROGRAM") or "gb300serve"
+
+
 def standard_input() -> TextIO:
     """Raises OSError where it is closed: Python has no `sys.stdin` then."""
     if sys.stdin is None:

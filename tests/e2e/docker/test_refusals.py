@@ -63,7 +63,8 @@ def test_a_kept_container_has_the_name(program: Program, lane: DockerLane, docke
         f"; workbench/v2, stopped {moment} with exit code {code}, is kept, and rollback returns to it"
     )
     assert docker("inspect", "--format", KEPT, lane.name) == kept
-    assert happened(docker, since) == []
+    # The mount sources are checked with a container that is never started.
+    assert [each for each in happened(docker, since) if lane.name in each] == []
     assert docker("ps", "--quiet", "--filter", f"name={lane.name}") == ""
     assert entries(program) == before
 

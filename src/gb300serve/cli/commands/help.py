@@ -12,6 +12,7 @@ from rich.markdown import Markdown
 from rich.theme import Theme
 from typer.core import TyperGroup
 
+from gb300serve.app.environment import PROGRAM
 from gb300serve.cli.console import TerminalConsole
 from gb300serve.core.errors import CommandLineError
 from gb300serve.core.text import suggestion
@@ -26,7 +27,7 @@ class UnknownTopicError(CommandLineError):
 
     def __init__(self, text: str, known: list[str]) -> None:
         meant = suggestion(text, known)
-        hint = f"did you mean {meant}?" if meant else "`gb300serve help` lists the topics"
+        hint = f"did you mean {meant}?" if meant else f"`{PROGRAM} help` lists the topics"
         super().__init__(f"{text} is not a topic or a command", hint=hint)
 
 
@@ -66,7 +67,7 @@ def summary(guide: str) -> str:
 def _overview(guides: dict[str, str]) -> str:
     width = max(map(len, guides)) + 2
     topics = [f"  {topic:{width}}{summary(guide)}" for topic, guide in guides.items()]
-    usage = ("`gb300serve help TOPIC` shows a guide.", "`gb300serve --help` lists the commands.")
+    usage = (f"`{PROGRAM} help TOPIC` shows a guide.", f"`{PROGRAM} --help` lists the commands.")
     return "\n".join(["Topics:", *topics, "", *usage])
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from gb300serve.app.environment import PROGRAM
 from gb300serve.app.hosts import Hosts
 from gb300serve.app.lanes import StationStatus, all_stations, station_status
 from gb300serve.app.runs import MUCH_BYTES, size_of_runs
@@ -62,7 +63,7 @@ def run(
     else:
         _show(seen, console, named=everything)
     if not everything and not json and (size := size_of_runs(StateDirectory(workspace))) > MUCH_BYTES:
-        console.message(f"the runs take {gib(size)}: `gb300serve runs prune` removes old ones", "dim")
+        console.message(f"the runs take {gib(size)}: `{PROGRAM} runs prune` removes old ones", "dim")
     code = _exit_code(seen, console, named=everything)
     degraded = check and any(lane.state == "degraded" for status in seen for lane in status.lanes)
     return code or (ServiceError.exit_code if degraded else 0)
