@@ -51,8 +51,15 @@ def test_a_literal_secret_is_not_repeated(recipes: Path, words: tuple[str, ...])
     assert (answer.code, answer.out) == (4, "")
     assert f"gb300serve: {path}:8: {said}" in answer.err
     assert "hf_Qw3" not in answer.err
-    path.write_text(path.read_text() + "lint: {ignore: {SEC003: an example of the documentation}}\n")
+    everywhere = "lint: {ignore: {SEC003: an example of the documentation}}\n"
+    path.write_text(text.replace("v1", "v3") + everywhere)
+    assert run("compile", "bench/v3", "--recipes", recipes).code == 4
+    at_path = "lint: {ignore: {SEC003: {path: container.env.HF_TOKEN, reason: an example of the documentation}}}\n"
+    path.write_text(text.replace("v1", "v3") + at_path)
     assert run("compile", "bench/v3", "--recipes", recipes).code == 0
+    assert "SEC003" not in run("lint", path).out
+    path.write_text(path.read_text().replace("{HF_TOKEN:", "{MY_TOKEN: hf_AnOtHeRtOkEnOfLeNgTh, HF_TOKEN:"))
+    assert run("compile", "bench/v3", "--recipes", recipes).code == 4
 
 
 def cache(answer: Answer) -> str:

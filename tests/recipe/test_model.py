@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from gb300serve.core.values import WrittenFloat
-from gb300serve.recipe.model import GPU_FORMS, Gpus, check_number, check_size, check_template
+from gb300serve.recipe.gpus import GPU_FORMS, Gpus
+from gb300serve.recipe.model import check_number, check_size, check_template
 from tests.support.recipes import ENGINE, EVERYTHING, alone, container, load, problems, write
 
 

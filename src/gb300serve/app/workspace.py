@@ -20,11 +20,8 @@ from gb300serve.plan.model import Plan
 from gb300serve.recipe.catalog import Catalog, RecipeFile, is_path
 from gb300serve.recipe.load import LoadedRecipe, RecipeLoader
 from gb300serve.recipe.merge import ASSIGNMENT_PREFIX
-from gb300serve.recipe.model import RETIRED, Recipe
+from gb300serve.recipe.model import RETIRED, SECRET_RULE, Recipe
 from gb300serve.recipe.site import Site, load_site
-
-IGNORABLE = "SEC003"
-"""The rule about literal secrets; a recipe may ignore it for a value that is not a secret."""
 
 
 class RecipeInvalidError(RecipeError):
@@ -44,8 +41,8 @@ class LiteralSecretError(CompileError):
         super().__init__(
             f"{place.file}:{place.line}: {where} holds a literal secret ({literal.kind}), which would be repeated",
             hint=f"revoke the secret where it was issued, and write a reference instead; if it is not a secret: "
-            f"lint.ignore: {{{IGNORABLE}: why}}",
-            suggest=(Action("rules", "how to write a reference", (IGNORABLE,), ref=""),),
+            f"lint.ignore: {{{SECRET_RULE}: {{path: {where}, reason: why}}}}",
+            suggest=(Action("rules", "how to write a reference", (SECRET_RULE,), ref=""),),
         )
 
 
@@ -203,8 +200,9 @@ class Workspace:
     def shareable(self, ref: str, sets: Sequence[str] | None = None) -> tuple[LoadedRecipe, Recipe]:
         """`load` for printing, pinning and launching. Raises LiteralSecretError (exit 4)."""
         loaded, recipe = self.load(ref, sets)
-        if IGNORABLE not in recipe.lint.ignore and (literal := next(literal_secrets(loaded.root), None)):
-            raise LiteralSecretError(loaded, literal)
+        for literal in literal_secrets(loaded.root):
+            if not recipe.lint.ignores(SECRET_RULE, ".".join(map(str, literal.path))):
+                raise LiteralSecretError(loaded, literal)
         return loaded, recipe
 
     def compile(self, loaded: LoadedRecipe, recipe: Recipe, image_ref: ImageRef = "digest") -> Plan:

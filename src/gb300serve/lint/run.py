@@ -9,6 +9,7 @@ from gb300serve.lint.rules.values import in_text, in_values
 from gb300serve.lint.subject import RULES, LintSubject
 from gb300serve.plan.check import redact_diagnostics, without_secrets
 from gb300serve.recipe.load import LoadedRecipe
+from gb300serve.recipe.model import SECRET_RULE, IgnoreSection
 
 __all__ = [
     "FAMILIES",
@@ -44,10 +45,11 @@ def all_findings(subject: LintSubject, noticed: Iterable[Diagnostic] = ()) -> tu
 
 def without_ignored(subject: LintSubject, reported: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
     """The findings in the order of the file, without ignored rules, but with ignores that have no effect."""
-    ignored = subject.recipe.lint.ignore
-    shown = [diagnostic for diagnostic in reported if diagnostic.code not in ignored]
-    if ignored:
-        shown += _idle(subject, ignored.keys() - {diagnostic.code for diagnostic in reported})
+    lint = subject.recipe.lint
+    shown = [diagnostic for diagnostic in reported if not lint.ignores(diagnostic.code, diagnostic.path)]
+    if lint.ignore:
+        found = {diagnostic.code for diagnostic in reported if lint.ignores(diagnostic.code, diagnostic.path)}
+        shown += _idle(subject, lint.ignore.keys() - found)
         shown += _unreasoned(subject)
     own = subject.loaded.source.name
     return tuple(sorted(shown, key=lambda d: (d.file != own, d.file or "", d.line or 0)))
@@ -86,11 +88,17 @@ def _idle(subject: LintSubject, codes: set[str]) -> Iterator[Diagnostic]:
         known = code in RULES or code in CATALOGUE
         message = f"{code} is ignored but was not reported" if known else f"rule {code} does not exist"
         hint = "remove the line" if known else "`rules` lists them"
+        entry = subject.recipe.lint.ignore[code]
+        if isinstance(entry, IgnoreSection):
+            message = f"{code} is ignored at {entry.path} but was not reported there"
+        elif code == SECRET_RULE:
+            message, hint = f"{code} is not ignored everywhere", f"write {{{code}: {{path: …, reason: {entry}}}}}"
         yield diagnostic("LNT001", message, hint, place, ".".join(path))
 
 
 def _unreasoned(subject: LintSubject) -> Iterator[Diagnostic]:
-    for code, reason in subject.recipe.lint.ignore.items():
+    for code, entry in subject.recipe.lint.ignore.items():
+        reason = entry.reason if isinstance(entry, IgnoreSection) else entry
         if reason.strip().lower() in _NO_REASONS:
             path = ("lint", "ignore", code)
             message = f"{code} is ignored without a reason (`{reason}` does not count as one)"

@@ -20,8 +20,9 @@ from gb300serve.fit.section import known_checkpoint, with_memory_section
 from gb300serve.plan.check import LiteralSecret, literal_secrets
 from gb300serve.plan.compile import Compiler
 from gb300serve.plan.model import Plan, with_secret_placeholders
+from gb300serve.recipe.gpus import Gpus
 from gb300serve.recipe.load import LoadedRecipe
-from gb300serve.recipe.model import PLAN_SECTIONS, ContainerSection, Gpus, ModelSection, Recipe
+from gb300serve.recipe.model import PLAN_SECTIONS, ContainerSection, ModelSection, Recipe
 from gb300serve.recipe.site import Site
 
 # Two boots that moved the same parameters differ by less than the smallest of them.

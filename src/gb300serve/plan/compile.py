@@ -21,7 +21,8 @@ from gb300serve.plan.model import (
     secret_placeholder,
     with_secret_placeholders,
 )
-from gb300serve.recipe.model import ContainerSection, Gpus, HealthCheckSection, ImageSection, MountSection, Recipe
+from gb300serve.recipe.gpus import Gpus
+from gb300serve.recipe.model import ContainerSection, HealthCheckSection, ImageSection, MountSection, Recipe
 from gb300serve.recipe.site import DIRECTORIES, Site
 
 BACKEND, RAY = "distributed_executor_backend", "ray"

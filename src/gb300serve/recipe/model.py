@@ -1,60 +1,11 @@
 """The recipe format, `gb300serve/1`: keys, types and meaning (`gb300serve help recipe`)."""
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
 from gb300serve.core.values import EngineName
-
-
-def _one_key(key: str, value: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": {key: value}, "required": [key], "maxProperties": 1}
-
-
-GPUS_SCHEMA: dict[str, Any] = {
-    "anyOf": [
-        {"const": "all"},
-        {"type": "integer", "minimum": 1},
-        _one_key("name", {"type": "string", "minLength": 1}),
-        _one_key("uuid", {"type": ["string", "array"], "items": {"type": "string"}, "minItems": 1, "minLength": 1}),
-        _one_key("index", {"type": ["integer", "array"], "items": {"type": "integer", "minimum": 0}, "minItems": 1}),
-        {"type": "null"},
-    ]
-}
-GPU_FORMS = "all, a count, {name: GB300}, {uuid: GPU-…} or {index: [0]}"
-
-
-@dataclass(frozen=True, slots=True)
-class Gpus:
-    """`values` is empty for `all`, one number for `count`, else names, UUIDs or indexes."""
-
-    by: Literal["all", "count", "name", "uuid", "index"]
-    values: tuple[str | int, ...] = ()
-
-
-def parse_gpus(value: Any) -> Gpus | None:
-    """Parse `container.gpus`; raises ValueError, which lists the valid forms."""
-    if value is None or isinstance(value, Gpus):
-        return value
-    if value == "all":
-        return Gpus("all")
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return Gpus("count", (value,))
-    if isinstance(value, dict) and len(value) == 1:
-        return _by_key(*next(iter(value.items())))
-    raise ValueError(f"write {GPU_FORMS}")
-
-
-def _by_key(key: str, value: Any) -> Gpus:
-    items = value if isinstance(value, list) else [value]
-    if key == "name" and isinstance(value, str) and value:
-        return Gpus("name", (value,))
-    if key == "uuid" and items and all(isinstance(item, str) and item for item in items):
-        return Gpus("uuid", tuple(items))
-    if key == "index" and items and all(type(item) is int and item >= 0 for item in items):
-        return Gpus("index", tuple(items))
-    raise ValueError(f"write {GPU_FORMS}")
+from gb300serve.recipe.gpus import GPUS_SCHEMA, Gpus, parse_gpus
 
 
 def check_number(value: Any) -> Any:
@@ -447,10 +398,30 @@ class ProbeSet(Section):
     probes: list[ProbeSection]
 
 
-class LintSection(Section):
-    """Rules that this recipe ignores, each with a reason."""
+SECRET_RULE = "SEC003"  # noqa: S105 - the code of a rule
 
-    ignore: dict[str, Text] = {}
+
+class IgnoreSection(Section):
+    """A rule that is ignored at one dotted path, such as `container.env.PASSWORD_HASH`."""
+
+    path: Text
+    reason: Text
+
+
+class LintSection(Section):
+    """Rules that this recipe ignores, each with a reason, everywhere or at one path.
+
+    A literal secret (SECRET_RULE) can only be ignored at a path: an exception never switches its detection off.
+    """
+
+    ignore: dict[str, Text | IgnoreSection] = {}
+
+    def ignores(self, code: str, path: str | None) -> bool:
+        """Whether a finding of the rule at this dotted path is ignored."""
+        entry = self.ignore.get(code)
+        if isinstance(entry, IgnoreSection):
+            return entry.path == path
+        return entry is not None and code != SECRET_RULE
 
 
 class LaneFile(Section):
