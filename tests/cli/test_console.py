@@ -1,3 +1,4 @@
+import json
 from io import StringIO
 
 from gb300serve.cli.console import TerminalConsole
@@ -64,3 +65,10 @@ def test_hidden_values_are_shown_nowhere() -> None:
     console.message("--api-key s3cret-value is unknown")
     assert "s3cret" not in out.getvalue() + err.getvalue()
     assert "api_key='[secret]'" in out.getvalue()
+
+
+def test_marks_of_direction_are_escaped_in_documents() -> None:
+    out = StringIO()
+    TerminalConsole(out).document({"text": "a\u202eb\u2066c\u200fd\x9be"})
+    assert json.loads(out.getvalue()) == {"text": "a\u202eb\u2066c\u200fd\x9be"}
+    assert out.getvalue().isascii()

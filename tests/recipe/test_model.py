@@ -141,3 +141,10 @@ def test_a_total_by_kind_of_boot(tmp_path: Path) -> None:
     assert recipe is not None
     assert recipe.boot.usual is not None
     assert (recipe.boot.usual.seconds, recipe.boot.longest_seconds) == (1412, 1412.0)
+
+
+@pytest.mark.parametrize("text", ["nodes: 1000000000\n", "memory: {layers: 1000000000}\n"])
+def test_a_number_beyond_every_machine(tmp_path: Path, text: str) -> None:
+    write(tmp_path, {"v1": alone() + text})
+    (found,) = load(tmp_path, "bench/v1").problems
+    assert (found.code, "must be less than or equal to 1000" in (found.hint or "")) == ("FMT004", True)

@@ -14,8 +14,8 @@ from gb300serve.core.redaction import redact
 from gb300serve.core.text import printable, shorten_words
 from gb300serve.core.values import indented_json
 
-# JSON escapes only the control characters below the space; terminals act on these too.
-_HIGH_CONTROL = re.compile(r"[\x7f-\x9f]")
+# JSON escapes only the control characters below the space; terminals act on these too, and on marks of direction.
+_HIGH_CONTROL = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 class OutputError(MachineError):

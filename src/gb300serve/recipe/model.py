@@ -40,6 +40,8 @@ def check_template(text: Any) -> Any:
 
 
 FORMAT = "gb300serve/1"
+# Ten times what exists: a typing error must not become a plan of a gigabyte.
+MOST_LAYERS, MOST_NODES = 1000, 1000
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 ContainerName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9_.-]+$")]
@@ -337,7 +339,7 @@ class MemorySection(Section):
     overhead_gib: Positive | None = None
     basis: Text | None = None
     weights_gib: Positive | None = None
-    layers: Annotated[int, Field(gt=0)] | None = None
+    layers: Annotated[int, Field(gt=0, le=MOST_LAYERS)] | None = None
     parameters: list[ParameterSection] = []
     host_tables: list[HostTableSection] = []
     kv_cache: KvCacheSection | None = None
@@ -447,7 +449,7 @@ class Recipe(Section):
     image: ImageSection
     model: ModelSection | None = None
     models: list[ModelSection] = []
-    nodes: Annotated[int, Field(ge=1)] = 1
+    nodes: Annotated[int, Field(ge=1, le=MOST_NODES)] = 1
     container: ContainerSection = ContainerSection.model_construct()
     engine: EngineSection
     boot: BootSection = BootSection.model_construct()

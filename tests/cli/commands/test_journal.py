@@ -61,3 +61,12 @@ def test_a_journal_that_cannot_be_read(tmp_path: Path) -> None:
     answer = run("journal", variables={"XDG_STATE_HOME": str(tmp_path)})
     assert answer.code == 6
     assert answer.err.startswith(f"gb300serve: {tmp_path}/gb300serve/journal.jsonl cannot be read: Is a directory\n")
+
+
+def test_a_reason_of_several_lines_imitates_no_entry(tmp_path: Path) -> None:
+    kept = Journal(tmp_path / "gb300serve", SystemDisk(), SystemClock())
+    kept.add(entry(reason="x\n2026-11-29 19:51:03Z  down: stopped, requested by bob@station, process 1", run=None))
+    out = run("journal", variables={"XDG_STATE_HOME": str(tmp_path)}).out
+    assert [line for line in out.splitlines() if "bob@station" in line] == [
+        "    reason: x 2026-11-29 19:51:03Z down: stopped, requested by bob@station, process 1"
+    ]

@@ -58,8 +58,13 @@ def _lines(entry: JournalEntry) -> Iterator[str]:
     yield f"{display_time(entry.at)}  {entry.verb}{where}: {entry.result}, requested by {entry.by}"
     yield f"    {lane_names(entry.before)} → {lane_names(entry.after)}"
     if entry.said:
-        yield f"    {entry.said}"
+        yield f"    {_one_line(entry.said)}"
     if entry.reason:
-        yield f"    reason: {entry.reason}"
+        yield f"    reason: {_one_line(entry.reason)}"
     if entry.run:
         yield f"    run {entry.run}"
+
+
+def _one_line(text: str) -> str:
+    """A text of several lines could imitate an entry."""
+    return " ".join(text.split())
